@@ -114,7 +114,13 @@ impl CheckedFile {
         let replace = || -> io::Result<()> {
             let content = to_raw_value(content)?;
             let (format, check) = (self.format, sum(&content));
-            let text = serde_json::to_string(&Written { format, check: &check, content: &content });
+            let written = Written { format, check: &check, content: &content };
+            let text = format!("{}\n", serde_json::to_string(&written)?);
+            if text.len() as u64 > self.bytes_max {
+                // What is there stays: the new one would be taken for damaged.
+                let why = "it would be longer than what is read";
+                return Err(io::Error::new(ErrorKind::FileTooLarge, why));
+            }
             let name = format!("{}.new", self.name);
             let new = self.dir.join(&name);
             match fs::remove_file(&new) {
@@ -123,7 +129,7 @@ impl CheckedFile {
             }
             let options = &mut OpenOptions::new();
             let mut file = open_private(&self.dir, &name, options.write(true).create_new(true))?;
-            file.write_all(format!("{}\n", text?).as_bytes())?;
+            file.write_all(text.as_bytes())?;
             file.sync_all()?;
             fs::rename(&new, self.path())?;
             File::open(&self.dir)?.sync_all()
@@ -146,4 +152,24 @@ pub fn open_private(dir: &Path, name: &str, options: &mut OpenOptions) -> io::Re
     let file = plain_file::open(&dir.join(name), options.mode(0o600))?;
     plain_file::give_to_owner(&file, dir)?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_that_would_not_be_read_again_leaves_what_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = CheckedFile {
+            dir: dir.path().to_owned(),
+            name: "names.json",
+            format: "test 1",
+            bytes_max: 150,
+        };
+        file.replace(&["a"]).unwrap();
+        let refused = file.replace(&["a".repeat(60)]).unwrap_err();
+        assert!(matches!(refused, CheckedFileError::Io { .. }), "{refused:?}");
+        assert_eq!(file.read::<Vec<String>>().unwrap(), Some(vec!["a".to_owned()]));
+    }
 }

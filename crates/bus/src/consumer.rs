@@ -69,6 +69,7 @@ impl Consumer {
     /// Asks for as many records as there may be under way.
     pub(crate) async fn ask(&mut self, log: &Log) -> Result<(), ApiError> {
         let Log { shared, stream, .. } = log;
+        debug_assert!(self.asked < PULL_RECORDS, "a request for nothing is refused");
         let batch = PULL_RECORDS - self.asked;
         let body = format!(
             r#"{{"batch":{batch},"expires":{},"idle_heartbeat":{}}}"#,

@@ -199,7 +199,10 @@ impl Reader {
             self.trimmed(first).await?;
         }
         match &self.last {
-            Some(last) if last.sequence >= first => Ok(last.sequence),
+            Some(last) if last.sequence >= first => {
+                debug_assert_eq!(last.sequence + 1, self.next, "what is compared is the last one");
+                Ok(last.sequence)
+            }
             _ => {
                 self.last = None;
                 Ok(self.next)
@@ -222,6 +225,7 @@ impl Reader {
     }
 
     async fn trimmed(&mut self, first: u64) -> Result<(), End> {
+        debug_assert!(first > self.next, "nothing was left out");
         let word = Followed::Trimmed { wanted: self.next, first };
         self.next = first;
         self.last = None;
@@ -314,6 +318,7 @@ impl Reader {
             }
             self.trimmed(record.sequence).await?;
         }
+        debug_assert_eq!(record.sequence, self.next, "records come in their order, each once");
         let counters = &self.log.shared.counters;
         count(&counters.followed);
         counters.pending.store(record.pending, Ordering::Relaxed);

@@ -124,3 +124,20 @@ pub(crate) const BEHIND_MIN: Duration = Duration::from_secs(12);
 
 /// The longest name of a cluster: it stands in the names of streams and in every subject.
 pub(crate) const CLUSTER_NAME_MAX: usize = 32;
+
+const _: () = {
+    // A record and its headers fit into what NATS takes by default, 1 MiB.
+    assert!(RECORD_BYTES_MAX + HEADER_BYTES_MAX < 1 << 20);
+    assert!(EPOCH_BYTES_MAX <= VALUE_BYTES_MAX && VALUE_BYTES_MAX <= RECORD_BYTES_MAX);
+    // What is known again is in the log still, and an attempt that is repeated is known again.
+    assert!(DUPLICATE_WINDOW.as_millis() < LOG_AGE_MAX.as_millis());
+    assert!(ACK_TIMEOUT.as_millis() + REPEAT_PAUSE.as_millis() < DUPLICATE_WINDOW.as_millis());
+    assert!(SWAP_TIMEOUT.as_millis() > API_TIMEOUT.as_millis());
+    // Two heartbeats are missed before a follower begins anew, and it asks again before its
+    // consumer is forgotten.
+    assert!(2 * IDLE_HEARTBEAT.as_millis() < WATCHDOG.as_millis());
+    assert!(WATCHDOG.as_millis() < CONSUMER_IDLE_MAX.as_millis());
+    assert!(PULL_RECORDS / 2 > 0 && RECORDS_WAITING_MAX > 0);
+    // A full log that is sealed has room for what is on its way.
+    assert!(SEALED_SPARE > 0 && SEALED_SPARE < LOG_BYTES_MAX);
+};

@@ -25,6 +25,7 @@ use crate::api::{ApiError, Refusal, code};
 use crate::limits::{ACK_TIMEOUT, RECORD_BYTES_MAX, REPEAT_PAUSE};
 use crate::log::Log;
 use crate::state::count;
+use crate::values::is_subject;
 
 /// A record that is in the log, on the disks that it is to be on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +124,8 @@ impl Log {
             let description = format!("a record has at most {RECORD_BYTES_MAX} bytes");
             return Err(PublishError::Refused { err_code: 0, description });
         }
+        debug_assert!(!id.is_empty() && !id.contains(['\r', '\n']), "{id:?} is no header's value");
+        debug_assert!(is_subject(kind) && !kind.contains('.'), "{kind:?} is no part of a subject");
         let mut headers = HeaderMap::new();
         headers.insert("Nats-Msg-Id", id);
         let subject = format!("{}{kind}", self.prefix);

@@ -106,6 +106,7 @@ impl Bus {
         value: Bytes,
         keep: Keep,
     ) -> Result<Proposal, NotSwapped> {
+        debug_assert!(is_subject(key), "{key:?} is no part of a subject");
         let mut may_count = false;
         if value.len() > VALUE_BYTES_MAX {
             let description = format!("a value has at most {VALUE_BYTES_MAX} bytes");
@@ -174,6 +175,12 @@ impl Bus {
             Err(error) => Err(LogError::Unavailable(error.to_string())),
         }
     }
+}
+
+/// Whether `text` may stand at the end of a subject: no part of it is empty, or a wildcard.
+pub(crate) fn is_subject(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"*>".contains(&byte);
+    text.split('.').all(|part| !part.is_empty() && part.bytes().all(is_plain))
 }
 
 impl Shared {

@@ -17,6 +17,8 @@ pub struct Epoch {
 impl Epoch {
     /// The number of the event at `index` in the record at `sequence`.
     pub fn number_of(self, sequence: u64, index: u16) -> u64 {
+        let in_record = usize::from(index) < crate::limits::RECORD_EVENTS_MAX;
+        debug_assert!(in_record, "{index} would be a number of the next record");
         let place = sequence.saturating_mul(1 << crate::limits::INDEX_BITS) | u64::from(index);
         self.base.saturating_add(place)
     }

@@ -33,10 +33,12 @@ impl Chain {
     }
 
     fn put(&mut self, sequence: u64, sum: u64) {
+        debug_assert_eq!(sequence, self.last, "a sum is that of the last record");
         let place = (sequence % SUMS_KEPT as u64) as usize;
         if self.sums.len() <= place {
             self.sums.resize((place + 1).next_power_of_two(), 0);
         }
+        debug_assert!(self.sums.len() <= SUMS_KEPT);
         self.sums[place] = sum;
     }
 
@@ -59,6 +61,8 @@ impl Chain {
         self.last += 1;
         self.put(self.last, sum.wrapping_add(Chain::hash(self.last, record)));
         self.first = self.first.max((self.last + 1).saturating_sub(SUMS_KEPT as u64));
+        debug_assert!(self.first <= self.last);
+        debug_assert!(self.last - self.first < SUMS_KEPT as u64, "a sum was written over");
     }
 
     /// The value after `sequence`, if it is still known.
@@ -84,6 +88,7 @@ impl Chain {
         let last = self.at(self.last).expect("the last one is known");
         let before = sum.wrapping_sub(last);
         self.sums.iter_mut().for_each(|sum| *sum = sum.wrapping_add(before));
+        debug_assert_eq!(self.at(self.last), Some(sum));
     }
 
     /// The sum begins with the last record, which is `record`; all before is forgotten.
@@ -92,6 +97,7 @@ impl Chain {
         let hash = Chain::hash(self.last, record);
         self.begun = Some((self.last, hash));
         self.put(self.last, hash);
+        debug_assert_eq!(self.added(self.last), Some(hash));
     }
 }
 

@@ -44,7 +44,9 @@ impl Change {
 
     /// The parts, of so many bytes each.
     pub(crate) fn parts_of(self, bytes_max: usize) -> Option<Vec<Part>> {
+        debug_assert!((1..=PART_BYTES_MAX).contains(&bytes_max), "a part must fit into a record");
         let Change { version, hash, added, removed } = self;
+        let pairs_len = added.len() + removed.len();
         let mut changes = vec![Change { version, hash, ..Change::default() }];
         let mut bytes = 0;
         let pairs = added.into_iter().map(|pair| (true, pair));
@@ -59,6 +61,9 @@ impl Change {
             let last = changes.last_mut().expect("there is always one");
             if adds { last.added.push(pair) } else { last.removed.push(pair) }
         }
+        let of_part = |change: &Change| change.added.len() + change.removed.len();
+        let cut: usize = changes.iter().map(of_part).sum();
+        assert_eq!(cut, pairs_len, "a pair of the change is in none of its parts, or in two");
         let parts = u16::try_from(changes.len()).ok()?;
         let part = |(part, change)| Part { part: part as u16, parts, change };
         Some(changes.into_iter().enumerate().map(part).collect())

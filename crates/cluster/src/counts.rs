@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::action::{Epoch, Outcome, Ticket};
 use crate::limits::{
     COUNT_DEADLINE_MS, COUNT_WAIT_MS, COUNTS_BYTES, COUNTS_KEPT_MAX, COUNTS_KEPT_MS,
-    EARLY_COUNTS_MAX, NEED_AFTER_MS, NEED_RECORDS_MAX,
+    EARLY_COUNTS_MAX, NEED_AFTER_MS, NEED_RECORDS_MAX, RECORD_EVENTS_MAX,
 };
 use crate::message::Counted;
 use crate::publisher::Told;
@@ -52,12 +52,16 @@ impl Sums {
         tickets: Vec<Option<Ticket>>,
         told: &mut Vec<Told>,
     ) {
+        debug_assert!(self.begun < sequence, "records are begun in the order of the log, once");
+        debug_assert!(tickets.len() <= RECORD_EVENTS_MAX);
+        debug_assert!(!members.is_empty(), "whose record it is is a member itself");
         self.begun = sequence;
         let later = self.early.split_off(&(sequence + 1));
         let mut early = std::mem::replace(&mut self.early, later);
         for (_, counted) in early.values().flatten() {
             self.early_counts -= counted.counts.len();
         }
+        debug_assert_eq!(self.early.is_empty(), self.early_counts == 0);
         if tickets.iter().all(Option::is_none) {
             return;
         }
@@ -98,6 +102,7 @@ impl Sums {
         let has_room = self.early_counts + counts <= EARLY_COUNTS_MAX;
         if counted.sequence > self.begun && counts > 0 && has_room {
             self.early_counts += counts;
+            debug_assert!(self.early_counts <= EARLY_COUNTS_MAX);
             self.early.entry(counted.sequence).or_default().push((from, counted.clone()));
         }
     }
@@ -126,6 +131,8 @@ impl Sums {
 
     fn answer(&mut self, epoch: Epoch, sequence: u64, told: &mut Vec<Told>) {
         let Some(sum) = self.by_sequence.remove(&sequence) else { return };
+        debug_assert!(sequence <= self.begun);
+        debug_assert_eq!(sum.tickets.len(), sum.counts.len(), "a sender would have no answer");
         let at_least = sum.at_least || !sum.missing.is_empty();
         for (index, (ticket, delivered)) in (0..).zip(sum.tickets.into_iter().zip(sum.counts)) {
             let number = epoch.number_of(sequence, index);
@@ -162,6 +169,7 @@ impl Sums {
         }
         let times = |sum: &Sum| sum.need_ms.min(sum.since_ms + COUNT_DEADLINE_MS);
         self.check_ms = self.by_sequence.values().map(times).min().unwrap_or(0);
+        debug_assert!(self.by_sequence.is_empty() || self.check_ms > now_ms, "it is due for ever");
         needs
     }
 
@@ -211,6 +219,9 @@ pub(crate) type Saying = (u64, u64, Vec<Counted>);
 impl Counts {
     /// A record of `origin` was posted, while this node was the member `me`.
     pub(crate) fn push(&mut self, now_ms: u64, origin: u64, me: u64, counted: Counted) {
+        debug_assert!((1..=RECORD_EVENTS_MAX).contains(&counted.counts.len()));
+        let last = self.kept.back().map(|kept| kept.counted.sequence);
+        debug_assert!(last < Some(counted.sequence), "what is kept is searched for by sequence");
         self.kept_counts += counted.counts.len();
         self.kept.push_back(Kept { at_ms: now_ms, origin, me, counted: counted.clone() });
         while let Some(oldest) = self.kept.front() {
@@ -221,6 +232,7 @@ impl Counts {
             self.kept_counts -= oldest.counted.counts.len();
             self.kept.pop_front();
         }
+        debug_assert!(!self.kept.is_empty() && self.kept_counts <= COUNTS_KEPT_MAX);
         self.since_ms.get_or_insert(now_ms);
         // A sequence takes four bytes for years, a count one or two.
         self.unsaid_bytes += 8 + 2 * counted.counts.len();
@@ -230,6 +242,8 @@ impl Counts {
     /// What is to be said now: all, if nothing is left to post (`idle`), if it has waited for long
     /// enough, or if it is much.
     pub(crate) fn say(&mut self, now_ms: u64, idle: bool) -> Vec<Saying> {
+        debug_assert_eq!(self.since_ms.is_some(), !self.unsaid.is_empty());
+        debug_assert_eq!(self.unsaid_bytes == 0, self.unsaid.is_empty());
         let over = self.since_ms.is_some_and(|since_ms| since_ms + COUNT_WAIT_MS <= now_ms);
         if !idle && !over && self.unsaid_bytes < COUNTS_BYTES {
             return Vec::new();

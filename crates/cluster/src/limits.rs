@@ -117,3 +117,35 @@ pub(crate) const FOLLOW_AGAIN_MS: u64 = 5_000;
 
 /// A new epoch that does not come is proposed again after so long.
 pub(crate) const PROPOSE_AGAIN_MS: u64 = 1_000;
+
+// What the docs above say of one bound by another one, and what the code goes by.
+const _: () = {
+    // The highest base that a clock can make, and all numbers of its epoch, fit into 64 bits.
+    assert!(SEQUENCE_MAX << INDEX_BITS < u64::MAX - (1 << 63));
+    // Head, kind, format and the number of events of a record: 36 bytes.
+    assert!(RECORD_HEAD_BYTES >= 2 + 4 * size_of::<u64>() + size_of::<u16>());
+    // A record holds any pair of ids, and any order.
+    assert!(EVENT_BYTES_MAX > 2 * ID_BYTES_MAX + RECORD_HEAD_BYTES);
+    // `Chain` grows by doubling, up to this.
+    assert!(SUMS_KEPT.is_power_of_two());
+    // A queue that is full has more than what goes back to it, and one record is never all of it.
+    assert!(OUTSTANDING_MAX * RECORD_EVENTS_MAX <= QUEUE_MAX && RECORD_BYTES_MAX < QUEUE_BYTES_MAX);
+    assert!(BACK_MAX >= OUTSTANDING_MAX);
+    assert!(ACK_TIMEOUT_MS < ACKED_AGAIN_MS && ACKED_AGAIN_MS < SEND_DEADLINE_MS);
+    // Two proofs may be late.
+    assert!(3 * PROVE_MS < LEASE_MS);
+    // One record never fills what it must fit into: else the log would stand still.
+    assert!(RECORD_BYTES_MAX < UNREAD_BYTES_MAX && RECORD_BYTES_MAX < EARLY_BYTES_MAX);
+    assert!(RECORD_EVENTS_MAX < COUNTS_KEPT_MAX && RECORD_EVENTS_MAX < EARLY_COUNTS_MAX);
+    assert!(WINDOW > 0 && WINDOW <= RECORD_EVENTS_MAX);
+    // Counts are said, then asked for, then given up, and only then forgotten.
+    assert!(COUNT_WAIT_MS < NEED_AFTER_MS && 2 * NEED_AFTER_MS < COUNT_DEADLINE_MS);
+    assert!(COUNT_DEADLINE_MS < COUNTS_KEPT_MS);
+    // A member is found to be silent before it is found to be slow, and long before a newer process
+    // of its name gives up.
+    assert!(SILENT_BEATS as u64 * BEAT_MS < LAG_MAX_MS);
+    assert!(REFUSED_MAX as u64 * JOIN_AGAIN_MS >= 4 * SILENT_BEATS as u64 * BEAT_MS);
+    // Whoever founds a view has asked more than once.
+    assert!(2 * ASK_MS < FOUND_AFTER_MS && FOUND_AFTER_MS < BEHIND_MAX_MS);
+    assert!(MISSING_MS < BARRIER_MS && BARRIER_MS < STORE_AGAIN_MS);
+};

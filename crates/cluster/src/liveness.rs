@@ -15,6 +15,9 @@ use crate::roster::Member;
 const SLOW_BEATS: u32 = 4;
 /// Places in the log that are remembered: one a beat, for a bit longer than the greatest lag.
 const SAMPLES: usize = (LAG_MAX_MS / BEAT_MS) as usize + 8;
+const _: () = {
+    assert!(SAMPLES as u64 * BEAT_MS > LAG_MAX_MS, "a lag would never be seen");
+};
 
 /// What is known of a member.
 #[derive(Debug, Default)]
@@ -65,6 +68,10 @@ impl Liveness {
             return false;
         }
         self.next_beat_ms = now_ms + BEAT_MS;
+        debug_assert!(
+            self.samples.back().is_none_or(|&(_, before)| before <= read),
+            "the first place behind another is searched for"
+        );
         self.samples.push_back((now_ms, read));
         if self.samples.len() > SAMPLES {
             self.samples.pop_front();
@@ -99,6 +106,7 @@ impl Liveness {
     /// A member's beat. `read` is how far we have read.
     pub(crate) fn beat(&mut self, now_ms: u64, beat: &Beat, read: u64) {
         let Some(heard) = self.heard.get_mut(&beat.incarnation) else { return };
+        debug_assert!(heard.echoes <= self.echoes);
         heard.echoes = self.echoes;
         let passed = self.samples.iter().find(|(_, read)| *read > beat.applied);
         let behind = passed.is_some_and(|(at_ms, _)| at_ms + LAG_MAX_MS < now_ms);
@@ -127,6 +135,7 @@ impl Liveness {
         let new = members.iter().map(|member| member.incarnation);
         let new: Vec<u64> = new.filter(|new| !self.heard.contains_key(new)).collect();
         new.into_iter().for_each(|incarnation| self.sign(incarnation));
+        debug_assert_eq!(self.heard.len(), members.len(), "each member is heard, and nobody else");
     }
 
     /// Whom `me` is to declare gone now: whoever is first in the view does so at once, the others
@@ -147,6 +156,7 @@ impl Liveness {
             suspects.push((incarnation, since_ms, reason));
         }
         for (incarnation, since_ms, reason) in suspects {
+            debug_assert!(incarnation != me && rank < self.heard.len() as u64);
             if since_ms + rank * RANK_MS <= now_ms {
                 gone.push((incarnation, reason));
             }

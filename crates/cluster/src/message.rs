@@ -95,6 +95,7 @@ impl Said {
             Said::Counts { from, records } => {
                 put_varint(out, *from);
                 for Counted { sequence, counts } in records {
+                    debug_assert!(counts.len() <= RECORD_EVENTS_MAX, "nobody would read it");
                     put_varint(out, *sequence);
                     put_varint(out, counts.len() as u64);
                     counts.iter().for_each(|&count| put_varint(out, u64::from(count)));
@@ -184,8 +185,9 @@ impl View {
                 lot: from.varint()?,
                 last_batch: from.varint()?,
             };
-            // They are searched for by incarnation.
-            if members.last().is_some_and(|last| last.incarnation >= member.incarnation) {
+            // They are searched for by incarnation, and who joins later has a greater one.
+            let grows = members.last().is_none_or(|last| last.incarnation < member.incarnation);
+            if !grows || member.incarnation > at {
                 return Err(Malformed::Number);
             }
             members.push(member);
@@ -230,6 +232,22 @@ mod tests {
                 assert_ne!(Message::decode(&bytes[..end]).as_ref(), Ok(&message));
             }
         }
+    }
+
+    #[test]
+    fn view_of_a_member_that_joins_behind_its_place_is_none() {
+        let view = |at| {
+            let member = Member {
+                incarnation: 91,
+                name: "a".to_owned(),
+                address: String::new(),
+                lot: 1,
+                last_batch: 0,
+            };
+            Message { epoch: 1, said: Said::View(View { at, chain: 1, members: vec![member] }) }
+        };
+        assert_eq!(Message::decode(&view(91).encode()), Ok(view(91)));
+        assert_eq!(Message::decode(&view(90).encode()), Err(Malformed::Number));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use crate::change::Change;
-use crate::limits::{UNREAD_BYTES_MAX, WINDOW};
+use crate::limits::{RECORD_EVENTS_MAX, UNREAD_BYTES_MAX, WINDOW};
 use crate::record::{Event, Order};
 
 /// A version of the graph that nobody has said yet.
@@ -134,6 +134,8 @@ impl Pipeline {
     /// What was read next, a record of so many bytes. Sequences may be left out where the log was
     /// trimmed; one may have several items.
     pub(crate) fn push(&mut self, sequence: u64, bytes: usize, item: Item) {
+        let last = self.read.back().map_or(self.applied, |&(last, ..)| last);
+        debug_assert!(last <= sequence, "the log is read in its order");
         self.read_bytes += bytes;
         self.read.push_back((sequence, bytes, item));
     }
@@ -182,6 +184,7 @@ impl Pipeline {
             }
             let (sequence, bytes, item) = self.read.pop_front()?;
             self.read_bytes -= bytes;
+            debug_assert!(!self.read.is_empty() || self.read_bytes == 0);
             if let Some(out) = self.take(sequence, item) {
                 return Some(out);
             }
@@ -193,7 +196,9 @@ impl Pipeline {
         let open = self.open.back_mut().filter(|_| self.window < WINDOW)?;
         let index = open.handed() as u16;
         let event = open.waiting.pop_front()?;
+        debug_assert!(!self.order && index < RECORD_EVENTS_MAX as u16);
         self.window += 1;
+        debug_assert!(self.window <= WINDOW);
         Some(Out::Event { sequence: open.sequence, index, event })
     }
 
@@ -208,6 +213,7 @@ impl Pipeline {
                 return None;
             }
             Item::Order { origin, me, order } => {
+                debug_assert!(self.open.is_empty() && self.window == 0, "an order is alone");
                 self.open(sequence, origin, me, 1, VecDeque::new());
                 self.window += 1;
                 self.order = true;
@@ -247,6 +253,8 @@ impl Pipeline {
         counts: usize,
         waiting: VecDeque<Event>,
     ) {
+        debug_assert!(self.open.back().is_none_or(|last| last.sequence <= sequence));
+        debug_assert!(counts >= waiting.len() && counts <= RECORD_EVENTS_MAX);
         let counts = vec![None; counts];
         self.open.push_back(Open { sequence, origin, me, waiting, counts, posted: 0 });
     }
@@ -262,6 +270,7 @@ impl Pipeline {
         let Some(place) = place else { return };
         *place = Some(count);
         open.posted += 1;
+        debug_assert!(open.posted <= handed && self.window > 0, "more is posted than handed out");
         self.window -= 1;
     }
 
@@ -318,6 +327,7 @@ impl Pipeline {
             // Nothing is open beside an order.
             self.order = false;
             let Some(open) = self.open.pop_front() else { return };
+            debug_assert!(open.waiting.is_empty() && open.sequence >= self.applied);
             // A record of several items is done with its last one.
             let more = |&(next, ..): &(u64, usize, Item)| next == open.sequence;
             let same = self.open.front().is_some_and(|next| next.sequence == open.sequence);
@@ -326,7 +336,8 @@ impl Pipeline {
             }
             let Open { sequence, origin, me, counts, .. } = open;
             if !counts.is_empty() {
-                let counts = counts.into_iter().flatten().collect();
+                let counts: Vec<u32> = counts.into_iter().flatten().collect();
+                debug_assert_eq!(counts.len(), open.posted, "one count stands for each event");
                 done.push(Done { sequence, origin, me, counts });
             }
         }

@@ -166,6 +166,9 @@ impl Publisher {
     fn queue(&mut self, now_ms: u64, what: What) -> Result<Ticket, NotTaken> {
         let deadline_ms = now_ms + SEND_DEADLINE_MS;
         let ticket = Ticket(self.last_ticket + 1);
+        debug_assert_eq!(self.queue.is_empty(), self.queue_bytes == 0);
+        let last = self.queue.back().and_then(|last| last.ticket);
+        debug_assert!(last < Some(ticket), "a sender's events keep their order");
         let queued = Queued { ticket: Some(ticket), deadline_ms, what };
         let bytes = self.queue_bytes + queued.bytes();
         if self.queue.len() >= QUEUE_MAX || bytes > QUEUE_BYTES_MAX {
@@ -180,6 +183,10 @@ impl Publisher {
     /// Makes the next batch, if none is on its way: `head` says who publishes. Whoever `proves`
     /// what it has read makes one now and then without events.
     pub(crate) fn fill(&mut self, now_ms: u64, mut head: Head, proves: bool) {
+        debug_assert!(
+            self.outstanding.iter().rev().skip(1).all(|batch| batch.attempt.acked.is_some()),
+            "batches of one node are in the log in their order"
+        );
         let on_its_way = self.outstanding.back().is_some_and(|last| last.attempt.acked.is_none());
         let proof = proves && self.outstanding.is_empty() && self.prove_ms <= now_ms;
         let idle = self.queue.is_empty() && !proof;
@@ -192,10 +199,18 @@ impl Publisher {
             [Queued { what: What::Order(order), .. }] => Body::Order(order.clone()),
             events => Body::Events(events.iter().filter_map(Queued::event).collect()),
         };
+        if let Body::Events(events) = &body {
+            assert_eq!(events.len(), entries.len(), "each event has its sender at its place");
+        }
         self.last_batch += 1;
         head.batch = self.last_batch;
         let (incarnation, batch) = (head.incarnation, head.batch);
         let record = Record { head, body }.encode();
+        debug_assert!(
+            record.len() <= RECORD_BYTES_MAX,
+            "no node would read {} bytes",
+            record.len()
+        );
         let attempt = Attempt::new(now_ms, format!("{incarnation}.{batch}"), record);
         let made_ms = now_ms;
         self.outstanding.push_back(Batch { incarnation, batch, made_ms, attempt, entries });
@@ -217,6 +232,8 @@ impl Publisher {
                 break;
             }
         }
+        debug_assert!(taken.len() <= RECORD_EVENTS_MAX);
+        debug_assert_eq!(self.queue.is_empty(), self.queue_bytes == 0);
         taken
     }
 
@@ -241,6 +258,8 @@ impl Publisher {
                 self.queue.push_front(entry);
             }
         }
+        debug_assert_eq!(self.queue.is_empty(), self.queue_bytes == 0);
+        debug_assert!(self.queue.len() <= QUEUE_MAX + OUTSTANDING_MAX * RECORD_EVENTS_MAX);
         while self.back.len() > BACK_MAX {
             self.back.pop_front();
         }
@@ -251,6 +270,7 @@ impl Publisher {
         self.prove_ms = 0;
         self.back.clear();
         self.contradicted = false;
+        debug_assert!(self.outstanding.len() <= OUTSTANDING_MAX);
         for batch in self.outstanding.drain(..) {
             let tickets = batch.entries.into_iter().filter_map(|entry| entry.ticket);
             told.extend(tickets.map(|ticket| (ticket, Outcome::MayBeSent)));

@@ -40,6 +40,11 @@ pub const FORMAT_SUBJECTS: u8 = 3;
 /// The latest format that this node reads.
 pub const FORMAT_MAX: u8 = FORMAT_SUBJECTS;
 
+const _: () = {
+    assert!(FORMAT > 0, "format 0 is none");
+    assert!(FORMAT < FORMAT_MAX);
+};
+
 /// The bit of an event's flags that says that a term follows. The lower seven are the server's.
 const HAS_TERM: u8 = 0x80;
 
@@ -302,6 +307,7 @@ impl Event {
     }
 
     fn encode(&self, format: u8, out: &mut Vec<u8>) {
+        debug_assert_eq!(self.flags & HAS_TERM, 0, "the bit is the record's own");
         put_id(out, &self.subject);
         put_long(out, self.line.as_bytes());
         out.push(self.flags & !HAS_TERM | if self.term.is_some() { HAS_TERM } else { 0 });
@@ -343,6 +349,7 @@ impl Event {
 }
 
 fn put_long(out: &mut Vec<u8>, bytes: &[u8]) {
+    debug_assert!(bytes.len() <= RECORD_BYTES_MAX);
     out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
     out.extend_from_slice(bytes);
 }

@@ -27,6 +27,10 @@ pub(crate) enum Ask {
 /// Versions whose hashes are remembered.
 const KNOWN_MAX: usize = 1_024;
 
+const _: () = {
+    assert!(FETCHED_MAX <= EARLY_VERSIONS_MAX as u64, "what is fetched one by one must be kept");
+};
+
 /// A version of which parts have been read.
 #[derive(Debug, Default)]
 struct Early {
@@ -93,6 +97,18 @@ impl Replica {
         let latest = self.latest.max(self.queued);
         let known = std::mem::take(&mut self.known);
         *self = Replica { latest, known, is_astray: self.is_astray, ..Replica::new(self.place) };
+        self.check();
+    }
+
+    /// What holds whenever nobody is at work here.
+    fn check(&self) {
+        debug_assert!(self.queued >= self.place.version, "the replica has what is on its way");
+        debug_assert!(self.is_astray || self.latest >= self.queued);
+        debug_assert!(!self.is_astray || self.early.is_empty() && self.ask_ms.is_none());
+        let early = self.early.first_key_value();
+        debug_assert!(early.is_none_or(|(&version, _)| version > self.queued));
+        debug_assert_eq!(self.early_bytes, self.early.values().map(|early| early.bytes).sum());
+        debug_assert!(self.hashes.len() <= FETCHED_MAX as usize && self.known.len() <= KNOWN_MAX);
     }
 
     /// A part was read: the changes that are complete with it, in their order. `rank` puts off the
@@ -130,6 +146,7 @@ impl Replica {
         }
         let complete = self.complete();
         self.mind_missing(now_ms, rank, !complete.is_empty());
+        self.check();
         complete
     }
 
@@ -164,6 +181,7 @@ impl Replica {
             let Some(early) = self.early.remove(&self.queued) else { break };
             self.early_bytes -= early.bytes;
             complete.extend(early.parts.into_values().reduce(|mut whole, part| {
+                debug_assert_eq!(whole.version, part.version);
                 whole.added.extend(part.added);
                 whole.removed.extend(part.removed);
                 whole
@@ -176,6 +194,7 @@ impl Replica {
     pub(crate) fn latest(&mut self, now_ms: u64, rank: u64, version: u64) {
         self.latest = self.latest.max(version);
         self.mind_missing(now_ms, rank, false);
+        self.check();
     }
 
     /// Sets the time at which to ask, anew if there was `progress`.
@@ -209,6 +228,7 @@ impl Replica {
         self.early_bytes = self.early.values().map(|early| early.bytes).sum();
         let complete = self.complete();
         self.mind_missing(now_ms, 0, true);
+        self.check();
         (differs, complete)
     }
 
@@ -232,6 +252,7 @@ impl Replica {
     pub(crate) fn tick(&mut self, now_ms: u64) -> Option<Ask> {
         self.ask_ms.filter(|&ask_ms| ask_ms <= now_ms)?;
         self.ask_ms = Some(now_ms + STORE_AGAIN_MS);
+        debug_assert!(self.latest > self.queued && !self.is_astray, "nothing is missing");
         let many = self.latest - self.queued > FETCHED_MAX;
         Some(if many { Ask::Read } else { Ask::Fetch(self.queued + 1) })
     }

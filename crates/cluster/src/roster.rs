@@ -83,11 +83,14 @@ impl Roster {
     }
 
     fn place(&self, incarnation: u64) -> Result<usize, usize> {
+        debug_assert!(self.members.is_sorted_by(|one, next| one.incarnation < next.incarnation));
         self.members.binary_search_by_key(&incarnation, |member| member.incarnation)
     }
 
     /// Takes what another node knows at the same sequence.
     pub(crate) fn learn(&mut self, members: Vec<Member>) {
+        debug_assert!(!self.is_known(), "what follows from the log is not told by anybody");
+        debug_assert!(members.len() <= MEMBERS_MAX);
         *self = Roster { members, strangers: None };
     }
 
@@ -102,6 +105,7 @@ impl Roster {
             *self = Roster::new(0);
         }
         if let Some(strangers) = &mut self.strangers {
+            debug_assert!(strangers.changed < sequence, "the log is read in its order");
             strangers.changed = sequence;
         }
         if self.has_newer(&join.name, lot) {
@@ -111,6 +115,10 @@ impl Roster {
         if self.members.len() >= MEMBERS_MAX {
             return Joined::Refused;
         }
+        debug_assert!(
+            self.members.last().is_none_or(|last| last.incarnation < sequence),
+            "members are searched for by incarnation, and the log grows"
+        );
         self.members.push(Member {
             incarnation: sequence,
             name: join.name.clone(),
@@ -124,6 +132,7 @@ impl Roster {
     /// A leave of `incarnation` at `sequence`; whether that was a member.
     pub(crate) fn leave(&mut self, sequence: u64, incarnation: u64) -> bool {
         if let Some(strangers) = &mut self.strangers {
+            debug_assert!(strangers.changed < sequence, "the log is read in its order");
             strangers.changed = sequence;
         }
         let place = self.place(incarnation);

@@ -157,6 +157,7 @@ pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
 /// twice its length and one, and the text: an id of eight digits takes four bytes.
 pub(crate) fn put_id(out: &mut Vec<u8>, id: &str) {
     if let Some(number) = integer(id) {
+        debug_assert_eq!(number.to_string(), id, "another id would be read");
         put_varint(out, number << 1);
     } else {
         put_varint(out, (id.len() as u64) << 1 | 1);

@@ -214,7 +214,9 @@ impl NoPermit {
 
 impl Drop for WritePermit<'_> {
     fn drop(&mut self) {
-        if self.0.permits.fetch_sub(1, Ordering::AcqRel) == CLOSED | 1 {
+        let before = self.0.permits.fetch_sub(1, Ordering::AcqRel);
+        debug_assert!(before & !CLOSED > 0, "more permits came back than were given");
+        if before == CLOSED | 1 {
             self.0.last.notify_waiters();
         }
     }
@@ -222,7 +224,8 @@ impl Drop for WritePermit<'_> {
 
 impl Drop for WritePermitAtOnce<'_> {
     fn drop(&mut self) {
-        self.0.permits.fetch_sub(1, Ordering::AcqRel);
+        let before = self.0.permits.fetch_sub(1, Ordering::AcqRel);
+        debug_assert!(before & !CLOSED > 0, "more permits came back than were given");
     }
 }
 

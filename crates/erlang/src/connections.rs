@@ -101,6 +101,7 @@ impl Connections {
             },
             Entry::Vacant(_) if count >= self.nodes_max => Begun::Full,
             Entry::Vacant(free) => {
+                debug_assert!(count < self.nodes_max);
                 let number = self.number();
                 free.insert(Connection::Dialing(number));
                 Begun::Attempt(Attempt { connections: self, name, number })
@@ -126,6 +127,7 @@ impl Connections {
     /// The node of `peer` has connected and proved that it may. A connection that it had is dead,
     /// and an attempt of ours is given up. `false` when there are too many nodes.
     pub(crate) fn admit(&self, peer: &Arc<Peer>) -> bool {
+        debug_assert!(*peer.name() != *self.own_name, "a node of our name was refused before");
         let mut by_name = self.lock();
         let count = by_name.len();
         let up = Connection::Up(Arc::clone(peer));
@@ -138,6 +140,7 @@ impl Connections {
                 }
             }
         }
+        debug_assert!(by_name.len() <= self.nodes_max);
         drop(by_name);
         self.changed.notify_waiters();
         true
@@ -198,6 +201,7 @@ pub(crate) struct Attempt<'c> {
 impl Attempt<'_> {
     /// The handshake is done. `false` when the node has connected to us meanwhile.
     pub(crate) fn done(self, peer: &Arc<Peer>) -> bool {
+        debug_assert_eq!(peer.name(), self.name, "another node has answered");
         let mut by_name = self.connections.lock();
         match by_name.get_mut(self.name) {
             Some(there) if there.is_attempt(self.number) => {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use backon::ExponentialBuilder;
 
+use crate::control::HEAD_BYTES_MAX;
+
 /// The longest frame that is read: 4 million subscriptions in one call. Longer ones are passed over
 /// and counted, and their callers told so.
 pub(super) const FRAME_BYTES_MAX: usize = 128 << 20;
@@ -49,3 +51,12 @@ pub const RETRIES: ExponentialBuilder = ExponentialBuilder::new()
 
 /// How long to wait after an accept that failed for lack of descriptors or memory.
 pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+const _: () = {
+    // Its head says whose a long frame is, so that must be there before it is passed over.
+    assert!(HEAD_BYTES_MAX < READ_BYTES && HEAD_BYTES_MAX < LARGE_FRAME_BYTES);
+    assert!(LARGE_FRAME_BYTES < FRAME_BYTES_MAX && FRAME_BYTES_MAX <= u32::MAX as usize);
+    // Several ticks may be late before a node is taken for silent.
+    assert!(TICKS > 1);
+    assert!(LARGE_FRAME_PAUSE_MAX.as_secs() < LARGE_FRAME_TIME_MAX.as_secs());
+};

@@ -51,5 +51,6 @@ fn has_room(handshakes: &mut VecDeque<AbortHandle>) -> bool {
     if let Some(oldest) = handshakes.pop_front() {
         oldest.abort();
     }
+    debug_assert!(handshakes.len() < HANDSHAKES_MAX);
     false
 }

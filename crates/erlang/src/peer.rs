@@ -132,8 +132,10 @@ impl Peer {
             return false;
         }
         let mut outgoing = self.lock();
-        let was_empty = outgoing.bytes.is_empty();
+        let before = outgoing.bytes.len();
+        let was_empty = before == 0;
         write(&mut outgoing.bytes);
+        debug_assert!(outgoing.bytes.len() >= before, "a frame is put behind the others");
         let waiting = outgoing.bytes.len() + outgoing.under_way;
         drop(outgoing);
         if waiting > self.bytes_max {
@@ -274,6 +276,7 @@ impl Peer {
         stall_max: Duration,
     ) -> Result<(), End> {
         while !bytes.is_empty() {
+            debug_assert!(bytes.len() <= self.waiting_bytes(), "room would be made for too much");
             let written = timeout(stall_max, socket.write(bytes)).await.map_err(|_| End::Slow)?;
             let written = written.map_err(|_| End::Broken)?;
             if written == 0 {

@@ -88,6 +88,7 @@ impl Session {
                 Next::TooLong => return Ok(self.pass_over(PassedOver::TooLong)),
                 Next::WantsPlace => match self.place().await? {
                     Some(place) => {
+                        debug_assert!(self.frames.place.is_none(), "it waited for its own place");
                         self.frames.place = Some(place);
                         self.large_until = Some(Instant::now() + LARGE_FRAME_TIME_MAX);
                     }
@@ -188,6 +189,7 @@ impl Frames {
         let skipped = self.skipping.min(self.buffer.len());
         self.buffer.advance(skipped);
         self.skipping -= skipped;
+        debug_assert!(self.skipping == 0 || self.buffer.is_empty(), "a payload is no frame");
         let (mut end, mut with_large) = (0, false);
         let next = loop {
             let Some(len) = length(&self.buffer[end..]) else { break Next::Missing };
@@ -209,7 +211,9 @@ impl Frames {
         if end == 0 {
             return next;
         }
+        debug_assert!(end <= self.buffer.len());
         let batch = self.split_to(end);
+        debug_assert_eq!(batch.len(), end, "frames are handed out whole");
         Next::Frames(match self.place.take_if(|_| with_large) {
             Some(place) => Bytes::from_owner(Held { batch, _place: place }),
             None => batch,
@@ -218,6 +222,7 @@ impl Frames {
 
     /// Passes over the frame that the buffer begins with; answers its head.
     fn pass_over(&mut self) -> Bytes {
+        debug_assert!(self.skipping == 0 && self.buffer.len() >= 4 + HEAD_BYTES_MAX);
         self.skipping = 4 + length(&self.buffer).unwrap_or_default();
         Bytes::copy_from_slice(&self.buffer[4..4 + HEAD_BYTES_MAX])
     }

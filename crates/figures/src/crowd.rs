@@ -20,7 +20,9 @@ pub fn room(descriptors: u64) -> u32 {
 /// Threads that a crowd of `users` takes, with so many descriptors each.
 pub fn threads_for(users: u32, descriptors: u64, cores: u32) -> u32 {
     let needed = users.div_ceil(room(descriptors).max(1));
-    needed.max(users.div_ceil(LISTENERS_PER_THREAD).min(cores))
+    let threads = needed.max(users.div_ceil(LISTENERS_PER_THREAD).min(cores));
+    debug_assert!(u64::from(threads) * u64::from(room(descriptors).max(1)) >= u64::from(users));
+    threads
 }
 
 /// Loopback addresses from which a crowd of `users` connects.

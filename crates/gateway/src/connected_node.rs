@@ -120,7 +120,9 @@ impl ConnectedNode {
 
     /// A mail that counted for so many bytes is handed over, or given up.
     pub(super) fn done(&self, bytes: usize) {
-        self.queue().bytes -= bytes;
+        let mut queue = self.queue();
+        queue.bytes -= bytes;
+        debug_assert!(queue.bytes > 0 || queue.mails.is_empty(), "mail would be passed by other");
     }
 
     /// Waits until the node has room for mail that came at `since`. One that takes too little is

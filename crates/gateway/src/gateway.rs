@@ -262,7 +262,8 @@ impl Gateway {
     pub(super) fn connected(&self, peer: &Arc<Peer>) -> Arc<ConnectedNode> {
         self.counts.connected.add(1);
         let node = Arc::new(ConnectedNode::new(Arc::clone(peer), self.queue_bytes_max));
-        self.registry().nodes.insert(peer.number(), Arc::clone(&node));
+        let before = self.registry().nodes.insert(peer.number(), Arc::clone(&node));
+        debug_assert!(before.is_none(), "each connection has its own number");
         self.connections.notify_waiters();
         node
     }

@@ -95,6 +95,7 @@ impl<'g> Handler<'g> {
         while let Some(delivered) = self.window.front_mut().and_then(ready) {
             let Pending { reply, bytes, .. } = self.window.pop_front().expect("it has a front");
             self.window_bytes -= bytes;
+            debug_assert!(!self.window.is_empty() || self.window_bytes == 0);
             let outcome = delivered.map(|delivered| Answer::Count(delivered.count.into()));
             let outcome = outcome.map_err(Refusal::from);
             answer(self.gateway, self.peer, reply.as_ref(), outcome);
@@ -249,6 +250,7 @@ impl<'g> Handler<'g> {
         }
         self.window_bytes += bytes;
         self.window.push_back(Pending { reply, delivery, bytes });
+        debug_assert!(self.window.len() <= WINDOW_SENDS_MAX);
         self.collect();
     }
 }

@@ -89,7 +89,10 @@ impl Inbox {
 
     /// The batch is handled.
     pub(super) fn done(&self, batch: &Bytes) {
-        self.lock().bytes -= cost(batch);
+        let mut waiting = self.lock();
+        waiting.bytes -= cost(batch);
+        debug_assert!(waiting.bytes > 0 || waiting.batches.is_empty(), "what waits is counted");
+        drop(waiting);
         self.drained.notify_waiters();
     }
 

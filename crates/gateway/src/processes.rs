@@ -108,7 +108,9 @@ impl Processes {
         if self.free == NO_SLOT {
             self.grow()?;
         }
+        debug_assert!(process.peer != FREE.peer && self.find(process).is_none());
         let slot = self.free;
+        debug_assert!(!self.is_used(slot), "somebody else's record was taken for free");
         let record = self.at_mut(slot);
         let next = std::mem::replace(&mut record.process, process).id;
         let generation = record.generation();
@@ -116,6 +118,7 @@ impl Processes {
         let hash = self.hash(process);
         let Processes { chunks, index, keys, .. } = self;
         index.insert_unique(hash, slot, |&slot| keys.hash_one(at(chunks, slot).process));
+        debug_assert!(index.len() <= chunks.len() * CHUNK);
         Some(ProcessRef { slot, generation })
     }
 
@@ -123,7 +126,9 @@ impl Processes {
     /// many ids as it may have.
     pub(super) fn add(&mut self, process_ref: ProcessRef, id: Id) -> bool {
         let record = self.at_mut(process_ref.slot);
+        debug_assert!(id != Id::NONE && record.first != id, "it is logged in under it already");
         if record.first == Id::NONE {
+            debug_assert!(record.more.is_none(), "the ids of the process before it");
             record.first = id;
             return true;
         }
@@ -169,12 +174,15 @@ impl Processes {
     pub(super) fn remove(&mut self, process_ref: ProcessRef) {
         let Some(process) = self.get(process_ref) else { return };
         let hash = self.hash(process);
-        if let Ok(found) = self.index.find_entry(hash, |&slot| slot == process_ref.slot) {
+        let found = self.index.find_entry(hash, |&slot| slot == process_ref.slot);
+        debug_assert!(found.is_ok(), "a record that is in use is found by its process");
+        if let Ok(found) = found {
             found.remove();
         }
         let free = self.free;
         let record = self.at_mut(process_ref.slot);
         record.state = (record.generation() + 1) % ConnRef::GENERATIONS;
+        debug_assert!(record.generation() < ConnRef::GENERATIONS);
         (record.first, record.more) = (Id::NONE, None);
         record.process = Process { id: free, ..FREE };
         self.free = process_ref.slot;

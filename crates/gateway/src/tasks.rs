@@ -85,6 +85,7 @@ pub(super) async fn change(
         let mut count = 0;
         while !pairs.is_empty() {
             let part = pairs.split_off(pairs.len().saturating_sub(PART_PAIRS_MAX));
+            debug_assert!((1..=PART_PAIRS_MAX).contains(&part.len()), "this would never end");
             let permit = shared.enter().await?;
             let changed = shared.sender.change(&permit, change.adds, part).await;
             count += changed.map_err(|error| {

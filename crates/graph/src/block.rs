@@ -23,6 +23,12 @@ const FLAG_BYTES: usize = 1;
 const HEAD_BYTES: usize = SUM_BYTES + FLAG_BYTES;
 const ID_BYTES: usize = size_of::<u64>();
 
+const _: () = {
+    // LMDB's page has a head of 16 bytes; an entry has one of 8, a key of two ids, and a pointer.
+    let entry = HEAD_BYTES + BLOCK_IDS_MAX * ID_BYTES + 2 * ID_BYTES + 8 + 2;
+    assert!(16 + 2 * entry <= 4096);
+};
+
 /// One stored id. Blocks are not aligned, so ids are unpacked one by one.
 pub(super) type Packed = [u8; ID_BYTES];
 
@@ -127,20 +133,27 @@ impl BlockBuf {
 
     /// Puts `id` before the one at place `at`.
     pub(super) fn insert(&mut self, at: usize, id: Id) {
+        debug_assert!(at <= self.ids().len());
         let at = HEAD_BYTES + at * ID_BYTES;
         self.0.splice(at..at, pack(id));
     }
 
     pub(super) fn remove(&mut self, at: usize) {
+        debug_assert!(at < self.ids().len() && self.ids().len() > 1, "a block is never empty");
         let at = HEAD_BYTES + at * ID_BYTES;
         self.0.drain(at..at + ID_BYTES);
     }
 
     /// Takes the ids from place `at` on into a block of their own; this one has more from now on.
     pub(super) fn split(&mut self, at: usize) -> BlockBuf {
+        debug_assert!((1..self.ids().len()).contains(&at), "neither part may be empty");
         let upper = self.0.split_off(HEAD_BYTES + at * ID_BYTES);
         let more = std::mem::replace(&mut self.0[SUM_BYTES], 1);
         BlockBuf([&[0; SUM_BYTES], [more].as_slice(), upper.as_slice()].concat())
+    }
+
+    fn ids(&self) -> &[Packed] {
+        self.0[HEAD_BYTES..].as_chunks().0
     }
 
     pub(super) fn first(&self) -> Option<Id> {
@@ -150,6 +163,16 @@ impl BlockBuf {
     /// Writes the checksum, the last step before it is stored in `table` under `key`; returns its
     /// part of the table's sum.
     pub(super) fn seal(&mut self, table: Table, key: &Key) -> u64 {
+        assert!(
+            !self.ids().is_empty() && self.0.len() == HEAD_BYTES + self.ids().len() * ID_BYTES,
+            "a block of {} bytes would never be read again",
+            self.0.len()
+        );
+        debug_assert!(self.ids().len() <= BLOCK_IDS_MAX);
+        debug_assert!(
+            self.ids().is_sorted_by(|&one, &next| unpack(one) < unpack(next)),
+            "ids are searched for in a block"
+        );
         let hash = sum::of_block(table, key, &self.0[SUM_BYTES..]);
         self.0[..SUM_BYTES].copy_from_slice(&(hash as u32).to_le_bytes());
         hash

@@ -217,7 +217,11 @@ impl<'s, 'p> Load<'s, 'p> {
             self.rows.iter_mut().for_each(|row| *row = row.rotate_left(64));
             self.sort();
         }
-        self.fill(tables.following, self.rows.len() as u64)?;
+        // Both directions must agree: as `Transaction` has it of each pair.
+        if self.fill(tables.following, self.rows.len() as u64)? != added {
+            return Err(heed::MdbError::Corrupted.into());
+        }
+        debug_assert!(added <= self.rows.len() as u64);
         (self.progress)(Progress { phase: Phase::Syncing, done: 0, total: 0 });
         self.rows = Vec::new();
         self.transaction.added(added);
@@ -234,6 +238,10 @@ impl<'s, 'p> Load<'s, 'p> {
     /// Writes the rows as lists, `done` having been written before; returns how many are new.
     fn fill(&mut self, lists: Lists, mut done: u64) -> heed::Result<u64> {
         let total = 2 * self.rows.len() as u64;
+        debug_assert!(
+            self.rows.is_sorted_by(|one, next| one < next),
+            "the rows of a list stand together, each once"
+        );
         let (txn, uncommitted) = self.transaction.parts();
         let empty = lists.is_empty(txn)?;
         let (mut added, mut ids) = (0, Vec::new());

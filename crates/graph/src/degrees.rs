@@ -43,6 +43,8 @@ impl Degrees {
     /// The lowest degree that at least `share` (0 to 1) of the users do not exceed: 0.5 is the
     /// median.
     pub fn quantile(&self, share: f64) -> u64 {
+        debug_assert!((0.0..=1.0).contains(&share));
+        debug_assert!(self.counts.is_sorted_by(|(one, _), (next, _)| one < next));
         let wanted = (share * self.users() as f64).ceil() as u64;
         let mut seen = 0;
         let reaches = |&&(_, users): &&(u64, u64)| {
@@ -57,6 +59,7 @@ impl Degrees {
     /// with its standard error, eq. 3.6. `None` when fewer than two different degrees are left.
     pub fn power_law(&self, xmin: u64) -> Option<PowerLaw> {
         let xmin = xmin.max(1);
+        debug_assert!(self.counts.is_sorted_by(|(one, _), (next, _)| one < next));
         let tail = &self.counts[self.counts.partition_point(|(degree, _)| *degree < xmin)..];
         if tail.len() < 2 {
             return None;
@@ -96,6 +99,7 @@ fn slopes(a: f64, xmin: f64) -> (f64, f64) {
 /// (NIST DLMF 25.11.5): the first terms one by one, the rest as an integral with corrections.
 fn ln_zeta(a: f64, q: f64) -> f64 {
     const TERMS: u32 = 16;
+    debug_assert!(a > 1.0 && q >= 1.0, "the sum has no end at {a}, {q}");
     // Relative to the first term, so that large q and a do not underflow.
     let power = |x: f64| (x / q).powf(-a);
     let head: f64 = (0..TERMS).map(|k| power(q + f64::from(k))).sum();

@@ -58,6 +58,7 @@ impl Malformed {
         for (number, error) in &self.first {
             text.push_str(&format!("\n{name}:{number}: {error}"));
         }
+        debug_assert!(self.first.len() as u64 <= self.count);
         match self.count - self.first.len() as u64 {
             0 => text,
             more => text + &format!("\nand {more} more"),
@@ -77,6 +78,7 @@ pub fn for_each_line<E: From<io::Error>>(
     let (mut filled, mut bytes_read, mut skipping) = (0, 0, false);
     let mut is_first = true;
     loop {
+        debug_assert!(filled < BUFFER_BYTES, "nothing read would be taken for the end");
         let read = read_some(input, &mut buffer[filled..])?;
         bytes_read += read as u64;
         filled += read;

@@ -51,6 +51,7 @@ impl Lists {
         limit: usize,
         visit: impl FnMut(Id),
     ) -> heed::Result<Option<Id>> {
+        debug_assert!(limit > 0, "there would be no place to go on from");
         let start = match after {
             None => self.first(txn, subject)?.map(|block| (key(subject, 0), block)),
             Some(id) => self.block_of(txn, subject, id)?,
@@ -201,6 +202,7 @@ impl Lists {
         ids: &[Id],
         uncommitted: &mut Uncommitted,
     ) -> heed::Result<usize> {
+        debug_assert!(ids.is_sorted_by(|one, next| one < next));
         let (mut merged, mut sums) = (ids.to_vec(), uncommitted.sums);
         for entry in self.blocks.range(txn, &all(subject))? {
             let (_, block) = self.open(entry?)?;
@@ -226,6 +228,11 @@ impl Lists {
         ids: &[Id],
         uncommitted: &mut Uncommitted,
     ) -> heed::Result<()> {
+        assert!(!ids.is_empty(), "a list without ids has no block");
+        assert!(
+            ids.is_sorted_by(|one, next| one < next),
+            "ids are searched for in a list: what is not in order would be lost"
+        );
         let blocks = ids.chunks(BLOCK_IDS_MAX);
         let last = blocks.len() - 1;
         for (n, ids) in blocks.enumerate() {

@@ -65,6 +65,7 @@ impl Recorded {
 impl Marker {
     /// Replaces what is recorded in `dir`: wholly or not at all.
     pub(super) fn write(self, dir: &Path) -> io::Result<()> {
+        debug_assert_eq!(Marker::parse(self.text().as_bytes()), Some(self));
         let partial = dir.join(format!("{NAME}.partial"));
         let mut file = plain_file::create(&partial, 0o644)?;
         file.write_all(self.text().as_bytes())?;

@@ -75,7 +75,8 @@ impl<'s> Pins<'s> {
                 self.stored.put(txn, &key(id), &name)?;
             } else {
                 sums.remove(Table::Names, hash);
-                self.stored.delete(txn, &key(id))?;
+                let was_there = self.stored.delete(txn, &key(id))?;
+                debug_assert!(was_there, "its part of the sum was taken away for nothing");
             }
         }
         Ok(())

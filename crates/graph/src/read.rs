@@ -64,6 +64,8 @@ impl Graph {
             lists.slice(txn, subject, after, limit.max(1), |id| ids.push(id))
         };
         let next = self.store().read(read)?;
+        debug_assert!(ids.len() <= limit.max(1));
+        debug_assert!(next.is_none() || next == ids.last().copied(), "ids would be left out");
         Ok(Page { ids, next })
     }
 

@@ -88,6 +88,10 @@ impl State {
     pub(super) fn to_bytes(self, names_key: &[u8]) -> Vec<u8> {
         let mut bytes = self.numbers();
         bytes.extend(self.digest(names_key).to_le_bytes());
+        assert!(
+            State::from_bytes(&bytes, names_key) == Some(self),
+            "the store would be taken for damaged when it is opened again"
+        );
         bytes
     }
 

@@ -137,19 +137,25 @@ impl<'s> Transaction<'s> {
         let known = self.pin(IdText::Name(name))?;
         let of = |id| if id == stored { known } else { id };
         for subscriber in self.list(Table::Followers, stored)? {
-            self.both(Lists::remove, Subscription { subscriber, subscribee: stored })?;
-            self.both(
-                Lists::insert,
-                Subscription { subscriber: of(subscriber), subscribee: known },
-            )?;
+            let before = Subscription { subscriber, subscribee: stored };
+            let after = Subscription { subscriber: of(subscriber), subscribee: known };
+            self.replace(before, after)?;
         }
         for subscribee in self.list(Table::Following, stored)? {
-            self.both(Lists::remove, Subscription { subscriber: stored, subscribee })?;
-            self.both(Lists::insert, Subscription { subscriber: known, subscribee })?;
+            let before = Subscription { subscriber: stored, subscribee };
+            self.replace(before, Subscription { subscriber: known, subscribee })?;
         }
         let key = pins::key(stored);
         self.uncommitted.sums.remove(Table::Names, sum::of_name(&key, name.as_bytes()));
         self.store.tables.names.delete(&mut self.txn, &key)?;
+        Ok(())
+    }
+
+    /// A pair takes another one's place: there are as many as before.
+    fn replace(&mut self, before: Subscription, after: Subscription) -> heed::Result<()> {
+        let was_there = self.both(Lists::remove, before)?;
+        let is_new = self.both(Lists::insert, after)?;
+        debug_assert!(was_there && is_new, "{before:?} or {after:?} was counted twice");
         Ok(())
     }
 
@@ -196,6 +202,13 @@ impl<'s> Transaction<'s> {
             sums: self.uncommitted.sums,
             replica: self.replica,
         };
+        debug_assert!(state.transaction > self.committed.transaction, "commits are numbered");
+        debug_assert!(
+            state.subscriptions > 0
+                || state.sums.of(Table::Followers) == 0 && state.sums.of(Table::Following) == 0,
+            "no pair is left, and yet some are summed up"
+        );
+        debug_assert!(state.replica.is_some() || self.committed.replica.is_none());
         let bytes = state.to_bytes(&store.names.key());
         store.tables.meta.put(&mut self.txn, META_STATE, &bytes)?;
         self.txn.commit()?;

@@ -49,6 +49,8 @@ pub(super) fn run(store: &Store, mut queue: mpsc::Receiver<Request>) {
             group.push(next);
         }
         let outcome = apply(store, &group);
+        let answers = outcome.as_ref().map_or(group.len(), Vec::len);
+        debug_assert_eq!(answers, group.len(), "each request has its own answer");
         for (n, request) in group.into_iter().enumerate() {
             let answer = outcome.as_ref().map(|counts| counts[n]).map_err(WriteError::clone);
             // A caller that is gone does not need its answer; what it asked for is done.
@@ -82,6 +84,7 @@ fn change(store: &Store, group: &[Request]) -> heed::Result<Vec<u64>> {
                 WriteChange::Remove => transaction.remove(pair.as_text())?.is_some(),
             });
         }
+        debug_assert!(count <= request.pairs.len() as u64, "a pair was changed twice");
         counts.push(count);
     }
     transaction.commit()?;

@@ -39,6 +39,7 @@ impl AcceptPace {
 
     /// A connection was accepted at `now`: how long to rest before the next one, if at all.
     pub fn accepted(&mut self, now: Instant) -> Option<Duration> {
+        debug_assert!(self.in_a_row < self.in_a_row_max, "others were to have their turn");
         let is_next = self.last.is_some_and(|last| now < last + REST);
         self.last = Some(now);
         self.in_a_row = if is_next { self.in_a_row + 1 } else { 1 };

@@ -99,6 +99,8 @@ pub async fn read_whole(
         let detail = format!("This body may have at most {bytes_max} bytes. Send less at once.");
         return Err(ApiProblem::too_large(detail));
     }
+    debug_assert!(first.is_empty() || whole.is_empty(), "one of the two has it all");
+    debug_assert!(first.len() + whole.len() <= bytes_max);
     let mut whole = if whole.is_empty() { first } else { whole.freeze() };
     if whole.starts_with(BYTE_ORDER_MARK) {
         whole.advance(BYTE_ORDER_MARK.len());

@@ -40,6 +40,15 @@ const H2_WINDOW: u32 = 1024 * 1024;
 const H2_HEAD_BYTES_MAX: u32 = 16 * 1024;
 const H2_PING: Duration = Duration::from_secs(20);
 
+const _: () = {
+    // One exchange alone may not use up the connection's window.
+    assert!(H2_STREAM_WINDOW < H2_WINDOW);
+    // Whoever is told that a connection ends has read it before the connection is cut.
+    assert!(END_TIMEOUT.as_millis() > LINGER.as_millis());
+    // A peer that answers no ping is found out before its silence is.
+    assert!(IDLE_TIMEOUT.as_secs() < STALL_TIMEOUT.as_secs());
+};
+
 /// Sets what holds for every connection, before anything is read of it.
 pub fn prepare(stream: &TcpStream) {
     // Both fail only on a connection that is gone, which the first read will tell.

@@ -88,6 +88,7 @@ impl Exchanges {
 
     fn count(&self, change: i32) {
         self.in_progress.send_modify(|(count, at)| {
+            debug_assert!(change > 0 || *count > 0, "more answers than questions");
             (*count, *at) = (count.saturating_add_signed(change), Instant::now());
         });
     }

@@ -88,6 +88,7 @@ impl Lines {
         } else {
             self.partial.extend_from_slice(part);
         }
+        debug_assert!(self.partial.len() <= LINE_BYTES_MAX);
     }
 
     /// The line that ends with `end`; `None` when it is blank.
@@ -106,6 +107,7 @@ impl Lines {
             self.partial.extend_from_slice(&end);
             self.partial.split().freeze()
         };
+        debug_assert!(self.partial.is_empty() && text.len() <= LINE_BYTES_MAX);
         let text = if text.ends_with(b"\r") { text.slice(..text.len() - 1) } else { text };
         let marked = number == 1 && text.starts_with(BYTE_ORDER_MARK);
         let text = if marked { text.slice(BYTE_ORDER_MARK.len()..) } else { text };

@@ -29,6 +29,14 @@ const SCARCE_BELOW: usize = ORDINARY / 8;
 /// for a tenth of a second.
 const SCARCE_TIMEOUT: Duration = Duration::from_secs(1);
 
+const _: () = {
+    assert!(
+        0 < SCARCE_BELOW && SCARCE_BELOW < ORDINARY,
+        "permits would always be scarce, or never"
+    );
+    assert!(RESERVED > 0, "a probe is answered whatever happens");
+};
+
 /// All permits.
 #[derive(Debug)]
 pub struct Permits {
@@ -113,6 +121,7 @@ impl Permits {
 impl Permit {
     /// An ordinary permit instead, if one is left.
     pub fn into_ordinary(mut self) -> Permit {
+        debug_assert!(self.is_reserved && self.permit.is_some(), "each is exchanged once");
         if let Ok(permit) = Arc::clone(&self.permits.ordinary).try_acquire_owned() {
             self.permit = Some(permit);
             self.is_reserved = false;

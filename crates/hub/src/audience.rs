@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 
 use crate::conn_ref::ConnRef;
 use crate::directory::Directory;
-use crate::followers::{Followers, FollowersError};
+use crate::followers::{Followers, FollowersError, SLICE_MAX};
 use crate::id::Id;
 
 /// Room for a typical audience.
@@ -118,6 +118,8 @@ impl Audience {
         }
         if let Some((subject, after)) = self.unread {
             let last = followers.slice(subject, after, &mut |id| members.push(id))?;
+            debug_assert!(members.len() <= SLICE_MAX + 1, "a step would take as long as it likes");
+            debug_assert!(last.is_none() || last > after, "the walk would never end");
             self.unread = last.map(|last| (subject, Some(last)));
         }
         if members.len() > FEW {
@@ -137,7 +139,10 @@ impl Audience {
             if rest == 0 {
                 return;
             }
-            self.walked = directory.walk(id, self.walked, rest, |conn| found.push(conn));
+            let before = self.walked;
+            self.walked = directory.walk(id, before, rest, |conn| found.push(conn));
+            debug_assert!(self.walked.is_none() || self.walked > before, "it would never end");
+            debug_assert!(found.len() <= most);
             if self.walked.is_none() {
                 self.large.pop();
             }
@@ -146,6 +151,11 @@ impl Audience {
 
     /// How much each worker's groups need, in the order of the workers, once all is gathered.
     pub fn needs(&self) -> impl Iterator<Item = Need> {
+        debug_assert!(self.is_whole());
+        debug_assert!(
+            self.found.is_empty() || self.buckets.is_empty(),
+            "a worker's connections stand in one of the two"
+        );
         let few = self.found.chunk_by(|one, next| one.worker() == next.worker());
         let few = few.filter_map(|conns| Some((conns.first()?.worker(), conns.len())));
         let mut sizes = few.chain(self.buckets.sizes()).peekable();
@@ -163,6 +173,7 @@ impl Audience {
     /// One worker and connections of it, at most 4,096, sorted by slot; `None` when all groups are
     /// taken. A worker has one group, or several one after the other if it has many connections.
     pub fn group(&self) -> Option<(usize, &[ConnRef])> {
+        debug_assert!(self.is_whole());
         match self.found.last() {
             Some(last) => Some((last.worker(), &self.found[self.group_start(last.worker())..])),
             None => {
@@ -183,7 +194,13 @@ impl Audience {
         }
     }
 
+    /// Whether all is gathered.
+    fn is_whole(&self) -> bool {
+        self.member.is_none() && self.unread.is_none() && self.large.is_empty()
+    }
+
     fn group_start(&self, worker: usize) -> usize {
+        debug_assert!(self.found.is_sorted(), "a worker's connections stand together");
         self.found.partition_point(|conn| conn.worker() < worker)
     }
 }

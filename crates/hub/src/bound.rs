@@ -14,6 +14,14 @@ pub enum Bound {
     ConnectionsPerId,
 }
 
+const _: () = {
+    let mut index = 0;
+    while index < Bound::ALL.len() {
+        assert!(Bound::ALL[index] as usize == index, "counters are found by the number");
+        index += 1;
+    }
+};
+
 impl Bound {
     /// Every bound, in the order of their numbers.
     pub const ALL: [Bound; 4] = [

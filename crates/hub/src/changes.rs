@@ -98,6 +98,7 @@ impl Changes {
         }
         self.names.acquire_id(id);
         list.push(Change { id, is_online });
+        debug_assert!(list.len() <= LIST_MAX);
     }
 
     /// Each change of a list is one step.

@@ -7,6 +7,12 @@
 #[repr(transparent)]
 pub struct ConnRef(u64);
 
+// 12 bits, 24 and 27: the top bit is free, and each part has a place of its own.
+const _: () = {
+    assert!(ConnRef::WORKERS_MAX == 1 << (63 - 51) && ConnRef::SLOTS_MAX == 1 << (51 - 27));
+    assert!(ConnRef::GENERATIONS == 1 << 27);
+};
+
 impl ConnRef {
     /// Workers that can be told apart.
     pub const WORKERS_MAX: usize = 1 << 12;

@@ -43,8 +43,10 @@ const _: () = assert!(size_of::<SetEntry>() == 32);
 impl ConnSets {
     /// `id`, which has no set yet, has these two connections from now on.
     pub(crate) fn add(&mut self, id: Id, mut pair: [ConnRef; 2], keys: &Keys) {
+        debug_assert_ne!(pair[0], pair[1], "a connection is registered once under an id");
         pair.sort_unstable();
         let entry = SetEntry { id, set: ConnSet::Pair(pair) };
+        debug_assert!(self.of(id, keys).is_none(), "the set that it has would be lost");
         let table = self.0.get_or_insert_default();
         table.insert_unique(keys.hash(id.to_bits()), entry, |entry| keys.hash(entry.id.to_bits()));
     }
@@ -57,6 +59,7 @@ impl ConnSets {
 
     /// `id`, which has a set, has one more connection, unless it has `most`; whether it has.
     pub(crate) fn insert(&mut self, id: Id, conn: ConnRef, most: usize, keys: &Keys) -> bool {
+        debug_assert!(self.of(id, keys).is_some(), "an id that has several has a set of them");
         let Some(table) = &mut self.0 else { return false };
         let found = table.find_mut(keys.hash(id.to_bits()), |entry| entry.id == id);
         let Some(entry) = found.filter(|entry| entry.set.len() < most) else { return false };
@@ -67,6 +70,7 @@ impl ConnSets {
     /// Takes `conn` out of the set of `id`. When only one is left it is no set any more: that
     /// one is returned.
     pub(crate) fn remove(&mut self, id: Id, conn: ConnRef, keys: &Keys) -> Option<ConnRef> {
+        debug_assert!(self.of(id, keys).is_some(), "an id that has several has a set of them");
         let table = self.0.as_mut()?;
         let mut found = table.find_entry(keys.hash(id.to_bits()), |entry| entry.id == id).ok()?;
         let left = found.get_mut().set.remove(conn)?;
@@ -110,10 +114,12 @@ impl ConnSet {
     fn insert(&mut self, conn: ConnRef) {
         match self {
             ConnSet::Pair([first, second]) => {
+                debug_assert!(conn != *first && conn != *second);
                 *self = ConnSet::More(Box::new([*first, *second, conn].into()));
             }
             ConnSet::More(conns) => {
-                conns.insert(conn);
+                let is_new = conns.insert(conn);
+                debug_assert!(is_new, "a connection is registered once under an id");
             }
         }
     }
@@ -125,6 +131,7 @@ impl ConnSet {
             ConnSet::Pair([first, second]) if conn == *second => return Some(*first),
             ConnSet::Pair(_) => {}
             ConnSet::More(conns) => {
+                debug_assert!(conns.len() > 2, "two stand in the table itself");
                 conns.remove(&conn);
                 if let (2, Some(&first), Some(&last)) = (conns.len(), conns.first(), conns.last()) {
                     *self = ConnSet::Pair([first, last]);

@@ -82,7 +82,11 @@ impl Stripe {
     fn at(&self, conns: Conns, id: Id, keys: &Keys) -> Option<Found<'_>> {
         match conns.conn() {
             Some(conn) => Some(Found::One(conn)),
-            None => self.sets.of(id, keys).map(Found::Several),
+            None => {
+                let set = self.sets.of(id, keys);
+                debug_assert!(set.is_some(), "an id that has several has a set of them");
+                set.map(Found::Several)
+            }
         }
     }
 }
@@ -132,6 +136,7 @@ impl Directory {
     /// Logs in unless `id` has `most` connections, one at least; whether it did. That costs
     /// nothing: a set knows how many it has.
     pub fn login_within(&self, id: Id, conn: ConnRef, most: usize) -> bool {
+        debug_assert!(id != Id::NONE && most > 0);
         let hash = self.keys.hash(id.to_bits());
         let mut stripe = self.stripe(hash);
         let Stripe { slots, sets } = &mut *stripe;
@@ -145,6 +150,7 @@ impl Directory {
             None => sets.insert(id, conn, most, &self.keys),
             Some(_) if most <= 1 => false,
             Some(other) => {
+                debug_assert_ne!(other, conn, "a connection is registered once under an id");
                 sets.add(id, [other, conn], &self.keys);
                 slot.conns = Conns::SEVERAL;
                 true
@@ -204,6 +210,7 @@ impl Directory {
     }
 
     fn visit_together(&self, ids: &[Id], look: &mut impl FnMut(&Stripe, Conns, Id)) {
+        debug_assert!(ids.len() <= TOGETHER, "what is beyond would be looked up nowhere");
         let mut hashes = [0; TOGETHER];
         let mut held: SmallVec<[Option<MutexGuard<'_, Stripe>>; TOGETHER]> = SmallVec::new();
         for (id, hash) in ids.iter().zip(&mut hashes) {

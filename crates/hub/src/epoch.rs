@@ -36,6 +36,11 @@ const RESERVED: u64 = 1 << 40;
 /// hundred thousand events a second.
 const SPARE: u64 = 1 << 36;
 
+const _: () = {
+    assert!(SPARE < RESERVED / 2, "more is reserved before the spare ones are used");
+    assert!(CLOCK_MS_MAX << CLOCK_SHIFT <= u64::MAX - RESERVED);
+};
+
 /// The first number of a millisecond.
 fn number_at(now_ms: u64) -> u64 {
     now_ms.min(CLOCK_MS_MAX) << CLOCK_SHIFT
@@ -114,6 +119,7 @@ impl EventIds {
     /// runs ahead of what is reserved, or when more than 2^20 events fall into a millisecond,
     /// numbers go on from the last one. Nothing is ever waited for.
     pub fn next(&self, now_ms: u64) -> EventId {
+        debug_assert!(!self.are_given, "a cluster's log gives the numbers");
         // Ordering: an older bound is as good, and of the numbers only their uniqueness matters;
         // nothing is published by them.
         let followed = self.until.load(Ordering::Relaxed).saturating_sub(SPARE);
@@ -129,6 +135,7 @@ impl EventIds {
     /// epoch's, or not above all that were given before. Said by whoever has the turn to post.
     #[must_use]
     pub fn take(&self, id: EventId) -> bool {
+        debug_assert!(self.are_given, "this server gives the numbers itself");
         let is_next = self.epochs.latest().0 == id.tag() && id.number() > self.last();
         if is_next {
             self.last.store(id.number(), Ordering::Relaxed);
@@ -147,6 +154,7 @@ impl EventIds {
     /// must grow. Said by whoever has the turn to post.
     #[must_use]
     pub fn begin(&self, epoch: Epoch) -> bool {
+        debug_assert!(self.are_given, "alone a server has one epoch");
         let Epoch { tag, base, until } = epoch;
         if base < self.last() {
             return false;
@@ -185,6 +193,8 @@ impl EventIds {
     ///
     /// Ordering: releases the posting of the mails, for who then looks into a mailbox.
     pub fn set_posted(&self, number: u64) {
+        debug_assert!(number <= self.last(), "what is posted was given a number before");
+        debug_assert!(number >= self.posted(), "events are posted in the order of their numbers");
         self.posted.store(number, Ordering::Release);
     }
 

@@ -32,6 +32,7 @@ impl Epochs {
 
     /// Another epoch begins. Said by one at a time.
     pub(crate) fn begin(&self, tag: Tag, base: u64) {
+        debug_assert!(base >= self.latest().1, "the epoch of a number is found by its base");
         let next = self.latest.load(SeqCst) + 1;
         let (its_tag, its_base) = &self.ring[(next % KEPT) as usize];
         its_tag.store(tag.to_bits(), SeqCst);

@@ -20,6 +20,11 @@ const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 /// How many tags there are.
 const TAGS: u64 = 62_u64.pow(TAG_LEN as u32);
 
+const _: () = {
+    assert!(62_u128.pow(NUMBER_LEN as u32) > u64::MAX as u128, "each number has its own digits");
+    assert!(TAG_LEN <= size_of::<u64>(), "a tag is kept as a number");
+};
+
 /// What tells an epoch from all others: one of 916,132,832 that is drawn at random, as its digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tag([u8; TAG_LEN]);
@@ -105,6 +110,7 @@ fn write_digits(mut number: u64, digits: &mut [u8]) {
         *digit = DIGITS[(number % 62) as usize];
         number /= 62;
     }
+    debug_assert_eq!(number, 0, "two numbers would have one text");
 }
 
 /// The number whose digits these are; `None` when one is no digit or it is too great.

@@ -112,6 +112,14 @@ pub enum TokenRefusal {
     Busy,
 }
 
+const _: () = {
+    let mut index = 0;
+    while index < TokenRefusal::ALL.len() {
+        assert!(TokenRefusal::ALL[index] as usize == index, "counters are found by the number");
+        index += 1;
+    }
+};
+
 impl TokenRefusal {
     /// Every refusal, in the order of their numbers.
     pub const ALL: [TokenRefusal; 18] = [

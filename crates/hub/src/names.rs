@@ -132,7 +132,11 @@ impl Names {
 
     /// Takes back one [`Names::login`].
     pub fn logout(&self, id: Id) {
-        self.bytes.fetch_sub(LOGIN_BYTES, Ordering::Relaxed);
+        let before = self.bytes.fetch_sub(LOGIN_BYTES, Ordering::Relaxed);
+        debug_assert!(
+            before >= LOGIN_BYTES,
+            "more log-outs than log-ins: ids would be full for ever"
+        );
         self.release(id);
     }
 
@@ -144,12 +148,17 @@ impl Names {
 
     /// Acquires the id of a name that somebody keeps.
     pub fn acquire_id(&self, id: Id) {
+        debug_assert!(!id.is_name() || self.text(id).is_some(), "somebody keeps it");
         self.change(id, |entry| entry.online += 1);
     }
 
     /// Takes back one [`Names::acquire`] or [`Names::acquire_id`].
     pub fn release(&self, id: Id) {
-        self.change(id, |entry| entry.online = entry.online.saturating_sub(1));
+        debug_assert!(!id.is_name() || self.text(id).is_some(), "it was kept until now");
+        self.change(id, |entry| {
+            debug_assert!(entry.online > 0, "it is released more often than acquired");
+            entry.online = entry.online.saturating_sub(1);
+        });
     }
 
     /// The id of `text` for the store: it stays until [`Names::unpin`], whoever is online.
@@ -244,6 +253,7 @@ impl Names {
         let id = self.fresh_id(&stripe, hash);
         let mut entry = Entry { id, online: 0, pinned: false, name: name.into() };
         mark(&mut entry);
+        debug_assert!(entry.online > 0 || entry.pinned, "nobody would ever free it");
         self.bytes.fetch_add(entry.bytes(), Ordering::Relaxed);
         stripe.insert_unique(spread(hash), entry, |entry| spread(entry.id.name_hash()));
         id
@@ -252,6 +262,7 @@ impl Names {
     /// Ordering: the counter only has to hand out each value once; what it protects is published
     /// by the stripe's lock, so relaxed is enough.
     fn fresh_id(&self, stripe: &HashTable<Entry>, hash: u32) -> Id {
+        debug_assert_eq!(hash >> 31, 0, "an id has 31 bits of it, and is found by those");
         loop {
             let id = Id::name(hash, self.counter.fetch_add(1, Ordering::Relaxed));
             let is_free = stripe.find(spread(hash), |entry| entry.id == id).is_none();
@@ -271,7 +282,8 @@ impl Names {
             self.count(found.get_mut(), change);
             if found.get().online == 0 && !found.get().pinned {
                 let (entry, _) = found.remove();
-                self.bytes.fetch_sub(entry.bytes(), Ordering::Relaxed);
+                let before = self.bytes.fetch_sub(entry.bytes(), Ordering::Relaxed);
+                debug_assert!(before >= entry.bytes(), "what is counted was taken back twice");
                 tables::shrink(&mut stripe, |entry| spread(entry.id.name_hash()));
             }
         }

@@ -11,6 +11,11 @@ use sha2::{Digest, Sha256};
 /// How many parts a comparison cuts the pairs into.
 pub const BUCKETS: usize = 1024;
 
+const _: () = {
+    assert!(BUCKETS.is_power_of_two(), "no bucket has more pairs than others");
+    assert!(BUCKETS <= 1 << u16::BITS, "the first two bytes of the hash pick the bucket");
+};
+
 /// Of one pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PairHash {

@@ -47,6 +47,11 @@ const COLUMNS: usize = 1 << 16;
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
+const _: () = {
+    // The rows take their cells from bits of the hash that no other row takes.
+    assert!(COLUMNS == 1 << 16 && ROWS * 16 <= u64::BITS as usize);
+};
+
 /// An address, as sketches know it: the hash of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AddressKey(NonZeroU64);
@@ -133,9 +138,11 @@ impl CountSketch {
 
     /// Counts one less of `key`.
     pub fn remove(&self, key: AddressKey) {
+        debug_assert!(self.rows.get().is_some(), "nothing was ever counted");
         if let Some(rows) = self.rows.get() {
             for cell in key.cells() {
-                rows[cell].fetch_sub(1, Ordering::Relaxed);
+                let before = rows[cell].fetch_sub(1, Ordering::Relaxed);
+                debug_assert!(before > 0, "what was never counted would lock an address out");
             }
         }
     }

@@ -26,6 +26,11 @@ const DIGESTS_PER_SERVER: f64 = 40.0;
 /// the table takes more of the cache than it saves (`cargo bench -p ketama`).
 const POINTS_PER_START: usize = 8;
 
+const _: () = {
+    assert!(SERVERS_MAX == 1 << u16::BITS, "a point names its server in 16 bits");
+    assert!(SERVERS_MAX * 4 * (DIGESTS_PER_SERVER as usize + 1) <= u32::MAX as usize);
+};
+
 /// A point of the continuum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Point<'a> {
@@ -83,6 +88,7 @@ impl Continuum {
         }
         points.sort_unstable();
         // There are 156 points at least, since one server has its part of the memory or more.
+        assert!(points.len() >= 2 * POINTS_PER_START, "hardly a server has points");
         let bits = (points.len() / POINTS_PER_START).ilog2();
         let shift = u32::BITS - bits;
         let start =
@@ -104,6 +110,7 @@ impl Continuum {
     pub fn point_at(&self, hash: u32) -> Point<'_> {
         let bits = (hash >> self.shift) as usize;
         let (start, end) = (self.starts[bits] as usize, self.starts[bits + 1] as usize);
+        debug_assert!(start <= end, "the points stand in the order of their hashes");
         let index = start + self.points[start..end].partition_point(|&(point, _)| point < hash);
         // Past the last point comes the first.
         self.point(*self.points.get(index).unwrap_or(&self.points[0]))

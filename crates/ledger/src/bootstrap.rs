@@ -85,6 +85,7 @@ const GAPS_MAX: usize = 16;
 impl Names {
     fn push(&mut self, id: i64, name: &str) {
         let number = self.ends.len() as u32;
+        debug_assert!(number != NOWHERE);
         self.text.push_str(name);
         self.ends.push(self.text.len());
         match usize::try_from(-1 - id) {
@@ -96,6 +97,7 @@ impl Names {
             }
             _ => drop(self.far.insert(id, number)),
         }
+        debug_assert_eq!(self.number(id), Some(number), "a name would be taken for another");
     }
 
     fn number(&self, id: i64) -> Option<u32> {
@@ -105,6 +107,7 @@ impl Names {
 
     fn text(&self, number: u32) -> &str {
         let number = number as usize;
+        debug_assert!(number < self.ends.len(), "it was looked up when the batch was read");
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[start..self.ends[number]]
     }

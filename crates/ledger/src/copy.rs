@@ -72,6 +72,7 @@ impl RowWriter {
     pub(crate) fn name(&mut self, id: i64, name: &str) {
         self.field_count();
         self.integer(id);
+        debug_assert!(id < 0 && (1..=hub::ID_BYTES_MAX).contains(&name.len()));
         // An id has at most 255 bytes.
         self.0.put_i32(name.len() as i32);
         self.0.put_slice(name.as_bytes());

@@ -50,3 +50,14 @@ pub const PRUNE_ROWS: i64 = 10_000;
 /// Commits that a slow reader of [`crate::Commits`] may lag behind; then it misses some, which it
 /// finds by the version.
 pub const COMMITS_KEPT: usize = 256;
+
+const _: () = {
+    // A group holds any change, and each slice of a load is one.
+    assert!(CHANGE_PAIRS_MAX <= GROUP_PAIRS_MAX);
+    assert!(LOAD_MERGED_MAX <= LOAD_PAIRS_MAX && GROUP_PAIRS_MAX < LOAD_MERGED_MAX);
+    // Names on their way have numbers of 32 bits.
+    assert!(2 * LOAD_PAIRS_MAX <= u32::MAX as usize);
+    assert!(PAGE_VERSIONS_MAX > 0 && PAGE_BYTES_MAX > 0 && PRUNE_ROWS > 0);
+    assert!(BACKOFF_MIN.as_millis() < BACKOFF_MAX.as_millis());
+    assert!(PRUNE_EVERY.as_secs() < CHANGES_KEPT.as_secs());
+};

@@ -114,6 +114,7 @@ impl Load {
             return Ok(id);
         }
         let id = -1 - self.ids.len() as i64;
+        debug_assert!(id < 0, "it would be taken for an integer's");
         self.ids.insert(text.into(), id);
         Ok(id)
     }
@@ -129,6 +130,7 @@ impl Load {
         // By subscribee, then subscriber: the order of the first index.
         rows.sort_unstable_by_key(|&(a, b)| (b, a));
         rows.dedup();
+        debug_assert!(names.iter().all(|name| !name.is_empty()), "each number is some name's");
         let session = Session::open(&ledger.shared.config).await?;
         let (rows, names, tell) = (&rows[..], &names[..], Mutex::new(tell));
         let writing =
@@ -205,6 +207,7 @@ impl Writing<'_> {
             true
         })
         .await?;
+        debug_assert_eq!(written, self.rows.len(), "the hash is that of all pairs");
         let (names, hash) = (self.names.len(), hash as i64);
         self.told("indexing", 0);
         self.sql(&format!(
@@ -255,6 +258,7 @@ impl Writing<'_> {
             done += slice.len();
             self.told("writing", done);
         }
+        debug_assert_eq!(done, self.rows.len());
         Ok(added)
     }
 

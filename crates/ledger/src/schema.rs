@@ -19,6 +19,14 @@ pub(crate) const KNOWN: i32 = MIGRATIONS.len() as i32;
 /// The oldest server that is tested.
 const SERVER_MIN: i32 = 150_000;
 
+const _: () = {
+    let mut at = 0;
+    while at < COMPATIBLE.len() {
+        assert!(1 <= COMPATIBLE[at] && COMPATIBLE[at] <= KNOWN, "there is no such migration");
+        at += 1;
+    }
+};
+
 /// Leaves the schema as this program knows it, or says why not.
 pub(crate) async fn migrate(config: &LedgerConfig, client: &mut Client) -> Result<(), LedgerError> {
     let schema = config.schema()?;

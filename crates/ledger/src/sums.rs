@@ -67,6 +67,7 @@ impl Ledger {
         let mut rows = bootstrap.pairs(Order::BySubscribee).await?;
         while let Some(batch) = rows.next().await? {
             for PairHash { hash, bucket } in batch.hashes() {
+                debug_assert!(bucket < BUCKETS);
                 sums[bucket] = sums[bucket].wrapping_add(hash);
                 pairs += 1;
             }

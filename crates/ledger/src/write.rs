@@ -123,6 +123,8 @@ async fn commit(
     };
     let (add_a, add_b) = (side(true, true), side(true, false));
     let (remove_a, remove_b) = (side(false, true), side(false, false));
+    debug_assert_eq!(add_a.len(), add_b.len());
+    debug_assert_eq!(add_a.len() + remove_a.len(), wanted.len(), "a pair is wanted in one way");
     let values: [&(dyn ToSql + Sync); 4] = [&add_a, &add_b, &remove_a, &remove_b];
     let request = session.client.query(statement, &values);
     let rows = session.within(Doing::Commit, request).await?;
@@ -149,6 +151,7 @@ fn answer(shared: &Shared, group: Vec<Request>, change: Change) {
     let place = change.place;
     shared.see(Seen::At(place));
     let answers = replay(&group, &change);
+    debug_assert_eq!(answers.len(), group.len(), "each request has its own answer");
     if !change.added.is_empty() || !change.removed.is_empty() {
         // Nobody may listen.
         let _ = shared.commits.send(Arc::new(change));

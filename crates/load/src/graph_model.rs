@@ -72,6 +72,7 @@ impl BarabasiAlbert {
                 progress(u64::from(newcomer), steps);
             }
         }
+        debug_assert_eq!(attachment.older.len() as u64, self.edges());
         let ends = attachment.ends_by_older(self.users);
         drop(attachment);
         write_lines(&ends, out, &mut |user| progress(u64::from(self.users) + user, steps))?;
@@ -125,6 +126,7 @@ impl Attachment {
             return (ticket - ends) as u32;
         }
         let edge = ticket / 2;
+        debug_assert!(edge < edges);
         if ticket.is_multiple_of(2) { self.older[edge as usize] } else { self.newer(edge) }
     }
 
@@ -144,6 +146,7 @@ impl Attachment {
             newer[*place] = self.newer(edge as u64);
             *place += 1;
         }
+        debug_assert_eq!(starts.last().copied(), Some(newer.len()));
         Ends { starts, newer }
     }
 

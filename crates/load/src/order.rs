@@ -78,6 +78,7 @@ impl Streams {
 
 impl Seen {
     fn observe(&mut self, number: u32) -> Verdict {
+        debug_assert!(self.window & 1 == 1, "the newest was heard");
         if number > self.newest {
             let step = number - self.newest;
             self.window = self.window.checked_shl(step).unwrap_or(0) | 1;

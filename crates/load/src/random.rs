@@ -34,6 +34,7 @@ impl Random {
     /// A number below `limit`, which is at least 1 (Lemire's multiplication, with a bias below
     /// `limit` in 2^64).
     pub(crate) fn below_u64(&mut self, limit: u64) -> u64 {
+        debug_assert!(limit > 0, "nothing is below 0");
         ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
     }
 

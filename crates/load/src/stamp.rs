@@ -57,6 +57,7 @@ pub struct Stamp {
 impl Stamp {
     /// Appends the stamp to a payload.
     pub fn push(&self, out: &mut Vec<u8>) {
+        let before = out.len();
         out.extend_from_slice(MARKER);
         push_hex(out, u64::from(self.run.boot), 8);
         push_hex(out, u64::from(self.run.start_ms), 8);
@@ -66,6 +67,7 @@ impl Stamp {
         push_hex(out, u64::from(self.number), 8);
         push_hex(out, self.intended_ns, 16);
         out.push(b';');
+        debug_assert_eq!(out.len() - before, STAMP_LEN, "it would not be found again");
     }
 }
 
@@ -120,6 +122,7 @@ pub fn boot() -> u32 {
 }
 
 fn push_hex(out: &mut Vec<u8>, value: u64, digits: u32) {
+    debug_assert!(digits == 16 || value >> (4 * digits) == 0, "its upper digits would be lost");
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     out.extend((0..digits).rev().map(|place| DIGITS[(value >> (place * 4) & 15) as usize]));
 }

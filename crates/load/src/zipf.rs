@@ -17,6 +17,7 @@ pub(crate) struct Zipf {
 impl Zipf {
     /// Over `n` ranks, at least 1, with an exponent of 0 (all alike) or more.
     pub(crate) fn new(n: u32, exponent: f64) -> Zipf {
+        debug_assert!(n > 0 && exponent >= 0.0);
         let n = f64::from(n);
         let area = if exponent == 1.0 {
             1.0 + n.ln()

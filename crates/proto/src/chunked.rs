@@ -9,6 +9,10 @@ pub const LAST: &[u8] = b"0\r\n\r\n";
 pub(crate) const SIZE_LINE_MAX: usize = 18;
 
 /// The line that opens a chunk of `size` bytes, on the stack.
+const _: () = {
+    assert!(SIZE_LINE_MAX == 2 * size_of::<usize>() + 2);
+};
+
 pub(crate) struct SizeLine {
     bytes: [u8; SIZE_LINE_MAX],
     start: usize,

@@ -87,6 +87,7 @@ impl Prefix {
 
     fn push(&mut self, part: &[u8]) {
         let end = self.len + part.len();
+        debug_assert!(end <= PREFIX_MAX);
         self.bytes[self.len..end].copy_from_slice(part);
         self.len = end;
     }

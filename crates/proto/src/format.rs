@@ -4,7 +4,7 @@
 //! How its bytes travel is the [`Carrier`]'s.
 
 use crate::told::Told;
-use crate::{Carrier, Frame, classic, ndjson, poll, sse, websocket};
+use crate::{Carrier, Frame, classic, ndjson, poll, resume, sse, websocket};
 
 /// What all that one stream says looks like.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -81,6 +81,7 @@ impl Format {
     /// stream stands behind it, if that is known, which only SSE has a field for. The classic page
     /// has no word for a gap, and a poll says it in its answer's head.
     pub fn push_gap(self, out: &mut Vec<u8>, carrier: Carrier, next: Option<&str>) {
+        debug_assert!(next.is_none_or(resume::is_plain));
         match (self, next) {
             (Format::Sse, None) => carrier.push(out, "event: gap\ndata: {}\n\n"),
             (Format::Sse, Some(id)) => {
@@ -101,6 +102,7 @@ impl Format {
         told: Told,
         (id, retry_ms): (&str, u32),
     ) {
+        debug_assert!(resume::is_plain(id));
         let text = match (self, told) {
             (Format::Sse, Told::InLine) => format!("id: {id}\nretry: {retry_ms}\n"),
             (Format::Sse, Told::InBlock) => format!("id: {id}\nretry: {retry_ms}\n\n"),
@@ -117,6 +119,7 @@ impl Format {
 
     /// Appends the notice that everything up to the event `id` is heard. Only SSE has one.
     pub fn push_cursor(self, out: &mut Vec<u8>, carrier: Carrier, id: &str) {
+        debug_assert!(resume::is_plain(id));
         if self == Format::Sse {
             carrier.push(out, &format!("id: {id}\n\n"));
         }

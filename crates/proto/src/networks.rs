@@ -18,6 +18,7 @@ pub struct Networks(Vec<Network>);
 impl Network {
     /// Whether `address` is in it.
     pub fn contains(&self, address: IpAddr) -> bool {
+        debug_assert!(self.prefix_bits <= if self.first.is_ipv4() { 32 } else { 128 });
         let (mine, other) = match (self.first, address) {
             (IpAddr::V4(mine), IpAddr::V4(other)) => {
                 (u128::from(mine.to_bits()) << 96, u128::from(other.to_bits()) << 96)

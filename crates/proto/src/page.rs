@@ -47,6 +47,7 @@ const FIELDS: &str = "Cache-Control: no-cache\r\n\
 impl Page {
     /// Appends the whole answer to a `GET` or a `HEAD`.
     pub fn answer(&self, request: PageRequest<'_>, out: &mut Vec<u8>) {
+        debug_assert!(!self.tag.contains('"') && !self.policy.contains(['\r', '\n']));
         let tag = entity_tag(&self.tag);
         let is_known = request.known.is_some_and(|known| has_version(known, &self.tag));
         let status = if is_known { "304 Not Modified" } else { "200 OK" };

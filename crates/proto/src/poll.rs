@@ -9,7 +9,7 @@
 //! and nothing else.
 
 use crate::cors::Cors;
-use crate::{Carrier, Frame, append, response};
+use crate::{Carrier, Frame, append, response, resume};
 
 /// The start of the array; it goes out with the head.
 const ARRAY_START: &str = "[";
@@ -69,6 +69,7 @@ impl Answer<'_> {
             ],
         );
         if let Some(id) = self.next {
+            debug_assert!(resume::is_plain(id));
             append::push(out, &["Encke-Next: ", id, "\r\n"]);
         }
         if self.gap {

@@ -151,6 +151,7 @@ pub struct Refusal<'b> {
 /// earlier call that answered [`Parsed::NeedMore`] (0 on the first): they are not searched again,
 /// so a client that sends byte by byte costs no more than one that does not.
 pub fn parse(buf: &[u8], seen: usize) -> Parsed<'_> {
+    debug_assert!(seen <= buf.len(), "what was looked at before is a part of it");
     let start = match buf {
         [b'\r', b'\n', ..] => 2,
         [b'\n', ..] => 1,
@@ -164,7 +165,10 @@ pub fn parse(buf: &[u8], seen: usize) -> Parsed<'_> {
     }
     let window = &buf[..buf.len().min(HEAD_BYTES_MAX)];
     match head_end(window, start.max(seen.saturating_sub(2))) {
-        Some(head_len) => parse_head(&buf[start..head_len], head_len),
+        Some(head_len) => {
+            debug_assert!(start < head_len && head_len <= HEAD_BYTES_MAX);
+            parse_head(&buf[start..head_len], head_len)
+        }
         None if window.len() < HEAD_BYTES_MAX => Parsed::NeedMore,
         None => Parsed::refused(&buf[start..], Problem::head_too_large()),
     }

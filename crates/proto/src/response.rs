@@ -46,6 +46,10 @@ pub fn stream_head(format: Format, carrier: Carrier, cors: Option<Cors<'_>>, out
 /// Appends the whole answer to a request that is refused. With `head_only` (the request was a
 /// `HEAD`) the body is described but not sent.
 pub fn problem(problem: &Problem, head_only: bool, cors: Option<Cors<'_>>, out: &mut Vec<u8>) {
+    debug_assert!((400..600).contains(&problem.status));
+    // RFC 9110, sections 15.5.2 and 15.5.6.
+    debug_assert!(problem.status != 401 || problem.challenge.is_some());
+    debug_assert!(problem.status != 405 || problem.allow.is_some());
     let body = problem.to_json();
     let status_line = format!("HTTP/1.1 {:03} {}\r\n", problem.status, problem.title());
     let length = format!("Content-Length: {}\r\n", body.len());

@@ -23,6 +23,7 @@ pub struct Begins<'i> {
 /// Ends the head of a stream, which says where it begins.
 pub fn end_head(out: &mut Vec<u8>, begins: Option<Begins<'_>>, cors: Option<Cors<'_>>) {
     if let Some(Begins { next, gap }) = begins {
+        debug_assert!(is_plain(next));
         append::push(out, &["Encke-Next: ", next, "\r\n"]);
         if gap {
             append::push(out, &["Encke-Gap: true\r\n"]);
@@ -32,6 +33,11 @@ pub fn end_head(out: &mut Vec<u8>, begins: Option<Begins<'_>>, cors: Option<Cors
         }
     }
     append::push(out, &["\r\n"]);
+}
+
+/// Whether an event's id stands in a head, in a line and in JSON as it is.
+pub(crate) fn is_plain(id: &str) -> bool {
+    !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 #[cfg(test)]

@@ -101,6 +101,8 @@ impl EpochFile {
 
     /// Whether all numbers below `until` are reserved on disk now.
     fn reserve(&mut self, until: u64) -> bool {
+        // Whoever starts next begins there: below it numbers may have been given.
+        assert!(until >= self.written, "numbers would be given twice");
         match write(&self.dir, until) {
             Ok(()) => self.written = until,
             Err(error) => tracing::warn!(
@@ -126,6 +128,7 @@ fn read(dir: &Path) -> io::Result<u64> {
 }
 
 fn write(dir: &Path, until: u64) -> io::Result<()> {
+    debug_assert_eq!(parse(&text(until)), Some(until));
     let new = dir.join(NEW_NAME);
     let mut file = plain_file::create(&new, 0o644)?;
     file.write_all(text(until).as_bytes())?;

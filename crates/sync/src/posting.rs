@@ -36,6 +36,7 @@ impl Posting {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
+        debug_assert!(self.0.taken.load(Ordering::Relaxed), "two had the turn");
         self.0.taken.store(false, Ordering::Release);
     }
 }

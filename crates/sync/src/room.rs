@@ -45,6 +45,7 @@ impl Room {
     /// What this becomes with `free` of `slots` places. Plenty returns later than it ended, so that
     /// a worker at the edge does not tell the kernel at each connection that comes or goes.
     pub fn next(self, free: usize, slots: usize) -> Room {
+        debug_assert!(free <= slots);
         let plenty_from = match self {
             Room::Plenty => Room::little(slots) + 1,
             _ => Room::plenty_from(slots),
@@ -79,6 +80,7 @@ pub struct Rooms {
 impl Rooms {
     /// Plenty for so many workers.
     pub fn new(workers: usize) -> Rooms {
+        assert!(workers <= usize::from(u16::MAX), "the kernel is told their numbers in 16 bits");
         let rooms = (0..workers).map(|_| AtomicU8::new(Room::Plenty as u8)).collect();
         Rooms { rooms, changes: AtomicUsize::new(0) }
     }
@@ -120,6 +122,7 @@ impl Rooms {
         if runs.first().is_some_and(|run| run.len() == rooms.len()) {
             runs.clear();
         }
+        debug_assert!(runs.is_sorted_by(|one, next| one.end < next.start));
         runs.truncate(sys::group::RUNS_MAX);
         runs
     }
@@ -136,6 +139,7 @@ pub struct WorkerRoom {
 impl WorkerRoom {
     /// The room of `worker`.
     pub fn new(rooms: Arc<Rooms>, worker: usize) -> WorkerRoom {
+        assert!(worker < rooms.rooms.len());
         WorkerRoom { rooms, worker, room: Room::Plenty }
     }
 

@@ -74,7 +74,8 @@ impl<W: Waiter> Stub<W> {
     /// One more stub of the same ticket.
     pub fn another(&self) -> Stub<W> {
         // Ordering: relaxed, as for a reference count: `self` keeps the ticket open meanwhile.
-        self.ticket.0.open.fetch_add(1, Ordering::Relaxed);
+        let open = self.ticket.0.open.fetch_add(1, Ordering::Relaxed);
+        debug_assert!(open > 0, "the sender was told already");
         Stub { ticket: self.ticket.clone(), count: 0 }
     }
 
@@ -90,7 +91,9 @@ impl<W: Waiter> Drop for Stub<W> {
         // Ordering: the release of each stub's count is acquired by the last one through the same
         // counter, so whoever waits reads the full sum.
         shared.count.fetch_add(self.count, Ordering::Relaxed);
-        if shared.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+        let open = shared.open.fetch_sub(1, Ordering::AcqRel);
+        debug_assert!(open > 0, "there are more stubs than were made");
+        if open == 1 {
             shared.waiter.complete(&self.ticket);
         }
     }

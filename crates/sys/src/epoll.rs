@@ -56,6 +56,7 @@ impl Epoll {
         // SAFETY: `buffer` points at `capacity` events that outlive the call.
         let result = unsafe { libc::epoll_wait(fd, buffer, capacity, timeout) };
         events.ready = waited(crate::check(result))?;
+        debug_assert!(events.ready <= events.buffer.len());
         Ok(())
     }
 
@@ -110,6 +111,7 @@ pub struct Events {
 impl Events {
     /// Room for `capacity` reports.
     pub fn with_capacity(capacity: usize) -> Events {
+        assert!((1..=i32::MAX as usize).contains(&capacity), "epoll_wait(2) would refuse it");
         let empty = libc::epoll_event { events: 0, u64: 0 };
         Events { buffer: vec![empty; capacity].into_boxed_slice(), ready: 0 }
     }

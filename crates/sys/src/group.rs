@@ -28,6 +28,11 @@ pub const RUNS_MAX: usize = 256;
 /// No listener has this index.
 const NOBODY: u32 = u32::MAX;
 
+// The kernel takes so many instructions at most (BPF_MAXINSNS).
+const _: () = {
+    assert!(2 + 3 * RUNS_MAX < 4096);
+};
+
 /// Gives new connections to the listeners in `runs` alone, evenly and at random. The runs ascend
 /// and none is empty; there are from one to [`RUNS_MAX`] of them. `listener` is any of the group.
 pub fn prefer(listener: &impl AsFd, runs: &[Range<u16>]) -> io::Result<()> {
@@ -65,6 +70,9 @@ pub fn is_supported() -> bool {
 
 /// A random number below the sum of the runs' lengths, and a chain that finds the run it falls in.
 fn program(runs: &[Range<u16>]) -> Vec<sock_filter> {
+    // Without any run the kernel refuses it: it does not divide by zero.
+    assert!(runs.iter().all(|run| !run.is_empty()), "a run has a member");
+    assert!(runs.is_sorted_by(|one, next| one.end <= next.start), "clients would reach nobody");
     let members = runs.iter().map(|run| run.len() as u32).sum();
     let random = (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM) as u32;
     let mut program =
@@ -80,6 +88,7 @@ fn program(runs: &[Range<u16>]) -> Vec<sock_filter> {
     }
     // Not reached, but a program must end in an answer.
     program.push(step(BPF_RET | BPF_K, NOBODY));
+    debug_assert_eq!(before, members, "each member has its place");
     program
 }
 

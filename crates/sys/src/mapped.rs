@@ -77,7 +77,8 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         let _taking = TAKING.lock().unwrap_or_else(PoisonError::into_inner);
-        RANGES[self.0].end.store(0, Ordering::Release);
+        let end = RANGES[self.0].end.swap(0, Ordering::Release);
+        debug_assert!(end > 0, "somebody else's memory is no longer guarded");
     }
 }
 

@@ -43,8 +43,14 @@ struct Control {
 // Where CMSG_DATA is: without a gap behind the header.
 const _: () = assert!(size_of::<libc::cmsghdr>().is_multiple_of(size_of::<usize>()));
 
+// What the kernel writes has room.
+const _: () = {
+    assert!(Control::len(DESCRIPTORS_MAX) <= size_of::<Control>());
+};
+
 impl Control {
     fn of(descriptors: &[BorrowedFd<'_>]) -> Control {
+        debug_assert!(descriptors.len() <= DESCRIPTORS_MAX, "some would not be sent");
         let header = libc::cmsghdr {
             cmsg_len: Control::len(descriptors.len()),
             cmsg_level: libc::SOL_SOCKET,

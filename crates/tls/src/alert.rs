@@ -75,6 +75,14 @@ impl Alert {
 
     /// Where it stands in [`Alert::NAMED`].
     pub fn index(self) -> usize {
+        const {
+            let mut at = 1;
+            while at < Alert::NAMED.len() {
+                let (before, after) = (Alert::NAMED[at - 1].0, Alert::NAMED[at].0);
+                assert!(before.0 < after.0, "an alert is counted under one name");
+                at += 1;
+            }
+        }
         let place = Alert::NAMED.iter().position(|&(alert, _)| alert == self);
         place.unwrap_or(Alert::NAMED.len() - 1)
     }

@@ -33,6 +33,8 @@ impl Cipher {
             Suite::ChaCha20Poly1305 => &CHACHA20_POLY1305,
         };
         let key = UnboundKey::new(algorithm, key).expect("a key of its algorithm's length");
+        // Whole, or the salt of GCM in TLS 1.2, whose records say the rest (RFC 5288, section 3).
+        debug_assert!([NONCE_BYTES, 4].contains(&iv.len()));
         let mut start = Zeroizing::new([0; NONCE_BYTES]);
         start[..iv.len()].copy_from_slice(iv);
         Cipher { key: LessSafeKey::new(key), iv: start }

@@ -34,6 +34,7 @@ pub(crate) fn update(secret: &mut [u8; SECRET_BYTES]) {
 
 fn expand(secret: &[u8; SECRET_BYTES], label: &[u8], out: &mut [u8]) {
     const PREFIX: &[u8] = b"tls13 ";
+    debug_assert!(!out.is_empty() && out.len() <= SECRET_BYTES);
     let len = (out.len() as u16).to_be_bytes();
     let label_len = [(PREFIX.len() + label.len()) as u8];
     let info: [&[u8]; 5] = [&len, &label_len, PREFIX, label, &[0]];

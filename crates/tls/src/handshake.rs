@@ -154,6 +154,7 @@ impl Inner {
     /// Lets rustls see the next record, if it is whole. What cannot be one it sees at once, so that
     /// it says what is wrong, and all that follows.
     fn next_record(&mut self) -> Result<bool, Failure> {
+        debug_assert!(self.fed <= self.received.len());
         let next = &self.received[self.fed..];
         if self.is_astray {
             let is_more = !next.is_empty();
@@ -259,6 +260,7 @@ impl Inner {
         };
         let secrets = secrets.map_err(|_| Failure::Keys)?;
         keys.take_over(version, &secrets, &self.capture, is_client)?;
+        debug_assert_eq!(self.fed, 0, "what rustls has not read is not in these keys' order");
         let named = is_client || self.capture.named();
         Ok(Agreed { version, suite: keys.suite(), resumed, named })
     }

@@ -114,6 +114,7 @@ impl Keys {
 
     /// What seals the next record.
     pub(crate) fn write_cipher(&self) -> Cipher {
+        debug_assert!(self.are_set(), "zeros are everybody's key");
         let aes = |keys: &Keys| Cipher::new(Suite::Aes128Gcm, &keys.ready[..16], &keys.ready[16..]);
         match (self.version(), self.suite()) {
             (_, Suite::Aes128Gcm) => aes(self),
@@ -130,6 +131,7 @@ impl Keys {
 
     /// What opens the next record.
     pub(crate) fn read_cipher(&self) -> Cipher {
+        debug_assert!(self.are_set(), "zeros are everybody's key");
         match (self.version(), self.suite()) {
             (Version::Tls13, suite) => {
                 let (mut key, mut iv) = ([0; CHACHA_BYTES], [0; NONCE_BYTES]);
@@ -154,6 +156,7 @@ impl Keys {
 
     /// The next key to write with: the peer is told before (RFC 8446, section 7.2).
     pub(crate) fn update_write(&mut self) {
+        debug_assert!(self.are_set() && self.version() == Version::Tls13);
         derive::update(&mut self.write);
         self.make_ready();
         self.write_seq = 0;
@@ -161,6 +164,7 @@ impl Keys {
 
     /// The next key to read with.
     pub(crate) fn update_read(&mut self) {
+        debug_assert!(self.are_set() && self.version() == Version::Tls13);
         derive::update(&mut self.read);
         self.read_seq = 0;
     }
@@ -190,6 +194,8 @@ impl Keys {
         if taken.is_none() {
             self.clear();
         }
+        debug_assert_eq!(self.are_set(), taken.is_some());
+        debug_assert!(taken.is_none() || self.version() == version);
         taken.ok_or(Failure::Keys)
     }
 

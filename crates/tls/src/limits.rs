@@ -43,3 +43,15 @@ pub(crate) const LAST_RECORDS: u32 = 8;
 /// Bytes that a peer may send until its handshake is done: a message of the largest size that
 /// rustls takes, 64 KiB, in records of their own, and another record.
 pub const HANDSHAKE_BYTES_MAX: usize = (64 << 10) + 2 * RECORD_BYTES_MAX;
+
+const _: () = {
+    // A record's length has two bytes.
+    assert!(BODY_BYTES_MAX <= u16::MAX as usize);
+    assert!(PLAIN_BYTES_MAX + OVERHEAD_BYTES_MAX <= RECORD_BYTES_MAX);
+    assert!(ALERT_BYTES_MAX <= SEALED_BYTES_MAX && KEY_UPDATE_BYTES <= SEALED_BYTES_MAX);
+    // One more is counted before a peer is told that it sends too many.
+    assert!(IDLE_RECORDS_MAX < u8::MAX);
+    // A key is given up long before its numbers come to their end, which would show its text.
+    assert!(RECORDS_PER_KEY < RECORDS_PER_CONNECTION);
+    assert!(RECORDS_PER_CONNECTION + LAST_RECORDS < u32::MAX);
+};

@@ -92,6 +92,7 @@ impl Opener<'_> {
         if text.len() > PLAIN_BYTES_MAX {
             return Err(Fault::RecordOverflow);
         }
+        debug_assert!(HEADER_BYTES <= text.start && text.end <= record);
         if kind == kind::DATA && !text.is_empty() {
             self.keys.idle_records = 0;
             return Ok(Opened::Data { record, text });
@@ -160,7 +161,8 @@ impl Opener<'_> {
             _ => cipher.nonce(seq),
         };
         let aad = aad_of_tls12(seq, header.kind, plain);
-        cipher.open(nonce, &aad, &mut record[start..]).ok_or(Fault::BadRecordMac)?;
+        let len = cipher.open(nonce, &aad, &mut record[start..]).ok_or(Fault::BadRecordMac)?;
+        debug_assert_eq!(len, plain);
         Ok((header.kind, start..start + plain))
     }
 }

@@ -42,6 +42,7 @@ impl Header {
 
 /// The header of a record of ours.
 pub(crate) fn header(kind: u8, body: usize) -> [u8; HEADER_BYTES] {
+    debug_assert!(body <= BODY_BYTES_MAX, "no peer would read it");
     let [high, low] = (body as u16).to_be_bytes();
     [kind, VERSION[0], VERSION[1], high, low]
 }

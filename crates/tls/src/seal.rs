@@ -90,6 +90,7 @@ impl Sealer<'_> {
 
     /// Our key update, and from then on the new key (RFC 8446, section 4.6.3).
     fn update(&mut self, out: &mut [u8]) -> usize {
+        debug_assert!(out.len() >= KEY_UPDATE_BYTES, "the caller leaves room for it");
         let parts = [&OUR_KEY_UPDATE[..]];
         let text = Text::of(&parts, 0, OUR_KEY_UPDATE.len());
         let bytes = self.record(kind::HANDSHAKE, text, out);
@@ -106,6 +107,9 @@ impl Sealer<'_> {
     {
         let cipher = self.cipher.get_or_insert_with(|| self.keys.write_cipher());
         let seq = self.keys.write_seq;
+        // A nonce that comes twice shows the text of both records to whoever has read them.
+        assert!(seq <= RECORDS_PER_CONNECTION + LAST_RECORDS, "this key was to be given up");
+        debug_assert!((1..=PLAIN_BYTES_MAX).contains(&text.len));
         let nonce = cipher.nonce(seq);
         let is_tls13 = self.keys.version() == Version::Tls13;
         let is_explicit = !is_tls13 && self.keys.suite() == Suite::Aes128Gcm;
@@ -115,6 +119,7 @@ impl Sealer<'_> {
         let (outer, inner) = if is_tls13 { (kind::DATA, &[kind][..]) } else { (kind, &[][..]) };
         let body = explicit.len() + text.len + inner.len() + TAG_BYTES;
         let header = header(outer, body);
+        debug_assert!(HEADER_BYTES + body <= out.len());
         let (start, rest) = out.split_at_mut(HEADER_BYTES + explicit.len());
         start[..HEADER_BYTES].copy_from_slice(&header);
         start[HEADER_BYTES..].copy_from_slice(explicit);

@@ -156,6 +156,7 @@ impl Demand {
 
     /// Connections that meet one worker's listener when one of so many users comes back at once.
     pub(crate) fn herd_of_worker(&self, users_per_one: u64) -> u64 {
+        debug_assert!(self.workers > 0 && users_per_one > 0);
         let herd = self.users / users_per_one / self.workers;
         herd.min(engine::limits::LISTEN_BACKLOG as u64)
     }

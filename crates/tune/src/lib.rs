@@ -117,5 +117,9 @@ fn most_users(machine: &Machine, ends: Ends, asked: impl Fn(&Check) -> bool) -> 
         let middle = fits + (fails - fits) / 2;
         *(if fit(middle) { &mut fits } else { &mut fails }) = middle;
     }
+    debug_assert!(
+        !fit(fails),
+        "the first number that does not fit stands behind the last that does"
+    );
     fits
 }

@@ -130,6 +130,7 @@ fn paragraph(f: &mut Formatter<'_>, name: &str, text: &str) -> fmt::Result {
 
 /// `text` in lines of at most so many columns.
 pub(super) fn lines(text: &str, columns: usize) -> Vec<String> {
+    debug_assert!(columns > 0);
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().expect("there is a first line");

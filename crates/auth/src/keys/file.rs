@@ -147,6 +147,7 @@ impl KeyFile {
             scopes.sort_by_key(|scope| scope.as_str());
             scopes.dedup();
             let (key, text) = KeyRecord::make(id, secret, scopes, about, now, expires);
+            debug_assert!(key.is_sound() && key.is_usable(now), "the wish was looked at");
             keys.push(key.clone());
             self.audit(now, "made", &key)?;
             Ok((key, text))
@@ -206,6 +207,8 @@ impl KeyFile {
         lock.lock().map_err(io_error(self.dir().join(LOCK_NAME)))?;
         let mut keys = self.read()?.unwrap_or_default();
         let changed = change(&mut keys)?;
+        // Such a file would let nobody in, and be taken for damaged by whoever changes it next.
+        assert!(!keys.is_empty(), "a change leaves a key, if only one that is revoked");
         self.file.replace(&keys)?;
         // Who is told that it is done finds it so at every server.
         thread::sleep(SETTLED);

@@ -28,3 +28,7 @@ const ABOUT_MAX: usize = 16;
 /// The largest file that is read: 1,000 keys of 16 patterns of 256 bytes, each byte written as up
 /// to two, and 400 bytes beside them, are 8.6 MB.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+
+const _: () = {
+    assert!(KEYS_MAX * (ABOUT_MAX * 256 * 2 + 400) <= FILE_BYTES_MAX as usize);
+};

@@ -141,6 +141,7 @@ impl KeyRecord {
         expires: Option<u64>,
     ) -> (KeyRecord, String) {
         let text = format!("{PREFIX}{id}_{}", URL_SAFE_NO_PAD.encode(secret));
+        debug_assert_eq!(parts(&text), Some((&*id, secret)), "nobody would be let in by it");
         let sha256 = Hash::of(&secret);
         (KeyRecord { id, sha256, scopes, about, created, expires, revoked: None }, text)
     }

@@ -261,6 +261,7 @@ impl JwksKeeper {
     async fn rest(&self, jwks: &Jwks, again: Duration) {
         // What is missing in the first seconds after a look is missing in the set.
         let pause = self.pause.min(again);
+        debug_assert!(pause <= again);
         if tokio::time::timeout(pause, jwks.order.notified()).await.is_ok() {
             return;
         }

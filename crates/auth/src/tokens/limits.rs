@@ -60,6 +60,17 @@ pub(super) const REVOCATIONS_MAX: usize = 100_000;
 /// have 6 MB.
 pub(super) const REVOKED_BYTES_MAX: u64 = 192 << 20;
 
+const _: () = {
+    // JSON writes a byte in six at most, and a line has some 100 beside its text.
+    assert!(REVOCATIONS_MAX * (6 * JTI_BYTES_MAX + 100) <= REVOKED_BYTES_MAX as usize);
+    assert!(VERIFIED_MAX.is_multiple_of(STRIPES) && VERIFIED_BYTES_MAX.is_multiple_of(STRIPES));
+    assert!(JWKS_AGE_MIN.as_secs() <= JWKS_AGE.as_secs());
+    assert!(JWKS_AGE.as_secs() <= JWKS_AGE_MAX.as_secs());
+    // Whoever is called looks sooner than whoever is not.
+    assert!(JWKS_PAUSE.as_secs() < JWKS_AGE_MIN.as_secs());
+    assert!(KEYS_TRIED_MAX <= KEYS_MAX && SECRET_BYTES_MIN < KEY_FILE_BYTES_MAX);
+};
+
 /// How long a revocation is kept when it is not known until when the token would have been good. A
 /// token without `exp`, or one that lives longer, is good again after that.
 pub const REVOCATION_LIFE: Duration = Duration::from_secs(30 * 86_400);

@@ -276,6 +276,7 @@ impl Table {
     /// What was said before holds as well: the later of two times counts. Whether that says
     /// something new.
     fn add(&mut self, line: &Line<'_>) -> bool {
+        debug_assert!(line.is_sound(), "it would revoke what nobody has named");
         let said = self.says(line);
         let (is_token, text) = line.key();
         if is_token {
@@ -287,7 +288,13 @@ impl Table {
             kept.before = kept.before.max(new.before);
             kept.until = kept.until.max(new.until);
         }
-        said != self.says(line)
+        let now = self.says(line);
+        debug_assert!(
+            now.is_some_and(|now| said
+                .is_none_or(|said| { said.before <= now.before && said.until <= now.until })),
+            "what was revoked stays revoked"
+        );
+        said != now
     }
 
     /// What is said of the same tokens.

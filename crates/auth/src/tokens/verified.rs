@@ -11,7 +11,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use hub::Grant;
 
 use super::key::Fingerprint;
-use super::limits::{STRIPES, VERIFIED_BYTES_MAX, VERIFIED_MAX};
+use super::limits::{STRIPES, TOKEN_BYTES_MAX, VERIFIED_BYTES_MAX, VERIFIED_MAX};
 
 /// The SHA-256 of a token.
 pub(super) type TokenHash = [u8; 32];
@@ -39,6 +39,12 @@ pub(super) struct VerifiedTokens {
 /// So much one stripe holds.
 const STRIPE_MAX: usize = VERIFIED_MAX / STRIPES;
 const STRIPE_BYTES_MAX: usize = VERIFIED_BYTES_MAX / STRIPES;
+
+const _: () = {
+    assert!(STRIPES <= 1 << u8::BITS, "a stripe is named by one byte of a hash");
+    // The longest token that is verified has room: else its stripe would be emptied for nothing.
+    assert!(STRIPE_MAX > 0 && STRIPE_BYTES_MAX > 8 * TOKEN_BYTES_MAX);
+};
 
 #[derive(Default)]
 struct Stripe {
@@ -75,7 +81,9 @@ impl VerifiedTokens {
         stripe.make_room(bytes, now);
         stripe.bytes += bytes;
         stripe.order.push_back(hash);
-        stripe.tokens.insert(hash, Entry { verified, bytes, used: false });
+        let before = stripe.tokens.insert(hash, Entry { verified, bytes, used: false });
+        debug_assert!(before.is_none(), "it would stand in the order twice");
+        stripe.check();
     }
 
     /// Forgets a token, whose key is gone.
@@ -105,6 +113,13 @@ impl Stripe {
             self.bytes -= entry.bytes;
             self.order.retain(|other| other != hash);
         }
+        self.check();
+    }
+
+    fn check(&self) {
+        debug_assert_eq!(self.order.len(), self.tokens.len(), "each token waits for its turn once");
+        debug_assert_eq!(self.tokens.is_empty(), self.bytes == 0);
+        debug_assert!(self.tokens.len() <= STRIPE_MAX && self.bytes <= STRIPE_BYTES_MAX);
     }
 
     /// Each turn of the loop takes a token out, or the mark of one that was used; so it ends after

@@ -80,8 +80,10 @@ impl Node {
     }
 
     pub(super) fn propose(&mut self, now_ms: u64, fault: LogFault) {
+        debug_assert!(!self.ended);
         self.broken = Some((fault, now_ms + PROPOSE_AGAIN_MS));
         let above = self.above();
+        debug_assert!(above >= self.floor && above >= self.applied_number());
         let epoch = self.epoch.number + 1;
         self.actions.push_back(Action::ProposeEpoch { epoch, above, fault });
     }

@@ -113,6 +113,7 @@ impl Joining {
         if view.at >= read && nearer {
             self.view = Some(view);
         }
+        debug_assert!(self.view.as_ref().is_none_or(|view| view.at >= read));
     }
 
     /// Whether to read nothing for now, because others must come as far first: who is always a bit

@@ -14,6 +14,7 @@ impl Node {
         if !settled || !self.served || self.pipeline.waits_for_graph().is_some() {
             return None;
         }
+        debug_assert!(sequence <= self.read, "the mark is of what was read");
         let hash = self.chain.added(sequence)?;
         Some(LogMark { epoch: self.epoch.number, sequence, hash })
     }

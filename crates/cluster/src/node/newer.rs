@@ -43,6 +43,7 @@ impl Node {
             return;
         }
         let Some(Newer { sequence, format, head }) = self.newer.take() else { return };
+        debug_assert!(head.after < sequence && sequence <= self.read);
         if self.chain.at(head.after) == Some(head.chain) {
             self.end(EndReason::Newer { sequence, format });
         }

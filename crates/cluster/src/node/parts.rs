@@ -25,7 +25,10 @@ impl PartsRead {
         if self.places.len() >= PARTS_REMEMBERED {
             self.since = self.places.pop_front().map_or(self.since, |(oldest, ..)| oldest);
         }
+        let last = self.places.back().map_or(self.since, |&(last, ..)| last);
+        debug_assert!(last < sequence, "places are searched for by sequence");
         self.places.push_back((sequence, version, part));
+        debug_assert!(self.places.len() <= PARTS_REMEMBERED);
     }
 
     /// Whether the part is known not to be what was read at `sequence`.

@@ -16,11 +16,13 @@ pub(super) struct Proofs {
 impl Proofs {
     /// One that was made at `made_ms` was read at `sequence`, and counts.
     pub(super) fn read(&mut self, sequence: u64, made_ms: u64) {
+        debug_assert!(self.read.back().is_none_or(|&(last, _)| last < sequence));
         // Where so many wait the newest alone is of use.
         if self.read.len() >= PROOFS_MAX {
             self.read.pop_back();
         }
         self.read.push_back((sequence, made_ms));
+        debug_assert!(self.read.len() <= PROOFS_MAX);
     }
 
     /// All up to `sequence` is done.

@@ -36,6 +36,7 @@ impl Node {
 
     /// The first record to come is the one behind `before`, and `head` is the last one.
     fn begin(&mut self, before: u64, head: u64) {
+        debug_assert!(!self.followed && self.read == 0 && self.incarnation.is_none());
         self.followed = true;
         self.read = before;
         self.chain = Chain::new(before);
@@ -54,6 +55,7 @@ impl Node {
 
     /// All up to `before` is gone, and not all of it was read.
     fn trimmed(&mut self, now_ms: u64, before: u64) {
+        debug_assert!(self.followed && before > self.read);
         self.read = before;
         self.chain = Chain::new(before);
         self.roster = Roster::new(before);
@@ -95,8 +97,10 @@ impl Node {
         if sequence > self.read + 1 {
             self.trimmed(now_ms, sequence - 1);
         }
+        debug_assert_eq!(sequence, self.read + 1, "no record is left out of the sum");
         self.chain.push(bytes);
         self.read = sequence;
+        debug_assert!(self.chain.at(sequence).is_some());
         self.stalled_ms = None;
         self.compare_mark();
         match Record::decode(bytes) {
@@ -169,6 +173,11 @@ impl Node {
             RecordCounts::No | RecordCounts::Unknown => None,
         };
         if let Some(Settled { made_ms, tickets }) = settled {
+            debug_assert_eq!(
+                self.incarnation,
+                Some(incarnation),
+                "ours counts while we are a member"
+            );
             self.proofs.read(self.read, made_ms);
             let members = self.roster.members().iter().map(|member| member.incarnation).collect();
             let (place, mut told) = ((self.epoch, self.read), Vec::new());
@@ -302,6 +311,7 @@ impl Node {
             return;
         }
         self.chain.anchor(chain);
+        debug_assert!(self.incarnation.is_none(), "a member knows the view");
         self.roster.learn(members);
         self.liveness.view(self.roster.members());
         self.mind_name();
@@ -329,6 +339,7 @@ impl Node {
         let mut told = Vec::new();
         for Done { sequence, origin, me, counts } in done {
             let Some(me) = me else { continue };
+            debug_assert!(sequence <= self.read);
             let counted = Counted { sequence, counts };
             if self.sums.has(sequence) {
                 self.sums.add(self.epoch, me, &counted, &mut told);
@@ -370,6 +381,7 @@ impl Node {
             Out::Joined(incarnation) => Action::Joined { incarnation },
             Out::Left => Action::Left,
             Out::Gap(sequence) => {
+                debug_assert!(self.floor <= self.epoch.behind(sequence), "a gap was forgotten");
                 self.floor = self.epoch.behind(sequence);
                 Action::Gap { after: self.floor }
             }

@@ -35,6 +35,10 @@ impl Node {
                 let known = self.incarnation.is_some() && self.roster.is_known();
                 if let Some(chain) = self.chain.at(self.read).filter(|_| known) {
                     let members = self.roster.members().to_vec();
+                    debug_assert!(
+                        members.last().is_some_and(|last| last.incarnation <= self.read),
+                        "we are one ourselves, and nobody joins later than what was read"
+                    );
                     let view = View { at: self.read, chain, members };
                     self.say(CoreSubject::All, Said::View(view));
                 }

@@ -57,6 +57,32 @@ impl Node {
         let publish = |(id, record)| Action::Publish { epoch, id, record };
         self.actions.extend(out.into_iter().map(publish));
         self.ask_store(now_ms);
+        self.check();
+    }
+
+    /// What holds after each step, whatever was told and read.
+    fn check(&self) {
+        let members = self.roster.members();
+        let is_member = |one: u64| members.binary_search_by_key(&one, |it| it.incarnation).is_ok();
+        let me = self.incarnation;
+        debug_assert!(
+            me.is_none_or(|me| self.roster.is_known() && is_member(me)),
+            "who is a member is in the view, and knows it"
+        );
+        debug_assert!(me.is_none() || self.served);
+        debug_assert!(
+            me.is_some() || self.publisher.outstanding() == 0,
+            "what was published by what we are no more does not count"
+        );
+        debug_assert!(self.pipeline.applied() <= self.read);
+        debug_assert!(self.left_at.is_none() || self.left && self.ended);
+        debug_assert!(self.fresh_ask <= self.asks, "an answer would be waited for in vain");
+        debug_assert!(
+            self.leaves.keys().all(|&gone| is_member(gone)),
+            "a leave is published of members alone"
+        );
+        let asked = self.publisher.queued() + self.publisher.outstanding() + self.sums.len();
+        debug_assert!(!self.ended || asked == 0, "a sender would have no answer");
     }
 
     /// A follower that has passed over what was trimmed says so with the next record only, and
@@ -118,6 +144,7 @@ impl Node {
         if !well || !self.joining.may(now_ms) || !known && !alone {
             return;
         }
+        debug_assert!(self.incarnation.is_none() && !self.leaving && !self.left);
         self.joining.tries += 1;
         let (since, sum) = self.chain.span();
         let join = Join {
@@ -136,6 +163,7 @@ impl Node {
     }
 
     fn publish_leave(&mut self, now_ms: u64, incarnation: u64, reason: LeaveReason) {
+        debug_assert!(self.roster.is_known(), "only who knows the view declares somebody gone");
         let body = Body::Leave { incarnation, reason };
         let record = Record { head: self.head(), body }.encode();
         let attempt = Attempt::new(now_ms, format!("l{incarnation}"), record);
@@ -143,6 +171,7 @@ impl Node {
     }
 
     pub(super) fn publish_part(&mut self, now_ms: u64, part: Part) {
+        debug_assert!(part.part < part.parts, "nobody would read it");
         let key = (part.change.version, part.part);
         let body = Body::Graph(part.clone());
         let record = Record { head: self.head(), body }.encode();

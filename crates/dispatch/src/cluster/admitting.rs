@@ -46,6 +46,7 @@ impl Admitting {
 
     /// What was begun that manyeth time is done.
     pub(super) fn learnt(&mut self, time: u64) {
+        debug_assert!((1..=self.times).contains(&time), "nobody was asked");
         self.knows |= time == self.times;
     }
 

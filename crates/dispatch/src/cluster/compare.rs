@@ -79,6 +79,7 @@ async fn sum_both(ledger: &Ledger, graph: &Graph) -> Result<Compared> {
     let place = place_in_ledger(ours.state);
     carry_on(ledger, &mut theirs, place).await?;
     tell_source(ledger).await;
+    debug_assert_eq!(ours.sums.len(), theirs.sums.len(), "a bucket would be compared with none");
     let buckets = ours.sums.iter().zip(&theirs.sums).filter(|(a, b)| a != b).count();
     Ok(match buckets {
         0 => Compared::Equal { pairs: theirs.pairs },
@@ -114,6 +115,7 @@ async fn carry_on(ledger: &Ledger, sums: &mut BucketSums, place: Place) -> Resul
             sums.place = change.place;
         }
     }
+    debug_assert_eq!(sums.place.version, place.version, "the replica was waited for");
     Ok(())
 }
 
@@ -131,6 +133,7 @@ pub(super) fn until_next(name: &str, interval: Duration, now_ms: u64) -> Duratio
     let interval_ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).max(1);
     let own_ms = pair_hash(name, "check").hash % interval_ms;
     let since_ms = (now_ms % interval_ms + interval_ms - own_ms) % interval_ms;
+    debug_assert!(since_ms < interval_ms, "a check would follow at once");
     Duration::from_millis(interval_ms - since_ms)
 }
 

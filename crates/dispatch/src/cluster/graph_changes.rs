@@ -36,6 +36,11 @@ impl Obeyed {
                     self.places.remove(oldest);
                 });
             }
+            debug_assert_eq!(
+                self.places.len(),
+                self.order.len(),
+                "one is forgotten with its place"
+            );
         }
     }
 

@@ -348,7 +348,8 @@ impl Keeper {
                 });
             }
         };
-        self.asked.remove(&question);
+        let was_asked = self.asked.remove(&question);
+        debug_assert!(was_asked, "{question:?} is answered twice");
         let ask = self.ask;
         if question == Question::Version
             && let Some(next) = self.ask_next.take()

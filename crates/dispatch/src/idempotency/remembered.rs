@@ -68,19 +68,25 @@ impl Remembered {
             + self.index.allocation_size()
     }
 
-    pub(super) fn find(&self, key: u128) -> Option<&Entry> {
-        self.slot(key).map(|place| self.at(place))
+    pub(super) fn find(&self, key: u128, now_ms: u64) -> Option<&Entry> {
+        self.slot(key, now_ms).map(|place| self.at(place))
     }
 
-    pub(super) fn find_mut(&mut self, key: u128) -> Option<&mut Entry> {
-        let (block, index) = self.in_block(self.slot(key)?);
+    pub(super) fn find_mut(&mut self, key: u128, now_ms: u64) -> Option<&mut Entry> {
+        let (block, index) = self.in_block(self.slot(key, now_ms)?);
         Some(&mut self.blocks[block][index])
     }
 
-    /// The lowest bits of a key's place.
-    fn slot(&self, key: u128) -> Option<u32> {
+    /// The lowest bits of a key's place. A key may stand here twice, once of a time that is over:
+    /// what is over is popped a few at a time.
+    fn slot(&self, key: u128, now_ms: u64) -> Option<u32> {
         let check = check(key);
-        let is_it = |slot: &Slot| slot.check == check && self.at(slot.place).key == key;
+        let is_it = |slot: &Slot| {
+            slot.check == check && {
+                let entry = self.at(slot.place);
+                entry.key == key && now_ms < entry.until_ms
+            }
+        };
         self.index.find(hash(check), is_it).map(|slot| slot.place)
     }
 
@@ -107,6 +113,10 @@ impl Remembered {
     /// Adds the youngest, which is over last; returns its place.
     pub(super) fn push(&mut self, entry: Entry) -> u64 {
         let place = self.oldest + self.index.len() as u64;
+        debug_assert!(
+            self.youngest().is_none_or(|youngest| youngest.until_ms <= entry.until_ms),
+            "the oldest is over first"
+        );
         let check = check(entry.key);
         match self.blocks.back_mut().filter(|block| block.len() < BLOCK) {
             Some(block) => block.push(entry),
@@ -124,7 +134,9 @@ impl Remembered {
     /// Forgets the oldest, of which there must be one.
     pub(super) fn pop(&mut self) {
         let (place, check) = (self.oldest as u32, check(self.at(self.oldest as u32).key));
-        if let Ok(slot) = self.index.find_entry(hash(check), |slot| slot.place == place) {
+        let found = self.index.find_entry(hash(check), |slot| slot.place == place);
+        debug_assert!(found.is_ok(), "an entry that nobody finds is never forgotten");
+        if let Ok(slot) = found {
             slot.remove();
         }
         self.oldest += 1;
@@ -135,6 +147,7 @@ impl Remembered {
             self.blocks.clear();
             self.first = self.oldest;
         }
+        debug_assert!(self.first <= self.oldest && self.oldest - self.first < BLOCK as u64);
         let (len, capacity) = (self.index.len(), self.index.capacity());
         if capacity > INDEX_MIN && len < capacity / 4 {
             self.index.shrink_to(len * 2, |slot| hash(slot.check));
@@ -186,7 +199,7 @@ mod tests {
                 let key = u128::from(random.u64(..)) | u128::from(random.u8(..)) << 64;
                 let outcome =
                     Outcome::Answered(Delivered { count: step, id: [0; 16], at_least: false });
-                let entry = Entry { key, body: 0, until_ms: u64::from(step), outcome };
+                let entry = Entry { key, body: 0, until_ms: u64::from(step) + 1, outcome };
                 let place = queue.push(entry);
                 list.push_back((place, key, step));
             } else if list.pop_front().is_some() {
@@ -199,11 +212,12 @@ mod tests {
                 continue;
             };
             let (place, key, step) = list[index];
-            let found = queue.find(key).map(|entry| entry.until_ms);
-            assert_eq!(found, Some(u64::from(step)), "ENCKE_SEED={seed}");
+            let found = queue.find(key, u64::from(step)).map(|entry| entry.until_ms);
+            assert_eq!(found, Some(u64::from(step) + 1), "ENCKE_SEED={seed}");
             assert_eq!(queue.get_mut(place).map(|entry| entry.key), Some(key), "ENCKE_SEED={seed}");
             assert!(queue.get_mut(list[0].0.wrapping_sub(1)).is_none(), "ENCKE_SEED={seed}");
-            assert!(queue.find(key ^ 1).is_none(), "ENCKE_SEED={seed}");
+            assert!(queue.find(key, u64::from(step) + 1).is_none(), "ENCKE_SEED={seed}");
+            assert!(queue.find(key ^ 1, 0).is_none(), "ENCKE_SEED={seed}");
         }
         while queue.oldest().is_some() {
             queue.pop();

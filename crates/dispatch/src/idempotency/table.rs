@@ -64,7 +64,7 @@ impl Table {
             }
             return Ok(Found::UnderWay(waiting.progress.clone()));
         }
-        if let Some(entry) = self.remembered.find(key).filter(|entry| now_ms < entry.until_ms) {
+        if let Some(entry) = self.remembered.find(key, now_ms) {
             return match &entry.outcome {
                 _ if entry.body != body => Err(Refusal::OtherBody),
                 Outcome::Posted(progress) => Ok(Found::UnderWay(progress.clone())),
@@ -83,8 +83,9 @@ impl Table {
 
     /// The event of a claimed key was not posted, unless the log has brought one of another node.
     pub(super) fn give_up(&mut self, key: u128, now_ms: u64) {
-        let brought = self.claimed.remove(&key).and_then(|waiting| waiting.brought);
-        if let Some((id, body)) = brought {
+        let claimed = self.claimed.remove(&key);
+        debug_assert!(claimed.is_some(), "whoever has a claim gives it up once");
+        if let Some((id, body)) = claimed.and_then(|waiting| waiting.brought) {
             self.remember_brought(key, body, id, now_ms);
         }
     }
@@ -92,6 +93,7 @@ impl Table {
     /// The event of a claimed key is posted. Returns where the key is remembered.
     pub(super) fn remember(&mut self, key: u128, now_ms: u64) -> u64 {
         let Waiting { body, progress, .. } = self.claimed.remove(&key).expect("the key is claimed");
+        debug_assert!(self.remembered.find(key, now_ms).is_none(), "it would be sent twice");
         let (until_ms, outcome) = (now_ms + self.time_ms, Outcome::Posted(progress));
         self.remembered.push(Entry { key, body, until_ms, outcome })
     }
@@ -105,8 +107,7 @@ impl Table {
             waiting.brought.get_or_insert((id, body));
             return is_first;
         }
-        let known = self.remembered.find_mut(key).filter(|entry| now_ms < entry.until_ms);
-        let Some(entry) = known else {
+        let Some(entry) = self.remembered.find_mut(key, now_ms) else {
             // Each node refuses new ones where there is no place: more are only on their way.
             if self.len() < 2 * self.keys_max {
                 self.remember_brought(key, body, id, now_ms);
@@ -130,6 +131,7 @@ impl Table {
     }
 
     fn remember_brought(&mut self, key: u128, body: u128, id: EventId, now_ms: u64) {
+        debug_assert!(self.remembered.find(key, now_ms).is_none(), "it would be sent twice");
         let (until_ms, outcome) = (now_ms + self.time_ms, brought_answer(id));
         self.remembered.push(Entry { key, body, until_ms, outcome });
     }
@@ -169,7 +171,8 @@ impl Table {
         answer: Delivered,
         until_ms: u64,
     ) -> bool {
-        if self.remembered.find(key).is_some() {
+        // Whatever its time: none of its own is over yet.
+        if self.remembered.find(key, 0).is_some() {
             return false;
         }
         let before_ms = self.remembered.youngest().map_or(0, |entry| entry.until_ms);
@@ -222,6 +225,19 @@ mod tests {
         }
         send(&mut table, 1, seconds(310));
         assert!(matches!(table.claim(1, 0, seconds(609)), Ok(Found::Answered(_))));
+    }
+
+    /// More keys are over than one that comes forgets.
+    #[test]
+    fn key_that_is_sent_again_after_its_time_is_known_though_the_old_one_is_not_forgotten() {
+        let mut table = Table::new(100, TIME);
+        (0..50).for_each(|key| send(&mut table, key, seconds(0)));
+        send(&mut table, 40, seconds(300));
+        assert!(matches!(table.claim(40, 0, seconds(300)), Ok(Found::Answered(_))));
+        assert!(table.brought(41, 0, *b"2F3y6mQsYKmaB3xO", seconds(300)));
+        assert!(!table.brought(41, 0, *b"2F3y6mQsYKmaB3xP", seconds(300)));
+        assert_eq!(table.forget(seconds(300), 100), 42);
+        assert!(matches!(table.claim(40, 0, seconds(301)), Ok(Found::Answered(_))));
     }
 
     #[test]

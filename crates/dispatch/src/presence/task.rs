@@ -114,6 +114,7 @@ impl Teller<'_> {
 
     /// Writes what is to be told, and lets the names go.
     fn tell(&mut self) {
+        debug_assert!(self.changes.is_empty(), "a change is noted before its outcome is told");
         let outcomes = std::mem::take(&mut self.outcomes);
         for &outcome in &outcomes {
             let counts = &self.presence.counts;

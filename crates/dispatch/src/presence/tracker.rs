@@ -113,9 +113,16 @@ impl Tracker {
     }
 
     fn wait(&mut self, id: Id, over_ms: u64, was_there: bool) {
-        self.waiting.insert(id, self.next);
+        debug_assert!(
+            self.queue.last_key_value().is_none_or(|(_, last)| last.over_ms <= over_ms),
+            "the first in the queue is over first"
+        );
+        let before = self.waiting.insert(id, self.next);
+        debug_assert!(before.is_none(), "its other grace would be told as well");
         self.queue.insert(self.next, Grace { id, over_ms, was_there });
         self.next += 1;
+        debug_assert_eq!(self.waiting.len(), self.queue.len());
+        debug_assert!(self.waiting.len() <= self.graces_max);
     }
 
     /// Forgets all who wait: nobody listens any more.
@@ -133,8 +140,10 @@ impl Tracker {
 
     /// Removes one, and gives memory back that a storm has taken.
     fn remove(&mut self, place: u64, id: Id) {
-        self.queue.remove(&place);
+        let grace = self.queue.remove(&place);
+        debug_assert!(grace.is_some_and(|grace| grace.id == id), "somebody else's grace ends");
         self.waiting.remove(&id);
+        debug_assert_eq!(self.waiting.len(), self.queue.len());
         if self.waiting.is_empty() {
             self.waiting = HashMap::new();
         }

@@ -177,6 +177,7 @@ async fn next_batch(
             () = end.cancelled() => break,
         }
     }
+    debug_assert!(batch.len() <= BATCH_SPANS_MAX);
     batch
 }
 

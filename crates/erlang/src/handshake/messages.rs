@@ -60,6 +60,13 @@ pub(crate) mod flag {
 /// The longest message: a name of 255 characters and what stands around it.
 pub(super) const MESSAGE_BYTES_MAX: usize = 2 * 1024;
 
+const _: () = {
+    assert!(flag::OURS & flag::NEEDED == flag::NEEDED, "we ask for what we cannot do ourselves");
+    assert!(flag::OURS & (flag::PUBLISHED | flag::NAME_ME) == 0, "nobody shall find us by himself");
+    // The longest: a challenge, with a name of 255 characters of four bytes.
+    assert!(MESSAGE_BYTES_MAX >= 1 + 8 + 4 + 4 + 2 + 4 * 255);
+};
+
 /// A message that is none, or not the one that is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("it does not speak the handshake of OTP 23 and later")]

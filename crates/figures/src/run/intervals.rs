@@ -52,6 +52,7 @@ impl Durations {
 
 /// The value that `rank` of all are at most.
 fn seconds_at(buckets: &[Bucket], rank: f64) -> f64 {
+    debug_assert!(buckets.iter().all(|bucket| bucket.count > 0), "an empty one has no width");
     let mut below = 0.0;
     for bucket in buckets {
         let count = bucket.count as f64;

@@ -22,6 +22,7 @@ fn date(days: u64) -> (u64, u64, u64) {
     let from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * from_march + 2) / 5 + 1;
     let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    debug_assert!((1..=12).contains(&month) && (1..=31).contains(&day));
     let year = 400 * era + year_of_era + u64::from(month <= 2);
     (year, month, day)
 }

@@ -61,6 +61,7 @@ impl Atoms {
         if has_room {
             self.known.insert(atom.into());
             self.others += 1;
+            debug_assert!(self.known.len() <= HEARD_MAX + OTHERS_MAX, "nobody frees an atom");
         }
         has_room
     }

@@ -25,6 +25,7 @@ pub(super) fn of_magnitude(magnitude: &[u8]) -> String {
 
 /// The magnitude that `digits` stand for, its least byte first.
 pub(super) fn to_magnitude(digits: &str) -> Vec<u8> {
+    debug_assert!(digits.bytes().all(|digit| digit.is_ascii_digit()));
     let mut magnitude: Vec<u8> = Vec::new();
     for digit in digits.bytes() {
         let mut carry = u32::from(digit - b'0');
@@ -33,6 +34,7 @@ pub(super) fn to_magnitude(digits: &str) -> Vec<u8> {
             let [low, high, ..] = value.to_le_bytes();
             (*byte, carry) = (low, high.into());
         }
+        debug_assert!(carry < 10, "a digit would be lost");
         magnitude.extend(u8::try_from(carry).ok().filter(|&carry| carry > 0));
     }
     magnitude

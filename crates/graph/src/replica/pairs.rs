@@ -42,6 +42,7 @@ impl PairBatch {
         self.push(subscriber.text, subscribee.text);
         let number = |id: NumberedId<'_>| id.number.unwrap_or(UNKNOWN);
         self.numbers.push((number(subscriber), number(subscribee)));
+        debug_assert_eq!(self.numbers.len(), self.ends.len(), "a number would be another pair's");
     }
 
     /// How many pairs it has.
@@ -56,6 +57,7 @@ impl PairBatch {
 
     /// (subscriber, subscribee), in the order in which they came.
     pub fn iter(&self) -> impl Iterator<Item = (NumberedId<'_>, NumberedId<'_>)> {
+        debug_assert!(self.numbers.is_empty() || self.numbers.len() == self.ends.len());
         let mut start = 0;
         let unknown = std::iter::repeat((UNKNOWN, UNKNOWN));
         let numbers = self.numbers.iter().copied().chain(unknown);

@@ -15,6 +15,7 @@ use std::fmt::{Debug, Display};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use hub::{Id, IdError, Names, pair_hash};
 use thiserror::Error;
@@ -181,6 +182,7 @@ impl Rebuild {
         }
         let state = ReplicaState { lineage, version, at, set_hash: here };
         build.finish(state)?;
+        debug_assert_eq!(self.store.subscriptions.load(Ordering::Relaxed), followers.pairs);
         self.store.env.force_sync()?;
         Ok(Built(self, state))
     }
@@ -283,6 +285,7 @@ impl<'b> Build<'b> {
             if self.known.len() <= number {
                 self.known.resize((number + 1).next_power_of_two(), Id::NONE);
             }
+            debug_assert!(id != Id::NONE);
             self.known[number] = id;
         }
         Ok(id)

@@ -24,6 +24,7 @@ pub(super) struct Sorter {
 impl Sorter {
     /// Keeps `rows_max` rows in memory, and the others in files of `dir`.
     pub(super) fn new(dir: &Path, rows_max: usize) -> Sorter {
+        debug_assert!(rows_max > 0);
         Sorter { dir: dir.to_owned(), rows: Vec::new(), rows_max, runs: Vec::new() }
     }
 
@@ -66,7 +67,11 @@ impl Sorter {
         for (n, run) in runs.iter_mut().enumerate() {
             heads.extend(next(run)?.map(|row| Reverse((row, n))));
         }
+        debug_assert!(heads.len() <= runs.len());
+        let mut last = Row::MIN;
         while let Some(Reverse((row, n))) = heads.pop() {
+            debug_assert!(last <= row, "a run was not sorted");
+            last = row;
             visit(row)?;
             heads.extend(next(&mut runs[n])?.map(|row| Reverse((row, n))));
         }

@@ -36,6 +36,8 @@ impl Replica {
         // Its state would say that the new file is an older one.
         remove_if_there(&dir.join(marker::NAME))?;
         sync_directory(dir)?;
+        debug_assert!(!Arc::ptr_eq(&old, &new));
+        debug_assert!(!new.installed.load(Ordering::SeqCst), "it answers already");
         // From here on the old store does not ask after its file, nor record its state.
         let was_installed = old.installed.swap(false, Ordering::SeqCst);
         if let Err(error) = fs::rename(building.data_file(), data_file(dir)) {

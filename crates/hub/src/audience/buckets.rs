@@ -44,6 +44,7 @@ impl Buckets {
 
     /// Takes all of `slice` into the buckets.
     pub(super) fn take_in(&mut self, slice: &mut SmallVec<[ConnRef; FEW]>) {
+        debug_assert!(self.sorted_up_to.is_none(), "what comes now would stay unsorted");
         slice.sort_unstable();
         slice.dedup();
         let mut budget = TRIMMED_PER_SLICE;
@@ -92,6 +93,7 @@ impl Buckets {
     /// Takes the connections from `start` on off the last bucket, and the bucket when it is empty.
     pub(super) fn truncate_last(&mut self, start: usize) {
         let Some(mut last) = self.buckets.last_entry() else { return };
+        debug_assert!(start < last.get().conns.len(), "nothing would be taken, for ever");
         last.get_mut().conns.truncate(start);
         if start == 0 {
             last.remove();

@@ -46,6 +46,7 @@ impl Plan {
 
     /// How many of `users` listeners belong to `thread`.
     pub(super) fn share(&self, users: u32, thread: u32) -> u32 {
+        debug_assert!(thread < self.threads && self.threads <= users.max(1));
         (users - thread).div_ceil(self.threads)
     }
 }

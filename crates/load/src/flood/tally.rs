@@ -106,6 +106,7 @@ impl Totals {
 
     /// Events that should have come before others that came, and did not.
     pub fn missing(&self) -> u64 {
+        debug_assert!(self.overtaken <= self.gaps, "what was overtaken was missing before");
         self.gaps - self.overtaken
     }
 

@@ -62,6 +62,7 @@ impl Schedule {
             None => random.below(self.users),
             Some(zipf) => zipf.draw(&mut random) - 1,
         };
+        debug_assert!(subject < self.users && sender < self.senders);
         Some(Planned { at_ns: (k as f64 / self.rate * 1e9) as u64, subject, sender })
     }
 }
@@ -78,6 +79,7 @@ pub(super) struct Share {
 
 impl Share {
     pub(super) fn new(schedule: Schedule, connection: u32, connections: u32) -> Share {
+        debug_assert!(connection < connections);
         Share { schedule, connection, connections, next: 0 }
     }
 
@@ -88,6 +90,7 @@ impl Share {
 
     /// The place of `subject` among the subjects of its connection.
     pub(super) fn place(&self, subject: u32) -> usize {
+        debug_assert!(subject % self.connections == self.connection, "another one sends about it");
         (subject / self.connections) as usize
     }
 }

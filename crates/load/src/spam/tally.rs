@@ -86,6 +86,7 @@ impl SpamTotals {
             title = "other";
         }
         *self.problems.entry(title.to_owned()).or_default() += 1;
+        debug_assert!(self.problems.len() <= PROBLEMS_MAX + 1, "titles come from the server");
     }
 }
 

@@ -76,6 +76,7 @@ impl Accept {
                 weight = parse_weight(text)?;
             }
         }
+        debug_assert!(weight <= 1000, "no weight is above 1");
         for offer in &mut self.offers {
             if let Some(precision) = offer.covered_by(kind, subtype) {
                 // Of two ranges that are alike, the heavier: the client takes it one way or other.

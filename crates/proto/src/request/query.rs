@@ -19,6 +19,9 @@ use crate::Problem;
 pub const POLL_WAIT_SECONDS_MAX: u8 = 60;
 /// The wait of a poll that does not say how long.
 pub const POLL_WAIT_SECONDS_DEFAULT: u8 = 25;
+const _: () = {
+    assert!(POLL_WAIT_SECONDS_DEFAULT <= POLL_WAIT_SECONDS_MAX);
+};
 
 /// The length of an event's id.
 const EVENT_ID_LEN: usize = 16;

@@ -65,6 +65,8 @@ impl Deflater {
             }
             out.reserve(out.len());
         }
+        debug_assert_eq!(self.0.total_in() as usize, bytes.len(), "an event would be cut short");
+        debug_assert!(out.ends_with(&TAIL), "section 7.2.1");
         if out.ends_with(&TAIL) {
             out.truncate(out.len() - TAIL.len());
         }
@@ -103,6 +105,7 @@ fn inflate_piece(
     bytes_max: usize,
     out: &mut Vec<u8>,
 ) -> Result<bool, ReadError> {
+    debug_assert!(out.len() <= bytes_max);
     let mut input = piece;
     let mut ended = false;
     while !input.is_empty() || out.len() == out.capacity() {

@@ -3,7 +3,7 @@
 
 use crate::Frame;
 use crate::websocket::CONTROL_BYTES_MAX;
-use crate::websocket::close::Close;
+use crate::websocket::close::{Close, may_be_sent};
 use crate::websocket::head::{FIN, MASKED, Opcode};
 use crate::websocket::mask;
 
@@ -23,6 +23,7 @@ impl FrameHead {
     /// The head of a whole message or control frame; `first` is its first byte, `mask_bit` is added
     /// to the second. The length is written in as few bytes as it takes (section 5.2).
     pub(crate) fn new(first: u8, mask_bit: u8, payload_len: usize) -> FrameHead {
+        debug_assert_eq!(mask_bit & 0x7f, 0, "it would change the length");
         let mut bytes = [0; HEAD_MAX];
         bytes[0] = first;
         let len = match payload_len {
@@ -80,6 +81,7 @@ pub fn push_close(out: &mut Vec<u8>, close: Close) {
 
 /// Appends the answer to a client's close frame with `code`: the same code, or none.
 pub fn push_close_echo(out: &mut Vec<u8>, code: Option<u16>) {
+    debug_assert!(code.is_none_or(may_be_sent), "a peer's code is checked when it is read");
     match code {
         Some(code) => push(out, Opcode::Close, &[&code.to_be_bytes()]),
         None => push(out, Opcode::Close, &[]),
@@ -97,6 +99,7 @@ pub fn push_masked(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8], key: [u8; 
 
 fn push(out: &mut Vec<u8>, opcode: Opcode, parts: &[&[u8]]) {
     let payload_len = parts.iter().map(|part| part.len()).sum();
+    debug_assert!(!opcode.is_control() || payload_len <= CONTROL_BYTES_MAX, "section 5.5");
     out.extend_from_slice(FrameHead::new(FIN | opcode as u8, 0, payload_len).as_bytes());
     parts.iter().for_each(|part| out.extend_from_slice(part));
 }

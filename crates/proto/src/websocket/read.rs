@@ -12,8 +12,8 @@ mod written;
 
 use crate::websocket::close::{Close, CloseCode, may_be_sent};
 use crate::websocket::head::{Head, Opcode, PartialHead};
-use crate::websocket::mask;
 use crate::websocket::utf8::{NotUtf8, Utf8};
+use crate::websocket::{CONTROL_BYTES_MAX, mask};
 
 /// What one side lets the other send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,6 +129,14 @@ errors! {
     /// A compressed message that does not decompress (RFC 7692, section 7.2.2).
     Undecompressable = InvalidPayload, "a compressed message is broken";
 }
+
+const _: () = {
+    let mut at = 0;
+    while at < ReadError::ALL.len() {
+        ReadError::ALL[at].close().check();
+        at += 1;
+    }
+};
 
 impl std::fmt::Display for ReadError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -254,6 +262,8 @@ impl Reader {
         buffer: &'r mut Vec<u8>,
         rules: Rules,
     ) -> Result<Option<Received<'r>>, ReadError> {
+        debug_assert!(self.kept <= buffer.len(), "the buffer is another one, or was changed");
+        debug_assert!(self.message.is_some() || self.kept == 0, "what is kept is of a message");
         if self.frame.is_none() {
             // What was handed out from it is done with.
             buffer.truncate(self.kept);
@@ -271,6 +281,7 @@ impl Reader {
                 },
             };
             let piece = input.take(frame.left, &mut frame.key);
+            debug_assert!(piece.len() as u64 <= frame.left, "it belongs to the next frame");
             frame.left -= piece.len() as u64;
             let is_control = frame.opcode.is_control();
             let is_alone = frame.left == 0 && frame.fin && buffer.len() == self.kept;
@@ -343,6 +354,8 @@ impl Reader {
 
     /// Hands out what has come whole.
     fn finish<'r>(&mut self, opcode: Opcode, payload: &'r [u8]) -> Result<Received<'r>, ReadError> {
+        debug_assert!(!self.closed, "nothing comes behind a close frame");
+        debug_assert!(!opcode.is_control() || payload.len() <= CONTROL_BYTES_MAX);
         match opcode {
             Opcode::Ping => return Ok(Received::Ping(payload)),
             Opcode::Pong => return Ok(Received::Pong(payload)),

@@ -29,6 +29,7 @@ impl Utf8 {
             Err(error) if error.error_len().is_some() => Err(NotUtf8),
             Err(error) => {
                 let torn = &rest[error.valid_up_to()..];
+                debug_assert!((1..=3).contains(&torn.len()), "four bytes are a character or none");
                 self.torn[..torn.len()].copy_from_slice(torn);
                 self.len = torn.len() as u8;
                 Ok(())
@@ -39,6 +40,7 @@ impl Utf8 {
     /// Adds one byte to the character that was torn.
     fn mend(&mut self, byte: u8) -> Result<(), NotUtf8> {
         let len = usize::from(self.len);
+        debug_assert!((1..=3).contains(&len), "nothing is torn");
         let mut character = [0; 4];
         character[..len].copy_from_slice(&self.torn[..len]);
         character[len] = byte;

@@ -108,7 +108,8 @@ impl Lanes {
         // It fails for a connection that is broken.
         let Ok(socket) = stream.into_std().map(OwnedFd::from) else { return Leased::Closed };
         let lease = Lease { id, peer, socket: Some(socket) };
-        lane.out().insert(id, told);
+        let before = lane.out().insert(id, told);
+        debug_assert!(before.is_none(), "each lease has its own number");
         if lease.send(&*lane.control).is_err() {
             lane.out().remove(&id);
             let here = lease.socket.and_then(|socket| taken(socket).ok());

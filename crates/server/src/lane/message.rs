@@ -38,6 +38,11 @@ pub(crate) struct GivenBack {
 const LEASE_BYTES: usize = 24;
 const RETURN_BYTES: usize = 12;
 
+const _: () = {
+    assert!(LEASE_BYTES == size_of::<u64>() + size_of::<Ipv6Addr>());
+    assert!(RETURN_BYTES == size_of::<u64>() + size_of::<u32>());
+};
+
 /// The most that may come back with a connection.
 pub(super) const REST_BYTES_MAX: usize = LANE_MESSAGE_BYTES - RETURN_BYTES;
 
@@ -74,6 +79,7 @@ impl Return {
         let Some(GivenBack { socket, unsent, unread }) = &self.given_back else {
             return passing::send(to, &[IoSlice::new(&id)], &[]).map(drop);
         };
+        debug_assert!(unsent.len() + unread.len() <= REST_BYTES_MAX, "the end would be cut off");
         let len = (unsent.len() as u32).to_le_bytes();
         let parts = [&id[..], &len, unsent, unread].map(IoSlice::new);
         passing::send(to, &parts, &[socket.as_fd()]).map(drop)

@@ -51,7 +51,8 @@ pub(super) struct Slots {
 impl Slots {
     pub(super) fn insert(&mut self, conn: Conn) -> u32 {
         if let Some(index) = self.free.pop() {
-            self.conns[index as usize] = Some(conn);
+            let before = self.conns[index as usize].replace(conn);
+            debug_assert!(before.is_none(), "somebody's connection would be closed without a word");
             return index;
         }
         self.conns.push(Some(conn));
@@ -65,6 +66,7 @@ impl Slots {
     pub(super) fn remove(&mut self, index: u32) -> Option<Conn> {
         let conn = self.conns.get_mut(index as usize)?.take()?;
         self.free.push(index);
+        debug_assert!(self.free.len() <= self.conns.len(), "a place was freed twice");
         Some(conn)
     }
 

@@ -58,12 +58,15 @@ impl Line<'_> {
 
     /// Takes what `other`, of the same key, says besides: the later of two times counts.
     pub fn join(&mut self, other: &Line<'_>) {
+        debug_assert_eq!(self.key(), other.key(), "another token would be revoked");
         self.until = self.until.max(other.until);
         self.before = self.before.max(other.before);
+        debug_assert!(self.covers(other));
     }
 
     /// Whether it says all that `other`, of the same key, says.
     pub fn covers(&self, other: &Line<'_>) -> bool {
+        debug_assert_eq!(self.key(), other.key());
         self.until >= other.until && self.before >= other.before
     }
 

@@ -71,6 +71,8 @@ impl Backlog {
         event.write(&mut json);
         self.bytes += json.len();
         self.waiting.push_back(json.into());
+        // The last may say that others were left out.
+        debug_assert!(self.waiting.len() <= self.events_max + 1);
     }
 
     /// The body of the next batch, and how many events it has.
@@ -89,8 +91,10 @@ impl Backlog {
 
     /// The first `count` are taken.
     pub(super) fn remove(&mut self, count: usize) {
+        debug_assert!(count <= self.waiting.len().min(BATCH_MAX), "more than a batch was taken");
         let removed = self.waiting.drain(..count);
         self.bytes -= removed.map(|json| json.len()).sum::<usize>();
+        debug_assert_eq!(self.waiting.is_empty(), self.bytes == 0);
         if self.waiting.is_empty() {
             *self = Backlog { events_max: self.events_max, ..Backlog::new() };
         }

@@ -109,6 +109,7 @@ impl Reader {
 
 /// Appends up to 255 bytes behind how many they are.
 fn push(out: &mut Vec<u8>, bytes: &[u8]) {
+    debug_assert!(bytes.len() <= usize::from(u8::MAX), "it would be read back as less");
     out.push(bytes.len() as u8);
     out.extend_from_slice(bytes);
 }

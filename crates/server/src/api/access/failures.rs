@@ -55,6 +55,7 @@ impl Failures {
         }
         let paid = table.entry(network).or_insert(now);
         *paid = (*paid).max(now) + TURN;
+        debug_assert!(*paid > now, "whoever fails pays for it");
         paid.checked_sub(TURN * AT_ONCE).map_or(now, |turn| turn.max(now))
     }
 }

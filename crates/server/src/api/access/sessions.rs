@@ -58,6 +58,7 @@ impl Sessions {
         }
         let session = Session { key_id: key_id.to_owned(), began: Instant::now() };
         sessions.insert(hash(&cookie), session);
+        debug_assert!(sessions.len() <= SESSIONS_MAX);
         Ok(cookie)
     }
 

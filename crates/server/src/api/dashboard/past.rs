@@ -58,6 +58,7 @@ impl Past {
             seconds.pop_front();
         }
         seconds.push_back(second);
+        debug_assert!(seconds.len() <= SECONDS_MAX);
     }
 
     pub(super) fn columns(&self) -> Columns {

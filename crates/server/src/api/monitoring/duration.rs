@@ -48,6 +48,24 @@ const BOUNDS_NS: [u64; BOUNDS] = {
 /// Bounds in the series at which a scraper gets a bucket: 1, 2.5 and 5 of each decade.
 const SCRAPED: [u64; 3] = [100, 250, 500];
 
+const _: () = {
+    // A bound is searched for.
+    let mut bound = 1;
+    while bound < BOUNDS {
+        assert!(BOUNDS_NS[bound - 1] < BOUNDS_NS[bound]);
+        bound += 1;
+    }
+    let mut scraped = 0;
+    while scraped < SCRAPED.len() {
+        let mut of_series = 0;
+        while SERIES[of_series] != SCRAPED[scraped] {
+            of_series += 1;
+            assert!(of_series < SERIES.len(), "no bucket ends there");
+        }
+        scraped += 1;
+    }
+};
+
 /// How long sends took since the start.
 ///
 /// Ordering: relaxed. Each count stands for itself, and readers only report it; a reading made
@@ -110,6 +128,7 @@ impl SendDurations {
                 buckets.push((seconds(bound), sum));
             }
         }
+        debug_assert!(buckets.is_sorted_by(|one, next| one.0 < next.0 && one.1 <= next.1));
         (buckets, sum)
     }
 
