@@ -8,13 +8,16 @@ use hub::HistoryLimits;
 use proto::{Networks, Page};
 use tls::rustls::ServerConfig;
 
-use crate::origins::Origins;
 use crate::refused_origins::RefusedOrigins;
+use crate::settings::Settings;
 use crate::tokens::TokenConfig;
 
-/// The settings of an engine.
+/// What an engine goes by. A new option is a field here, with its default in [`EngineConfig::new`],
+/// or of [`Settings`], if it may change while the engine runs; it is read where it counts.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
+    /// What may change while the engine runs.
+    pub settings: Settings,
     /// Where clients connect. Port 0 lets the kernel choose.
     pub listen: Option<SocketAddr>,
     /// Where clients connect by TLS.
@@ -26,14 +29,8 @@ pub struct EngineConfig {
     pub connections_max: usize,
     /// What one client's address may have and do.
     pub per_address: AddressLimits,
-    /// Connections of one id, past which a log-in under it is refused; 0 is any number.
-    pub connections_per_id_max: usize,
     /// Peers that are believed for whom they ask.
     pub trusted: Networks,
-    /// Silence after which a stream sends a keep-alive, in milliseconds; 0 is never.
-    pub keepalive_ms: u64,
-    /// Time for a client to send its request head, in milliseconds.
-    pub head_timeout_ms: u64,
     /// Unsent bytes of one connection past which it is closed.
     pub backlog_bytes_max: usize,
     /// Bytes that are kept for all connections together: of what clients have sent and is not dealt
@@ -47,14 +44,10 @@ pub struct EngineConfig {
     /// Bytes that the ids of all connections together may be [counted](hub::Names::bytes) for, past
     /// which a connection gets no further ids beside its first.
     pub ids_bytes_max: usize,
-    /// The longest message of a WebSocket client, in bytes, compressed or not.
-    pub message_bytes_max: usize,
     /// Whether messages of WebSockets are compressed where the client offers it.
     pub websocket_deflate: bool,
     /// The tokens that streams need; `None` lets anybody listen as anybody.
     pub tokens: Option<TokenConfig>,
-    /// Which browser pages may connect.
-    pub origins: Origins,
     /// Those whose pages were refused, to be told.
     pub refused_origins: Arc<RefusedOrigins>,
     /// Whether there is a [guest](crate::Guest) beside the workers.
@@ -97,24 +90,20 @@ impl EngineConfig {
     /// The contract's defaults on `listen`.
     pub fn new(listen: SocketAddr) -> EngineConfig {
         EngineConfig {
+            settings: Settings::default(),
             listen: Some(listen),
             tls: None,
             workers: 1,
             connections_max: usize::MAX,
             per_address: AddressLimits::default(),
-            connections_per_id_max: 100_000,
             trusted: Networks::default(),
-            keepalive_ms: 20_000,
-            head_timeout_ms: 10_000,
             backlog_bytes_max: 64 * 1024,
             buffered_bytes_max: 256 << 20,
             cluster: false,
             history: HistoryLimits::default(),
             ids_bytes_max: 128 << 20,
-            message_bytes_max: 4 * 1024,
             websocket_deflate: false,
             tokens: None,
-            origins: Origins::default(),
             refused_origins: Arc::default(),
             guest: false,
             page: None,

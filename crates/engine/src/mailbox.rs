@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn worker_for_whom_anything_is_posted_does_not_sleep() {
-        let settings = Arc::new(crate::EngineConfig::new(([0; 4], 0).into()).settings());
+        let settings = Arc::<crate::Settings>::default();
         let posts: [&dyn Fn(&Mailbox); 5] = [
             &|mailbox| mailbox.post_order(Order::Texts(Arc::default())),
             &|mailbox| mailbox.post_order(Order::Settings(settings.clone())),

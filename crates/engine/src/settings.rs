@@ -1,49 +1,37 @@
 //! What may be set while the engine runs: what is read anew for each request or each timer.
 //!
-//! It comes to the workers as the texts of [`well_known`](crate::well_known) do, and counts from
-//! their next turn on. Bounds that tables were made for are not among it.
+//! It comes to the workers as an [order](crate::mailbox), and counts from their next turn on.
+//! Bounds that tables were made for are not among it. A new one is a field here, with its default,
+//! and is read where it counts, as `config.settings`.
 
-use crate::config::EngineConfig;
 use crate::origins::Origins;
 
-/// Those settings.
+/// The settings of an engine that may change while it runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// See [`EngineConfig::origins`].
+    /// Which browser pages may connect.
     pub origins: Origins,
-    /// See [`EngineConfig::keepalive_ms`]. A stream that waits for its next one goes by the time
-    /// from before until then; one that waits for none, until it hears something.
+    /// Silence after which a stream sends a keep-alive, in milliseconds; 0 is never. Where it
+    /// changes, a stream that waits for its next one goes by the time from before until then; one
+    /// that waits for none, until it hears something.
     pub keepalive_ms: u64,
-    /// See [`EngineConfig::head_timeout_ms`].
+    /// Time for a client to send its request head, in milliseconds.
     pub head_timeout_ms: u64,
-    /// See [`EngineConfig::connections_per_id_max`].
+    /// Connections of one id, past which a log-in under it is refused; 0 is any number.
     pub connections_per_id_max: usize,
-    /// See [`EngineConfig::message_bytes_max`].
+    /// The longest message of a WebSocket client, in bytes, compressed or not.
     pub message_bytes_max: usize,
 }
 
-impl EngineConfig {
-    /// Its part that may change.
-    pub fn settings(&self) -> Settings {
+impl Default for Settings {
+    /// The contract's.
+    fn default() -> Settings {
         Settings {
-            origins: self.origins.clone(),
-            keepalive_ms: self.keepalive_ms,
-            head_timeout_ms: self.head_timeout_ms,
-            connections_per_id_max: self.connections_per_id_max,
-            message_bytes_max: self.message_bytes_max,
-        }
-    }
-
-    /// The configuration with these settings.
-    pub(crate) fn with(self, settings: Settings) -> EngineConfig {
-        let Settings { origins, keepalive_ms, head_timeout_ms, .. } = settings;
-        EngineConfig {
-            origins,
-            keepalive_ms,
-            head_timeout_ms,
-            connections_per_id_max: settings.connections_per_id_max,
-            message_bytes_max: settings.message_bytes_max,
-            ..self
+            origins: Origins::default(),
+            keepalive_ms: 20_000,
+            head_timeout_ms: 10_000,
+            connections_per_id_max: 100_000,
+            message_bytes_max: 4 * 1024,
         }
     }
 }

@@ -6,7 +6,23 @@ use auth::tokens;
 use engine::Settings;
 use proto::request::Hosts;
 
-use crate::{Server, certs};
+use crate::Server;
+use crate::certs::{self, Certificates};
+use crate::ports::ApiAddresses;
+
+/// Adds what the server knows by itself: whose pages may connect, as those of its API at `apis`
+/// may, and what it is called, as in its certificates.
+pub(crate) fn add_own_names(
+    settings: &mut Settings,
+    api_hosts: &mut Hosts,
+    apis: ApiAddresses,
+    certificates: &Certificates,
+) {
+    let names = certificates.host_names();
+    apis.each().for_each(|api| settings.origins.allow_api(api));
+    settings.origins.add_hosts(&names);
+    api_hosts.add(&names);
+}
 
 impl Server {
     /// Reads again what can be replaced while the server runs: certificates, and keys of tokens.
@@ -18,13 +34,10 @@ impl Server {
     }
 
     /// Goes by these settings, and by these names of the API, from now on. What the server adds to
-    /// both by itself, such as the names in its certificates, it adds to these too.
+    /// both by itself it adds to these too.
     pub fn set(&self, mut settings: Settings, mut api_hosts: Hosts) {
-        let names = self.certificates.host_names();
-        let apis = self.api.iter().chain(&self.tls_api);
-        apis.for_each(|api| settings.origins.allow_api(*api));
-        settings.origins.add_hosts(&names);
-        api_hosts.add(&names);
+        let apis = ApiAddresses { plain: self.api, tls: self.tls_api };
+        add_own_names(&mut settings, &mut api_hosts, apis, &self.certificates);
         *self.api_hosts.write().unwrap_or_else(PoisonError::into_inner) = api_hosts;
         let engine = Arc::clone(&self.engine);
         // It is locked for writing while it is opened, which is over, and while it drains.

@@ -49,7 +49,7 @@ impl Streams {
         engine.connections_max = CONNECTIONS_MAX;
         // No names: both ports are reached by address or as `localhost`, so no page can make a name
         // of its own lead here.
-        engine.origins = Origins::new(origins, Hosts::new(Vec::new()));
+        engine.settings.origins = Origins::new(origins, Hosts::new(Vec::new()));
         let config = ServeConfig {
             engine,
             tls_listen: None,

@@ -48,7 +48,7 @@ impl Encke {
         let is_tls = tls.is_some();
         config.tls = tls;
         // The bare loop sends none; for a million they would be 33,333 writes a second.
-        config.keepalive_ms = 0;
+        config.settings.keepalive_ms = 0;
         if plan.forget {
             config.history = HistoryLimits::OFF;
         }

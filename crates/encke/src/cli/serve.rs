@@ -16,7 +16,7 @@ pub(crate) use self::run::run;
 use self::tls::TlsArgs;
 use super::cluster::ClusterArgs;
 use super::erlang::ErlangArgs;
-use super::names::{NameArgs, Port};
+use super::names::{ListenAddress, NameArgs, Port};
 use super::otlp::OtlpArgs;
 use super::presence::PresenceArgs;
 use super::strangers::StrangerArgs;
@@ -155,6 +155,18 @@ pub(crate) struct LimitArgs {
     names: NameArgs,
 }
 
+impl ServeArgs {
+    /// Where clients connect, by whatever.
+    fn streams(&self) -> impl Iterator<Item = &ListenAddress> {
+        self.listen.0.iter().chain(&self.tls.tls_listen.0)
+    }
+
+    /// Where the API is, by whatever.
+    fn apis(&self) -> impl Iterator<Item = &ListenAddress> {
+        self.api.0.iter().chain(&self.tls.tls_api.0)
+    }
+}
+
 impl LimitArgs {
     /// The limits with room for `connections` unless another number was asked for.
     pub(crate) fn with_room_for(self, connections: u32) -> LimitArgs {
@@ -186,7 +198,8 @@ impl LimitArgs {
         options
     }
 
-    /// The data plane's settings on a machine with so many cores and descriptors.
+    /// The data plane's configuration on a machine with so many cores and descriptors, but for its
+    /// [settings](live::settings).
     fn engine(self, listen: SocketAddr, cores: usize, descriptors: u64) -> EngineConfig {
         let workers = match self.workers {
             0 => workers_for(self.max_connections.into(), descriptors, cores),
@@ -199,12 +212,9 @@ impl LimitArgs {
         }
         EngineConfig {
             workers,
-            keepalive_ms: self.keepalive.as_millis() as u64,
-            head_timeout_ms: self.head_timeout.as_millis() as u64,
             backlog_bytes_max: self.max_backlog,
             buffered_bytes_max: self.max_buffered.unwrap_or(config.buffered_bytes_max),
             ids_bytes_max: self.max_ids_memory.unwrap_or(config.ids_bytes_max),
-            message_bytes_max: self.max_message,
             websocket_deflate: self.websocket_deflate,
             history: HistoryLimits {
                 events_max: self.history_events,
@@ -224,7 +234,8 @@ impl LimitArgs {
         self
     }
 
-    /// The configuration for this machine, whose descriptor limit is raised as far as it may be.
+    /// The configuration for this machine, whose descriptor limit is raised as far as it may be,
+    /// but for its [settings](live::settings).
     pub(crate) fn engine_here(self, listen: SocketAddr) -> Result<EngineConfig> {
         let limit = sys::limits::raise_descriptors().context("cannot read the descriptor limit")?;
         let cores = sys::machine::cores();

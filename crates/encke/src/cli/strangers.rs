@@ -56,7 +56,6 @@ impl StrangerArgs {
                 connects_per_second: self.max_connects_per_address,
                 request_bytes_per_second: self.max_request_bytes_per_address,
             },
-            connections_per_id_max: self.max_connections_per_id,
             trusted: self.trusted(),
             ..config
         }
@@ -94,7 +93,6 @@ mod tests {
     fn bounds_are_passed_on_and_have_the_engine_s_defaults() {
         let (given, plain) = (engine(&[]).unwrap(), EngineConfig::new(([0; 4], 0).into()));
         assert_eq!(given.per_address, plain.per_address);
-        assert_eq!(given.connections_per_id_max, plain.connections_per_id_max);
         assert!(given.trusted.is_empty());
         let given = engine(&[
             "--trust=10.0.0.0/8,::1",
@@ -102,13 +100,11 @@ mod tests {
             "--max-connections-per-address=0",
             "--max-connects-per-address=3",
             "--max-request-bytes-per-address=64KiB",
-            "--max-connections-per-id=5",
         ]);
         let given = given.unwrap();
         let AddressLimits { connections, connects_per_second, request_bytes_per_second } =
             given.per_address;
         assert_eq!((connections, connects_per_second, request_bytes_per_second), (0, 3, 65_536));
-        assert_eq!(given.connections_per_id_max, 5);
         for (address, trusted) in [("10.9.9.9", true), ("192.0.2.1", true), ("192.0.2.2", false)] {
             assert_eq!(given.trusted.contain(address.parse().unwrap()), trusted, "{address}");
         }

@@ -164,10 +164,10 @@ impl<S: Sockets> Core<S> {
         // or what one asks for. Other clients, and proxies, call the server as they like.
         let is_of_page = request.by_page || request.origin.is_some();
         let is_pages = request.route == Route::Page || is_of_page;
-        if is_pages && !self.rules.config.origins.is_called(request.host, request.origin) {
+        if is_pages && !self.config.settings.origins.is_called(request.host, request.origin) {
             return self.refuse(at, &Problem::misdirected(), &reply);
         }
-        if request.route == Route::Page && self.rules.config.page.is_none() {
+        if request.route == Route::Page && self.config.page.is_none() {
             return self.refuse(at, &Problem::no_such_path(), &reply);
         }
         if request.method == Method::Options {
@@ -178,7 +178,7 @@ impl<S: Sockets> Core<S> {
             return self.answered(at, DisconnectReason::Answered);
         }
         if let (Some(origin), None) = (request.origin, cors) {
-            self.rules.config.refused_origins.note(origin);
+            self.config.refused_origins.note(origin);
             let reply = Reply { cors: Some(Cors::plain(origin)), ..reply };
             let problem = Problem::forbidden_origin(origin);
             // The log is told of its origin, once, and not of each client.
@@ -267,11 +267,10 @@ impl<S: Sockets> Core<S> {
 
     /// Whether the page that asks may read the answer.
     pub(super) fn cors<'r>(&self, origin: Option<&'r str>, host: Option<&str>) -> Option<Cors<'r>> {
-        let config = &self.rules.config;
-        let origin = origin.filter(|origin| config.origins.allows(origin, host))?;
+        let origins = &self.config.settings.origins;
+        let origin = origin.filter(|origin| origins.allows(origin, host))?;
         // Only tokens come in cookies.
-        let credentials =
-            config.tokens.is_some() && config.origins.allows_credentials(origin, host);
+        let credentials = self.config.tokens.is_some() && origins.allows_credentials(origin, host);
         Some(Cors { origin, credentials })
     }
 

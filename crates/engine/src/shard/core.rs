@@ -33,7 +33,7 @@ use crate::tokens::{Session, Tokens};
 pub(super) struct Core<S> {
     pub(super) io: S,
     pub(super) worker: usize,
-    pub(super) rules: Rules,
+    pub(super) config: EngineConfig,
     pub(super) names: Arc<Names>,
     pub(super) directory: Arc<Directory>,
     pub(super) counters: Arc<Counters>,
@@ -89,35 +89,6 @@ pub(super) struct Core<S> {
     pub(super) now_ns: u64,
 }
 
-/// The settings that a shard follows, in its own units.
-pub(super) struct Rules {
-    pub(super) config: EngineConfig,
-    pub(super) keepalive: Option<Tick>,
-    pub(super) handshake_timeout: Tick,
-    pub(super) head_timeout: Tick,
-    pub(super) poll_idle: Tick,
-    pub(super) still: Tick,
-    pub(super) last_still: Tick,
-    pub(super) linger: Tick,
-    pub(super) token: Tick,
-}
-
-impl Rules {
-    pub(super) fn new(config: EngineConfig) -> Rules {
-        Rules {
-            keepalive: (config.keepalive_ms > 0).then(|| ticks(config.keepalive_ms)),
-            handshake_timeout: ticks(limits::HANDSHAKE_TIMEOUT_MS),
-            head_timeout: ticks(config.head_timeout_ms),
-            poll_idle: ticks(config.head_timeout_ms.max(limits::POLL_IDLE_MS)),
-            still: ticks(limits::STILL_MS),
-            last_still: ticks(limits::LAST_BYTES_STILL_MS),
-            linger: ticks(limits::LINGER_MS),
-            token: ticks(limits::TOKEN_TIMEOUT_MS),
-            config,
-        }
-    }
-}
-
 /// A connection, and where it is.
 pub(super) struct At<'c, S> {
     pub(super) slot: u32,
@@ -164,7 +135,7 @@ impl<S: Sockets> Core<S> {
             tokens: shared.tokens,
             texts: Arc::default(),
             sessions: Column::default(),
-            rules: Rules::new(config),
+            config,
             notices: shared.notices,
             names: shared.names,
             directory: shared.directory,
@@ -215,7 +186,7 @@ impl<S: Sockets> Core<S> {
             Act::AnswerLast(reason) => self.answer_poll(at, Some(reason), None),
             Act::WaitOn => {
                 // Its time stays what it was: with what it has missed it is answered at once.
-                self.wheel.start(at.slot, self.now + self.rules.poll_idle);
+                self.wheel.start(at.slot, self.now + self.poll_idle());
                 Ok(())
             }
             Act::Ask => self.ask_on(at),
@@ -283,6 +254,10 @@ impl<S: Sockets> Core<S> {
 }
 
 /// At least one tick, or a short time would be none.
-pub(super) fn ticks(ms: u64) -> Tick {
-    ms.div_ceil(TICK_MS).clamp(1, u64::from(Tick::MAX / 2)) as Tick
+pub(super) const fn ticks(ms: u64) -> Tick {
+    match ms.div_ceil(TICK_MS) {
+        0 => 1,
+        ticks if ticks > (Tick::MAX / 2) as u64 => Tick::MAX / 2,
+        ticks => ticks as Tick,
+    }
 }

@@ -65,7 +65,7 @@ impl<S: Sockets> Shard<S> {
             self.tell_first(target);
         }
         let key = key_of(target);
-        let bytes_max = self.core.rules.config.backlog_bytes_max;
+        let bytes_max = self.core.config.backlog_bytes_max;
         let is_full = |conn: &Conn<_>| !conn.is(Marks::BLOCKED) && conn.backlog_bytes() > bytes_max;
         if self.conns.find(key).is_some_and(|(_, conn)| is_full(conn)) {
             if self.core.has_no_time_for_full() {
@@ -117,7 +117,7 @@ impl<S: Sockets> Shard<S> {
     /// Compresses `event` if one of the `targets` agreed to it and nobody has. Returns what that
     /// cost, in deliveries.
     pub(super) fn compress_for(&mut self, event: &Arc<Event>, targets: &[ConnRef]) -> usize {
-        if !self.core.rules.config.websocket_deflate {
+        if !self.core.config.websocket_deflate {
             return 0;
         }
         let agreed = |&target: &ConnRef| {

@@ -86,7 +86,7 @@ impl<S: Sockets> Core<S> {
             secured: self.io.write_down(&conn.socket).ok()?,
             ..More::default()
         };
-        if self.rules.config.tokens.is_some() && life.is_logged_in() {
+        if self.config.tokens.is_some() && life.is_logged_in() {
             more.session = Some(self.sessions.get(slot).parts());
         }
         if let Some(work) = conn.work() {

@@ -5,12 +5,19 @@
 //! its silence its socket is read, or what waits for it is written, once; and no pause of ours
 //! counts ([`crate::pauses`]). That costs a call for whoever would be ended.
 
-use super::core::{At, Core, Lives};
+use super::core::{At, Core, Lives, ticks};
 use crate::conn::life::{Input, Life};
 use crate::conn::{Conn, Due, Marks};
-use crate::limits::{MESSAGE_TIMEOUT_TICKS, work};
+use crate::limits::{self, MESSAGE_TIMEOUT_TICKS, work};
 use crate::sockets::Sockets;
 use crate::timer::Tick;
+
+// Bounds of `limits`, in the unit of the wheel.
+const HANDSHAKE_TIMEOUT: Tick = ticks(limits::HANDSHAKE_TIMEOUT_MS);
+const TOKEN_TIMEOUT: Tick = ticks(limits::TOKEN_TIMEOUT_MS);
+const STILL: Tick = ticks(limits::STILL_MS);
+const LAST_BYTES_STILL: Tick = ticks(limits::LAST_BYTES_STILL_MS);
+const LINGER: Tick = ticks(limits::LINGER_MS);
 
 /// How long the end of one is put off whose input waits for its turn, in ticks.
 const TURN_TICKS: Tick = 10;
@@ -113,7 +120,7 @@ impl<S: Sockets> Core<S> {
     fn what_is_due(&self, conn: &Conn<S::Socket>) -> Due {
         let is_past = |due: Tick| due <= self.now;
         let is_still = match conn.life() {
-            Life::Stream | Life::Held => is_past(self.silent(conn, self.rules.still)),
+            Life::Stream | Life::Held => is_past(self.silent(conn, STILL)),
             _ => true,
         };
         Due {
@@ -128,6 +135,17 @@ impl<S: Sockets> Core<S> {
         self.pauses.after(conn.active, silence)
     }
 
+    /// After how long a silence a stream sends a keep-alive, if it does.
+    fn keepalive(&self) -> Option<Tick> {
+        let ms = self.config.settings.keepalive_ms;
+        (ms > 0).then(|| ticks(ms))
+    }
+
+    /// How long the next of a client's polls may be waited for.
+    pub(super) fn poll_idle(&self) -> Tick {
+        ticks(self.config.settings.head_timeout_ms.max(limits::POLL_IDLE_MS))
+    }
+
     /// When the message that is not whole must be.
     fn message_due(&self, conn: &Conn<S::Socket>) -> Option<Tick> {
         Some(self.pauses.after(conn.message_since()?, MESSAGE_TIMEOUT_TICKS))
@@ -135,25 +153,24 @@ impl<S: Sockets> Core<S> {
 
     /// When a connection's time has come if nothing else happens to it.
     fn due(&self, conn: &Conn<S::Socket>) -> Option<Tick> {
-        let rules = &self.rules;
         let silent = |silence| Some(self.silent(conn, silence));
         match conn.life() {
-            Life::Handshake => silent(rules.handshake_timeout),
-            Life::Head => silent(rules.head_timeout),
-            Life::Verifying => silent(rules.token),
+            Life::Handshake => silent(HANDSHAKE_TIMEOUT),
+            Life::Head => silent(ticks(self.config.settings.head_timeout_ms)),
+            Life::Verifying => silent(TOKEN_TIMEOUT),
             Life::Stream | Life::Held => {
                 let still = match conn.is(Marks::BLOCKED) {
-                    true => silent(rules.still),
-                    false => rules.keepalive.map(|silence| conn.active + silence),
+                    true => silent(STILL),
+                    false => self.keepalive().map(|silence| conn.active + silence),
                 };
                 let ends = Some(self.ends(conn)).filter(|&ends| ends < Tick::MAX);
                 still.into_iter().chain(self.message_due(conn)).chain(ends).min()
             }
             Life::Poll | Life::HeldPoll => Some(conn.active.min(self.ends(conn))),
-            Life::Between => silent(rules.poll_idle),
+            Life::Between => silent(self.poll_idle()),
             Life::Leaving(_) => None,
-            Life::Ending(_) => silent(rules.last_still),
-            Life::Lingering(_) => silent(rules.linger),
+            Life::Ending(_) => silent(LAST_BYTES_STILL),
+            Life::Lingering(_) => silent(LINGER),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hub::DisconnectReason;
 use proto::Problem;
 
-use super::core::{At, Core, Rules};
+use super::core::{At, Core};
 use super::{NoPlace, Shard};
 use crate::notices::Notice;
 use crate::settings::Settings;
@@ -52,7 +52,6 @@ impl<S: Sockets> Shard<S> {
 
     /// This holds from now on.
     pub(crate) fn set(&mut self, settings: &Settings) {
-        let config = self.core.rules.config.clone();
-        self.core.rules = Rules::new(config.with(settings.clone()));
+        self.core.config.settings.clone_from(settings);
     }
 }

@@ -16,7 +16,7 @@ use crate::sockets::Sockets;
 impl<S: Sockets> Core<S> {
     /// Answers with the page, which there is.
     pub(super) fn show_page(&mut self, at: &mut At<'_, S::Socket>, request: &Request<'_>) -> Lives {
-        if let Some(page) = self.rules.config.page.as_ref().map(Arc::clone) {
+        if let Some(page) = self.config.page.as_ref().map(Arc::clone) {
             let Request { method, host, gzip, known, .. } = *request;
             page.answer(PageRequest { method, host, gzip, known }, &mut self.answer);
         }

@@ -74,7 +74,7 @@ impl<S: Sockets> Core<S> {
         }
         // Who is told of a gap looks around and asks again from here. Where nothing is remembered
         // every poll would be told so at once, so there it waits.
-        if self.rules.config.history.is_on() {
+        if self.config.history.is_on() {
             return self.answer_poll(at, None, Some(newest));
         }
         if wait == 0 {
@@ -134,10 +134,10 @@ impl<S: Sockets> Core<S> {
         let origin = conn.some_work().and_then(|work| work.origin.take());
         let named = origin.as_deref().map(|origin| Cors { origin, credentials: true });
         let stays = end.is_none() && conn.framing() == Framing::Chunked;
-        let idle_seconds = (u64::from(self.rules.poll_idle) * TICK_MS / 1000) as u32;
+        let idle_seconds = (u64::from(self.poll_idle()) * TICK_MS / 1000) as u32;
         let elements = conn.elements();
         let next = next.or(elements.last.max(Some(self.settled)).max(Some(after)));
-        let next = next.filter(|_| self.rules.config.history.is_on() && !is_asked);
+        let next = next.filter(|_| self.config.history.is_on() && !is_asked);
         let next = next.map(|number| self.event_ids.id(number).to_string());
         let mut head = std::mem::take(&mut self.answer);
         let answer = Answer {

@@ -111,7 +111,7 @@ impl<S: Sockets> Core<S> {
             new.iter().for_each(|&id| self.names.logout(id));
             return Err(refused);
         }
-        let most = match self.rules.config.connections_per_id_max {
+        let most = match self.config.settings.connections_per_id_max {
             0 => usize::MAX,
             most => most,
         };

@@ -52,7 +52,7 @@ impl<S: Sockets> Core<S> {
             resume::push_gap(out, transport, framing, Some(&id));
         }
         if !held && !gap || told == Told::InMessage {
-            let retry_ms = retry_ms(at.slot, self.rules.config.workers as u32);
+            let retry_ms = retry_ms(at.slot, self.config.workers as u32);
             resume::push_begin(out, transport, framing, told, &id, retry_ms);
         }
         held
@@ -81,7 +81,7 @@ impl<S: Sockets> Core<S> {
         after: u64,
         post: impl FnOnce(&Resumes, Resume) -> bool,
     ) -> bool {
-        if !self.rules.config.history.is_on() {
+        if !self.config.history.is_on() {
             return false;
         }
         let client = Arc::new(());
@@ -90,7 +90,7 @@ impl<S: Sockets> Core<S> {
             conn: self.conn_ref(at),
             ids: at.conn.ids().collect(),
             after,
-            bytes_max: limits::window_bytes(self.rules.config.backlog_bytes_max),
+            bytes_max: limits::window_bytes(self.config.backlog_bytes_max),
             is_first: !at.conn.life().is_held(),
             is_lost: false,
         };

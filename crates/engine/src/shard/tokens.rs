@@ -50,13 +50,13 @@ impl<S: Sockets> Core<S> {
         at: &mut At<'_, S::Socket>,
         request: &Request<'_>,
     ) -> Presented {
-        let Some(tokens) = &self.rules.config.tokens else { return Presented::Open };
+        let Some(tokens) = &self.config.tokens else { return Presented::Open };
         if let Some(outcome) = at.conn.some_work().and_then(|work| work.token.outcome.take()) {
             at.conn.tidy();
             self.sessions.take(at.slot);
             return self.shown(outcome);
         }
-        let origins = &self.rules.config.origins;
+        let origins = &self.config.settings.origins;
         let cookies_count = match request.origin {
             Some(origin) => origins.allows_credentials(origin, request.host),
             None => !request.other_site,
@@ -185,14 +185,14 @@ impl<S: Sockets> Core<S> {
 
     /// Forgets by what the token of a connection is found.
     pub(super) fn forget_session(&mut self, at: &At<'_, S::Socket>) {
-        if self.rules.config.tokens.is_some() {
+        if self.config.tokens.is_some() {
             self.sessions.take(at.slot);
         }
     }
 
     /// Forgets the token of a connection.
     pub(super) fn forget_token(&mut self, at: &mut At<'_, S::Socket>) {
-        if self.rules.config.tokens.is_none() {
+        if self.config.tokens.is_none() {
             return;
         }
         self.sessions.take(at.slot);
@@ -221,7 +221,7 @@ impl<S: Sockets> Core<S> {
 
     /// A message shows another token.
     pub(super) fn renew(&mut self, at: &mut At<'_, S::Socket>, token: &str) -> Renewal {
-        let Some(tokens) = &self.rules.config.tokens else { return Renewal::Done(Ok(())) };
+        let Some(tokens) = &self.config.tokens else { return Renewal::Done(Ok(())) };
         if at.conn.work().is_some_and(|work| work.token.asked.is_some()) {
             return Renewal::Done(Err(Problem::bad_request(
                 "The token before this one is still being looked at. Wait for its answer.",

@@ -39,7 +39,7 @@ impl<S: Sockets> Core<S> {
 impl<S: Sockets> Shard<S> {
     /// Whether the wall clock matters.
     pub(crate) fn has_tokens(&self) -> bool {
-        self.core.rules.config.tokens.is_some()
+        self.core.config.tokens.is_some()
     }
 
     /// The wall clock shows `unix_ms`.

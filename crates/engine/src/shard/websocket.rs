@@ -39,7 +39,7 @@ impl<S: Sockets> Core<S> {
         at: &mut At<'_, S::Socket>,
         upgrade: &Upgrade<'_>,
     ) -> Result<(), Problem> {
-        let agreement = handshake::agree(upgrade, self.rules.config.websocket_deflate)?;
+        let agreement = handshake::agree(upgrade, self.config.websocket_deflate)?;
         handshake::push_head(&agreement, &mut self.answer);
         at.conn.mark(Marks::DEFLATE, agreement.deflate);
         Ok(())
@@ -60,7 +60,7 @@ impl<S: Sockets> Core<S> {
         let work = at.conn.some_work();
         let mut partial = work.map(|work| std::mem::take(&mut work.partial)).unwrap_or_default();
         let mut is_old = !partial.reader.is_idle();
-        let rules = Rules { message_bytes_max: self.rules.config.message_bytes_max, deflate };
+        let rules = Rules { message_bytes_max: self.config.settings.message_bytes_max, deflate };
         let len = input.len();
         loop {
             if (1..len).contains(&input.len()) && self.budget.is_anothers() {
@@ -124,7 +124,7 @@ impl<S: Sockets> Core<S> {
             }
             Received::Compressed { is_text, bytes } => {
                 self.budget.spend(work::INFLATE);
-                let (bytes_max, mut out) = (self.rules.config.message_bytes_max, Vec::new());
+                let (bytes_max, mut out) = (self.config.settings.message_bytes_max, Vec::new());
                 let inflated = deflate::inflate(is_text, bytes, bytes_max, &mut out);
                 return match inflated {
                     Ok(message) => {
@@ -196,7 +196,7 @@ impl<S: Sockets> Core<S> {
         at: &At<'_, S::Socket>,
         ids: &[command::IdText<'_>],
     ) -> Result<(), Problem> {
-        if self.rules.config.tokens.is_none() {
+        if self.config.tokens.is_none() {
             return Ok(());
         }
         self.budget.spend_ids(ids.len());
@@ -217,7 +217,7 @@ impl<S: Sockets> Core<S> {
     fn next(&self, at: &At<'_, S::Socket>) -> Option<String> {
         let is_told = !at.conn.life().is_held() && !self.is_untold(at.slot);
         let is_settled = is_told && self.latest <= self.settled;
-        let is_known = self.rules.config.history.is_on() && is_settled;
+        let is_known = self.config.history.is_on() && is_settled;
         is_known.then(|| self.event_ids.id(self.settled).to_string())
     }
 }

@@ -56,7 +56,7 @@ impl<S: Sockets> Core<S> {
     /// Who is offered all and leaves more than it may is too slow. Its last words are not held
     /// against it.
     fn bound_backlog(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
-        let is_over = at.conn.backlog_bytes() > self.rules.config.backlog_bytes_max;
+        let is_over = at.conn.backlog_bytes() > self.config.backlog_bytes_max;
         match is_over && at.conn.life().hears() {
             true => Err(End { reason: DisconnectReason::SlowReader, abort: true }),
             false => Ok(()),
@@ -130,7 +130,7 @@ impl<S: Sockets> Core<S> {
         }
         // Where something waits, the connection is queued or the kernel will report.
         let waiting = at.conn.push_reply(bytes);
-        if waiting <= self.rules.config.backlog_bytes_max {
+        if waiting <= self.config.backlog_bytes_max {
             return Ok(());
         }
         // It may be we who are slow: what waits for its turn to be written is no backlog yet.

@@ -5,11 +5,12 @@ use hub::{DisconnectReason, HistoryLimits, Nobody};
 
 use super::one::{One, STREAM};
 use super::random::Random;
-use super::server::{Place, UNBOUNDED, config};
+use super::server::{Place, UNBOUNDED, config, silent_config};
 use super::talk::client_frame;
 use crate::config::EngineConfig;
 use crate::limits::{self, WORK_PER_TURN, work};
 use crate::resume::{ResumeStep, Resuming};
+use crate::settings::Settings;
 
 pub(super) const POLL: &str = "GET /poll/1?after=0000000000000000 HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -64,7 +65,7 @@ pub(super) fn websocket(ids: &str) -> String {
 
 #[test]
 fn message_that_does_not_come_whole_is_refused_in_its_time() {
-    let config = EngineConfig { keepalive_ms: 0, ..config() };
+    let config = silent_config();
     not_whole(One::start(config.clone()));
     not_whole(One::start(config).upgraded());
 }
@@ -85,7 +86,8 @@ fn not_whole(mut one: One) {
 
 #[test]
 fn head_timeout_beyond_the_wheel_holds() {
-    let config = EngineConfig { head_timeout_ms: 300_000, ..config() };
+    let settings = Settings { head_timeout_ms: 300_000, ..Settings::default() };
+    let config = EngineConfig { settings, ..config() };
     head_timeout(One::start(config.clone()));
     head_timeout(One::start(config).upgraded());
 }

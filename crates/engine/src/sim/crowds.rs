@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use hub::{Draft, IdText, Nobody};
 
 use super::one::{One, STREAM};
-use super::server::{Place, config, posted};
+use super::server::{Place, config, posted, silent_config};
 use super::{Random, each_seed};
-use crate::config::EngineConfig;
 use crate::limits::{self, work};
 
 /// The numbers that stand in the data of what a client heard.
@@ -95,7 +94,7 @@ fn crowd_is_drained_a_few_a_turn_and_to_its_end() {
 #[test]
 fn crowd_is_moved_evenly_over_the_time() {
     const OVER_MS: u64 = 1_000;
-    let mut one = One::start(EngineConfig { keepalive_ms: 0, ..config() });
+    let mut one = One::start(silent_config());
     let crowd: Vec<Place> = (0..1_000).map(|_| one.client(1 << 20, STREAM)).collect();
     while one.turn_after(1) {}
     // Half of the slots are free, in the first half of them most.
@@ -130,7 +129,7 @@ fn crowd_is_moved_evenly_over_the_time() {
 /// it, what comes for one of it goes behind, and no turn is a long one.
 #[test]
 fn crowd_with_full_backlogs_holds_up_nobody_else() {
-    let mut one = One::start(EngineConfig { keepalive_ms: 0, ..config() });
+    let mut one = One::start(silent_config());
     let crowd: Vec<Place> = (0..200).map(|_| one.client(1 << 20, STREAM)).collect();
     let (member, other) =
         (one.client(1 << 20, &stream("1?id=3")), one.client(1 << 20, &stream("2")));
@@ -173,7 +172,7 @@ fn crowd_with_full_backlogs_holds_up_nobody_else() {
 fn what_overtakes_is_for_others() {
     each_seed("overtaking", 30, |seed| {
         let mut random = Random::new(seed);
-        let mut one = One::start(EngineConfig { keepalive_ms: 0, ..config() });
+        let mut one = One::start(silent_config());
         let mut expected: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         // Everybody has the first id, and one of few more.
         let clients: Vec<(Place, usize)> = (0..150)

@@ -82,7 +82,7 @@ impl Server {
         let started_ms = before.as_ref().map_or(0, |before| before.started_ms);
         let (clock, nets) = match before {
             Some(before) => (before.clock, before.nets),
-            None => (Arc::new(MadeClock::new(0)), Net::new(SHARDS, config.keepalive_ms)),
+            None => (Arc::new(MadeClock::new(0)), Net::new(SHARDS, config.settings.keepalive_ms)),
         };
         let directory = Arc::new(Directory::default());
         let mailboxes: Arc<[_]> = (0..SHARDS).map(|_| Arc::new(Mailbox::new().unwrap())).collect();

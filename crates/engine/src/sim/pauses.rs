@@ -42,7 +42,7 @@ const KINDS: [Kind; 4] = [Kind::Head, Kind::Message, Kind::Reader, Kind::Next];
 impl Kind {
     fn limit_ms(self) -> u64 {
         match self {
-            Kind::Head => config().head_timeout_ms,
+            Kind::Head => config().settings.head_timeout_ms,
             Kind::Message => u64::from(MESSAGE_TIMEOUT_TICKS) * TICK_MS,
             Kind::Reader => STILL_MS,
             Kind::Next => POLL_IDLE_MS,

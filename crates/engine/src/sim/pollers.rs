@@ -3,8 +3,7 @@
 use hub::Nobody;
 
 use super::one::{One, STREAM};
-use super::server::{Place, config};
-use crate::config::EngineConfig;
+use super::server::{Place, silent_config};
 
 /// A client that polls, and what it has heard.
 struct Poller {
@@ -46,7 +45,7 @@ impl Poller {
 /// between two of them goes on with the event that is in the second.
 #[test]
 fn poll_that_is_answered_between_two_mails_of_an_event_hears_it_next() {
-    let mut one = One::start(EngineConfig { keepalive_ms: 0, ..config() });
+    let mut one = One::start(silent_config());
     let mut poller = Poller::start(&mut one, "1?id=7");
     for _ in 0..7_000 {
         one.client(1 << 20, STREAM);
@@ -67,7 +66,7 @@ fn poll_that_is_answered_between_two_mails_of_an_event_hears_it_next() {
 /// One for which nothing waits is told what it missed at once, and its place never goes back.
 #[test]
 fn poll_that_is_answered_while_mail_waits_hears_that_next() {
-    let mut one = One::start(EngineConfig { keepalive_ms: 0, ..config() });
+    let mut one = One::start(silent_config());
     for _ in 0..200 {
         one.client(1 << 20, STREAM);
     }

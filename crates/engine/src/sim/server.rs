@@ -129,6 +129,13 @@ pub(super) fn config() -> EngineConfig {
     EngineConfig::new("127.0.0.1:0".parse().unwrap())
 }
 
+/// One whose streams send no keep-alives.
+pub(super) fn silent_config() -> EngineConfig {
+    let mut config = config();
+    config.settings.keepalive_ms = 0;
+    config
+}
+
 /// Steps a send to its end, for which there is room.
 pub(super) fn posted(sending: &mut Sending<'_>, followers: &dyn Followers) -> Receipt {
     loop {

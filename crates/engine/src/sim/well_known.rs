@@ -1,12 +1,11 @@
 //! One shard that shows texts by path, to whoever asks and as long as they are there.
 
-use crate::config::EngineConfig;
 use crate::limits::TEXTS_MAX;
 use crate::mailbox::Order;
 use crate::well_known::WellKnown;
 
 use super::one::One;
-use super::server::config;
+use super::server::silent_config;
 use super::tokens::guarded;
 
 const PATH: &str = "/.well-known/acme-challenge/a_b-c";
@@ -36,7 +35,7 @@ impl One {
 
 #[test]
 fn text_is_shown_to_everybody_as_long_as_it_is_there() {
-    for mut one in [One::start(EngineConfig { keepalive_ms: 0, ..config() }), guarded()] {
+    for mut one in [One::start(silent_config()), guarded()] {
         let ask =
             |method: &str, path: &str| format!("{method} {path} HTTP/1.1\r\nHost: x.test\r\n\r\n");
         assert!(one.answer_to(&ask("GET", PATH)).starts_with("HTTP/1.1 404 "));

@@ -20,6 +20,7 @@ use graph::{Graph, GraphOptions};
 pub(crate) use self::control::{ControlPlane, Parts};
 pub(crate) use self::credentials::Credentials;
 use crate::ports::{ApiAddresses, ApiSockets};
+use crate::reload::add_own_names;
 use crate::{ServeConfig, Server, demo_page, epoch};
 
 impl Server {
@@ -113,10 +114,8 @@ pub(crate) fn tell_engine(config: &mut ServeConfig, credentials: &Credentials, a
     let page = config.demo.as_ref().zip(apis.plain);
     let page = page.map(|(demo, api)| demo_page::page(demo, api.port()));
     config.engine.page = page.map(Arc::new);
-    apis.each().for_each(|api| config.engine.origins.allow_api(api));
-    let names = credentials.certificates.host_names();
-    config.engine.origins.add_hosts(&names);
-    config.api_hosts.add(&names);
+    let (settings, api_hosts) = (&mut config.engine.settings, &mut config.api_hosts);
+    add_own_names(settings, api_hosts, apis, &credentials.certificates);
     config.engine.guest = config.erlang.is_some();
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use engine::Settings;
+use proto::request::Hosts;
 use server::Server;
 
 use super::ServeArgs;
@@ -13,8 +14,9 @@ use crate::cli::parse_serve;
 use crate::console;
 use crate::settings;
 
-/// The options that count at once. Of the others tables, threads or ports were made.
-const LIVE: [&str; 9] = [
+/// The options that count at once: those of [`settings`], and three of the program itself. Of the
+/// others tables, threads or ports were made.
+pub(super) const LIVE: [&str; 9] = [
     "allow-origin",
     "api-host",
     "grace",
@@ -25,6 +27,22 @@ const LIVE: [&str; 9] = [
     "max-message",
     "public-host",
 ];
+
+/// What a server goes by that was started with `started`, when the options are `args`: at its start
+/// these are the same ones. And what its API is called then.
+pub(super) fn settings(args: &ServeArgs, started: &ServeArgs) -> (Settings, Hosts) {
+    let apis: Vec<&ListenAddress> = started.apis().collect();
+    let listened: Vec<_> = started.streams().chain(started.apis()).collect();
+    let limits = &args.limits;
+    let settings = Settings {
+        origins: limits.names.origins(&listened, started.public_url.as_ref()),
+        keepalive_ms: limits.keepalive.as_millis() as u64,
+        head_timeout_ms: limits.head_timeout.as_millis() as u64,
+        connections_per_id_max: args.strangers.connections_per_id(),
+        message_bytes_max: limits.max_message,
+    };
+    (settings, limits.names.api_hosts(&apis))
+}
 
 /// The options of a server that runs.
 pub(super) struct LiveSettings {
@@ -69,20 +87,8 @@ impl LiveSettings {
         self.tell(&read);
         self.read_last = read;
         self.grace = args.grace;
-        let started = &self.started;
-        let streams: Vec<&ListenAddress> =
-            started.listen.0.iter().chain(&started.tls.tls_listen.0).collect();
-        let apis: Vec<_> = started.api.0.iter().chain(&started.tls.tls_api.0).collect();
-        let listened: Vec<_> = streams.into_iter().chain(apis.iter().copied()).collect();
-        let limits = &args.limits;
-        let settings = Settings {
-            origins: limits.names.origins(&listened, started.public_url.as_ref()),
-            keepalive_ms: limits.keepalive.as_millis() as u64,
-            head_timeout_ms: limits.head_timeout.as_millis() as u64,
-            connections_per_id_max: args.strangers.connections_per_id(),
-            message_bytes_max: limits.max_message,
-        };
-        server.set(settings, limits.names.api_hosts(&apis));
+        let (settings, api_hosts) = settings(&args, &self.started);
+        server.set(settings, api_hosts);
     }
 
     /// What has changed. Values of options that count are told; of the others some are secret.

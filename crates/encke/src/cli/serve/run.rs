@@ -7,12 +7,13 @@ use std::pin::pin;
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail};
+use engine::EngineConfig;
 use server::{Done, Program, ServeConfig, Server};
 use tokio::sync::oneshot;
 
 use super::ServeArgs;
 use super::announce::announce;
-use super::live::LiveSettings;
+use super::live::{self, LiveSettings};
 use super::program::this_program;
 use crate::cli::UsageError;
 use crate::console::told;
@@ -129,22 +130,17 @@ async fn begin(config: ServeConfig, inherits: bool) -> Result<(Server, bool)> {
 
 /// What the options come to.
 fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
-    let names = args.limits.names.clone();
-    let streams: Vec<_> = args.listen.0.iter().chain(&args.tls.tls_listen.0).collect();
-    let Some(first) = streams.first() else {
+    let Some(first) = args.streams().next().map(|listen| listen.address) else {
         let none = "there is no port for streams: give --listen or --tls-listen an address";
         return Err(UsageError(none.to_owned()).into());
     };
-    let engine = args.limits.engine_here(first.address)?;
-    let mut engine = args.strangers.engine(engine);
-    engine.listen = args.listen.address();
-    let apis: Vec<_> = args.api.0.iter().chain(&args.tls.tls_api.0).collect();
-    if apis.is_empty() {
+    if args.apis().next().is_none() {
         let none = "there is no port for the API: give --api or --tls-api an address";
         return Err(UsageError(none.to_owned()).into());
     }
-    let listened: Vec<_> = streams.iter().chain(&apis).copied().collect();
-    engine.origins = names.origins(&listened, args.public_url.as_ref());
+    let (settings, api_hosts) = live::settings(&args, &args);
+    let engine = args.strangers.engine(args.limits.engine_here(first)?);
+    let engine = EngineConfig { settings, listen: args.listen.address(), ..engine };
     Ok(ServeConfig {
         engine,
         tls_listen: args.tls.tls_listen.address(),
@@ -152,7 +148,7 @@ fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
         tls_api: args.tls.tls_api.address(),
         certificates: args.tls.pairs()?,
         acme: args.tls.acme()?,
-        api_hosts: names.api_hosts(&apis),
+        api_hosts,
         token_cookie: args.tokens.token_cookie.clone(),
         access: args.tokens.access()?,
         public_url: args.public_url,

@@ -1,6 +1,7 @@
 //! The options of `serve`: their defaults, their bounds, and what they make of the engine.
 
 use clap::Parser;
+use engine::Settings;
 
 use super::*;
 
@@ -16,7 +17,9 @@ fn parse(args: &[&str]) -> ServeArgs {
 
 fn engine(args: &[&str], descriptors: u64) -> EngineConfig {
     let args = parse(args);
-    args.limits.engine(args.listen.address().unwrap(), 2, descriptors)
+    let (settings, _) = live::settings(&args, &args);
+    let engine = args.limits.engine(args.listen.address().unwrap(), 2, descriptors);
+    EngineConfig { settings, ..engine }
 }
 
 #[test]
@@ -26,7 +29,9 @@ fn defaults_are_the_contract_s() {
     assert_eq!(args.api.address(), "127.0.0.1:8001".parse().ok());
     assert_eq!(args.tls.tls_api.address(), None);
     let engine = engine(&[], 20_000);
-    assert_eq!((engine.workers, engine.keepalive_ms, engine.head_timeout_ms), (2, 20_000, 10_000));
+    let Settings { origins, keepalive_ms, head_timeout_ms, .. } = engine.settings.clone();
+    assert_eq!((engine.workers, keepalive_ms, head_timeout_ms), (2, 20_000, 10_000));
+    assert_eq!(engine.settings, Settings { origins, ..Settings::default() });
     assert_eq!(engine.backlog_bytes_max, 65_536);
     assert_eq!(engine.history, HistoryLimits::default());
 }
@@ -49,7 +54,7 @@ const OPEN: Duration = Duration::from_secs(10);
 #[test]
 fn silence_of_ninety_seconds_is_noticed_in_time_and_is_no_gap() {
     let engine = engine(&[], 20_000);
-    let keepalive = Duration::from_millis(engine.keepalive_ms);
+    let keepalive = Duration::from_millis(engine.settings.keepalive_ms);
     assert!(keepalive + KEEPALIVE_LATE <= CLIENT_SILENCE, "a living stream is left");
     assert!(CLIENT_SILENCE <= NOTICED, "a dead stream is kept");
     let history = Duration::from_millis(engine.history.age_ms_max);
@@ -60,6 +65,25 @@ fn silence_of_ninety_seconds_is_noticed_in_time_and_is_no_gap() {
     assert!(engine.history.bytes_max / 335 >= 1_042 * one_a_second, "{:?}", engine.history);
 
     assert_eq!(parse_seconds(crate::cli::listen::SILENCE), Ok(CLIENT_SILENCE));
+}
+
+#[test]
+fn each_option_that_counts_at_once_changes_the_settings_or_is_the_program_s() {
+    let mut names = vec!["api-host", "grace", "log-level"];
+    for (name, value) in [
+        ("allow-origin", "https://a.test"),
+        ("head-timeout", "1"),
+        ("keepalive", "1"),
+        ("max-connections-per-id", "1"),
+        ("max-message", "512"),
+        ("public-host", "a.test"),
+    ] {
+        let option = format!("--{name}={value}");
+        assert_ne!(engine(&[&option], 1000).settings, engine(&[], 1000).settings, "{name}");
+        names.push(name);
+    }
+    names.sort_unstable();
+    assert_eq!(names, live::LIVE);
 }
 
 #[test]

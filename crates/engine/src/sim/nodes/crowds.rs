@@ -10,13 +10,13 @@ use crate::config::EngineConfig;
 use crate::limits::AHEAD_MS_MAX;
 use crate::router::{GapStep, Step};
 use crate::sim::one::One;
-use crate::sim::server::{Place, config};
+use crate::sim::server::{Place, silent_config};
 use crate::slab;
 
 const POLL: &str = "GET /poll/1?wait=60 HTTP/1.1\r\nHost: a\r\n\r\n";
 
 fn cluster() -> One {
-    One::start(EngineConfig { cluster: true, keepalive_ms: 0, ..config() })
+    One::start(EngineConfig { cluster: true, ..silent_config() })
 }
 
 fn stream(id: usize) -> String {
@@ -170,7 +170,7 @@ fn crowd_whose_places_never_come_is_told_of_a_gap_in_its_time_and_nobody_waits_f
 
 #[test]
 fn server_alone_takes_a_place_ahead_for_a_gap() {
-    let mut one = One::start(EngineConfig { keepalive_ms: 0, ..config() });
+    let mut one = One::start(silent_config());
     let ahead = one.server.event_ids.id(one.server.event_ids.last() + 1).to_string();
     assert!(matches!(one.server.event_ids.known(ahead.as_bytes()), Known::Ahead(_)));
     let client = one.client(1 << 20, &resumed(&ahead));

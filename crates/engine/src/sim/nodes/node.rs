@@ -15,7 +15,7 @@ use crate::resume::{ResumeStep, Resuming};
 use crate::router::{GapStep, Router, Sending, Step};
 use crate::sim::random::Random;
 use crate::sim::scene::Graph;
-use crate::sim::server::{SHARDS, Server, config};
+use crate::sim::server::{SHARDS, Server, silent_config};
 
 /// Sends that are gathered ahead.
 const WINDOW: usize = 8;
@@ -51,8 +51,7 @@ impl Node {
         let names = Arc::new(Names::new([9; 16]));
         let graph = graph.restored(names.clone());
         let Plan { history, backlog_bytes_max, .. } = *plan;
-        let config =
-            EngineConfig { history, backlog_bytes_max, cluster: true, keepalive_ms: 0, ..config() };
+        let config = EngineConfig { history, backlog_bytes_max, cluster: true, ..silent_config() };
         let secured_by = plan.tls.then_some(seed);
         let (router, mut server) = Server::start(names, config, epoch, secured_by);
         server.set_work_per_turn(plan.work_per_turn);

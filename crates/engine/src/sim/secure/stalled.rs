@@ -10,7 +10,7 @@ use hub::DisconnectReason;
 
 use super::super::one::{One, STREAM};
 use super::super::random::Random;
-use super::super::server::{Place, UNBOUNDED, config};
+use super::super::server::{Place, UNBOUNDED, silent_config};
 use super::super::{ended, run_seeds_of};
 use crate::config::EngineConfig;
 use crate::counters::WorkerSnapshot;
@@ -53,7 +53,7 @@ struct Crowd {
 impl Crowd {
     fn new(seed: u64) -> Crowd {
         let connections_max = SHARED * limits::HANDSHAKES_SHARE;
-        let config = EngineConfig { keepalive_ms: 0, connections_max, ..config() };
+        let config = EngineConfig { connections_max, ..silent_config() };
         let mut one = One::start_secure(config, seed);
         // Places are few for those within their handshake, and not for those behind it.
         (0..10_000).for_each(|_| one.server.connection_limit.give_back());

@@ -8,12 +8,12 @@ use tls::Alert;
 use super::super::ended;
 use super::super::one::{One, STREAM};
 use super::super::random::Random;
-use super::super::server::{Place, config};
+use super::super::server::{Place, silent_config};
 use crate::config::{AddressLimits, EngineConfig};
 use crate::limits::{HELLO_BYTES_MAX, LINGER_MS};
 
 fn start() -> One {
-    One::start_secure(EngineConfig { keepalive_ms: 0, ..config() }, 7)
+    One::start_secure(silent_config(), 7)
 }
 
 /// A client that has not begun its handshake.
@@ -249,7 +249,7 @@ fn header_before_the_hello_is_read_wherever_it_is_cut() {
         let per_address =
             AddressLimits { connections: 1, connects_per_second: 0, request_bytes_per_second: 0 };
         let trusted = proto::Networks::new(vec!["10.0.0.1".parse().unwrap()]);
-        let config = EngineConfig { keepalive_ms: 0, per_address, trusted, ..config() };
+        let config = EngineConfig { per_address, trusted, ..silent_config() };
         let mut one = One::start_secure(config, 7);
         let stranger: IpAddr = STRANGER.parse().unwrap();
         let (mut random, mut agreed) = (Random::new(7), 0);
