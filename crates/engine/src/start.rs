@@ -214,6 +214,11 @@ impl Engine {
         self.closed.is_none()
     }
 
+    /// How many workers it has.
+    pub fn workers(&self) -> usize {
+        self.counters.len()
+    }
+
     /// Where clients connect, with the port that was chosen: that for TLS where there is no other.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -268,7 +273,7 @@ impl Engine {
 
     /// Where texts are shown on the public port that prove whose names lead here.
     pub fn well_known(&self) -> WellKnown {
-        WellKnown::new(&self.mailboxes[..self.counters.len()])
+        WellKnown::new(&self.mailboxes[..self.workers()])
     }
 
     /// The guest, for the one who keeps its connections; `None` when there is none, or it is taken.

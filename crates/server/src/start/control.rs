@@ -19,7 +19,7 @@ use dispatch::idempotency;
 use dispatch::idempotency::IdempotencyKeys;
 use dispatch::posting::Sender;
 use dispatch::presence::{self, Hook, Presence};
-use dispatch::traces::{Traces, TracesEnd};
+use dispatch::traces::TracesEnd;
 use engine::{Engine, Guest, RefusedOrigins};
 use gateway::{Erlang, ErlangTask};
 use graph::Graph;
@@ -28,7 +28,7 @@ use httpd::permits::Permits;
 use httpd::tls::{Handshakes, PROTOCOLS, Tls};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::Credentials;
+use super::{Credentials, ServerSetup};
 use crate::api::{Api, ApiParts, ApiPast, Figures};
 use crate::certs::Certificates;
 use crate::epoch::EpochFile;
@@ -41,20 +41,11 @@ use crate::{
     refused_origins, replies, resumes, shortage,
 };
 
-/// What the control plane is made of.
-pub(crate) struct Parts {
-    pub(crate) config: ServeConfig,
-    pub(crate) credentials: Credentials,
-    pub(crate) traces: Option<(Traces, TracesEnd)>,
-    pub(crate) engine: Engine,
-    pub(crate) graph: Graph,
-    pub(crate) apis: ApiAddresses,
-    /// The cluster that it is to be a node of.
-    pub(crate) joining: Option<Joining>,
-    /// Who keeps the graph of that.
+/// What a server has more that is to be a node of a cluster.
+pub(crate) struct Member {
+    pub(crate) joining: Joining,
+    /// Who keeps its graph, where it is not in the node's own store.
     pub(crate) keeper: Option<Keeper>,
-    /// What was sent with a key of late.
-    pub(crate) idempotency: Arc<IdempotencyKeys>,
 }
 
 /// The control plane, at rest.
@@ -93,10 +84,16 @@ pub(crate) struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Makes it; of a cluster's node it is at work at once.
-    pub(crate) fn new(parts: Parts) -> Result<ControlPlane> {
-        let Parts { config, credentials, traces, mut engine, graph, apis, .. } = parts;
-        let Parts { joining, keeper, idempotency, .. } = parts;
+    /// Makes it, with what was sent with a key of late in `idempotency`. For a `member` it is at
+    /// work at once.
+    pub(crate) fn new(
+        setup: ServerSetup,
+        mut engine: Engine,
+        graph: Graph,
+        member: Option<Member>,
+        idempotency: Arc<IdempotencyKeys>,
+    ) -> Result<ControlPlane> {
+        let ServerSetup { config, credentials, traces, apis } = setup;
         let Credentials { keys, tokens, certificates, live } = credentials;
         let never_upgraded = never_upgraded(&config);
         let stop = CancellationToken::new();
@@ -106,7 +103,7 @@ impl ControlPlane {
         let verifier = tokens.as_ref().map(|tokens| Arc::clone(tokens.verifier()));
         let router = Arc::clone(engine.router());
         let listen = engine.address();
-        let cluster = joining.map(|joining| {
+        let cluster = member.map(|Member { joining, keeper }| {
             let (router, graph) = (Arc::clone(&router), graph.clone());
             let keys = Arc::clone(&idempotency);
             joining.at(listen).start(router, graph, keeper, tokens.clone(), keys, stop.clone())
