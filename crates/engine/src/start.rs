@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 
 use hub::{Changes, ConnRef, Directory, Epoch, EventIds, Names};
 use sync::connection_limit::ConnectionLimit;
-use sync::permits::Permits;
+use sync::permits::ServingPermits;
 use sync::replies::Replies;
 use sync::room::{Rooms, WorkerRoom};
 use sys::table::{self, AsFdDyn};
@@ -151,7 +151,7 @@ impl Engine {
         // What has come over has a past, which no time before the start could hold.
         let past_ms = if from.is_some() { SUCCESSOR_PAST_MS } else { 0 };
         let started_ms = clock::monotonic_ms().saturating_sub(past_ms);
-        let permits = Permits::new(config.workers, cores).map(Arc::new);
+        let permits = ServingPermits::new(config.workers, cores).map(Arc::new);
         let shared = |worker| Shared {
             names: names.clone(),
             directory: directory.clone(),

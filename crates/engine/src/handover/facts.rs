@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use hub::{Bound, DisconnectReason, TokenRefusal};
 
-use crate::count::Count;
+use crate::count::SingleWriterCount;
 use crate::counters::{Counters, Total, WorkerSnapshot};
 
 /// The process whose connections are taken over: what the engine that takes them must know.
@@ -77,7 +77,7 @@ impl Counters {
         }
     }
 
-    fn by_name(&self, name: &str) -> Option<&Count> {
+    fn by_name(&self, name: &str) -> Option<&SingleWriterCount> {
         if let Some(reason) = name.strip_prefix("closed.") {
             let at = DisconnectReason::ALL.iter().position(|one| one.as_str() == reason)?;
             return Some(&self.closed[at]);

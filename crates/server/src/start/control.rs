@@ -24,7 +24,7 @@ use engine::{Engine, Guest, RefusedOrigins};
 use gateway::{Erlang, ErlangTask};
 use graph::Graph;
 use httpd::host::ApiHosts;
-use httpd::permits::Permits;
+use httpd::permits::ConnectionPermits;
 use httpd::tls::{Handshakes, PROTOCOLS, Tls};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -67,7 +67,7 @@ pub(crate) struct ControlPlane {
     state: Arc<Api>,
     routes: Router,
     api_hosts: ApiHosts,
-    permits: Arc<Permits>,
+    permits: Arc<ConnectionPermits>,
     certificates: Arc<Certificates>,
     handshakes: Arc<Handshakes>,
     keys: Arc<KeyRing>,
@@ -126,7 +126,7 @@ impl ControlPlane {
             config.presence.webhooks.into_iter().map(Hook::new).collect();
         let guest = engine.take_guest();
         let engine = Arc::new(RwLock::new(engine));
-        let permits = Permits::new();
+        let permits = ConnectionPermits::new();
         let handshakes = Arc::<Handshakes>::default();
         let backlog_bytes_max = config.engine.backlog_bytes_max;
         let state = Arc::new(Api::new(ApiParts {
@@ -265,7 +265,7 @@ impl ControlPlane {
         let tls = Tls::new(self.certificates.server_config(&PROTOCOLS), self.handshakes);
         let listening = listeners.listening();
         let (barrier, stop) = (self.sender.barrier, self.stop);
-        let doors = listeners.doors(tls);
+        let ports = listeners.ports(tls);
         let (closing, stopping) = (Arc::clone(&barrier), stop.clone());
         // A cluster's log answers for each send, and a trace has more to tell of it.
         let has_lanes = self.cluster.is_none() && self.traces.is_none();
@@ -275,7 +275,7 @@ impl ControlPlane {
             (engine.address(), engine.tls_address(), has_lanes.then(open))
         };
         let (routes, at_work) = (self.routes.clone(), lanes.clone());
-        let run = listener::run(doors, routes, self.permits, at_work, closing, stopping);
+        let run = listener::run(ports, routes, self.permits, at_work, closing, stopping);
         let erlang = Arc::<Mutex<Option<ErlangTask>>>::default();
         let serving = Serving {
             engine: Arc::clone(&self.engine),

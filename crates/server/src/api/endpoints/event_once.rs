@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::timeout_at;
 
 use super::event::{EventBody, Posted};
-use crate::api::access::Grant;
+use crate::api::access::Permission;
 use crate::api::state::Api;
 
 /// How long a repeat waits until the first send is posted: as long as that may take where a mailbox
@@ -37,19 +37,24 @@ pub(super) enum Once {
 }
 
 impl Api {
-    /// Posts an event, unless `grant`'s holder did that with the same key before. The permit is
-    /// held for as long as the key is claimed, so while the barrier is closed none is.
+    /// Posts an event, unless the holder of `permission` did that with the same key before. The
+    /// permit is held for as long as the key is claimed, so while the barrier is closed none is.
     pub(super) async fn post_once(
         self: &Arc<Api>,
         permit: &WritePermit<'_>,
-        grant: &Grant,
+        permission: &Permission,
         body: &EventBody<'_>,
         key: &IdempotencyKey<'_>,
         marks: Option<&Arc<Marks>>,
     ) -> Result<Once, ApiProblem> {
         let deadline = tokio::time::Instant::now() + POSTED_TIMEOUT;
         loop {
-            match self.idempotency.claim(grant.key_id(), key, &body.about.0, body.data.get())? {
+            match self.idempotency.claim(
+                permission.key_id(),
+                key,
+                &body.about.0,
+                body.data.get(),
+            )? {
                 Claimed::First(claim) => {
                     let posted = self.post(permit, body, Some(claim.once()), marks).await?;
                     return Ok(self.follow(claim, posted));

@@ -43,11 +43,13 @@ impl Api {
     /// Posts the one event of a request, if it may be posted.
     pub(crate) fn send_at_once(&self, send: SendAtOnce<'_>, bell: &LaneBell) -> AtOnce {
         let SendAtOnce { authorization, is_forwarded, peer, body, relays, .. } = send;
-        let grant = self.access.grant_at_once(authorization, is_forwarded, peer);
+        let permission = self.access.permission_at_once(authorization, is_forwarded, peer);
         let body: Option<Object<EventBody<'_>>> = serde_json::from_slice(body).ok();
-        let (Some(grant), Some(Object(body))) = (grant, body) else { return AtOnce::Elsewhere };
+        let (Some(permission), Some(Object(body))) = (permission, body) else {
+            return AtOnce::Elsewhere;
+        };
         let Ok(about) = IdText::parse(&body.about.0) else { return AtOnce::Elsewhere };
-        if body.key.is_some() || !grant.lets_send_about(&body.about.0) || !self.fits(&body) {
+        if body.key.is_some() || !permission.lets_send_about(&body.about.0) || !self.fits(&body) {
             return AtOnce::Elsewhere;
         }
         let Some(permit) = self.sender.barrier.enter_at_once() else { return AtOnce::Elsewhere };
