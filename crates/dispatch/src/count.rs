@@ -1,12 +1,12 @@
-//! A number that is counted up in one place and reported in another.
+//! A number that any thread may count up, and that is reported elsewhere.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A count. Ordering: relaxed, each stands for itself and is only reported.
+/// A count to which many may add. Ordering: relaxed, each stands for itself and is only reported.
 #[derive(Debug, Default)]
-pub struct Count(AtomicU64);
+pub struct SharedCount(AtomicU64);
 
-impl Count {
+impl SharedCount {
     /// Adds `more`.
     pub fn add(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 use hub::{Bound, DisconnectReason, TokenRefusal};
 use proto::Transport;
 
-use crate::count::Count;
+use crate::count::SingleWriterCount;
 use crate::tls_figures::{TlsCounters, TlsSnapshot};
 use crate::turns::{TurnSnapshot, TurnTimes};
 
@@ -20,30 +20,30 @@ pub struct Total {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Counters {
-    pub(crate) opened: Count,
-    pub(crate) closed: [Count; DisconnectReason::COUNT],
-    pub(crate) streams_opened: [Count; Transport::COUNT],
-    pub(crate) streams_closed: [Count; Transport::COUNT],
-    pub(crate) deliveries: Count,
-    pub(crate) dropped: Count,
-    pub(crate) keepalives: Count,
+    pub(crate) opened: SingleWriterCount,
+    pub(crate) closed: [SingleWriterCount; DisconnectReason::COUNT],
+    pub(crate) streams_opened: [SingleWriterCount; Transport::COUNT],
+    pub(crate) streams_closed: [SingleWriterCount; Transport::COUNT],
+    pub(crate) deliveries: SingleWriterCount,
+    pub(crate) dropped: SingleWriterCount,
+    pub(crate) keepalives: SingleWriterCount,
     /// Clients that were told in mid-stream that events are missing.
-    pub(crate) gaps: Count,
-    pub(crate) writes: Count,
-    pub(crate) bytes_sent: Count,
+    pub(crate) gaps: SingleWriterCount,
+    pub(crate) writes: SingleWriterCount,
+    pub(crate) bytes_sent: SingleWriterCount,
     pub(crate) turns: TurnTimes,
     /// 1 while the worker has no room for another connection, and the kernel knows it.
-    pub(crate) full: Count,
+    pub(crate) full: SingleWriterCount,
     /// How often the kernel gave no descriptor or memory for another client.
-    pub(crate) shortages: Count,
+    pub(crate) shortages: SingleWriterCount,
     pub(crate) tls: TlsCounters,
     /// Tokens refused, by [`TokenRefusal`] as index, and requests without one.
-    pub(crate) token_refusals: [Count; TokenRefusal::ALL.len()],
-    pub(crate) tokens_missing: Count,
+    pub(crate) token_refusals: [SingleWriterCount; TokenRefusal::ALL.len()],
+    pub(crate) tokens_missing: SingleWriterCount,
     /// Log-ins under ids that the token does not grant.
-    pub(crate) ids_not_granted: Count,
+    pub(crate) ids_not_granted: SingleWriterCount,
     /// How often a client met a bound on what one address or one id may have.
-    pub(crate) bounds: [Count; Bound::COUNT],
+    pub(crate) bounds: [SingleWriterCount; Bound::COUNT],
 }
 
 impl Counters {

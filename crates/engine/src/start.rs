@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 
 use hub::{Changes, ConnRef, Directory, Epoch, EventIds, Names};
 use sync::connection_limit::ConnectionLimit;
-use sync::permits::Permits;
+use sync::permits::ServingPermits;
 use sync::replies::Replies;
 use sync::room::{Rooms, WorkerRoom};
 use sys::table::{self, AsFdDyn};
@@ -151,7 +151,7 @@ impl Engine {
         // What has come over has a past, which no time before the start could hold.
         let past_ms = if from.is_some() { SUCCESSOR_PAST_MS } else { 0 };
         let started_ms = clock::monotonic_ms().saturating_sub(past_ms);
-        let permits = Permits::new(config.workers, cores).map(Arc::new);
+        let permits = ServingPermits::new(config.workers, cores).map(Arc::new);
         let shared = |worker| Shared {
             names: names.clone(),
             directory: directory.clone(),
@@ -214,6 +214,11 @@ impl Engine {
         self.closed.is_none()
     }
 
+    /// How many workers it has.
+    pub fn workers(&self) -> usize {
+        self.counters.len()
+    }
+
     /// Where clients connect, with the port that was chosen: that for TLS where there is no other.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -268,7 +273,7 @@ impl Engine {
 
     /// Where texts are shown on the public port that prove whose names lead here.
     pub fn well_known(&self) -> WellKnown {
-        WellKnown::new(&self.mailboxes[..self.counters.len()])
+        WellKnown::new(&self.mailboxes[..self.workers()])
     }
 
     /// The guest, for the one who keeps its connections; `None` when there is none, or it is taken.

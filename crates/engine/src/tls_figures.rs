@@ -3,7 +3,7 @@
 
 use tls::{Agreed, Alert, Failure, Fault, Suite, Version};
 
-use crate::count::Count;
+use crate::count::SingleWriterCount;
 
 /// Versions, suites, resumed or not.
 const KINDS: usize = 8;
@@ -14,18 +14,18 @@ const ALERTS: usize = Alert::NAMED.len();
 /// One worker's counters.
 #[derive(Debug, Default)]
 pub(crate) struct TlsCounters {
-    agreed: [Count; KINDS],
-    named: Count,
+    agreed: [SingleWriterCount; KINDS],
+    named: SingleWriterCount,
     /// Handshakes that we refused, and that the client did.
-    refused: [Count; ALERTS],
-    received: [Count; ALERTS],
-    other: [Count; OTHERS.len()],
+    refused: [SingleWriterCount; ALERTS],
+    received: [SingleWriterCount; ALERTS],
+    other: [SingleWriterCount; OTHERS.len()],
     /// Clients within their handshake that went for others.
-    pub(crate) displaced: Count,
+    pub(crate) displaced: SingleWriterCount,
     /// Connections that ended by a record, by the alert that we sent.
-    faults: [Count; ALERTS],
+    faults: [SingleWriterCount; ALERTS],
     /// Handshakes under way now.
-    pub(crate) under_way: Count,
+    pub(crate) under_way: SingleWriterCount,
 }
 
 /// Why a handshake ended without an alert.
@@ -82,7 +82,8 @@ impl TlsCounters {
     }
 
     pub(crate) fn snapshot(&self) -> TlsSnapshot {
-        let read = |counts: &[Count; ALERTS]| std::array::from_fn(|at| counts[at].read());
+        let read =
+            |counts: &[SingleWriterCount; ALERTS]| std::array::from_fn(|at| counts[at].read());
         TlsSnapshot {
             agreed: std::array::from_fn(|at| self.agreed[at].read()),
             named: self.named.read(),

@@ -9,7 +9,7 @@
 
 use std::array;
 
-use crate::count::Count;
+use crate::count::SingleWriterCount;
 
 /// Turns up to this are all short.
 const FIRST_BOUND_NS: u64 = 64_000;
@@ -19,9 +19,9 @@ const BUCKETS: usize = TurnSnapshot::BUCKETS;
 /// What a worker counts.
 #[derive(Debug, Default)]
 pub(crate) struct TurnTimes {
-    buckets: [Count; BUCKETS],
-    total_ns: Count,
-    longest_ns: Count,
+    buckets: [SingleWriterCount; BUCKETS],
+    total_ns: SingleWriterCount,
+    longest_ns: SingleWriterCount,
 }
 
 impl TurnTimes {

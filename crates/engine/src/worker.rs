@@ -22,11 +22,11 @@ use sys::{clock, group, machine, priority, table};
 
 use crate::config::EngineConfig;
 use crate::counters::Counters;
-use crate::door::{DOORS_MAX, Door};
 use crate::handover::{HandoverReceiver, HandoverSender, ReceiveOutcome, SendProgress};
 use crate::kernel::Kernel;
 use crate::lane::{Lane, LaneSocket};
 use crate::limits;
+use crate::listener::{LISTENERS_MAX, Listener};
 use crate::mailbox::{Mailbox, Order};
 use crate::shard::{Shard, Shared};
 use crate::short_sleep::ShortSleep;
@@ -34,7 +34,7 @@ use crate::shortage::Shortage;
 use crate::tls::Tls;
 use serving::Serving;
 
-const MAILBOX: u64 = u64::MAX - DOORS_MAX as u64;
+const MAILBOX: u64 = u64::MAX - LISTENERS_MAX as u64;
 
 /// By how much a worker gives way whose connections are another's.
 const LEAVING_NICE: u8 = 19;
@@ -52,7 +52,7 @@ pub(crate) struct Worker {
     counters: Arc<Counters>,
     epoll: Rc<Epoll>,
     /// Gone once the worker drains.
-    doors: Vec<Door>,
+    listeners: Vec<Listener>,
     /// Given up for a moment to answer a client for whom there is no descriptor.
     spare: Option<File>,
     started_ms: u64,
@@ -92,8 +92,9 @@ impl Worker {
     ) -> io::Result<Worker> {
         clock::set_timer_slack(limits::TIMER_SLACK_NS)?;
         let epoll = Rc::new(Epoll::new()?);
-        let doors = listen.iter().map(|&(address, is_tls)| Door::open(address, is_tls, &epoll));
-        let doors = doors.collect::<io::Result<_>>()?;
+        let listeners =
+            listen.iter().map(|&(address, is_tls)| Listener::open(address, is_tls, &epoll));
+        let listeners = listeners.collect::<io::Result<_>>()?;
         epoll.add_edges(&*mailbox, MAILBOX)?;
         let counters = shared.counters.clone();
         let met = config.tls.as_ref().map(|tls| tls.config.clone());
@@ -110,7 +111,7 @@ impl Worker {
             mailbox,
             counters,
             epoll,
-            doors,
+            listeners,
             spare: Some(File::open("/dev/null")?),
             accept_again_ms: None,
             short_sleep,
@@ -144,10 +145,10 @@ impl Worker {
         for (listener, is_tls) in listeners {
             // Whom the other process knew to be full is not who is full here.
             let _ = group::prefer_none(&listener);
-            self.doors.push(Door::taken_over(listener, is_tls, &self.epoll)?);
+            self.listeners.push(Listener::taken_over(listener, is_tls, &self.epoll)?);
         }
         for (listener, is_tls) in bound {
-            self.doors.push(Door::open_bound(listener, is_tls, &self.epoll)?);
+            self.listeners.push(Listener::open_bound(listener, is_tls, &self.epoll)?);
         }
         self.is_in_order = is_in_order;
         self.run()
@@ -214,7 +215,7 @@ impl Worker {
     fn give(&mut self) -> SendProgress {
         let Some(sender) = &mut self.handover else { return SendProgress::Sending { busy: false } };
         let listeners: Vec<_> =
-            self.doors.iter().map(|door| (&door.listener, door.is_tls)).collect();
+            self.listeners.iter().map(|listener| (&listener.socket, listener.is_tls)).collect();
         let has_mail = self.mailbox.len() > 0;
         sender.turn(&mut self.shard, &listeners, has_mail)
     }
@@ -276,7 +277,7 @@ impl Worker {
         self.look_for_descriptors(now_ms);
         let (took_mail, mail_left) = self.shard.take_mail(&self.mailbox);
         if self.shard.drain_deadline_ms().is_some() {
-            self.doors.clear();
+            self.listeners.clear();
         }
         if let Some(over_ms) = self.move_over_ms.take() {
             self.shard.move_all(over_ms);
@@ -298,16 +299,15 @@ impl Worker {
     fn mind_room(&mut self) {
         let (taken, slots) = (self.shard.connections(), self.shard.slots_max());
         let most = self.shortage.connections_max(slots);
-        if self.doors.is_empty() || !self.is_in_order {
+        if self.listeners.is_empty() || !self.is_in_order {
             return;
         }
         let changed = self.room.update(most.saturating_sub(taken), slots, |runs| {
-            for Door { listener, .. } in &self.doors {
-                let preferred =
-                    if runs.is_empty() { Ok(()) } else { group::prefer(listener, runs) };
+            for Listener { socket, .. } in &self.listeners {
+                let preferred = if runs.is_empty() { Ok(()) } else { group::prefer(socket, runs) };
                 // Better all than an old set. Where that fails too, a full worker answers 503.
                 if runs.is_empty() || preferred.is_err() {
-                    let _ = group::prefer_none(listener);
+                    let _ = group::prefer_none(socket);
                 }
             }
         });

@@ -1,6 +1,6 @@
 //! What the Erlang side counts.
 
-use dispatch::count::Count;
+use dispatch::count::SharedCount;
 use erlang::{End, LogLimit};
 
 use super::refusal::Refusal;
@@ -9,21 +9,21 @@ use super::refusal::Refusal;
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     /// Events that nodes sent.
-    pub(super) events: Count,
+    pub(super) events: SharedCount,
     /// Messages handed to the buffers of nodes.
-    pub(super) deliveries: Count,
+    pub(super) deliveries: SharedCount,
     /// Deliveries that met their process too late, or found its node gone or too slow.
-    pub(super) dropped: Count,
+    pub(super) dropped: SharedCount,
     /// Processes logged in.
-    pub(super) logins: Count,
+    pub(super) logins: SharedCount,
     /// Connections of nodes that began.
-    pub(super) connected: Count,
+    pub(super) connected: SharedCount,
     /// Those that ended, by reason.
-    pub(super) ended: [Count; End::ALL.len()],
+    pub(super) ended: [SharedCount; End::ALL.len()],
     /// What was not done, by reason.
-    pub(super) refused: [Count; Refusal::COUNT],
+    pub(super) refused: [SharedCount; Refusal::COUNT],
     /// Frames that are no message that we know, and messages to nobody.
-    pub(super) unknown: Count,
+    pub(super) unknown: SharedCount,
     /// Each reason has its own, so that none of them hides another.
     refused_log: [LogLimit; Refusal::COUNT],
     unknown_log: LogLimit,

@@ -171,7 +171,7 @@ mod tests {
     use futures_util::stream;
 
     use super::*;
-    use crate::permits::Permits;
+    use crate::permits::ConnectionPermits;
 
     fn kind(content_type: &str) -> Result<BodyKind, ApiProblem> {
         let mut headers = HeaderMap::new();
@@ -206,7 +206,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn body_that_says_nothing_is_not_waited_for_for_ever() {
-        let permits = Permits::new();
+        let permits = ConnectionPermits::new();
         let idle_limit = permits.idle_limit();
         let silent = || Body::from_stream(stream::pending::<Result<Bytes, axum::Error>>());
         let start = Instant::now();
@@ -225,7 +225,7 @@ mod tests {
 
     #[tokio::test]
     async fn body_is_put_together_up_to_its_bound() {
-        let idle_limit = Permits::new().idle_limit();
+        let idle_limit = ConnectionPermits::new().idle_limit();
         assert_eq!(read_whole(body(&[]), 6, &idle_limit).await.unwrap(), "");
         let marked = body(&["\u{feff}ab", "c"]);
         assert_eq!(read_whole(marked, 6, &idle_limit).await.unwrap(), "abc");

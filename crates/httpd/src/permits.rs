@@ -39,7 +39,7 @@ const _: () = {
 
 /// All permits.
 #[derive(Debug)]
-pub struct Permits {
+pub struct ConnectionPermits {
     ordinary: Arc<Semaphore>,
     reserved: Arc<Semaphore>,
     room: watch::Sender<Room>,
@@ -60,17 +60,17 @@ pub struct Permit {
     /// `None` only while it is dropped.
     permit: Option<OwnedSemaphorePermit>,
     is_reserved: bool,
-    permits: Arc<Permits>,
+    permits: Arc<ConnectionPermits>,
 }
 
 /// How long a client may be idle, which is shorter while permits are scarce.
 #[derive(Clone, Debug)]
 pub struct IdleLimit(watch::Receiver<Room>);
 
-impl Permits {
+impl ConnectionPermits {
     /// All that there are, none given out.
-    pub fn new() -> Arc<Permits> {
-        Arc::new(Permits {
+    pub fn new() -> Arc<ConnectionPermits> {
+        Arc::new(ConnectionPermits {
             ordinary: Arc::new(Semaphore::new(ORDINARY)),
             reserved: Arc::new(Semaphore::new(RESERVED)),
             room: watch::Sender::new(Room::Plenty),
@@ -84,7 +84,7 @@ impl Permits {
 
     /// Waits until there is a permit of any kind. It is a reserved one until
     /// [`Permit::into_ordinary`] is asked.
-    pub async fn take(self: &Arc<Permits>) -> Permit {
+    pub async fn take(self: &Arc<ConnectionPermits>) -> Permit {
         let permit = Arc::clone(&self.reserved).acquire_owned().await;
         let permit = permit.expect("the semaphore is never closed");
         Permit { permit: Some(permit), is_reserved: true, permits: Arc::clone(self) }
@@ -191,7 +191,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silent_client_goes_after_a_second_once_places_are_scarce() {
         tokio::time::advance(TIMEOUT).await;
-        let permits = Permits::new();
+        let permits = ConnectionPermits::new();
         let mut limit = permits.idle_limit();
         assert_eq!(waited(&mut limit, Duration::ZERO).await, TIMEOUT);
         let mut taken = Vec::new();
@@ -214,7 +214,7 @@ mod tests {
     /// One that has a request in progress, such as a stream of sends, may be as slow as ever.
     #[tokio::test(start_paused = true)]
     async fn who_has_no_request_in_progress_goes_soon_where_all_are_to_leave() {
-        let permits = Permits::new();
+        let permits = ConnectionPermits::new();
         let mut limit = permits.idle_limit();
         let [one, other] = [permits.take().await.into_ordinary(), permits.take().await];
         let waiting = tokio::spawn({
@@ -235,7 +235,7 @@ mod tests {
 
     #[tokio::test]
     async fn reserved_places_are_left_when_the_ordinary_ones_are_taken() {
-        let permits = Permits::new();
+        let permits = ConnectionPermits::new();
         let mut taken = Vec::new();
         for _ in 0..ORDINARY + RESERVED {
             taken.push(permits.take().await.into_ordinary());

@@ -196,7 +196,7 @@ impl Audience {
 
     /// Whether all is gathered.
     fn is_whole(&self) -> bool {
-        self.member.is_none() && self.unread.is_none() && self.large.is_empty()
+        self.subjects.is_empty() && self.unread.is_none() && self.large.is_empty()
     }
 
     fn group_start(&self, worker: usize) -> usize {

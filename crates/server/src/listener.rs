@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use httpd::accept_pace::AcceptPace;
 use httpd::connection::{self, IDLE_TIMEOUT, STALL_TIMEOUT};
 use httpd::exchange::Peer;
-use httpd::permits::{Permit, Permits};
+use httpd::permits::{ConnectionPermits, Permit};
 use httpd::tls::{Opened, Tls, plain_routes};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -26,7 +26,7 @@ use crate::lane::{self, Lanes, Leased};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// One of the API's ports.
-pub(crate) struct Door {
+pub(crate) struct ApiPort {
     pub(crate) listener: Arc<TcpListener>,
     /// `None` where plain HTTP is spoken.
     pub(crate) tls: Option<Tls>,
@@ -38,26 +38,26 @@ type Accepted = io::Result<(TcpStream, SocketAddr)>;
 #[derive(Clone)]
 struct Service {
     routes: Router,
-    permits: Arc<Permits>,
+    permits: Arc<ConnectionPermits>,
     /// Where single sends by plain HTTP are served, if anywhere but here.
     lanes: Option<Arc<Lanes>>,
     stop: CancellationToken,
 }
 
-/// Accepts at all `doors` and serves until `stop` is cancelled, or `barrier` leads on to another
+/// Accepts at all `ports` and serves until `stop` is cancelled, or `barrier` leads on to another
 /// program, which accepts at them from then on; then waits until every connection has ended. The
-/// permits are for all doors together.
+/// permits are for all ports together.
 pub(crate) async fn run(
-    doors: Vec<Door>,
+    ports: Vec<ApiPort>,
     routes: Router,
-    permits: Arc<Permits>,
+    permits: Arc<ConnectionPermits>,
     lanes: Option<Arc<Lanes>>,
     barrier: Arc<Barrier>,
     stop: CancellationToken,
 ) {
     let service = Service { routes, permits: Arc::clone(&permits), lanes, stop: stop.clone() };
     let accepting = async {
-        join_all(doors.into_iter().map(|door| accept(door, service.clone()))).await;
+        join_all(ports.into_iter().map(|port| accept(port, service.clone()))).await;
         stop.cancelled().await;
     };
     tokio::select! {
@@ -67,9 +67,9 @@ pub(crate) async fn run(
     permits.take_all().await;
 }
 
-/// Accepts at one door until the end.
-async fn accept(door: Door, service: Service) {
-    let Door { listener, tls } = door;
+/// Accepts at one port until the end.
+async fn accept(port: ApiPort, service: Service) {
+    let ApiPort { listener, tls } = port;
     let mut failures = LogInterval::default();
     let mut pace = AcceptPace::of_accepts();
     loop {

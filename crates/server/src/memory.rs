@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use dispatch::idempotency::IdempotencyKeys;
 use engine::Account;
-use httpd::permits::Permits;
+use httpd::permits::ConnectionPermits;
 use hub::Names;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
@@ -38,7 +38,7 @@ pub(super) struct Kept {
     /// How senders have called their sends.
     pub(super) idempotency: Arc<IdempotencyKeys>,
     /// Their connections, of which each may have sent a part of a request.
-    pub(super) permits: Arc<Permits>,
+    pub(super) permits: Arc<ConnectionPermits>,
 }
 
 /// What a connection to the API counts for: less than half a request takes, and more than a silent

@@ -12,7 +12,7 @@ use httpd::tls::Tls;
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::API_BACKLOG;
-use crate::listener::Door;
+use crate::listener::ApiPort;
 
 /// The first option that makes no sense without a certificate.
 pub(super) fn needs_certificate(
@@ -23,11 +23,12 @@ pub(super) fn needs_certificate(
     listens.or(api.is_some().then_some("--tls-api"))
 }
 
-/// The API's ports and the options that name them.
-pub(super) type ApiPorts = [(Option<SocketAddr>, &'static str); 2];
-
-/// The keys of `dir`, without which nobody but this machine may reach the API.
-pub(super) fn keys_for(ports: ApiPorts, dir: &Path) -> Result<KeyRing> {
+/// The keys of `dir`, without which nobody but this machine may reach the API at `ports`, each of
+/// which stands beside the option that names it.
+pub(super) fn keys_for(
+    ports: [(Option<SocketAddr>, &'static str); 2],
+    dir: &Path,
+) -> Result<KeyRing> {
     let keys = KeyRing::open(dir)?;
     let mut open = ports.into_iter().filter_map(|(address, option)| Some((address?, option)));
     let reached = open.find(|(address, _)| !is_loopback(*address));
@@ -104,9 +105,9 @@ impl ApiListeners {
     }
 
     /// The listeners with how they are spoken to, for whoever serves there.
-    pub(super) fn doors(self, tls: Tls) -> Vec<Door> {
-        let plain = self.plain.map(|listener| Door { listener, tls: None });
-        let tls = self.tls.map(|listener| Door { listener, tls: Some(tls) });
+    pub(super) fn ports(self, tls: Tls) -> Vec<ApiPort> {
+        let plain = self.plain.map(|listener| ApiPort { listener, tls: None });
+        let tls = self.tls.map(|listener| ApiPort { listener, tls: Some(tls) });
         plain.into_iter().chain(tls).collect()
     }
 }

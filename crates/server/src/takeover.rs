@@ -15,8 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use auth::live_access::LiveAccess;
 use dispatch::idempotency::IdempotencyKeys;
-use dispatch::traces::{Traces, TracesEnd};
-use engine::{Engine, Predecessor, Takeover, Total};
+use engine::{Engine, Takeover, Total};
 use graph::{Beside, Graph, GraphOptions};
 use hub::{Epoch, Tag};
 use sys::clock;
@@ -27,8 +26,8 @@ use tokio::time::{Instant, sleep};
 use crate::api::Figures;
 use crate::epoch::EpochFile;
 use crate::passing::PassingDoor;
-use crate::ports::{ApiAddresses, ApiListeners};
-use crate::start::{ControlPlane, Credentials, Parts, tell_engine, traces};
+use crate::ports::ApiListeners;
+use crate::start::{ControlPlane, ServerSetup};
 use crate::upgrade::conversation::{Broken, Conversation};
 use crate::upgrade::judge::judge;
 use crate::upgrade::messages::{
@@ -59,10 +58,7 @@ const WORKERS_DIR: &str = "upgrade.workers";
 
 /// Before anything is handed over.
 struct Prepared {
-    config: ServeConfig,
-    credentials: Credentials,
-    traces: Option<(Traces, TracesEnd)>,
-    apis: ApiAddresses,
+    setup: ServerSetup,
     beside: Beside,
     engine: Engine,
     takeover: Takeover,
@@ -161,7 +157,7 @@ async fn take_all(
     config: ServeConfig,
 ) -> Result<Complete> {
     let prepared = prepare(facts, config).await?;
-    let workers = prepared.engine.handover_facts().workers;
+    let workers = prepared.engine.workers();
     let ready = Ready { dir: WORKERS_DIR.to_owned(), workers };
     serving.say(&SuccessorMessage::Ready(ready)).await?;
     let (mut prepared, mut listening) = (prepared, None);
@@ -202,25 +198,20 @@ async fn prepare(facts: &Facts, mut config: ServeConfig) -> Result<Prepared> {
     (config.engine.listen, config.tls_listen) = (facts.listen, facts.tls_listen);
     (config.api, config.tls_api) = (apis.plain, apis.tls);
     let live = LiveAccess { id: facts.live.id.clone(), token: facts.live.token.clone() };
-    let credentials = Credentials::load(&mut config, live).await?;
-    let traces = traces(&mut config)?;
-    let data = config.data.clone();
+    let mut setup = ServerSetup::load(config, live).await?;
+    let data = setup.config.data.clone();
     let opened = spawn_blocking(move || Graph::open_beside(&data, &GraphOptions::default())).await;
     let beside = opened.context("the store was not opened")??;
-    tell_engine(&mut config, &credentials, apis);
-    let predecessor = Predecessor {
-        listen: facts.listen,
-        tls_listen: facts.tls_listen,
-        workers: facts.workers,
-        address_keys: facts.address_keys,
-    };
+    setup.set_apis(apis);
+    let predecessor = facts.predecessor();
     let (epoch, names) = (epoch_of(&facts.epoch)?, Arc::clone(beside.names()));
-    let mut engine = Engine::prepare_successor(config.engine.clone(), epoch, names, &predecessor)?;
-    let dir = WorkersDir::make(&config.data)?;
+    let config = setup.config.engine.clone();
+    let mut engine = Engine::prepare_successor(config, epoch, names, &predecessor)?;
+    let dir = WorkersDir::make(&setup.config.data)?;
     // Signals are for the threads of the control plane.
     let takeover = sys::signals::blocked(|| engine.take_over(dir.reach.path(), &predecessor))??;
     let idempotency = None;
-    Ok(Prepared { config, credentials, traces, apis, beside, engine, takeover, dir, idempotency })
+    Ok(Prepared { setup, beside, engine, takeover, dir, idempotency })
 }
 
 impl Prepared {
@@ -243,7 +234,8 @@ impl Prepared {
 
     /// Takes the store, and waits until workers have everything.
     async fn complete(self, mut rest: Rest, listeners: ApiListeners) -> Result<Complete> {
-        let Prepared { config, credentials, traces, apis, beside, engine, takeover, .. } = self;
+        let Prepared { setup, beside, engine, takeover, .. } = self;
+        let data = setup.config.data.clone();
         let taken = spawn_blocking(move || beside.take()).await;
         let graph = taken.context("the store was not taken")??;
         let until = Instant::now() + WORKERS_MAX;
@@ -259,25 +251,14 @@ impl Prepared {
         ids.reserve(rest.epoch.until);
         ids.take_over(rest.last);
         history::forget(engine.router(), std::mem::take(&mut rest.evicted_range));
-        let passing = PassingDoor::bind(&config.data);
+        let passing = PassingDoor::bind(&data);
         let passing = passing.context("no socket can be made in the data directory")?;
         // Its own is made when all is ours, and cannot be refused then.
-        Socket::try_to_bind(&config.data).context("no socket can be made in the data directory")?;
-        let epoch_file = epoch::take_over(&config.data, epoch_of(&rest.epoch)?);
-        let (joining, keeper) = (None, None);
+        Socket::try_to_bind(&data).context("no socket can be made in the data directory")?;
+        let epoch_file = epoch::take_over(&data, epoch_of(&rest.epoch)?);
         let idempotency = self.idempotency.context("no idempotency keys have come")?;
-        let parts = Parts {
-            config,
-            credentials,
-            traces,
-            engine,
-            graph,
-            apis,
-            joining,
-            keeper,
-            idempotency,
-        };
-        let control = ControlPlane::new(parts)?;
+        // A node of a cluster is not taken over.
+        let control = ControlPlane::new(setup, engine, graph, None, idempotency)?;
         control.take_over(std::mem::take(&mut rest.api), std::mem::take(&mut rest.revoked));
         rest.connections = connections;
         Ok(Complete { control, epoch_file, listeners, passing, takeover, rest })

@@ -33,7 +33,7 @@ pub const QUIET_MS: u64 = 5_000;
 
 /// The permits of all workers.
 #[derive(Debug)]
-pub struct Permits {
+pub struct ServingPermits {
     /// Permits that nobody has, and the word at which workers wait while there is none.
     ///
     /// Ordering: sequentially consistent with `waiting`. Whoever waits says so first and then looks
@@ -47,12 +47,16 @@ pub struct Permits {
     mail_ms: AtomicU64,
 }
 
-impl Permits {
+impl ServingPermits {
     /// As many as there are `cores`; `None` where `workers` are no more than that.
-    pub fn new(workers: usize, cores: usize) -> Option<Permits> {
+    pub fn new(workers: usize, cores: usize) -> Option<ServingPermits> {
         let free = AtomicU32::new(u32::try_from(cores.max(1)).unwrap_or(u32::MAX));
         let are_scarce = workers > cores;
-        are_scarce.then(|| Permits { free, waiting: AtomicU32::new(0), mail_ms: AtomicU64::new(0) })
+        are_scarce.then(|| ServingPermits {
+            free,
+            waiting: AtomicU32::new(0),
+            mail_ms: AtomicU64::new(0),
+        })
     }
 
     /// A worker has mail, at `now_ms`.
@@ -109,8 +113,8 @@ mod tests {
 
     #[test]
     fn there_are_none_where_each_worker_has_a_core() {
-        assert!(Permits::new(2, 2).is_none());
-        let permits = Permits::new(3, 2).unwrap();
+        assert!(ServingPermits::new(2, 2).is_none());
+        let permits = ServingPermits::new(3, 2).unwrap();
         assert!(permits.take() && permits.take() && !permits.take());
         permits.give_back();
         assert!(permits.take());
@@ -118,7 +122,7 @@ mod tests {
 
     #[test]
     fn they_are_for_the_time_in_which_mail_comes() {
-        let permits = Permits::new(2, 1).unwrap();
+        let permits = ServingPermits::new(2, 1).unwrap();
         assert!(permits.are_idle(100_000), "there was no mail ever");
         permits.mail_has_come(100_000);
         assert!(!permits.are_idle(100_000) && !permits.are_idle(100_000 + QUIET_MS));
@@ -127,7 +131,7 @@ mod tests {
 
     #[test]
     fn wait_ends_with_its_time() {
-        let permits = Permits::new(2, 1).unwrap();
+        let permits = ServingPermits::new(2, 1).unwrap();
         assert!(permits.take());
         let until_ns = clock::monotonic_ns() + 1_000_000;
         assert!(!permits.wait(until_ns));
@@ -136,7 +140,7 @@ mod tests {
 
     #[test]
     fn permit_goes_to_the_one_who_waits_and_not_to_one_who_comes() {
-        let permits = Arc::new(Permits::new(2, 1).unwrap());
+        let permits = Arc::new(ServingPermits::new(2, 1).unwrap());
         assert!(permits.take());
         let waits = {
             let permits = permits.clone();
@@ -201,9 +205,9 @@ mod loom_tests {
     #[test]
     fn permit_is_had_by_one_and_comes_back() {
         loom::model(|| {
-            let permits = Arc::new(Permits::new(2, 1).unwrap());
+            let permits = Arc::new(ServingPermits::new(2, 1).unwrap());
             let held = Arc::new(AtomicU32::new(0));
-            let serve = |permits: &Permits, held: &AtomicU32| {
+            let serve = |permits: &ServingPermits, held: &AtomicU32| {
                 if permits.take() || permits.wait(0) {
                     assert_eq!(held.fetch_add(1, Ordering::SeqCst), 0);
                     held.fetch_sub(1, Ordering::SeqCst);

@@ -23,7 +23,6 @@ const LONG: Listed = &[
     ("crates/server/src/api/monitoring/cluster.rs", "families"),
     ("crates/dispatch/src/cluster/driver/actions.rs", "act"),
     ("crates/server/src/start/control.rs", "new"),
-    ("crates/server/src/start/mod.rs", "start"),
 ];
 
 /// Those that take more. This list only shrinks.

@@ -3,29 +3,29 @@
 use serde::Serialize;
 
 use super::Kind;
-use crate::count::Count;
+use crate::count::SharedCount;
 
 /// All counts since the start, and what waits for webhooks now.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Ids that were told to be online.
-    pub online: Count,
+    pub online: SharedCount,
     /// Ids that were told to be offline.
-    pub offline: Count,
+    pub offline: SharedCount,
     /// Changes that nobody could be told.
-    pub lost: Count,
+    pub lost: SharedCount,
     /// Ids told offline before their grace was over.
-    pub early: Count,
+    pub early: SharedCount,
     /// How often a listener was too slow.
-    pub behind: Count,
+    pub behind: SharedCount,
     /// Batches that webhooks took.
-    pub webhook_taken: Count,
+    pub webhook_taken: SharedCount,
     /// Tries that failed.
-    pub webhook_failed: Count,
+    pub webhook_failed: SharedCount,
     /// Events that a backlog had no room for.
-    pub webhook_dropped: Count,
+    pub webhook_dropped: SharedCount,
     /// Events that wait for webhooks now.
-    pub webhook_backlog: Count,
+    pub webhook_backlog: SharedCount,
 }
 
 /// All figures at one moment.

@@ -234,8 +234,8 @@ impl LimitArgs {
         self
     }
 
-    /// The configuration for this machine, whose descriptor limit is raised as far as it may be, but
-    /// for its [settings](live::settings).
+    /// The configuration for this machine, whose descriptor limit is raised as far as it may be,
+    /// but for its [settings](live::settings).
     pub(crate) fn engine_here(self, listen: SocketAddr) -> Result<EngineConfig> {
         let limit = sys::limits::raise_descriptors().context("cannot read the descriptor limit")?;
         let cores = sys::machine::cores();

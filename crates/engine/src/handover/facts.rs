@@ -4,37 +4,31 @@ use std::net::SocketAddr;
 
 use hub::{Bound, DisconnectReason, TokenRefusal};
 
-use crate::count::Count;
+use crate::count::SingleWriterCount;
 use crate::counters::{Counters, Total, WorkerSnapshot};
 
-/// What a process that gives tells of itself.
+/// The process whose connections are taken over: what the engine that takes them must know.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct HandoverFacts {
+pub struct Predecessor {
     /// Where clients connect, with the port that was chosen.
     pub listen: Option<SocketAddr>,
     /// Where they connect by TLS.
     pub tls_listen: Option<SocketAddr>,
     /// Its workers.
     pub workers: usize,
-    /// The most connections that one of its workers has.
-    pub connections_of_a_worker: u64,
-    /// All of them.
-    pub connections: u64,
     /// Under what it knows addresses.
     pub address_keys: [u64; 2],
 }
 
-/// The process whose connections are taken over.
+/// What a process tells of itself before another one takes its connections over.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Predecessor {
-    /// See [`HandoverFacts::listen`].
-    pub listen: Option<SocketAddr>,
-    /// See [`HandoverFacts::tls_listen`].
-    pub tls_listen: Option<SocketAddr>,
-    /// See [`HandoverFacts::workers`].
-    pub workers: usize,
-    /// See [`HandoverFacts::address_keys`].
-    pub address_keys: [u64; 2],
+pub struct HandoverFacts {
+    /// What stays as it is.
+    pub predecessor: Predecessor,
+    /// The most connections that one of its workers has.
+    pub connections_of_a_worker: u64,
+    /// All of them.
+    pub connections: u64,
 }
 
 /// All that is counted since the start and goes on, as it stands in `whole`.
@@ -83,7 +77,7 @@ impl Counters {
         }
     }
 
-    fn by_name(&self, name: &str) -> Option<&Count> {
+    fn by_name(&self, name: &str) -> Option<&SingleWriterCount> {
         if let Some(reason) = name.strip_prefix("closed.") {
             let at = DisconnectReason::ALL.iter().position(|one| one.as_str() == reason)?;
             return Some(&self.closed[at]);

@@ -166,7 +166,7 @@ impl HandoverReceiver {
         loop {
             epoll.wait(&mut self.reports, Some(0))?;
             let readable = self.reports.iter().filter(|report| report.readable());
-            // Others than slots are doors and the mailbox, which are looked at anyway.
+            // Others than slots are listeners and the mailbox, which are looked at anyway.
             self.reported.extend(readable.filter_map(|report| u32::try_from(report.token).ok()));
             if self.reports.iter().count() < limits::EVENTS_PER_WAIT {
                 return Ok(());

@@ -71,13 +71,7 @@ fn until<T>(mut ready: impl FnMut() -> Option<T>) -> T {
 
 /// Whoever takes over, ready for it.
 fn successor(from: &Engine, workers: usize, dir: &Path) -> (Engine, Takeover) {
-    let handover_facts = from.handover_facts();
-    let predecessor = Predecessor {
-        listen: handover_facts.listen,
-        tls_listen: handover_facts.tls_listen,
-        workers: handover_facts.workers,
-        address_keys: handover_facts.address_keys,
-    };
+    let predecessor = from.handover_facts().predecessor;
     let mut successor =
         Engine::prepare_successor(config(workers), epoch(), names(), &predecessor).unwrap();
     let takeover = successor.take_over(dir, &predecessor).unwrap();

@@ -43,7 +43,7 @@ use std::sync::Arc;
 
 use hub::{Bound, ConnRef, Directory, DisconnectReason, EventIds, Names};
 use sync::connection_limit::ConnectionLimit;
-use sync::permits::Permits;
+use sync::permits::ServingPermits;
 
 use self::core::{At, Core, End, Lives};
 use self::ending::LeavingBatch;
@@ -116,7 +116,7 @@ pub(crate) struct Shared {
     /// What all shards count their time from, in monotonic milliseconds.
     pub(crate) started_ms: u64,
     /// Which of the workers may serve clients, where not all may at one time.
-    pub(crate) permits: Option<Arc<Permits>>,
+    pub(crate) permits: Option<Arc<ServingPermits>>,
 }
 
 /// Why there is no place for a client.

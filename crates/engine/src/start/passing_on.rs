@@ -31,7 +31,7 @@ impl Engine {
     /// them at a Unix socket in `dir`. Where they are more, some get no listener, and whether they
     /// may have one of their own is found out before anything moves.
     pub fn take_over(&mut self, dir: &Path, from: &Predecessor) -> Result<Takeover, StartError> {
-        let workers = self.counters.len();
+        let workers = self.workers();
         let state = Arc::new(TakeoverState::new(dir.to_owned(), from.workers, workers));
         let takeover = Takeover(Arc::clone(&state));
         let Some((config, shared)) = self.closed.take() else { return Ok(takeover) };
@@ -70,12 +70,14 @@ impl Engine {
         let snapshot = self.snapshot();
         let of_a_worker = snapshot.workers.iter().map(|worker| worker.connections_open).max();
         HandoverFacts {
-            listen: self.plain_address,
-            tls_listen: self.tls_address,
-            workers: self.counters.len(),
+            predecessor: Predecessor {
+                listen: self.plain_address,
+                tls_listen: self.tls_address,
+                workers: self.workers(),
+                address_keys: self.addresses.keys(),
+            },
             connections_of_a_worker: of_a_worker.unwrap_or_default(),
             connections: snapshot.whole().connections_open,
-            address_keys: self.addresses.keys(),
         }
     }
 

@@ -10,8 +10,8 @@ use proto::request::HEAD_BYTES_MAX;
 use sys::{clock, socket};
 
 use super::Worker;
-use crate::door::Door;
 use crate::limits;
+use crate::listener::Listener;
 use crate::shard::NoPlace;
 
 /// How long a worker that the kernel gives no descriptor or memory leaves its listener alone.
@@ -20,11 +20,11 @@ const ACCEPT_PAUSE_MS: u64 = 100;
 impl Worker {
     /// One client, or up to twice as many as last time, until `until_ns`: to find the queue empty
     /// costs the kernel a socket made and thrown away, about as much as a client.
-    pub(super) fn accept_at(&mut self, door: usize, until_ns: u64) {
-        let clients = self.doors[door].accepts;
-        self.doors[door].accepts = (clients * 2).min(limits::ACCEPTS_PER_TURN);
+    pub(super) fn accept_at(&mut self, listener: usize, until_ns: u64) {
+        let clients = self.listeners[listener].accepts;
+        self.listeners[listener].accepts = (clients * 2).min(limits::ACCEPTS_PER_TURN);
         for nth in 0..clients {
-            let Door { listener, is_tls, .. } = &self.doors[door];
+            let Listener { socket, is_tls, .. } = &self.listeners[listener];
             let is_tls = *is_tls;
             // Hellos for which there is no time wait better in the kernel's queue than here, where
             // what established clients say would have to wait behind them.
@@ -34,12 +34,12 @@ impl Worker {
             if nth > 0 && clock::monotonic_ns() >= until_ns {
                 return;
             }
-            match socket::accept_from(listener) {
+            match socket::accept_from(socket) {
                 Ok((socket, address)) => self.admit(socket, address, is_tls),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // Who is next has done nothing.
                 Err(error) if socket::is_of_client(&error) => {}
-                Err(error) if socket::is_shortage(&error) => return self.accept_short(door),
+                Err(error) if socket::is_shortage(&error) => return self.accept_short(listener),
                 // What it is the listener has: it is left alone for a moment, or it would be
                 // reported again at once and spin the core.
                 Err(_) => return self.pause_accepting(),
@@ -72,13 +72,13 @@ impl Worker {
 
     /// No descriptor, or no memory for one: the next client in line is answered 503 by means of the
     /// spare descriptor. If even that fails, the listener is left alone for a moment.
-    fn accept_short(&mut self, door: usize) {
+    fn accept_short(&mut self, listener: usize) {
         self.counters.shortages.add(1);
         self.shortage.met(self.shard.connections(), clock::monotonic_ms());
         self.mind_room();
         self.spare = None;
-        let Door { listener, is_tls, .. } = &self.doors[door];
-        let (accepted, is_tls) = (socket::accept(listener), *is_tls);
+        let Listener { socket, is_tls, .. } = &self.listeners[listener];
+        let (accepted, is_tls) = (socket::accept(socket), *is_tls);
         let refused = accepted.is_ok();
         if let Ok(socket) = accepted {
             self.refuse(&socket, NoPlace::Full, is_tls);
@@ -112,11 +112,14 @@ impl Worker {
 
     /// How many clients wait in this worker's queues, as far as the kernel tells it.
     fn clients_waiting(&self) -> u32 {
-        self.doors.iter().filter_map(|door| socket::clients_waiting(&door.listener).ok()).sum()
+        self.listeners
+            .iter()
+            .filter_map(|listener| socket::clients_waiting(&listener.socket).ok())
+            .sum()
     }
 
     fn pause_accepting(&mut self) {
-        let left = self.doors.iter_mut().map(|door| door.leave(&self.epoll));
+        let left = self.listeners.iter_mut().map(|listener| listener.leave(&self.epoll));
         if left.fold(true, |all, left| all & left.is_ok()) {
             self.accept_again_ms = Some(clock::monotonic_ms() + ACCEPT_PAUSE_MS);
         }
@@ -125,7 +128,7 @@ impl Worker {
     pub(super) fn resume_accepting(&mut self) {
         let due = self.accept_again_ms.is_some_and(|at| clock::monotonic_ms() >= at);
         if due {
-            let watched = self.doors.iter_mut().map(|door| door.watch(&self.epoll));
+            let watched = self.listeners.iter_mut().map(|listener| listener.watch(&self.epoll));
             let all = watched.fold(true, |all, watched| all & watched.is_ok());
             self.accept_again_ms = (!all).then(|| clock::monotonic_ms() + ACCEPT_PAUSE_MS);
         }

@@ -7,15 +7,15 @@
 
 use std::sync::Arc;
 
-use sync::permits::Permits;
+use sync::permits::ServingPermits;
 use sys::clock;
 use sys::epoll::{Event, Events};
 
 use super::{MAILBOX, Worker};
-use crate::door::{DOORS_MAX, is_tls_door};
 use crate::kernel::Kernel;
 use crate::lane::lane_index;
 use crate::limits::{EVENTS_PER_WAIT, LOOK_NS, SERVE_NS, SERVE_WITH_MAIL_NS};
+use crate::listener::{LISTENERS_MAX, is_tls_listener};
 use crate::reports::Report;
 use crate::service::{self, Clients, Slice};
 use crate::shard::Shard;
@@ -33,24 +33,24 @@ enum Right {
 
 /// What there is to do for clients, and whether it may be done.
 pub(super) struct Serving {
-    permits: Option<Arc<Permits>>,
+    permits: Option<Arc<ServingPermits>>,
     right: Right,
     /// What the last wait has reported.
     pub(super) reports: Events,
     /// Those before this one are dealt with.
     next: usize,
     /// Clients wait in the queue for plain ones, and in that for those of TLS.
-    at_doors: [bool; DOORS_MAX],
+    at_listeners: [bool; LISTENERS_MAX],
 }
 
 impl Serving {
-    pub(super) fn new(permits: Option<Arc<Permits>>) -> Serving {
+    pub(super) fn new(permits: Option<Arc<ServingPermits>>) -> Serving {
         Serving {
             permits,
             right: Right::None,
             reports: Events::with_capacity(EVENTS_PER_WAIT),
             next: 0,
-            at_doors: [false; DOORS_MAX],
+            at_listeners: [false; LISTENERS_MAX],
         }
     }
 
@@ -61,16 +61,16 @@ impl Serving {
 
     /// The kernel has been asked anew.
     pub(super) fn renew(&mut self) {
-        (self.next, self.at_doors) = (0, [false; DOORS_MAX]);
-        for is_tls in self.reports.iter().filter_map(|event| is_tls_door(event.token)) {
-            self.at_doors[usize::from(is_tls)] = true;
+        (self.next, self.at_listeners) = (0, [false; LISTENERS_MAX]);
+        for is_tls in self.reports.iter().filter_map(|event| is_tls_listener(event.token)) {
+            self.at_listeners[usize::from(is_tls)] = true;
         }
         self.skip_others();
     }
 
     /// Whether there is something to do for clients that the kernel has reported.
     fn has_reports(&self) -> bool {
-        self.next < self.reports.len() || self.at_doors.contains(&true)
+        self.next < self.reports.len() || self.at_listeners.contains(&true)
     }
 
     /// The next report of a connection.
@@ -191,11 +191,11 @@ impl Clients for Worker {
     }
 
     fn accept(&mut self, until_ns: u64) {
-        let at_doors = std::mem::take(&mut self.serving.at_doors);
-        for door in 0..self.doors.len() {
-            match at_doors[usize::from(self.doors[door].is_tls)] {
-                true => self.accept_at(door, until_ns),
-                false => self.doors[door].accepts = 1,
+        let at_listeners = std::mem::take(&mut self.serving.at_listeners);
+        for listener in 0..self.listeners.len() {
+            match at_listeners[usize::from(self.listeners[listener].is_tls)] {
+                true => self.accept_at(listener, until_ns),
+                false => self.listeners[listener].accepts = 1,
             }
         }
     }
@@ -206,9 +206,10 @@ impl Clients for Worker {
 }
 
 /// Whether a report is of a client's connection. The mailbox is edge-triggered: each ring is a
-/// report of its own, nothing must be read. A lane was told of its own before, and doors are noted.
+/// report of its own, nothing must be read. A lane was told of its own before, and listeners are
+/// noted.
 fn is_of_client(event: Event) -> bool {
     event.token != MAILBOX
-        && is_tls_door(event.token).is_none()
+        && is_tls_listener(event.token).is_none()
         && lane_index(event.token).is_none()
 }

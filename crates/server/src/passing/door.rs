@@ -15,7 +15,7 @@ use axum::response::Response;
 use dispatch::barrier::Barrier;
 use dispatch::successor::{Statement, place};
 use httpd::connection::serve_passed;
-use httpd::permits::Permits;
+use httpd::permits::ConnectionPermits;
 use tokio::net::UnixListener;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -63,7 +63,7 @@ impl PassingDoor {
     pub(crate) fn serve(
         mut self,
         routes: Router,
-        permits: Arc<Permits>,
+        permits: Arc<ConnectionPermits>,
         barrier: Arc<Barrier>,
         stop: CancellationToken,
     ) -> impl Future<Output = ()> + Send + 'static {
@@ -79,7 +79,7 @@ impl PassingDoor {
     async fn accept(
         self,
         routes: Router,
-        permits: Arc<Permits>,
+        permits: Arc<ConnectionPermits>,
         barrier: Arc<Barrier>,
         stop: CancellationToken,
     ) {

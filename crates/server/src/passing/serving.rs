@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use httpd::permits::Permits;
+use httpd::permits::ConnectionPermits;
 
 use super::{PassingDoor, until_last};
 use crate::Server;
@@ -24,7 +24,7 @@ impl Server {
     /// Serves at `door` what the server before us passes on.
     pub(crate) fn serve_passed(&mut self, door: PassingDoor) {
         let (routes, barrier) = (self.routes.clone(), Arc::clone(&self.barrier));
-        let serving = door.serve(routes, Permits::new(), barrier, self.stop.clone());
+        let serving = door.serve(routes, ConnectionPermits::new(), barrier, self.stop.clone());
         self.passing_task = Some(tokio::spawn(serving));
     }
 }

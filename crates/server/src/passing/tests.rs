@@ -13,7 +13,7 @@ use dispatch::successor::{Successor, place};
 use futures_util::stream;
 use http_body_util::{BodyExt, Empty};
 use httpd::exchange::Peer;
-use httpd::permits::Permits;
+use httpd::permits::ConnectionPermits;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
-use crate::listener::{self, Door};
+use crate::listener::{self, ApiPort};
 
 mod streams;
 
@@ -43,11 +43,17 @@ impl Old {
         let (address, barrier) = (listener.local_addr().unwrap(), Barrier::new());
         let stop = CancellationToken::new();
         let routes = Router::new().fallback(async || "old");
-        let doors = vec![Door { listener: listener.into(), tls: None }];
+        let ports = vec![ApiPort { listener: listener.into(), tls: None }];
         let routes = guarded(routes, &barrier);
         let (barrier_too, ended) = (Arc::clone(&barrier), stop.clone());
-        let task =
-            tokio::spawn(listener::run(doors, routes, Permits::new(), None, barrier_too, ended));
+        let task = tokio::spawn(listener::run(
+            ports,
+            routes,
+            ConnectionPermits::new(),
+            None,
+            barrier_too,
+            ended,
+        ));
         Old { address, barrier, task, _running: stop.drop_guard() }
     }
 
@@ -99,7 +105,7 @@ fn new(data: &Path) -> DropGuard {
         .fallback(echo);
     let (stop, barrier) = (CancellationToken::new(), Barrier::new());
     let door = PassingDoor::bind(data).unwrap();
-    tokio::spawn(door.serve(routes, Permits::new(), barrier, stop.clone()));
+    tokio::spawn(door.serve(routes, ConnectionPermits::new(), barrier, stop.clone()));
     stop.drop_guard()
 }
 

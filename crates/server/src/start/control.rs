@@ -19,16 +19,16 @@ use dispatch::idempotency;
 use dispatch::idempotency::IdempotencyKeys;
 use dispatch::posting::Sender;
 use dispatch::presence::{self, Hook, Presence};
-use dispatch::traces::{Traces, TracesEnd};
+use dispatch::traces::TracesEnd;
 use engine::{Engine, Guest, RefusedOrigins};
 use gateway::{Erlang, ErlangTask};
 use graph::Graph;
 use httpd::host::ApiHosts;
-use httpd::permits::Permits;
+use httpd::permits::ConnectionPermits;
 use httpd::tls::{Handshakes, PROTOCOLS, Tls};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::Credentials;
+use super::{Credentials, ServerSetup};
 use crate::api::{Api, ApiParts, ApiPast, Figures};
 use crate::certs::Certificates;
 use crate::epoch::EpochFile;
@@ -41,20 +41,11 @@ use crate::{
     refused_origins, replies, resumes, shortage,
 };
 
-/// What the control plane is made of.
-pub(crate) struct Parts {
-    pub(crate) config: ServeConfig,
-    pub(crate) credentials: Credentials,
-    pub(crate) traces: Option<(Traces, TracesEnd)>,
-    pub(crate) engine: Engine,
-    pub(crate) graph: Graph,
-    pub(crate) apis: ApiAddresses,
-    /// The cluster that it is to be a node of.
-    pub(crate) joining: Option<Joining>,
-    /// Who keeps the graph of that.
+/// What a server has more that is to be a node of a cluster.
+pub(crate) struct Member {
+    pub(crate) joining: Joining,
+    /// Who keeps its graph, where it is not in the node's own store.
     pub(crate) keeper: Option<Keeper>,
-    /// What was sent with a key of late.
-    pub(crate) idempotency: Arc<IdempotencyKeys>,
 }
 
 /// The control plane, at rest.
@@ -76,7 +67,7 @@ pub(crate) struct ControlPlane {
     state: Arc<Api>,
     routes: Router,
     api_hosts: ApiHosts,
-    permits: Arc<Permits>,
+    permits: Arc<ConnectionPermits>,
     certificates: Arc<Certificates>,
     handshakes: Arc<Handshakes>,
     keys: Arc<KeyRing>,
@@ -93,10 +84,16 @@ pub(crate) struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Makes it; of a cluster's node it is at work at once.
-    pub(crate) fn new(parts: Parts) -> Result<ControlPlane> {
-        let Parts { config, credentials, traces, mut engine, graph, apis, .. } = parts;
-        let Parts { joining, keeper, idempotency, .. } = parts;
+    /// Makes it, with what was sent with a key of late in `idempotency`. For a `member` it is at
+    /// work at once.
+    pub(crate) fn new(
+        setup: ServerSetup,
+        mut engine: Engine,
+        graph: Graph,
+        member: Option<Member>,
+        idempotency: Arc<IdempotencyKeys>,
+    ) -> Result<ControlPlane> {
+        let ServerSetup { config, credentials, traces, apis } = setup;
         let Credentials { keys, tokens, certificates, live } = credentials;
         let never_upgraded = never_upgraded(&config);
         let stop = CancellationToken::new();
@@ -106,7 +103,7 @@ impl ControlPlane {
         let verifier = tokens.as_ref().map(|tokens| Arc::clone(tokens.verifier()));
         let router = Arc::clone(engine.router());
         let listen = engine.address();
-        let cluster = joining.map(|joining| {
+        let cluster = member.map(|Member { joining, keeper }| {
             let (router, graph) = (Arc::clone(&router), graph.clone());
             let keys = Arc::clone(&idempotency);
             joining.at(listen).start(router, graph, keeper, tokens.clone(), keys, stop.clone())
@@ -129,7 +126,7 @@ impl ControlPlane {
             config.presence.webhooks.into_iter().map(Hook::new).collect();
         let guest = engine.take_guest();
         let engine = Arc::new(RwLock::new(engine));
-        let permits = Permits::new();
+        let permits = ConnectionPermits::new();
         let handshakes = Arc::<Handshakes>::default();
         let backlog_bytes_max = config.engine.backlog_bytes_max;
         let state = Arc::new(Api::new(ApiParts {
@@ -268,7 +265,7 @@ impl ControlPlane {
         let tls = Tls::new(self.certificates.server_config(&PROTOCOLS), self.handshakes);
         let listening = listeners.listening();
         let (barrier, stop) = (self.sender.barrier, self.stop);
-        let doors = listeners.doors(tls);
+        let ports = listeners.ports(tls);
         let (closing, stopping) = (Arc::clone(&barrier), stop.clone());
         // A cluster's log answers for each send, and a trace has more to tell of it.
         let has_lanes = self.cluster.is_none() && self.traces.is_none();
@@ -278,7 +275,7 @@ impl ControlPlane {
             (engine.address(), engine.tls_address(), has_lanes.then(open))
         };
         let (routes, at_work) = (self.routes.clone(), lanes.clone());
-        let run = listener::run(doors, routes, self.permits, at_work, closing, stopping);
+        let run = listener::run(ports, routes, self.permits, at_work, closing, stopping);
         let erlang = Arc::<Mutex<Option<ErlangTask>>>::default();
         let serving = Serving {
             engine: Arc::clone(&self.engine),

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use auth::tokens::RevocationLine;
 use dispatch::idempotency::KeysPart;
+use engine::Predecessor;
 use serde::{Deserialize, Serialize};
 
 use crate::api::ApiPast;
@@ -154,6 +155,18 @@ pub(crate) struct Facts {
     pub(crate) buffered_bytes: u64,
     pub(crate) epoch: EpochFacts,
     pub(crate) live: LiveFacts,
+}
+
+impl Facts {
+    /// What the engine must know of it.
+    pub(crate) fn predecessor(&self) -> Predecessor {
+        Predecessor {
+            listen: self.listen,
+            tls_listen: self.tls_listen,
+            workers: self.workers,
+            address_keys: self.address_keys,
+        }
+    }
 }
 
 /// The run of event numbers that goes on.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use auth::live_access::LiveAccess;
 use dispatch::barrier::Barrier;
 use dispatch::successor::Successor;
-use engine::{Engine, Router};
+use engine::{Engine, HandoverFacts, Router};
 use gateway::ErlangTask;
 use graph::Graph;
 use tokio::net::TcpListener;
@@ -49,19 +49,20 @@ impl Serving {
     /// What the successor must know first.
     pub(super) fn facts(&self, version: u32, begun_ms: u64) -> Facts {
         let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
-        let handover_facts = engine.handover_facts();
+        let HandoverFacts { predecessor, connections, connections_of_a_worker } =
+            engine.handover_facts();
         Facts {
             version,
             encke: env!("CARGO_PKG_VERSION").to_owned(),
             begun_ms,
-            listen: handover_facts.listen,
-            tls_listen: handover_facts.tls_listen,
+            listen: predecessor.listen,
+            tls_listen: predecessor.tls_listen,
             api: self.apis.plain,
             tls_api: self.apis.tls,
-            workers: handover_facts.workers,
-            connections: handover_facts.connections,
-            connections_of_a_worker: handover_facts.connections_of_a_worker,
-            address_keys: handover_facts.address_keys,
+            workers: predecessor.workers,
+            connections,
+            connections_of_a_worker,
+            address_keys: predecessor.address_keys,
             has_tokens: self.state.tokens().is_some(),
             backlog_bytes_max: self.backlog_bytes_max,
             buffered_bytes: engine.snapshot().buffered_bytes,

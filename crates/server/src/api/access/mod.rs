@@ -55,32 +55,32 @@ pub(crate) struct Access {
 
 /// What a request may do.
 #[derive(Clone, Debug)]
-pub(crate) enum Grant {
+pub(crate) enum Permission {
     /// Everything: there are no keys.
     Everything,
     /// What this key may.
     Key(Arc<KeyRecord>),
 }
 
-impl Grant {
+impl Permission {
     /// Who it is: the id of the key, or nothing where none is needed.
     pub(crate) fn key_id(&self) -> &str {
         match self {
-            Grant::Everything => "",
-            Grant::Key(key) => &key.id,
+            Permission::Everything => "",
+            Permission::Key(key) => &key.id,
         }
     }
 
     /// Whether it lets send about `about`.
     pub(crate) fn lets_send_about(&self, about: &str) -> bool {
         match self {
-            Grant::Everything => true,
-            Grant::Key(key) => key.allows_about(about),
+            Permission::Everything => true,
+            Permission::Key(key) => key.allows_about(about),
         }
     }
 
     /// What the guard has granted to a request; without it, nothing.
-    pub(crate) fn of(extensions: &Extensions) -> Result<Grant, ApiProblem> {
+    pub(crate) fn of(extensions: &Extensions) -> Result<Permission, ApiProblem> {
         extensions.get().cloned().ok_or_else(|| Refusal::Missing.problem())
     }
 }
@@ -133,40 +133,40 @@ impl Access {
     }
 
     /// What the key or the session of a request grants.
-    async fn grant(
+    async fn permission(
         &self,
         method: &Method,
         uri: &Uri,
         headers: &HeaderMap,
         peer: IpAddr,
-    ) -> Result<Grant, Refusal> {
+    ) -> Result<Permission, Refusal> {
         let keys = match self.ring.known() {
-            Known::None => return Ok(Grant::Everything),
+            Known::None => return Ok(Permission::Everything),
             Known::Unusable => return Err(Refusal::Unusable),
             Known::Keys(keys) => keys,
         };
         if headers.contains_key(header::AUTHORIZATION) {
-            return self.key(bearer(headers), peer).await.map(Grant::Key);
+            return self.key(bearer(headers), peer).await.map(Permission::Key);
         }
         let id = session::cookie(headers).and_then(|cookie| self.sessions.key_of(cookie));
         let id = id.ok_or(Refusal::Missing)?;
         if !session::may_use_cookie(method, uri, headers) {
             return Err(Refusal::ForeignPage);
         }
-        Ok(Grant::Key(find_by_id(&keys, &id, now())?))
+        Ok(Permission::Key(find_by_id(&keys, &id, now())?))
     }
 
     /// What a request to send is granted by its `Authorization` field, without a wait; `None` where
     /// that takes one, or it is refused, which is not counted here. In a request that
     /// `is_forwarded` a trusted peer may say for whom it asks.
-    pub(super) fn grant_at_once(
+    pub(super) fn permission_at_once(
         &self,
         authorization: Option<&str>,
         is_forwarded: bool,
         peer: IpAddr,
-    ) -> Option<Grant> {
+    ) -> Option<Permission> {
         let keys = match self.ring.known() {
-            Known::None => return Some(Grant::Everything),
+            Known::None => return Some(Permission::Everything),
             Known::Unusable => return None,
             Known::Keys(keys) => keys,
         };
@@ -178,7 +178,7 @@ impl Access {
             return None;
         }
         let key = find(&keys, text, now()).ok()?;
-        key.allows(Scope::Send).then_some(Grant::Key(key))
+        key.allows(Scope::Send).then_some(Permission::Key(key))
     }
 
     /// The key whose text is `text`, which somebody at `peer` has shown. Who has shown too many
@@ -199,27 +199,27 @@ impl Access {
     }
 
     /// Whether what was granted still is: what takes long asks again.
-    pub(crate) fn check(&self, grant: &Grant) -> Result<(), ApiProblem> {
-        let fault = match (self.ring.known(), grant) {
-            (Known::None, Grant::Everything) => return Ok(()),
-            (Known::Keys(keys), Grant::Key(key)) => match find_by_id(&keys, &key.id, now()) {
+    pub(crate) fn check(&self, permission: &Permission) -> Result<(), ApiProblem> {
+        let fault = match (self.ring.known(), permission) {
+            (Known::None, Permission::Everything) => return Ok(()),
+            (Known::Keys(keys), Permission::Key(key)) => match find_by_id(&keys, &key.id, now()) {
                 Ok(_) => return Ok(()),
                 Err(fault) => fault.into(),
             },
             // Keys were made since.
-            (Known::Keys(_), Grant::Everything) => Refusal::Missing,
+            (Known::Keys(_), Permission::Everything) => Refusal::Missing,
             (Known::Unusable | Known::None, _) => Refusal::Unusable,
         };
         Err(self.refuse(fault))
     }
 
-    /// Whether `grant` lets send about each of `subjects`.
+    /// Whether `permission` lets send about each of `subjects`.
     pub(crate) fn check_about<'s>(
         &self,
-        grant: &Grant,
+        permission: &Permission,
         mut subjects: impl Iterator<Item = &'s str>,
     ) -> Result<(), ApiProblem> {
-        let may_send = subjects.all(|about| grant.lets_send_about(about));
+        let may_send = subjects.all(|about| permission.lets_send_about(about));
         if may_send { Ok(()) } else { Err(self.refuse(Refusal::About)) }
     }
 }
@@ -237,14 +237,14 @@ pub(super) async fn guard(
         return Ok(next.run(request).await);
     }
     let (peer, headers) = (access.client(&request), request.headers());
-    match access.grant(request.method(), request.uri(), headers, peer).await {
-        Ok(grant) => {
-            if let (Grant::Key(key), Need::Scope(scope)) = (&grant, need)
+    match access.permission(request.method(), request.uri(), headers, peer).await {
+        Ok(permission) => {
+            if let (Permission::Key(key), Need::Scope(scope)) = (&permission, need)
                 && !key.allows(scope)
             {
                 return Err(access.refuse(Refusal::Scope(scope)));
             }
-            request.extensions_mut().insert(grant);
+            request.extensions_mut().insert(permission);
             Ok(next.run(request).await)
         }
         // Somebody who opens the dashboard and has no session yet.

@@ -29,7 +29,7 @@ use serde::Serialize;
 use self::past::Columns;
 use self::public_url::PublicUrl;
 use self::sample::Sample;
-use crate::api::access::Grant;
+use crate::api::access::Permission;
 use crate::api::state::Api;
 use crate::web;
 
@@ -80,7 +80,7 @@ pub(super) async fn facts(
 ) -> Result<Json<DashboardFacts>, ApiProblem> {
     let public_url = public_url(&api, &request).to_string();
     // Who is let in by a key and shows none has a cookie.
-    let is_by_key = matches!(Grant::of(request.extensions())?, Grant::Key(_));
+    let is_by_key = matches!(Permission::of(request.extensions())?, Permission::Key(_));
     let session = is_by_key && !request.headers().contains_key(header::AUTHORIZATION);
     let sockets = api.sockets.read().await;
     Ok(Json(DashboardFacts {

@@ -18,7 +18,7 @@ use tokio::time::timeout_at;
 
 use super::event::Posted;
 use super::event_body::EventBody;
-use crate::api::access::Grant;
+use crate::api::access::Permission;
 use crate::api::state::Api;
 
 /// How long a repeat waits until the first send is posted: as long as that may take where a mailbox
@@ -38,19 +38,20 @@ pub(super) enum Once {
 }
 
 impl Api {
-    /// Posts an event, unless `grant`'s holder did that with the same key before. The permit is
-    /// held for as long as the key is claimed, so while the barrier is closed none is.
+    /// Posts an event, unless the holder of `permission` did that with the same key before. The
+    /// permit is held for as long as the key is claimed, so while the barrier is closed none is.
     pub(super) async fn post_once(
         self: &Arc<Api>,
         permit: &WritePermit<'_>,
-        grant: &Grant,
+        permission: &Permission,
         body: &EventBody<'_>,
         key: &IdempotencyKey<'_>,
         marks: Option<&Arc<Marks>>,
     ) -> Result<Once, ApiProblem> {
         let deadline = tokio::time::Instant::now() + POSTED_TIMEOUT;
         loop {
-            match self.idempotency.claim(grant.key_id(), key, body.about(), &body.fingerprint())? {
+            let print = body.fingerprint();
+            match self.idempotency.claim(permission.key_id(), key, body.about(), &print)? {
                 Claimed::First(claim) => {
                     let posted = self.post(permit, body, Some(claim.once()), marks).await?;
                     return Ok(self.follow(claim, posted));

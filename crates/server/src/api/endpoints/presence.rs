@@ -23,7 +23,7 @@ use proto::Format;
 use proto::request::preferred_format;
 use tokio::time::timeout;
 
-use crate::api::access::Grant;
+use crate::api::access::Permission;
 use crate::api::state::Api;
 
 /// The silence after which a sign of life is sent. A client that has left is noticed by the second
@@ -74,7 +74,7 @@ impl Form {
 /// One stream.
 struct Listening {
     api: Arc<Api>,
-    grant: Grant,
+    permission: Permission,
     form: Form,
     subscriber: Subscriber,
     /// Whether nothing has been sent yet.
@@ -86,7 +86,7 @@ pub(crate) async fn presence(
     State(api): State<Arc<Api>>,
     request: Request,
 ) -> Result<Response, ApiProblem> {
-    let grant = Grant::of(request.extensions())?;
+    let permission = Permission::of(request.extensions())?;
     if origin::is_of_another_page(request.headers()) {
         return Err(ApiProblem::foreign_origin());
     }
@@ -96,7 +96,7 @@ pub(crate) async fn presence(
                       when one has ended.";
         ApiProblem::unavailable(detail)
     })?;
-    let listening = Listening { api, grant, form, subscriber, is_new: true, is_over: false };
+    let listening = Listening { api, permission, form, subscriber, is_new: true, is_over: false };
     let body = stream::unfold(listening, Listening::next);
     let fields = [
         (header::CONTENT_TYPE, form.media_type()),
@@ -118,7 +118,7 @@ impl Listening {
             return Some((Ok(self.form.keepalive()), self));
         }
         let notification = timeout(KEEPALIVE, self.subscriber.recv()).await;
-        if self.api.access.check(&self.grant).is_err() {
+        if self.api.access.check(&self.permission).is_err() {
             return None;
         }
         let bytes = match notification {

@@ -19,7 +19,7 @@ use httpd::problem::ApiProblem;
 use super::event::{Posted, push_answer};
 use super::event_body::EventBody;
 use super::send_stream::SendStream;
-use crate::api::access::Grant;
+use crate::api::access::Permission;
 use crate::api::state::Api;
 
 /// The largest body with one event.
@@ -46,7 +46,7 @@ async fn answer(
     body: Body,
     trace: &mut Option<SendTrace>,
 ) -> Result<Response, ApiProblem> {
-    let grant = Grant::of(&head.extensions)?;
+    let permission = Permission::of(&head.extensions)?;
     match BodyKind::of(&head.headers)? {
         BodyKind::Json => {
             let bytes = read_whole(body, EVENT_BODY_BYTES_MAX, &api.idle_limit).await?;
@@ -56,7 +56,7 @@ async fn answer(
             };
             let marks = trace.as_ref().map(SendTrace::marks);
             let key = IdempotencyKey::of(&head.headers)?;
-            let delivered = send_one(api, permit, &grant, &bytes, key, marks).await?;
+            let delivered = send_one(api, permit, &permission, &bytes, key, marks).await?;
             if let Some(trace) = trace.take() {
                 trace.end_one(Ok(&delivered));
             }
@@ -71,7 +71,7 @@ async fn answer(
             }
             let content_type = [(header::CONTENT_TYPE, "application/x-ndjson")];
             let trace = trace.take().map(SendTrace::stream);
-            let stream = SendStream::new(Arc::clone(api), head, grant, body, trace);
+            let stream = SendStream::new(Arc::clone(api), head, permission, body, trace);
             Ok((content_type, stream.into_body()).into_response())
         }
     }
@@ -80,21 +80,21 @@ async fn answer(
 async fn send_one(
     api: &Arc<Api>,
     permit: WritePermit<'_>,
-    grant: &Grant,
+    permission: &Permission,
     bytes: &[u8],
     key: Option<IdempotencyKey<'_>>,
     marks: Option<&Arc<Marks>>,
 ) -> Result<Delivered, ApiProblem> {
     let Object(mut body): Object<EventBody<'_>> =
         serde_json::from_slice(bytes).map_err(|error| ApiProblem::bad_json(&error))?;
-    api.access.check_about(grant, body.about.iter())?;
+    api.access.check_about(permission, body.about.iter())?;
     let member = body.key.take().map(String::from).map(IdempotencyKey::new).transpose()?;
     let key = match (key, member) {
         (Some(field), Some(member)) if field != member => return Err(ApiProblem::two_keys()),
         (field, member) => field.or(member),
     };
     if let Some(key) = key {
-        let once = api.post_once(&permit, grant, &body, &key, marks).await?;
+        let once = api.post_once(&permit, permission, &body, &key, marks).await?;
         drop(permit);
         return once.answer().await;
     }

@@ -41,10 +41,12 @@ impl Api {
     /// Posts the one event of a request, if it may be posted.
     pub(crate) fn send_at_once(&self, send: SendAtOnce<'_>, bell: LaneBell) -> AtOnce {
         let SendAtOnce { authorization, is_forwarded, peer, body } = send;
-        let grant = self.access.grant_at_once(authorization, is_forwarded, peer);
+        let permission = self.access.permission_at_once(authorization, is_forwarded, peer);
         let body: Option<Object<EventBody<'_>>> = serde_json::from_slice(body).ok();
-        let (Some(grant), Some(Object(body))) = (grant, body) else { return AtOnce::Elsewhere };
-        let may_send = body.about.iter().all(|about| grant.lets_send_about(about));
+        let (Some(permission), Some(Object(body))) = (permission, body) else {
+            return AtOnce::Elsewhere;
+        };
+        let may_send = body.about.iter().all(|about| permission.lets_send_about(about));
         if body.key.is_some() || !may_send {
             return AtOnce::Elsewhere;
         }

@@ -38,7 +38,7 @@ use tokio_util::sync::CancellationToken;
 use super::event::{Posted, push_answer};
 use super::event_body::EventBody;
 use super::event_once::Once;
-use crate::api::access::Grant;
+use crate::api::access::Permission;
 use crate::api::state::Api;
 
 /// Events that wait for their count. Answers go out in order, so the slowest worker holds up all,
@@ -62,7 +62,7 @@ pub(crate) struct SendStream {
     api: Arc<Api>,
     /// The head of its request, which whoever takes the rest of it is shown too.
     head: Parts,
-    grant: Grant,
+    permission: Permission,
     body: Pieces,
     /// Whether more of the body may come.
     reading: bool,
@@ -92,7 +92,7 @@ impl SendStream {
     pub(crate) fn new(
         api: Arc<Api>,
         head: Parts,
-        grant: Grant,
+        permission: Permission,
         body: Body,
         trace: Option<SendTrace>,
     ) -> SendStream {
@@ -102,7 +102,7 @@ impl SendStream {
         SendStream {
             api,
             head,
-            grant,
+            permission,
             body,
             reading: true,
             lines: Lines::from(first),
@@ -173,7 +173,7 @@ impl SendStream {
             () = stop.cancelled(), if read => self.stop_reading(ApiProblem::unavailable(STOPPING)),
             piece = body.next(), if read => match piece {
                 // A key may be revoked while its stream goes on.
-                Ok(Some(piece)) => match self.api.access.check(&self.grant) {
+                Ok(Some(piece)) => match self.api.access.check(&self.permission) {
                     Ok(()) => self.lines.push(piece),
                     Err(problem) => self.stop_reading(problem),
                 },
@@ -204,7 +204,7 @@ impl SendStream {
         let taken = match &mut self.rest {
             Some(rest) => hand_over(rest, &line),
             None => match self.api.sender.barrier.enter().await {
-                Ok(permit) => post(&self.api, &permit, &self.grant, &line).await,
+                Ok(permit) => post(&self.api, &permit, &self.permission, &line).await,
                 Err(NoPermit::TooLong) => Err(upgrade_hangs().on_line(line.number)),
                 Err(NoPermit::Moved(successor)) => {
                     let rest = Rest::begin(successor, &self.head, line.number, WINDOW_EVENTS_MAX);
@@ -319,20 +319,20 @@ fn hand_over(rest: &mut Rest, line: &Line) -> Result<Pending, ApiProblem> {
 async fn post(
     api: &Arc<Api>,
     permit: &WritePermit<'_>,
-    grant: &Grant,
+    permission: &Permission,
     line: &Line,
 ) -> Result<Pending, ApiProblem> {
     let text = line.text()?;
     let Object(mut body): Object<EventBody<'_>> =
         serde_json::from_slice(text).map_err(|error| ApiProblem::bad_line(&error, line.number))?;
-    let may = api.access.check_about(grant, body.about.iter());
+    let may = api.access.check_about(permission, body.about.iter());
     may.map_err(|problem| problem.on_line(line.number))?;
     let posted = match body.key.take() {
         None => api
             .post(permit, &body, None, None)
             .await
             .map(|posted| Pending::Event(posted, line.number)),
-        Some(key) => post_once(api, permit, grant, &body, key)
+        Some(key) => post_once(api, permit, permission, &body, key)
             .await
             .map(|once| Pending::Once(once, line.number)),
     };
@@ -342,10 +342,10 @@ async fn post(
 async fn post_once(
     api: &Arc<Api>,
     permit: &WritePermit<'_>,
-    grant: &Grant,
+    permission: &Permission,
     body: &EventBody<'_>,
     key: Box<str>,
 ) -> Result<Once, ApiProblem> {
     let key = IdempotencyKey::new(String::from(key))?;
-    api.post_once(permit, grant, body, &key, None).await
+    api.post_once(permit, permission, body, &key, None).await
 }

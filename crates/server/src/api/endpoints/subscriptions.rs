@@ -24,7 +24,7 @@ use httpd::permits::IdleLimit;
 use httpd::problem::ApiProblem;
 use serde::{Deserialize, Serialize};
 
-use crate::api::access::Grant;
+use crate::api::access::Permission;
 use crate::api::state::Api;
 
 /// The largest array, about 150,000 pairs.
@@ -96,13 +96,13 @@ pub(crate) async fn remove(
 
 async fn change(api: &Api, change: Change, request: Request) -> Result<Json<Changed>, ApiProblem> {
     let kind = BodyKind::of(request.headers())?;
-    let grant = Grant::of(request.extensions())?;
+    let permission = Permission::of(request.extensions())?;
     let (head, body) = request.into_parts();
     let count = match kind {
         BodyKind::Json => store(api, &head, change, array(body, &api.idle_limit).await?).await?,
         BodyKind::Ndjson => {
             let mut stored = 0;
-            match stream(api, &head, &grant, change, body, &mut stored).await {
+            match stream(api, &head, &permission, change, body, &mut stored).await {
                 Ok(()) => stored,
                 Err(problem) => return Err(change.cut_short(problem, stored)),
             }
@@ -125,7 +125,7 @@ async fn array(body: Body, idle_limit: &IdleLimit) -> Result<Vec<Pair>, ApiProbl
 async fn stream(
     api: &Api,
     head: &Parts,
-    grant: &Grant,
+    permission: &Permission,
     change: Change,
     body: Body,
     stored: &mut u64,
@@ -138,7 +138,7 @@ async fn stream(
         let mut fault = None;
         match piece {
             // A key may be revoked while its stream goes on.
-            Ok(Some(piece)) => match api.access.check(grant) {
+            Ok(Some(piece)) => match api.access.check(permission) {
                 Ok(()) => lines.push(piece),
                 Err(problem) => fault = Some(problem.on_line(lines.next_number())),
             },

@@ -1,0 +1,46 @@
+//! What a server has before it has an engine, one that starts and one that takes over alike.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use auth::live_access::LiveAccess;
+use dispatch::traces::{Traces, TracesEnd};
+
+use super::Credentials;
+use crate::ports::ApiAddresses;
+use crate::reload::add_own_names;
+use crate::{ServeConfig, demo_page};
+
+/// The configuration, and what was read and begun by it.
+pub(crate) struct ServerSetup {
+    pub(crate) config: ServeConfig,
+    pub(super) credentials: Credentials,
+    /// What sends traces, if they go anywhere.
+    pub(super) traces: Option<(Traces, TracesEnd)>,
+    /// Where the API is: where it is wanted, until that is [known](ServerSetup::set_apis).
+    pub(crate) apis: ApiAddresses,
+}
+
+impl ServerSetup {
+    /// Reads what `config` names, and begins what sends traces. Nothing of it is seen by clients.
+    pub(crate) async fn load(mut config: ServeConfig, live: LiveAccess) -> Result<ServerSetup> {
+        let credentials = Credentials::load(&mut config, live).await?;
+        let node = config.cluster.as_ref().map(|cluster| cluster.node.as_str());
+        let traces = config.traces.take().map(|traces| Traces::start(traces, node)).transpose()?;
+        let apis = ApiAddresses { plain: config.api, tls: config.tls_api };
+        Ok(ServerSetup { config, credentials, traces, apis })
+    }
+
+    /// The API is there. Puts into the engine's configuration what the control plane knows: its own
+    /// ports, the names in certificates, and whether there is somebody beside the workers.
+    pub(crate) fn set_apis(&mut self, apis: ApiAddresses) {
+        let ServerSetup { config, credentials, .. } = self;
+        let page = config.demo.as_ref().zip(apis.plain);
+        let page = page.map(|(demo, api)| demo_page::page(demo, api.port()));
+        config.engine.page = page.map(Arc::new);
+        let (settings, api_hosts) = (&mut config.engine.settings, &mut config.api_hosts);
+        add_own_names(settings, api_hosts, apis, &credentials.certificates);
+        config.engine.guest = config.erlang.is_some();
+        self.apis = apis;
+    }
+}
