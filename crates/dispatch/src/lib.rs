@@ -22,6 +22,7 @@ pub mod log_interval;
 pub mod outcome;
 pub mod posting;
 pub mod presence;
+pub mod send_options;
 pub mod successor;
 pub mod traces;
 pub mod wake_fd;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use cluster::Once;
 use engine::{Event, LaneBell, Outgoing, Receipt, Router, Sending, Step};
 use graph::{Graph, Pair, WriteError};
 use httpd::problem::{ApiProblem, sentence};
@@ -17,7 +16,7 @@ use tokio::time::sleep;
 use crate::barrier::{Barrier, WritePermit, WritePermitAtOnce};
 use crate::cluster::{Cluster, GraphTrouble, Pending};
 use crate::outcome::{Delivered, MAILBOX_TIMEOUT, Unposted, id};
-use crate::traces::Marks;
+use crate::send_options::SendOptions;
 
 /// How long to wait before a full mailbox is tried again.
 const MAILBOX_PAUSE: Duration = Duration::from_millis(1);
@@ -54,15 +53,6 @@ impl From<Unchanged> for ApiProblem {
             _ => ApiProblem::unavailable(detail),
         }
     }
-}
-
-/// What a send has beside its event.
-#[derive(Debug, Default)]
-pub struct SendOptions {
-    /// By what all nodes of a cluster know it, if it is posted once.
-    pub once: Option<Once>,
-    /// Who is told how far it has come: only where it has a trace.
-    pub marks: Option<Arc<Marks>>,
 }
 
 /// What a send without a wait came to.

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dispatch::barrier::WritePermit;
-use dispatch::posting::{Delivery, FRAME_BYTES, SendOptions, Sender};
+use dispatch::posting::{Delivery, FRAME_BYTES, Sender};
 use dispatch::presence::Presence;
+use dispatch::send_options::SendOptions;
 use engine::{Guest, Outgoing};
 use erlang::{Node, OwnPid, Peer};
 use hub::IdText;

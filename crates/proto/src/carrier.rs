@@ -1,7 +1,7 @@
 //! How the bytes of a stream travel: what stands around each piece, whether the client may speak
 //! meanwhile, and how it ends.
 
-use crate::{chunked, websocket};
+use crate::chunked;
 
 /// How the bytes of one stream travel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -26,17 +26,8 @@ impl Carrier {
         matches!(self, Carrier::WebSocket)
     }
 
-    /// Appends `piece`, which must not be empty, as it travels; of a WebSocket it is a message.
-    pub fn push(self, out: &mut Vec<u8>, piece: &str) {
-        match self {
-            Carrier::Chunked => chunked::push(out, piece.as_bytes()),
-            Carrier::Close => out.extend_from_slice(piece.as_bytes()),
-            Carrier::WebSocket => websocket::push_text(out, piece),
-        }
-    }
-
     /// What a server sends before it closes a stream that ends well; empty where that is not said,
-    /// or says why ([`websocket::push_close`]).
+    /// or says why ([`push_close`](crate::websocket::push_close)).
     pub const fn end(self) -> &'static [u8] {
         match self {
             Carrier::Chunked => chunked::LAST,

@@ -23,7 +23,10 @@ pub fn welcome(id: &str, carrier: Carrier, out: &mut Vec<u8>) {
     line.push_str("Welcome, id ");
     id.chars().for_each(|c| push_escaped(&mut line, c));
     line.push_str("<br/>\n");
-    carrier.push(out, &line);
+    match carrier {
+        Carrier::Chunked => chunked::push(out, line.as_bytes()),
+        Carrier::Close | Carrier::WebSocket => out.extend_from_slice(line.as_bytes()),
+    }
 }
 
 /// The part of a message that all connections share: the payload's text as HTML, and what closes

@@ -1,10 +1,4 @@
-//! What a stream says looks like: events, signs of life, gaps, where it begins. One `match` for
-//! each, so that a further format is a row of each table.
-//!
-//! How its bytes travel is the [`Carrier`]'s.
-
-use crate::told::Told;
-use crate::{Carrier, Frame, classic, ndjson, poll, resume, sse, websocket};
+//! The closed list of formats. What each of them looks like is [`encoding`](crate::encoding)'s.
 
 /// What all that one stream says looks like.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -49,82 +43,16 @@ impl Format {
     pub const fn resumes(self) -> bool {
         !matches!(self, Format::Classic)
     }
-
-    /// An event: its `id`, its whole `json` line, and the payload `data` in that.
-    pub fn event(self, id: &str, json: &str, data: &str) -> Frame {
-        match self {
-            Format::Sse => sse::event(id, json),
-            Format::Ndjson => ndjson::event(json),
-            Format::Classic => classic::message(data),
-            Format::Text => websocket::event(json),
-            Format::Poll => poll::event(json),
-        }
-    }
-
-    /// What a silent stream sends so that everybody on the way knows that it is alive: bytes that
-    /// a client must ignore, or answer as a WebSocket's ping. A poll has none: its answer is the
-    /// sign.
-    pub const fn keep_alive(self, carrier: Carrier) -> &'static [u8] {
-        match (self, carrier) {
-            (Format::Sse, Carrier::Close) => sse::KEEP_ALIVE,
-            (Format::Sse, Carrier::Chunked) => sse::KEEP_ALIVE_CHUNK,
-            (Format::Ndjson, Carrier::Close) => ndjson::KEEP_ALIVE,
-            (Format::Ndjson, Carrier::Chunked) => ndjson::KEEP_ALIVE_CHUNK,
-            (Format::Classic, Carrier::Close) => classic::KEEP_ALIVE,
-            (Format::Classic, Carrier::Chunked) => classic::KEEP_ALIVE_CHUNK,
-            (Format::Poll, _) => b"",
-            (Format::Text, _) | (_, Carrier::WebSocket) => websocket::KEEP_ALIVE,
-        }
-    }
-
-    /// Appends the notice that events were missed which nobody remembers; `next` is where the
-    /// stream stands behind it, if that is known, which only SSE has a field for. The classic page
-    /// has no word for a gap, and a poll says it in its answer's head.
-    pub fn push_gap(self, out: &mut Vec<u8>, carrier: Carrier, next: Option<&str>) {
-        debug_assert!(next.is_none_or(resume::is_plain));
-        match (self, next) {
-            (Format::Sse, None) => carrier.push(out, "event: gap\ndata: {}\n\n"),
-            (Format::Sse, Some(id)) => {
-                carrier.push(out, &format!("event: gap\nid: {id}\ndata: {{}}\n\n"));
-            }
-            (Format::Ndjson, _) => carrier.push(out, "{\"gap\":true}\n"),
-            (Format::Text, _) => carrier.push(out, "{\"gap\":true}"),
-            (Format::Classic | Format::Poll, _) => {}
-        }
-    }
-
-    /// Appends where a stream begins, `told` as its client can read it. An SSE client is told, too,
-    /// how long to wait before it comes back.
-    pub fn push_begin(
-        self,
-        out: &mut Vec<u8>,
-        carrier: Carrier,
-        told: Told,
-        (id, retry_ms): (&str, u32),
-    ) {
-        debug_assert!(resume::is_plain(id));
-        let text = match (self, told) {
-            (Format::Sse, Told::InLine) => format!("id: {id}\nretry: {retry_ms}\n"),
-            (Format::Sse, Told::InBlock) => format!("id: {id}\nretry: {retry_ms}\n\n"),
-            (Format::Sse, Told::InMessage) => {
-                format!("event: next\nid: {id}\nretry: {retry_ms}\ndata: {{\"next\":\"{id}\"}}\n\n")
-            }
-            (Format::Ndjson, Told::InMessage) => format!("{{\"next\":\"{id}\"}}\n"),
-            (Format::Text, Told::InMessage) => format!("{{\"next\":\"{id}\"}}"),
-            (Format::Sse | Format::Ndjson | Format::Text, _) => return,
-            (Format::Classic | Format::Poll, _) => return,
-        };
-        carrier.push(out, &text);
-    }
-
-    /// Appends the notice that everything up to the event `id` is heard. Only SSE has one.
-    pub fn push_cursor(self, out: &mut Vec<u8>, carrier: Carrier, id: &str) {
-        debug_assert!(resume::is_plain(id));
-        if self == Format::Sse {
-            carrier.push(out, &format!("id: {id}\n\n"));
-        }
-    }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_stand_at_their_index() {
+        for (index, format) in Format::ALL.into_iter().enumerate() {
+            assert_eq!(format.index(), index);
+        }
+    }
+}

@@ -26,6 +26,7 @@ pub mod chunked;
 pub mod classic;
 mod cors;
 pub mod decimal;
+mod encoding;
 mod format;
 mod forwarded;
 mod frame;

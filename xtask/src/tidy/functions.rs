@@ -32,7 +32,6 @@ const MANY: Listed = &[
     ("crates/erlang/src/control.rs", "watch"),
     ("crates/graph/src/open.rs", "new"),
     ("crates/load/src/plot/mod.rs", "draw_text"),
-    ("crates/proto/src/resume.rs", "push_begin"),
     ("crates/server/src/api/endpoints/send.rs", "send_one"),
     ("crates/server/src/api/endpoints/subscriptions.rs", "stream"),
     ("crates/dispatch/src/cluster/mod.rs", "start"),

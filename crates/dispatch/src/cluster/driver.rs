@@ -30,7 +30,7 @@ use super::traced::Traced;
 use super::{Command, Joining, Reply, log_event};
 use crate::log_interval::LogInterval;
 use crate::outcome::LogTrouble;
-use crate::posting::SendOptions;
+use crate::send_options::SendOptions;
 
 /// Commands and counts that are taken before the node's actions are.
 const BATCH: usize = 256;

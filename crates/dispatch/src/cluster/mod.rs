@@ -70,7 +70,7 @@ use self::status::{Load, Standing};
 pub use self::status::{Membership, NodeStatus};
 use crate::idempotency::IdempotencyKeys;
 use crate::outcome::{Delivered, LogTrouble, MAILBOX_TIMEOUT};
-use crate::posting::SendOptions;
+use crate::send_options::SendOptions;
 
 /// What senders have handed over and the driver has not taken yet. More of them wait with their
 /// requests.

@@ -88,7 +88,7 @@ impl Marks {
     pub(crate) const BLOCKED: Marks = Marks(8);
     /// It is in the queue of those whose input waits for a later turn.
     pub(crate) const DEFERRED: Marks = Marks(16);
-    /// Written down alone: the body ends with the connection ([`Carrier::Close`]), or there is none.
+    /// Written down alone: the body ends with the connection ([`Carrier::Close`]), or is none.
     const CLOSE: Marks = Marks(32);
     /// It is in the queue of those that are written to before others.
     const EXPRESS: Marks = Marks(64);

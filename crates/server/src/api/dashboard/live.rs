@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dispatch::posting::SendOptions;
+use dispatch::send_options::SendOptions;
 use engine::Outgoing;
 use hub::IdText;
 use tokio::time::{MissedTickBehavior, interval, timeout};

@@ -76,13 +76,6 @@ fn notices_are_chunks_of_their_own() {
 }
 
 #[test]
-fn formats_stand_at_their_index() {
-    for (index, format) in Format::ALL.into_iter().enumerate() {
-        assert_eq!(format.index(), index);
-    }
-}
-
-#[test]
 fn keep_alive_chunk_holds_the_plain_keep_alive() {
     for format in [Format::Sse, Format::Ndjson, Format::Classic] {
         let mut chunk = Vec::new();
