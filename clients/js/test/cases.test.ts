@@ -164,7 +164,7 @@ async function listen(
   });
   assert.deepEqual(heard, one.heard ?? []);
   assert.equal(refused?.status, one.refused?.status);
-  assert.ok(String(refused?.message).includes(one.refused?.says ?? ""));
+  assert.ok(String(refused?.message).includes(one.refused?.says ?? ""), `${refused}`);
   const places = server.asked.map((line) => /last_event_id=(\w+)/.exec(line)?.[1] ?? null);
   assert.deepEqual(places, one.asked ?? places);
   assert.deepEqual(shown, one.shown ?? shown);
