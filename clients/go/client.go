@@ -63,6 +63,9 @@ func (client *Client) Send(ctx context.Context, about string, data any, key stri
 	var sent Sent
 	message := Message{About: about, Data: data, Key: key}
 	err := client.call(ctx, "/send", message, key != "", &sent)
+	if err == nil && sent.ID == "" {
+		err = errForeign
+	}
 	return sent, err
 }
 
@@ -228,7 +231,7 @@ func (client *Client) call(
 		if errors.As(err, &refused) {
 			asked = refused.RetryAfter
 		}
-		if wait(ctx, backoff(tries, callFirst, callMost, asked)) != nil {
+		if pause(ctx, backoff(tries, callFirst, callMost, asked)) != nil {
 			return err
 		}
 	}
@@ -259,7 +262,7 @@ func (client *Client) once(ctx context.Context, path string, data []byte, into a
 		return nil
 	}
 	if err := json.Unmarshal(told, into); err != nil {
-		return fmt.Errorf("encke: no answer of Encke's API, is that its address? %w", err)
+		return fmt.Errorf("%w %w", errForeign, err)
 	}
 	return nil
 }
@@ -324,7 +327,7 @@ func mayRepeat(err error, repeatable bool) bool {
 		}
 		switch refused.Status {
 		case http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable:
-			return refused.RetryAfter > 0 && refused.RetryAfter <= callAskedMost
+			return refused.asksBack && refused.RetryAfter <= callAskedMost
 		}
 		return false
 	}

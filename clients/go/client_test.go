@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 )
 
 // leftOut are operations that an application does not call, and why.
@@ -185,42 +183,6 @@ func TestKeyIsNotShown(t *testing.T) {
 	}
 }
 
-// Nor is a key or a token taken to where a redirect leads.
-func TestSendIsRepeatedOnlyWhereItCannotBeHeardTwice(t *testing.T) {
-	for _, one := range []struct {
-		status           int
-		told, after, key string
-		tries            int
-	}{
-		{503, `{"status":503}`, "1", "k", 2},
-		{503, `{"status":503}`, "1", "", 1},
-		{503, `{"status":503}`, "", "k", 1},
-		{503, `{"status":503}`, "11", "k", 1},
-		{429, `{"status":429}`, "1", "", 2},
-		{429, `{}`, "1", "", 1},
-		{307, ``, "", "k", 1},
-	} {
-		tries := 0
-		peer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if tries++; tries > 1 {
-				fmt.Fprint(w, `{"delivered":1,"id":"1"}`)
-				return
-			}
-			w.Header().Set("Content-Type", "application/problem+json")
-			w.Header().Set("Location", "/elsewhere")
-			w.Header().Set("Retry-After", one.after)
-			w.WriteHeader(one.status)
-			fmt.Fprint(w, one.told)
-		}))
-		_, err := (&Client{API: peer.URL}).Send(testContext(t), "rj", 1, one.key)
-		var refused *Refused
-		if errors.As(err, &refused); tries != one.tries || (refused == nil) != (tries == 2) {
-			t.Errorf("%+v: %d tries, %v", one, tries, err)
-		}
-		peer.Close()
-	}
-}
-
 func TestClientSurvivesKillAndRestartOfTheServer(t *testing.T) {
 	ctx, server := testContext(t), start(t)
 	client := server.client()
@@ -246,26 +208,6 @@ func TestClientSurvivesKillAndRestartOfTheServer(t *testing.T) {
 	}
 	if _, err := client.Cluster(ctx); err != nil || stats.Events != 1 {
 		t.Error(stats, err)
-	}
-}
-
-func TestWaitsGrowAtRandomBelowACeilingBehindWhatIsAsked(t *testing.T) {
-	var sum time.Duration
-	for range 1000 {
-		if first := backoff(0, listenFirst, listenMost, 0); first >= listenFirst {
-			t.Fatal(first)
-		}
-		late := backoff(99, listenFirst, listenMost, 0)
-		if sum += late; late >= listenMost {
-			t.Fatal(late)
-		}
-		asked := backoff(0, listenFirst, listenMost, 5*time.Second)
-		if asked < 5*time.Second || asked >= 10*time.Second {
-			t.Fatal(asked)
-		}
-	}
-	if mean := sum / 1000; mean < 12*time.Second || mean > 18*time.Second {
-		t.Errorf("not spread evenly: %v", mean)
 	}
 }
 

@@ -23,6 +23,8 @@ import (
 // data afresh. The stream goes on behind it.
 var ErrGap = errors.New("encke: events were missed: read your data afresh")
 
+var errForeign = errors.New("encke: no answer of Encke's API, is that its address?")
+
 // Message is an event to send: any JSON value about an id.
 type Message struct {
 	// About is the id that the event is about.
@@ -96,6 +98,9 @@ type Refused struct {
 	RetryAfter time.Duration
 	// IsEnckes says that Encke itself said so, and not a proxy, whose word may pass.
 	IsEnckes bool
+
+	// asksBack says that there was a RetryAfter, which may be 0.
+	asksBack bool
 }
 
 func (refused *Refused) Error() string {
@@ -123,12 +128,14 @@ type problem struct {
 	Title  string `json:"title"`
 	Detail string `json:"detail"`
 	Line   int    `json:"line"`
+	// Encke's problems say what to do and have no instance, which other makers of problems give.
+	Instance string `json:"instance"`
 }
 
 func (told problem) refused() *Refused {
 	return &Refused{
 		Status: told.Status, Title: told.Title, Detail: told.Detail, Line: told.Line,
-		IsEnckes: told.Status != 0,
+		IsEnckes: told.Status != 0 && told.Detail != "" && told.Instance == "",
 	}
 }
 
@@ -141,11 +148,13 @@ func refusal(answer *http.Response) *Refused {
 		_ = json.NewDecoder(io.LimitReader(answer.Body, bodyBytesMax)).Decode(&told)
 	}
 	refused := told.refused()
-	refused.IsEnckes = told.Status == answer.StatusCode
+	refused.IsEnckes = refused.IsEnckes && told.Status == answer.StatusCode
 	refused.Status = answer.StatusCode
+	// What is too large for the number is the largest one, and an error.
 	seconds, err := strconv.ParseUint(answer.Header.Get("Retry-After"), 10, 31)
-	if err == nil {
+	if err == nil || errors.Is(err, strconv.ErrRange) {
 		refused.RetryAfter = time.Duration(seconds) * time.Second
+		refused.asksBack = true
 	}
 	return refused
 }

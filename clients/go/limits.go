@@ -29,7 +29,7 @@ const (
 	listenFirst    = 500 * time.Millisecond
 	listenMost     = 30 * time.Second
 	// What a server may ask for.
-	listenAskedMost = time.Hour
+	listenAskedMost = 24 * time.Hour
 	// A stream that lasted so long was a good one: the next waits begin anew.
 	steady = 10 * time.Second
 	// As many refused tokens in a row are final.

@@ -120,7 +120,7 @@ func (listener *Listener) Listen(ctx context.Context) iter.Seq2[Event, error] {
 				tries = 0
 			}
 			listener.tell(Waiting, err)
-			if err := wait(ctx, backoff(tries, listenFirst, listenMost, asked)); err != nil {
+			if err := pause(ctx, backoff(tries, listenFirst, listenMost, asked)); err != nil {
 				yield(Event{}, err)
 				return
 			}
@@ -251,7 +251,8 @@ func (body *watched) Read(into []byte) (int, error) {
 
 // parse reads a line; an event without an id is a keep-alive, or what a later server may add.
 func parse(line []byte) (event Event, isGap bool, err error) {
-	if len(bytes.TrimSpace(line)) == 0 {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 || line[0] != '{' && json.Valid(line) {
 		return Event{}, false, nil
 	}
 	var told struct {
@@ -265,6 +266,9 @@ func parse(line []byte) (event Event, isGap bool, err error) {
 			return Event{}, true, nil
 		}
 		return Event{}, false, fmt.Errorf("encke: a line of the stream is no JSON: %w", err)
+	}
+	if told.About == "" || told.Data == nil {
+		return Event{}, told.Gap, nil
 	}
 	return told.Event, told.Gap, nil
 }

@@ -92,6 +92,9 @@ func (client *Client) answers(
 		if err := json.Unmarshal(line, &told); err != nil {
 			return err
 		}
+		if told.problem.Status == 0 && told.ID == "" {
+			return errForeign
+		}
 		body.answered.Add(1)
 		last = nil
 		if told.problem.Status != 0 {

@@ -1,5 +1,7 @@
 //! The packages for backends, in Python and Go: types, vet, and tests against the real server.
 //!
+//! Both run the cases of `clients/cases`, as the browser client's own tests do ([`crate::node`]).
+//!
 //! Python's tools and the package's one dependency come from a list with hashes into an environment
 //! of their own ([`crate::store`]); nothing of the system's Python is touched. Where they cannot
 //! be had, or Go is too old, that is told among the skipped tests, and with `CI=true` it fails.

@@ -75,7 +75,7 @@ export class Attempt implements Link {
     await transport(this);
   }
 
-  end(why = "Left"): void {
+  end(why?: string): void {
     clearTimeout(this.#timer);
     clearTimeout(this.renewal);
     this.#abort.abort(new Error(why));
@@ -135,8 +135,9 @@ export class Attempt implements Link {
     }
   }
 
-  event(event: EnckeEvent): void {
-    if (this.heard(event.id)) {
+  event(event?: EnckeEvent | null): void {
+    // A later server may say what is none.
+    if (event?.about && this.heard(event.id)) {
       this.shared.ears.tell("event", event);
     }
   }

@@ -24,7 +24,7 @@ export interface Link {
   opened(): void;
   /** What the server has sent, which is JSON; else an error is told, and thrown. */
   parsed(text: string): any;
-  event(event: EnckeEvent): void;
+  event(event?: EnckeEvent | null): void;
   /** Events were missed; all up to `id`, if that is known, was missed or heard. */
   gap(id?: string | null): void;
   /** Everything up to `id` was heard; whether that is news. */

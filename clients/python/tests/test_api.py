@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from conftest import IN_TIME_S, Server, Start, in_thread, peer, until
+from conftest import IN_TIME_S, Server, Start, in_thread, until
 
 import encke
 from encke import AsyncClient, Client, ConnectionFailed, Message, Refused, Sent, Subscription
@@ -114,41 +114,6 @@ def test_event_with_a_key_is_posted_once(server: Server) -> None:
         with pytest.raises(Refused) as refused:
             client.send("rj", 2, key="8e03978e")
         assert refused.value.status == 422 and refused.value.is_final
-
-
-def answer(status: int, body: str, fields: str = "") -> bytes:
-    kind = "application/json" if status == 200 else "application/problem+json"
-    head = f"HTTP/1.1 {status} x\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
-    return f"{head}Connection: close\r\n{fields}\r\n{body}".encode()
-
-
-@pytest.mark.parametrize(
-    ("status", "told", "fields", "key", "tries"),
-    [
-        (503, '{"status":503}', "Retry-After: 0\r\n", "k", 2),
-        (503, '{"status":503}', "Retry-After: 0\r\n", None, 1),
-        (503, '{"status":503}', "", "k", 1),
-        (503, '{"status":503}', "Retry-After: 11\r\n", "k", 1),
-        (429, '{"status":429}', "Retry-After: 0\r\n", None, 2),
-        (429, "{}", "Retry-After: 0\r\n", None, 1),
-        (307, "", "Location: /elsewhere\r\n", "k", 1),
-    ],
-)
-def test_send_is_repeated_only_where_it_cannot_be_heard_twice(
-    status: int, told: str, fields: str, key: str | None, tries: int
-) -> None:
-    async def work() -> None:
-        requests: list[bytes] = []
-        good = answer(200, '{"delivered":1,"id":"1"}')
-        async with peer(requests, answer(status, told, fields), good) as url:
-            async with AsyncClient(url, key="secret") as client:
-                try:
-                    assert (await client.send("rj", 1, key=key)).delivered == 1 and tries == 2
-                except Refused as refused:
-                    assert refused.status == status and tries == 1
-        assert len(requests) == tries and requests[0] == requests[-1]
-
-    asyncio.run(work())
 
 
 def test_stream_of_sends_ends_when_an_answer_is_owed_and_does_not_come(server: Server) -> None:

@@ -15,7 +15,7 @@ from ._backoff import backoff
 from ._closing import AsyncClosing
 from ._errors import ConnectionFailed, Refused, from_problem, refusal
 from ._http import Exchange, Http, Server, bearer
-from ._types import Closed, Connections, Id, Message, Page, Sent, Subscription, as_sent
+from ._types import Closed, Connections, Id, Message, Page, Sent, Subscription, as_sent, member
 
 FIRST_WAIT_S = 0.1
 MOST_WAIT_S = 2.0
@@ -102,9 +102,10 @@ class AsyncClient(AsyncClosing):
                     if not line.strip():
                         continue
                     answer = _object(line)
-                    last = None if "delivered" in answer else from_problem(answer)
+                    last = from_problem(answer) if "status" in answer else None
+                    told = last or as_sent(answer)
                     answered += 1
-                    yield last or as_sent(answer)
+                    yield told
             exchange.sent()
             if not counted.ended or answered < counted.taken:
                 why = str(last) if last else "the server ended the stream"
@@ -126,11 +127,11 @@ class AsyncClient(AsyncClosing):
 
     async def subscribe_many(self, pairs: Iterable[Subscription]) -> int:
         """Adds all of them or none, at most 8 MiB of JSON; returns how many were new."""
-        return int((await self._change("/subscriptions/add", pairs))["added"])
+        return await self._change("/subscriptions/add", pairs, "added")
 
     async def unsubscribe_many(self, pairs: Iterable[Subscription]) -> int:
         """Removes all of them or none; returns how many there were."""
-        return int((await self._change("/subscriptions/remove", pairs))["removed"])
+        return await self._change("/subscriptions/remove", pairs, "removed")
 
     def subscribers(self, id: Id) -> AsyncGenerator[str, None]:
         """Who follows `id`, page by page."""
@@ -146,17 +147,17 @@ class AsyncClient(AsyncClosing):
         """One page of `"subscribers"` or `"subscriptions"`, of at most 10,000 ids."""
         asked = {"limit": str(limit)} if after is None else {"limit": str(limit), "after": after}
         answer = await self._call(f"/{of}/{_path(id)}?{urlencode(asked)}")
-        return Page(tuple(answer["ids"]), answer["next"])
+        return Page(tuple(member(answer, "ids")), member(answer, "next"))
 
     async def connections(self, id: Id) -> Connections:
         """How many connections `id` has: whether it is online."""
         answer = await self._call(f"/connections/{_path(id)}")
-        return Connections(answer["connections"], answer.get("at_least", False))
+        return Connections(member(answer, "connections"), answer.get("at_least", False))
 
     async def logout(self, id: Id) -> Closed:
         """Ends all connections of `id`."""
         answer = await self._call(f"/logout/{_path(id)}", {}, repeatable=True)
-        return Closed(answer["closed"], answer.get("at_least", False))
+        return Closed(member(answer, "closed"), answer.get("at_least", False))
 
     async def revoke_tokens(
         self,
@@ -197,9 +198,9 @@ class AsyncClient(AsyncClosing):
                 return
             after = page.next
 
-    async def _change(self, path: str, pairs: Iterable[Subscription]) -> dict[str, Any]:
+    async def _change(self, path: str, pairs: Iterable[Subscription], counted: str) -> int:
         body = [{"subscriber": one.subscriber, "subscribee": one.subscribee} for one in pairs]
-        return await self._call(path, body, repeatable=True)
+        return int(member(await self._call(path, body, repeatable=True), counted))
 
     async def _call(
         self, path: str, body: object = None, *, repeatable: bool = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 
-ASKED_MOST_S = 3600.0
+ASKED_MOST_S = 86_400.0
 """No wait that a server asks for is longer."""
 
 

@@ -87,6 +87,10 @@ def from_problem(
         line=problem.get("line"),
         done=problem.get("added", problem.get("removed")),
         retry_after=retry_after,
-        # A proxy's own problem+json is improbable; one with another status than its answer is one.
-        is_enckes=isinstance(told, int) and status in (0, told),
+        # Encke's problems repeat the status of their answer, say what to do and have no
+        # `instance`, which other makers of problems give.
+        is_enckes=isinstance(told, int)
+        and status in (0, told)
+        and bool(problem.get("detail"))
+        and not problem.get("instance"),
     )

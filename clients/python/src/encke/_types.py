@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ._errors import ConnectionFailed
+
 Id: TypeAlias = str | int
 """The name of anything that can be online or be followed; `123` and `"123"` are the same id."""
 
@@ -86,4 +88,13 @@ class Gap:
 
 
 def as_sent(answer: Mapping[str, Any]) -> Sent:
-    return Sent(answer["delivered"], answer["id"], answer.get("at_least", False))
+    delivered, id = member(answer, "delivered"), member(answer, "id")
+    return Sent(delivered, id, answer.get("at_least", False))
+
+
+def member(answer: Mapping[str, Any], name: str) -> Any:
+    """What an answer of Encke's has under that name."""
+    try:
+        return answer[name]
+    except KeyError:
+        raise ConnectionFailed(f"no {name} in the answer: is that address Encke's API?") from None
