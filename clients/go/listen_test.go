@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -128,51 +127,6 @@ func TestRefusalOfTheServerIsFinalAndTheContextEndsIt(t *testing.T) {
 				t.Error("without ids, or at no place, there is nothing to hear")
 			}
 		}
-	}
-}
-
-// An ingress without a backend says 404 and 503 in HTML; then the stream is there.
-func TestRefusalOfAProxyPassesAndHalfALineIsNoEvent(t *testing.T) {
-	var mutex sync.Mutex
-	var places []string
-	answers := []func(http.ResponseWriter){
-		func(w http.ResponseWriter) { http.Error(w, "no", 404) },
-		func(w http.ResponseWriter) { http.Error(w, "no", 503) },
-		func(w http.ResponseWriter) { w.Header().Set("Encke-Next", "begin") },
-		func(w http.ResponseWriter) {
-			w.Header().Set("Encke-Next", "new")
-			w.Header().Set("Encke-Gap", "true")
-		},
-		func(w http.ResponseWriter) {
-			w.Header().Set("Encke-Next", "new")
-			w.Header().Set("Encke-Gap", "true")
-			fmt.Fprintln(w, `{"gap":true}`)
-		},
-		func(w http.ResponseWriter) {
-			fmt.Fprint(w, "{\"gap\":true}\n\n{\"later\":1}\n"+
-				"{\"id\":\"2\",\"about\":\"b\",\"data\":null,\"more\":1}\n{\"id\":\"3\",\"abo")
-		},
-		func(w http.ResponseWriter) { fmt.Fprintln(w, `{"id":"4","about":"b","data":[4]}`) },
-	}
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mutex.Lock()
-		defer mutex.Unlock()
-		places = append(places, r.Header.Get("Last-Event-ID"))
-		w.Header().Set("Content-Type", ndjson)
-		answers[min(len(places), len(answers))-1](w)
-	}))
-	defer proxy.Close()
-	ear := hear(testContext(t), t, &Listener{URL: proxy.URL, IDs: []string{"b"}})
-	for _, expected := range []string{"gap", "gap", "null", "[4]"} {
-		if heard := ear.next(); heard != expected {
-			t.Fatalf("%s, not %s", heard, expected)
-		}
-	}
-	mutex.Lock()
-	defer mutex.Unlock()
-	expected := []string{"", "", "", "begin", "begin", "new", "2"}
-	if !reflect.DeepEqual(places[:7], expected) {
-		t.Errorf("%q, not %q", places, expected)
 	}
 }
 

@@ -103,39 +103,6 @@ test("SSE and poll show the token as a header", async (t) => {
   assert.ok(![...server.asked, ...other.asked].join().includes("token"), "not in the address");
 });
 
-test("refused token is followed by another one", async (t) => {
-  const { server, shown } = await watched(
-    t,
-    refuse(401, "It has expired."),
-    refuse(401, "It has expired."),
-    stream(cursor("04")),
-  );
-  const { token } = source("a.a.a", "b.b.b", "c.c.c");
-  const connection = listen(t, server.url, { ...SSE, token });
-  const why = await turned(connection, "waiting");
-  assert.equal(why?.message, "Refused: It has expired.");
-  assert.equal(why?.status, 401);
-  await turned(connection, "open");
-  assert.deepEqual(shown, ["Bearer a.a.a", "Bearer b.b.b", "Bearer c.c.c"]);
-});
-
-test("third refusal in a row is final, and says what the server says", async (t) => {
-  const { server, shown } = await watched(t, refuse(401, "Its signature is wrong."));
-  const connection = listen(t, server.url, { ...SSE, token: source("a", "b", "c", "d").token });
-  const error = next(connection, "error");
-  const why = await turned(connection, "closed");
-  assert.equal(why?.message, "Refused: Its signature is wrong.");
-  assert.equal((await error)[0], why);
-  assert.deepEqual(shown, ["Bearer a", "Bearer b", "Bearer c"]);
-});
-
-test("id that the token does not grant is final at once", async (t) => {
-  const { server, shown } = await watched(t, refuse(403, "The token does not grant the id."));
-  const connection = listen(t, server.url, { ...SSE, token: source("a").token });
-  await turned(connection, "closed");
-  assert.equal(shown.length, 1);
-});
-
 test("refused token leads back to the first transport, not on to the last", async (t) => {
   const server = await FakeServer.start(t, {
     stream: inTurn(refuse(401, "It has expired."), stream(cursor("04"))),

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import queue
 import random
-import re
 import socket
 import subprocess
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -168,23 +165,6 @@ def in_thread(listener: Listener, heard: queue.Queue[Event | Gap]) -> threading.
     thread = threading.Thread(target=work)
     thread.start()
     return thread
-
-
-@asynccontextmanager
-async def peer(requests: list[bytes], *answers: bytes) -> AsyncIterator[str]:
-    """Who is no Encke: gives each connection the next answer, the last one again and again."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = re.search(rb"Content-Length: (\d+)", head)
-        body = await reader.readexactly(int(length[1]) if length else 0)
-        requests.append(head + body)
-        writer.write(answers[min(len(requests), len(answers)) - 1])
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        yield "http://127.0.0.1:%d" % server.sockets[0].getsockname()[1]
 
 
 Start = Callable[..., Server]
