@@ -232,3 +232,9 @@ func (ear *ear) reach(wanted State) {
 		}
 	}
 }
+
+// StartServer is for the tests of what the README shows, which see the package as its users do.
+func StartServer(t *testing.T) (ctx context.Context, api, listen string) {
+	server := start(t)
+	return testContext(t), server.api, server.listen
+}

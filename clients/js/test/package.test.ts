@@ -1,13 +1,15 @@
 /** What is published: its files, and that it is found and typed by its name. */
 
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { before, after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { FakeServer, message, stream } from "./server.js";
 
 const run = promisify(execFile);
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
@@ -70,5 +72,37 @@ test("types are right for what the README shows, by each way of finding them", a
     const how = ["--module", way[0], "--moduleResolution", way[1]];
     const compile = run(process.execPath, [compiler, ...flags, ...how, ...names], { cwd: project });
     await compile.catch(({ stdout }) => assert.fail(stdout));
+  }
+});
+
+/** What each block in JavaScript does with a server that has one event for `bob`. */
+const SHOWN: [name: string, does: RegExp][] = [
+  ["the first one", /^bob hello$/],
+  ["listeners of all kinds", /^02 bob hello$/],
+  ["a loop", /^bob hello$/],
+  ["the small entry", /^bob hello$/],
+  ["login, logout and close", /^ended: 0$/],
+];
+
+test("what the README shows runs", async (t) => {
+  const readme = await readFile(join(PACKAGE, "README.md"), "utf8");
+  const blocks = [...readme.matchAll(/^```js\n(.*?)^```/gms)].map(([, code]) => code);
+  const runnable = blocks.filter((code) => /from "encke(\/sse)?"/.test(code));
+  assert.equal(runnable.length, SHOWN.length, "say what a new block does");
+  for (const [at, [name, does]] of SHOWN.entries()) {
+    await t.test(name, async (t) => {
+      const server = await FakeServer.start(t, { stream: stream(message("02", "hello")) });
+      const program = join(project, `block${at}.mjs`);
+      await writeFile(program, runnable[at].replace("http://127.0.0.1:8000", server.url));
+      const child = spawn(process.execPath, [program], { stdio: ["ignore", "pipe", "inherit"] });
+      t.after(() => child.kill());
+      // Streams go on until the program ends; that is when the first thing is heard.
+      const said = new Promise<string>((resolve) => {
+        createInterface(child.stdout).once("line", resolve);
+        child.once("close", (code) => resolve(`ended: ${code}`));
+      });
+      assert.match(await said, does);
+      assert.notEqual(server.asked.length, 0);
+    });
   }
 });

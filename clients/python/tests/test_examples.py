@@ -43,20 +43,40 @@ def test_licences_are_the_projects() -> None:
         assert (ROOT / "clients/python" / name).read_text() == (ROOT / name).read_text()
 
 
-def test_readme_runs(server: Server) -> None:
-    """The blocks of the README, one after the other, at a server on other ports."""
+def blocks(server: Server) -> list[str]:
+    """Those of the README, for a server on other ports."""
     page = (ROOT / "clients/python/README.md").read_text()
-    blocks = [part.split("```")[0] for part in page.split("```python\n")[1:]]
-    assert len(blocks) >= 4
-    for block in blocks:
-        block = block.replace("http://127.0.0.1:8001", server.api_url)
-        block = block.replace("http://127.0.0.1:8000", server.url)
-        # Loops over a stream end with the test; so they have only to be Python with these names.
-        code = compile(block, "README.md", "exec")
-        if "isten" not in block:
-            names: dict[str, Any] = {}
-            exec(code, names)
-            names["client"].close()
+    page = page.replace("http://127.0.0.1:8001", server.api_url)
+    page = page.replace("http://127.0.0.1:8000", server.url)
+    return [part.split("```")[0] for part in page.split("```python\n")[1:]]
+
+
+def test_readme_sends(server: Server) -> None:
+    sending = [block for block in blocks(server) if "Client(" in block]
+    assert len(sending) == 3
+    for block in sending:
+        names: dict[str, Any] = {}
+        exec(compile(block, "README.md", "exec"), names)
+        names["client"].close()
+
+
+@pytest.mark.parametrize(("at", "heard"), [(0, "bob [1]"), (1, "about='bob', data=[1]")])
+def test_readme_listens(at: int, heard: str, server: Server) -> None:
+    listening = [block for block in blocks(server) if "Listener(" in block]
+    assert len(listening) == 2
+    # A loop over a stream ends with its program.
+    program = [sys.executable, "-u", "-c", listening[at]]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "clients/python/src")}
+    with Client(server.api_url) as client:
+        listener = subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, text=True)
+        try:
+            until("bob is online", lambda: client.connections("bob").connections == 1)
+            client.send("bob", [1])
+            assert listener.stdout is not None
+            assert heard in listener.stdout.readline()
+        finally:
+            listener.kill()
+            listener.communicate()
 
 
 def command(language: str, folder: Path) -> list[str]:
