@@ -24,12 +24,16 @@
 //! hears nothing more, and lingers. Which state may follow which says [`Life::may_move_to`]; every
 //! change goes by it.
 //!
-//! [`Life::on`] decides and nothing else does: the shard carries out. A new protocol is a line
-//! here.
+//! `Life` decides and nothing else does: the shard carries out. What comes with something to be
+//! carried (bytes, an event, what was missed, a gap, a token) is answered in a type of its own, so
+//! that whoever has that in hand sees all that may be done with it; all else is an [`Input`], and
+//! answered by an [`Act`].
 
 use std::io::ErrorKind;
 
 use hub::DisconnectReason;
+
+use super::act::{Act, BytesAct, EventAct, GapAct, MissedAct, TokenAct};
 
 /// Where a connection is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,105 +72,25 @@ pub(crate) enum Leave {
     Cut(DisconnectReason),
 }
 
-/// What happens to a connection.
+/// What happens to a connection, and brings nothing to be carried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Input {
-    /// Bytes of its client have come.
-    Bytes,
     /// Its client has ended its side.
     End,
     /// It is broken.
     Broken(ErrorKind),
-    /// There is an event for it.
-    Event,
     /// The time has come that [`Life`] waits for.
-    Time,
+    Time(Due),
     /// All that waited for it is written.
     Written,
-    /// It is known what it has missed.
-    Missed,
-    /// Events may be missing that nobody will bring.
-    Gap,
-    /// Its token is verified.
-    TokenVerified,
     /// It is to end, gracefully.
     Disconnect(DisconnectReason),
 }
 
-/// What is to be done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Act {
-    /// Nothing.
-    Nothing,
-    /// Go on with the handshake.
-    Shake,
-    /// Read the bytes as requests; what comes too early is put by.
-    Request,
-    /// Read the bytes as messages.
-    Message,
-    /// Read the bytes and forget them, within a bound.
-    Discard,
-    /// Leave the bytes where they are.
-    LeaveUnread,
-    /// Close: gracefully, or with a reset that forgets what is unsent.
-    Close {
-        /// Why.
-        reason: DisconnectReason,
-        /// With a reset.
-        abort: bool,
-    },
-    /// Put the event into the outbox.
-    Take,
-    /// Put the event by.
-    Hold,
-    /// The event has come too late.
-    Drop,
-    /// Answer that the head did not come in time.
-    RefuseLate,
-    /// Answer that there was no time for its token.
-    RefuseToken,
-    /// Answer that the message did not come in time, and end.
-    RefuseMessage,
-    /// Send what says that the stream is alive.
-    KeepAlive,
-    /// Answer the poll.
-    Answer,
-    /// Answer the poll and end the connection.
-    AnswerLast(DisconnectReason),
-    /// Wait again.
-    WaitOn,
-    /// Ask for more of what was missed.
-    Ask,
-    /// Read what was put by.
-    ReadOn,
-    /// End our side, and wait for the client's.
-    Linger(DisconnectReason),
-    /// End our side and wait for the client's, and forget what waits to be sent.
-    Fail(DisconnectReason),
-    /// Hand over what was missed: to a stream.
-    CatchUp,
-    /// Hand over what was missed: to a poll.
-    CatchUpPoll,
-    /// Say on the stream that something is missing, in place of what it has asked for.
-    TellGap,
-    /// Tell a gap in the answer to a poll.
-    TellGapPoll,
-    /// Read its request again, with what its token is found to be.
-    Readmit,
-    /// Go on with another token.
-    Renew,
-    /// Send what waits and the end of the stream.
-    EndStream(DisconnectReason),
-    /// Send what waits, then end.
-    Finish(DisconnectReason),
-}
-
-/// What else a decision looks at.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Facts {
-    /// Its client may send messages.
-    pub(crate) sends_messages: bool,
-    /// The kernel has no room for what waits; where it is its time, it has had none for too long.
+/// For what of a connection it is time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Due {
+    /// The kernel has had no room for what waits, for too long.
     pub(crate) blocked: bool,
     /// Its message has taken too long.
     pub(crate) late: bool,
@@ -175,91 +99,135 @@ pub(crate) struct Facts {
 }
 
 impl Life {
-    /// What is to be done when `input` happens.
-    pub(crate) fn on(self, input: Input, facts: Facts) -> Act {
-        use DisconnectReason::{
-            ClientClosed, ClientReset, ClientVanished, Idle, SlowReader, TlsFailed, TlsTimeout,
-            TokenExpired,
-        };
-        use Life::{
-            Between, Ending, Handshake, Head, Held, HeldPoll, Leaving, Lingering, Poll, Stream,
-            Verifying,
-        };
-        let Facts { sends_messages, blocked, late, expired } = facts;
-        let close = |reason| Act::Close { reason, abort: false };
-        let cut = |reason| Act::Close { reason, abort: true };
-        match (self, input) {
-            (Leaving(_), Input::Bytes | Input::End | Input::Broken(_)) => Act::LeaveUnread,
-            (Leaving(_), Input::Event) => Act::Drop,
-            (Leaving(_), _) => Act::Nothing,
-
-            (Ending(reason), Input::Broken(ErrorKind::InvalidData)) => Act::Fail(reason),
-            (Ending(reason) | Lingering(reason), Input::Broken(_)) => cut(reason),
-            (_, Input::Broken(ErrorKind::TimedOut)) => cut(ClientVanished),
-            // A close over what it goes on to say would be a reset, and the alert lost with it.
-            (_, Input::Broken(ErrorKind::InvalidData)) => Act::Fail(TlsFailed),
-            (_, Input::Broken(_)) => cut(ClientReset),
-
-            (Handshake, Input::Bytes) => Act::Shake,
-            (Head | Verifying | Poll | HeldPoll | Between, Input::Bytes) => Act::Request,
-            (Stream | Held, Input::Bytes) if sends_messages => Act::Message,
-            (Stream | Held | Ending(_) | Lingering(_), Input::Bytes) => Act::Discard,
-
-            (
-                Handshake | Head | Verifying | Stream | Held | Poll | HeldPoll | Between,
-                Input::End,
-            ) => close(ClientClosed),
-            // Its last answer may still be on its way: it has only ended its own side.
-            (Ending(_), Input::End) => Act::Nothing,
-            (Lingering(reason), Input::End) => close(reason),
-
-            (Stream | Poll, Input::Event) => Act::Take,
-            (Held | HeldPoll, Input::Event) => Act::Hold,
-            (Handshake | Head | Verifying | Between | Ending(_) | Lingering(_), Input::Event) => {
-                Act::Drop
+    /// What is to be done with bytes of its client, who may send messages or not.
+    pub(crate) fn on_bytes(self, sends_messages: bool) -> BytesAct {
+        match self {
+            Life::Leaving(_) => BytesAct::LeaveUnread,
+            Life::Handshake => BytesAct::Shake,
+            Life::Head | Life::Verifying | Life::Poll | Life::HeldPoll | Life::Between => {
+                BytesAct::Request
             }
+            Life::Stream | Life::Held if sends_messages => BytesAct::Message,
+            Life::Stream | Life::Held | Life::Ending(_) | Life::Lingering(_) => BytesAct::Discard,
+        }
+    }
 
-            (Handshake, Input::Time) => cut(TlsTimeout),
-            (Head, Input::Time) => Act::RefuseLate,
-            (Verifying, Input::Time) => Act::RefuseToken,
-            (Stream | Held, Input::Time) if expired => Act::EndStream(TokenExpired),
-            (Stream | Held, Input::Time) if blocked => cut(SlowReader),
-            (Stream | Held, Input::Time) if late => Act::RefuseMessage,
-            (Stream | Held, Input::Time) => Act::KeepAlive,
-            (Poll, Input::Time) => Act::Answer,
-            (HeldPoll, Input::Time) => Act::WaitOn,
-            (Between, Input::Time) if blocked => cut(SlowReader),
-            (Between, Input::Time) => close(Idle),
-            (Ending(reason), Input::Time) => cut(reason),
-            (Lingering(reason), Input::Time) => close(reason),
+    /// What is to be done with an event for it.
+    pub(crate) fn on_event(self) -> EventAct {
+        match self {
+            Life::Stream | Life::Poll => EventAct::Take,
+            Life::Held | Life::HeldPoll => EventAct::Hold,
+            Life::Handshake | Life::Head | Life::Verifying | Life::Between => EventAct::Drop,
+            Life::Leaving(_) | Life::Ending(_) | Life::Lingering(_) => EventAct::Drop,
+        }
+    }
 
-            (Held, Input::Written) => Act::Ask,
-            (Between, Input::Written) => Act::ReadOn,
-            (Ending(reason), Input::Written) => Act::Linger(reason),
-            (
-                Handshake | Head | Verifying | Stream | Poll | HeldPoll | Lingering(_),
-                Input::Written,
-            ) => Act::Nothing,
+    /// What is to be done with what it has missed; `None` where it has asked for nothing, or ends.
+    pub(crate) fn on_missed(self) -> Option<MissedAct> {
+        match self {
+            Life::Held => Some(MissedAct::CatchUp),
+            Life::HeldPoll => Some(MissedAct::CatchUpPoll),
+            _ => None,
+        }
+    }
 
-            (Held, Input::Missed) => Act::CatchUp,
-            (HeldPoll, Input::Missed) => Act::CatchUpPoll,
-            (_, Input::Missed) => Act::Nothing,
+    /// What is to be done when events may be missing that nobody will bring; `None` where nothing
+    /// is heard: nothing is missed then, and who comes back has a place of before.
+    pub(crate) fn on_gap(self) -> Option<GapAct> {
+        match self {
+            Life::Stream | Life::Held => Some(GapAct::Tell),
+            Life::Poll | Life::HeldPoll => Some(GapAct::TellPoll),
+            _ => None,
+        }
+    }
 
-            (Stream | Held, Input::Gap) => Act::TellGap,
-            (Poll | HeldPoll, Input::Gap) => Act::TellGapPoll,
-            // Who hears nothing has missed nothing, and comes back with a place of before.
-            (_, Input::Gap) => Act::Nothing,
+    /// What is to be done with its token, which is verified; `None` where it ends.
+    pub(crate) fn on_token(self) -> Option<TokenAct> {
+        match self {
+            Life::Verifying => Some(TokenAct::Readmit),
+            Life::Stream | Life::Held => Some(TokenAct::Renew),
+            _ => None,
+        }
+    }
 
-            (Verifying, Input::TokenVerified) => Act::Readmit,
-            (Stream | Held, Input::TokenVerified) => Act::Renew,
-            (_, Input::TokenVerified) => Act::Nothing,
+    /// What is to be done when `input` happens. It is `blocked` when the kernel has no room for
+    /// what waits.
+    pub(crate) fn on(self, input: Input, blocked: bool) -> Act {
+        match input {
+            Input::Time(due) => self.on_time(due),
+            Input::End => self.on_end(),
+            Input::Broken(kind) => self.on_broken(kind),
+            Input::Written => self.on_written(),
+            Input::Disconnect(reason) => self.on_disconnect(reason, blocked),
+        }
+    }
 
-            (Handshake | Head | Verifying, Input::Disconnect(reason)) => close(reason),
-            (Stream | Held, Input::Disconnect(reason)) => Act::EndStream(reason),
-            (Poll | HeldPoll, Input::Disconnect(reason)) => Act::AnswerLast(reason),
-            (Between, Input::Disconnect(reason)) if blocked => Act::Finish(reason),
-            (Between, Input::Disconnect(reason)) => close(reason),
-            (Ending(_) | Lingering(_), Input::Disconnect(_)) => Act::Nothing,
+    fn on_time(self, due: Due) -> Act {
+        use DisconnectReason::{Idle, SlowReader, TlsTimeout, TokenExpired};
+        let Due { blocked, late, expired } = due;
+        match self {
+            Life::Leaving(_) => Act::Nothing,
+            Life::Handshake => cut(TlsTimeout),
+            Life::Head => Act::RefuseLate,
+            Life::Verifying => Act::RefuseToken,
+            Life::Stream | Life::Held if expired => Act::EndStream(TokenExpired),
+            Life::Stream | Life::Held if blocked => cut(SlowReader),
+            Life::Stream | Life::Held if late => Act::RefuseMessage,
+            Life::Stream | Life::Held => Act::KeepAlive,
+            Life::Poll => Act::Answer,
+            Life::HeldPoll => Act::WaitOn,
+            Life::Between if blocked => cut(SlowReader),
+            Life::Between => close(Idle),
+            Life::Ending(reason) => cut(reason),
+            Life::Lingering(reason) => close(reason),
+        }
+    }
+
+    fn on_end(self) -> Act {
+        match self {
+            // Of an ending one the last answer may still be on its way: it has only ended its own
+            // side.
+            Life::Leaving(_) | Life::Ending(_) => Act::Nothing,
+            Life::Lingering(reason) => close(reason),
+            Life::Handshake | Life::Head | Life::Verifying | Life::Between => {
+                close(DisconnectReason::ClientClosed)
+            }
+            Life::Stream | Life::Held | Life::Poll | Life::HeldPoll => {
+                close(DisconnectReason::ClientClosed)
+            }
+        }
+    }
+
+    fn on_broken(self, kind: ErrorKind) -> Act {
+        match (self, kind) {
+            (Life::Leaving(_), _) => Act::Nothing,
+            (Life::Ending(reason), ErrorKind::InvalidData) => Act::Fail(reason),
+            (Life::Ending(reason) | Life::Lingering(reason), _) => cut(reason),
+            (_, ErrorKind::TimedOut) => cut(DisconnectReason::ClientVanished),
+            // A close over what it goes on to say would be a reset, and the alert lost with it.
+            (_, ErrorKind::InvalidData) => Act::Fail(DisconnectReason::TlsFailed),
+            _ => cut(DisconnectReason::ClientReset),
+        }
+    }
+
+    fn on_written(self) -> Act {
+        match self {
+            Life::Held => Act::Ask,
+            Life::Between => Act::ReadOn,
+            Life::Ending(reason) => Act::Linger(reason),
+            Life::Handshake | Life::Head | Life::Verifying | Life::Stream => Act::Nothing,
+            Life::Poll | Life::HeldPoll | Life::Leaving(_) | Life::Lingering(_) => Act::Nothing,
+        }
+    }
+
+    fn on_disconnect(self, reason: DisconnectReason, blocked: bool) -> Act {
+        match self {
+            Life::Handshake | Life::Head | Life::Verifying => close(reason),
+            Life::Stream | Life::Held => Act::EndStream(reason),
+            Life::Poll | Life::HeldPoll => Act::AnswerLast(reason),
+            Life::Between if blocked => Act::Finish(reason),
+            Life::Between => close(reason),
+            Life::Leaving(_) | Life::Ending(_) | Life::Lingering(_) => Act::Nothing,
         }
     }
 
@@ -304,95 +272,15 @@ impl Life {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const REASON: DisconnectReason = DisconnectReason::LoggedOut;
-
-    const ALL: [Life; 11] = [
-        Life::Handshake,
-        Life::Head,
-        Life::Verifying,
-        Life::Stream,
-        Life::Held,
-        Life::Poll,
-        Life::HeldPoll,
-        Life::Between,
-        Life::Leaving(Leave::Cut(REASON)),
-        Life::Ending(REASON),
-        Life::Lingering(REASON),
-    ];
-
-    fn facts() -> impl Iterator<Item = Facts> {
-        (0..16).map(|bits| Facts {
-            sends_messages: bits & 1 > 0,
-            blocked: bits & 2 > 0,
-            late: bits & 4 > 0,
-            expired: bits & 8 > 0,
-        })
-    }
-
-    /// Whether a connection may be ended and go, from each state, by its time alone or by its turn.
-    #[test]
-    fn every_state_has_an_end() {
-        for life in ALL {
-            let goes = facts().any(|facts| {
-                matches!(
-                    life.on(Input::Time, facts),
-                    Act::Close { .. }
-                        | Act::RefuseLate
-                        | Act::RefuseToken
-                        | Act::Answer
-                        | Act::WaitOn
-                )
-            });
-            assert!(goes || matches!(life, Life::Leaving(_)), "{life:?} stays for ever");
-        }
-    }
-
-    #[test]
-    fn broken_connection_is_closed_unless_it_is_to_leave() {
-        for (life, facts) in ALL.into_iter().flat_map(|life| facts().map(move |f| (life, f))) {
-            let act = life.on(Input::Broken(ErrorKind::ConnectionReset), facts);
-            let closes = matches!(act, Act::Close { abort: true, .. });
-            assert_eq!(closes, !matches!(life, Life::Leaving(_)), "{life:?}");
-        }
-    }
-
-    #[test]
-    fn who_breaks_the_rules_of_tls_is_told_so_unless_it_knows_or_is_to_leave() {
-        for (life, facts) in ALL.into_iter().flat_map(|life| facts().map(move |f| (life, f))) {
-            let act = life.on(Input::Broken(ErrorKind::InvalidData), facts);
-            let lingers = !matches!(life, Life::Leaving(_) | Life::Lingering(_));
-            assert_eq!(matches!(act, Act::Fail(_)), lingers, "{life:?}");
-            assert_eq!(life.may_move_to(Life::Lingering(REASON)), lingers, "{life:?}");
-        }
-    }
-
-    #[test]
-    fn event_is_taken_by_exactly_those_who_hear() {
-        for (life, facts) in ALL.into_iter().flat_map(|life| facts().map(move |f| (life, f))) {
-            let act = life.on(Input::Event, facts);
-            assert_eq!(matches!(act, Act::Take | Act::Hold), life.hears(), "{life:?}");
-            assert_eq!(act == Act::Hold, life.is_held(), "{life:?}");
-        }
-    }
-
-    #[test]
-    fn gap_is_told_to_exactly_those_who_hear() {
-        for (life, facts) in ALL.into_iter().flat_map(|life| facts().map(move |f| (life, f))) {
-            let act = life.on(Input::Gap, facts);
-            assert_eq!(matches!(act, Act::TellGap | Act::TellGapPoll), life.hears(), "{life:?}");
-        }
-    }
-
-    #[test]
-    fn who_is_logged_in_is_logged_out_before_its_end() {
-        for (from, to) in ALL.into_iter().flat_map(|from| ALL.map(|to| (from, to))) {
-            if matches!(from, Life::Ending(_) | Life::Lingering(_)) {
-                assert!(!from.may_move_to(to) || !to.is_logged_in(), "{from:?} to {to:?}");
-            }
-        }
-    }
+/// Closes gracefully.
+fn close(reason: DisconnectReason) -> Act {
+    Act::Close { reason, abort: false }
 }
+
+/// Closes with a reset, which forgets what is unsent.
+fn cut(reason: DisconnectReason) -> Act {
+    Act::Close { reason, abort: true }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! The record of a connection: all that a silent one owns.
 
+pub(crate) mod act;
 mod ids;
 pub(crate) mod life;
 mod work;
@@ -12,7 +13,8 @@ use proto::{Carrier, Format, Transport};
 pub(crate) use ids::SOME_IDS;
 pub(crate) use work::{Held, Partial, Work};
 
-use self::life::{Act, Facts, Input, Life};
+use self::act::Act;
+use self::life::{Input, Life};
 use crate::Event;
 use crate::backlog::Backlog;
 use crate::slab::Slot;
@@ -58,17 +60,6 @@ const _: () = {
     let slot = size_of::<Slot<Conn<std::os::fd::OwnedFd>>>();
     assert!(slot + size_of::<Links>() <= 64);
 };
-
-/// For what of a connection it is time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Due {
-    /// The kernel has had no room for what waits, for too long.
-    pub(crate) blocked: bool,
-    /// Its message has taken too long.
-    pub(crate) late: bool,
-    /// The time of its token is over.
-    pub(crate) expired: bool,
-}
 
 /// What is noted of a connection in the one byte that there is: what the answer to a poll is to say
 /// beside its events, what a WebSocket's handshake agreed on, and what is under way.
@@ -153,17 +144,9 @@ impl<S> Conn<S> {
         self.life = next;
     }
 
-    /// What is to be done now that `input` has happened, which is not its time.
+    /// What is to be done now that `input` has happened.
     pub(crate) fn on(&self, input: Input) -> Act {
-        debug_assert!(input != Input::Time, "what is due says `on_time`");
-        self.on_time(input, Due { blocked: self.is(Marks::BLOCKED), ..Due::default() })
-    }
-
-    /// What is to be done when `input` may be its time, and why that may be.
-    pub(crate) fn on_time(&self, input: Input, due: Due) -> Act {
-        let sends_messages = self.wire.carrier().has_messages();
-        let Due { blocked, late, expired } = due;
-        self.life.on(input, Facts { sends_messages, blocked, late, expired })
+        self.life.on(input, self.is(Marks::BLOCKED))
     }
 
     /// Whether that is noted.

@@ -16,7 +16,8 @@ use crate::addresses::Addresses;
 use crate::budget::Budget;
 use crate::column::Column;
 use crate::config::EngineConfig;
-use crate::conn::life::{Act, Input};
+use crate::conn::act::Act;
+use crate::conn::life::Input;
 use crate::conn::{Conn, Marks};
 use crate::counters::Counters;
 use crate::limits;
@@ -161,22 +162,11 @@ impl<S: Sockets> Core<S> {
         ConnRef::new(self.worker, at.slot as usize, *at.generation)
     }
 
-    /// Carries out what the table says of `input`, which is neither bytes nor an event nor an
-    /// answer: those come with what is to be carried.
+    /// Carries out what the table says of `input`.
     pub(super) fn happen(&mut self, at: &mut At<'_, S::Socket>, input: Input) -> Lives {
-        self.carry_out(at, input, at.conn.on(input))
-    }
-
-    /// Carries `act` out, which the table says of `input`.
-    pub(super) fn carry_out(
-        &mut self,
-        at: &mut At<'_, S::Socket>,
-        input: Input,
-        act: Act,
-    ) -> Lives {
+        let act = at.conn.on(input);
         match act {
-            Act::Nothing | Act::LeaveUnread | Act::Drop => Ok(()),
-            Act::Shake => self.shake(at, false),
+            Act::Nothing => Ok(()),
             Act::Close { reason, abort } => Err(End { reason, abort }),
             Act::RefuseLate => self.refuse_late(at),
             Act::RefuseMessage => self.refuse_message(at),
@@ -204,20 +194,6 @@ impl<S: Sockets> Core<S> {
             }
             Act::EndStream(reason) => self.end_stream(at, reason),
             Act::Finish(reason) => self.finish(at, reason),
-            act @ (Act::Request
-            | Act::Message
-            | Act::Discard
-            | Act::Take
-            | Act::Hold
-            | Act::CatchUp
-            | Act::TellGap
-            | Act::TellGapPoll
-            | Act::Readmit
-            | Act::Renew
-            | Act::CatchUpPoll) => {
-                debug_assert!(false, "{act:?} takes more than {input:?}");
-                Ok(())
-            }
         }
     }
 

@@ -8,7 +8,7 @@ use hub::{ConnRef, DisconnectReason};
 use super::core::{At, End};
 use super::parked::Rest;
 use super::{Shard, key_of};
-use crate::conn::life::{Act, Input};
+use crate::conn::act::EventAct;
 use crate::conn::{Conn, Marks, Queue};
 use crate::limits;
 use crate::mailbox::{Mail, Targets};
@@ -74,11 +74,11 @@ impl<S: Sockets> Shard<S> {
             self.flush_full(key.slot);
         }
         let Some((generation, conn)) = self.conns.find(key) else { return Handed::ToNobody };
-        let (waiting, takes) = match conn.on(Input::Event) {
-            Act::Take => (conn.push_event(event), true),
+        let (waiting, takes) = match conn.life().on_event() {
+            EventAct::Take => (conn.push_event(event), true),
             // Without room it is asked for again, so it was not handed over.
-            Act::Hold => (0, conn.hold(event, limits::held_bytes(bytes_max))),
-            _ => return Handed::ToNobody,
+            EventAct::Hold => (0, conn.hold(event, limits::held_bytes(bytes_max))),
+            EventAct::Drop => return Handed::ToNobody,
         };
         let mut at = At { slot: key.slot, generation, conn };
         if at.conn.work().is_some()

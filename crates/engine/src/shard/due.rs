@@ -6,8 +6,8 @@
 //! counts ([`crate::pauses`]). That costs a call for whoever would be ended.
 
 use super::core::{At, Core, Lives, ticks};
-use crate::conn::life::{Input, Life};
-use crate::conn::{Conn, Due, Marks};
+use crate::conn::life::{Due, Input, Life};
+use crate::conn::{Conn, Marks};
 use crate::limits::{self, MESSAGE_TIMEOUT_TICKS, work};
 use crate::sockets::Sockets;
 use crate::timer::Tick;
@@ -42,8 +42,7 @@ impl<S: Sockets> Core<S> {
         match self.due(at.conn) {
             Some(due) if due <= self.now && self.is_its_turn(at.conn, due) => {
                 let what = self.what_is_due(at.conn);
-                let act = at.conn.on_time(Input::Time, what);
-                self.carry_out(at, Input::Time, act)
+                self.happen(at, Input::Time(what))
             }
             Some(due) => {
                 self.wheel.start(at.slot, due.max(self.now + 1));

@@ -19,7 +19,8 @@ use hub::ConnRef;
 use super::core::{At, Core, Lives};
 use super::{Shard, key_of};
 use crate::conn::Marks;
-use crate::conn::life::{Act, Input, Life};
+use crate::conn::act::GapAct;
+use crate::conn::life::Life;
 use crate::limits::GAP_WORK_PER_TURN;
 use crate::slab::Key;
 use crate::sockets::Sockets;
@@ -150,26 +151,26 @@ impl<S: Sockets> Core<S> {
 
     /// Tells a connection of a gap, at once.
     fn tell_gap(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
-        match at.conn.on(Input::Gap) {
-            Act::TellGap => {
+        match at.conn.life().on_gap() {
+            Some(GapAct::Tell) => {
                 self.let_go(at);
                 self.push_gap(at);
                 self.send_answer(at)
             }
             // It looks around and asks again from there.
-            Act::TellGapPoll => {
+            Some(GapAct::TellPoll) => {
                 let up_to = self.untold.as_ref().map(|untold| untold.up_to);
                 self.put_gap(at);
                 self.answer_poll(at, None, up_to)
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 
     /// Puts the notice of a gap behind what waits for the connection.
     fn put_gap(&mut self, at: &mut At<'_, S::Socket>) {
-        match at.conn.on(Input::Gap) {
-            Act::TellGap => {
+        match at.conn.life().on_gap() {
+            Some(GapAct::Tell) => {
                 self.let_go(at);
                 self.push_gap(at);
                 if !self.answer.is_empty() {
@@ -178,11 +179,11 @@ impl<S: Sockets> Core<S> {
                     self.queue(at, true);
                 }
             }
-            Act::TellGapPoll => {
+            Some(GapAct::TellPoll) => {
                 self.let_go(at);
                 self.put_gap_of_poll(at);
             }
-            _ => {}
+            None => {}
         }
     }
 

@@ -6,7 +6,8 @@ use hub::DisconnectReason;
 
 use super::core::{At, Core, End, Lives};
 use crate::conn::Marks;
-use crate::conn::life::{Act, Input, Life};
+use crate::conn::act::BytesAct;
+use crate::conn::life::{Input, Life};
 use crate::limits::{self, work};
 use crate::sockets::{Received, Sockets};
 
@@ -20,12 +21,12 @@ impl<S: Sockets> Core<S> {
                 self.defer(at);
                 return Ok(());
             }
-            let act = at.conn.on(Input::Bytes);
+            let act = at.conn.life().on_bytes(at.conn.wire.carrier().has_messages());
             let most = match act {
-                Act::LeaveUnread => return Ok(()),
-                Act::Shake => return self.shake(at, hung_up),
-                Act::Message => limits::MESSAGE_READ_BYTES.min(self.scratch.len()),
-                _ => self.scratch.len(),
+                BytesAct::LeaveUnread => return Ok(()),
+                BytesAct::Shake => return self.shake(at, hung_up),
+                BytesAct::Message => limits::MESSAGE_READ_BYTES.min(self.scratch.len()),
+                BytesAct::Request | BytesAct::Discard => self.scratch.len(),
             };
             self.budget.spend(work::READ);
             let received = self.io.receive(&at.conn.socket, &mut self.scratch[..most]);
@@ -42,14 +43,14 @@ impl<S: Sockets> Core<S> {
                 Err(error) => return self.happen(at, Input::Broken(error.kind())),
             };
             self.budget.spend_bytes(len);
-            if act != Act::Request {
+            if act != BytesAct::Request {
                 self.bound_messages(at, len)?;
             }
             match act {
-                Act::Message if !at.conn.life().hears() => {}
-                Act::Request => self.read_head(at, len)?,
-                Act::Message => self.read_messages(at, len)?,
-                _ => {
+                BytesAct::Message if !at.conn.life().hears() => {}
+                BytesAct::Request => self.read_head(at, len)?,
+                BytesAct::Message => self.read_messages(at, len)?,
+                BytesAct::LeaveUnread | BytesAct::Shake | BytesAct::Discard => {
                     stray_bytes += len;
                     // Who is at its end may have said much before it knew.
                     if stray_bytes > limits::STRAY_BYTES_PER_TURN && at.conn.life().hears() {

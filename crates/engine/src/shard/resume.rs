@@ -15,7 +15,8 @@ use super::admission::Manner;
 use super::core::{At, Core, Lives};
 use crate::catch_up::CatchUp;
 use crate::conn::Marks;
-use crate::conn::life::{Act, Input, Life};
+use crate::conn::act::MissedAct;
+use crate::conn::life::Life;
 use crate::limits::{self, RETRIES_PER_SECOND, RETRY_MS, RETRY_MS_MAX, RETRY_MS_SPREAD};
 use crate::resume::{Resume, Resumes};
 use crate::sockets::Sockets;
@@ -142,11 +143,11 @@ impl<S: Sockets> Core<S> {
     }
 
     fn catch_up_now(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {
-        match at.conn.on(Input::Missed) {
-            Act::CatchUp => self.catch_up_stream(at, catch_up),
-            Act::CatchUpPoll => self.catch_up_poll(at, catch_up),
+        match at.conn.life().on_missed() {
+            Some(MissedAct::CatchUp) => self.catch_up_stream(at, catch_up),
+            Some(MissedAct::CatchUpPoll) => self.catch_up_poll(at, catch_up),
             // It ends.
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 

@@ -16,7 +16,8 @@ use proto::{Problem, Request};
 use super::core::{At, Core, Lives, ticks};
 use super::{Shard, key_of};
 use crate::conn::Marks;
-use crate::conn::life::{Act, Input, Life};
+use crate::conn::act::TokenAct;
+use crate::conn::life::{Input, Life};
 use crate::limits::{RETRY_AFTER_SECONDS, work};
 use crate::mailbox::TokenResult;
 use crate::sockets::Sockets;
@@ -123,8 +124,8 @@ impl<S: Sockets> Core<S> {
         if work.token.asked.take().is_none() {
             return Ok(());
         }
-        match at.conn.on(Input::TokenVerified) {
-            Act::Readmit => {
+        match at.conn.life().on_token() {
+            Some(TokenAct::Readmit) => {
                 // Until it is let in it is found by this, when its token is revoked.
                 if let Ok(granted) = &outcome {
                     self.sessions.set(at.slot, self.tokens.session(&granted.grant));
@@ -139,7 +140,7 @@ impl<S: Sockets> Core<S> {
                 }
                 self.read_unread(at)
             }
-            Act::Renew => {
+            Some(TokenAct::Renew) => {
                 at.conn.tidy();
                 let renewed = match outcome {
                     Ok(granted) => self.renew_with(at, granted),
@@ -153,7 +154,7 @@ impl<S: Sockets> Core<S> {
                 self.send_answer(at)
             }
             // It ends.
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 
