@@ -10,9 +10,7 @@
 //! Cost: 16 bytes of memory a pair (32 when loaded both ways) and the file's new pages, at most
 //! 512 MiB of them at once.
 
-use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
 
 use hub::{IdText, Names};
 use thiserror::Error;
@@ -98,22 +96,8 @@ pub enum LoadError {
 }
 
 impl Graph {
-    /// Loads the file at `path`. Other changes wait until it is done; reads do not.
-    pub fn load_file(
-        &self,
-        path: &Path,
-        options: LoadOptions,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<LoadReport, LoadError> {
-        let name = path.display().to_string();
-        let open = || File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
-        match open() {
-            Ok((bytes, mut file)) => self.load(&name, &mut file, bytes, options, progress),
-            Err(error) => Err(LoadError::Read { name, error }),
-        }
-    }
-
     /// Loads what `input` holds: about `bytes` (0 when that is not known), called `name` in errors.
+    /// Other changes wait until it is done; reads do not.
     pub fn load(
         &self,
         name: &str,

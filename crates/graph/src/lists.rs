@@ -72,15 +72,6 @@ impl Lists {
         Ok(None)
     }
 
-    /// How many ids `subject`'s list has. Looks at its blocks, not at the ids.
-    pub(super) fn count(self, txn: &RoTxn<'_>, subject: Id) -> heed::Result<u64> {
-        let mut count = 0;
-        for entry in self.blocks.range(txn, &all(subject))? {
-            count += self.open(entry?)?.1.ids.len() as u64;
-        }
-        Ok(count)
-    }
-
     /// Whether nobody has a list.
     pub(super) fn is_empty(self, txn: &RoTxn<'_>) -> heed::Result<bool> {
         self.blocks.is_empty(txn)

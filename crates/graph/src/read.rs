@@ -41,16 +41,6 @@ impl Graph {
         self.page(Table::Following, subscriber, after, limit)
     }
 
-    /// How many follow `subscribee`. Cost: two milliseconds at a million.
-    pub fn count_followers(&self, subscribee: Id) -> Result<u64, ReadError> {
-        self.store().read(|store, txn| store.tables.followers.count(txn, subscribee))
-    }
-
-    /// How many `subscriber` follows.
-    pub fn count_following(&self, subscriber: Id) -> Result<u64, ReadError> {
-        self.store().read(|store, txn| store.tables.following.count(txn, subscriber))
-    }
-
     fn page(
         &self,
         table: Table,

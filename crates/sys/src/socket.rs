@@ -9,16 +9,8 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
-/// A listener in a group of listeners on one address (`SO_REUSEPORT`): the kernel spreads new
-/// connections over the group. `backlog` is cut by the kernel to `net.core.somaxconn`.
-pub fn listen_in_group(address: SocketAddr, backlog: i32) -> io::Result<OwnedFd> {
-    let socket = bind_in_group(address)?;
-    listen(&socket, backlog)?;
-    Ok(socket)
-}
-
-/// A socket with the address and the right to it, which no client is sent to before it
-/// [listens](listen).
+/// A socket in a group on one address (`SO_REUSEPORT`), over which the kernel spreads new
+/// connections. No client is sent to it before it [listens](listen).
 pub fn bind_in_group(address: SocketAddr) -> io::Result<OwnedFd> {
     let socket = stream_socket(address)?;
     socket.set_reuse_address(true)?;
@@ -28,7 +20,7 @@ pub fn bind_in_group(address: SocketAddr) -> io::Result<OwnedFd> {
     Ok(socket.into())
 }
 
-/// Has a bound socket listen.
+/// Has a bound socket listen. `backlog` is cut by the kernel to `net.core.somaxconn`.
 pub fn listen(socket: &impl AsFd, backlog: i32) -> io::Result<()> {
     SockRef::from(socket).listen(backlog)
 }

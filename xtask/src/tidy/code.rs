@@ -59,7 +59,7 @@ const SLEEPERS: [(&str, &str); 35] = [
 ];
 
 /// Calls that take an address of our own.
-const BINDERS: [&str; 4] = ["bind(", "claim(", "listen_in_group(", "EngineConfig::new("];
+const BINDERS: [&str; 4] = ["bind(", "claim(", "bind_in_group(", "EngineConfig::new("];
 
 /// Options of the program that take an address of our own.
 const LISTEN_OPTIONS: [&str; 2] = ["--listen", "--api"];

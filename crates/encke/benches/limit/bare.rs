@@ -60,7 +60,8 @@ impl Bare {
             let (started, start) = std::sync::mpsc::sync_channel(1);
             thread::spawn(move || {
                 table::make_private(&[&orders.waker])?;
-                let listener = socket::listen_in_group(address, 65_535)?;
+                let listener = socket::bind_in_group(address)?;
+                socket::listen(&listener, 65_535)?;
                 // The parent waits for it below, so there is somebody to hear it.
                 let _ = started.send(());
                 work(&listener, &orders, transport)

@@ -28,7 +28,8 @@ pub(crate) fn serve(threads: usize, streams: usize) -> Outcome<()> {
     let address = socket::claim(SocketAddr::from(([127, 0, 0, 1], 0)))?;
     let table: Streams = (0..streams).map(|_| OnceLock::new()).collect();
     for _ in 0..threads {
-        let (listener, table) = (socket::listen_in_group(address, 65_535)?, Arc::clone(&table));
+        let (listener, table) = (socket::bind_in_group(address)?, Arc::clone(&table));
+        socket::listen(&listener, 65_535)?;
         thread::spawn(move || {
             let error = work(&listener, &table).err();
             // Who waits for an answer would wait in vain.

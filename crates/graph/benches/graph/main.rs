@@ -61,7 +61,9 @@ fn load(file: &Path, store: &Path, both: bool) {
     let start = Instant::now();
     let mut phases: Vec<(String, Duration)> = Vec::new();
     let options = LoadOptions { both, ..LoadOptions::default() };
-    let report = graph.load_file(file, options, &mut |progress| {
+    let mut file = File::open(file).unwrap();
+    let bytes = file.metadata().unwrap().len();
+    let report = graph.load("friends", &mut file, bytes, options, &mut |progress| {
         let phase = format!("{:?}", progress.phase);
         if phases.last().is_none_or(|(last, _)| *last != phase) {
             phases.push((phase, start.elapsed()));
@@ -144,14 +146,18 @@ fn gather_typical(graph: &Graph, users: &[Id]) {
 }
 
 fn read_largest(graph: &Graph) {
-    let largest = (0..1000).map(Id::from_bits).max_by_key(|&id| graph.count_followers(id).unwrap());
-    let (mut found, mut after, start) = (0, None, Instant::now());
-    loop {
-        after = graph.slice(largest.unwrap(), after, &mut |_| found += 1).unwrap();
-        if after.is_none() {
-            break;
+    let followers = |id: Id| {
+        let (mut found, mut after) = (0, None);
+        loop {
+            after = graph.slice(id, after, &mut |_| found += 1).unwrap();
+            if after.is_none() {
+                return found;
+            }
         }
-    }
+    };
+    let largest = (0..1000).map(Id::from_bits).max_by_key(|&id| followers(id));
+    let start = Instant::now();
+    let found = followers(largest.unwrap());
     println!(
         "  followers of the largest of the first 1000: {found} of them in {:?}",
         start.elapsed()

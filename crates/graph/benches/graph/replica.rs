@@ -51,9 +51,12 @@ fn edges(file: &Path) -> Edges {
     edges
 }
 
+/// Pairs of a batch: 26 bytes each, and a channel of a few batches stays small.
+const BATCH_PAIRS: usize = 8192;
+
 /// As PostgreSQL would send them, in batches of text.
 fn stream(edges: &Edges, prefix: &str) -> impl Iterator<Item = Result<PairBatch, String>> {
-    edges.chunks(PairBatch::PAIRS).map(move |edges| {
+    edges.chunks(BATCH_PAIRS).map(move |edges| {
         let mut batch = PairBatch::default();
         let (mut subscriber, mut subscribee) = (String::new(), String::new());
         for (a, b) in edges {

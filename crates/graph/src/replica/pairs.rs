@@ -25,9 +25,6 @@ pub struct NumberedId<'a> {
 const UNKNOWN: u32 = u32::MAX;
 
 impl PairBatch {
-    /// Pairs that a batch should have: 26 bytes each, and a channel of a few batches stays small.
-    pub const PAIRS: usize = 8192;
-
     /// Puts a pair behind the others. A batch holds 4 GiB of text at most, which is checked.
     pub fn push(&mut self, subscriber: &str, subscribee: &str) {
         let end = |text: &String| u32::try_from(text.len()).expect("a batch is small");

@@ -54,7 +54,7 @@ pub(super) fn sliced(graph: &Graph, subject: Id) -> BTreeSet<String> {
     }
 }
 
-/// Both directions of everybody in the model, by pages, slices and counts.
+/// Both directions of everybody in the model, by pages and slices.
 pub(super) fn agree(graph: &Graph, model: &Model, people: &[String], limit: usize) {
     assert_eq!(graph.subscriptions(), model.len() as u64);
     for person in people {
@@ -71,8 +71,6 @@ pub(super) fn agree(graph: &Graph, model: &Model, people: &[String], limit: usiz
         let page = |after| graph.page_following(id, after, limit).unwrap();
         assert_eq!(paged(graph, limit, page), following);
         assert_eq!(sliced(graph, id), followers);
-        assert_eq!(graph.count_followers(id).unwrap(), followers.len() as u64);
-        assert_eq!(graph.count_following(id).unwrap(), following.len() as u64);
         let forgotten = followers.is_empty() && following.is_empty();
         assert!(!(id.is_name() && forgotten), "a name is known while a pair refers to it");
     }

@@ -2,7 +2,7 @@
 //! at all, and both directions agree.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::ChildStdout;
@@ -177,7 +177,9 @@ fn child_loads_until_it_is_killed() {
     let mut progress = |progress: graph::Progress| {
         println!("phase {:?}", progress.phase);
     };
-    graph.load_file(&friends(&dir), LoadOptions::default(), &mut progress).unwrap();
+    let mut file = File::open(friends(&dir)).unwrap();
+    let bytes = file.metadata().unwrap().len();
+    graph.load("friends", &mut file, bytes, LoadOptions::default(), &mut progress).unwrap();
 }
 
 #[test]

@@ -10,7 +10,11 @@ use crate::socket;
 
 fn group(members: usize) -> (SocketAddr, Vec<OwnedFd>) {
     let address = socket::claim("127.0.0.1:0".parse().unwrap()).unwrap();
-    let listen = |_| socket::listen_in_group(address, 4096).unwrap();
+    let listen = |_| {
+        let listener = socket::bind_in_group(address).unwrap();
+        socket::listen(&listener, 4096).unwrap();
+        listener
+    };
     (address, (0..members).map(listen).collect())
 }
 

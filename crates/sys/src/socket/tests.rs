@@ -3,9 +3,15 @@
 use super::*;
 use crate::epoll::{Epoll, Events};
 
+fn listener(address: SocketAddr) -> OwnedFd {
+    let listener = bind_in_group(address).unwrap();
+    listen(&listener, 16).unwrap();
+    listener
+}
+
 fn pair() -> (OwnedFd, OwnedFd) {
     let address = claim("127.0.0.1:0".parse().unwrap()).unwrap();
-    let listener = listen_in_group(address, 16).unwrap();
+    let listener = listener(address);
     let client = connect_from(Some("127.0.0.9".parse().unwrap()), address).unwrap();
     assert_eq!(local_address(&client).unwrap().ip().to_string(), "127.0.0.9");
     let epoll = Epoll::new().unwrap();
@@ -48,8 +54,8 @@ fn accepted_socket_inherits_nodelay() {
 #[test]
 fn port_with_a_listener_cannot_be_claimed() {
     let address = claim("127.0.0.1:0".parse().unwrap()).unwrap();
-    let _listener = listen_in_group(address, 16).unwrap();
-    let _second = listen_in_group(address, 16).unwrap();
+    let _listener = listener(address);
+    let _second = listener(address);
     assert_eq!(claim(address).unwrap_err().kind(), io::ErrorKind::AddrInUse);
 }
 
@@ -112,7 +118,7 @@ fn shutdown_ends_the_stream_although_another_descriptor_lives() {
 #[test]
 fn clients_in_the_queue_are_counted() {
     let address = claim("127.0.0.1:0".parse().unwrap()).unwrap();
-    let listener = listen_in_group(address, 16).unwrap();
+    let listener = listener(address);
     assert_eq!(clients_waiting(&listener).unwrap(), 0);
     let connect = |_| std::net::TcpStream::connect(address).unwrap();
     let clients: Vec<_> = (0..3).map(connect).collect();

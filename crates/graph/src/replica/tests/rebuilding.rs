@@ -85,7 +85,7 @@ fn changes_go_on_while_a_replica_is_built_and_the_new_one_has_them() {
     // What is being built holds names that nobody refers to, so pairs are compared alone.
     let followers = |of: &str| {
         let of = graph.names().lookup(IdText::parse(of).unwrap()).unwrap();
-        graph.count_followers(of).unwrap()
+        sliced(&graph, of).len()
     };
     assert_eq!([followers("b"), followers("7"), followers("c")], [1, 1, 0]);
     let (removed, added) = (owned(&[("a", "b"), ("c", "7")]), owned(&[("d", "a"), ("d", "c")]));
@@ -161,7 +161,6 @@ fn readers_go_on_while_replicas_are_swapped_under_them() {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
                     assert_eq!(sliced(&graph, rj).len(), 2000);
-                    assert_eq!(graph.count_followers(rj), Ok(2000));
                     assert_eq!(graph.usable(), Ok(()));
                 }
             });
