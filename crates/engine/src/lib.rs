@@ -103,7 +103,7 @@ pub(crate) const COMPRESSED_SLOT: usize = proto::Format::COUNT;
 /// from the start.
 pub const TERM_SLOT: usize = COMPRESSED_SLOT + 1;
 
-// Two forms in one slot would hand one transport's bytes to the clients of another.
+// Two forms in one slot would hand one format's bytes to the clients of another.
 const _: () = {
     let mut at = 0;
     while at < proto::Format::COUNT {

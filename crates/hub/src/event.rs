@@ -1,7 +1,7 @@
 //! An event: a payload about a subject, made once and shared by everybody who hears it.
 //!
 //! The JSON line is put together once, when the event is made. What a transport puts around it is
-//! encoded once per transport, on first need, by whoever needs it first; from then on a delivery is
+//! encoded once per format, on first need, by whoever needs it first; from then on a delivery is
 //! a pointer to those bytes.
 
 mod line;
@@ -17,7 +17,7 @@ use crate::event_id::{EventId, ID_LEN, Tag};
 use crate::frames::Frames;
 use crate::id::{IdError, IdText};
 
-/// One event. `F` is the transport's encoded form; the hub does not look inside.
+/// One event. `F` is its form in one format; the hub does not look inside.
 #[derive(Debug)]
 pub struct Event<F> {
     number: u64,
