@@ -36,8 +36,13 @@ pub enum RigError {
     )]
     NoUser,
     /// All ports are taken.
-    #[error("there is no free port from {} to {}", crate::port::FIRST, crate::port::LAST)]
-    NoPort,
+    #[error("there is no free port from {first} to {last}")]
+    NoPort {
+        /// The first that was tried.
+        first: u32,
+        /// And the last.
+        last: u32,
+    },
 }
 
 impl RigError {

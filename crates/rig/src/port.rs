@@ -12,10 +12,10 @@ use crate::RigError;
 /// Below those that the kernel gives to whoever asks for any (`net.ipv4.ip_local_port_range`,
 /// 32768 to 60999). A port of those may be the local end of another's connection a moment after it
 /// was free, and tests and demos open thousands of them while others start their programs. From
-/// 26000 on are those of the tests of the browser client, Python and Go, which may run beside these.
-pub(crate) const FIRST: u32 = 10_000;
+/// 26000 on are those of the tests of the browser client, Python and Go, which may run beside
+/// these.
+const FIRST: u32 = 10_000;
 const COUNT: u32 = 16_000;
-pub(crate) const LAST: u32 = FIRST + COUNT - 1;
 
 /// What this process has given out, for as long as it lives: a socket whose name has the port in
 /// it. Such names (unix(7), abstract) are one for the same machine and network as the ports are,
@@ -42,7 +42,7 @@ pub fn free_port() -> Result<u16, RigError> {
             return Ok(port);
         }
     }
-    Err(RigError::NoPort)
+    Err(RigError::NoPort { first: FIRST, last: FIRST + COUNT - 1 })
 }
 
 /// Takes the name of a port, which one process can have at a time.
