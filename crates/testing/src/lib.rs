@@ -8,6 +8,7 @@
 
 #![allow(clippy::print_stdout, reason = "a skipped test says why")]
 
+mod folders;
 mod nats;
 mod port;
 pub mod postgres;

@@ -1,30 +1,25 @@
 //! Real NATS servers for tests: started on free ports with stores of their own, stopped, killed and
-//! started again as a test wants, and gone when it ends, also when it panics.
+//! started again as a test wants, and gone when it ends, also when it panics or is killed.
 
+use std::cell::Cell;
 use std::ffi::OsString;
-use std::fmt::Write as _;
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread;
-use std::time::Instant;
+use std::process::Command;
 
-use crate::{DEADLINE, free_port};
+use rig::{Nats, nats};
+
+use crate::folders::temporary;
+use crate::{DEADLINE, free_port, wait_within};
 
 /// Names the program of a current NATS server, where tests do not find it by themselves.
-pub const NATS_SERVER: &str = "ENCKE_NATS_SERVER";
-
-/// Lines of a server's log that wait for the test; those that come then are passed over.
-const LINES_MAX: usize = 1000;
+pub use rig::nats::NAMED as NATS_SERVER;
 
 /// The current NATS server: what [`NATS_SERVER`] names, or `tools/bin/nats-server` in a folder
 /// above this program, where `cargo xtask programs` puts it. Skips the test where there is none.
 pub fn nats_current() -> Option<PathBuf> {
     let named = std::env::var_os(NATS_SERVER).map(PathBuf::from);
-    let found = named.or_else(|| crate::tools::find(Path::new("bin/nats-server")));
+    let found = named.or_else(nats::current);
     if found.is_none() {
         crate::skip("there is no current nats-server: `cargo xtask programs` builds it");
     }
@@ -34,9 +29,7 @@ pub fn nats_current() -> Option<PathBuf> {
 /// The NATS server of the system, which is older (2.9 in Debian 12). Skips the test where there is
 /// none.
 pub fn nats_of_system() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
-    let found = folders.map(|folder| folder.join("nats-server")).find(|path| path.is_file());
+    let found = nats::of_system();
     if found.is_none() {
         crate::skip("there is no nats-server: on Debian, as root: apt-get install nats-server");
     }
@@ -45,16 +38,14 @@ pub fn nats_of_system() -> Option<PathBuf> {
 
 /// A server, which may be stopped and started.
 pub struct NatsServer {
-    /// What stands before its arguments: the program, and what runs that.
+    /// What stands before its arguments: what runs the program, and that itself.
     program: Vec<OsString>,
+    settings: String,
     folder: PathBuf,
     port: u16,
-    running: Option<Running>,
-}
-
-struct Running {
-    child: Child,
-    lines: Receiver<String>,
+    running: Option<Nats>,
+    /// How much of what it has said was waited for.
+    heard: Cell<usize>,
 }
 
 impl NatsServer {
@@ -78,12 +69,11 @@ impl NatsServer {
         server
     }
 
-    /// As [`NatsServer::with_settings`], started by `command`, to which the program and its
-    /// arguments are added: once, since a command cannot be copied.
+    /// As [`NatsServer::behind`], by a command to which the program and its arguments are added.
     pub fn within(command: Command, program: &Path, settings: &str) -> NatsServer {
-        let mut server = NatsServer::prepare(program, free_port(), settings);
-        server.run(command, true);
-        server
+        let before = [command.get_program()].into_iter().chain(command.get_args());
+        let before: Vec<OsString> = before.map(OsString::from).collect();
+        NatsServer::behind(&before, program, settings)
     }
 
     /// Three servers (or so many) that are a cluster with JetStream.
@@ -107,16 +97,9 @@ impl NatsServer {
     }
 
     fn prepare(program: &Path, port: u16, settings: &str) -> NatsServer {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("encke-nats-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).expect("a folder below the temporary one");
-        let settings = settings.replace("STORE", &folder.join("store").display().to_string());
-        let mut text = format!("listen: \"127.0.0.1:{port}\"\n");
-        write!(text, "{settings}").expect("a string takes all");
-        std::fs::write(folder.join("nats.conf"), text).expect("a file in our own folder");
-        NatsServer { program: vec![program.into()], folder, port, running: None }
+        let (folder, settings) = (temporary("nats"), settings.to_owned());
+        let program = vec![program.into()];
+        NatsServer { program, settings, folder, port, running: None, heard: Cell::new(0) }
     }
 
     /// Starts it, on the same port and store as before, and waits until it is ready.
@@ -124,51 +107,30 @@ impl NatsServer {
     /// # Panics
     /// When it does not get ready, with what it said.
     pub fn restart(&mut self) {
-        let mut command = Command::new(&self.program[0]);
-        command.args(&self.program[1..]);
-        self.run(command, false);
-    }
-
-    fn run(&mut self, mut command: Command, add_program: bool) {
         assert!(self.running.is_none(), "it runs");
-        if add_program {
-            command.args(&self.program);
-        }
-        command.arg("-c").arg(self.folder.join("nats.conf"));
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{:?} does not start: {error}", self.program));
-        let stderr = child.stderr.take().expect("it was piped");
-        let (sender, lines) = sync_channel(LINES_MAX);
-        thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                // The pipe is emptied whether the test reads or not.
-                let _ = sender.try_send(line);
-            }
-        });
-        self.running = Some(Running { child, lines });
-        self.wait_for("Server is ready");
+        let nats = Nats::start(&self.program, &self.folder, Some(self.port), &self.settings);
+        let nats = nats.unwrap_or_else(|error| panic!("{error}"));
+        let is_ready = || nats.ready().unwrap_or_else(|error| panic!("{error}")).is_some();
+        assert!(wait_within(DEADLINE, is_ready), "it does not get ready; it said:\n{}", nats.log());
+        self.heard.set(0);
+        self.running = Some(nats);
     }
 
-    /// Waits until a line of the server's log has `what` in it.
+    /// Waits until a line of the server's log has `what` in it, behind the last that was waited
+    /// for.
     ///
     /// # Panics
     /// When none comes in time, with the lines that came.
     pub fn wait_for(&self, what: &str) {
         let running = self.running.as_ref().expect("it runs");
-        let end = Instant::now() + DEADLINE;
-        let mut heard = String::new();
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            match running.lines.recv_timeout(left) {
-                Ok(line) if line.contains(what) => return,
-                Ok(line) => heard.extend([line.as_str(), "\n"]),
-                Err(error) => panic!("no line with {what:?} ({error}); the server said:\n{heard}"),
-            }
-        }
+        let has_said = || {
+            let said = running.log();
+            let at = said.get(self.heard.get()..).and_then(|rest| rest.find(what));
+            self.heard.set(at.map_or(self.heard.get(), |at| self.heard.get() + at + what.len()));
+            at.is_some()
+        };
+        let said = wait_within(DEADLINE, has_said);
+        assert!(said, "no line with {what:?}; the server said:\n{}", running.log());
     }
 
     /// `nats://…` of it.
@@ -183,12 +145,12 @@ impl NatsServer {
 
     /// The number of its process.
     pub fn pid(&self) -> u32 {
-        self.running.as_ref().expect("it runs").child.id()
+        self.running.as_ref().expect("it runs").pid()
     }
 
     /// Where its store is, which a test may copy and put back while it does not run.
     pub fn store(&self) -> PathBuf {
-        self.folder.join("store")
+        nats::store(&self.folder)
     }
 
     /// Its folder, for files of a test.
@@ -198,10 +160,7 @@ impl NatsServer {
 
     /// Ends it as a loss of power ends it, but for what the kernel still writes.
     pub fn kill(&mut self) {
-        if let Some(mut running) = self.running.take() {
-            let _ = running.child.kill();
-            let _ = running.child.wait();
-        }
+        self.running = None;
     }
 
     /// Stops it in its tracks: its connections stay, and nothing comes out of them.

@@ -1,35 +1,37 @@
 //! A PostgreSQL of a test's own: made once for a user, copied for each server, gone with it.
-//!
-//! It does not run as root, so there it runs as the user `postgres`, as Debian's package makes it.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::net::TcpStream;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::mpsc::sync_channel;
-use std::thread;
 use std::time::Duration;
 
+use rig::postgres::{self, Place, User};
+
+use crate::folders::temporary;
 use crate::{DEADLINE, free_port, wait_within};
 
 /// How long the last processes of a server that was killed may keep its files. What is left then is
 /// deleted by the next program that makes a server.
 const LEAVING_MAX: Duration = Duration::from_secs(2);
 
-/// Where Debian keeps the newest it has, and others their only one.
+/// The folder of its programs.
 fn programs() -> Option<&'static Path> {
     static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let find = || {
-        let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-        let mut places: Vec<PathBuf> = versions.map(|entry| entry.path().join("bin")).collect();
-        places.sort();
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        places.splice(0..0, std::env::split_paths(&path));
-        places.into_iter().rev().find(|place| place.join("initdb").is_file())
-    };
-    FOUND.get_or_init(find).as_deref()
+    FOUND.get_or_init(postgres::find).as_deref()
+}
+
+/// Whom servers run as.
+fn user() -> User {
+    User::of_server().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Where a server in that folder has what.
+fn place(directory: &Path) -> Place {
+    let programs = programs().expect("it was there").to_owned();
+    Place { programs, data: directory.join("data"), log: directory.join("log"), user: user() }
 }
 
 /// Whether there is one on this machine.
@@ -43,8 +45,8 @@ pub struct Postgres {
     directory: PathBuf,
     port: u16,
     settings: Vec<String>,
-    /// Of the postmaster, while it runs.
-    pid: Option<u32>,
+    /// While it runs.
+    running: Option<rig::Postgres>,
 }
 
 impl Postgres {
@@ -58,10 +60,11 @@ impl Postgres {
             crate::skip("PostgreSQL is not here: apt-get install postgresql");
             return None;
         };
-        let directory = temporary("server");
+        let directory = temporary("postgres");
+        own(&directory);
         copy(&template, &directory.join("data"));
         let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
-        let mut server = Postgres { directory, port: 0, settings, pid: None };
+        let mut server = Postgres { directory, port: 0, settings, running: None };
         server.run();
         Some(server)
     }
@@ -92,7 +95,7 @@ impl Postgres {
     pub fn put_file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.directory.join(name);
         fs::write(&path, text).expect("the server's directory is there");
-        done(Command::new("chmod").arg("600").arg(&path));
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("it is ours");
         own(&path);
         path
     }
@@ -102,86 +105,35 @@ impl Postgres {
     /// # Panics
     /// When it does not answer within [`DEADLINE`].
     pub fn run(&mut self) {
-        assert!(self.pid.is_none(), "the server runs already");
+        assert!(self.running.is_none(), "the server runs already");
+        let place = place(&self.directory);
         let answers = wait_within(DEADLINE, || {
-            if self.pid.is_none() {
+            let running = self.running.get_or_insert_with(|| {
                 if self.port == 0 || TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
                     self.port = free_port();
                 }
-                self.pid = Some(self.spawn());
-            }
-            if self.answers() {
-                return true;
-            }
-            if !self.is_alive() {
+                let started = rig::Postgres::start(&place, self.port, &self.settings);
+                started.unwrap_or_else(|error| panic!("{error}"))
+            });
+            running.ready().unwrap_or_else(|_| {
                 // Another has taken the port, or those whom a kill left are still ending.
-                self.pid = None;
-            }
-            false
+                self.running = None;
+                false
+            })
         });
-        assert!(answers, "{}", self.log());
-    }
-
-    fn spawn(&self) -> u32 {
-        let log = self.directory.join("log");
-        let log = fs::OpenOptions::new().create(true).append(true).open(log);
-        let mut command = as_server(programs().expect("it was there").join("postgres"));
-        command.arg("-D").arg(self.data()).args(["-p", &self.port.to_string()]);
-        command.args(["-c", "listen_addresses=127.0.0.1", "-k", ""]);
-        for setting in &self.settings {
-            command.args(["-c", setting]);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        command.stderr(log.expect("the server's directory is there"));
-        let (send_pid, pid) = sync_channel(1);
-        // Someone must wait for it, or it stays as a zombie; and it ends with the thread that
-        // started it, so also where this program is killed.
-        thread::spawn(move || {
-            let mut child = command.spawn().expect("PostgreSQL starts");
-            let _ = send_pid.send(child.id());
-            child.wait()
-        });
-        pid.recv().expect("PostgreSQL starts")
-    }
-
-    fn is_alive(&self) -> bool {
-        self.pid.is_some_and(|pid| Path::new(&format!("/proc/{pid}")).exists())
-    }
-
-    fn answers(&self) -> bool {
-        let mut ready = Command::new(programs().expect("it was there").join("pg_isready"));
-        ready.args(["-q", "-h", "127.0.0.1", "-p", &self.port.to_string()]);
-        // That it is this server and not another that took the port, its own file says.
-        let file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
-        file.lines().next() == self.pid.map(|pid| pid.to_string()).as_deref()
-            && ready.status().is_ok_and(|status| status.success())
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+        assert!(answers, "{}", place.said());
     }
 
     /// Ends it in order: what was committed is in the files.
     pub fn stop(&mut self) {
-        self.end("-INT");
+        let Some(mut running) = self.running.take() else { return };
+        let _ = Command::new("kill").args(["-INT", &running.pid().to_string()]).status();
+        wait_within(DEADLINE, || !running.server().is_alive());
     }
 
     /// Ends it and all its processes at once, as a loss of power would but for the disk.
     pub fn kill(&mut self) {
-        let Some(pid) = self.pid else { return };
-        let children = children(pid);
-        self.end("-KILL");
-        for child in children {
-            // Most have gone with it.
-            let _ = Command::new("kill").args(["-KILL", &child]).stderr(Stdio::null()).status();
-        }
-    }
-
-    fn end(&mut self, signal: &str) {
-        let Some(pid) = self.pid else { return };
-        let _ = Command::new("kill").args([signal, &pid.to_string()]).status();
-        wait_within(DEADLINE, || !self.is_alive());
-        self.pid = None;
+        self.running.take().into_iter().for_each(rig::Postgres::kill);
     }
 
     /// A copy of its files, to be put back later. The server must be stopped.
@@ -189,7 +141,7 @@ impl Postgres {
     /// # Panics
     /// When it runs.
     pub fn save(&self, name: &str) {
-        assert!(self.pid.is_none(), "a running server's files cannot be copied");
+        assert!(self.running.is_none(), "a running server's files cannot be copied");
         copy(&self.data(), &self.directory.join(name));
     }
 
@@ -198,7 +150,7 @@ impl Postgres {
     /// # Panics
     /// When it runs.
     pub fn restore(&self, name: &str) {
-        assert!(self.pid.is_none(), "a running server's files cannot be replaced");
+        assert!(self.running.is_none(), "a running server's files cannot be replaced");
         fs::remove_dir_all(self.data()).expect("the files are there");
         copy(&self.directory.join(name), &self.data());
     }
@@ -261,37 +213,21 @@ fn template() -> Option<PathBuf> {
     lock.lock().expect("a lock is waited for");
     let data = folder.join("data");
     if !data.is_dir() {
-        let directory = temporary("template");
-        let fresh = directory.join("data");
-        let mut initdb = as_server(programs.join("initdb"));
-        initdb.args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8"]);
-        initdb.args(["--username=postgres", "-D"]).arg(fresh);
-        done(initdb.stdout(Stdio::null()));
+        let directory = temporary("postgres");
+        own(&directory);
+        let options = ["--auth=trust", "--locale=C.UTF-8"];
+        let (place, mut ended) = (place(&directory), None);
+        let making = place.initdb(&options);
+        let mut making = making.unwrap_or_else(|error| panic!("{error}"));
+        wait_within(DEADLINE, || {
+            ended = making.try_wait().expect("a child can be watched");
+            ended.is_some()
+        });
+        assert!(ended.is_some_and(|status| status.success()), "initdb said:\n{}", place.said());
         // Whole, or not there at all.
         fs::rename(&directory, &folder).expect("both are temporary");
     }
     Some(data)
-}
-
-/// A new directory that the server owns. Those of programs that have ended are deleted.
-fn temporary(what: &str) -> PathBuf {
-    static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    const PREFIX: &str = "encke-postgres-";
-    for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let rest = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-        let pid = rest.and_then(|rest| rest.split('-').next());
-        if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
-            // Another program may be at it too.
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-    let name = format!("{PREFIX}{}-{count}-{what}", std::process::id());
-    let path = std::env::temp_dir().join(name);
-    fs::create_dir(&path).expect("a temporary directory can be made");
-    own(&path);
-    path
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -300,42 +236,10 @@ fn copy(from: &Path, to: &Path) {
 
 /// Gives it to the user that the server runs as.
 fn own(path: &Path) {
-    if is_root() {
-        done(Command::new("chown").arg("postgres:").arg(path));
-    }
-}
-
-/// A command as the user that the server runs as, in this very process.
-fn as_server(program: PathBuf) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "QUIT"]);
-    if is_root() {
-        command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]);
-    }
-    command.arg(program);
-    // The caller's directory may be closed to that user.
-    command.current_dir("/");
-    command
-}
-
-fn is_root() -> bool {
-    fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
+    user().own(path).unwrap_or_else(|error| panic!("{error}"));
 }
 
 fn done(command: &mut Command) {
     let status = command.status().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(status.success(), "{command:?}: {status}");
-}
-
-/// The pids of a process's children.
-fn children(pid: u32) -> Vec<String> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let is_child = |entry: &fs::DirEntry| {
-        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // After the name, which may hold anything, come the state and the parent.
-        let fields = stat.rsplit(')').next().unwrap_or_default();
-        fields.split_whitespace().nth(1) == Some(pid.to_string().as_str())
-    };
-    let names = processes.filter(is_child).map(|entry| entry.file_name());
-    names.filter_map(|name| name.into_string().ok()).collect()
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// `path` in a folder `tools` above this program. Skips the test where there is none.
 pub fn tool(path: impl AsRef<Path>) -> Option<PathBuf> {
     let path = path.as_ref();
-    let found = find(path);
+    let found = rig::tool(path);
     if found.is_none() {
         let name = path.display();
         crate::skip(&format!("there is no {name}: `cargo xtask programs` brings it, or says why"));
@@ -16,10 +16,5 @@ pub fn tool(path: impl AsRef<Path>) -> Option<PathBuf> {
 /// `path` in a folder `tools` above this program, where there is one: for a test that can do with
 /// less.
 pub fn found(path: impl AsRef<Path>) -> Option<PathBuf> {
-    find(path.as_ref())
-}
-
-pub(crate) fn find(path: &Path) -> Option<PathBuf> {
-    let own = std::env::current_exe().ok()?;
-    own.ancestors().map(|folder| folder.join("tools").join(path)).find(|path| path.exists())
+    rig::tool(path.as_ref())
 }

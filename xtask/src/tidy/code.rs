@@ -52,8 +52,8 @@ const SLEEPERS: [(&str, &str); 35] = [
         "crates/ledger/tests/it/crash.rs",
         "a server is killed at some moment, and tried until it is back",
     ),
+    ("crates/rig/src/waiting.rs", "the one place where tests and starters look again and again"),
     ("crates/testing/src/relay.rs", "a slow network is one that waits"),
-    ("crates/testing/src/waiting.rs", "the one place where tests look again and again"),
     ("crates/load/src/flood/mod.rs", "the crowd's counters ring nobody"),
     ("crates/auth/src/keys/file.rs", "a server that looks at a file rings nobody"),
 ];

@@ -273,7 +273,7 @@ impl Demo {
         };
         let server = ServerProcess::start(options).await?;
         let (listen, api) = (server.listen(), server.api());
-        self.note(&format!("server   process {}", server.pid().unwrap_or_default()))?;
+        self.note(&format!("server   process {}", server.pid()))?;
         self.note(&format!("look     http://{listen}/   be one of the users, in a browser"))?;
         let attempt = match &self.args.token_key {
             Some(key) => {

@@ -8,20 +8,21 @@
 use std::env;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use figures::run::Reading;
+use rig::{AtDrop, OwnChild};
 use serde::Deserialize;
 use server::DemoFacts;
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::Command;
+use tokio::process::ChildStdout;
 use tokio::time::timeout;
 use tracing::level_filters::LevelFilter;
 
 use super::certificate::{self, Certificate};
-use super::child::{AtDrop, OwnChild};
+use super::child;
 use super::nodes::Database;
 use crate::cli::serve::LimitArgs;
 use crate::cli::signer::TokenClaimsArgs;
@@ -129,9 +130,11 @@ impl ServerProcess {
         }
         let mut child = OwnChild::spawn(command.stdout(Stdio::piped()), AtDrop::Kill)
             .context("cannot start the server")?;
-        let mut lines = BufReader::new(child.take_output().context("its output is piped")?).lines();
+        let output = child.take_output().context("its output is piped")?;
+        let output = ChildStdout::from_std(output).context("cannot hear the server")?;
+        let mut lines = BufReader::new(output).lines();
         let Some(line) = lines.next_line().await.context("cannot hear the server")? else {
-            let status = child.wait().await?;
+            let status = child::ended(&mut child).await?;
             bail!("the server did not start ({status}); what it said stands above");
         };
         let addresses: Addresses =
@@ -158,8 +161,8 @@ impl ServerProcess {
         self.addresses.api
     }
 
-    /// Its process id, until its end is known.
-    pub(super) fn pid(&self) -> Option<u32> {
+    /// Its process id.
+    pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }
 
@@ -181,7 +184,8 @@ impl ServerProcess {
         };
         if figures.is_err() {
             // Then that is what to tell: its end may be seen a moment after its silence.
-            if let Ok(status) = timeout(Duration::from_secs(1), self.child.wait()).await {
+            if let Ok(status) = timeout(Duration::from_secs(1), child::ended(&mut self.child)).await
+            {
                 return Err(ended_early(status?));
             }
         }
@@ -195,12 +199,14 @@ impl ServerProcess {
 
     /// Ends it at once, as a crash does, and waits for that.
     pub(super) async fn kill(mut self) -> Result<()> {
-        self.child.kill().await.context("cannot kill the server")
+        self.child.kill().context("cannot kill the server")?;
+        child::ended(&mut self.child).await.context("cannot watch the server")?;
+        Ok(())
     }
 
     /// Ends it in order, and waits for that.
     pub(super) async fn stop(mut self) -> Result<()> {
-        let Some(status) = self.child.end(END_TIMEOUT).await? else {
+        let Some(status) = child::end(&mut self.child, END_TIMEOUT).await? else {
             bail!("the server did not end within {} s and was killed", END_TIMEOUT.as_secs());
         };
         match status.code() {

@@ -90,7 +90,7 @@ pub(super) async fn run(demo: Demo, nodes: u8) -> Result<Option<NodesReport>> {
 }
 
 async fn with_nats(demo: &Demo, names: &[&'static str], nats: &str) -> Result<Option<NodesReport>> {
-    let Some(programs) = postgres::find() else {
+    let Some(programs) = rig::postgres::find() else {
         demo.note(
             "graph    stands still: there is no PostgreSQL (apt-get install postgresql, or name \
              the folder of initdb in ENCKE_POSTGRES_BIN)",
@@ -200,7 +200,7 @@ async fn start(
         demo: DemoFacts { users: args.users, events_per_second: rate, token: None },
     })
     .await?;
-    let pid = node.pid().unwrap_or_default();
+    let pid = node.pid();
     let (listen, api) = (node.listen(), node.api());
     demo.note(&format!("node {name}   process {pid}, http://{listen}/, API http://{api}/"))?;
     Ok(node)

@@ -1,0 +1,29 @@
+//! What the demo with nodes, the tests and the benchmarks of a cluster stand on: real servers of
+//! NATS and PostgreSQL, started here and ended with whoever started them.
+//!
+//! Nothing here waits for a server: it is started, and its starter asks whether it is ready in
+//! pauses of its own, so that a program with an async runtime and one without use the same. What is
+//! dropped is ended, and that is waited for.
+//!
+//! The program `encke` has this crate in it, for its demo: what tests alone need (one set of files
+//! for all servers, skips, panics) is the crate `testing`.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
+
+mod child;
+mod error;
+pub mod nats;
+mod port;
+pub mod postgres;
+mod server;
+mod tools;
+mod waiting;
+
+pub use child::{AtDrop, OwnChild};
+pub use error::RigError;
+pub use nats::Nats;
+pub use port::free_port;
+pub use postgres::Postgres;
+pub use server::Server;
+pub use tools::tool;
+pub use waiting::{pauses, wait_within};
