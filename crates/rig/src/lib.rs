@@ -1,5 +1,6 @@
 //! What the demo with nodes, the tests and the benchmarks of a cluster stand on: real servers of
-//! NATS and PostgreSQL, started here and ended with whoever started them.
+//! NATS and PostgreSQL, started here and ended with whoever started them, and the
+//! [`oracle`] of what was sent and heard.
 //!
 //! Nothing here waits for a server: it is started, and its starter asks whether it is ready in
 //! pauses of its own, so that a program with an async runtime and one without use the same. What is
@@ -13,6 +14,7 @@
 mod child;
 mod error;
 pub mod nats;
+pub mod oracle;
 mod port;
 pub mod postgres;
 mod server;

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use rig::oracle::{Sums, Totals};
 use serde_json::Value;
 
 use crate::harness::{Program, Server, encke};
@@ -141,18 +142,26 @@ pub(crate) fn account(table: &mut Table, floods: &[Value], spams: &[Value]) {
         .flat_map(|spam| spam["problems"].as_object().unwrap().values())
         .map(|count| count.as_u64().unwrap())
         .sum();
-    table.oracle("events answered, of those sent", answered + refused, sent);
-    table.oracle("events refused", refused, 0);
-    let (told, heard) = (sum(spams, "delivered"), sum(floods, "stamped"));
-    let at_least = sum(spams, "at_least");
-    table.shown("deliveries", figures::numbers::grouped(heard));
-    // A lower bound is no loss: what is missing before others that came tells it then.
-    let lost = told.saturating_sub(heard) + sum(floods, "missing");
-    table.oracle("lost", lost, 0);
-    let doubled = if at_least == 0 { heard.saturating_sub(told) } else { 0 };
-    table.oracle("doubled", sum(floods, "doubled").max(doubled), 0);
-    table.oracle("out of order", sum(floods, "overtaken") + sum(floods, "stale"), 0);
-    table.oracle("gaps told", sum(floods, "told_gaps"), 0);
-    table.oracle("streams lost", sum(floods, "closed") + sum(floods, "failed"), 0);
-    table.shown("counts told as at_least", at_least);
+    let totals = Totals::of(Sums {
+        sent,
+        acknowledged: answered,
+        refused,
+        delivered: sum(spams, "delivered"),
+        at_least: sum(spams, "at_least"),
+        heard: sum(floods, "stamped"),
+        missing: sum(floods, "missing"),
+        doubled: sum(floods, "doubled"),
+        out_of_order: sum(floods, "overtaken") + sum(floods, "stale"),
+        gaps: sum(floods, "told_gaps"),
+        losses_of_stream: sum(floods, "closed") + sum(floods, "failed"),
+    });
+    table.oracle("events without an answer", totals.unanswered, 0);
+    table.oracle("events refused", totals.refused, 0);
+    table.shown("deliveries", figures::numbers::grouped(totals.heard));
+    table.oracle("lost", totals.lost, 0);
+    table.oracle("doubled", totals.doubled, 0);
+    table.oracle("out of order", totals.out_of_order, 0);
+    table.oracle("gaps told", totals.gaps, 0);
+    table.oracle("streams lost", totals.losses_of_stream, 0);
+    table.shown("counts told as at_least", totals.at_least);
 }

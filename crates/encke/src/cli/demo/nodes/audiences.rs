@@ -3,7 +3,19 @@
 
 use anyhow::{Context, Result};
 
+use rig::oracle::{Audience, Expected};
+
 use super::super::friends::Friends;
+
+/// What is known of an event beside what becomes of it: whom it is about.
+#[derive(Debug)]
+pub(super) struct SentEvent {
+    pub(super) subject: u32,
+    /// When it was to be sent.
+    pub(super) intended_ns: u64,
+    /// Which comings and goings were before it; `None` if somebody was away.
+    pub(super) quiet: Option<u64>,
+}
 
 /// The audience of each user.
 pub(super) struct Audiences(Vec<Vec<u32>>);
@@ -32,13 +44,26 @@ impl Audiences {
     }
 
     /// How many are to hear of `subject`.
-    pub(super) fn len(&self, subject: u32) -> u32 {
+    fn len(&self, subject: u32) -> u32 {
         self.0[subject as usize].len() as u32
     }
 
     /// Whether `listener` is one of them.
-    pub(super) fn has(&self, subject: u32, listener: u32) -> bool {
+    fn has(&self, subject: u32, listener: u32) -> bool {
         self.0[subject as usize].binary_search(&listener).is_ok()
+    }
+}
+
+impl Audience for Audiences {
+    type Event = SentEvent;
+
+    fn expected(&self, event: &SentEvent, listener: usize) -> Expected {
+        let is_one = u32::try_from(listener).is_ok_and(|id| self.has(event.subject, id));
+        if is_one { Expected::Must } else { Expected::MustNot }
+    }
+
+    fn count(&self, event: &SentEvent) -> u32 {
+        self.len(event.subject)
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use client::{Event, Progress, StreamDecoder, response_head};
 use proto::Transport;
+use rig::oracle::{self, event_id};
 use serde::Deserialize;
 use sys::clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -19,7 +20,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::books::{Books, mix};
+use super::record::{Record, mix};
 
 /// Streams that may be on their way to open at one time: a node's backlog of connections that it
 /// has not accepted yet holds many more.
@@ -46,12 +47,12 @@ pub(super) struct Crowd {
 
 impl Crowd {
     /// One for each user from 0 on, spread over the nodes.
-    pub(super) fn start(users: u32, nodes: &[SocketAddr], books: &Arc<Books>) -> Crowd {
+    pub(super) fn start(users: u32, nodes: &[SocketAddr], record: &Arc<Record>) -> Crowd {
         let (nodes, opening): (Arc<[_]>, _) = (nodes.into(), Arc::new(Semaphore::new(OPENING_MAX)));
         let mut tasks = JoinSet::new();
         for id in 0..users {
-            let listener = Listener { id, place: None, last: 0 };
-            tasks.spawn(listener.stay(nodes.clone(), opening.clone(), books.clone()));
+            let listener = Listener { id, place: None, heard: oracle::Listener::default() };
+            tasks.spawn(listener.stay(nodes.clone(), opening.clone(), record.clone()));
         }
         Crowd { _tasks: tasks }
     }
@@ -69,8 +70,8 @@ struct Listener {
     id: u32,
     /// The last id that it was told: where it goes on.
     place: Option<String>,
-    /// The id of the last event.
-    last: u128,
+    /// What it has heard.
+    heard: oracle::Listener,
 }
 
 /// What is read of an event.
@@ -87,18 +88,23 @@ struct Numbered {
 
 impl Listener {
     /// Listens, somewhere, until it is dropped.
-    async fn stay(mut self, nodes: Arc<[SocketAddr]>, opening: Arc<Semaphore>, books: Arc<Books>) {
+    async fn stay(
+        mut self,
+        nodes: Arc<[SocketAddr]>,
+        opening: Arc<Semaphore>,
+        record: Arc<Record>,
+    ) {
         let mut home = home(self.id, nodes.len());
         let mut lost: Option<Instant> = None;
         for trial in 1_u64.. {
             match self.open(nodes[home], &opening).await {
                 Ok(opened) => {
-                    books.open().come(lost.map(|lost| lost.elapsed()));
-                    let _ended = self.read(opened, &books).await;
-                    books.open().go();
+                    record.open().come(lost.map(|lost| lost.elapsed()));
+                    let _ended = self.read(opened, &record).await;
+                    record.open().go();
                     lost = Some(Instant::now());
                 }
-                Err(error) => books.open().fail(format!("{}: {error}", nodes[home])),
+                Err(error) => record.open().fail(format!("{}: {error}", nodes[home])),
             }
             let lot = mix(u64::from(self.id) << 32 | trial);
             sleep(Duration::from_millis(PAUSE_MS + lot % PAUSE_MS)).await;
@@ -150,12 +156,16 @@ impl Listener {
     }
 
     /// Reads the stream until it is lost.
-    async fn read(&mut self, (socket, mut decoder, rest): Opened, books: &Books) -> io::Result<()> {
-        self.feed(&rest, &mut decoder, books)?;
+    async fn read(
+        &mut self,
+        (socket, mut decoder, rest): Opened,
+        record: &Record,
+    ) -> io::Result<()> {
+        self.feed(&rest, &mut decoder, record)?;
         drop(rest);
         loop {
             socket.readable().await?;
-            if self.read_now(&socket, &mut decoder, books)? == Progress::End {
+            if self.read_now(&socket, &mut decoder, record)? == Progress::End {
                 return Ok(());
             }
         }
@@ -166,7 +176,7 @@ impl Listener {
         &mut self,
         socket: &TcpStream,
         decoder: &mut StreamDecoder,
-        books: &Books,
+        record: &Record,
     ) -> io::Result<Progress> {
         let mut buffer = [0; READ_BYTES];
         let len = match socket.try_read(&mut buffer) {
@@ -175,37 +185,32 @@ impl Listener {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Progress::More),
             Err(error) => return Err(error),
         };
-        self.feed(&buffer[..len], decoder, books)
+        self.feed(&buffer[..len], decoder, record)
     }
 
     fn feed(
         &mut self,
         bytes: &[u8],
         decoder: &mut StreamDecoder,
-        books: &Books,
+        record: &Record,
     ) -> io::Result<Progress> {
         let now_ns = clock::monotonic_ns();
-        let fed = decoder.feed(bytes, |event| self.hear(event, books, now_ns));
+        let fed = decoder.feed(bytes, |event| self.hear(event, record, now_ns));
         fed.map_err(io::Error::other)
     }
 
-    fn hear(&mut self, event: Event<'_>, books: &Books, now_ns: u64) {
+    fn hear(&mut self, event: Event<'_>, record: &Record, now_ns: u64) {
         if event.name == b"gap" {
-            books.open().totals.gaps += 1;
+            record.open().gap(&mut self.heard);
         } else if let Ok(told) = serde_json::from_slice::<Told>(event.data)
-            && let Some(id) = number(&told.id)
+            && let Some(id) = event_id(&told.id)
         {
-            books.open().hear(self.id, &mut self.last, id, told.data.n, now_ns);
+            record.open().hear(&mut self.heard, self.id, (id, told.data.n), now_ns);
         }
         if let Some(Ok(place)) = event.id.map(str::from_utf8) {
             self.place = Some(place.to_owned());
         }
     }
-}
-
-/// The 16 characters of an event's id as a number, which grows as they do.
-pub(super) fn number(id: &str) -> Option<u128> {
-    id.as_bytes().try_into().ok().map(u128::from_be_bytes)
 }
 
 fn malformed() -> io::Error {

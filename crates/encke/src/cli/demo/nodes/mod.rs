@@ -4,14 +4,14 @@
 //! PostgreSQL, and nodes build their replicas from it; some subscriptions change while it runs
 //! ([`changes`]). Where there is no PostgreSQL the graph is loaded into each node and stands still.
 //! The listeners are spread over the nodes, and events are sent to each in turn. Every event is
-//! accounted for at every listener ([`books`]), whichever nodes it listened to.
+//! accounted for at every listener ([`record`]), whichever nodes it listened to.
 
 mod audiences;
-mod books;
 mod changes;
 mod crowd;
 mod nats;
 mod postgres;
+mod record;
 mod report;
 mod sender;
 
@@ -23,6 +23,7 @@ use anyhow::{Context, Result, bail};
 use figures::latency::Quantiles;
 use figures::numbers::{grouped, short};
 use load::report::LiveText;
+use rig::oracle::Totals;
 use serde_json::Value;
 use server::DemoFacts;
 use tokio::task::JoinHandle;
@@ -30,12 +31,12 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::audiences::Audiences;
-use self::books::{Books, Totals};
 use self::changes::Changes;
 use self::crowd::Crowd;
 use self::nats::NatsProcess;
 pub(super) use self::postgres::Database;
 use self::postgres::PostgresProcess;
+use self::record::Record;
 use self::report::Killed;
 pub(super) use self::report::NodesReport;
 use super::friends::{Friends, Stored};
@@ -224,20 +225,20 @@ impl Run<'_> {
         let members = timeout(START_TIMEOUT, self.wait_members());
         let Some(members) = demo.unless_stopped(members).await else { return Ok(None) };
         members.context("the nodes do not find each other")??;
-        let books = Books::new(on_own_thread(move || Audiences::of(&friends)).await?);
-        let books = Arc::new(books);
+        let record = Record::new(on_own_thread(move || Audiences::of(&friends)).await?);
+        let record = Arc::new(record);
         sys::limits::raise_descriptors()?;
         let addresses: Vec<_> = self.nodes.iter().map(ServerProcess::listen).collect();
-        let _crowd = Crowd::start(demo.args.users, &addresses, &books);
-        match demo.unless_stopped(self.wait_online(&books)).await {
+        let _crowd = Crowd::start(demo.args.users, &addresses, &record);
+        match demo.unless_stopped(self.wait_online(&record)).await {
             Some(online) => online?,
             None => return Ok(None),
         }
         let started = Instant::now();
         let sending = CancellationToken::new();
-        let sender = self.start_sending(&books, &sending)?;
+        let sender = self.start_sending(&record, &sending)?;
         let changer = self.changes.then(|| self.start_changing(&sending));
-        let watched = self.watch(&books, started, &sender).await;
+        let watched = self.watch(&record, started, &sender).await;
         sending.cancel();
         let sent = sender.await.context("the senders broke down")?;
         let changes = match changer {
@@ -247,8 +248,8 @@ impl Run<'_> {
         let seconds = started.elapsed().as_secs_f64();
         let killed = watched?;
         sent?;
-        wait_settled(&books).await;
-        let mut books = books.open();
+        wait_settled(&record).await;
+        let mut record = record.open();
         let report = NodesReport {
             nodes: self.names.len(),
             killed,
@@ -261,9 +262,9 @@ impl Run<'_> {
             latency: Quantiles::default(),
             answers: Quantiles::default(),
             away: Quantiles::default(),
-            offline: demo.args.users - books.online(),
+            offline: demo.args.users - record.online(),
         };
-        Ok(Some(report.with(books.settle())))
+        Ok(Some(report.with(record.settle())))
     }
 
     async fn wait_members(&self) -> Result<()> {
@@ -276,12 +277,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn wait_online(&mut self, books: &Books) -> Result<()> {
+    async fn wait_online(&mut self, record: &Record) -> Result<()> {
         let (users, started) = (self.demo.args.users, Instant::now());
-        while books.open().online() < users {
+        while record.open().online() < users {
             if started.elapsed() > START_TIMEOUT {
-                let books = books.open();
-                let (online, why) = (books.online(), books.failure().unwrap_or("no answer"));
+                let record = record.open();
+                let (online, why) = (record.online(), record.failure().unwrap_or("no answer"));
                 bail!("only {online} of {users} listeners came online; the last failed for {why}");
             }
             self.nodes.iter_mut().try_for_each(ServerProcess::expect_alive)?;
@@ -294,7 +295,7 @@ impl Run<'_> {
 
     fn start_sending(
         &self,
-        books: &Arc<Books>,
+        record: &Arc<Record>,
         stop: &CancellationToken,
     ) -> Result<JoinHandle<Result<()>>> {
         let (args, audience) = (&self.demo.args, self.mean_audience);
@@ -308,7 +309,7 @@ impl Run<'_> {
         ))?;
         let urls = self.nodes.iter().map(|node| node.url().clone()).collect();
         let stop = stop.clone();
-        Ok(tokio::spawn(sender::send(urls, books.clone(), rate, args.seconds, stop)))
+        Ok(tokio::spawn(sender::send(urls, record.clone(), rate, args.seconds, stop)))
     }
 
     /// At those nodes that stay alive.
@@ -330,7 +331,7 @@ impl Run<'_> {
     /// A line a second until all is sent, or it is stopped; a node is killed in the middle.
     async fn watch(
         &mut self,
-        books: &Books,
+        record: &Record,
         started: Instant,
         sender: &JoinHandle<Result<()>>,
     ) -> Result<Option<Killed>> {
@@ -338,11 +339,11 @@ impl Run<'_> {
         let live = self.demo.live();
         while !sender.is_finished() {
             if killed.is_none() && started.elapsed() >= self.kill_after() {
-                killed = Some(self.kill(books, started).await?);
+                killed = Some(self.kill(record, started).await?);
             }
             self.nodes.iter_mut().try_for_each(ServerProcess::expect_alive)?;
             if ticker.line_is_due() {
-                live.set(line(books))?;
+                live.set(line(record))?;
             }
             if self.demo.unless_stopped(ticker.tick()).await.is_none() {
                 break;
@@ -351,12 +352,12 @@ impl Run<'_> {
         Ok(killed)
     }
 
-    async fn kill(&mut self, books: &Books, started: Instant) -> Result<Killed> {
+    async fn kill(&mut self, record: &Record, started: Instant) -> Result<Killed> {
         let (name, nodes) = (self.last(), self.names.len());
         let users = self.demo.args.users;
         let listeners = (0..users).filter(|&id| crowd::home(id, nodes) == nodes - 1).count() as u64;
         let after = started.elapsed().as_secs_f64();
-        books.open().disturb();
+        record.open().disturb();
         self.nodes.pop().context("there are nodes")?.kill().await?;
         self.demo.note(&format!("killed   {name}, which had {} listeners", grouped(listeners)))?;
         Ok(Killed { node: name, after, listeners })
@@ -365,12 +366,12 @@ impl Run<'_> {
 
 /// Waits until all are online and have heard everything, or nothing comes any more, and then
 /// whether there is more than should come.
-async fn wait_settled(books: &Books) {
+async fn wait_settled(record: &Record) {
     let (mut seen, mut at) = ((0, 0), Instant::now());
-    while !books.open().is_settled() && at.elapsed() < ARRIVAL_TIMEOUT {
+    while !record.open().is_settled() && at.elapsed() < ARRIVAL_TIMEOUT {
         let now = {
-            let books = books.open();
-            (books.totals.heard, books.online())
+            let record = record.open();
+            (record.totals().heard, record.online())
         };
         if now != seen {
             (seen, at) = (now, Instant::now());
@@ -381,10 +382,10 @@ async fn wait_settled(books: &Books) {
 }
 
 /// The line of a second.
-fn line(books: &Books) -> String {
-    let mut books = books.open();
-    let latency = books.take_latency();
-    let (online, totals) = (u64::from(books.online()), &books.totals);
+fn line(record: &Record) -> String {
+    let mut record = record.open();
+    let latency = record.take_latency();
+    let (online, totals) = (u64::from(record.online()), record.totals());
     LiveText::default()
         .part(format!("online {}", short(online)))
         .part(format!("sent {}", short(totals.sent)))

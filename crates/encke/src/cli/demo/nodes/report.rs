@@ -5,10 +5,11 @@ use std::fmt::{self, Display};
 use figures::latency::Quantiles;
 use figures::numbers::grouped;
 use load::findings::Findings;
+use rig::oracle::Totals;
 use serde::Serialize;
 
-use super::books::{Times, Totals};
 use super::changes::Changes;
+use super::record::Times;
 
 /// The report of a demo with nodes.
 #[derive(Debug, Serialize)]
@@ -48,7 +49,7 @@ pub(super) struct Killed {
 }
 
 impl NodesReport {
-    /// With what the books say.
+    /// With what the record says.
     pub(super) fn with(self, (totals, times): (Totals, Times)) -> NodesReport {
         let Times { latency, answers, away } = times;
         NodesReport { totals, latency, answers, away, ..self }
@@ -57,16 +58,8 @@ impl NodesReport {
     /// What went wrong, and what was not checked.
     pub(in super::super) fn findings(&self) -> Findings {
         let (mut findings, totals) = (Findings::default(), &self.totals);
-        for (count, words) in [
-            (totals.lost, "events were lost: a listener should have heard them and did not"),
-            (totals.doubled, "events came twice"),
-            (totals.out_of_order, "events came behind a later one"),
-            (totals.strays, "events were heard by who does not follow their subject"),
-            (totals.gaps, "times a gap was told"),
-            (totals.miscounted, "counts were too low, and not told as lower bounds"),
-            (totals.refused, "events were refused"),
-            (self.offline.into(), "listeners were not online at the end"),
-        ] {
+        let offline = (self.offline.into(), "listeners were not online at the end");
+        for (count, words) in totals.faults().into_iter().chain([offline]) {
             findings.fault(count, |count| format!("{count} {words}"));
         }
         match &self.changes {

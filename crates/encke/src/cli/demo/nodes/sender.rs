@@ -11,6 +11,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::BodyExt;
+use rig::oracle::{Answer, event_id};
 use serde::Deserialize;
 use sys::clock;
 use tokio::sync::mpsc;
@@ -18,8 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::books::{Answer, Books};
-use super::crowd;
+use super::record::Record;
 use crate::client::{ApiClient, ServerUrl};
 
 /// Lines that wait for their way to a node.
@@ -66,14 +66,14 @@ struct Line {
 /// Sends `rate` events a second for so long, or until it is stopped, and waits for the answers.
 pub(super) async fn send(
     nodes: Vec<ServerUrl>,
-    books: Arc<Books>,
+    record: Arc<Record>,
     rate: f64,
     seconds: Option<Duration>,
     stop: CancellationToken,
 ) -> Result<()> {
     let mut feeds = Vec::new();
     for node in &nodes {
-        feeds.push(Feed::open(node, &books).await?);
+        feeds.push(Feed::open(node, &record).await?);
     }
     let (start, start_ns) = (Instant::now(), clock::monotonic_ns());
     for turn in 0_u64.. {
@@ -86,16 +86,16 @@ pub(super) async fn send(
             () = stop.cancelled() => break,
         }
         // Those whose node has ended are left out.
-        feeds.retain(|feed| feed.is_open(&books));
+        feeds.retain(|feed| feed.is_open(&record));
         if feeds.is_empty() {
             bail!("no node takes events any more");
         }
         let feed = &feeds[(turn % feeds.len() as u64) as usize];
-        let (number, subject) = books.open().send(start_ns + after.as_nanos() as u64);
+        let (number, subject) = record.open().send(start_ns + after.as_nanos() as u64);
         feed.waiting.push(number);
         let line = format!("{{\"about\":{subject},\"data\":{{\"n\":{number}}}}}\n");
         if feed.lines.send(line.into()).await.is_err() {
-            give_up(&feed.waiting, &books);
+            give_up(&feed.waiting, &record);
         }
     }
     for Feed { lines, waiting, mut reader } in feeds {
@@ -103,34 +103,34 @@ pub(super) async fn send(
         if timeout(ANSWERS_TIMEOUT, &mut reader).await.is_err() {
             reader.abort();
         }
-        give_up(&waiting, &books);
+        give_up(&waiting, &record);
     }
     Ok(())
 }
 
 impl Feed {
-    async fn open(node: &ServerUrl, books: &Arc<Books>) -> Result<Feed> {
+    async fn open(node: &ServerUrl, record: &Arc<Record>) -> Result<Feed> {
         let client = ApiClient::connect(node).await?;
         let (lines, receiver) = mpsc::channel(LINES_MAX);
         let waiting = Waiting::default();
-        let reader = tokio::spawn(read(client, receiver, waiting.clone(), books.clone()));
+        let reader = tokio::spawn(read(client, receiver, waiting.clone(), record.clone()));
         Ok(Feed { lines, waiting, reader })
     }
 
     /// Whether it takes lines. If not, its reader may have gone before the last of them.
-    fn is_open(&self, books: &Books) -> bool {
+    fn is_open(&self, record: &Record) -> bool {
         let open = !self.lines.is_closed();
         if !open {
-            give_up(&self.waiting, books);
+            give_up(&self.waiting, record);
         }
         open
     }
 }
 
 /// No answer comes to what waits.
-fn give_up(waiting: &Waiting, books: &Books) {
+fn give_up(waiting: &Waiting, record: &Record) {
     while let Some(number) = waiting.pop() {
-        books.open().answer(number, Answer::Missing, clock::monotonic_ns());
+        record.open().answer(number, Answer::Missing, clock::monotonic_ns());
     }
 }
 
@@ -139,7 +139,7 @@ async fn read(
     mut client: ApiClient,
     lines: mpsc::Receiver<Bytes>,
     waiting: Waiting,
-    books: Arc<Books>,
+    record: Arc<Record>,
 ) {
     let next = async |mut lines: mpsc::Receiver<Bytes>| {
         lines.recv().await.map(|line| (Ok::<_, io::Error>(line), lines))
@@ -154,7 +154,7 @@ async fn read(
             let now_ns = clock::monotonic_ns();
             for line in rest[..end].split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
                 let Some(number) = waiting.pop() else { break };
-                books.open().answer(number, answer(line), now_ns);
+                record.open().answer(number, answer(line), now_ns);
             }
             rest.drain(..end);
             if rest.len() > ANSWER_BYTES_MAX {
@@ -162,12 +162,12 @@ async fn read(
             }
         }
     }
-    give_up(&waiting, &books);
+    give_up(&waiting, &record);
 }
 
 fn answer(line: &[u8]) -> Answer {
     match serde_json::from_slice(line) {
-        Ok(Line { id: Some(id), delivered, at_least }) => match crowd::number(&id) {
+        Ok(Line { id: Some(id), delivered, at_least }) => match event_id(&id) {
             Some(id) => Answer::Acknowledged { id, delivered, at_least },
             None => Answer::Refused,
         },

@@ -1,4 +1,5 @@
-//! The oracles: what must hold of every run, whatever went wrong in it.
+//! What must hold of every run, whatever went wrong in it: the first two by the
+//! [oracle](rig::oracle), the others beside it.
 //!
 //! - An event that was acknowledged is heard by all who are to hear it, once, under the id of its
 //!   answer; one that was not sent by nobody; of any other the whole audience hears it, or nobody.
@@ -9,11 +10,15 @@
 //! - A subscription that was acknowledged is obeyed by what is sent from then on, at any node.
 //! - A count that is no lower bound has all streams that stood at members all the time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::books::{Entry, Event, Expected, Id, Open, Outcome, Sample, Subject, text};
+use rig::oracle::{
+    Audience, EventId, Expected, Fault, Listener, Missed, Oracle, Order, event_id_text,
+};
+
 use super::plan::{Plan, Step};
+use super::record::{Entry, Event, Open, Outcome, Sample, Subject};
 
 /// After so long a node that is behind a client tells it a gap (`engine`'s AHEAD_MS_MAX), less what
 /// its timers may be early.
@@ -48,155 +53,32 @@ pub(super) struct Sums {
     pub(super) counts: usize,
 }
 
-/// Where a listener knew without a gap what it had heard.
-#[derive(Debug)]
-struct Segment {
-    after: Id,
-    until: Id,
-}
-
 /// Judges a run; what is wrong is in the list.
 pub(super) fn judge(open: &Open, plan: &Plan) -> (Sums, Vec<String>) {
-    let mut judge = Judge { open, plan, ids: BTreeMap::new(), wrong: open.faults.clone() };
+    let oracle = Oracle::new(Followers(open));
+    let mut judge = Judge { open, plan, oracle, wrong: open.faults.clone() };
     let mut sums = judge.senders();
-    let mut segments = Vec::new();
-    let mut heard = Vec::new();
-    for listener in 0..open.listeners.len() {
-        let (own, numbers) = judge.listener(listener, &mut sums);
-        segments.push(own);
-        heard.push(numbers);
-    }
-    judge.complete(&segments, &heard);
+    let heard: Vec<Listener> =
+        (0..open.listeners.len()).map(|listener| judge.listener(listener, &mut sums)).collect();
+    judge.complete(&heard);
     judge.counts(&mut sums);
     (sums, judge.wrong)
 }
 
-struct Judge<'r> {
-    open: &'r Open,
-    plan: &'r Plan,
-    /// The id of each event that is in the log, by its number.
-    ids: BTreeMap<usize, Id>,
-    wrong: Vec<String>,
-}
+/// Who is to hear what, by all that became of the subscriptions.
+struct Followers<'r>(&'r Open);
 
-impl Judge<'_> {
-    fn senders(&mut self) -> Sums {
-        let mut sums = Sums { pairs: self.open.pairs.len(), ..Sums::default() };
-        let mut last: BTreeMap<usize, (usize, Id)> = BTreeMap::new();
-        for (number, event) in self.open.events.iter().enumerate() {
-            match event.answer.as_ref().map(|(_, outcome)| outcome) {
-                Some(&Outcome::Acked { id, at_least, .. }) => {
-                    sums.acked += 1;
-                    sums.at_least += usize::from(at_least);
-                    self.ids.insert(number, id);
-                    let before = last.insert(event.sender, (number, id));
-                    if let Some((earlier, _)) = before.filter(|&(_, before)| before >= id) {
-                        self.wrong.push(format!("event {number} is behind {earlier} in the log"));
-                    }
-                }
-                Some(Outcome::NotSent) => sums.not_sent += 1,
-                Some(Outcome::Unknown(_)) => sums.unknown += 1,
-                Some(Outcome::Wrong(what)) => {
-                    self.wrong.push(format!("event {number} was answered {what}"));
-                }
-                None => self.wrong.push(format!("event {number} was never answered")),
-            }
-        }
-        sums
-    }
+impl<'r> Audience for Followers<'r> {
+    type Event = &'r Event;
 
-    /// Goes through what a listener heard. Returns between which ids it misses nothing, and which
-    /// events it has heard.
-    fn listener(&mut self, listener: usize, sums: &mut Sums) -> (Vec<Segment>, BTreeSet<usize>) {
-        let (mut segments, mut numbers) = (Vec::<Segment>::new(), BTreeSet::new());
-        // Behind a gap nothing is known until something is told.
-        let mut known = false;
-        let mut opened = None;
-        for entry in &self.open.listeners[listener] {
-            match *entry {
-                Entry::Opened { asked, resumed, .. } => {
-                    sums.streams += 1;
-                    // Its node counts from some time later on.
-                    opened = resumed.then_some(asked);
-                }
-                Entry::Tried { .. } => {}
-                Entry::Place(id) if !known => {
-                    segments.push(Segment { after: id, until: id });
-                    known = true;
-                }
-                Entry::Place(id) => {
-                    let segment = segments.last_mut().expect("one is known");
-                    if id < segment.until {
-                        self.wrong
-                            .push(format!("listener {listener} is put back, to {}", text(id)));
-                    }
-                    segment.until = segment.until.max(id);
-                }
-                Entry::Event { at, id, number } => {
-                    sums.heard += 1;
-                    if !known {
-                        segments.push(Segment { after: id - 1, until: id - 1 });
-                        known = true;
-                    }
-                    let segment = segments.last_mut().expect("one is known");
-                    if id <= segment.until {
-                        self.wrong.push(format!(
-                            "listener {listener} hears event {number} at {at:.2?} behind another"
-                        ));
-                    }
-                    segment.until = segment.until.max(id);
-                    numbers.insert(number);
-                    self.hears(listener, number, id, at);
-                }
-                Entry::Gap { at } => {
-                    sums.gaps += 1;
-                    known = false;
-                    let late = opened.is_some_and(|opened| at - opened >= AHEAD_MIN);
-                    if !late && !self.log_was_lost(at) {
-                        self.wrong.push(format!("listener {listener} is told a gap at {at:.2?}"));
-                    }
-                }
-                Entry::Lost { .. } => opened = None,
-            }
-        }
-        (segments, numbers)
-    }
-
-    fn log_was_lost(&self, at: Duration) -> bool {
-        self.plan.steps.iter().any(|step| step.fault.loses_log() && step.from <= at)
-    }
-
-    fn hears(&mut self, listener: usize, number: usize, id: Id, at: Duration) {
-        let Some(event) = self.open.events.get(number) else {
-            return self.wrong.push(format!("listener {listener} hears {number}, never sent"));
-        };
-        if matches!(event.answer, Some((_, Outcome::NotSent))) {
-            self.wrong.push(format!("listener {listener} hears {number}, which was not sent"));
-        }
-        if self.expected(event, listener) == Expected::MustNot {
-            let subject = event.subject;
-            self.wrong.push(format!("listener {listener} hears {number} about {subject:?}"));
-        }
-        let known = *self.ids.entry(number).or_insert(id);
-        if known != id {
-            let Event { subject, node, asked, answer, .. } = event;
-            self.wrong.push(format!(
-                "listener {listener} hears {number} about {subject:?} as {} at {at:.2?}, others as \
-                 {}; it was sent to node {node} at {asked:.2?}: {answer:?}",
-                text(id),
-                text(known)
-            ));
-        }
-    }
-
-    fn expected(&self, event: &Event, listener: usize) -> Expected {
+    fn expected(&self, event: &&Event, listener: usize) -> Expected {
         let when = |follows| if follows { Expected::Must } else { Expected::MustNot };
         match event.subject {
             Subject::All => Expected::Must,
             Subject::Listener(own) => when(own == listener),
             Subject::Half(half) => when(listener % 2 == half),
             Subject::Pair(pair) => {
-                let pair = &self.open.pairs[pair];
+                let pair = &self.0.pairs[pair];
                 match event.expected {
                     _ if pair.listener != listener => Expected::MustNot,
                     Expected::Must if pair.ended => Expected::May,
@@ -206,24 +88,130 @@ impl Judge<'_> {
         }
     }
 
-    /// Every event of the log is heard by all who are to hear it.
-    fn complete(&mut self, segments: &[Vec<Segment>], heard: &[BTreeSet<usize>]) {
-        for (&number, &id) in &self.ids {
-            let event = &self.open.events[number];
-            for (listener, (segments, heard)) in segments.iter().zip(heard).enumerate() {
-                let inside = |segment: &Segment| segment.after < id && id <= segment.until;
-                if self.expected(event, listener) == Expected::Must
-                    && segments.iter().any(inside)
-                    && !heard.contains(&number)
-                {
-                    let Event { subject, node, asked, answer, .. } = event;
-                    let answered = answer.as_ref().map(|(at, _)| *at);
-                    self.wrong.push(format!(
-                        "listener {listener} misses event {number} about {subject:?}, sent to node \
-                         {node} at {asked:.2?}, answered at {answered:.2?}"
-                    ));
+    fn count(&self, event: &&Event) -> u32 {
+        let must = |listener: &usize| self.expected(event, *listener) == Expected::Must;
+        (0..self.0.listeners.len()).filter(must).count() as u32
+    }
+}
+
+struct Judge<'r> {
+    open: &'r Open,
+    plan: &'r Plan,
+    oracle: Oracle<Followers<'r>>,
+    wrong: Vec<String>,
+}
+
+impl<'r> Judge<'r> {
+    /// Tells the oracle what was sent and answered, and looks at the order of each sender's.
+    fn senders(&mut self) -> Sums {
+        let mut sums = Sums { pairs: self.open.pairs.len(), ..Sums::default() };
+        let mut senders: BTreeMap<usize, (usize, Listener)> = BTreeMap::new();
+        for (number, event) in self.open.events.iter().enumerate() {
+            self.oracle.send(event);
+            let Some((_, outcome)) = &event.answer else {
+                self.wrong.push(format!("event {number} was never answered"));
+                continue;
+            };
+            self.oracle.answer(number as u64, outcome.answer());
+            match outcome {
+                &Outcome::Acked { id, at_least, .. } => {
+                    sums.acked += 1;
+                    sums.at_least += usize::from(at_least);
+                    let (earlier, own) = senders.entry(event.sender).or_default();
+                    if own.advance(id) != Order::Next {
+                        self.wrong.push(format!("event {number} is behind {earlier} in the log"));
+                    }
+                    *earlier = number;
+                }
+                Outcome::NotSent => sums.not_sent += 1,
+                Outcome::Unknown(_) => sums.unknown += 1,
+                Outcome::Wrong(what) => {
+                    self.wrong.push(format!("event {number} was answered {what}"));
                 }
             }
+        }
+        sums
+    }
+
+    /// Goes through what a listener heard, which is returned.
+    fn listener(&mut self, number: usize, sums: &mut Sums) -> Listener {
+        let mut listener = Listener::remembering();
+        let mut opened = None;
+        for entry in &self.open.listeners[number] {
+            match *entry {
+                Entry::Opened { asked, resumed, .. } => {
+                    sums.streams += 1;
+                    // Its node counts from some time later on.
+                    opened = resumed.then_some(asked);
+                }
+                Entry::Tried { .. } => {}
+                Entry::Place(id) => {
+                    if listener.place(id) == Order::Behind {
+                        let id = event_id_text(id);
+                        self.wrong.push(format!("listener {number} is put back, to {id}"));
+                    }
+                }
+                Entry::Event { at, id, number: event } => {
+                    sums.heard += 1;
+                    for fault in self.oracle.hear(&mut listener, number, id, event as u64) {
+                        self.wrong.push(self.told(fault, number, event, (id, at)));
+                    }
+                }
+                Entry::Gap { at } => {
+                    sums.gaps += 1;
+                    listener.gap();
+                    let late = opened.is_some_and(|opened| at - opened >= AHEAD_MIN);
+                    if !late && !self.log_was_lost(at) {
+                        self.wrong.push(format!("listener {number} is told a gap at {at:.2?}"));
+                    }
+                }
+                Entry::Lost { .. } => opened = None,
+            }
+        }
+        listener
+    }
+
+    fn log_was_lost(&self, at: Duration) -> bool {
+        self.plan.steps.iter().any(|step| step.fault.loses_log() && step.from <= at)
+    }
+
+    /// What is wrong with an event that a listener heard, in words.
+    fn told(
+        &self,
+        fault: Fault,
+        listener: usize,
+        number: usize,
+        (id, at): (EventId, Duration),
+    ) -> String {
+        let who = format!("listener {listener} hears event {number} at {at:.2?}");
+        let Some(Event { subject, node, asked, answer, .. }) = self.open.events.get(number) else {
+            return format!("{who}: {fault:?}");
+        };
+        let sent = format!("about {subject:?}, sent to node {node} at {asked:.2?}: {answer:?}");
+        match fault {
+            Fault::OutOfOrder => format!("{who} behind another"),
+            Fault::Doubled => format!("{who} again"),
+            Fault::OtherId(known) => {
+                let (id, known) = (event_id_text(id), event_id_text(known));
+                format!("{who} as {id}, others as {known}; it is {sent}")
+            }
+            Fault::NotSent | Fault::Stray | Fault::NeverSent => {
+                format!("{who}, {fault:?}; it is {sent}")
+            }
+        }
+    }
+
+    /// Every event of the log is heard by all who are to hear it.
+    fn complete(&mut self, heard: &[Listener]) {
+        for Missed { listener, number } in self.oracle.missed(heard) {
+            let Some(Event { subject, node, asked, answer, .. }) = self.oracle.event(number) else {
+                continue;
+            };
+            let answered = answer.as_ref().map(|(at, _)| *at);
+            self.wrong.push(format!(
+                "listener {listener} misses event {number} about {subject:?}, sent to node \
+                 {node} at {asked:.2?}, answered at {answered:.2?}"
+            ));
         }
     }
 
@@ -238,7 +226,7 @@ impl Judge<'_> {
             };
             let (mut sure, mut possible) = (0, 0);
             for (listener, streams) in streams.iter().enumerate() {
-                let expected = self.expected(event, listener);
+                let expected = self.oracle.audience().expected(&event, listener);
                 if expected == Expected::MustNot {
                     continue;
                 }

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use client::{Progress, StreamDecoder, response_head};
 use proto::Transport;
+use rig::oracle::event_id;
 use serde_json::Value;
 
-use super::books::{Books, Entry, id, name};
+use super::record::{Entry, Record, name};
 use super::scene::Scene;
 
 /// How long a stream may take to open.
@@ -28,7 +29,7 @@ const LEAVES_ONE_OF: u32 = 150;
 pub(super) struct Listener<'r> {
     pub(super) number: usize,
     pub(super) scene: &'r Scene,
-    pub(super) books: &'r Books,
+    pub(super) record: &'r Record,
     /// Nobody leaves by itself any more.
     pub(super) settle: &'r AtomicBool,
     pub(super) stop: &'r AtomicBool,
@@ -40,9 +41,9 @@ impl Listener<'_> {
     pub(super) fn stay(mut self) {
         let (mut place, mut node) = (None, self.number % self.scene.nodes.len());
         while !self.stop.load(Ordering::SeqCst) {
-            let asked = self.books.now();
+            let asked = self.record.now();
             let opened = self.open(node, place.as_deref());
-            let (at, resumed) = (self.books.now(), place.is_some());
+            let (at, resumed) = (self.record.now(), place.is_some());
             // Who was refused, or answered anything else, never had a stream.
             let refused = [ErrorKind::ConnectionRefused, ErrorKind::Other];
             if opened.as_ref().is_err_and(|error| !refused.contains(&error.kind())) {
@@ -53,10 +54,10 @@ impl Listener<'_> {
                 if let Err(error) = self.read(&mut socket, decoder, &rest, &mut place)
                     && error.kind() == ErrorKind::InvalidData
                 {
-                    self.books.fault(format!("listener {}: {error}", self.number));
+                    self.record.fault(format!("listener {}: {error}", self.number));
                 }
                 // Before it is closed: until then it stands.
-                self.enter(Entry::Lost { at: self.books.now() });
+                self.enter(Entry::Lost { at: self.record.now() });
                 drop(socket);
             }
             std::thread::sleep(Duration::from_millis(self.random.u64(20..200)));
@@ -65,7 +66,7 @@ impl Listener<'_> {
     }
 
     fn enter(&self, entry: Entry) {
-        self.books.enter(self.number, entry);
+        self.record.enter(self.number, entry);
     }
 
     fn open(
@@ -103,7 +104,7 @@ impl Listener<'_> {
                 200 => {}
                 503 => return Err(io::Error::other("503")),
                 other => {
-                    self.books.fault(format!("a stream was answered {other}"));
+                    self.record.fault(format!("a stream was answered {other}"));
                     return Err(io::Error::other("the status"));
                 }
             }
@@ -156,14 +157,14 @@ impl Listener<'_> {
     }
 
     fn hear(&self, event: client::Event<'_>, place: &mut Option<String>) {
-        let at = self.books.now();
+        let at = self.record.now();
         if event.name == b"gap" {
             self.enter(Entry::Gap { at });
         }
         let told = event.id.map(|text| String::from_utf8_lossy(text).into_owned());
         let Some(told) = told else { return };
-        let Some(number) = id(&told) else {
-            return self.books.fault(format!("an id is {told:?}"));
+        let Some(number) = event_id(&told) else {
+            return self.record.fault(format!("an id is {told:?}"));
         };
         if event.is_position() || event.name == b"gap" {
             self.enter(Entry::Place(number));
@@ -173,7 +174,7 @@ impl Listener<'_> {
                 Some(data) if read["id"] == told.as_str() => {
                     self.enter(Entry::Event { at, id: number, number: data as usize });
                 }
-                _ => self.books.fault(format!("an event is {read}")),
+                _ => self.record.fault(format!("an event is {read}")),
             }
         }
         *place = Some(told);

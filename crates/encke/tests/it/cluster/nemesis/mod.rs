@@ -1,14 +1,14 @@
 //! The nemesis: three nodes on real servers, listeners that come and go on, senders and changes of
-//! the graph, and a plan of faults that a seed draws. Every run is judged by the same oracles
+//! the graph, and a plan of faults that a seed draws. Every run is judged by the same oracle
 //! ([`judge`]), and its seed is told with its plan when one of them breaks.
 //!
 //! The runs here are short and few; `cargo bench --bench nodes -- nemesis --runs 100` has longer
 //! ones.
 
-mod books;
 mod judge;
 mod listener;
 mod plan;
+mod record;
 mod scene;
 mod senders;
 
@@ -17,10 +17,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use books::{Books, Entry, Expected, Outcome, Pair, Sample, Subject};
 use judge::{Sums, judge};
 use listener::Listener;
 use plan::{NODES, Plan};
+use record::{Entry, Outcome, Pair, Record, Sample, Subject};
+use rig::oracle::Expected;
 use scene::{Scene, is_member, lock};
 use senders::Sender;
 use serde_json::json;
@@ -46,21 +47,21 @@ pub(crate) fn run(seed: u64, length: Duration, options: &[&str]) -> Option<Outco
     let scene = Scene::start(plan.nats, options)?;
     scene.wait_well(DEADLINE).unwrap();
     follow(&Api::new(scene.nodes[0].api));
-    let books = Books::new(LISTENERS, NODES);
+    let record = Record::new(LISTENERS, NODES);
     let [stop, settle, end] = [false; 3].map(AtomicBool::new);
     thread::scope(|scope| {
-        let (scene, books) = (&scene, &books);
+        let (scene, record) = (&scene, &record);
         for number in 0..LISTENERS {
             let random = fastrand::Rng::with_seed(seed ^ (number as u64) << 16);
             let (settle, stop) = (&settle, &end);
-            let listener = Listener { number, scene, books, settle, stop, random };
+            let listener = Listener { number, scene, record, settle, stop, random };
             scope.spawn(move || listener.stay());
         }
         for node in 0..NODES {
             let end = &end;
-            scope.spawn(move || look(scene, books, node, end));
+            scope.spawn(move || look(scene, record, node, end));
         }
-        let sender = |number| Sender::new(number, seed, scene, books, &stop);
+        let sender = |number| Sender::new(number, seed, scene, record, &stop);
         let mut senders = Vec::new();
         for number in 0..SENDERS + CHANGERS {
             let sender = sender(number);
@@ -71,7 +72,7 @@ pub(crate) fn run(seed: u64, length: Duration, options: &[&str]) -> Option<Outco
         }
         // Whatever panics, the others must end: their scope waits for them.
         let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            play(scene, books, &plan);
+            play(scene, record, &plan);
             settle.store(true, Ordering::SeqCst);
             scene.wait_well(DEADLINE)
         }));
@@ -79,15 +80,15 @@ pub(crate) fn run(seed: u64, length: Duration, options: &[&str]) -> Option<Outco
         senders.into_iter().for_each(|sender| sender.join().unwrap());
         match played {
             Ok(Ok(())) => {
-                last(&sender(SENDERS + CHANGERS), books);
-                compare(scene, books);
+                last(&sender(SENDERS + CHANGERS), record);
+                compare(scene, record);
             }
-            Ok(Err(what)) => books.fault(what),
-            Err(_) => books.fault("the plan could not be played".to_owned()),
+            Ok(Err(what)) => record.fault(what),
+            Err(_) => record.fault("the plan could not be played".to_owned()),
         }
         end.store(true, Ordering::SeqCst);
     });
-    let open = lock(&books.open);
+    let open = lock(&record.open);
     // What took longer than it should was wrong for longer.
     let (sums, wrong) = judge(&open, &Plan { steps: open.done.clone(), ..plan.clone() });
     let stderr = scene.stderr();
@@ -130,7 +131,7 @@ fn follow(api: &Api) {
     let pairs: Vec<_> = (0..LISTENERS)
         .flat_map(|listener| {
             [Subject::All, Subject::Half(listener % 2)].map(|subject| {
-                json!({"subscriber": books::name(listener), "subscribee": subject.name()})
+                json!({"subscriber": record::name(listener), "subscribee": subject.name()})
             })
         })
         .collect();
@@ -138,58 +139,58 @@ fn follow(api: &Api) {
 }
 
 /// Lets everything go wrong in its time, and mends it; enters when that was.
-fn play(scene: &Scene, books: &Books, plan: &Plan) {
+fn play(scene: &Scene, record: &Record, plan: &Plan) {
     let mut times: Vec<(Duration, bool, usize)> = Vec::new();
     for (number, step) in plan.steps.iter().enumerate() {
         times.push((step.from, true, number));
         times.push((step.until, false, number));
     }
     times.sort_unstable();
-    lock(&books.open).done = plan.steps.clone();
+    lock(&record.open).done = plan.steps.clone();
     for (at, begins, number) in times {
-        thread::sleep(at.saturating_sub(books.now()));
+        thread::sleep(at.saturating_sub(record.now()));
         let fault = plan.steps[number].fault;
         if begins {
             // What is to be judged by it must not be before it.
-            lock(&books.open).done[number].from = books.now();
-            lock(&books.open).done[number].until = Duration::MAX;
+            lock(&record.open).done[number].from = record.now();
+            lock(&record.open).done[number].until = Duration::MAX;
             scene.begin(fault);
         } else {
             scene.end(fault);
-            lock(&books.open).done[number].until = books.now();
+            lock(&record.open).done[number].until = record.now();
         }
     }
 }
 
 /// Looks at a node again and again.
-fn look(scene: &Scene, books: &Books, node: usize, end: &AtomicBool) {
+fn look(scene: &Scene, record: &Record, node: usize, end: &AtomicBool) {
     while !end.load(Ordering::SeqCst) {
-        let asked = books.now();
+        let asked = record.now();
         let stats = scene.nodes[node].stats().unwrap_or_default();
         let (member, sees_all) = (is_member(&stats), stats["cluster"]["members"] == NODES);
-        let at = books.now();
-        lock(&books.open).samples[node].push(Sample { asked, at, member, sees_all });
+        let at = record.now();
+        lock(&record.open).samples[node].push(Sample { asked, at, member, sees_all });
         thread::sleep(LOOK);
-        let late = (books.now() - at).saturating_sub(LOOK);
-        let mut open = lock(&books.open);
+        let late = (record.now() - at).saturating_sub(LOOK);
+        let mut open = lock(&record.open);
         open.late = open.late.max(late);
     }
 }
 
 /// Sends an event to everybody by each node, and waits until all have heard it: so that every
 /// listener has heard what was before.
-fn last(sender: &Sender<'_>, books: &Books) {
+fn last(sender: &Sender<'_>, record: &Record) {
     let start = Instant::now();
     for node in 0..NODES {
         while !sender.send(node, Subject::All, Expected::Must) {
             if start.elapsed() > DEADLINE {
-                return books.fault(format!("node {node} takes no event though all is well"));
+                return record.fault(format!("node {node} takes no event though all is well"));
             }
             thread::sleep(LOOK);
         }
     }
     let id = {
-        let open = lock(&books.open);
+        let open = lock(&record.open);
         let ids = open.events.iter().filter_map(|event| match event.answer {
             Some((_, Outcome::Acked { id, .. })) => Some(id),
             _ => None,
@@ -203,29 +204,29 @@ fn last(sender: &Sender<'_>, books: &Books) {
     };
     loop {
         let waiting: Vec<usize> = {
-            let open = lock(&books.open);
+            let open = lock(&record.open);
             (0..LISTENERS).filter(|&listener| !has_heard(&open.listeners[listener])).collect()
         };
         if waiting.is_empty() {
             return;
         }
         if start.elapsed() > DEADLINE {
-            return books.fault(format!("listeners {waiting:?} never hear the last event"));
+            return record.fault(format!("listeners {waiting:?} never hear the last event"));
         }
         thread::sleep(LOOK);
     }
 }
 
 /// The graph is what was acknowledged, and the same at all nodes and in PostgreSQL.
-fn compare(scene: &Scene, books: &Books) {
-    let pairs = lock(&books.open).pairs.clone();
+fn compare(scene: &Scene, record: &Record) {
+    let pairs = lock(&record.open).pairs.clone();
     let stored: u64 =
         scene.sql("select count(*) from encke.subscriptions").parse().expect("a number");
     for (n, node) in scene.nodes.iter().enumerate() {
         let Ok(stats) = node.stats() else { continue };
         if stats["subscriptions"] != stored {
             let here = &stats["subscriptions"];
-            books.fault(format!("node {n} has {here} subscriptions, PostgreSQL {stored}"));
+            record.fault(format!("node {n} has {here} subscriptions, PostgreSQL {stored}"));
         }
         let api = Api::new(node.api);
         for (pair, Pair { listener, is_there, .. }) in pairs.iter().enumerate() {
@@ -233,8 +234,8 @@ fn compare(scene: &Scene, books: &Books) {
             let Some(is_there) = is_there else { continue };
             let here: BTreeSet<String> =
                 api.ids(&format!("/subscribers/{subject}"), 100).into_iter().collect();
-            if here.contains(&books::name(*listener)) != *is_there {
-                books.fault(format!("at node {n} {subject} has {here:?}, {is_there}"));
+            if here.contains(&record::name(*listener)) != *is_there {
+                record.fault(format!("at node {n} {subject} has {here:?}, {is_there}"));
             }
         }
     }

@@ -4,11 +4,12 @@ use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rig::oracle::Expected;
 use serde_json::{Value, json};
 
 use super::LISTENERS;
-use super::books::{Books, Expected, Outcome, Pair, Subject};
 use super::plan::NODES;
+use super::record::{Outcome, Pair, Record, Subject};
 use super::scene::{Scene, lock};
 use crate::harness::Api;
 
@@ -19,7 +20,7 @@ const LINES: usize = 5;
 pub(super) struct Sender<'r> {
     number: usize,
     apis: Vec<Api>,
-    books: &'r Books,
+    record: &'r Record,
     stop: &'r AtomicBool,
     random: fastrand::Rng,
 }
@@ -29,12 +30,12 @@ impl<'r> Sender<'r> {
         number: usize,
         seed: u64,
         scene: &Scene,
-        books: &'r Books,
+        record: &'r Record,
         stop: &'r AtomicBool,
     ) -> Sender<'r> {
         let apis = scene.nodes.iter().map(|node| Api::new(node.api)).collect();
         let random = fastrand::Rng::with_seed(seed ^ (number as u64 + 1) << 32);
-        Sender { number, apis, books, stop, random }
+        Sender { number, apis, record, stop, random }
     }
 
     fn is_over(&self) -> bool {
@@ -51,7 +52,7 @@ impl<'r> Sender<'r> {
 
     /// Sends one event; whether it was acknowledged.
     pub(super) fn send(&self, node: usize, subject: Subject, expected: Expected) -> bool {
-        let number = self.books.send(self.number, node, subject, expected);
+        let number = self.record.send(self.number, node, subject, expected);
         let body = json!({"about": subject.name(), "data": number});
         let outcome = match self.apis[node].try_post("/send", &body) {
             Ok(answer) => {
@@ -62,7 +63,7 @@ impl<'r> Sender<'r> {
             Err(error) => Outcome::Unknown(error.to_string()),
         };
         let acked = matches!(outcome, Outcome::Acked { .. });
-        self.books.answer(number, outcome);
+        self.record.answer(number, outcome);
         acked
     }
 
@@ -71,11 +72,11 @@ impl<'r> Sender<'r> {
         let numbers: Vec<usize> = (0..LINES)
             .map(|_| {
                 let subject = self.subject();
-                self.books.send(self.number, node, subject, Expected::Must)
+                self.record.send(self.number, node, subject, Expected::Must)
             })
             .collect();
         let line = |&number: &usize| {
-            let subject = lock(&self.books.open).events[number].subject;
+            let subject = lock(&self.record.open).events[number].subject;
             json!({"about": subject.name(), "data": number}).to_string() + "\n"
         };
         let body: String = numbers.iter().map(line).collect();
@@ -92,7 +93,7 @@ impl<'r> Sender<'r> {
                 None if refused => Outcome::NotSent,
                 None => Outcome::Unknown("no answer".to_owned()),
             };
-            self.books.answer(number, outcome);
+            self.record.answer(number, outcome);
         }
     }
 
@@ -123,22 +124,22 @@ impl<'r> Sender<'r> {
         while !self.is_over() {
             let listener = self.random.usize(..LISTENERS);
             let pair = {
-                let mut open = lock(&self.books.open);
+                let mut open = lock(&self.record.open);
                 open.pairs.push(Pair { listener, is_there: None, ended: false });
                 open.pairs.len() - 1
             };
             let subject = Subject::Pair(pair);
             if self.ask("add", listener, pair) {
-                lock(&self.books.open).pairs[pair].is_there = Some(true);
+                lock(&self.record.open).pairs[pair].is_there = Some(true);
                 for _ in 0..2 {
                     let node = self.node();
                     self.send(node, subject, Expected::Must);
                 }
                 if self.random.bool() {
-                    lock(&self.books.open).pairs[pair].ended = true;
-                    lock(&self.books.open).pairs[pair].is_there = None;
+                    lock(&self.record.open).pairs[pair].ended = true;
+                    lock(&self.record.open).pairs[pair].is_there = None;
                     if self.ask("remove", listener, pair) {
-                        lock(&self.books.open).pairs[pair].is_there = Some(false);
+                        lock(&self.record.open).pairs[pair].is_there = Some(false);
                         let node = self.node();
                         self.send(node, subject, Expected::MustNot);
                     }
@@ -162,7 +163,7 @@ impl<'r> Sender<'r> {
             Ok(answer) if answer.status() == 200 => true,
             Ok(answer) if answer.status() == 503 => false,
             Ok(answer) => {
-                self.books.fault(format!("{path} was answered {answer:?}"));
+                self.record.fault(format!("{path} was answered {answer:?}"));
                 false
             }
             Err(_) => false,

@@ -1,25 +1,14 @@
-//! What was sent, what it was answered, and what each listener heard: the whole of a run, which is
-//! judged at its end ([`judge`](super::judge)).
+//! What was sent, what it was answered, and what each listener heard: the record of a whole run,
+//! which is judged at its end ([`judge`](super::judge)).
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use rig::oracle::{Answer, EventId, Expected, event_id};
 use serde_json::Value;
 
 use super::plan::Step;
 use super::scene::lock;
-
-/// An event's id, which grows as its 16 characters do.
-pub(super) type Id = u128;
-
-pub(super) fn id(text: &str) -> Option<Id> {
-    text.as_bytes().try_into().ok().map(u128::from_be_bytes)
-}
-
-/// The id as it stood on the wire.
-pub(super) fn text(id: Id) -> String {
-    String::from_utf8_lossy(&id.to_be_bytes()).into_owned()
-}
 
 /// Whom an event is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,7 +43,7 @@ pub(super) fn name(listener: usize) -> String {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
     Acked {
-        id: Id,
+        id: EventId,
         delivered: u64,
         at_least: bool,
     },
@@ -76,13 +65,6 @@ pub(super) struct Event {
     pub(super) answer: Option<(Duration, Outcome)>,
     /// Of a subject of a pair: whether its listener is to hear it, unless the pair goes later.
     pub(super) expected: Expected,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Expected {
-    Must,
-    May,
-    MustNot,
 }
 
 /// A subscription of its own subject.
@@ -112,10 +94,10 @@ pub(super) enum Entry {
         at: Duration,
     },
     /// Where it stands.
-    Place(Id),
+    Place(EventId),
     Event {
         at: Duration,
-        id: Id,
+        id: EventId,
         number: usize,
     },
     Gap {
@@ -150,20 +132,20 @@ pub(super) struct Open {
     pub(super) faults: Vec<String>,
 }
 
-/// The books, for all who write into them.
-pub(super) struct Books {
+/// The record, for all who write into it.
+pub(super) struct Record {
     pub(super) open: Mutex<Open>,
     start: Instant,
 }
 
-impl Books {
-    pub(super) fn new(listeners: usize, nodes: usize) -> Books {
+impl Record {
+    pub(super) fn new(listeners: usize, nodes: usize) -> Record {
         let open = Open {
             listeners: vec![Vec::new(); listeners],
             samples: vec![Vec::new(); nodes],
             ..Open::default()
         };
-        Books { open: Mutex::new(open), start: Instant::now() }
+        Record { open: Mutex::new(open), start: Instant::now() }
     }
 
     /// Time since the beginning.
@@ -200,11 +182,22 @@ impl Books {
 }
 
 impl Outcome {
+    /// As the oracle knows it.
+    pub(super) fn answer(&self) -> Answer {
+        match *self {
+            Outcome::Acked { id, delivered, at_least } => {
+                Answer::Acknowledged { id, delivered, at_least }
+            }
+            Outcome::NotSent => Answer::NotSent,
+            Outcome::Unknown(_) | Outcome::Wrong(_) => Answer::Refused,
+        }
+    }
+
     /// Of an answer's status and body.
     pub(super) fn of(status: u64, body: &Value) -> Outcome {
         let detail = body["detail"].as_str().unwrap_or_default();
         match status {
-            200 => match body["id"].as_str().and_then(id) {
+            200 => match body["id"].as_str().and_then(event_id) {
                 Some(id) => Outcome::Acked {
                     id,
                     delivered: body["delivered"].as_u64().unwrap_or_default(),
