@@ -22,7 +22,7 @@ use anyhow::Context;
 
 use self::step::{Outcome, Step, Work};
 use crate::{
-    compat, nextest, node, playdar, previous, programs, registry, second_tries, skipped, tools,
+    building, compat, nextest, playdar, previous, programs, registry, second_tries, skipped, tools,
 };
 
 use Work::{Cargo, Chore, Patient};
@@ -131,7 +131,7 @@ pub(crate) fn programs(root: &Path) -> anyhow::Result<bool> {
 /// Runs the steps of `extent` and says whether all passed.
 pub(crate) fn run(root: &Path, extent: Extent) -> anyhow::Result<bool> {
     let begin = Instant::now();
-    let target = node::target(root);
+    let target = building::target(root);
     let skipped = skipped::begin(&target)?;
     let logs = target.join("ci");
     std::fs::create_dir_all(&logs).with_context(|| logs.display().to_string())?;
@@ -229,8 +229,8 @@ fn table(outcomes: &[Outcome]) -> String {
 
 /// The demo as the build for tests has it; it fails where an event was lost.
 pub(crate) fn demo(root: &Path) -> anyhow::Result<bool> {
-    node::build(root)?;
-    let mut demo = Command::new(node::target(root).join("debug/encke"));
+    building::build(root)?;
+    let mut demo = Command::new(building::target(root).join("debug/encke"));
     // On free ports, for another clone may run its own.
     demo.args(["demo", "--seconds=8", "--listen=127.0.0.1:0", "--api=127.0.0.1:0"]);
     demo.stdin(Stdio::null());

@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "what a chore has to say is its output")]
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
+mod building;
 mod ci;
 mod compat;
 mod deny;

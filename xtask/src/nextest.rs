@@ -15,8 +15,7 @@ use std::thread::{self, available_parallelism};
 use anyhow::Context;
 use roxmltree::{Document, Node};
 
-use crate::node::target;
-use crate::playdar;
+use crate::building::{self, target};
 use crate::second_tries;
 use crate::skipped;
 use crate::store;
@@ -94,7 +93,7 @@ pub(crate) fn flaky(root: &Path, name: &str) -> anyhow::Result<bool> {
 /// `cargo nextest run`, which takes arguments still.
 fn nextest(root: &Path) -> anyhow::Result<Command> {
     let mut nextest = Command::new(CARGO_NEXTEST.ensure(root)?);
-    nextest.args(["nextest", "run", "--show-progress=none"]).args(playdar::selection());
+    nextest.args(["nextest", "run", "--show-progress=none"]).args(building::selection());
     nextest.current_dir(root).stdin(Stdio::null());
     let threads = processors() * TESTS_PER_PROCESSOR;
     nextest.env("NEXTEST_TEST_THREADS", threads.to_string());

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 
-use crate::playdar;
+use crate::building::{build, target};
 use crate::second_tries;
 use crate::store::Tool;
 
@@ -78,21 +78,6 @@ fn e2e(root: &Path, step: &str, script: &str) -> anyhow::Result<bool> {
     tests.env("ENCKE", target.join("debug/encke"));
     tests.env(second_tries::VARIABLE, second_tries::begin_step(&target, step)?);
     Ok(tests.status().context("npm does not start")?.success())
-}
-
-/// Builds the programs just as `cargo test` builds them for its tests. Of one package alone they
-/// would have other features of what they depend on, and most would be built again.
-pub(crate) fn build(root: &Path) -> anyhow::Result<()> {
-    let mut build = Command::new("cargo");
-    build.arg("test").args(playdar::selection()).args(["--no-run", "--quiet"]).current_dir(root);
-    let status = build.stdin(Stdio::null()).status().context("cargo does not start")?;
-    ensure!(status.success(), "the programs do not build");
-    Ok(())
-}
-
-/// Where cargo builds.
-pub(crate) fn target(root: &Path) -> PathBuf {
-    root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
 /// A Node that is new enough, by the path on which it comes first.
@@ -188,11 +173,5 @@ mod tests {
     #[test]
     fn what_npm_brings_is_new_enough() {
         assert!(is_new_enough(&format!("v{NODE_VERSION}")));
-    }
-
-    #[test]
-    fn target_is_below_the_root_unless_it_is_elsewhere() {
-        let target = target(Path::new("/project"));
-        assert!(target.is_absolute(), "{}", target.display());
     }
 }

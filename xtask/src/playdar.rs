@@ -13,17 +13,15 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 
-use crate::node::{self, CLEAN_INSTALL, CLIENT, Node};
+use crate::building::{PLAYDAR_LEFT_OUT, build, target};
+use crate::node::{CLEAN_INSTALL, CLIENT, Node};
 use crate::{registry, second_tries, store};
-
-/// Set for steps of a run that leaves the example out.
-pub(crate) const LEFT_OUT: &str = "ENCKE_WITHOUT_PLAYDAR";
 
 /// The tests of its page, which take their tools from the client's folder.
 const TESTS: &str = "examples/playdar/e2e";
 
 /// What it is made of and tested with. Crates that are left out are above it or beside it.
-const SOURCES: [&str; 13] = [
+const SOURCES: [&str; 14] = [
     ".cargo",
     ".config",
     "Cargo.lock",
@@ -33,6 +31,7 @@ const SOURCES: [&str; 13] = [
     "crates",
     "examples/playdar",
     "web",
+    ":!crates/client",
     ":!crates/encke",
     ":!crates/ketama",
     ":!crates/load",
@@ -41,29 +40,23 @@ const SOURCES: [&str; 13] = [
 
 /// Its page, against the daemon as it is built for tests.
 pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
-    if std::env::var_os(LEFT_OUT).is_some() {
+    if std::env::var_os(PLAYDAR_LEFT_OUT).is_some() {
         println!("playdar: it has passed with just these files");
         return Ok(true);
     }
     let node = Node::ensure(root)?;
-    node::build(root)?;
+    build(root)?;
     let client = root.join(CLIENT);
     if !client.join("node_modules").is_dir() {
         ensure!(node.npm(&client, &CLEAN_INSTALL)?, "npm cannot fetch what the tests take");
     }
     let folder = root.join(TESTS);
     let mut tests = node.command(&folder, &["test"]);
-    let target = node::target(root);
+    let target = target(root);
     tests.env("PLAYDAR", target.join("debug/playdar"));
     tests.env(second_tries::VARIABLE, second_tries::begin_step(&target, "playdar")?);
     let passed = node.npm(&folder, &["run", "check"])?;
     Ok(passed && tests.status().context("npm does not start")?.success())
-}
-
-/// What cargo is told to look at: all crates, and not the example where it is left out.
-pub(crate) fn selection() -> &'static [&'static str] {
-    let left_out = std::env::var_os(LEFT_OUT).is_some();
-    if left_out { &["--workspace", "--exclude", "playdar"] } else { &["--workspace"] }
 }
 
 /// The note that all has passed with the files as they are.

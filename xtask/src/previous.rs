@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 
-use crate::node::target;
+use crate::building::target;
 use crate::store::Tool;
 
 /// The commit. Move it to that of each release when the release is made: whoever upgrades comes

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-use crate::node::target;
+use crate::building::target;
 use crate::store::{Tool, digest};
 
 /// Where cargo keeps what it makes, below `target/debug`. The last one says that what stands in the

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 
-use crate::node::{self, target};
+use crate::building::{self, target};
 use crate::skipped;
 use crate::store::{Tool, digest};
 use crate::tools::python_version;
@@ -21,7 +21,7 @@ const GO: &str = "clients/go";
 
 /// Types and tests of both; Python's run the examples of docs/backends.md, in Node too.
 pub(crate) fn run(root: &Path) -> anyhow::Result<bool> {
-    node::build(root)?;
+    building::build(root)?;
     let target = std::path::absolute(target(root))?;
     let python = match environment(root) {
         Ok(bin) => python(root, &target, &bin)?,

@@ -19,7 +19,7 @@ use std::time::Duration;
 use anyhow::Context;
 use sha2::{Digest, Sha256};
 
-use crate::node::target;
+use crate::building::target;
 
 /// Names the folder of all tools.
 const VARIABLE: &str = "ENCKE_TOOLS";

@@ -22,6 +22,7 @@ pub mod library;
 pub mod model;
 pub mod page;
 pub mod pipeline;
+mod queries;
 pub mod resolver;
 pub mod scanner;
 pub mod score;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 
 use crate::model::{Found, Query};
-use crate::pipeline::Shared;
+use crate::queries::Queries;
 
 /// What the pipeline knows of a resolver.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,7 +55,7 @@ impl<T: From<(Arc<Query>, Answers)> + Send + 'static> Resolver for Queue<T> {
 /// Where a resolver hands in what it found.
 #[derive(Clone)]
 pub struct Answers {
-    pub(crate) pipeline: Weak<Shared>,
+    pub(crate) queries: Weak<Queries>,
     /// For results that state none.
     pub(crate) preference: i64,
 }
@@ -63,16 +63,16 @@ pub struct Answers {
 impl Answers {
     /// Results of a query. Those of one that has ended, or beyond its bound, are dropped.
     pub fn add(&self, qid: &str, found: Vec<Found>) {
-        if let Some(pipeline) = self.pipeline.upgrade() {
-            pipeline.add(qid, found, self.preference, false);
+        if let Some(queries) = self.queries.upgrade() {
+            queries.add(qid, found, self.preference, false);
         }
     }
 
     /// Queries of other machines, whose results are dropped too where there is only room for them
     /// instead of a query of ours.
     pub(crate) fn add_foreign(&self, qid: &str, found: Vec<Found>) {
-        if let Some(pipeline) = self.pipeline.upgrade() {
-            pipeline.add(qid, found, self.preference, true);
+        if let Some(queries) = self.queries.upgrade() {
+            queries.add(qid, found, self.preference, true);
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::Context;
 
 use super::Extent;
-use crate::{node, playdar, skipped};
+use crate::{building, node, skipped};
 
 /// One check.
 pub(super) struct Step {
@@ -103,7 +103,7 @@ impl Run<'_> {
             command.env(node::CLIENT_IS_BUILT, "1");
         }
         if !self.with_playdar {
-            command.env(playdar::LEFT_OUT, "1");
+            command.env(building::PLAYDAR_LEFT_OUT, "1");
         }
         Ok(command.status().context("it does not start")?.success())
     }

@@ -31,7 +31,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 
-use crate::{node, programs};
+use crate::{building, programs};
 
 /// What to make, and what with.
 struct Wanted {
@@ -68,7 +68,7 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> anyhow::Result<bool> {
     }
     let mut wanted = Wanted {
         root: root.to_owned(),
-        out: node::target(root).join("package"),
+        out: building::target(root).join("package"),
         profile: "dist".into(),
         version: version(root)?,
         date: date(root),

@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 
 use super::{Wanted, archive, done, output};
-use crate::node;
+use crate::building;
 
 /// Where each shell looks, below `/usr/share`.
 const COMPLETIONS: [(&str, &str); 3] = [
@@ -29,10 +29,10 @@ pub(super) struct PackagedProgram {
 /// Builds it with the versions that the lockfile names. One that is for others is built anew, in a
 /// folder of its own, so that no path of this machine is in it; the quick one is that of the tests.
 pub(super) fn build(wanted: &Wanted) -> anyhow::Result<PackagedProgram> {
-    let mut target = std::path::absolute(node::target(&wanted.root))?;
+    let mut target = std::path::absolute(building::target(&wanted.root))?;
     let mut hidden = Vec::new();
     let folder = if wanted.profile == "dev" {
-        node::build(&wanted.root)?;
+        building::build(&wanted.root)?;
         "debug"
     } else {
         target.push("packaged");

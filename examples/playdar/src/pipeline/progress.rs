@@ -6,21 +6,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::Pipeline;
 use crate::model::{Found, Query};
-
-/// How far a query is.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Progress {
-    /// How many results there are.
-    pub results: usize,
-    /// Whether one of them is as good as exact.
-    pub is_solved: bool,
-}
+use crate::queries::{Progress, Queries};
 
 /// Tells new results of one query, each once, in the order in which they came.
 pub struct Watch {
-    pub(super) pipeline: Pipeline,
+    pub(super) queries: Arc<Queries>,
     pub(super) query: Arc<Query>,
     pub(super) progress: watch::Receiver<Progress>,
     pub(super) seen: usize,
@@ -53,9 +44,7 @@ impl Watch {
         if !self.has_more().await {
             return None;
         }
-        let seen = self.seen;
-        let state = self.pipeline.shared.state.lock();
-        let new = state.queries.get(&self.query.qid)?.results.get(seen..)?.to_vec();
+        let new = self.queries.results_after(&self.query.qid, self.seen)?;
         self.seen += new.len();
         Some(new)
     }

@@ -1,5 +1,7 @@
 //! Tiers, scores, ends and bounds, with resolvers that answer at once, later or never.
 
+use tokio::time::Instant;
+
 use super::*;
 
 /// Answers every query with the same results, or nothing.
@@ -139,7 +141,7 @@ async fn results_keep_both_bounds() {
     pipeline.resolve(query("q2", true)).unwrap();
     pipeline.watch("q2").unwrap().next().await.unwrap();
     assert!(pipeline.results("q1").is_none(), "the oldest made room");
-    assert_eq!(pipeline.shared.state.lock().sids.len(), RESULTS_MAX);
+    assert_eq!(pipeline.queries.sids_len(), RESULTS_MAX);
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,16 +165,14 @@ async fn results_of_others_end_no_query_of_ours() {
     let pipeline = Pipeline::bounded(Bounds { queries, all_results, life });
     for (qid, is_local) in [("ours", true), ("theirs", false), ("ours-2", true)] {
         pipeline.resolve(query(qid, is_local)).unwrap();
-        pipeline.shared.add(qid, vec![found("x", Some(0.7))], 0, false);
+        pipeline.queries.add(qid, vec![found("x", Some(0.7))], 0, false);
         tokio::time::advance(Duration::from_millis(1)).await;
     }
     let counts = || {
-        ["ours", "theirs", "ours-2"].map(|qid| {
-            let state = pipeline.shared.state.lock();
-            state.queries.get(qid).map(|entry| entry.results.len())
-        })
+        ["ours", "theirs", "ours-2"]
+            .map(|qid| pipeline.queries.results_after(qid, 0).map(|found| found.len()))
     };
-    let answers = Answers { pipeline: Arc::downgrade(&pipeline.shared), preference: 0 };
+    let answers = Answers { queries: Arc::downgrade(&pipeline.queries), preference: 0 };
     for left in [[Some(1), Some(1), Some(2)], [Some(1), None, Some(3)], [Some(1), None, Some(3)]] {
         answers.add_foreign("ours-2", vec![found("x", Some(0.7))]);
         assert_eq!(counts(), left);
