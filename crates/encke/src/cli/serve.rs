@@ -199,7 +199,7 @@ impl LimitArgs {
     }
 
     /// The data plane's configuration on a machine with so many cores and descriptors, but for its
-    /// [settings](live::settings).
+    /// [settings](live::settings()).
     fn engine(self, listen: SocketAddr, cores: usize, descriptors: u64) -> EngineConfig {
         let workers = match self.workers {
             0 => workers_for(self.max_connections.into(), descriptors, cores),
@@ -235,7 +235,7 @@ impl LimitArgs {
     }
 
     /// The configuration for this machine, whose descriptor limit is raised as far as it may be,
-    /// but for its [settings](live::settings).
+    /// but for its [settings](live::settings()).
     pub(crate) fn engine_here(self, listen: SocketAddr) -> Result<EngineConfig> {
         let limit = sys::limits::raise_descriptors().context("cannot read the descriptor limit")?;
         let cores = sys::machine::cores();

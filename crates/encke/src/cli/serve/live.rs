@@ -14,7 +14,7 @@ use crate::cli::parse_serve;
 use crate::console;
 use crate::settings;
 
-/// The options that count at once: those of [`settings`], and three of the program itself. Of the
+/// The options that count at once: those of [`settings()`], and three of the program itself. Of the
 /// others tables, threads or ports were made.
 pub(super) const LIVE: [&str; 9] = [
     "allow-origin",
