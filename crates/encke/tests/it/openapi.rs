@@ -88,8 +88,11 @@ fn answers_have_all_that_is_described_and_nothing_else() {
         check(&told, "/components/schemas/PresenceEvent");
     }
     let once = json!({ "about": "rj", "data": 1, "key": "8e03978e" });
-    check(&once, "/components/schemas/Event");
-    check(&server.api.post("/send", &once).ok(), "/components/schemas/Sent");
+    let several = json!({ "about": ["rj", 7], "event": "e", "text": "x" });
+    for event in [once, several] {
+        check(&event, "/components/schemas/Event");
+        check(&server.api.post("/send", &event).ok(), "/components/schemas/Sent");
+    }
     for which in [json!({ "jti": "a", "exp": 1 }), json!({ "sub": "bob", "before": 1 })] {
         check(&which, "/components/schemas/Revocation");
         check(&server.api.post("/tokens/revoke", &which).ok(), "/components/schemas/Revoked");

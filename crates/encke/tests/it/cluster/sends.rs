@@ -55,8 +55,10 @@ fn event_about_several_is_heard_once_on_every_node_and_remembered_of_each() {
     let (_, place) = hear(&mut streams[1], 1);
     assert_eq!(streams[0].data(), "begin");
     let event = json!({"about": ["a", "b"], "event": "e", "text": "x", "key": "once"});
+    let sent = first.api.post("/send", &event).ok();
+    assert_eq!(sent["delivered"], 3);
     for node in [&first, &second] {
-        assert_eq!(node.api.post("/send", &event).ok()["delivered"], 3);
+        assert_eq!(node.api.post("/send", &event).ok()["id"], sent["id"]);
     }
     assert_eq!(
         second.api.post("/send", &json!({"about": ["b", "a"], "data": 2})).ok()["delivered"],

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-const WORDS: [&str; 17] = [
+const WORDS: [&str; 19] = [
     "$ref",
     "additionalProperties",
     "allOf",
@@ -14,6 +14,8 @@ const WORDS: [&str; 17] = [
     "enum",
     "example",
     "items",
+    "maxItems",
+    "minItems",
     "maxLength",
     "maximum",
     "minLength",
@@ -125,6 +127,12 @@ fn broken(schema: &Value, value: &Value, place: &str) -> Option<&'static str> {
         || schema["enum"].as_array().is_some_and(|all| !all.contains(value))
     {
         return Some("one of its values");
+    }
+    if let Some(items) = value.as_array() {
+        let (count, least, most) = (items.len() as f64, number("minItems"), number("maxItems"));
+        if least.is_some_and(|n| count < n) || most.is_some_and(|n| count > n) {
+            return Some("of as many items as may be");
+        }
     }
     if let Some(text) = value.as_str() {
         let length = text.len() as f64;
