@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 use crate::seed;
 
-/// Runs `body` `cases` times on random input, by the [`seed`] of the calling test.
+/// Runs `body` `cases` times on random input, by the [`seed()`] of the calling test.
 pub fn seeded(cases: u32, mut body: impl FnMut(&mut Rng)) {
     let mut rng = Rng::with_seed(seed());
     for _ in 0..cases {

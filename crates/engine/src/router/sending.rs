@@ -162,8 +162,11 @@ impl<'r> Sending<'r> {
         let router = self.router;
         let (Some(history), Some(begun)) = (&router.history, self.begun()) else { return };
         // Each of them goes on, whichever has been overtaken.
-        let goes_on = begun.iter_mut().fold(true, |all, begun| history.go_on(begun) && all);
-        if !goes_on {
+        let mut is_overtaken = false;
+        for begun in begun.iter_mut() {
+            is_overtaken |= !history.go_on(begun);
+        }
+        if is_overtaken {
             self.audience = Audience::of(begun.iter().map(Begun::subject), true);
             (self.gathered, self.renewed) = (false, true);
         }
