@@ -234,6 +234,8 @@ func TestWaits(t *testing.T) {
 }
 
 type sendCase struct {
+	Also    []string     `json:"also"`
+	Event   string       `json:"event"`
 	Name    string       `json:"name"`
 	Key     string       `json:"key"`
 	Answers []played     `json:"answers"`
@@ -268,7 +270,10 @@ func TestSends(t *testing.T) {
 		waits := fixed(t, 0.5)
 		server := play(t, one.Answers)
 		client := &Client{API: server.URL, Key: "secret", HTTP: alone(t)}
-		sent, err := client.Send(testContext(t), "rj", map[string]int{"n": 1}, one.Key)
+		message := Message{
+			About: "rj", Data: map[string]int{"n": 1}, Key: one.Key, Also: one.Also, Event: one.Event,
+		}
+		sent, err := client.SendMessage(testContext(t), message)
 		var refused *Refused
 		switch {
 		case err == nil && (one.Sent == nil || sent != Sent(*one.Sent)):
@@ -279,7 +284,7 @@ func TestSends(t *testing.T) {
 			t.Error(err)
 		}
 		for _, asked := range server.all() {
-			ensureSent(t, asked, "application/json", Message{"rj", map[string]int{"n": 1}, one.Key})
+			ensureSent(t, asked, "application/json", message)
 		}
 		if len(server.all()) != len(one.Answers) || !equal(waits(), one.Waits) {
 			t.Errorf("%d requests, and waits of %v ms", len(server.all()), waits())
@@ -309,7 +314,14 @@ func ensureSent(t *testing.T, asked asked, kind string, messages ...Message) {
 		if message.Key != "" {
 			key = `,"key":"` + message.Key + `"`
 		}
-		fmt.Fprintf(&lines, `{"about":"%s","data":%s%s}`+"\n", message.About, data, key)
+		about, event := `"`+message.About+`"`, ""
+		if len(message.Also) > 0 {
+			about = `["` + strings.Join(append([]string{message.About}, message.Also...), `","`) + `"]`
+		}
+		if message.Event != "" {
+			event = `,"event":"` + message.Event + `"`
+		}
+		fmt.Fprintf(&lines, `{"about":%s,"data":%s%s%s}`+"\n", about, data, key, event)
 	}
 	body := strings.TrimSuffix(string(asked.body), "\n")
 	if asked.target != "/send" || body != strings.TrimSuffix(lines.String(), "\n") {

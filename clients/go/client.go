@@ -60,9 +60,13 @@ func (client Client) GoString() string { return client.String() }
 // Send sends an event to all who are online as about or follow it. With a key it is posted once
 // within five minutes, however often it is sent; without one, give "".
 func (client *Client) Send(ctx context.Context, about string, data any, key string) (Sent, error) {
+	return client.SendMessage(ctx, Message{About: about, Data: data, Key: key})
+}
+
+// SendMessage sends an event that may have a name, and be about several ids.
+func (client *Client) SendMessage(ctx context.Context, message Message) (Sent, error) {
 	var sent Sent
-	message := Message{About: about, Data: data, Key: key}
-	err := client.call(ctx, "/send", message, key != "", &sent)
+	err := client.call(ctx, "/send", message, message.Key != "", &sent)
 	if err == nil && sent.ID == "" {
 		err = errForeign
 	}

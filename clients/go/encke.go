@@ -25,7 +25,7 @@ var ErrGap = errors.New("encke: events were missed: read your data afresh")
 
 var errForeign = errors.New("encke: no answer of Encke's API, is that its address?")
 
-// Message is an event to send: any JSON value about an id.
+// Message is an event to send: any JSON value about an id, or about each of several.
 type Message struct {
 	// About is the id that the event is about.
 	About string `json:"about"`
@@ -34,6 +34,24 @@ type Message struct {
 	// Key, if there is one, lets the event be posted once within five minutes, however often it
 	// is sent.
 	Key string `json:"key,omitempty"`
+	// Also are further ids that it is about. Who hears several of them hears it once.
+	Also []string `json:"-"`
+	// Event is a name of your choice that tells kinds of events apart.
+	Event string `json:"event,omitempty"`
+}
+
+// MarshalJSON writes the message as the API reads it: "about" is an id or a list of them.
+func (message Message) MarshalJSON() ([]byte, error) {
+	var about any = message.About
+	if len(message.Also) > 0 {
+		about = append([]string{message.About}, message.Also...)
+	}
+	return json.Marshal(struct {
+		About any    `json:"about"`
+		Data  any    `json:"data"`
+		Key   string `json:"key,omitempty"`
+		Event string `json:"event,omitempty"`
+	}{about, message.Data, message.Key, message.Event})
 }
 
 // Sent is an event that was posted.
@@ -82,8 +100,12 @@ type Revocation struct {
 // Event is an event that was heard.
 type Event struct {
 	// ID is opaque, and the place to resume after.
-	ID    string          `json:"id"`
-	About string          `json:"about"`
+	ID    string `json:"id"`
+	About string `json:"about"`
+	// Also are the other ids that it is about, if it is about several.
+	Also []string `json:"also,omitempty"`
+	// Event is the name that its sender gave it.
+	Event string          `json:"event,omitempty"`
 	Data  json.RawMessage `json:"data"`
 }
 

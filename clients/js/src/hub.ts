@@ -243,9 +243,9 @@ class Hub {
     void this.#connection?.logout(...ids.filter((id) => !this.#all.has(id)));
   }
 
-  /** With whether a tab has its subject among its ids. */
+  /** With whether a tab has one of its subjects among its ids. */
   #named(event: EnckeEvent): { event: EnckeEvent; named: boolean } {
-    return { event, named: this.#all.has(event.about) };
+    return { event, named: isAbout(event, this.#all) };
   }
 
   #token(): Promise<string> {
@@ -260,3 +260,7 @@ class Hub {
     return new Set([...this.#tabs.values()].flatMap((ids) => [...ids]));
   }
 }
+
+/** Whether an event is about one of `ids`. */
+export const isAbout = ({ about, also = [] }: EnckeEvent, ids: ReadonlySet<Id>): boolean =>
+  [about, ...also].some((id) => ids.has(id));

@@ -10,7 +10,7 @@
 
 import { OPEN_MS } from "./connection.js";
 import { Cursor } from "./cursor.js";
-import { type HubOptions, lead, type Said, type Told } from "./hub.js";
+import { type HubOptions, isAbout, lead, type Said, type Told } from "./hub.js";
 import { connect as connectAlone } from "./index.js";
 import { iterate } from "./iterate.js";
 import { Ears } from "./listeners.js";
@@ -188,9 +188,8 @@ class Tab<T> implements Connection<T> {
       this.#turn("connecting");
       this.#join();
     } else if ("event" in told) {
-      const { id, about } = told.event;
-      const isOwn = !this.options.exact || !told.named || this.#ids.has(about);
-      if (this.#cursor.pass(id) && isOwn) {
+      const isOwn = !this.options.exact || !told.named || isAbout(told.event, this.#ids);
+      if (this.#cursor.pass(told.event.id) && isOwn) {
         this.#ears.tell("event", told.event);
       }
     } else if ("gap" in told) {

@@ -16,12 +16,16 @@ export type TransportName = "websocket" | "sse" | "poll";
  */
 export type State = "connecting" | "open" | "waiting" | "closed";
 
-/** A payload about one id. */
+/** A payload about an id, or about several. */
 export interface EnckeEvent<T = unknown> {
   /** Opaque, unique, and greater than that of every event before it. */
   readonly id: string;
-  /** The subject. */
+  /** The subject; of several the first. */
   readonly about: string;
+  /** The other subjects, where there are several. */
+  readonly also?: readonly string[];
+  /** The name that its sender gave it. */
+  readonly event?: string;
   /** What its sender sent. */
   readonly data: T;
 }

@@ -67,7 +67,7 @@ def test_lines(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
         try:
             async for item in listener._stream():
                 if isinstance(item, Event):
-                    told.append({"id": item.id, "about": item.about, "data": item.data})
+                    told.append(_event(item))
                 elif item is not None:
                     told.append("gap")
         except ConnectionFailed as error:
@@ -167,7 +167,9 @@ def test_sends(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         async with played(asked, answers) as url, AsyncClient(url, key="secret") as client:
             try:
-                sent = await client.send("rj", {"n": 1}, key=case.get("key"))
+                about = ["rj", *case["also"]] if "also" in case else "rj"
+                named = {name: case.get(name) for name in ("key", "event")}
+                sent = await client.send(about, {"n": 1}, **named)
                 assert _sent(sent) == case.get("sent")
             except Refused as refused:
                 assert _refused(refused, case)
@@ -175,13 +177,21 @@ def test_sends(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
                 assert case.get("fails")
 
     asyncio.run(work())
-    message = {"about": "rj", "data": {"n": 1}} | ({"key": case["key"]} if "key" in case else {})
+    about = ["rj", *case["also"]] if "also" in case else "rj"
+    further = {name: case[name] for name in ("key", "event") if name in case}
+    message = {"about": about, "data": {"n": 1}} | further
     for request in asked:
         assert request.target == "/send" and json.loads(request.body) == message
         assert request.head["Authorization"] == "Bearer secret"
         assert request.head["Content-Type"] == "application/json"
     assert len(asked) == len(answers)
     assert [round(wait) for wait in waits] == case.get("waits", [])
+
+
+def _event(event: Event) -> dict[str, Any]:
+    told: dict[str, Any] = {"id": event.id, "about": event.about, "data": event.data}
+    further = {"also": list(event.also), "event": event.event}
+    return told | {name: value for name, value in further.items() if value}
 
 
 def _sent(sent: Sent) -> dict[str, Any]:

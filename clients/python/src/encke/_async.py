@@ -5,7 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
 from itertools import count
 from typing import Any, Literal, TypeAlias
@@ -73,9 +80,16 @@ class AsyncClient(AsyncClosing):
         """Ends the connections that it keeps."""
         await self._http.close()
 
-    async def send(self, about: Id, data: Any, *, key: str | None = None) -> Sent:
-        """Sends an event to all who are online as `about` or follow it."""
-        message = Message(about, data, key)
+    async def send(
+        self,
+        about: Id | Sequence[Id],
+        data: Any,
+        *,
+        key: str | None = None,
+        event: str | None = None,
+    ) -> Sent:
+        """Sends an event to all who are online as `about` or follow it; `Message` says the rest."""
+        message = Message(about, data, key, event)
         return as_sent(await self._call("/send", message.to_json(), repeatable=key is not None))
 
     async def send_stream(

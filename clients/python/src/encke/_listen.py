@@ -209,5 +209,8 @@ def _parse(line: bytes) -> Event | Gap | None:
     if told.get("gap") is True:
         return Gap()
     if isinstance(told.get("id"), str) and "about" in told and "data" in told:
-        return Event(told["id"], str(told["about"]), told["data"])
+        also, name = told.get("also"), told.get("event")
+        others = tuple(str(id) for id in also) if isinstance(also, list) else ()
+        name = name if isinstance(name, str) else None
+        return Event(told["id"], str(told["about"]), told["data"], others, name)
     return None

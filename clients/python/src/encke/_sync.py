@@ -110,9 +110,16 @@ class Client(Closing):
         """Ends the connections that it keeps."""
         _run(self._client.close())
 
-    def send(self, about: Id, data: Any, *, key: str | None = None) -> Sent:
-        """Sends an event to all who are online as `about` or follow it."""
-        return _run(self._client.send(about, data, key=key))
+    def send(
+        self,
+        about: Id | Sequence[Id],
+        data: Any,
+        *,
+        key: str | None = None,
+        event: str | None = None,
+    ) -> Sent:
+        """Sends an event to all who are online as `about` or follow it; `Message` says the rest."""
+        return _run(self._client.send(about, data, key=key, event=event))
 
     def send_stream(
         self, messages: Iterable[Message]

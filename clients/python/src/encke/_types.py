@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,18 +14,22 @@ Id: TypeAlias = str | int
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """An event to send: any JSON value about an id.
+    """An event to send: any JSON value about an id, or about each of several.
 
-    With a `key` it is posted once within five minutes, however often it is sent.
+    With a `key` it is posted once within five minutes, however often it is sent. `event` is a name
+    of your choice that tells kinds of events apart. Who hears several of the ids hears it once.
     """
 
-    about: Id
+    about: Id | Sequence[Id]
     data: Any
     key: str | None = None
+    event: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"about": self.about, "data": self.data}
-        return told if self.key is None else {**told, "key": self.key}
+        about = self.about if isinstance(self.about, str | int) else list(self.about)
+        told: dict[str, Any] = {"about": about, "data": self.data}
+        further = {"key": self.key, "event": self.event}
+        return told | {name: value for name, value in further.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,10 @@ class Event:
     """Opaque, and the place to resume after."""
     about: str
     data: Any
+    also: tuple[str, ...] = ()
+    """The other ids that it is about, if it is about several."""
+    event: str | None = None
+    """The name that its sender gave it."""
 
 
 @dataclass(frozen=True, slots=True)
