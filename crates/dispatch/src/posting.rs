@@ -9,7 +9,7 @@ use engine::{Event, LaneBell, Outgoing, Receipt, Router, Sending, Step};
 use graph::{Graph, Pair, WriteError};
 use httpd::problem::{ApiProblem, sentence};
 use hub::{Followers, IdText};
-use ledger::LedgerError;
+use postgres::PostgresError;
 use thiserror::Error;
 use tokio::time::sleep;
 
@@ -49,7 +49,9 @@ impl From<Unchanged> for ApiProblem {
         let detail = sentence(&trouble.to_string());
         match trouble {
             GraphTrouble::StandsStill => ApiProblem::new(StatusCode::CONFLICT, detail),
-            GraphTrouble::Ledger(LedgerError::Refused(_)) => ApiProblem::bad_request(detail),
+            GraphTrouble::PostgresStore(PostgresError::Refused(_)) => {
+                ApiProblem::bad_request(detail)
+            }
             _ => ApiProblem::unavailable(detail),
         }
     }

@@ -47,9 +47,12 @@ const SLEEPERS: [(&str, &str); 35] = [
     ("crates/server/src/takeover.rs", "a port that is left does not ring"),
     ("crates/server/src/upgrade/", "neither workers' counters nor another process ring"),
     ("crates/server/src/resumes.rs", "neither a full mailbox nor an event's age rings"),
-    ("crates/ledger/src/watch.rs", "a row that others change is polled, for its notice has a lock"),
     (
-        "crates/ledger/tests/it/crash.rs",
+        "crates/postgres/src/watch.rs",
+        "a row that others change is polled, for its notice has a lock",
+    ),
+    (
+        "crates/postgres/tests/it/crash.rs",
         "a server is killed at some moment, and tried until it is back",
     ),
     ("crates/rig/src/waiting.rs", "the one place where tests and starters look again and again"),

@@ -24,8 +24,8 @@ const RUNTIME: [&str; 8] =
 /// NATS and of PostgreSQL for their sockets, the store for its channels, and the example, which is
 /// a program.
 const RUNTIME_IN: [&str; 11] = [
-    "auth", "bus", "dispatch", "encke", "erlang", "gateway", "graph", "httpd", "ledger", "playdar",
-    "server",
+    "auth", "dispatch", "encke", "erlang", "gateway", "graph", "httpd", "nats", "playdar",
+    "postgres", "server",
 ];
 
 /// What part of all lines one crate may have, in hundredths: one that has more is two.

@@ -20,7 +20,7 @@ const LONG: Listed = &[
     ("crates/engine/src/shard/admission.rs", "admit"),
     ("crates/engine/src/start.rs", "assemble"),
     ("crates/server/src/api/monitoring/cluster.rs", "families"),
-    ("crates/dispatch/src/cluster/driver/actions.rs", "act"),
+    ("crates/dispatch/src/cluster/node_loop/actions.rs", "act"),
     ("crates/server/src/start/control.rs", "new"),
 ];
 

@@ -1,8 +1,8 @@
 //! When this node lets clients in with tokens: as long as it knows all that is revoked.
 
 use auth::token_service::TokenService;
-use bus::Bus;
 use cluster::limits::LEASE_MS;
+use nats::NatsClient;
 use tokio::task::JoinSet;
 
 use super::revocations;
@@ -34,12 +34,12 @@ impl Admitting {
     }
 
     /// The node is a member, and all that stands in the log from here on it will read.
-    pub(super) fn learn(&mut self, tasks: &mut JoinSet<Happened>, bus: &Bus) {
+    pub(super) fn learn(&mut self, tasks: &mut JoinSet<Happened>, nats: &NatsClient) {
         let Some(tokens) = self.tokens.clone() else { return };
         self.times += 1;
-        let (bus, time) = (bus.clone(), self.times);
+        let (nats, time) = (nats.clone(), self.times);
         tasks.spawn(async move {
-            revocations::learn(bus, tokens).await;
+            revocations::learn(nats, tokens).await;
             Happened::Learnt(time)
         });
     }

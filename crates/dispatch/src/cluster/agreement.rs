@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use bus::{Bus, Entry, LogError, Proposal};
 use cluster::{LogFault, epoch_base};
 use hub::{Epoch, Tag};
+use nats::{Entry, LogError, NatsClient, Proposal};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
@@ -37,12 +37,12 @@ pub(super) struct Agreed {
 
 impl Agreed {
     /// Reads the epoch, and proposes the first one where there is none.
-    pub(super) async fn on(bus: &Bus, above: u64) -> Result<Agreed> {
+    pub(super) async fn on(nats: &NatsClient, above: u64) -> Result<Agreed> {
         let deadline = Instant::now() + AGREE_TIMEOUT;
         loop {
-            match bus.epoch().await {
+            match nats.epoch().await {
                 Ok(Some(entry)) => return Agreed::read(&entry),
-                Ok(None) => match propose(bus, 0, 1, above, "the first one").await {
+                Ok(None) => match propose(nats, 0, 1, above, "the first one").await {
                     Ok(_) => {}
                     Err(error) if is_passing(&error) && Instant::now() < deadline => {
                         sleep(AGREE_PAUSE).await;
@@ -95,13 +95,13 @@ fn is_passing(error: &anyhow::Error) -> bool {
 /// Makes the log of `epoch`, and then proposes that to take the place of the epoch with `revision`:
 /// so that whoever hears of an epoch and finds no log knows that it was deleted.
 pub(super) async fn propose(
-    bus: &Bus,
+    nats: &NatsClient,
     revision: u64,
     epoch: u64,
     above: u64,
     reason: &str,
 ) -> Result<Proposal> {
-    match bus.make_log(epoch).await {
+    match nats.make_log(epoch).await {
         // Others have agreed on it, and on another one since.
         Ok(_) | Err(LogError::Sealed(_)) => {}
         Err(error) => return Err(error.into()),
@@ -110,7 +110,7 @@ pub(super) async fn propose(
     let base = epoch_base(sys::clock::unix_ms(), above);
     let value = EpochValue { epoch, base, tag, reason: reason.to_owned() };
     let value = serde_json::to_vec(&value).expect("all members are plain values");
-    Ok(bus.propose(revision, value.into()).await?)
+    Ok(nats.propose(revision, value.into()).await?)
 }
 
 /// Why an epoch ends whose place in NATS an earlier one has, or another one of its number.

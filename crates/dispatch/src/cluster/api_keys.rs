@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use auth::keys::{KeyFile, KeyFileError, KeyRecord};
-use bus::{Bus, Bytes, LogError, NotSwapped, Proposal, VALUE_BYTES_MAX};
+use nats::{Bytes, LogError, NatsClient, NotSwapped, Proposal, VALUE_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 use sys::clock;
 use tokio::sync::watch;
@@ -68,10 +68,10 @@ impl KeysTrouble {
 }
 
 /// Joins both before the API takes a call. Servers of NATS may be without a leader for a moment.
-pub(super) async fn join_first(bus: &Bus, file: &KeyFile) -> Result<(), KeysTrouble> {
+pub(super) async fn join_first(nats: &NatsClient, file: &KeyFile) -> Result<(), KeysTrouble> {
     let deadline = Instant::now() + AGREE_TIMEOUT;
     loop {
-        match join(bus, file).await {
+        match join(nats, file).await {
             Err(error) if error.is_passing() && Instant::now() < deadline => {
                 sleep(AGREE_PAUSE).await;
             }
@@ -81,11 +81,11 @@ pub(super) async fn join_first(bus: &Bus, file: &KeyFile) -> Result<(), KeysTrou
 }
 
 /// Joins both again and again, for as long as the node lives.
-pub(super) async fn join_all(bus: Bus, file: KeyFile, status: watch::Receiver<NodeStatus>) {
+pub(super) async fn join_all(nats: NatsClient, file: KeyFile, status: watch::Receiver<NodeStatus>) {
     let mut told = None;
     while status.has_changed().is_ok() {
         sleep(EVERY).await;
-        let trouble = join(&bus, &file).await.err();
+        let trouble = join(&nats, &file).await.err();
         // That NATS is away is told elsewhere.
         let trouble = trouble.filter(|trouble| !trouble.is_passing()).map(|why| why.to_string());
         if let Some(why) = trouble.as_ref().filter(|why| told.as_ref() != Some(*why)) {
@@ -96,8 +96,8 @@ pub(super) async fn join_all(bus: Bus, file: KeyFile, status: watch::Receiver<No
 }
 
 /// Puts both together. Where another node was quicker, what it wrote counts the next time.
-async fn join(bus: &Bus, file: &KeyFile) -> Result<(), KeysTrouble> {
-    let there = bus.value(VALUE).await?;
+async fn join(nats: &NatsClient, file: &KeyFile) -> Result<(), KeysTrouble> {
+    let there = nats.value(VALUE).await?;
     let revision = there.as_ref().map_or(0, |entry| entry.revision);
     let known = there.map_or(Ok(Vec::new()), |entry| read(&entry.value))?;
     let (file, others) = (file.clone(), known.clone());
@@ -110,7 +110,7 @@ async fn join(bus: &Bus, file: &KeyFile) -> Result<(), KeysTrouble> {
     if keys == known {
         return Ok(());
     }
-    match bus.swap(VALUE, revision, written(keys)?).await? {
+    match nats.swap(VALUE, revision, written(keys)?).await? {
         Proposal::Taken(_) | Proposal::Lost => Ok(()),
     }
 }

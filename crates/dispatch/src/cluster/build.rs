@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use graph::replica::{
     Built, Change, LogPlace, NumberedId, Origin, PairBatch, Rebuild, ReplicaState,
 };
-use ledger::{Bootstrap, Ledger, LedgerError, Lineage, Node, Order, Page, Place};
+use postgres::{Bootstrap, Lineage, Node, Order, Page, Place, PostgresError, PostgresStore};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
@@ -23,17 +23,17 @@ const SILENCE: Duration = Duration::from_secs(60);
 ///
 /// Reading 15 million pairs is seconds of computing: a thread of its own does it, so that the
 /// control plane's has time for what streams wait for.
-pub(super) async fn build(ledger: Ledger, rebuild: Rebuild) -> Result<Built> {
-    let reading = ledger.clone();
+pub(super) async fn build(store: PostgresStore, rebuild: Rebuild) -> Result<Built> {
+    let reading = store.clone();
     let built = spawn_blocking(move || {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(read_all(reading, rebuild))
     });
-    catch_up(&ledger, built.await.context("the replica could not be built")??).await
+    catch_up(&store, built.await.context("the replica could not be built")??).await
 }
 
-async fn read_all(ledger: Ledger, rebuild: Rebuild) -> Result<Built> {
-    let mut bootstrap = within(ledger.bootstrap()).await?;
+async fn read_all(store: PostgresStore, rebuild: Rebuild) -> Result<Built> {
+    let mut bootstrap = within(store.bootstrap()).await?;
     let place = bootstrap.place();
     let origin = Origin {
         lineage: u128::from_be_bytes(place.lineage.0),
@@ -53,9 +53,9 @@ async fn read_all(ledger: Ledger, rebuild: Rebuild) -> Result<Built> {
 }
 
 /// Applies what was changed since.
-pub(super) async fn catch_up(ledger: &Ledger, mut built: Built) -> Result<Built> {
+pub(super) async fn catch_up(store: &PostgresStore, mut built: Built) -> Result<Built> {
     loop {
-        let page = ledger.changes_after(place_in_ledger(built.state())).await?;
+        let page = store.changes_after(place_in_store(built.state())).await?;
         if page.changes.is_empty() {
             return Ok(built);
         }
@@ -91,21 +91,23 @@ pub(super) fn changes(page: &Page) -> Vec<Change<'_>> {
 }
 
 /// Where a replica is, as the store of record has it.
-pub(super) fn place_in_ledger(state: ReplicaState) -> Place {
+pub(super) fn place_in_store(state: ReplicaState) -> Place {
     let ReplicaState { lineage, version, set_hash, .. } = state;
     Place { lineage: Lineage(lineage.to_be_bytes()), version, hash: set_hash }
 }
 
-type Pieces = mpsc::Receiver<Result<PairBatch, LedgerError>>;
+type Pieces = mpsc::Receiver<Result<PairBatch, PostgresError>>;
 
 /// For a thread that may block.
-fn batches(mut pieces: Pieces) -> impl Iterator<Item = Result<PairBatch, LedgerError>> {
+fn batches(mut pieces: Pieces) -> impl Iterator<Item = Result<PairBatch, PostgresError>> {
     std::iter::from_fn(move || pieces.blocking_recv())
 }
 
 /// What PostgreSQL answers, unless it says nothing for too long.
-async fn within<T>(asked: impl Future<Output = Result<T, LedgerError>>) -> Result<T, LedgerError> {
-    let silent = |_| LedgerError::Away(format!("it said nothing for {} s", SILENCE.as_secs()));
+async fn within<T>(
+    asked: impl Future<Output = Result<T, PostgresError>>,
+) -> Result<T, PostgresError> {
+    let silent = |_| PostgresError::Away(format!("it said nothing for {} s", SILENCE.as_secs()));
     timeout(SILENCE, asked).await.map_err(silent)?
 }
 
@@ -113,7 +115,7 @@ async fn within<T>(asked: impl Future<Output = Result<T, LedgerError>>) -> Resul
 async fn read_out(
     bootstrap: &mut Bootstrap,
     order: Order,
-    into: mpsc::Sender<Result<PairBatch, LedgerError>>,
+    into: mpsc::Sender<Result<PairBatch, PostgresError>>,
 ) {
     let mut rows = match within(bootstrap.pairs(order)).await {
         Ok(rows) => rows,

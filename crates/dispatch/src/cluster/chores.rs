@@ -1,16 +1,16 @@
-//! What goes on beside the driver, as long as the node lives.
+//! What goes on beside the node loop, as long as the node lives.
 
 use std::sync::{Arc, RwLock, Weak};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use bus::Bus;
 use engine::Engine;
+use nats::NatsClient;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::agreement::Agreed;
-use super::driver::Channels;
+use super::node_loop::Channels;
 use super::{Cluster, Command, Membership, NodeStatus, questions};
 use crate::outcome::LogTrouble;
 
@@ -48,10 +48,10 @@ pub(super) async fn refuse_all(channels: &mut Channels) {
 ///
 /// # Errors
 /// It stays: the two would throw each other out, again and again where they are started again.
-pub(super) async fn refuse_double(bus: &Bus, node: &str) -> Result<()> {
+pub(super) async fn refuse_double(nats: &NatsClient, node: &str) -> Result<()> {
     let mut looks = 0;
     loop {
-        let there = questions::nodes(bus, usize::MAX).await.unwrap_or_default();
+        let there = questions::nodes(nats, usize::MAX).await.unwrap_or_default();
         let Some(other) = there.into_iter().find(|other| other.node == node) else { return Ok(()) };
         looks += 1;
         if looks == DOUBLE_LOOKS {
@@ -66,11 +66,11 @@ pub(super) async fn refuse_double(bus: &Bus, node: &str) -> Result<()> {
 }
 
 /// Deletes the logs of epochs that have ended, once they are empty, for as long as the node lives.
-pub(super) async fn forget_logs(bus: Bus, status: watch::Receiver<NodeStatus>) {
+pub(super) async fn forget_logs(nats: NatsClient, status: watch::Receiver<NodeStatus>) {
     while status.has_changed().is_ok() {
         tokio::time::sleep(FORGET_EVERY).await;
         let epoch = status.borrow().epoch;
-        match bus.delete_logs_before(epoch).await {
+        match nats.delete_logs_before(epoch).await {
             Ok(deleted) if deleted.is_empty() => {}
             Ok(deleted) => tracing::info!(?deleted, "logs of epochs that have ended are deleted"),
             // Another node may do it, or this one the next time.
@@ -93,10 +93,10 @@ pub(super) async fn mind_outside(cluster: Weak<Cluster>, stop: CancellationToken
         let stands = is_out && place == now && !standing.waits_for_graph(&status);
         place = now;
         // It comes in when NATS takes something again.
-        let had_room = no_room == standing.bus.counts().no_room;
-        no_room = standing.bus.counts().no_room;
+        let had_room = no_room == standing.nats.counts().no_room;
+        no_room = standing.nats.counts().no_room;
         // What is counted are looks: if this process stands still, nobody looks.
-        let is_kept_out = stands && had_room && is_whole(&standing.bus).await;
+        let is_kept_out = stands && had_room && is_whole(&standing.nats).await;
         looks = if is_kept_out { looks + 1 } else { 0 };
         if looks == OUTSIDE_LOOKS {
             tracing::error!(
@@ -111,10 +111,10 @@ pub(super) async fn mind_outside(cluster: Weak<Cluster>, stop: CancellationToken
 }
 
 /// Whether all that a node needs of NATS is there: what was agreed on, and the log of that.
-async fn is_whole(bus: &Bus) -> bool {
-    let Ok(Some(entry)) = bus.epoch().await else { return false };
+async fn is_whole(nats: &NatsClient) -> bool {
+    let Ok(Some(entry)) = nats.epoch().await else { return false };
     let Ok(agreed) = Agreed::read(&entry) else { return false };
-    match bus.find_log(agreed.epoch().number).await {
+    match nats.find_log(agreed.epoch().number).await {
         Ok(log) => log.extent().await.is_ok(),
         Err(_) => false,
     }

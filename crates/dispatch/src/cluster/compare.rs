@@ -10,12 +10,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use graph::Graph;
 use hub::{BUCKETS, pair_hash};
-use ledger::{BucketSums, Differences, Ledger, Pair, Place};
+use postgres::{BucketSums, Differences, Pair, Place, PostgresStore};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use super::build::place_in_ledger;
+use super::build::place_in_store;
 
 /// How far the check gives way to other threads: as far as one can.
 const NICE: u8 = 19;
@@ -42,14 +42,14 @@ pub(super) enum Compared {
 }
 
 /// Compares them.
-pub(super) async fn compare(ledger: Ledger, graph: Graph) -> Result<Compared> {
+pub(super) async fn compare(store: PostgresStore, graph: Graph) -> Result<Compared> {
     let (tell, told) = oneshot::channel();
     let run = move || {
         // Without it the check takes from others what it needs.
         let _ = sys::priority::give_way(NICE);
         let runtime = Builder::new_current_thread().enable_all().build();
         let compared = match runtime {
-            Ok(runtime) => runtime.block_on(sum_both(&ledger, &graph)),
+            Ok(runtime) => runtime.block_on(sum_both(&store, &graph)),
             Err(error) => Err(error.into()),
         };
         let _ = tell.send(compared);
@@ -58,15 +58,15 @@ pub(super) async fn compare(ledger: Ledger, graph: Graph) -> Result<Compared> {
     told.await.context("the check was given up")?
 }
 
-async fn sum_both(ledger: &Ledger, graph: &Graph) -> Result<Compared> {
-    let mut theirs = ledger.bucket_sums().await?;
+async fn sum_both(store: &PostgresStore, graph: &Graph) -> Result<Compared> {
+    let mut theirs = store.bucket_sums().await?;
     if !theirs.add_up() {
-        ledger.mend().await?;
+        store.mend().await?;
         return Ok(Compared::Mended);
     }
     let is_there = || {
         let state = graph.replica_state().unwrap_or_default();
-        place_in_ledger(state).lineage == theirs.place.lineage
+        place_in_store(state).lineage == theirs.place.lineage
             && state.version >= theirs.place.version
     };
     let waiting = async {
@@ -76,9 +76,9 @@ async fn sum_both(ledger: &Ledger, graph: &Graph) -> Result<Compared> {
     };
     timeout(BEHIND_MAX, waiting).await.context("the replica is behind, or is built anew")?;
     let ours = graph.bucket_sums()?;
-    let place = place_in_ledger(ours.state);
-    carry_on(ledger, &mut theirs, place).await?;
-    tell_source(ledger).await;
+    let place = place_in_store(ours.state);
+    carry_on(store, &mut theirs, place).await?;
+    tell_source(store).await;
     debug_assert_eq!(ours.sums.len(), theirs.sums.len(), "a bucket would be compared with none");
     let buckets = ours.sums.iter().zip(&theirs.sums).filter(|(a, b)| a != b).count();
     Ok(match buckets {
@@ -88,8 +88,8 @@ async fn sum_both(ledger: &Ledger, graph: &Graph) -> Result<Compared> {
 }
 
 /// Tells where a table of the application is the graph and no trigger has seen a change of it.
-async fn tell_source(ledger: &Ledger) {
-    match ledger.source_differences(NAMED).await {
+async fn tell_source(store: &PostgresStore) {
+    match store.source_differences(NAMED).await {
         Ok(Differences { total: 0, .. }) => {}
         Ok(differences) => tracing::error!(
             "the graph is not what the table says that is the graph: {differences}; encke postgres \
@@ -100,9 +100,9 @@ async fn tell_source(ledger: &Ledger) {
 }
 
 /// Adds to `sums` what was changed up to `place`.
-async fn carry_on(ledger: &Ledger, sums: &mut BucketSums, place: Place) -> Result<()> {
+async fn carry_on(store: &PostgresStore, sums: &mut BucketSums, place: Place) -> Result<()> {
     while sums.place.version < place.version {
-        let page = ledger.changes_after(sums.place).await?;
+        let page = store.changes_after(sums.place).await?;
         if page.changes.is_empty() {
             bail!("PostgreSQL has gone back meanwhile");
         }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use bus::{Followed, Follower, Log};
+use nats::{Followed, Follower, Log};
 
 /// What is taken of a follower at a time.
 const TAKEN_MAX: usize = 256;

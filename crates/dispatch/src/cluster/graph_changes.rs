@@ -5,12 +5,12 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ledger::{Ledger, LedgerError, Place};
+use postgres::{Place, PostgresError, PostgresStore};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// Pairs as text.
-fn pairs_of(pairs: Vec<graph::Pair>) -> Vec<ledger::Pair> {
+fn pairs_of(pairs: Vec<graph::Pair>) -> Vec<postgres::Pair> {
     let text = |id: &graph::OwnedId| id.as_text().to_string();
     pairs.iter().map(|pair| (text(&pair.subscriber), text(&pair.subscribee))).collect()
 }
@@ -52,7 +52,7 @@ impl Obeyed {
 /// Shared by those who change subscriptions: the store of record, and how far this node is.
 #[derive(Debug)]
 pub(super) struct GraphChanges {
-    pub(super) ledger: Ledger,
+    pub(super) store: PostgresStore,
     /// What all later sends obey, on whichever node.
     pub(super) obeyed: tokio::sync::watch::Receiver<Obeyed>,
     /// The server ends.
@@ -80,7 +80,7 @@ impl GraphChanges {
         let pairs = pairs_of(pairs);
         let (added, removed) = if add { (pairs, Vec::new()) } else { (Vec::new(), pairs) };
         let changed = tokio::select! {
-            changed = self.ledger.change(added, removed) => changed?,
+            changed = self.store.change(added, removed) => changed?,
             () = self.ended() => return Err(GraphTrouble::Ending),
         };
         let mut obeyed = self.obeyed.clone();
@@ -91,7 +91,7 @@ impl GraphChanges {
         // been there for days.
         if !is_news
             && !obeyed.borrow().has(version, hash)
-            && !self.ledger.commit_again(changed.place).await?
+            && !self.store.commit_again(changed.place).await?
         {
             return Ok(0);
         }
@@ -102,9 +102,9 @@ impl GraphChanges {
         let heard = async {
             // Word of a commit is lost where too many come at once.
             Ok(heard(AGAIN_AFTER).await
-                || self.ledger.commit_again(changed.place).await? && heard(OBEYED_TIMEOUT).await)
+                || self.store.commit_again(changed.place).await? && heard(OBEYED_TIMEOUT).await)
         };
-        let heard: Result<bool, LedgerError> = tokio::select! {
+        let heard: Result<bool, PostgresError> = tokio::select! {
             heard = heard => heard,
             () = self.ended() => Ok(false),
         };
@@ -129,7 +129,7 @@ pub enum GraphTrouble {
     StandsStill,
     /// PostgreSQL.
     #[error(transparent)]
-    Ledger(#[from] LedgerError),
+    PostgresStore(#[from] PostgresError),
     /// It is stored, and the log has not brought it in time.
     #[error("the change is stored, and not all nodes obey it yet; they will")]
     NotHeard,

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use bus::{Bus, Proposal};
 use bytes::Bytes;
 use cluster::{FORMAT, FORMAT_MAX};
+use nats::{NatsClient, Proposal};
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
@@ -20,10 +20,10 @@ const SECRET: &str = "idempotency";
 const ASK_EVERY: Duration = Duration::from_secs(5);
 
 /// Reads the secret, or makes it where there is none.
-pub(super) async fn secret(bus: &Bus) -> Result<[u8; 16]> {
+pub(super) async fn secret(nats: &NatsClient) -> Result<[u8; 16]> {
     let deadline = Instant::now() + AGREE_TIMEOUT;
     loop {
-        let there = match bus.value(SECRET).await {
+        let there = match nats.value(SECRET).await {
             // Its servers may be without a leader.
             Err(error) if error.is_passing() && Instant::now() < deadline => {
                 sleep(AGREE_PAUSE).await;
@@ -40,7 +40,7 @@ pub(super) async fn secret(bus: &Bus) -> Result<[u8; 16]> {
         let mut secret = [0; 16];
         getrandom::fill(&mut secret).map_err(|error| anyhow!("no random numbers: {error}"))?;
         let text = Bytes::from(format!("{:032x}", u128::from_be_bytes(secret)));
-        if let Proposal::Taken(_) = bus.found(SECRET, text).await? {
+        if let Proposal::Taken(_) = nats.found(SECRET, text).await? {
             return Ok(secret);
         }
     }
@@ -56,14 +56,14 @@ pub(super) struct Reading {
 impl Reading {
     /// The latest format that all `members` read. It is asked now and then, and only by those who
     /// send what earlier versions do not know.
-    pub(super) async fn format(&self, bus: &Bus, members: usize) -> u8 {
+    pub(super) async fn format(&self, nats: &NatsClient, members: usize) -> u8 {
         let mut said = self.said.lock().await;
         if let Some((at, format)) = *said
             && at.elapsed() < ASK_EVERY
         {
             return format;
         }
-        let reports = questions::nodes(bus, members).await.unwrap_or_default();
+        let reports = questions::nodes(nats, members).await.unwrap_or_default();
         let before = said.map_or(FORMAT, |(_, format)| format);
         // Who is slow to answer does what it did before; who knows no members knows nothing.
         let most = if reports.len() >= members.max(1) { FORMAT_MAX } else { before };

@@ -1,9 +1,9 @@
 //! Messages between nodes that nobody stores: those that come, on one channel, and those that go,
 //! one after the other. What finds no room is dropped, as what the network loses.
 
-use bus::Bus;
 use bytes::Bytes;
 use cluster::CoreSubject;
+use nats::NatsClient;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
@@ -16,7 +16,7 @@ pub(super) const ASK: &str = "ask";
 
 /// All messages of a node.
 pub(super) struct Messages {
-    bus: Bus,
+    nats: NatsClient,
     outgoing: mpsc::Sender<(String, Vec<u8>)>,
     into: mpsc::Sender<Bytes>,
     pub(super) incoming: mpsc::Receiver<Bytes>,
@@ -25,9 +25,9 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    pub(super) fn new(bus: &Bus) -> Messages {
+    pub(super) fn new(nats: &NatsClient) -> Messages {
         let (outgoing, mut queue) = mpsc::channel::<(String, Vec<u8>)>(WAITING_MAX);
-        let sending = bus.clone();
+        let sending = nats.clone();
         tokio::spawn(async move {
             while let Some((subject, bytes)) = queue.recv().await {
                 // Who is not there hears nothing: the node counts on that.
@@ -35,7 +35,7 @@ impl Messages {
             }
         });
         let (into, incoming) = mpsc::channel(WAITING_MAX);
-        let messages = Messages { bus: bus.clone(), outgoing, into, incoming, own: Vec::new() };
+        let messages = Messages { nats: nats.clone(), outgoing, into, incoming, own: Vec::new() };
         messages.listen(BEAT.to_owned());
         messages.listen(ASK.to_owned());
         messages
@@ -61,11 +61,11 @@ impl Messages {
     }
 
     fn listen(&self, subject: String) -> AbortHandle {
-        let (bus, into) = (self.bus.clone(), self.into.clone());
+        let (nats, into) = (self.nats.clone(), self.into.clone());
         let task = tokio::spawn(async move {
             loop {
-                let Ok(mut subscription) = bus.subscribe_core(&subject, WAITING_MAX).await else {
-                    tokio::time::sleep(bus::ACK_TIMEOUT).await;
+                let Ok(mut subscription) = nats.subscribe_core(&subject, WAITING_MAX).await else {
+                    tokio::time::sleep(nats::ACK_TIMEOUT).await;
                     continue;
                 };
                 while let Some(message) = subscription.next().await {

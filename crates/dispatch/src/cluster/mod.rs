@@ -1,10 +1,10 @@
 //! This server as a node of a cluster: what it sends goes through one log that all nodes follow.
 //!
-//! [`cluster::Node`] decides, and does no IO. One task ([`driver`]) tells it what happens and does
-//! what it asks for: it reads and writes the log, passes on messages between nodes, and answers
-//! those who send. A second one ([`poster`]) gathers the audiences of what the log brings and hands
-//! it to the workers in the log's order. Both run on the control plane; the workers know nothing of
-//! it.
+//! [`cluster::Node`] decides, and does no IO. One task ([`node_loop`]) tells it what happens and
+//! does what it asks for: it reads and writes the log, passes on messages between nodes, and
+//! answers those who send. A second one ([`log_applier`]) gathers the audiences of what the log
+//! brings and hands it to the workers in the log's order. Both run on the control plane; the
+//! workers know nothing of it.
 //!
 //! Cost of an event at a node that it does not concern: reading it, one look into the store and 16
 //! into the directory, and its place in the history.
@@ -16,16 +16,16 @@ mod build;
 mod chores;
 mod compare;
 mod config;
-mod driver;
 mod following;
 mod graph_changes;
-mod keeper;
 mod keys;
+mod log_applier;
 mod log_event;
 mod messages;
+mod node_loop;
 mod pending;
-mod poster;
 mod questions;
+mod replica_sync;
 mod revocations;
 mod status;
 mod tasks;
@@ -40,13 +40,13 @@ use anyhow::{Context, Result, anyhow};
 use auth::keys::KeyFile;
 use auth::token_service::TokenService;
 use auth::tokens::Revocation;
-use bus::{Bus, Counts, State};
-pub use bus::{BusConfig, Credentials, Url};
 use cluster::{FORMAT_ONCE, FORMAT_SUBJECTS, Known, Order};
 use engine::{Outgoing, Router};
 use graph::Graph;
 use hub::Epoch;
-pub use ledger::LedgerConfig;
+use nats::{Counts, NatsClient, State};
+pub use nats::{Credentials, NatsConfig, Url};
+pub use postgres::PostgresConfig;
 use sys::clock;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -56,15 +56,15 @@ use self::api_keys::{join_all, join_first};
 pub use self::chores::count_streams;
 use self::chores::{forget_logs, refuse_all};
 pub use self::config::ClusterConfig;
-use self::driver::{Channels, Driver, Keeping};
 pub use self::graph_changes::GraphTrouble;
 use self::graph_changes::{GraphChanges, Obeyed};
-pub use self::keeper::{Checks, Keeper};
 use self::keys::Reading;
+use self::log_applier::Posting;
+use self::node_loop::{Channels, NodeLoop, ReplicaLink};
 pub use self::pending::Pending;
-use self::poster::Posting;
 use self::questions::AnswerParts;
 pub use self::questions::NodeReport;
+pub use self::replica_sync::{Checks, ReplicaSync};
 pub use self::revocations::RevokeTrouble;
 use self::status::{Load, Standing};
 pub use self::status::{Membership, NodeStatus};
@@ -72,7 +72,7 @@ use crate::idempotency::IdempotencyKeys;
 use crate::outcome::{Delivered, LogTrouble, MAILBOX_TIMEOUT};
 use crate::send_options::SendOptions;
 
-/// What senders have handed over and the driver has not taken yet. More of them wait with their
+/// What senders have handed over and the node loop has not taken yet. More of them wait with their
 /// requests.
 const COMMANDS_WAITING_MAX: usize = 1024;
 
@@ -95,7 +95,7 @@ pub struct Joining {
     config: ClusterConfig,
     /// Where clients connect to this node, as the others are told.
     address: String,
-    bus: Bus,
+    nats: NatsClient,
     agreed: Agreed,
     /// By which all nodes hash idempotency keys.
     keys_secret: [u8; 16],
@@ -118,12 +118,13 @@ pub struct Cluster {
 impl Joining {
     /// Reaches the log. `above` is a number that this server has never given out anything beyond.
     pub async fn begin(config: ClusterConfig, above: u64, api_keys: KeyFile) -> Result<Self> {
-        let bus = Bus::connect(config.bus.clone()).await.context("cannot join the cluster")?;
-        let agreed = Agreed::on(&bus, above).await.context("cannot join the cluster")?;
-        chores::refuse_double(&bus, &config.node).await?;
-        let keys_secret = keys::secret(&bus).await.context("cannot join the cluster")?;
-        join_first(&bus, &api_keys).await.context("cannot join the cluster")?;
-        Ok(Joining { config, address: String::new(), bus, agreed, keys_secret, api_keys })
+        let nats =
+            NatsClient::connect(config.nats.clone()).await.context("cannot join the cluster")?;
+        let agreed = Agreed::on(&nats, above).await.context("cannot join the cluster")?;
+        chores::refuse_double(&nats, &config.node).await?;
+        let keys_secret = keys::secret(&nats).await.context("cannot join the cluster")?;
+        join_first(&nats, &api_keys).await.context("cannot join the cluster")?;
+        Ok(Joining { config, address: String::new(), nats, agreed, keys_secret, api_keys })
     }
 
     /// What numbers and places are.
@@ -148,57 +149,57 @@ impl Joining {
         self,
         router: Arc<Router>,
         graph: Graph,
-        keeper: Option<Keeper>,
+        replica_sync: Option<ReplicaSync>,
         tokens: Option<TokenService>,
         keys: Arc<IdempotencyKeys>,
         stop: CancellationToken,
     ) -> Arc<Cluster> {
         let (obey, obeyed) = watch::channel(Obeyed::default());
-        let ledger = keeper.as_ref().map(Keeper::ledger);
+        let store = replica_sync.as_ref().map(ReplicaSync::store);
         let (ends, outside) = (stop.clone(), stop.clone());
-        let changes = |ledger| Arc::new(GraphChanges { ledger, obeyed, stop: ends });
-        let changes = ledger.map(changes);
+        let changes = |store| Arc::new(GraphChanges { store, obeyed, stop: ends });
+        let changes = store.map(changes);
         let (commands, asked) = mpsc::channel(COMMANDS_WAITING_MAX);
         let load = Arc::<Load>::default();
         let standing = Standing {
             router: Arc::clone(&router),
             load: Arc::clone(&load),
-            bus: self.bus.clone(),
-            cluster: self.config.bus.cluster.clone(),
+            nats: self.nats.clone(),
+            cluster: self.config.nats.cluster.clone(),
             node: self.config.node.clone(),
-            graph: keeper.as_ref().map(Keeper::told),
+            graph: replica_sync.as_ref().map(ReplicaSync::told),
         };
         let (tell, status) = watch::channel(NodeStatus::default());
         let (node, address) = (self.config.node.clone(), self.address.clone());
-        let (asked_bus, router_too) = (self.bus.clone(), Arc::clone(&router));
+        let (asked_nats, router_too) = (self.nats.clone(), Arc::clone(&router));
         let answers = AnswerParts {
             node,
             address,
-            bus: asked_bus,
+            nats: asked_nats,
             router: router_too,
             status: status.clone(),
             load,
         };
         let drain = self.config.drain;
         tokio::spawn(questions::answer(answers));
-        tokio::spawn(forget_logs(self.bus.clone(), status.clone()));
-        tokio::spawn(join_all(self.bus.clone(), self.api_keys.clone(), status.clone()));
+        tokio::spawn(forget_logs(self.nats.clone(), status.clone()));
+        tokio::spawn(join_all(self.nats.clone(), self.api_keys.clone(), status.clone()));
         let mut channels = Channels { commands: asked, tell };
         tokio::spawn(async move {
-            let (keeping, known) = match keeper {
-                Some(mut keeper) => {
+            let (replica, known) = match replica_sync {
+                Some(mut replica_sync) => {
                     let known = tokio::select! {
-                        known = keeper.begin(&self.bus, self.agreed.epoch().number) => known,
+                        known = replica_sync.begin(&self.nats, self.agreed.epoch().number) => known,
                         () = refuse_all(&mut channels) => return,
                     };
                     let (node, every) = (self.config.node.clone(), self.config.check_every);
-                    (Some(Keeping::start(keeper.checking(node, every), obey)), known)
+                    (Some(ReplicaLink::start(replica_sync.checking(node, every), obey)), known)
                 }
                 // It stands still.
                 None => (None, Known::Nothing),
             };
             let posting = Posting { router, graph, tokens, keys };
-            Driver::new(self, posting, (keeping, known), channels, stop).run().await;
+            NodeLoop::new(self, posting, (replica, known), channels, stop).run().await;
         });
         let reading = Reading::default();
         let cluster =
@@ -245,7 +246,7 @@ impl Cluster {
 
     /// The connection to the log, and what was counted of it.
     pub fn nats(&self) -> (State, Counts) {
-        (self.standing.bus.state(), self.standing.bus.counts())
+        (self.standing.nats.state(), self.standing.nats.counts())
     }
 
     /// What the cluster is called.
@@ -271,11 +272,11 @@ impl Cluster {
         outgoing: Outgoing,
         mut options: SendOptions,
     ) -> Result<Pending, LogTrouble> {
-        let Standing { bus, .. } = &self.standing;
+        let Standing { nats, .. } = &self.standing;
         let members = self.status.borrow().node.members;
         let has_several = outgoing.draft.also().next().is_some();
         if options.once.is_some() || has_several {
-            let format = self.reading.format(bus, members).await;
+            let format = self.reading.format(nats, members).await;
             if has_several && format < FORMAT_SUBJECTS {
                 return Err(LogTrouble::Older);
             }
@@ -300,7 +301,7 @@ impl Cluster {
         wish: &Revocation,
     ) -> Result<(), RevokeTrouble> {
         let line = tokens.revocations().line(wish, clock::unix_ms() / 1000)?;
-        revocations::remember(&self.standing.bus, &line).await?;
+        revocations::remember(&self.standing.nats, &line).await?;
         let order = Order::Revoke(revocations::to_log(&line));
         let pending = self.ask(0, |reply| Command::Order(order, reply)).await?;
         let Delivered { at_least, .. } = pending.answer().await?;
@@ -323,7 +324,7 @@ impl Cluster {
     /// How many connections are logged in under `id` on all nodes, and whether a node has not said.
     pub async fn connections(&self, id: &str) -> (u64, bool) {
         let members = self.status.borrow().node.members;
-        match questions::connections(&self.standing.bus, id, members).await {
+        match questions::connections(&self.standing.nats, id, members).await {
             Some((connections, answers)) if answers > 0 => (connections, answers < members),
             _ => (self.standing.connections_here(id), true),
         }
@@ -332,7 +333,7 @@ impl Cluster {
     /// What the nodes say of themselves, as many as answer, and how many there should be.
     pub async fn nodes(&self) -> (Vec<NodeReport>, usize) {
         let members = self.status.borrow().node.members;
-        let nodes = questions::nodes(&self.standing.bus, members).await;
+        let nodes = questions::nodes(&self.standing.nats, members).await;
         (nodes.unwrap_or_default(), members)
     }
 
@@ -349,8 +350,8 @@ impl Cluster {
         if matches!(membership, Membership::Joining | Membership::Gone) || node.members < 2 {
             return 0;
         }
-        let bus = &self.standing.bus;
-        questions::others_that_go_on(bus, self.node(), node.members).await
+        let nats = &self.standing.nats;
+        questions::others_that_go_on(nats, self.node(), node.members).await
     }
 
     /// Whether it is going to end.
@@ -368,7 +369,7 @@ impl Cluster {
     pub async fn leave(&self) {
         if self.commands.send(Command::Leave).await.is_ok() {
             let mut status = self.status.clone();
-            // The driver's end is as good.
+            // The node loop's end is as good.
             let _ = status.wait_for(|status| status.membership == Membership::Gone).await;
         }
     }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bus::{Bus, CoreMessage};
 use bytes::Bytes;
 use engine::Router;
 use hub::IdText;
+use nats::{CoreMessage, NatsClient};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -72,7 +72,7 @@ pub struct NodeReport {
 pub(super) struct AnswerParts {
     pub(super) node: String,
     pub(super) address: String,
-    pub(super) bus: Bus,
+    pub(super) nats: NatsClient,
     pub(super) router: Arc<Router>,
     pub(super) status: watch::Receiver<NodeStatus>,
     pub(super) load: Arc<Load>,
@@ -109,7 +109,7 @@ impl AnswerParts {
             epoch,
             members: node.members,
             applied: node.applied,
-            lag_records: self.bus.counts().pending,
+            lag_records: self.nats.counts().pending,
             streams: self.load.streams.load(Ordering::Relaxed),
             ids_online: self.router.ids_online(),
             events: outcomes.counted + outcomes.at_least,
@@ -122,14 +122,14 @@ impl AnswerParts {
 
 /// Answers for as long as the runtime lives.
 pub(super) async fn answer(answers: AnswerParts) {
-    let bus = &answers.bus;
+    let nats = &answers.nats;
     loop {
         let subscribed = (
-            bus.subscribe_core(CONNECTIONS, WAITING_MAX).await,
-            bus.subscribe_core(NODES, WAITING_MAX).await,
+            nats.subscribe_core(CONNECTIONS, WAITING_MAX).await,
+            nats.subscribe_core(NODES, WAITING_MAX).await,
         );
         let (Ok(mut connections), Ok(mut nodes)) = subscribed else {
-            tokio::time::sleep(bus::ACK_TIMEOUT).await;
+            tokio::time::sleep(nats::ACK_TIMEOUT).await;
             continue;
         };
         loop {
@@ -140,16 +140,20 @@ pub(super) async fn answer(answers: AnswerParts) {
             let Some(question) = question else { return };
             if let Some(bytes) = answers.to(&question) {
                 // Who asks does without it, and says so.
-                let _ = bus.answer(&question, bytes).await;
+                let _ = nats.answer(&question, bytes).await;
             }
         }
     }
 }
 
 /// How many connections the nodes have under `id`, and how many nodes have answered.
-pub(super) async fn connections(bus: &Bus, id: &str, members: usize) -> Option<(u64, usize)> {
+pub(super) async fn connections(
+    nats: &NatsClient,
+    id: &str,
+    members: usize,
+) -> Option<(u64, usize)> {
     let question = Bytes::copy_from_slice(id.as_bytes());
-    let answers = bus.ask(CONNECTIONS, question, WAIT, members.max(1), |_| true).await.ok()?;
+    let answers = nats.ask(CONNECTIONS, question, WAIT, members.max(1), |_| true).await.ok()?;
     let numbers =
         answers.iter().filter_map(|bytes| Some(u64::from_be_bytes((**bytes).try_into().ok()?)));
     let numbers: Vec<u64> = numbers.collect();
@@ -159,11 +163,11 @@ pub(super) async fn connections(bus: &Bus, id: &str, members: usize) -> Option<(
 
 /// How many of the others go on when `own` ends: those do not that say that they end, too. Who is
 /// silent is asked again: it may only be busy, and clients would be sent to one that ends.
-pub(super) async fn others_that_go_on(bus: &Bus, own: &str, members: usize) -> usize {
+pub(super) async fn others_that_go_on(nats: &NatsClient, own: &str, members: usize) -> usize {
     let others = members.saturating_sub(1);
     let mut ending = 0;
     for _ in 0..ASKS {
-        let reports = nodes(bus, members).await.unwrap_or_default();
+        let reports = nodes(nats, members).await.unwrap_or_default();
         let others_of = || reports.iter().filter(|report| report.member && report.node != own);
         ending = others_of().filter(|report| report.ending).count().max(ending);
         if others_of().count() >= others {
@@ -174,10 +178,10 @@ pub(super) async fn others_that_go_on(bus: &Bus, own: &str, members: usize) -> u
 }
 
 /// What the nodes say of themselves, by name.
-pub(super) async fn nodes(bus: &Bus, members: usize) -> Option<Vec<NodeReport>> {
+pub(super) async fn nodes(nats: &NatsClient, members: usize) -> Option<Vec<NodeReport>> {
     let read = |bytes: &Bytes| serde_json::from_slice::<NodeReport>(bytes).ok();
     let is_member = |bytes: &Bytes| read(bytes).is_some_and(|report| report.member);
-    let answers = bus.ask(NODES, Bytes::new(), WAIT, members.max(1), is_member).await.ok()?;
+    let answers = nats.ask(NODES, Bytes::new(), WAIT, members.max(1), is_member).await.ok()?;
     let mut reports: Vec<NodeReport> = answers.iter().filter_map(read).collect();
     reports.sort_by(|one, other| one.node.cmp(&other.node));
     Some(reports)

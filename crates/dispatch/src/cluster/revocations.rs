@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use auth::token_service::TokenService;
 use auth::tokens::{RevocationLine as Line, RevokedError};
-use bus::{Bus, Bytes, LogError, NotSwapped, Proposal, VALUE_BYTES_MAX};
 use cluster::limits::LEASE_MS;
 use futures_util::{StreamExt, stream};
+use nats::{Bytes, LogError, NatsClient, NotSwapped, Proposal, VALUE_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sys::clock;
@@ -90,11 +90,11 @@ fn read(bytes: &[u8]) -> Result<Vec<Line<'static>>, LogError> {
 }
 
 /// Puts `lines`, which belong into the value of that number, beside those that are there.
-async fn keep(bus: &Bus, value: usize, lines: &[Line<'_>]) -> Result<(), RevokeTrouble> {
+async fn keep(nats: &NatsClient, value: usize, lines: &[Line<'_>]) -> Result<(), RevokeTrouble> {
     let key = key(value);
     let not = |error: LogError| NotSwapped { error, may_count: false };
     for _ in 0..TRIES {
-        let there = bus.value(&key).await.map_err(not)?;
+        let there = nats.value(&key).await.map_err(not)?;
         let revision = there.as_ref().map_or(0, |entry| entry.revision);
         let old = there.map_or(Ok(Vec::new()), |entry| read(&entry.value)).map_err(not)?;
         let mut new: Vec<Line<'_>> = old.clone();
@@ -114,7 +114,7 @@ async fn keep(bus: &Bus, value: usize, lines: &[Line<'_>]) -> Result<(), RevokeT
         if bytes.len() > VALUE_BYTES_MAX {
             return Err(RevokedError::Full.into());
         }
-        if let Proposal::Taken(_) = bus.swap(&key, revision, bytes).await? {
+        if let Proposal::Taken(_) = nats.swap(&key, revision, bytes).await? {
             return Ok(());
         }
     }
@@ -123,9 +123,9 @@ async fn keep(bus: &Bus, value: usize, lines: &[Line<'_>]) -> Result<(), RevokeT
 
 /// Learns all that is revoked in the cluster, and writes there what it does not know. Tries until
 /// it is done.
-pub(super) async fn learn(bus: Bus, tokens: TokenService) {
+pub(super) async fn learn(nats: NatsClient, tokens: TokenService) {
     let mut told = false;
-    while let Err(error) = try_to_learn(&bus, &tokens).await {
+    while let Err(error) = try_to_learn(&nats, &tokens).await {
         if !told {
             tracing::error!("this node lets nobody in with a token: {error}");
             told = true;
@@ -134,8 +134,8 @@ pub(super) async fn learn(bus: Bus, tokens: TokenService) {
     }
 }
 
-async fn try_to_learn(bus: &Bus, tokens: &TokenService) -> Result<(), LogError> {
-    let read_value = async |value| (value, bus.value(&key(value)).await);
+async fn try_to_learn(nats: &NatsClient, tokens: &TokenService) -> Result<(), LogError> {
+    let read_value = async |value| (value, nats.value(&key(value)).await);
     let mut reads = pin!(stream::iter(0..VALUES).map(read_value).buffer_unordered(READS));
     let mut all = vec![Vec::new(); VALUES];
     while let Some((value, entry)) = reads.next().await {
@@ -158,7 +158,7 @@ async fn try_to_learn(bus: &Bus, tokens: &TokenService) -> Result<(), LogError> 
         }
     }
     for (value, lines) in missing.into_iter().enumerate().filter(|(_, lines)| !lines.is_empty()) {
-        match keep(bus, value, &lines).await {
+        match keep(nats, value, &lines).await {
             Err(RevokeTrouble::NotKept(not)) => return Err(not.error),
             // It holds here.
             Err(error) => tracing::warn!("not all nodes know what is revoked here: {error}"),
@@ -169,8 +169,8 @@ async fn try_to_learn(bus: &Bus, tokens: &TokenService) -> Result<(), LogError> 
 }
 
 /// Keeps a revocation for those that begin later.
-pub(super) async fn remember(bus: &Bus, line: &Line<'_>) -> Result<(), RevokeTrouble> {
-    keep(bus, value_of(line), std::slice::from_ref(line)).await
+pub(super) async fn remember(nats: &NatsClient, line: &Line<'_>) -> Result<(), RevokeTrouble> {
+    keep(nats, value_of(line), std::slice::from_ref(line)).await
 }
 
 /// A line for the log.

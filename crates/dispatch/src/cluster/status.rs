@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use bus::{Bus, State};
 use cluster::Status;
 use engine::Router;
 use hub::IdText;
-use ledger::Seen;
+use nats::{NatsClient, State};
+use postgres::Seen;
 
-use super::keeper::GraphTold;
+use super::replica_sync::GraphTold;
 
 /// Whether a node is a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -64,7 +64,7 @@ pub(super) struct Load {
 pub(super) struct Standing {
     pub(super) router: Arc<Router>,
     pub(super) load: Arc<Load>,
-    pub(super) bus: Bus,
+    pub(super) nats: NatsClient,
     pub(super) cluster: String,
     pub(super) node: String,
     /// What is known of the graph, if it has a store of record.
@@ -79,7 +79,7 @@ impl std::fmt::Debug for Standing {
 
 impl Standing {
     pub(super) fn is_connected(&self) -> bool {
-        self.bus.state().connected
+        self.nats.state().connected
     }
 
     /// Connections of this node alone.
@@ -97,7 +97,7 @@ impl Standing {
 
     /// What keeps the node from its work, for people.
     pub(super) fn obstacle(&self, status: &NodeStatus) -> String {
-        let State { connected, server, last_error, .. } = self.bus.state();
+        let State { connected, server, last_error, .. } = self.nats.state();
         if !connected {
             let why = last_error.unwrap_or_else(|| "it does not answer".to_owned());
             return format!("NATS at {server} cannot be reached ({why})");

@@ -1,10 +1,10 @@
-//! What takes time: asked of the log by the driver, and answered to it.
+//! What takes time: asked of the log by the node loop, and answered to it.
 
 use std::time::Duration;
 
-use bus::{Bus, Extent, Followed, Log, LogError, PublishError};
 use bytes::Bytes;
 use cluster::{MessageId, Published};
+use nats::{Extent, Followed, Log, LogError, NatsClient, PublishError};
 use tokio::task::JoinSet;
 
 /// How long to wait before what cannot be done now is tried again.
@@ -60,14 +60,14 @@ pub(super) fn refuse(tasks: &mut JoinSet<Happened>, epoch: u64, id: MessageId) {
 
 /// Finds the log of `epoch`, which was made before that was agreed on, and in it the first record
 /// that is no older than `age`.
-pub(super) fn open(tasks: &mut JoinSet<Happened>, bus: Bus, epoch: u64, age: Duration) {
+pub(super) fn open(tasks: &mut JoinSet<Happened>, nats: NatsClient, epoch: u64, age: Duration) {
     tasks.spawn(async move {
         let opened = async {
-            let log = match bus.find_log(epoch).await {
+            let log = match nats.find_log(epoch).await {
                 // Servers that have just started may not know all of their streams yet.
                 Err(LogError::Absent(_)) => {
                     tokio::time::sleep(GONE_PAUSE).await;
-                    bus.find_log(epoch).await?
+                    nats.find_log(epoch).await?
                 }
                 found => found?,
             };

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use ledger::{Ledger, LedgerConfig};
+use postgres::{PostgresConfig, PostgresStore};
 use serde_json::{Value, json};
 
 use crate::Options;
@@ -125,9 +125,9 @@ pub(crate) fn bootstrap(options: &Options, table: &mut Table) {
 
 /// A random graph into PostgreSQL: some 15 follow each.
 async fn load(url: &str, pairs: u64) {
-    let ledger = Ledger::connect(LedgerConfig::from_url(url).unwrap()).await.unwrap();
+    let store = PostgresStore::connect(PostgresConfig::from_url(url).unwrap()).await.unwrap();
     let mut random = fastrand::Rng::with_seed(1);
-    let mut load = ledger.load();
+    let mut load = store.load();
     for n in 0..pairs {
         // Whoever comes again is another, so that no pair comes twice.
         let subscriber = (random.u64(0..1 << 40) << 4) | (n % 15);

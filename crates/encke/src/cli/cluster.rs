@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use ledger::LedgerError;
-use server::cluster::{BusConfig, ClusterConfig, Credentials, Url};
+use postgres::PostgresError;
+use server::cluster::{ClusterConfig, Credentials, NatsConfig, Url};
 
-use super::postgres::ledger_config;
+use super::postgres::postgres_config;
 use crate::units::parse_seconds;
 
 /// One of many nodes.
@@ -83,23 +83,23 @@ impl ClusterArgs {
             Some(node) => node,
             None => machine_name()?,
         };
-        let mut bus = BusConfig::new(&cluster, self.nats);
-        bus.name = format!("encke {node}");
+        let mut nats = NatsConfig::new(&cluster, self.nats);
+        nats.name = format!("encke {node}");
         if let Some(file) = self.nats_credentials {
-            bus.credentials = Credentials::File(file);
+            nats.credentials = Credentials::File(file);
         }
-        bus.roots = self.nats_ca;
-        bus.certificate = self.nats_cert.zip(self.nats_key);
-        bus.replicas = self.nats_replicas;
-        let ledger = self.postgres.map(|url| {
+        nats.roots = self.nats_ca;
+        nats.certificate = self.nats_cert.zip(self.nats_key);
+        nats.replicas = self.nats_replicas;
+        let store = self.postgres.map(|url| {
             let (password, root) = (self.postgres_password_file, self.postgres_root);
-            let mut config = ledger_config(&url.0, password, &self.postgres_schema, root)?;
+            let mut config = postgres_config(&url.0, password, &self.postgres_schema, root)?;
             config.set_application_name(&format!("encke {node}"));
-            Ok::<_, LedgerError>(config)
+            Ok::<_, PostgresError>(config)
         });
-        let ledger = ledger.transpose()?;
+        let store = store.transpose()?;
         let (history, check_every, drain) = (Duration::ZERO, self.graph_check, self.drain);
-        Ok(Some(ClusterConfig { node, bus, history, ledger, check_every, drain }))
+        Ok(Some(ClusterConfig { node, nats, history, store, check_every, drain }))
     }
 }
 

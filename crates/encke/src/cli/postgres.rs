@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use ledger::{Differences, Ledger, LedgerConfig, LedgerError, Source, Status, TlsMode};
+use postgres::{
+    Differences, PostgresConfig, PostgresError, PostgresStore, Source, Status, TlsMode,
+};
 use serde_json::json;
 use tokio::runtime::Builder;
 
@@ -59,13 +61,13 @@ pub(crate) struct DatabaseArgs {
 }
 
 /// How the database is reached.
-pub(crate) fn ledger_config(
+pub(crate) fn postgres_config(
     url: &str,
     password_file: Option<PathBuf>,
     schema: &str,
     root: Option<PathBuf>,
-) -> Result<LedgerConfig, LedgerError> {
-    let mut config = LedgerConfig::from_url(url)?;
+) -> Result<PostgresConfig, PostgresError> {
+    let mut config = PostgresConfig::from_url(url)?;
     config.password_file = password_file;
     schema.clone_into(&mut config.schema);
     if let Some(file) = root {
@@ -143,15 +145,15 @@ pub(crate) fn run(args: PostgresArgs) -> Result<()> {
 
 impl DatabaseArgs {
     /// The configuration, also for the server.
-    pub(crate) fn config(&self) -> Result<LedgerConfig, LedgerError> {
+    pub(crate) fn config(&self) -> Result<PostgresConfig, PostgresError> {
         let (password, root) = (self.postgres_password_file.clone(), self.postgres_root.clone());
-        ledger_config(&self.postgres, password, &self.postgres_schema, root)
+        postgres_config(&self.postgres, password, &self.postgres_schema, root)
     }
 
-    async fn connect(&self, migrate: bool) -> Result<Ledger, LedgerError> {
+    async fn connect(&self, migrate: bool) -> Result<PostgresStore, PostgresError> {
         let mut config = self.config()?;
         config.migrate = migrate;
-        Ledger::connect(config).await
+        PostgresStore::connect(config).await
     }
 }
 
@@ -161,10 +163,10 @@ async fn migrate(database: &DatabaseArgs) -> Result<()> {
 }
 
 async fn install(args: InstallArgs) -> Result<()> {
-    let ledger = args.database.connect(true).await?;
+    let store = args.database.connect(true).await?;
     let InstallArgs { table, subscriber, subscribee, .. } = args;
     tell(format!("importing {table}; its writers wait"));
-    let place = ledger.install(&Source { table: table.clone(), subscriber, subscribee }).await?;
+    let place = store.install(&Source { table: table.clone(), subscriber, subscribee }).await?;
     Ok(say(format!("{table} is the graph, at version {}", place.version))?)
 }
 
@@ -177,11 +179,11 @@ async fn uninstall(database: &DatabaseArgs) -> Result<()> {
 }
 
 async fn status(args: &StatusArgs) -> Result<()> {
-    let ledger = args.database.connect(false).await?;
-    let Status { schema_version, place, pairs, bytes, changes, source } = ledger.status().await?;
+    let store = args.database.connect(false).await?;
+    let Status { schema_version, place, pairs, bytes, changes, source } = store.status().await?;
     // A user who may not compare them hears all else.
     let differences = match source {
-        Some(_) => Some(ledger.source_differences(SHOWN).await),
+        Some(_) => Some(store.source_differences(SHOWN).await),
         None => None,
     };
     if args.json {

@@ -14,7 +14,7 @@ use auth::live_access::LiveAccess;
 use auth::tokens::{RevocationLine, Verifier};
 use axum::Router;
 use dispatch::barrier::Barrier;
-use dispatch::cluster::{Cluster, Joining, Keeper};
+use dispatch::cluster::{Cluster, Joining, ReplicaSync};
 use dispatch::idempotency;
 use dispatch::idempotency::IdempotencyKeys;
 use dispatch::posting::Sender;
@@ -45,7 +45,7 @@ use crate::{
 pub(crate) struct Member {
     pub(crate) joining: Joining,
     /// Who keeps its graph, where it is not in the node's own store.
-    pub(crate) keeper: Option<Keeper>,
+    pub(crate) replica_sync: Option<ReplicaSync>,
 }
 
 /// The control plane, at rest.
@@ -103,10 +103,17 @@ impl ControlPlane {
         let verifier = tokens.as_ref().map(|tokens| Arc::clone(tokens.verifier()));
         let router = Arc::clone(engine.router());
         let listen = engine.address();
-        let cluster = member.map(|Member { joining, keeper }| {
+        let cluster = member.map(|Member { joining, replica_sync }| {
             let (router, graph) = (Arc::clone(&router), graph.clone());
             let keys = Arc::clone(&idempotency);
-            joining.at(listen).start(router, graph, keeper, tokens.clone(), keys, stop.clone())
+            joining.at(listen).start(
+                router,
+                graph,
+                replica_sync,
+                tokens.clone(),
+                keys,
+                stop.clone(),
+            )
         });
         let (sending, followers) = (Arc::clone(&router), graph.clone());
         let (cluster_too, barrier) = (cluster.clone(), Barrier::new());

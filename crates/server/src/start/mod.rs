@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use auth::keys::KeyFile;
 use auth::live_access::LiveAccess;
-use dispatch::cluster::{Joining, Keeper};
+use dispatch::cluster::{Joining, ReplicaSync};
 use dispatch::idempotency::IdempotencyKeys;
 use engine::Engine;
 use graph::{Graph, GraphOptions};
@@ -34,13 +34,13 @@ impl Server {
         if let Some(cluster) = &mut config.cluster {
             cluster.history = Duration::from_millis(age_ms);
         }
-        let ledger = config.cluster.as_mut().and_then(|cluster| cluster.ledger.take());
-        let keeper = match ledger {
-            Some(ledger) => Some(Keeper::open(config.data.clone(), ledger).await?),
+        let store = config.cluster.as_mut().and_then(|cluster| cluster.store.take());
+        let replica_sync = match store {
+            Some(store) => Some(ReplicaSync::open(config.data.clone(), store).await?),
             None => None,
         };
-        let graph = match &keeper {
-            Some(keeper) => keeper.graph(),
+        let graph = match &replica_sync {
+            Some(replica_sync) => replica_sync.graph(),
             None => open_graph(&config.data)?,
         };
         let sockets = ApiSockets::bind(setup.apis)?;
@@ -52,7 +52,7 @@ impl Server {
             Some(cluster) => {
                 let api_keys = KeyFile::in_dir(&config.data);
                 let joining = Joining::begin(cluster, epoch.base, api_keys).await?;
-                Some(Member { joining, keeper })
+                Some(Member { joining, replica_sync })
             }
             None => None,
         };

@@ -13,7 +13,7 @@ use server::open_graph;
 use super::{input, load_cluster, upload};
 use crate::cli::client::{CaArg, KeyArg};
 use crate::cli::cluster::PostgresUrl;
-use crate::cli::postgres::ledger_config;
+use crate::cli::postgres::postgres_config;
 use crate::cli::work::{Progress, unless_stopped};
 use crate::client::ServerUrl;
 use crate::console::{say, tell};
@@ -76,7 +76,7 @@ pub(super) fn run(args: LoadArgs) -> Result<()> {
     let report = match (args.api, args.postgres) {
         (None, Some(url)) => {
             let (password, root) = (args.postgres_password_file, args.postgres_root);
-            let config = ledger_config(&url.0, password, &args.postgres_schema, root)?;
+            let config = postgres_config(&url.0, password, &args.postgres_schema, root)?;
             load_cluster::run(file, config, options)?
         }
         (Some(api), _) => {

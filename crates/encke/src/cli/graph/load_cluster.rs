@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 use graph::{LoadOptions, LoadReport, Malformed, for_each_line};
 use hub::IdText;
-use ledger::{Ledger, LedgerConfig, LedgerError, Load, Loaded};
+use postgres::{Load, Loaded, PostgresConfig, PostgresError, PostgresStore};
 use tokio::task::spawn_blocking;
 
 use super::input;
@@ -17,7 +17,11 @@ use crate::cli::client::runtime;
 use crate::cli::work::Progress;
 use crate::signals::Signals;
 
-pub(super) fn run(file: PathBuf, config: LedgerConfig, options: LoadOptions) -> Result<LoadReport> {
+pub(super) fn run(
+    file: PathBuf,
+    config: PostgresConfig,
+    options: LoadOptions,
+) -> Result<LoadReport> {
     let runtime = runtime()?;
     let done = runtime.block_on(async {
         let mut signals = Signals::new()?;
@@ -31,8 +35,8 @@ pub(super) fn run(file: PathBuf, config: LedgerConfig, options: LoadOptions) -> 
     done
 }
 
-async fn load(file: PathBuf, config: LedgerConfig, options: LoadOptions) -> Result<LoadReport> {
-    let mut load = Ledger::connect(config).await?.load();
+async fn load(file: PathBuf, config: PostgresConfig, options: LoadOptions) -> Result<LoadReport> {
+    let mut load = PostgresStore::connect(config).await?.load();
     let name = file.display().to_string();
     let reading = spawn_blocking(move || {
         let mut progress = Progress::new("reading");
@@ -48,7 +52,7 @@ async fn load(file: PathBuf, config: LedgerConfig, options: LoadOptions) -> Resu
 }
 
 /// Why a line's pair was not taken, as an error of the reading.
-fn refused(error: LedgerError) -> io::Error {
+fn refused(error: PostgresError) -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, error)
 }
 

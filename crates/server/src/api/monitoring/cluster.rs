@@ -1,7 +1,7 @@
 //! The figures of a cluster's node: families of metrics, and what `/stats` has of them.
 
-use bus::Counts;
 use dispatch::cluster::{Checks, Cluster, Membership, NodeStatus};
+use nats::Counts;
 use prometheus::proto::{MetricFamily, MetricType};
 use serde::Serialize;
 

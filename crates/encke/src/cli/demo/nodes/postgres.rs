@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use ledger::{Ledger, LedgerConfig};
+use postgres::{PostgresConfig, PostgresStore};
 use rig::Postgres;
 use rig::postgres::{Place, User};
 use tokio::time::{Instant, sleep};
@@ -39,7 +39,7 @@ pub(in super::super) struct Database {
 pub(super) struct PostgresProcess {
     postgres: Postgres,
     database: Database,
-    ledger: Ledger,
+    store: PostgresStore,
 }
 
 impl PostgresProcess {
@@ -78,10 +78,10 @@ impl PostgresProcess {
             }
             sleep(Duration::from_millis(20)).await;
         }
-        let ledger = Ledger::connect(database.config()?).await;
-        let ledger = ledger
+        let store = PostgresStore::connect(database.config()?).await;
+        let store = store
             .with_context(|| format!("PostgreSQL does not answer; it said:\n{}", place.said()))?;
-        Ok(PostgresProcess { postgres, database, ledger })
+        Ok(PostgresProcess { postgres, database, store })
     }
 
     /// How nodes reach it.
@@ -91,7 +91,7 @@ impl PostgresProcess {
 
     /// Puts the pairs of `lines` into it, both ways if `both`. Returns how many there are.
     pub(super) async fn load(&self, lines: &str, both: bool) -> Result<u64> {
-        let mut load = self.ledger.load();
+        let mut load = self.store.load();
         for line in lines.lines() {
             let (subscriber, subscribee) = line.split_once(' ').context("a line has two ids")?;
             load.push(subscriber, subscribee)?;
@@ -114,9 +114,9 @@ impl PostgresProcess {
 
 impl Database {
     /// The configuration for a program that has no command line.
-    fn config(&self) -> Result<LedgerConfig> {
+    fn config(&self) -> Result<PostgresConfig> {
         let user = format!("postgres:{}@", self.password);
-        Ok(LedgerConfig::from_url(&self.url.replacen("postgres@", &user, 1))?)
+        Ok(PostgresConfig::from_url(&self.url.replacen("postgres@", &user, 1))?)
     }
 }
 

@@ -1,0 +1,299 @@
+//! What the log brings, handed to the workers in its order.
+//!
+//! Audiences of up to a window of events are gathered side by side; each event is posted when it is
+//! the next one. A mailbox that is full holds up all that come after: there is one order. Counts
+//! are told as the workers know them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::token_service::TokenService;
+use auth::tokens::RevocationLine;
+use cluster::Order;
+use cluster::limits::WINDOW;
+use engine::{GapStep, Receipt, Router, Sending, Step};
+use graph::Graph;
+use hub::{Epoch, EventId, IdText};
+use tokio::sync::mpsc;
+use tokio::task::yield_now;
+use tokio::time::sleep;
+
+use super::{log_event, revocations};
+use crate::idempotency::IdempotencyKeys;
+
+/// How long to wait before a full mailbox is tried again.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Steps that are taken before others have their turn, of some 3 µs each.
+const STEPS: usize = 32;
+
+/// Where something stands in the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct LogPlace {
+    pub(super) epoch: u64,
+    pub(super) sequence: u64,
+    pub(super) index: u16,
+}
+
+/// What the node loop hands over, in the log's order.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// An event; so old, where it was posted before this node was a member.
+    Event { place: LogPlace, id: EventId, event: cluster::Event, age_ms: Option<u64> },
+    /// All nodes do this.
+    Order { place: LogPlace, order: Order },
+    /// All before this number is unknown here: only before there are clients.
+    Forget(u64),
+    /// All streams are told of a gap, and go on behind this number.
+    Gap(u64),
+    /// Another epoch begins, and all streams are told of a gap.
+    Epoch(Epoch),
+}
+
+/// How many connections heard what stands at a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Counted {
+    pub(super) place: LogPlace,
+    /// Nothing where its audience could not be read.
+    pub(super) count: Option<u32>,
+}
+
+/// What is at the head of the window, or behind it.
+#[expect(clippy::large_enum_variant, reason = "almost all are sends, a window of them at most")]
+enum Item<'r> {
+    /// With the number of the event, where it is one.
+    Sending(LogPlace, Option<u64>, Sending<'r>),
+    LostRecords(LostRecords),
+    Revoked(Revoked),
+}
+
+/// Streams that are to end: once all mailboxes have room.
+struct Revoked {
+    place: LogPlace,
+    line: RevocationLine<'static>,
+}
+
+enum LostRecords {
+    Gap(u64),
+    Epoch(Epoch),
+}
+
+/// What it takes to post.
+pub(super) struct Posting {
+    pub(super) router: Arc<Router>,
+    pub(super) graph: Graph,
+    /// The tokens of this node's streams, where they have some.
+    pub(super) tokens: Option<TokenService>,
+    pub(super) keys: Arc<IdempotencyKeys>,
+}
+
+/// Posts for as long as the node loop lives.
+pub(super) async fn run(
+    Posting { router, graph, tokens, keys }: Posting,
+    mut work: mpsc::Receiver<Work>,
+    counted: mpsc::Sender<Counted>,
+) {
+    let mut log_applier = LogApplier {
+        router: &router,
+        tokens,
+        keys,
+        window: VecDeque::new(),
+        counting: VecDeque::new(),
+        done: Vec::new(),
+    };
+    loop {
+        while log_applier.window.len() < WINDOW
+            && let Ok(next) = work.try_recv()
+        {
+            log_applier.take(next);
+        }
+        let state = log_applier.steps(&graph);
+        log_applier.count();
+        for done in log_applier.done.drain(..) {
+            if counted.send(done).await.is_err() {
+                return;
+            }
+        }
+        match state {
+            ApplierState::Busy => yield_now().await,
+            ApplierState::Full => sleep(PAUSE).await,
+            ApplierState::Idle => tokio::select! {
+                biased;
+                () = first(&mut log_applier.counting) => {}
+                next = work.recv() => match next {
+                    Some(next) => log_applier.take(next),
+                    None => return,
+                },
+            },
+        }
+    }
+}
+
+struct LogApplier<'r> {
+    router: &'r Router,
+    tokens: Option<TokenService>,
+    keys: Arc<IdempotencyKeys>,
+    window: VecDeque<Item<'r>>,
+    counting: VecDeque<(LogPlace, Receipt)>,
+    done: Vec<Counted>,
+}
+
+/// What is left to do.
+enum ApplierState {
+    Busy,
+    Full,
+    Idle,
+}
+
+impl<'r> LogApplier<'r> {
+    fn take(&mut self, work: Work) {
+        match work {
+            Work::Event { place, id, event, age_ms } => self.event(place, id, event, age_ms),
+            Work::Order { place, order } => match self.obey(place, order) {
+                Some(item) => self.window.push_back(item),
+                None => self.done.push(Counted { place, count: Some(0) }),
+            },
+            Work::Forget(number) => self.router.forget_up_to(number),
+            Work::Gap(number) => self.window.push_back(Item::LostRecords(LostRecords::Gap(number))),
+            Work::Epoch(epoch) => {
+                // Nobody waits for what is of the epoch before.
+                self.window.clear();
+                self.counting.clear();
+                self.window.push_back(Item::LostRecords(LostRecords::Epoch(epoch)));
+            }
+        }
+    }
+
+    /// Begins to do what all nodes do. `None` if that does not concern this one.
+    fn obey(&self, place: LogPlace, order: Order) -> Option<Item<'r>> {
+        match order {
+            Order::Logout(id) => {
+                let id = IdText::parse(&id).ok()?;
+                Some(Item::Sending(place, None, self.router.logout(id)))
+            }
+            Order::Revoke(text) => {
+                let line = revocations::of_log(&text)?;
+                // First, so that nobody comes in behind those who are put out.
+                self.tokens.as_ref()?.learn(vec![line.clone()]);
+                Some(Item::Revoked(Revoked { place, line }))
+            }
+        }
+    }
+
+    fn event(&mut self, place: LogPlace, id: EventId, event: cluster::Event, age_ms: Option<u64>) {
+        if let Some(once) = event.once {
+            let id = id.to_string().as_bytes().try_into().expect("ids have 16 letters and digits");
+            if !self.keys.brought(once, id) {
+                return self.done.push(Counted { place, count: Some(0) });
+            }
+        }
+        // What no node of this version would send is passed over, as what has no audience.
+        let Some(outgoing) = log_event::of_log(event) else {
+            tracing::warn!(sequence = place.sequence, "an event of the cluster's log is malformed");
+            return self.done.push(Counted { place, count: Some(0) });
+        };
+        if let Some(age_ms) = age_ms {
+            let _ = self.router.remember(outgoing, id, age_ms);
+            return self.done.push(Counted { place, count: Some(0) });
+        }
+        let sending = self.router.send_numbered(outgoing, id);
+        self.window.push_back(Item::Sending(place, Some(id.number()), sending));
+    }
+
+    /// Takes steps until there is nothing to do, or others should have their turn.
+    fn steps(&mut self, graph: &Graph) -> ApplierState {
+        let mut steps = 0;
+        while let Some(item) = self.window.front_mut() {
+            if steps >= STEPS {
+                return ApplierState::Busy;
+            }
+            steps += 1;
+            let (place, number, sending) = match item {
+                Item::Sending(place, number, sending) => (*place, *number, sending),
+                Item::Revoked(Revoked { place, line }) => {
+                    if self.tokens.as_ref().is_some_and(|tokens| !tokens.end_streams(line)) {
+                        return ApplierState::Full;
+                    }
+                    self.done.push(Counted { place: *place, count: Some(1) });
+                    self.window.pop_front();
+                    continue;
+                }
+                Item::LostRecords(lost) => match lost.step(self.router) {
+                    GapStep::Wait => return ApplierState::Full,
+                    GapStep::Told | GapStep::Behind => {
+                        self.window.pop_front();
+                        continue;
+                    }
+                },
+            };
+            match sending.step(graph) {
+                Ok(Step::More) => {}
+                Ok(Step::MailboxFull) => {
+                    self.gather_behind(graph);
+                    return ApplierState::Full;
+                }
+                Ok(Step::Posted(receipt)) => {
+                    self.window.pop_front();
+                    match receipt.ready() {
+                        Some(count) => self.done.push(Counted { place, count: Some(count) }),
+                        None => self.counting.push_back((place, receipt)),
+                    }
+                }
+                Ok(Step::Stale) => {
+                    self.window.pop_front();
+                    self.done.push(Counted { place, count: Some(0) });
+                }
+                Err(error) => {
+                    tracing::error!(%error, "an event of the cluster's log was not posted");
+                    // Nobody knows who should have heard it.
+                    match number {
+                        Some(number) => *item = Item::LostRecords(LostRecords::Gap(number)),
+                        None => drop(self.window.pop_front()),
+                    }
+                    self.done.push(Counted { place, count: None });
+                }
+            }
+        }
+        ApplierState::Idle
+    }
+
+    /// While the first one waits for a mailbox, a slice of those behind it is looked up.
+    fn gather_behind(&mut self, graph: &Graph) {
+        for item in self.window.iter_mut().skip(1).take(STEPS) {
+            if let Item::Sending(_, _, sending) = item
+                && sending.gather(graph).is_err()
+            {
+                // It is tried again, and told, when it is its turn.
+                return;
+            }
+        }
+    }
+
+    /// Tells the counts that are known, in the order of the log.
+    fn count(&mut self) {
+        while let Some((place, receipt)) = self.counting.front()
+            && let Some(count) = receipt.ready()
+        {
+            self.done.push(Counted { place: *place, count: Some(count) });
+            self.counting.pop_front();
+        }
+    }
+}
+
+impl LostRecords {
+    fn step(&self, router: &Router) -> GapStep {
+        match *self {
+            LostRecords::Gap(number) => router.lose_up_to(number),
+            LostRecords::Epoch(epoch) => router.begin_epoch(epoch),
+        }
+    }
+}
+
+/// Waits until the first of them is known; for ever when there is none.
+async fn first(counting: &mut VecDeque<(LogPlace, Receipt)>) {
+    match counting.front_mut() {
+        Some((_, receipt)) => drop(receipt.await),
+        None => std::future::pending().await,
+    }
+}

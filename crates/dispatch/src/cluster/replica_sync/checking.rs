@@ -1,0 +1,86 @@
+//! When all pairs are compared, what comes of it, and what others may see of that.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use postgres::Versions;
+use tokio::sync::watch;
+
+use super::super::compare::{Compared, compare, until_next};
+use super::{Answer, Question, ReplicaSync};
+
+/// What others may see of the graph's replica.
+#[derive(Clone, Debug)]
+pub(in super::super) struct GraphTold {
+    /// Where the store of record is.
+    pub(in super::super) versions: Versions,
+    /// Why the replica is built anew, while it is.
+    pub(in super::super) building: watch::Receiver<Option<String>>,
+    pub(in super::super) checks: watch::Receiver<Checks>,
+}
+
+/// Comparisons of all pairs with those of the store of record, by what came of them.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Checks {
+    /// No pair differed.
+    pub equal: u64,
+    /// Some did.
+    pub differed: u64,
+    /// They could not be compared.
+    pub failed: u64,
+    /// Replicas that were built out of the store of record.
+    pub rebuilt: u64,
+}
+
+impl ReplicaSync {
+    /// What others may see of it.
+    pub(in super::super) fn told(&self) -> GraphTold {
+        let (building, checks) = (self.says.subscribe(), self.checks.subscribe());
+        GraphTold { versions: self.store.versions(), building, checks }
+    }
+
+    /// Compares all pairs `every` so often, unless that is zero.
+    pub(in super::super) fn checking(self, node: String, every: Duration) -> ReplicaSync {
+        ReplicaSync { checking: Some((node, every)).filter(|_| !every.is_zero()), ..self }
+    }
+
+    pub(super) fn until_check(&self) -> Duration {
+        let until =
+            |(node, every): &(String, Duration)| until_next(node, *every, sys::clock::unix_ms());
+        self.checking.as_ref().map_or(Duration::MAX, until)
+    }
+
+    /// Compares all pairs with those of PostgreSQL, beside everything else.
+    pub(super) fn check(&mut self) {
+        let busy = self.asked.contains(&Question::All) || self.must_rebuild().is_some();
+        if !busy && self.asked.insert(Question::Check) {
+            let (store, graph) = (self.store.clone(), self.graph());
+            self.answers.spawn(async move { Answer::Compared(compare(store, graph).await) });
+        }
+    }
+
+    pub(super) fn compared(&mut self, compared: Result<Compared>) {
+        self.asked.remove(&Question::Check);
+        self.checks.send_modify(|checks| match compared {
+            Ok(Compared::Equal { .. }) => checks.equal += 1,
+            Ok(Compared::Differ { .. } | Compared::Mended) => checks.differed += 1,
+            Err(_) => checks.failed += 1,
+        });
+        match compared {
+            Ok(Compared::Equal { pairs }) => {
+                tracing::info!(pairs, "the graph has the pairs that PostgreSQL has");
+            }
+            Ok(Compared::Differ { buckets }) => {
+                let of = hub::BUCKETS;
+                let why = format!("{buckets} of {of} parts differ from what PostgreSQL has");
+                tracing::error!("the graph is not what it should be: {why}");
+                self.rebuild(&why);
+            }
+            Ok(Compared::Mended) => tracing::error!(
+                "rows of the graph in PostgreSQL were changed otherwise than by Encke: they are \
+                 taken as they are, and all replicas are built anew"
+            ),
+            Err(error) => tracing::warn!("the graph was not compared with PostgreSQL: {error:#}"),
+        }
+    }
+}

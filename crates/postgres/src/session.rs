@@ -1,0 +1,153 @@
+//! One connection, set up as all of ours are, with its time-outs.
+
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use tokio::time::timeout;
+use tokio_postgres::{Client, Row, Socket, Statement};
+
+use crate::config::PostgresConfig;
+use crate::error::{Doing, PostgresError};
+use crate::limits::{BACKOFF_MAX, BACKOFF_MIN};
+use crate::place::{Lineage, Place};
+use crate::tls::Connector;
+use crate::{password, schema};
+
+/// The server is given this much more than the time-out that it was told, to say so itself.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Holds for all that a session does. The server may have been set up to answer before a commit is
+/// on its disk.
+const SETTINGS: &str = "
+    set default_transaction_isolation = 'read committed';
+    set default_transaction_read_only = off;
+    set client_min_messages = warning;
+    do $$ begin
+        if current_setting('synchronous_commit') in ('off', 'local') then
+            set synchronous_commit = on;
+        end if;
+    end $$;";
+
+/// An open connection. It ends with this.
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    place: Statement,
+    patience: Duration,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("closed", &self.client.is_closed()).finish()
+    }
+}
+
+impl Session {
+    /// Connects and sees to it that the schema is ours.
+    pub(crate) async fn open(config: &PostgresConfig) -> Result<Session, PostgresError> {
+        let mut client = Session::connect(config).await?;
+        schema::migrate(config, &mut client).await?;
+        let sql = config.sql("select uuid_send(lineage), version, hash from encke.version");
+        let patience = config.statement_timeout + GRACE;
+        let prepared = within(patience, Doing::Nothing, client.prepare(&sql)).await?;
+        Ok(Session { client, place: prepared, patience })
+    }
+
+    async fn connect(config: &PostgresConfig) -> Result<Client, PostgresError> {
+        let mut postgres = config.postgres.clone();
+        if let Some(password) = password::read(config).await? {
+            postgres.password(password.as_bytes());
+        }
+        postgres.ssl_mode(config.tls.wire()).connect_timeout(config.connect_timeout);
+        let connector = Connector::new(config)?;
+        let connecting = async {
+            let connected = postgres.connect(connector).await;
+            let (client, connection) =
+                connected.map_err(|e| PostgresError::of(&e, Doing::Nothing))?;
+            tokio::spawn(drive(connection));
+            let milliseconds = config.statement_timeout.as_millis();
+            let settings = format!(
+                "{SETTINGS} set statement_timeout = {milliseconds}; set lock_timeout = {};",
+                milliseconds / 2
+            );
+            let set = client.batch_execute(&settings).await;
+            set.map_err(|error| PostgresError::of(&error, Doing::Nothing))?;
+            Ok(client)
+        };
+        // The library's own time-out is for the socket alone, and for each host.
+        let patience = config.connect_timeout + GRACE;
+        timeout(patience, connecting)
+            .await
+            .unwrap_or_else(|_| Err(PostgresError::late(patience, Doing::Nothing)))
+    }
+
+    /// Waits for `request` as long as a request may take.
+    pub(crate) async fn within<T>(
+        &self,
+        doing: Doing,
+        request: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, PostgresError> {
+        within(self.patience, doing, request).await
+    }
+
+    /// Where the graph is.
+    pub(crate) async fn place(&self) -> Result<Place, PostgresError> {
+        let rows = self.within(Doing::Nothing, self.client.query(&self.place, &[])).await?;
+        let row = rows.first().ok_or_else(|| {
+            PostgresError::Damaged("the row of the version is missing".to_owned())
+        })?;
+        place(row)
+    }
+
+    /// Runs statements without parameters for as long as they take.
+    pub(crate) async fn run(&self, sql: &str, doing: Doing) -> Result<(), PostgresError> {
+        self.client.batch_execute(sql).await.map_err(|error| PostgresError::of(&error, doing))
+    }
+}
+
+/// The first three columns: lineage as bytes, version, hash.
+pub(crate) fn place(row: &Row) -> Result<Place, PostgresError> {
+    let damaged = |what: &str| PostgresError::Damaged(format!("the version's {what} is not one"));
+    let lineage: &[u8] = row.try_get(0).map_err(|_| damaged("lineage"))?;
+    let version: i64 = row.try_get(1).map_err(|_| damaged("number"))?;
+    let hash: i64 = row.try_get(2).map_err(|_| damaged("hash"))?;
+    Ok(Place {
+        lineage: Lineage(lineage.try_into().map_err(|_| damaged("lineage"))?),
+        version: u64::try_from(version).map_err(|_| damaged("number"))?,
+        hash: hash as u64,
+    })
+}
+
+pub(crate) async fn within<T>(
+    patience: Duration,
+    doing: Doing,
+    request: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, PostgresError> {
+    match timeout(patience, request).await {
+        Ok(answer) => answer.map_err(|error| PostgresError::of(&error, doing)),
+        Err(_) => Err(PostgresError::late(patience, doing)),
+    }
+}
+
+/// Reads and writes until the client is dropped or the connection fails, which its requests hear.
+async fn drive<T>(connection: tokio_postgres::Connection<Socket, T>)
+where
+    T: tokio_postgres::tls::TlsStream + Unpin + Send,
+{
+    if let Err(error) = connection.await {
+        let error = PostgresError::of(&error, Doing::Nothing);
+        tracing::debug!("a connection to PostgreSQL ended: {error}");
+    }
+}
+
+/// How long to wait before each next try to connect.
+pub(crate) fn backoff() -> ExponentialBackoff {
+    ExponentialBuilder::default()
+        .with_min_delay(BACKOFF_MIN)
+        .with_max_delay(BACKOFF_MAX)
+        .with_factor(2.0)
+        .without_max_times()
+        .with_jitter()
+        .build()
+}
