@@ -9,7 +9,7 @@ use proto::{Carrier, Format, Frame, classic, poll, sse};
 use crate::{COMPRESSED_SLOT, Event};
 
 /// Who has an event that one connection is to be sent: this one, the history, and its sender, if
-/// that is not done; of a lane both who has asked and who answers.
+/// that is not done, with what it waits for.
 const HOLDERS_OF_ONE: usize = 4;
 
 /// Longer events are encoded for all: the buffer for one stays, and is a worker's.

@@ -351,7 +351,6 @@ impl<'r> Resuming<'r> {
         self.events.sort_unstable_by_key(|event| event.number());
         // One about several of the subjects was found under each.
         self.events.dedup_by_key(|event| event.number());
-        self.events.dedup_by_key(|event| event.number());
         if let Some(first_left_out) = self.events.get(WINDOW_EVENTS_MAX) {
             self.up_to = self.up_to.min(first_left_out.number() - 1);
         }

@@ -28,7 +28,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use hub::{Audience, Begun, Changes, Directory, DisconnectReason, EventId, EventIds};
+use hub::{Audience, Changes, Directory, DisconnectReason, EventId, EventIds};
 use hub::{HistoryLimits, Id, IdText, Names};
 use smallvec::SmallVec;
 use sync::posting::Posting;
@@ -93,13 +93,14 @@ impl Router {
 
     fn begin(&self, outgoing: Outgoing, id: Option<EventId>) -> Sending<'_> {
         let remembered = self.history.as_ref().filter(|_| !outgoing.alone);
-        let mut begun: SmallVec<[Begun; 1]> = SmallVec::new();
-        let mut known: SmallVec<[Id; 1]> = SmallVec::new();
-        outgoing.draft.subjects(|about| match remembered {
-            Some(history) => begun.push(history.begin(about)),
-            None => known.extend(self.names.lookup(about)),
+        let (mut begun, mut known) = (None, SmallVec::<[Id; 1]>::new());
+        outgoing.draft.subjects(|subjects| match remembered {
+            Some(history) => {
+                let begun = begun.insert(history.begin(subjects));
+                known.extend_from_slice(begun.subjects());
+            }
+            None => known.extend(subjects.iter().filter_map(|&about| self.names.lookup(about))),
         });
-        known.extend(begun.iter().map(Begun::subject));
         let mut sending = Sending::new(self, Audience::of(known, !outgoing.alone));
         sending.draft = Some(Drafted { outgoing, begun, id });
         sending
@@ -183,10 +184,8 @@ impl Router {
             }
         };
         let event = made(drafted.outgoing, id);
-        if let Some(history) = &self.history {
-            for begun in drafted.begun {
-                history.record(begun, event.clone(), self.clock.monotonic_ms());
-            }
+        if let (Some(history), Some(begun)) = (&self.history, drafted.begun) {
+            history.record(begun, event.clone(), self.clock.monotonic_ms());
         }
         Ok(event)
     }

@@ -12,6 +12,7 @@ use std::iter;
 use smallvec::SmallVec;
 use thiserror::Error;
 
+pub use self::line::LINE_BYTES;
 use self::line::{BEFORE_ID, NO_ID, Parts};
 use crate::event_id::{EventId, ID_LEN, Tag};
 use crate::frames::Frames;
@@ -136,10 +137,13 @@ impl Draft {
         self.parts.also(&self.json)
     }
 
-    /// Visits all subjects, the first one first.
-    pub fn subjects(&self, mut visit: impl FnMut(IdText<'_>)) {
-        let all = iter::once(self.about()).chain(self.also());
-        all.for_each(|id| visit(IdText::parse(&id).expect("a draft is about ids")));
+    /// What `look` makes of all subjects, of which the first one is the first.
+    pub fn subjects<T>(&self, look: impl FnOnce(&[IdText<'_>]) -> T) -> T {
+        let texts: SmallVec<[Cow<'_, str>; 1]> =
+            iter::once(self.about()).chain(self.also()).collect();
+        let id = |text| IdText::parse(text).expect("a draft is about ids");
+        let ids: SmallVec<[IdText<'_>; 1]> = texts.iter().map(|text| id(text)).collect();
+        look(&ids)
     }
 
     /// The line, with sixteen zeros where the id will be.

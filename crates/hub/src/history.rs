@@ -33,6 +33,8 @@ mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use smallvec::SmallVec;
+
 use evicted::Evicted;
 pub use handed_over::{EvictedRange, Remembered};
 use kept::Kept;
@@ -106,14 +108,14 @@ struct State<F> {
 }
 
 /// The mark of a send that has begun. It must be recorded or abandoned.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Begun {
-    subject: Id,
     ticket: u64,
+    subjects: SmallVec<[Id; 1]>,
 }
 
 /// A send that has begun, and whether somebody waits for it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Open {
     begun: Begun,
     wait: Wait,
@@ -132,9 +134,9 @@ enum Wait {
 }
 
 impl Begun {
-    /// The subject of the event.
-    pub fn subject(&self) -> Id {
-        self.subject
+    /// The subjects of the event.
+    pub fn subjects(&self) -> &[Id] {
+        &self.subjects
     }
 }
 
@@ -200,19 +202,19 @@ impl<F> History<F> {
         History { names, limits, state: Mutex::new(state) }
     }
 
-    /// A send about `about` begins: before its audience is looked up.
+    /// A send about `subjects`, each once, begins: before its audience is looked up.
     #[must_use]
-    pub fn begin(&self, about: IdText<'_>) -> Begun {
-        let subject = self.names.acquire(about);
+    pub fn begin(&self, subjects: &[IdText<'_>]) -> Begun {
+        let subjects = subjects.iter().map(|&about| self.names.acquire(about)).collect();
         let mut state = self.lock();
         state.tickets += 1;
-        let begun = Begun { subject, ticket: state.tickets };
-        state.begun.push(Open { begun, wait: Wait::No });
+        let begun = Begun { ticket: state.tickets, subjects };
+        state.begun.push(Open { begun: begun.clone(), wait: Wait::No });
         begun
     }
 
     /// The send waits for room. Until it [goes on](History::go_on) nobody waits for it.
-    pub fn wait(&self, begun: Begun) {
+    pub fn wait(&self, begun: &Begun) {
         if let Some(open) = self.lock().open(begun) {
             open.wait = Wait::ForRoom;
         }
@@ -224,12 +226,11 @@ impl<F> History<F> {
     pub fn go_on(&self, begun: &mut Begun) -> bool {
         let mut state = self.lock();
         let ticket = state.tickets + 1;
-        let Some(open) = state.open(*begun) else { return true };
+        let Some(open) = state.open(begun) else { return true };
         let overtaken = std::mem::replace(&mut open.wait, Wait::No) == Wait::Overtaken;
         if overtaken {
             // As if it began now: who has looked before does not wait for it.
-            open.begun.ticket = ticket;
-            *begun = open.begun;
+            (open.begun.ticket, begun.ticket) = (ticket, ticket);
             state.tickets = ticket;
         }
         !overtaken
@@ -237,8 +238,8 @@ impl<F> History<F> {
 
     /// The send ends without an event.
     pub fn abandon(&self, begun: Begun) {
-        self.lock().end(begun);
-        self.names.release(begun.subject);
+        self.lock().end(&begun);
+        begun.subjects.iter().for_each(|&subject| self.names.release(subject));
     }
 
     /// The send's event is about to be posted. Numbers must come in ascending order, and `now_ms`
@@ -251,14 +252,20 @@ impl<F> History<F> {
     /// when others of its age are. It counts as no older than what was recorded before it.
     pub fn record_aged(&self, begun: Begun, event: Arc<Event<F>>, age_ms: u64, now_ms: u64) {
         let mut state = self.lock();
-        state.end(begun);
-        let events = state.kept.push(begun.subject, event, now_ms.saturating_sub(age_ms));
-        if events > 1 {
-            // The subject has its name already.
-            self.names.release(begun.subject);
-        }
-        if events > self.limits.events_max {
-            self.forget(&mut state, begun.subject);
+        state.end(&begun);
+        let mut event = Some((event, now_ms.saturating_sub(age_ms)));
+        for subject in begun.subjects {
+            let events = match event.take() {
+                Some((event, at_ms)) => state.kept.push(subject, event, at_ms),
+                None => state.kept.push_twin(subject),
+            };
+            if events > 1 {
+                // The subject has its name already.
+                self.names.release(subject);
+            }
+            if events > self.limits.events_max {
+                self.forget(&mut state, subject);
+            }
         }
         let is_full = state.kept.bytes() > self.limits.bytes_max;
         cool(&mut state, now_ms, is_full, COOLED_PER_RECORD);
@@ -298,8 +305,9 @@ impl<F> History<F> {
         events: &mut Vec<Arc<Event<F>>>,
     ) -> Since {
         let mut state = self.lock();
+        let asked = Asked::new(subjects, !state.begun.is_empty());
         let before = |open: &&mut Open| {
-            open.begun.ticket <= moment.0 && subjects.contains(&open.begun.subject)
+            open.begun.ticket <= moment.0 && open.begun.subjects.iter().any(|&id| asked.has(id))
         };
         for open in state.begun.iter_mut().filter(before) {
             if open.wait == Wait::No {
@@ -331,20 +339,29 @@ impl<F> History<F> {
 
     /// Forgets the oldest events until the others have room.
     fn forget_beyond(&self, state: &mut State<F>) {
-        while state.kept.bytes() > self.limits.bytes_max {
-            let Some((subject, _)) = state.kept.oldest() else { break };
-            self.forget(state, subject);
-        }
+        while state.kept.bytes() > self.limits.bytes_max && self.forget_oldest(state) {}
     }
 
     fn forget_aged(&self, state: &mut State<F>, now_ms: u64, most: usize) -> bool {
         for _ in 0..most {
             match state.kept.oldest() {
-                Some((subject, at_ms)) if now_ms.saturating_sub(at_ms) > self.limits.age_ms_max => {
-                    self.forget(state, subject);
+                Some((_, at_ms)) if now_ms.saturating_sub(at_ms) > self.limits.age_ms_max => {
+                    self.forget_oldest(state);
                 }
                 _ => return false,
             }
+        }
+        true
+    }
+
+    /// Forgets the oldest event of all, of each of its subjects: what is forgotten so is forgotten
+    /// in ascending order. Whether there was one.
+    fn forget_oldest(&self, state: &mut State<F>) -> bool {
+        let Some((_, oldest)) = state.kept.oldest_number() else { return false };
+        while let Some((subject, number)) = state.kept.oldest_number()
+            && number == oldest
+        {
+            self.forget(state, subject);
         }
         true
     }
@@ -371,13 +388,42 @@ fn cool<F>(state: &mut State<F>, now_ms: u64, urgent: bool, most: usize) -> bool
 }
 
 impl<F> State<F> {
-    fn end(&mut self, begun: Begun) {
-        if let Some(at) = self.begun.iter().position(|open| open.begun == begun) {
+    fn end(&mut self, begun: &Begun) {
+        if let Some(at) = self.begun.iter().position(|open| open.begun.ticket == begun.ticket) {
             self.begun.swap_remove(at);
         }
     }
 
-    fn open(&mut self, begun: Begun) -> Option<&mut Open> {
-        self.begun.iter_mut().find(|open| open.begun == begun)
+    fn open(&mut self, begun: &Begun) -> Option<&mut Open> {
+        self.begun.iter_mut().find(|open| open.begun.ticket == begun.ticket)
+    }
+}
+
+/// The subjects that somebody asks for, to be looked for in many sends.
+enum Asked<'s> {
+    Few(&'s [Id]),
+    /// In order.
+    Many(Vec<Id>),
+}
+
+impl Asked<'_> {
+    /// So few are looked at one after the other.
+    const FEW: usize = 16;
+
+    /// Where nothing is looked for there is no need of an order.
+    fn new(subjects: &[Id], is_needed: bool) -> Asked<'_> {
+        if subjects.len() <= Asked::FEW || !is_needed {
+            return Asked::Few(subjects);
+        }
+        let mut many = subjects.to_vec();
+        many.sort_unstable();
+        Asked::Many(many)
+    }
+
+    fn has(&self, id: Id) -> bool {
+        match self {
+            Asked::Few(few) => few.contains(&id),
+            Asked::Many(many) => many.binary_search(&id).is_ok(),
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
-use cluster::{FORMAT, FORMAT_MAX};
+use cluster::FORMAT_MAX;
 use nats::{NatsClient, Proposal};
 use tokio::sync::Mutex;
 use tokio::time::sleep;
@@ -54,22 +54,21 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// The latest format that all `members` read. It is asked now and then, and only by those who
-    /// send what earlier versions do not know.
-    pub(super) async fn format(&self, nats: &NatsClient, members: usize) -> u8 {
+    /// The latest format that all `members` read; `None` where some have not said it. It is asked
+    /// now and then, and only by those who send what earlier versions do not know.
+    pub(super) async fn format(&self, nats: &NatsClient, members: usize) -> Option<u8> {
         let mut said = self.said.lock().await;
         if let Some((at, format)) = *said
             && at.elapsed() < ASK_EVERY
         {
-            return format;
+            return Some(format);
         }
         let reports = questions::nodes(nats, members).await.unwrap_or_default();
-        let before = said.map_or(FORMAT, |(_, format)| format);
+        let least = reports.iter().map(|report| report.reads_format).min().unwrap_or(FORMAT_MAX);
         // Who is slow to answer does what it did before; who knows no members knows nothing.
-        let most = if reports.len() >= members.max(1) { FORMAT_MAX } else { before };
-        let least = reports.iter().map(|report| report.reads_format).min();
-        let format = least.map_or(most, |least| most.min(least));
+        let all = (reports.len() >= members.max(1)).then_some(FORMAT_MAX);
+        let format = all.or(said.map(|(_, format)| format))?.min(least);
         *said = Some((Instant::now(), format));
-        format
+        Some(format)
     }
 }

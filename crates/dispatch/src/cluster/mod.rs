@@ -277,10 +277,10 @@ impl Cluster {
         let has_several = outgoing.draft.also().next().is_some();
         if options.once.is_some() || has_several {
             let format = self.reading.format(nats, members).await;
-            if has_several && format < FORMAT_SUBJECTS {
-                return Err(LogTrouble::Older);
+            if has_several && format.is_none_or(|format| format < FORMAT_SUBJECTS) {
+                return Err(if format.is_some() { LogTrouble::Older } else { LogTrouble::Away });
             }
-            if format < FORMAT_ONCE {
+            if format.is_none_or(|format| format < FORMAT_ONCE) {
                 options.once = None;
             }
         }

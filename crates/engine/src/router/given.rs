@@ -1,10 +1,7 @@
 //! The router of a cluster's node: numbers come from its log, what was sent before the node was
 //! there is remembered, and what the node has missed for good is told as a gap.
 
-use std::sync::Arc;
-
-use hub::{Begun, Epoch, EventId};
-use smallvec::SmallVec;
+use hub::{Epoch, EventId};
 
 use super::{Router, Sending, made};
 use crate::Outgoing;
@@ -56,12 +53,8 @@ impl Router {
             return false;
         }
         if let Some(history) = self.history.as_ref().filter(|_| !outgoing.alone) {
-            let mut begun: SmallVec<[Begun; 1]> = SmallVec::new();
-            outgoing.draft.subjects(|about| begun.push(history.begin(about)));
-            let (event, now_ms) = (made(outgoing, id), self.clock.monotonic_ms());
-            for begun in begun {
-                history.record_aged(begun, Arc::clone(&event), age_ms, now_ms);
-            }
+            let begun = outgoing.draft.subjects(|subjects| history.begin(subjects));
+            history.record_aged(begun, made(outgoing, id), age_ms, self.clock.monotonic_ms());
         }
         self.event_ids.set_posted(id.number());
         true

@@ -13,8 +13,8 @@ use crate::{Event, Outgoing};
 /// An event to be, and its place among the sends that have begun.
 pub(super) struct Drafted {
     pub(super) outgoing: Outgoing,
-    /// Of each subject; none when it is not to be remembered.
-    pub(super) begun: SmallVec<[Begun; 1]>,
+    /// `None` when it is not to be remembered.
+    pub(super) begun: Option<Begun>,
     /// Its number, where that is given.
     pub(super) id: Option<EventId>,
 }
@@ -149,7 +149,7 @@ impl<'r> Sending<'r> {
     fn wait(&mut self) {
         let router = self.router;
         if let (Some(history), Some(begun)) = (&router.history, self.begun()) {
-            begun.iter().for_each(|begun| history.wait(*begun));
+            history.wait(begun);
             self.waits = true;
         }
     }
@@ -161,20 +161,14 @@ impl<'r> Sending<'r> {
         }
         let router = self.router;
         let (Some(history), Some(begun)) = (&router.history, self.begun()) else { return };
-        // Each of them goes on, whichever has been overtaken.
-        let mut is_overtaken = false;
-        for begun in begun.iter_mut() {
-            is_overtaken |= !history.go_on(begun);
-        }
-        if is_overtaken {
-            self.audience = Audience::of(begun.iter().map(Begun::subject), true);
+        if !history.go_on(begun) {
+            self.audience = Audience::of(begun.subjects().iter().copied(), true);
             (self.gathered, self.renewed) = (false, true);
         }
     }
 
-    fn begun(&mut self) -> Option<&mut [Begun]> {
-        let begun = &mut self.draft.as_mut()?.begun;
-        (!begun.is_empty()).then_some(begun)
+    fn begun(&mut self) -> Option<&mut Begun> {
+        self.draft.as_mut()?.begun.as_mut()
     }
 
     /// Posts what is said to all, into room that is reserved.
@@ -203,8 +197,9 @@ impl<'r> Sending<'r> {
 
 impl Drop for Sending<'_> {
     fn drop(&mut self) {
-        if let (Some(history), Some(drafted)) = (&self.router.history, self.draft.take()) {
-            drafted.begun.into_iter().for_each(|begun| history.abandon(begun));
+        let begun = self.draft.take().and_then(|drafted| drafted.begun);
+        if let (Some(history), Some(begun)) = (&self.router.history, begun) {
+            history.abandon(begun);
         }
     }
 }

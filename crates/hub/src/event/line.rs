@@ -12,7 +12,9 @@
 use std::borrow::Cow;
 use std::iter;
 
-use super::Payload;
+use smallvec::SmallVec;
+
+use super::{Payload, SUBJECTS_MAX};
 use crate::event_id::ID_LEN;
 use crate::id::IdText;
 
@@ -38,6 +40,9 @@ pub(super) const BEFORE_DATA: &str = ",\"data\":";
 
 /// What stands behind the payload.
 pub(super) const END: &str = "}";
+
+/// Bytes of a line beside its subject and its payload, where it has nothing else.
+pub const LINE_BYTES: usize = ABOUT_START + 1 + BEFORE_DATA.len() + END.len();
 
 /// Where the subject begins in every line.
 const ABOUT_START: usize = BEFORE_ID.len() + ID_LEN + BEFORE_SUBJECT.len();
@@ -103,11 +108,10 @@ pub(super) fn write(
 ) -> Option<(String, Parts)> {
     // To the byte, unless something is escaped or taken out: a line that fits is not moved when the
     // room behind it is given back.
-    let around = ABOUT_START + 1 + BEFORE_DATA.len() + END.len();
     let others = also.iter().map(|id| BETWEEN_ALSO.len() + id.len()).sum::<usize>();
     let others = if others > 0 { others + BEFORE_ALSO.len() } else { 0 };
     let name_len = name.map_or(0, |name| BEFORE_NAME.len() + 1 + name.len());
-    let len = around + about.len() + others + name_len + payload.len();
+    let len = LINE_BYTES + about.len() + others + name_len + payload.len();
     let mut line = String::with_capacity(len);
     line.push_str(BEFORE_ID);
     line.push_str(NO_ID);
@@ -150,12 +154,20 @@ pub(super) fn read(line: &str) -> Option<(&str, Parts)> {
     let mut rest = rest.strip_prefix(BEFORE_SUBJECT)?;
     rest = behind_id(rest)?;
     let about_end = line.len() - rest.len();
-    if let Some(mut others) = rest.strip_prefix(BEFORE_ALSO) {
-        others = behind_id(others)?;
-        while let Some(another) = others.strip_prefix(BETWEEN_ALSO) {
-            others = behind_id(another)?;
+    if let Some(others) = rest.strip_prefix(BEFORE_ALSO) {
+        let mut subjects: SmallVec<[&str; 4]> = SmallVec::new();
+        subjects.push(&line[ABOUT_START..about_end]);
+        let mut next = Some(others);
+        while let Some(others) = next {
+            rest = behind_id(others)?;
+            let id = &others[..others.len() - rest.len()];
+            if subjects.contains(&id) || subjects.len() == SUBJECTS_MAX {
+                return None;
+            }
+            subjects.push(id);
+            next = rest.strip_prefix(BETWEEN_ALSO);
         }
-        rest = others.strip_prefix(AFTER_ALSO)?;
+        rest = rest.strip_prefix(AFTER_ALSO)?;
     } else {
         rest = rest.strip_prefix('"')?;
     }

@@ -123,7 +123,14 @@ fn event_has_no_more_than_may_be() {
         Draft::of(EventParts { about: "0", also, name, payload: Payload::Json("1") })
     }
     let longest = draft(&ids[..99], Some(&"n".repeat(200))).unwrap();
-    assert_eq!(Draft::of_line(longest.json().to_owned()), Some(longest));
+    assert_eq!(Draft::of_line(longest.json().to_owned()).as_ref(), Some(&longest));
+    // A line with one more, or with one twice, is none.
+    let line = longest.json();
+    for another in [ids[99], ids[98], "0"] {
+        let another = another.replace('"', "\\\"");
+        let line = line.replacen("\"]", &format!("\",\"{another}\"]"), 1);
+        assert!(Draft::of_line(line).is_none(), "{another}");
+    }
     assert_eq!(draft(&ids[..100], None), Err(EventError::Subjects(101)));
     assert_eq!(draft(&[], Some(&"n".repeat(201))), Err(EventError::Name(201)));
     assert!(matches!(draft(&["a b"], None), Err(EventError::Id(_))));

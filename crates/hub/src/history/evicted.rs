@@ -51,13 +51,14 @@ impl Evicted {
         Evicted { keys: Keys::random(), subjects_max, young, old, floor: 0 }
     }
 
-    /// `subject` has lost its last event, `number`. Numbers come in ascending order.
+    /// `subject` has lost its last event, `number`. Numbers come in ascending order, one of them
+    /// several times where an event was about several.
     pub(super) fn note(&mut self, subject: Id, number: u64) {
         self.note_bits(subject.lasting_bits(), number);
     }
 
     fn note_bits(&mut self, bits: u64, number: u64) {
-        debug_assert!(number > self.young.last, "the oldest of all events goes first");
+        debug_assert!(number >= self.young.last, "the oldest of all events goes first");
         let hash = self.keys.hash(bits);
         if let Some(lost) = self.young.lost.find_mut(hash, |(other, _)| *other == bits) {
             lost.1 = number;
@@ -90,7 +91,7 @@ impl Evicted {
         };
         let old = self.old.lost.iter().filter(|(bits, _)| !is_known(*bits));
         let mut list: Vec<(u64, u64)> = old.chain(&self.young.lost).copied().collect();
-        list.sort_unstable_by_key(|&(_, number)| number);
+        list.sort_unstable_by_key(|&(bits, number)| (number, bits));
         list
     }
 
@@ -98,7 +99,7 @@ impl Evicted {
     /// stands for the same losses.
     pub(super) fn take_over(&mut self, floor: u64, list: &[(u64, u64)]) {
         let last = list.last().map_or(0, |&(_, number)| number).max(floor);
-        let own = self.list().into_iter().filter(|&(_, number)| number > last);
+        let own = self.list().into_iter().filter(|&(_, number)| number >= last);
         let floor = if self.floor > last { self.floor } else { floor };
         let mut whole = Evicted { floor, ..Evicted::new(self.subjects_max) };
         let theirs = list.iter().copied().filter(|&(_, number)| number > floor);

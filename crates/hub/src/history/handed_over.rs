@@ -32,6 +32,9 @@ pub struct Remembered {
     pub line: String,
     /// The subject that it is remembered of, where that is not the first one of the event.
     pub subject: Option<String>,
+    /// Whether it has a name, or several subjects: what earlier versions do not read. Without a
+    /// meaning to who takes it over.
+    pub has_parts: bool,
     /// For how many milliseconds it has been remembered.
     pub age_ms: u64,
     /// The number of the last event before it that its subject has lost; 0 when it has lost none,
@@ -66,9 +69,11 @@ impl<F> History<F> {
     pub fn dump(&self, after: u64, most_bytes: usize, now_ms: u64) -> Vec<Remembered> {
         let mut state = self.lock();
         let State { kept, dumped, floor, .. } = &mut *state;
-        let (mut slice, mut bytes) = (Vec::new(), 0);
+        let (mut slice, mut bytes) = (Vec::<Remembered>::new(), 0);
         for (slot, listed) in kept.above(after.max(*floor), *dumped) {
-            if bytes >= most_bytes && !slice.is_empty() {
+            // One about several subjects comes whole: the next call goes on behind its number.
+            let is_next = slice.last().is_some_and(|last| last.number < listed.event.number());
+            if bytes >= most_bytes && is_next {
                 break;
             }
             bytes += listed.event.json().len();
@@ -76,6 +81,7 @@ impl<F> History<F> {
                 number: listed.event.number(),
                 line: listed.event.json().to_owned(),
                 subject: self.further_subject(&listed),
+                has_parts: listed.event.name().is_some() || listed.event.also().next().is_some(),
                 age_ms: now_ms.saturating_sub(listed.at_ms),
                 lost: listed.lost,
             });
@@ -104,7 +110,7 @@ impl<F> History<F> {
     /// is none, or not newer than all that are here.
     #[must_use]
     pub fn take_over(&self, remembered: Remembered, now_ms: u64) -> bool {
-        let Remembered { number, line, subject, age_ms, lost } = remembered;
+        let Remembered { number, line, subject, age_ms, lost, .. } = remembered;
         let event = Event::of_line(line).filter(|event| event.number() == number && lost < number);
         let Some(event) = event else { return false };
         let about = match &subject {
@@ -120,21 +126,19 @@ impl<F> History<F> {
         drop(about);
         let mut state = self.lock();
         let kept = &state.kept;
-        let event = match kept.newest() {
-            // It has come before, of another of its subjects.
-            Some(newest)
-                if newest.json() == event.json() && kept.newest_of(subject) != Some(number) =>
-            {
-                Arc::clone(newest)
-            }
-            _ if number <= kept.newest_number().max(state.evicted.last()) => {
-                self.names.release(subject);
-                return false;
-            }
-            _ => Arc::new(event),
-        };
+        // It may have come before, of another of its subjects.
+        let is_twin = kept.newest().is_some_and(|newest| newest.json() == event.json())
+            && kept.newest_of(subject) != Some(number);
+        if !is_twin && number <= kept.newest_number().max(state.evicted.last()) {
+            self.names.release(subject);
+            return false;
+        }
         let at_ms = now_ms.saturating_sub(age_ms);
-        if state.kept.push(subject, event, at_ms) > 1 {
+        let events = match is_twin {
+            true => state.kept.push_twin(subject),
+            false => state.kept.push(subject, Arc::new(event), at_ms),
+        };
+        if events > 1 {
             // The subject has its name already.
             self.names.release(subject);
         }

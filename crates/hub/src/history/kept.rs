@@ -2,7 +2,8 @@
 //! subject.
 //!
 //! The lists are links in a slab, so an event leaves in O(1) wherever it stands in the list of all:
-//! of its subject it is always the oldest one that leaves. What there is to say of a subject stands
+//! of its subject it is always the oldest one that leaves. An event about several subjects has a
+//! slot for each, in a ring of which one has the event itself, and is counted for its bytes. What there is to say of a subject stands
 //! with its oldest event, so a subject with one event, as most have, costs a table's place of four
 //! bytes.
 //!
@@ -10,8 +11,8 @@
 //! little later its frames are forgotten, unless somebody slow still has them to send; whoever
 //! comes back for it has them made again.
 
-use std::iter;
 use std::sync::Arc;
+use std::{iter, mem};
 
 use hashbrown::HashTable;
 
@@ -22,8 +23,6 @@ use crate::keys::Keys;
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-const LISTED: &str = "a listed slot has an event";
-
 /// What an allocation costs beside its bytes, about: its head, and what it is rounded up by.
 const ALLOCATION: usize = 16;
 
@@ -31,7 +30,7 @@ const ALLOCATION: usize = 16;
 const NAME: usize = 80;
 
 struct KeptSlot<F> {
-    /// Gone while the slot is free.
+    /// Gone while the slot is free, and where another slot of its ring has it.
     event: Option<Arc<Event<F>>>,
     subject: Id,
     at_ms: u64,
@@ -42,6 +41,9 @@ struct KeptSlot<F> {
     newer: u32,
     /// The next newer one of the same subject.
     next: u32,
+    /// The next slot of the same event, in a ring; of an event about one subject its own. None while
+    /// the slot is free.
+    twin: u32,
     /// Of a subject's oldest event: the newest one, and how many there are.
     last: u32,
     events: u32,
@@ -118,7 +120,7 @@ impl<F> Kept<F> {
 
     /// The newest event of all.
     pub(super) fn newest(&self) -> Option<&Arc<Event<F>>> {
-        self.slots.get(self.newest as usize)?.event.as_ref()
+        (self.newest != NONE).then(|| self.event(self.newest))
     }
 
     /// The number of the newest event of all; 0 when there is none.
@@ -142,7 +144,7 @@ impl<F> Kept<F> {
         iter::from_fn(move || {
             let (at, slot) = (next, self.slots.get(next as usize)?);
             next = slot.newer;
-            let event = slot.event.as_ref().expect(LISTED);
+            let event = self.event(at);
             Some((at, Listed { event, subject: slot.subject, at_ms: slot.at_ms, lost: slot.lost }))
         })
     }
@@ -163,29 +165,47 @@ impl<F> Kept<F> {
 
     /// The number of the event in a slot, if there is one.
     fn number(&self, slot: u32) -> Option<u64> {
-        self.slots.get(slot as usize)?.event.as_ref().map(|event| event.number())
+        let is_listed = self.slots.get(slot as usize).is_some_and(|slot| slot.twin != NONE);
+        is_listed.then(|| self.event(slot).number())
     }
 
     /// Adds the newest event, that came `at_ms`, or with the one before it if that came later.
     /// Returns how many its subject has then.
     pub(super) fn push(&mut self, subject: Id, event: Arc<Event<F>>, at_ms: u64) -> usize {
         let before_ms = self.slots.get(self.newest as usize).map_or(0, |newest| newest.at_ms);
-        let at_ms = at_ms.max(before_ms);
-        let cost = cold_cost(subject, &event) + frame_cost(&event);
+        let cost = slot_cost::<F>(subject) + cold_cost(&event) + frame_cost(&event);
         self.len += 1;
+        self.add(subject, Some(event), at_ms.max(before_ms), cost)
+    }
+
+    /// Adds the newest event to a further one of its subjects. Returns how many that has then.
+    pub(super) fn push_twin(&mut self, subject: Id) -> usize {
+        let twin = self.newest;
+        let events =
+            self.add(subject, None, self.slots[twin as usize].at_ms, slot_cost::<F>(subject));
+        // Behind the one before it, which is in the ring already.
+        let slot = self.newest;
+        let next = mem::replace(&mut self.slots[twin as usize].twin, slot);
+        self.slots[slot as usize].twin = next;
+        events
+    }
+
+    fn add(&mut self, subject: Id, event: Option<Arc<Event<F>>>, at_ms: u64, cost: usize) -> usize {
         self.bytes += cost;
         let slot = self.take_slot(KeptSlot {
-            event: Some(event),
+            event,
             subject,
             at_ms,
             lost: 0,
             older: self.newest,
             newer: NONE,
             next: NONE,
+            twin: NONE,
             last: NONE,
             events: 0,
             cost: cost as u32,
         });
+        self.slots[slot as usize].twin = slot;
         match self.slots.get_mut(self.newest as usize) {
             Some(before) => before.newer = slot,
             None => self.oldest = slot,
@@ -223,20 +243,43 @@ impl<F> Kept<F> {
         let same = |&first: &u32| slots[first as usize].subject == subject;
         let mut found = subjects.find_entry(hash, same).ok()?;
         let slot = *found.get();
-        let KeptSlot { next, last, events, cost, .. } = slots[slot as usize];
+        let KeptSlot { next, last, events, .. } = slots[slot as usize];
         let is_last = events == 1;
         if is_last {
             found.remove();
         } else {
             *found.get_mut() = next;
         }
-        let number = self.give_slot_back(slot).number();
+        let number = self.event(slot).number();
+        self.leave_ring(slot);
+        self.bytes -= self.slots[slot as usize].cost as usize;
+        self.give_slot_back(slot);
         if let Some(first) = self.slots.get_mut(next as usize) {
             (first.last, first.events, first.lost) = (last, events - 1, number);
         }
-        self.len -= 1;
-        self.bytes -= cost as usize;
         Some((number, is_last))
+    }
+
+    /// Takes a slot out of the ring of its event, which it hands to the next one.
+    fn leave_ring(&mut self, slot: u32) {
+        let twin = self.slots[slot as usize].twin;
+        if twin == slot {
+            self.len -= 1;
+            return;
+        }
+        let mut before = twin;
+        while self.slots[before as usize].twin != slot {
+            before = self.slots[before as usize].twin;
+        }
+        self.slots[before as usize].twin = twin;
+        let KeptSlot { event, subject, cost, .. } = &mut self.slots[slot as usize];
+        if let Some(event) = event.take() {
+            let own = slot_cost::<F>(*subject) as u32;
+            let of_event = mem::replace(cost, own) - own;
+            let twin = &mut self.slots[twin as usize];
+            twin.event = Some(event);
+            twin.cost += of_event;
+        }
     }
 
     /// Takes the events of `subject` up to `number` out, of which its newest one is none: it counts
@@ -264,16 +307,17 @@ impl<F> Kept<F> {
     ) -> (u64, Option<u64>) {
         let Some(first) = self.first(subject) else { return (0, None) };
         let end = events.len() + most;
-        let mut next = Some(first).filter(|first| self.event(first.last).number() > after);
-        while let Some(slot) = next {
-            let event = slot.event.as_ref().expect(LISTED);
+        let has_newer = self.event(first.last).number() > after;
+        let mut next = self.first_slot(subject).filter(|_| has_newer).unwrap_or(NONE);
+        while next != NONE {
+            let event = self.event(next);
             if event.number() > after {
                 if events.len() == end {
                     return (first.lost, events.last().map(|last| last.number()));
                 }
                 events.push(event.clone());
             }
-            next = self.slots.get(slot.next as usize);
+            next = self.slots[next as usize].next;
         }
         (first.lost, None)
     }
@@ -283,6 +327,11 @@ impl<F> Kept<F> {
     pub(super) fn cool(&mut self, until_ms: u64, urgent: bool, most: usize) -> bool {
         for _ in 0..most {
             let Some(slot) = self.slots.get_mut(self.warm as usize) else { return false };
+            if slot.event.is_none() {
+                // Another slot has it.
+                self.warm = slot.newer;
+                continue;
+            }
             let is_due = slot.at_ms <= until_ms;
             // Whoever else has the event may be about to send its frames.
             let event = slot.event.as_mut().and_then(Arc::get_mut);
@@ -292,7 +341,7 @@ impl<F> Kept<F> {
             self.warm = slot.newer;
             if let Some(event) = event {
                 event.forget_frames();
-                let cost = cold_cost(slot.subject, event) as u32;
+                let cost = (slot_cost::<F>(slot.subject) + cold_cost(event)) as u32;
                 self.bytes -= (slot.cost - cost) as usize;
                 slot.cost = cost;
             }
@@ -311,8 +360,17 @@ impl<F> Kept<F> {
         self.subjects.find(hash, |&first| of(first) == subject).copied()
     }
 
+    /// The event of a slot that is listed.
     fn event(&self, slot: u32) -> &Arc<Event<F>> {
-        self.slots[slot as usize].event.as_ref().expect(LISTED)
+        let mut at = slot;
+        loop {
+            let KeptSlot { event, twin, .. } = &self.slots[at as usize];
+            if let Some(event) = event {
+                return event;
+            }
+            at = *twin;
+            assert!(at != slot, "a slot of each ring has the event");
+        }
     }
 
     fn take_slot(&mut self, slot: KeptSlot<F>) -> u32 {
@@ -330,10 +388,10 @@ impl<F> Kept<F> {
         }
     }
 
-    /// Takes the slot out of the list of all, and its event out of the slot.
-    fn give_slot_back(&mut self, index: u32) -> Arc<Event<F>> {
+    /// Takes the slot out of the list of all, and drops its event if it has it.
+    fn give_slot_back(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
-        let event = slot.event.take().expect(LISTED);
+        (slot.event, slot.twin) = (None, NONE);
         let (older, newer) = (slot.older, slot.newer);
         if self.warm == index {
             self.warm = newer;
@@ -348,20 +406,22 @@ impl<F> Kept<F> {
             Some(newer) => newer.older = older,
             None => self.newest = older,
         }
-        event
     }
 }
 
-/// The bytes that an event is counted for without a frame: its line, itself and its counts, its
-/// slot here with the room that a vector leaves free, its subject's place, and perhaps its name.
-fn cold_cost<F>(subject: Id, event: &Event<F>) -> usize {
-    let itself = size_of::<Event<F>>() + 2 * size_of::<usize>() + ALLOCATION;
-    let slot = size_of::<KeptSlot<F>>() * 3 / 2 + 2 * size_of::<u32>();
-    let name = if subject.is_name() { NAME } else { 0 };
-    event.json().len() + ALLOCATION + itself + slot + name
+/// The bytes that an event is counted for without a frame: its line, itself and its counts.
+fn cold_cost<F>(event: &Event<F>) -> usize {
+    event.json().len() + 2 * ALLOCATION + size_of::<Event<F>>() + 2 * size_of::<usize>()
 }
 
-/// The bytes of a frame of one transport: the line, and what stands around it and is kept with it.
+/// The bytes of a slot with the room that a vector leaves free, of its subject's place, and perhaps
+/// of its name.
+fn slot_cost<F>(subject: Id) -> usize {
+    let name = if subject.is_name() { NAME } else { 0 };
+    size_of::<KeptSlot<F>>() * 3 / 2 + 2 * size_of::<u32>() + name
+}
+
+/// The bytes of a frame of one format: the line, and what stands around it and is kept with it.
 fn frame_cost<F>(event: &Event<F>) -> usize {
     event.json().len() + Event::<F>::FRAME_BYTES + 3 * ALLOCATION
 }

@@ -3,6 +3,8 @@
 mod handed_over;
 
 use super::*;
+use crate::event::{Draft, EventParts, Payload};
+use crate::event_id::{EventId, Tag};
 
 fn limits(events_max: usize, age_ms_max: u64, bytes_max: usize) -> HistoryLimits {
     HistoryLimits { events_max, age_ms_max, bytes_max }
@@ -17,8 +19,19 @@ fn about(text: &str) -> IdText<'_> {
 }
 
 fn record(history: &History<()>, subject: &str, number: u64, now_ms: u64) {
-    let event = Arc::new(Event::new(number, subject, "1").unwrap());
-    history.record(history.begin(about(subject)), event, now_ms);
+    record_all(history, &[subject], number, now_ms);
+}
+
+/// An event about each of `subjects`.
+fn event(subjects: &[&str], number: u64) -> Arc<Event<()>> {
+    let payload = Payload::Json("1");
+    let parts = EventParts { about: subjects[0], also: &subjects[1..], name: None, payload };
+    Arc::new(Draft::of(parts).unwrap().numbered(EventId::new(number, Tag::of(0))))
+}
+
+fn record_all(history: &History<()>, subjects: &[&str], number: u64, now_ms: u64) {
+    let ids: Vec<IdText<'_>> = subjects.iter().map(|subject| about(subject)).collect();
+    history.record(history.begin(&ids), event(subjects, number), now_ms);
 }
 
 /// The numbers above `after` in order, and whether they are all.
@@ -34,6 +47,8 @@ fn since(history: &History<()>, subjects: &[&str], after: u64) -> (Vec<u64>, boo
     ids.into_iter().for_each(|id| history.names.release(id));
     let mut numbers: Vec<u64> = events.iter().map(|event| event.number()).collect();
     numbers.sort();
+    // One about several of the subjects is found under each.
+    numbers.dedup();
     (numbers, covered)
 }
 
@@ -102,7 +117,7 @@ fn event_that_was_old_when_it_came_is_forgotten_at_its_age() {
     let history = history(HistoryLimits { age_ms_max: 1_000, ..HistoryLimits::default() });
     let aged = |number, age_ms| {
         let event = Arc::new(Event::new(number, "7", "1").unwrap());
-        history.record_aged(history.begin(about("7")), event, age_ms, 5_000);
+        history.record_aged(history.begin(&[about("7")]), event, age_ms, 5_000);
     };
     history.forget_up_to(1);
     aged(2, 1_500);
@@ -119,9 +134,9 @@ fn event_that_was_old_when_it_came_is_forgotten_at_its_age() {
 #[test]
 fn send_that_began_before_is_waited_for_and_a_later_one_is_not() {
     let history = history(HistoryLimits::default());
-    let early = history.begin(about("bob"));
-    let (moment, bob) = (history.now(), early.subject());
-    let late = history.begin(about("bob"));
+    let early = history.begin(&[about("bob")]);
+    let (moment, bob) = (history.now(), early.subjects()[0]);
+    let late = history.begin(&[about("bob")]);
     let mut events = Vec::new();
     let other = Id::integer(3).unwrap();
     let mut look = |subjects: &[Id]| history.since(subjects, 0, moment, Slice::ALL, &mut events);
@@ -163,7 +178,7 @@ fn frames_are_forgotten_a_second_later_but_those_that_are_still_to_be_sent() {
     let send = |number, now_ms| {
         let event = Arc::new(Event::new(number, "7", "1").unwrap());
         event.frame(0, |_| frame.clone());
-        history.record(history.begin(about("7")), event.clone(), now_ms);
+        history.record(history.begin(&[about("7")]), event.clone(), now_ms);
         event
     };
     let slow = send(1, 0);
@@ -195,6 +210,36 @@ fn answers_are_exact_or_say_that_they_are_not() {
     });
 }
 
+/// However many subjects an event has, its line and its frame are counted once, and nothing is left
+/// when it is forgotten of the last of them.
+#[test]
+fn event_about_several_is_counted_once_and_cooled_and_forgotten_whole() {
+    let history = history(limits(2, 100_000, usize::MAX));
+    let subjects: Vec<String> = (0..100).map(|subject| format!("s{subject}")).collect();
+    let subjects: Vec<&str> = subjects.iter().map(String::as_str).collect();
+    let line = event(&subjects, 1).json().len();
+    record_all(&history, &subjects, 1, 0);
+    let warm = history.stats();
+    assert_eq!((warm.events, warm.subjects), (1, 100));
+    assert!(warm.bytes < 2 * line + 100 * 300, "{warm:?} for a line of {line}");
+    while history.expire(2 * WARM_MS) {}
+    let cold = history.stats();
+    assert!(warm.bytes - cold.bytes >= line, "its frame: {warm:?}, then {cold:?}");
+    // All but one subject lose it to later events, the one that has it first.
+    for number in 2..4 {
+        record_all(&history, &subjects[..99], number, 2 * WARM_MS);
+    }
+    assert_eq!(since(&history, &["s99"], 0), (vec![1], true));
+    assert_eq!(since(&history, &["s0"], 0), (vec![2, 3], false));
+    assert_eq!(history.stats().events, 3);
+    while history.expire(300_000) {}
+    assert_eq!(history.stats(), HistoryStats::default());
+    assert!(history.names.is_empty());
+    for subject in ["s0", "s99"] {
+        assert!(!since(&history, &[subject], 0).1, "{subject}");
+    }
+}
+
 fn by_seed(test: &str, run: impl Fn(u64)) {
     let given = std::env::var("ENCKE_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
     for seed in given.map_or(0..100, |seed| seed..seed + 1) {
@@ -208,8 +253,8 @@ struct Run {
     random: fastrand::Rng,
     bounds: HistoryLimits,
     subjects: Vec<String>,
-    /// Which subject, and the number.
-    sent: Vec<(usize, u64)>,
+    /// Which subjects, and the number.
+    sent: Vec<(Vec<usize>, u64)>,
     now_ms: u64,
     number: u64,
 }
@@ -233,12 +278,20 @@ impl Run {
         let subject = self.random.usize(..self.subjects.len());
         match self.below(20) {
             0 => while history.expire(self.now_ms) {},
-            1 => history.abandon(history.begin(about(&self.subjects[subject]))),
+            1 => history.abandon(history.begin(&[about(&self.subjects[subject])])),
             2..5 => drop(self.ask(&[history])),
             _ => {
                 self.number += 1 + self.below(3);
-                record(history, &self.subjects[subject], self.number, self.now_ms);
-                self.sent.push((subject, self.number));
+                let mut subjects = vec![subject];
+                while self.below(3) == 0 {
+                    let another = self.random.usize(..self.subjects.len());
+                    if !subjects.contains(&another) {
+                        subjects.push(another);
+                    }
+                }
+                let texts: Vec<&str> = subjects.iter().map(|&at| &*self.subjects[at]).collect();
+                record_all(history, &texts, self.number, self.now_ms);
+                self.sent.push((subjects, self.number));
             }
         }
         assert!(history.stats().bytes <= self.bounds.bytes_max);
@@ -248,12 +301,24 @@ impl Run {
     fn ask(&mut self, histories: &[&History<()>]) -> Vec<(Vec<u64>, bool)> {
         let asked: Vec<usize> = (0..self.subjects.len()).filter(|_| self.random.bool()).collect();
         let after = self.below(self.number);
-        let due = |(subject, number): &&(usize, u64)| *number > after && asked.contains(subject);
+        let due = |(subjects, number): &&(Vec<usize>, u64)| {
+            *number > after && subjects.iter().any(|subject| asked.contains(subject))
+        };
         let all: Vec<u64> = self.sent.iter().filter(due).map(|(_, number)| *number).collect();
         let subjects: Vec<&str> = asked.iter().map(|&at| self.subjects[at].as_str()).collect();
         let answer = |history: &&History<()>| {
             let (found, covered) = since(history, &subjects, after);
-            assert_eq!(found == all, covered, "{found:?} of {all:?} after {after}");
+            assert!(found == all || !covered, "{found:?} of {all:?} after {after}");
+            // Each has what was sent about it, or one is told of a gap though another may have it.
+            let has_all = |&subject: &usize| {
+                let of = |(subjects, number): &&(Vec<usize>, u64)| {
+                    *number > after && subjects.contains(&subject)
+                };
+                let all: Vec<u64> =
+                    self.sent.iter().filter(of).map(|(_, number)| *number).collect();
+                since(history, &[&self.subjects[subject]], after).0 == all
+            };
+            assert_eq!(asked.iter().all(has_all), covered, "{found:?} of {all:?} after {after}");
             assert!(found.iter().all(|number| all.contains(number)));
             (found, covered)
         };

@@ -284,6 +284,7 @@ impl Upgrades {
             ending,
             has_keys: false,
             keys: 0,
+            history: Default::default(),
             letting_go: None,
         };
         run.run().await

@@ -75,6 +75,8 @@ pub(super) struct HandoverRun<'g> {
     /// Whether a part of the idempotency keys was sent, and where the next one begins.
     pub(super) has_keys: bool,
     pub(super) keys: u64,
+    /// How far the memory of what was sent has been sent on.
+    pub(super) history: history::Sent,
     /// The store is being let go of, or has been.
     pub(super) letting_go: Option<JoinHandle<Result<HandedOver, LetGoError>>>,
 }
@@ -144,15 +146,20 @@ impl HandoverRun<'_> {
 
     /// Everything up to the point of no return; answers how many connections the successor has.
     async fn hand_over(&mut self, handover: &Handover) -> Result<u64, String> {
-        let known = history::send(&mut self.successor, &self.serving.router, 0).await;
-        let known = known.map_err(failed(SUCCESSOR))?;
+        self.send_history().await?;
         self.send_keys(false).await?;
         self.copy(handover).await?;
-        let pause = self.pause(handover, known);
+        let pause = self.pause(handover);
         let paused = timeout(PAUSE_MAX, pause).await;
         paused.unwrap_or_else(|_| {
             Err(format!("it would keep clients waiting for more than {} s", PAUSE_MAX.as_secs()))
         })
+    }
+
+    async fn send_history(&mut self) -> Result<(), String> {
+        let router = &self.serving.router;
+        let sent = history::send(&mut self.successor, router, &mut self.history, self.version);
+        sent.await.map_err(failed(SUCCESSOR))
     }
 
     /// Sends the idempotency keys that are remembered and were not sent yet; once nobody sends any
@@ -214,8 +221,8 @@ impl HandoverRun<'_> {
         }
     }
 
-    /// All from when clients begin to wait; `known` is the last event that the successor has.
-    async fn pause(&mut self, handover: &Handover, known: u64) -> Result<u64, String> {
+    /// All from when clients begin to wait.
+    async fn pause(&mut self, handover: &Handover) -> Result<u64, String> {
         let serving = self.serving;
         let paused_ms = clock::monotonic_ms();
         serving.hold_still(REQUESTS_MAX).await?;
@@ -227,14 +234,13 @@ impl HandoverRun<'_> {
                 None => sleep(LOOK_FROZEN).await,
             }
         };
-        let sent = history::send(&mut self.successor, &serving.router, known).await;
-        sent.map_err(failed(SUCCESSOR))?;
+        self.send_history().await?;
         self.send_keys(true).await?;
         let graph = serving.graph.clone();
         let letting_go = self.letting_go.insert(spawn_blocking(move || graph.let_go()));
         let let_go = letting_go.await.map_err(failed(STORE))?;
         let_go.map_err(failed(STORE))?;
-        let rest = serving.rest(paused_ms, connections);
+        let rest = serving.rest(paused_ms, connections, self.history);
         self.say(&ServingMessage::Rest(Box::new(rest))).await?;
         match self.successor_message(PAUSE_MAX).await? {
             SuccessorMessage::Have(Have { connections: theirs }) if theirs == connections => {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sys::clock;
 
 use super::conversation::{Broken, Conversation};
-use super::messages::{EvictedRange, HistoryPart, ServingMessage};
+use super::messages::{EVENT_PARTS_VERSION, EvictedRange, HistoryPart, ServingMessage};
 
 /// Bytes of the lines in a part, at most by one event more. The memory is locked for as long as
 /// they are copied, some 0.2 ms.
@@ -26,18 +26,46 @@ pub(crate) struct Event {
     lost: u64,
 }
 
-/// Sends what is remembered of events above the number `known`; answers the last one.
+/// How far a memory has been sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    /// The number of the last event that was sent.
+    known: u64,
+    /// The number of the last one that was left out: the successor would not understand it.
+    left_out: u64,
+}
+
+impl Sent {
+    /// What is forgotten, when nobody sends any more. Up to what was left out nothing can be
+    /// relied on, so that whoever was before that is told of a gap.
+    pub(crate) fn evicted_range(self, router: &Router) -> EvictedRange {
+        let evicted_range = router.history().map(History::evicted_range).unwrap_or_default();
+        let hub::EvictedRange { floor, evicted_floor, evicted } = evicted_range;
+        EvictedRange { floor: floor.max(self.left_out), evicted_floor, evicted }
+    }
+
+    /// Of `part`, what is understood in `version` of the conversation.
+    fn understood(&mut self, part: Vec<Remembered>, version: u32) -> Vec<Event> {
+        let is_understood = |event: &Remembered| version >= EVENT_PARTS_VERSION || !event.has_parts;
+        let (events, others): (Vec<_>, Vec<_>) = part.into_iter().partition(is_understood);
+        self.left_out = self.left_out.max(others.last().map_or(0, |event| event.number));
+        events.into_iter().map(Event::from).collect()
+    }
+}
+
+/// Sends what is remembered of events and was not sent yet, in `version` of the conversation.
 pub(crate) async fn send(
     successor: &mut Conversation,
     router: &Router,
-    mut known: u64,
-) -> Result<u64, Broken> {
-    let Some(history) = router.history() else { return Ok(known) };
+    sent: &mut Sent,
+    version: u32,
+) -> Result<(), Broken> {
+    let Some(history) = router.history() else { return Ok(()) };
     loop {
-        let part = history.dump(known, PART_BYTES, clock::monotonic_ms());
-        let Some(last) = part.last() else { return Ok(known) };
-        known = last.number;
-        let events: Vec<Event> = part.into_iter().map(Event::from).collect();
+        let part = history.dump(sent.known, PART_BYTES, clock::monotonic_ms());
+        let Some(last) = part.last() else { return Ok(()) };
+        sent.known = last.number;
+        let events = sent.understood(part, version);
         let json = serde_json::to_vec(&events);
         let json = json.map_err(|error| Broken::Words(error.to_string()))?;
         successor.say(&ServingMessage::History(HistoryPart { events: events.len() })).await?;
@@ -61,13 +89,6 @@ pub(crate) fn take(router: &Router, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// What is forgotten, when nobody sends any more.
-pub(crate) fn evicted_range(router: &Router) -> EvictedRange {
-    let evicted_range = router.history().map(History::evicted_range).unwrap_or_default();
-    let hub::EvictedRange { floor, evicted_floor, evicted } = evicted_range;
-    EvictedRange { floor, evicted_floor, evicted }
-}
-
 /// Forgets the same.
 pub(crate) fn forget(router: &Router, evicted_range: EvictedRange) {
     let EvictedRange { floor, evicted_floor, evicted } = evicted_range;
@@ -78,13 +99,38 @@ pub(crate) fn forget(router: &Router, evicted_range: EvictedRange) {
 }
 
 impl From<Remembered> for Event {
-    fn from(Remembered { number, line, subject, age_ms, lost }: Remembered) -> Event {
+    fn from(remembered: Remembered) -> Event {
+        let Remembered { number, line, subject, age_ms, lost, .. } = remembered;
         Event { number, line, subject, age_ms, lost }
     }
 }
 
 impl From<Event> for Remembered {
     fn from(Event { number, line, subject, age_ms, lost }: Event) -> Remembered {
-        Remembered { number, line, subject, age_ms, lost }
+        Remembered { number, line, subject, age_ms, lost, has_parts: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn program_of_an_earlier_version_is_told_of_a_gap_in_place_of_what_it_does_not_know() {
+        let part = || {
+            let event = |number, has_parts| {
+                let line = format!("line {number}");
+                Remembered { number, line, subject: None, age_ms: 0, lost: 0, has_parts }
+            };
+            vec![event(3, false), event(5, true), event(8, false)]
+        };
+        for (version, numbers, left_out) in [(1, &[3, 8][..], 5), (2, &[3, 5, 8], 0)] {
+            let mut sent = Sent::default();
+            let events = sent.understood(part(), version);
+            assert!(events.iter().map(|event| event.number).eq(numbers.iter().copied()));
+            assert_eq!(sent.left_out, left_out);
+            assert_eq!(sent.understood(Vec::new(), version).len(), 0);
+            assert_eq!(sent.left_out, left_out);
+        }
     }
 }

@@ -17,7 +17,10 @@ use crate::api::ApiPast;
 
 /// The versions of the conversation, and of all that is written down in it, that this program
 /// knows: its own and the one before.
-pub(crate) const VERSIONS: &[u32] = &[1];
+pub(crate) const VERSIONS: &[u32] = &[1, 2];
+
+/// From here on lines of events may have a name and several subjects.
+pub(crate) const EVENT_PARTS_VERSION: u32 = 2;
 
 /// The first word to a server that serves.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -352,7 +355,7 @@ mod tests {
         let FirstMessage::Hello(hello) = from_value(word).unwrap() else { panic!("no hello") };
         assert_eq!((hello.pid, hello.encke.as_str()), (7, ""));
         assert_eq!(common_version(&hello.versions), Some(1));
-        assert_eq!(common_version(&[2, 3]), None);
+        assert_eq!((common_version(&[2, 3]), common_version(&[3])), (Some(2), None));
         let word = json!({ "word": "sing", "song": "none" });
         assert!(matches!(from_value(word.clone()).unwrap(), FirstMessage::Unknown));
         assert!(matches!(from_value(word.clone()).unwrap(), ServingMessage::Unknown));

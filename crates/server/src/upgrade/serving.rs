@@ -77,8 +77,8 @@ impl Serving {
         EpochFacts { tag: epoch.tag.to_bits(), base: epoch.base, until: epoch.until }
     }
 
-    /// What is known once nothing is sent any more.
-    pub(super) fn rest(&self, paused_ms: u64, connections: u64) -> Rest {
+    /// What is known once nothing is sent any more, where the history has been `sent` so far.
+    pub(super) fn rest(&self, paused_ms: u64, connections: u64, sent: history::Sent) -> Rest {
         let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
         let ids = self.router.event_ids();
         let totals = engine.totals().into_iter().map(|total| (total.name, total.value));
@@ -87,7 +87,7 @@ impl Serving {
             connections,
             epoch: self.epoch(),
             last: ids.last(),
-            evicted_range: history::evicted_range(&self.router),
+            evicted_range: sent.evicted_range(&self.router),
             totals: totals.collect(),
             api: self.state.past(),
             revoked: self

@@ -16,7 +16,7 @@ fn hand_on(old: &History<()>, successor: &History<()>, mut after: u64, now_ms: u
     loop {
         let slice = old.dump(after, 500, now_ms);
         let Some(last) = slice.last() else { return after };
-        assert!(slice.iter().map(|event| event.number).is_sorted_by(|one, next| one < next));
+        assert!(slice.iter().map(|event| event.number).is_sorted());
         after = last.number;
         for remembered in slice {
             assert!(successor.take_over(remembered.clone(), now_ms), "{remembered:?}");
@@ -92,15 +92,21 @@ fn successor_of_a_busy_memory_is_exact_and_knows_no_less() {
 fn event_is_inherited_byte_for_byte_with_its_age() {
     let limits = HistoryLimits { age_ms_max: 1_000, ..HistoryLimits::default() };
     let (old, successor) = (history(limits), successor(limits));
-    let event = crate::Draft::new("a\"b\"", "{\"x\":1}")
-        .unwrap()
-        .numbered(crate::EventId::new(9, crate::Tag::of(u64::MAX)));
+    let event =
+        Draft::new("a\"b\"", "{\"x\":1}").unwrap().numbered(EventId::new(9, Tag::of(u64::MAX)));
     let line = event.json().to_owned();
-    old.record(old.begin(about("a\"b\"")), Arc::new(event), 5_000);
+    old.record(old.begin(&[about("a\"b\"")]), Arc::new(event), 5_000);
     let slice = old.dump(0, 1, 5_300);
     assert_eq!(
         slice,
-        [Remembered { number: 9, line: line.clone(), subject: None, age_ms: 300, lost: 0 }]
+        [Remembered {
+            number: 9,
+            line: line.clone(),
+            subject: None,
+            has_parts: false,
+            age_ms: 300,
+            lost: 0
+        }]
     );
     assert!(successor.take_over(slice.into_iter().next().unwrap(), 70_000));
     let subject = successor.names.lookup(about("a\"b\"")).unwrap();
@@ -149,15 +155,7 @@ fn what_is_no_event_is_not_inherited() {
 fn event_about_several_is_handed_on_for_each_that_has_not_lost_it() {
     let limits = HistoryLimits { events_max: 2, ..HistoryLimits::default() };
     let (old, successor) = (history(limits), successor(limits));
-    let send = |number, ids: &[&str]| {
-        let payload = crate::Payload::Json("1");
-        let parts = crate::EventParts { about: ids[0], also: &ids[1..], name: None, payload };
-        let id = crate::EventId::new(number, crate::Tag::of(0));
-        let event = Arc::new(crate::Draft::of(parts).unwrap().numbered(id));
-        for id in ids {
-            old.record(old.begin(about(id)), Arc::clone(&event), 0);
-        }
-    };
+    let send = |number, ids: &[&str]| record_all(&old, ids, number, number);
     send(1, &["a", "7", "b"]);
     send(2, &["7", "b"]);
     // The first one has been forgotten of `b` and of `7`.
@@ -170,4 +168,27 @@ fn event_about_several_is_handed_on_for_each_that_has_not_lost_it() {
         assert_eq!(since(&successor, &[id], 0), since(&old, &[id], 0), "{id}");
     }
     assert_eq!(since(&successor, &["7"], 1), (vec![2, 3], true));
+}
+
+/// The bound on bytes is met where one event about several ends: what one of its subjects has lost,
+/// none has kept.
+#[test]
+fn successor_of_a_memory_at_its_bound_tells_a_gap_of_each_subject() {
+    for bytes_max in (2_000..4_000).step_by(50) {
+        let limits = HistoryLimits { bytes_max, ..HistoryLimits::default() };
+        let (old, successor) = (history(limits), successor(limits));
+        for number in 1..12 {
+            let ids = [format!("a{number}"), format!("b{number}"), format!("{number}")];
+            record_all(&old, &ids.each_ref().map(|id| &**id), number, 0);
+        }
+        hand_on(&old, &successor, 0, 0);
+        successor.take_over_evicted(old.evicted_range(), 0);
+        for number in 1..12 {
+            for id in [format!("a{number}"), format!("b{number}"), format!("{number}")] {
+                let (heard, covered) = since(&successor, &[&id], 0);
+                assert_eq!(covered, heard == [number], "{id} of {bytes_max} bytes");
+                assert_eq!(since(&old, &[&id], 0), (heard, covered), "{id}");
+            }
+        }
+    }
 }

@@ -13,7 +13,7 @@ use dispatch::posting::{Delivery, FRAME_BYTES};
 use dispatch::send_options::SendOptions;
 use dispatch::traces::Marks;
 use httpd::problem::ApiProblem;
-use hub::Draft;
+use hub::{Draft, LINE_BYTES};
 use proto::decimal::push_decimal;
 
 use super::event_body::EventBody;
@@ -29,7 +29,7 @@ pub(crate) struct Posted {
 impl Api {
     /// Whether an event fits into a connection's backlog.
     pub(super) fn fits(&self, draft: &Draft) -> bool {
-        draft.json().len() + FRAME_BYTES <= self.backlog_bytes_max
+        draft.json().len() + FRAME_BYTES <= self.backlog_bytes_max + LINE_BYTES
     }
 
     /// Hands an event to the mailboxes of all workers that have listeners of it.
@@ -45,9 +45,9 @@ impl Api {
         let outgoing = body.outgoing()?;
         if !self.fits(&outgoing.draft) {
             return Err(ApiProblem::too_large(format!(
-                "This event has {} bytes of data and would not fit into a connection's backlog of \
+                "This event has {} bytes as a line and would not fit into a connection's backlog of \
                  {} bytes. Send a smaller one, or raise --max-backlog.",
-                body.payload()?.len(),
+                outgoing.draft.json().len(),
                 self.backlog_bytes_max,
             )));
         }

@@ -6,13 +6,14 @@
 //! ```
 
 use std::borrow::Cow;
+use std::fmt;
 
 use dispatch::idempotency;
 use engine::Outgoing;
 use httpd::id::IdField;
 use httpd::problem::ApiProblem;
-use hub::{Draft, EventParts, Payload};
-use serde::de::{Deserialize, Deserializer, Error};
+use hub::{Draft, EventParts, Payload, SUBJECTS_MAX};
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// An event as a sender writes it.
@@ -46,17 +47,43 @@ impl<'de: 'a, 'a> Deserialize<'de> for Subjects<'a> {
             let first = IdField::deserialize(json).map_err(D::Error::custom)?;
             return Ok(Subjects { first, others: Vec::new() });
         }
-        let mut ids: Vec<IdField<'a>> =
-            serde_json::from_str(json.get()).map_err(D::Error::custom)?;
-        if ids.is_empty() {
-            return Err(D::Error::custom("the list \"about\" is empty: name one id at least"));
+        let mut list = serde_json::Deserializer::from_str(json.get());
+        list.deserialize_seq(Listed).map_err(D::Error::custom)
+    }
+}
+
+/// Reads a list of ids, and no more of it than may be.
+struct Listed;
+
+impl<'de> Visitor<'de> for Listed {
+    type Value = Subjects<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "a list of 1 to {SUBJECTS_MAX} ids")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut ids: A) -> Result<Subjects<'de>, A::Error> {
+        let Some(first) = ids.next_element()? else {
+            return Err(A::Error::custom("the list \"about\" is empty: name one id at least"));
+        };
+        let mut others = Vec::new();
+        while let Some(id) = ids.next_element()? {
+            if others.len() + 1 == SUBJECTS_MAX {
+                let why = format!("an event has at most {SUBJECTS_MAX} subjects in \"about\"");
+                return Err(A::Error::custom(why));
+            }
+            others.push(id);
         }
-        let first = ids.remove(0);
-        Ok(Subjects { first, others: ids })
+        Ok(Subjects { first, others })
     }
 }
 
 impl Subjects<'_> {
+    /// Whether it is a list of more than one.
+    pub(crate) fn are_several(&self) -> bool {
+        !self.others.is_empty()
+    }
+
     /// Each of them, the first one first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         let all = std::iter::once(&self.first).chain(&self.others);
@@ -190,11 +217,16 @@ mod tests {
         }
         let many: Vec<usize> = (0..101).collect();
         let name = "n".repeat(201);
+        // Also of one id a hundred times: nobody reads a million of them.
+        for many in [many.clone(), vec![1; 101]] {
+            let list = format!(r#"{{"about":{many:?},"data":2}}"#);
+            let error = serde_json::from_str::<Object<EventBody<'_>>>(&list).err().unwrap();
+            assert!(error.to_string().contains("at most 100 subjects"), "{error}");
+        }
         for bad in [
             r#"{"about":1}"#.to_owned(),
             r#"{"about":1,"data":2,"text":"3"}"#.to_owned(),
             r#"{"about":[1,"a b"],"data":2}"#.to_owned(),
-            format!(r#"{{"about":{many:?},"data":2}}"#),
             format!(r#"{{"about":1,"event":"{name}","data":2}}"#),
         ] {
             assert!(line(&bad).is_err(), "{bad}");

@@ -47,7 +47,8 @@ impl Api {
             return AtOnce::Elsewhere;
         };
         let may_send = body.about.iter().all(|about| permission.lets_send_about(about));
-        if body.key.is_some() || !may_send {
+        // The audience of several is seldom small.
+        if body.key.is_some() || body.about.are_several() || !may_send {
             return AtOnce::Elsewhere;
         }
         let Ok(outgoing) = body.outgoing() else { return AtOnce::Elsewhere };
