@@ -25,6 +25,7 @@
 //! --sends`). An event that is kept costs its line, 180 bytes at most around it, and for some
 //! seconds a frame.
 
+mod begun;
 mod evicted;
 mod handed_over;
 mod kept;
@@ -33,8 +34,8 @@ mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use smallvec::SmallVec;
-
+pub use begun::Begun;
+use begun::{Asked, Open, Wait};
 use evicted::Evicted;
 pub use handed_over::{EvictedRange, Remembered};
 use kept::Kept;
@@ -105,39 +106,6 @@ struct State<F> {
     tickets: u64,
     /// Where the last dump has ended.
     dumped: u32,
-}
-
-/// The mark of a send that has begun. It must be recorded or abandoned.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Begun {
-    ticket: u64,
-    subjects: SmallVec<[Id; 1]>,
-}
-
-/// A send that has begun, and whether somebody waits for it.
-#[derive(Clone, Debug)]
-struct Open {
-    begun: Begun,
-    wait: Wait,
-}
-
-/// What a send that has begun does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wait {
-    /// It goes on: who looks up what was missed waits for it.
-    No,
-    /// It waits for room, perhaps for long: nobody waits for it.
-    ForRoom,
-    /// It waits for room, and somebody has looked up what was missed meanwhile, whom its audience
-    /// may lack.
-    Overtaken,
-}
-
-impl Begun {
-    /// The subjects of the event.
-    pub fn subjects(&self) -> &[Id] {
-        &self.subjects
-    }
 }
 
 /// The moment at which somebody began to look up what was missed: sends that began before it are
@@ -396,34 +364,5 @@ impl<F> State<F> {
 
     fn open(&mut self, begun: &Begun) -> Option<&mut Open> {
         self.begun.iter_mut().find(|open| open.begun.ticket == begun.ticket)
-    }
-}
-
-/// The subjects that somebody asks for, to be looked for in many sends.
-enum Asked<'s> {
-    Few(&'s [Id]),
-    /// In order.
-    Many(Vec<Id>),
-}
-
-impl Asked<'_> {
-    /// So few are looked at one after the other.
-    const FEW: usize = 16;
-
-    /// Where nothing is looked for there is no need of an order.
-    fn new(subjects: &[Id], is_needed: bool) -> Asked<'_> {
-        if subjects.len() <= Asked::FEW || !is_needed {
-            return Asked::Few(subjects);
-        }
-        let mut many = subjects.to_vec();
-        many.sort_unstable();
-        Asked::Many(many)
-    }
-
-    fn has(&self, id: Id) -> bool {
-        match self {
-            Asked::Few(few) => few.contains(&id),
-            Asked::Many(many) => many.binary_search(&id).is_ok(),
-        }
     }
 }

@@ -3,16 +3,18 @@
 //!
 //! The lists are links in a slab, so an event leaves in O(1) wherever it stands in the list of all:
 //! of its subject it is always the oldest one that leaves. An event about several subjects has a
-//! slot for each, in a ring of which one has the event itself, and is counted for its bytes. What there is to say of a subject stands
-//! with its oldest event, so a subject with one event, as most have, costs a table's place of four
-//! bytes.
+//! slot for each, in a ring of which one has the event itself and is counted for its bytes. What
+//! there is to say of a subject stands with its oldest event, so a subject with one event, as most
+//! have, costs a table's place of four bytes.
 //!
 //! An event is *warm* when it comes: somebody is being sent it, in a frame as long as itself. A
 //! little later its frames are forgotten, unless somebody slow still has them to send; whoever
 //! comes back for it has them made again.
 
+mod ring;
+
+use std::iter;
 use std::sync::Arc;
-use std::{iter, mem};
 
 use hashbrown::HashTable;
 
@@ -41,8 +43,8 @@ struct KeptSlot<F> {
     newer: u32,
     /// The next newer one of the same subject.
     next: u32,
-    /// The next slot of the same event, in a ring; of an event about one subject its own. None while
-    /// the slot is free.
+    /// The next slot of the same event, in a ring; of an event about one subject its own. None
+    /// while the slot is free.
     twin: u32,
     /// Of a subject's oldest event: the newest one, and how many there are.
     last: u32,
@@ -178,18 +180,6 @@ impl<F> Kept<F> {
         self.add(subject, Some(event), at_ms.max(before_ms), cost)
     }
 
-    /// Adds the newest event to a further one of its subjects. Returns how many that has then.
-    pub(super) fn push_twin(&mut self, subject: Id) -> usize {
-        let twin = self.newest;
-        let events =
-            self.add(subject, None, self.slots[twin as usize].at_ms, slot_cost::<F>(subject));
-        // Behind the one before it, which is in the ring already.
-        let slot = self.newest;
-        let next = mem::replace(&mut self.slots[twin as usize].twin, slot);
-        self.slots[slot as usize].twin = next;
-        events
-    }
-
     fn add(&mut self, subject: Id, event: Option<Arc<Event<F>>>, at_ms: u64, cost: usize) -> usize {
         self.bytes += cost;
         let slot = self.take_slot(KeptSlot {
@@ -258,28 +248,6 @@ impl<F> Kept<F> {
             (first.last, first.events, first.lost) = (last, events - 1, number);
         }
         Some((number, is_last))
-    }
-
-    /// Takes a slot out of the ring of its event, which it hands to the next one.
-    fn leave_ring(&mut self, slot: u32) {
-        let twin = self.slots[slot as usize].twin;
-        if twin == slot {
-            self.len -= 1;
-            return;
-        }
-        let mut before = twin;
-        while self.slots[before as usize].twin != slot {
-            before = self.slots[before as usize].twin;
-        }
-        self.slots[before as usize].twin = twin;
-        let KeptSlot { event, subject, cost, .. } = &mut self.slots[slot as usize];
-        if let Some(event) = event.take() {
-            let own = slot_cost::<F>(*subject) as u32;
-            let of_event = mem::replace(cost, own) - own;
-            let twin = &mut self.slots[twin as usize];
-            twin.event = Some(event);
-            twin.cost += of_event;
-        }
     }
 
     /// Takes the events of `subject` up to `number` out, of which its newest one is none: it counts
@@ -358,19 +326,6 @@ impl<F> Kept<F> {
         let hash = self.keys.hash(subject.to_bits());
         let of = |first: u32| self.slots[first as usize].subject;
         self.subjects.find(hash, |&first| of(first) == subject).copied()
-    }
-
-    /// The event of a slot that is listed.
-    fn event(&self, slot: u32) -> &Arc<Event<F>> {
-        let mut at = slot;
-        loop {
-            let KeptSlot { event, twin, .. } = &self.slots[at as usize];
-            if let Some(event) = event {
-                return event;
-            }
-            at = *twin;
-            assert!(at != slot, "a slot of each ring has the event");
-        }
     }
 
     fn take_slot(&mut self, slot: KeptSlot<F>) -> u32 {

@@ -81,7 +81,9 @@ fn node_that_is_killed_costs_nobody_an_event() {
     demo.wait_said("sending");
     // Three nodes; NATS and PostgreSQL, each with its shell.
     let with_postgres = testing::postgres::is_installed();
-    assert_eq!(processes_with(&demo.folder()), if with_postgres { 7 } else { 5 });
+    let (folder, processes) = (demo.folder(), if with_postgres { 7 } else { 5 });
+    // A process that PostgreSQL has just begun for a connection looks as its parent does.
+    wait_for("all processes are told apart", || processes_with(&folder) == processes);
     let finished = demo.finish();
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     let told: Value = serde_json::from_str(&finished.stdout).unwrap();

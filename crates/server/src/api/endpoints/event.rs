@@ -45,8 +45,8 @@ impl Api {
         let outgoing = body.outgoing()?;
         if !self.fits(&outgoing.draft) {
             return Err(ApiProblem::too_large(format!(
-                "This event has {} bytes as a line and would not fit into a connection's backlog of \
-                 {} bytes. Send a smaller one, or raise --max-backlog.",
+                "This event has {} bytes as a line and would not fit into a connection's backlog \
+                 of {} bytes. Send a smaller one, or raise --max-backlog.",
                 outgoing.draft.json().len(),
                 self.backlog_bytes_max,
             )));

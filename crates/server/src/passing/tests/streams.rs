@@ -122,7 +122,7 @@ async fn stream_of_sends_goes_on_at_the_successor_and_its_client_notices_nothing
     assert!(two.old.barrier().emptied(DEADLINE).await);
     sending.write(&event(4)).await;
     // Line 5 is blank, line 6 is none, line 7 is too long and line 8 is cut in two.
-    sending.write("\n{\"about\":7}\n").await;
+    sending.write("\n{\"about\":7,\"x\":1}\n").await;
     sending.write(&"x".repeat(httpd::lines::LINE_BYTES_MAX + 1)).await;
     sending.write(&format!("\n{}", &event(8)[..5])).await;
     assert!(sending.says_nothing().await, "it waits");
