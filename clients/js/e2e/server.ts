@@ -50,8 +50,21 @@ export class Encke {
 
   /** Starts it, again or for the first time, on other free ports or on these; TLS stays at its own. */
   async start(listen?: string, api?: string): Promise<void> {
-    listen ??= await freeAddress();
-    api ??= await freeAddress();
+    for (;;) {
+      const before = this.#log.length;
+      try {
+        return await this.#startAt(listen ?? (await freeAddress()), api ?? (await freeAddress()));
+      } catch (error) {
+        // Another test's server may have taken a port that was free a moment ago.
+        const isTaken = this.#log.slice(before).includes("Address already in use");
+        if (!isTaken || (listen && api)) {
+          throw error;
+        }
+      }
+    }
+  }
+
+  async #startAt(listen: string, api: string): Promise<void> {
     const fixed = [`--listen=${listen}`, `--api=${api}`, "--json", "--workers=2"];
     const tls = this.tlsListen && [`--tls-listen=${this.tlsListen}`];
     const options = this.options.filter((option) => !tls || !option.startsWith("--tls-listen="));
