@@ -172,22 +172,25 @@ impl Router {
         audience.needs().map(reserve).collect()
     }
 
-    /// Gives the event its number and remembers it; gives it back when the number that it has is
-    /// stale. The caller has its turn to post.
-    fn number(&self, drafted: Drafted) -> Result<Arc<Event>, Drafted> {
-        let id = match drafted.id {
-            Some(id) if !self.event_ids.take(id) => return Err(drafted),
-            Some(id) => id,
+    /// The next number, or the one that was `given`; `None` when that is stale. The caller has its
+    /// turn to post.
+    fn number(&self, given: Option<EventId>) -> Option<EventId> {
+        match given {
+            Some(id) => self.event_ids.take(id).then_some(id),
             None => {
                 assert!(!self.event_ids.are_given(), "in a cluster the log gives all numbers");
-                self.event_ids.next(self.clock.unix_ms())
+                Some(self.event_ids.next(self.clock.unix_ms()))
             }
-        };
+        }
+    }
+
+    /// The event `id`, which is remembered.
+    fn remembered(&self, drafted: Drafted, id: EventId) -> Arc<Event> {
         let event = made(drafted.outgoing, id);
         if let (Some(history), Some(begun)) = (&self.history, drafted.begun) {
             history.record(begun, event.clone(), self.clock.monotonic_ms());
         }
-        Ok(event)
+        event
     }
 }
 

@@ -121,19 +121,14 @@ impl<'r> Sending<'r> {
             self.draft = Some(drafted);
             return Step::More;
         };
-        match router.number(drafted) {
-            Ok(event) => {
-                let number = event.number();
-                self.said = Some(Said::Event(event));
-                let posted = self.post_to(rooms);
-                router.event_ids.set_posted(number);
-                posted
-            }
-            Err(drafted) => {
-                self.draft = Some(drafted);
-                Step::Stale
-            }
-        }
+        let Some(id) = router.number(drafted.id) else {
+            self.draft = Some(drafted);
+            return Step::Stale;
+        };
+        self.said = Some(Said::Event(router.remembered(drafted, id)));
+        let posted = self.post_to(rooms);
+        router.event_ids.set_posted(id.number());
+        posted
     }
 
     /// The event, once it has its number.
