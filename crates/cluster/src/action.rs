@@ -176,11 +176,11 @@ pub struct Deliver {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Read the log of this epoch: answered with [`Node::following`](crate::Node::following), then
-    /// [`Node::record`](crate::Node::record). The driver begins at `from`, or, where it is `None`,
-    /// with what a history of one minute needs, or where the replica is [`Known`] if that is before
-    /// it. When its connection breaks it goes on by itself with
+    /// [`Node::record`](crate::Node::record). Whoever drives the node begins at `from`, or, where
+    /// it is `None`, with what a history of one minute needs, or where the replica is [`Known`] if
+    /// that is before it. When the connection breaks they go on by themselves with
     /// [`Node::read_up_to`](crate::Node::read_up_to). The node asks again where others have read
-    /// further and nothing comes: then the driver looks where the log begins and ends now.
+    /// further and nothing comes: then they look where the log begins and ends now.
     Follow {
         /// The epoch whose stream it is. It was made before the epoch was agreed on; where there is
         /// none any more it is [`Node::stream_gone`](crate::Node::stream_gone), and never made

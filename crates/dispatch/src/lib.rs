@@ -4,7 +4,7 @@
 //!   it came to.
 //! - [`idempotency`]: a send that is repeated is posted once.
 //! - [`cluster`]: this server as one node of many. The pure state is in the crate of that name,
-//!   NATS and PostgreSQL in `nats` and `postgres`; here is what drives them.
+//!   the clients of NATS and PostgreSQL in `nats` and `postgres`; here is what drives them.
 //! - [`presence`]: who comes and goes, and who is told of it.
 //! - [`traces`]: spans of sends, for an OpenTelemetry collector.
 //! - [`barrier`]: who may change something, and when: closed while an upgrade hands everything to

@@ -41,6 +41,10 @@ pub enum LogTrouble {
     /// It has several subjects, which a node of an earlier version does not read. Nothing is sent.
     #[error("a node of the cluster is of a version that knows no event about several ids")]
     Older,
+    /// It has several subjects, and a node has not said whether it reads such events. Nothing is
+    /// sent.
+    #[error("a node of the cluster has not said whether it knows events about several ids")]
+    NotSaid,
     /// It did not say whether it took it.
     #[error("the cluster's log did not answer")]
     Silent,
@@ -90,6 +94,10 @@ impl From<Unposted> for ApiProblem {
             Unposted::Log(LogTrouble::Older) => ApiProblem::unavailable(
                 "A node of the cluster is of an earlier version, which knows no event about \
                  several ids: upgrade it, or send one event about each. Nothing was sent.",
+            ),
+            Unposted::Log(LogTrouble::NotSaid) => ApiProblem::unavailable(
+                "A node of the cluster has not said yet whether it knows events about several ids: \
+                 send again a few seconds later. Nothing was sent.",
             ),
             // Without Retry-After, by which clients would send it again of themselves.
             Unposted::Log(LogTrouble::Silent) => ApiProblem::new(

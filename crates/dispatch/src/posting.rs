@@ -49,9 +49,7 @@ impl From<Unchanged> for ApiProblem {
         let detail = sentence(&trouble.to_string());
         match trouble {
             GraphTrouble::StandsStill => ApiProblem::new(StatusCode::CONFLICT, detail),
-            GraphTrouble::PostgresStore(PostgresError::Refused(_)) => {
-                ApiProblem::bad_request(detail)
-            }
+            GraphTrouble::Postgres(PostgresError::Refused(_)) => ApiProblem::bad_request(detail),
             _ => ApiProblem::unavailable(detail),
         }
     }

@@ -91,7 +91,9 @@ impl From<Unposted> for Refusal {
             Unposted::Followers(_) => Refusal::Store,
             Unposted::Log(LogTrouble::Full) => Refusal::Overloaded,
             Unposted::Log(LogTrouble::TooLarge) => Refusal::TooLarge,
-            Unposted::Log(LogTrouble::Away | LogTrouble::Older) => Refusal::LogAway,
+            Unposted::Log(LogTrouble::Away | LogTrouble::Older | LogTrouble::NotSaid) => {
+                Refusal::LogAway
+            }
             Unposted::Log(LogTrouble::Silent) => Refusal::LogSilent,
         }
     }

@@ -225,7 +225,7 @@ impl<F> History<F> {
         for subject in begun.subjects {
             let events = match event.take() {
                 Some((event, at_ms)) => state.kept.push(subject, event, at_ms),
-                None => state.kept.push_twin(subject),
+                None => state.kept.push_further(subject),
             };
             if events > 1 {
                 // The subject has its name already.
@@ -307,14 +307,15 @@ impl<F> History<F> {
 
     /// Forgets the oldest events until the others have room.
     fn forget_beyond(&self, state: &mut State<F>) {
-        while state.kept.bytes() > self.limits.bytes_max && self.forget_oldest(state) {}
+        while state.kept.bytes() > self.limits.bytes_max && self.forget_oldest(state) > 0 {}
     }
 
     fn forget_aged(&self, state: &mut State<F>, now_ms: u64, most: usize) -> bool {
-        for _ in 0..most {
+        let mut forgotten = 0;
+        while forgotten < most {
             match state.kept.oldest() {
                 Some((_, at_ms)) if now_ms.saturating_sub(at_ms) > self.limits.age_ms_max => {
-                    self.forget_oldest(state);
+                    forgotten += self.forget_oldest(state);
                 }
                 _ => return false,
             }
@@ -323,15 +324,17 @@ impl<F> History<F> {
     }
 
     /// Forgets the oldest event of all, of each of its subjects: what is forgotten so is forgotten
-    /// in ascending order. Whether there was one.
-    fn forget_oldest(&self, state: &mut State<F>) -> bool {
-        let Some((_, oldest)) = state.kept.oldest_number() else { return false };
+    /// in ascending order. Of how many subjects that was.
+    fn forget_oldest(&self, state: &mut State<F>) -> usize {
+        let Some((_, oldest)) = state.kept.oldest_number() else { return 0 };
+        let mut subjects = 0;
         while let Some((subject, number)) = state.kept.oldest_number()
             && number == oldest
         {
             self.forget(state, subject);
+            subjects += 1;
         }
-        true
+        subjects
     }
 
     /// Forgets the oldest event of `subject`.

@@ -1,7 +1,8 @@
 //! Questions to JetStream: JSON over a request, as NATS documents it for its own clients ("NATS API
 //! Reference").
 //!
-//! Only what the nats asks, with an end in time, and with errors told apart by NATS's own numbers.
+//! Only what this crate asks, with an end in time, and with errors told apart by NATS's own
+//! numbers.
 
 use std::time::Duration;
 

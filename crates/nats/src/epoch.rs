@@ -40,8 +40,8 @@ impl NatsClient {
     /// known. That it is read for the first time is a change too, whatever it is; before that it is
     /// `None`, so whoever starts while NATS does not answer waits as everybody else.
     ///
-    /// One that is lost with the store is `None` again, and one that was put back has a smaller
-    /// revision than before.
+    /// One that is lost with JetStream's files is `None` again, and one that was put back has a
+    /// smaller revision than before.
     pub async fn watch_epoch(&self) -> Result<watch::Receiver<Option<Entry>>, LogError> {
         // Whoever publishes into the bucket is heard by plain subscribers too.
         let subject = subject(&bucket(&self.shared), KEY);

@@ -1,4 +1,4 @@
-//! Every bound of the nats, with its arithmetic.
+//! Every bound of this crate, with its arithmetic.
 
 use std::time::Duration;
 

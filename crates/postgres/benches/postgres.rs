@@ -1,4 +1,4 @@
-//! Figures of the store against a PostgreSQL of its own, with the server's defaults (a commit
+//! Figures of `PostgresStore` and a PostgreSQL of its own, with the server's defaults (a commit
 //! waits for its disk): `cargo bench --package postgres [-- PAIRS]`. With `--names` all ids are
 //! names, and only the load, the reading out and the sums are measured.
 

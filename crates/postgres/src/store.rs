@@ -21,7 +21,7 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connects, makes the schema or migrates it, and returns a store that can be used. The tasks
+    /// Connects, makes the schema or migrates it, and returns when the graph can be used. The tasks
     /// run on the current tokio runtime.
     pub async fn connect(config: PostgresConfig) -> Result<PostgresStore, PostgresError> {
         let session = Session::open(&config).await?;
@@ -95,8 +95,8 @@ impl PostgresStore {
 pub struct Commits(broadcast::Receiver<Arc<Change>>);
 
 impl Commits {
-    /// The next one; `None` when the store is gone. Who lags far behind misses some: versions that
-    /// are left out are in [`PostgresStore::changes_after`].
+    /// The next one; `None` when the last [`PostgresStore`] is dropped. Who lags far behind misses
+    /// some: versions that are left out are in [`PostgresStore::changes_after`].
     pub async fn next(&mut self) -> Option<Arc<Change>> {
         loop {
             match self.0.recv().await {
@@ -119,7 +119,7 @@ impl Versions {
     }
 
     /// The next news; the first time what is known now. Who is slow gets the newest alone. `None`
-    /// when the store is gone.
+    /// when the last [`PostgresStore`] is dropped.
     pub async fn next(&mut self) -> Option<Seen> {
         self.0.changed().await.ok()?;
         Some(self.0.borrow_and_update().clone())

@@ -10,7 +10,7 @@ use crate::limits::{CHANGES_KEPT, POLL, PRUNE_EVERY, PRUNE_ROWS};
 use crate::session::{Session, backoff};
 use crate::shared::{Seen, Shared};
 
-/// Polls until the store is gone, on `session` at first.
+/// Polls until the last `PostgresStore` is dropped, on `session` at first.
 pub(crate) async fn run(shared: Weak<Shared>, mut session: Option<Session>) {
     let mut tries = backoff();
     let mut pruned: Option<Instant> = None;

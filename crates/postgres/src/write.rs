@@ -23,7 +23,7 @@ use crate::shared::{Change, Changed, Request, Seen, Shared};
 const COMMIT: &str = "select uuid_send(new_lineage), new_version, new_hash, did_add, did_remove
     from encke.commit($1, $2, $3, $4)";
 
-/// The writer: ends when all ledgers are gone and the queue is empty.
+/// The writer: ends when the last `PostgresStore` is dropped and the queue is empty.
 pub(crate) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Request>) {
     let mut writer = Writer::new();
     while let Some(first) = queue.recv().await {

@@ -21,8 +21,8 @@ const RUNTIME: [&str; 8] =
     ["async-std", "axum", "hyper", "hyper-util", "mio", "smol", "tokio", "tokio-util"];
 
 /// Who may have one: the rooms of the control plane, the node among Erlang nodes and the ends of
-/// NATS and of PostgreSQL for their sockets, the store for its channels, and the example, which is
-/// a program.
+/// NATS and of PostgreSQL for their sockets, `graph` for its channels, and the example, which is a
+/// program.
 const RUNTIME_IN: [&str; 11] = [
     "auth", "dispatch", "encke", "erlang", "gateway", "graph", "httpd", "nats", "playdar",
     "postgres", "server",

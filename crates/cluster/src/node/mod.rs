@@ -1,8 +1,8 @@
 //! The node: what it is told, and what it asks for.
 //!
 //! [`reading`] is what the log does to it, [`comparing`] whether it is the right one, [`epochs`]
-//! what ends it, [`talking`] what the others say, [`timing`] what time does; this file is what its
-//! driver calls.
+//! what ends it, [`talking`] what the others say, [`timing`] what time does; this file is what is
+//! called by whoever drives it.
 
 mod comparing;
 mod epochs;

@@ -129,7 +129,7 @@ pub enum GraphTrouble {
     StandsStill,
     /// PostgreSQL.
     #[error(transparent)]
-    PostgresStore(#[from] PostgresError),
+    Postgres(#[from] PostgresError),
     /// It is stored, and the log has not brought it in time.
     #[error("the change is stored, and not all nodes obey it yet; they will")]
     NotHeard,

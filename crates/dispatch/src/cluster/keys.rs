@@ -49,8 +49,9 @@ pub(super) async fn secret(nats: &NatsClient) -> Result<[u8; 16]> {
 /// Which formats of records all nodes read, as far as they have said.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
-    /// The latest of these. Whoever asks has it: all others wait for the answer.
-    said: Mutex<Option<(Instant, u8)>>,
+    /// When they were asked last, and the latest of these, if it is known. Whoever asks has it: all
+    /// others wait for the answer.
+    said: Mutex<Option<(Instant, Option<u8>)>>,
 }
 
 impl Reading {
@@ -61,14 +62,14 @@ impl Reading {
         if let Some((at, format)) = *said
             && at.elapsed() < ASK_EVERY
         {
-            return Some(format);
+            return format;
         }
         let reports = questions::nodes(nats, members).await.unwrap_or_default();
         let least = reports.iter().map(|report| report.reads_format).min().unwrap_or(FORMAT_MAX);
         // Who is slow to answer does what it did before; who knows no members knows nothing.
         let all = (reports.len() >= members.max(1)).then_some(FORMAT_MAX);
-        let format = all.or(said.map(|(_, format)| format))?.min(least);
+        let format = all.or(said.and_then(|(_, format)| format)).map(|format| format.min(least));
         *said = Some((Instant::now(), format));
-        Some(format)
+        format
     }
 }

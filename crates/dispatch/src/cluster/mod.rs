@@ -6,7 +6,7 @@
 //! brings and hands it to the workers in the log's order. Both run on the control plane; the
 //! workers know nothing of it.
 //!
-//! Cost of an event at a node that it does not concern: reading it, one look into the store and 16
+//! Cost of an event at a node that it does not concern: reading it, one look into the graph and 16
 //! into the directory, and its place in the history.
 
 mod admitting;
@@ -80,7 +80,7 @@ const COMMANDS_WAITING_MAX: usize = 1024;
 /// to nine seconds, reading ten minutes of a busy log some more.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What the task that drives the node is asked for.
+/// What the node loop is asked for.
 #[derive(Debug)]
 enum Command {
     Send(Outgoing, SendOptions, Reply),
@@ -278,7 +278,7 @@ impl Cluster {
         if options.once.is_some() || has_several {
             let format = self.reading.format(nats, members).await;
             if has_several && format.is_none_or(|format| format < FORMAT_SUBJECTS) {
-                return Err(if format.is_some() { LogTrouble::Older } else { LogTrouble::Away });
+                return Err(if format.is_some() { LogTrouble::Older } else { LogTrouble::NotSaid });
             }
             if format.is_none_or(|format| format < FORMAT_ONCE) {
                 options.once = None;

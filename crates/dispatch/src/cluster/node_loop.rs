@@ -1,4 +1,4 @@
-//! The task that drives the node: tells it what happens, and does what it asks for.
+//! The node loop: the task that tells the node what happens, and does what it asks for.
 
 mod actions;
 mod epochs;
@@ -47,7 +47,7 @@ pub(super) struct Channels {
     pub(super) tell: watch::Sender<NodeStatus>,
 }
 
-/// What is between the node loop and the replica sync of the graph.
+/// What is between the node loop and the task that keeps the replica of the graph up to date.
 pub(super) struct ReplicaLink {
     place: GraphPlace,
     tasks: mpsc::Sender<Task>,
@@ -59,7 +59,7 @@ pub(super) struct ReplicaLink {
 }
 
 impl ReplicaLink {
-    /// Lets `replica_sync` work.
+    /// Spawns the task that keeps the replica up to date.
     pub(super) fn start(replica_sync: ReplicaSync, obey: watch::Sender<Obeyed>) -> ReplicaLink {
         let place = replica_sync.place();
         let (tasks, asked) = mpsc::channel(BATCH);
@@ -175,7 +175,7 @@ impl NodeLoop {
         }
     }
 
-    /// Drives until the node is at its end.
+    /// Runs until the node is at its end.
     pub(super) async fn run(mut self) {
         let mut epochs = match self.nats.watch_epoch().await {
             Ok(epochs) => epochs,
@@ -366,7 +366,7 @@ impl NodeLoop {
     }
 }
 
-/// What the replica sync says next; for ever silent where there is none.
+/// What is told of the replica next; for ever silent where there is none.
 async fn kept(replica: &mut Option<ReplicaLink>) -> Option<Kept> {
     match replica {
         Some(replica) => replica.told.recv().await,

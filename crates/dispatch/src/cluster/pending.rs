@@ -28,7 +28,7 @@ impl Pending {
     /// Waits until [`Pending::ready`] tells something.
     pub async fn known(&mut self) {
         if let PendingState::Waiting(answer) = &mut self.state {
-            // Who drives the node is gone, with the runtime: it may have sent it.
+            // The node loop is gone, with the runtime: it may have sent it.
             self.state = PendingState::Known(answer.await.unwrap_or(Err(LogTrouble::Silent)));
         }
     }

@@ -86,7 +86,7 @@ enum Answer {
     Compared(Result<Compared>),
 }
 
-/// The replica and the store of record.
+/// Keeps the replica up to date with the store of record.
 pub struct ReplicaSync {
     /// `None` only while another one is put into its place.
     replica: Option<Replica>,
@@ -135,7 +135,7 @@ impl ReplicaSync {
         self.replica().graph().clone()
     }
 
-    /// PostgreSQL.
+    /// The store of record, PostgreSQL.
     pub fn store(&self) -> PostgresStore {
         self.store.clone()
     }

@@ -77,7 +77,7 @@ fn write(api: &Api, writer: usize, end: Instant) -> usize {
     added
 }
 
-/// A node with an empty store takes the whole graph, while two others serve.
+/// A node with an empty replica takes the whole graph, while two others serve.
 pub(crate) fn bootstrap(options: &Options, table: &mut Table) {
     let mut world = World::new().with_postgres();
     let url = world.postgres.as_ref().unwrap().url();

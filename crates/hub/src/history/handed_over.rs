@@ -28,7 +28,7 @@ use crate::id::IdText;
 pub struct Remembered {
     /// Its number, which the line has, too.
     pub number: u64,
-    /// [`Event::json`].
+    /// [`Event::json`]; empty where the event has come before, of another of its subjects.
     pub line: String,
     /// The subject that it is remembered of, where that is not the first one of the event.
     pub subject: Option<String>,
@@ -71,15 +71,17 @@ impl<F> History<F> {
         let State { kept, dumped, floor, .. } = &mut *state;
         let (mut slice, mut bytes) = (Vec::<Remembered>::new(), 0);
         for (slot, listed) in kept.above(after.max(*floor), *dumped) {
+            let number = listed.event.number();
+            let is_further = slice.last().is_some_and(|last| last.number == number);
             // One about several subjects comes whole: the next call goes on behind its number.
-            let is_next = slice.last().is_some_and(|last| last.number < listed.event.number());
-            if bytes >= most_bytes && is_next {
+            if bytes >= most_bytes && !is_further && !slice.is_empty() {
                 break;
             }
-            bytes += listed.event.json().len();
+            let line = if is_further { "" } else { listed.event.json() };
+            bytes += line.len();
             slice.push(Remembered {
-                number: listed.event.number(),
-                line: listed.event.json().to_owned(),
+                number,
+                line: line.to_owned(),
                 subject: self.further_subject(&listed),
                 has_parts: listed.event.name().is_some() || listed.event.also().next().is_some(),
                 age_ms: now_ms.saturating_sub(listed.at_ms),
@@ -92,11 +94,8 @@ impl<F> History<F> {
 
     /// The text of the subject that an event is listed under, unless that is its first one.
     fn further_subject(&self, listed: &Listed<'_, F>) -> Option<String> {
-        let is_it = |text: &Cow<'_, str>| {
-            let id = IdText::parse(text).ok().and_then(|id| self.names.lookup(id));
-            id == Some(listed.subject)
-        };
-        listed.event.also().find(is_it).map(Cow::into_owned)
+        listed.event.also().next()?;
+        self.names.text(listed.subject).filter(|text| *text != listed.event.about())
     }
 
     /// What was forgotten, to be asked for when the last event has been dumped.
@@ -111,32 +110,40 @@ impl<F> History<F> {
     #[must_use]
     pub fn take_over(&self, remembered: Remembered, now_ms: u64) -> bool {
         let Remembered { number, line, subject, age_ms, lost, .. } = remembered;
-        let event = Event::of_line(line).filter(|event| event.number() == number && lost < number);
-        let Some(event) = event else { return false };
-        let about = match &subject {
-            None => event.about(),
-            Some(subject) => match event.also().find(|id| id == subject) {
-                Some(id) => id,
-                None => return false,
+        let mut state = self.lock();
+        let newest = state.kept.newest().filter(|newest| newest.number() == number);
+        // One that has come of another of its subjects comes without its line.
+        let event = match newest {
+            Some(newest) if line.is_empty() => Arc::clone(newest),
+            _ => match Event::of_line(line) {
+                Some(event) if newest.is_none() => Arc::new(event),
+                _ => return false,
             },
         };
-        let Ok(subject) = IdText::parse(&about).map(|about| self.names.acquire(about)) else {
-            return false;
+        let is_further = newest.is_some();
+        let is_its = |subject: &str| event.also().any(|id| id == subject);
+        let about = match &subject {
+            None => event.about(),
+            Some(subject) if is_its(subject) => Cow::Borrowed(subject.as_str()),
+            Some(_) => return false,
         };
-        drop(about);
-        let mut state = self.lock();
-        let kept = &state.kept;
-        // It may have come before, of another of its subjects.
-        let is_twin = kept.newest().is_some_and(|newest| newest.json() == event.json())
-            && kept.newest_of(subject) != Some(number);
-        if !is_twin && number <= kept.newest_number().max(state.evicted.last()) {
-            self.names.release(subject);
+        let Ok(about) = IdText::parse(&about) else { return false };
+        if event.number() != number || lost >= number {
             return false;
         }
-        let at_ms = now_ms.saturating_sub(age_ms);
-        let events = match is_twin {
-            true => state.kept.push_twin(subject),
-            false => state.kept.push(subject, Arc::new(event), at_ms),
+        let before = state.kept.newest_number().max(state.evicted.last());
+        let is_here =
+            || self.names.lookup(about).map(|id| state.kept.newest_of(id)) == Some(Some(number));
+        if if is_further { is_here() } else { number <= before } {
+            return false;
+        }
+        let subject = self.names.acquire(about);
+        let events = if is_further {
+            // Whoever holds it keeps its frames warm.
+            drop(event);
+            state.kept.push_further(subject)
+        } else {
+            state.kept.push(subject, event, now_ms.saturating_sub(age_ms))
         };
         if events > 1 {
             // The subject has its name already.

@@ -3,7 +3,8 @@
 //!
 //! The lists are links in a slab, so an event leaves in O(1) wherever it stands in the list of all:
 //! of its subject it is always the oldest one that leaves. An event about several subjects has a
-//! slot for each, in a ring of which one has the event itself and is counted for its bytes. What
+//! slot for each, side by side in the list of all; the oldest of them has the event itself, and is
+//! counted for its bytes. What
 //! there is to say of a subject stands with its oldest event, so a subject with one event, as most
 //! have, costs a table's place of four bytes.
 //!
@@ -11,7 +12,7 @@
 //! little later its frames are forgotten, unless somebody slow still has them to send; whoever
 //! comes back for it has them made again.
 
-mod ring;
+mod several;
 
 use std::iter;
 use std::sync::Arc;
@@ -25,6 +26,9 @@ use crate::keys::Keys;
 /// No slot.
 const NONE: u32 = u32::MAX;
 
+/// The number of no event.
+const NO_NUMBER: u64 = u64::MAX;
+
 /// What an allocation costs beside its bytes, about: its head, and what it is rounded up by.
 const ALLOCATION: usize = 16;
 
@@ -32,8 +36,10 @@ const ALLOCATION: usize = 16;
 const NAME: usize = 80;
 
 struct KeptSlot<F> {
-    /// Gone while the slot is free, and where another slot of its ring has it.
+    /// Gone while the slot is free, and where an older slot of the same event has it.
     event: Option<Arc<Event<F>>>,
+    /// The event's number, or [`NO_NUMBER`] while the slot is free.
+    number: u64,
     subject: Id,
     at_ms: u64,
     /// Of a subject's oldest event: the number of the last one that it has lost before.
@@ -43,14 +49,27 @@ struct KeptSlot<F> {
     newer: u32,
     /// The next newer one of the same subject.
     next: u32,
-    /// The next slot of the same event, in a ring; of an event about one subject its own. None
-    /// while the slot is free.
-    twin: u32,
     /// Of a subject's oldest event: the newest one, and how many there are.
     last: u32,
     events: u32,
     /// The bytes that it is counted for.
     cost: u32,
+}
+
+impl<F> KeptSlot<F> {
+    const FREE: KeptSlot<F> = KeptSlot {
+        event: None,
+        number: NO_NUMBER,
+        subject: Id::NONE,
+        at_ms: 0,
+        lost: 0,
+        older: NONE,
+        newer: NONE,
+        next: NONE,
+        last: NONE,
+        events: 0,
+        cost: 0,
+    };
 }
 
 /// An event as it stands in the list of all.
@@ -167,8 +186,8 @@ impl<F> Kept<F> {
 
     /// The number of the event in a slot, if there is one.
     fn number(&self, slot: u32) -> Option<u64> {
-        let is_listed = self.slots.get(slot as usize).is_some_and(|slot| slot.twin != NONE);
-        is_listed.then(|| self.event(slot).number())
+        let number = self.slots.get(slot as usize)?.number;
+        (number != NO_NUMBER).then_some(number)
     }
 
     /// Adds the newest event, that came `at_ms`, or with the one before it if that came later.
@@ -177,25 +196,14 @@ impl<F> Kept<F> {
         let before_ms = self.slots.get(self.newest as usize).map_or(0, |newest| newest.at_ms);
         let cost = slot_cost::<F>(subject) + cold_cost(&event) + frame_cost(&event);
         self.len += 1;
-        self.add(subject, Some(event), at_ms.max(before_ms), cost)
+        let (number, cost, at_ms) = (event.number(), cost as u32, at_ms.max(before_ms));
+        self.add(KeptSlot { event: Some(event), number, subject, at_ms, cost, ..KeptSlot::FREE })
     }
 
-    fn add(&mut self, subject: Id, event: Option<Arc<Event<F>>>, at_ms: u64, cost: usize) -> usize {
-        self.bytes += cost;
-        let slot = self.take_slot(KeptSlot {
-            event,
-            subject,
-            at_ms,
-            lost: 0,
-            older: self.newest,
-            newer: NONE,
-            next: NONE,
-            twin: NONE,
-            last: NONE,
-            events: 0,
-            cost: cost as u32,
-        });
-        self.slots[slot as usize].twin = slot;
+    fn add(&mut self, slot: KeptSlot<F>) -> usize {
+        self.bytes += slot.cost as usize;
+        let subject = slot.subject;
+        let slot = self.take_slot(KeptSlot { older: self.newest, ..slot });
         match self.slots.get_mut(self.newest as usize) {
             Some(before) => before.newer = slot,
             None => self.oldest = slot,
@@ -240,8 +248,8 @@ impl<F> Kept<F> {
         } else {
             *found.get_mut() = next;
         }
-        let number = self.event(slot).number();
-        self.leave_ring(slot);
+        let number = self.slots[slot as usize].number;
+        self.hand_on(slot);
         self.bytes -= self.slots[slot as usize].cost as usize;
         self.give_slot_back(slot);
         if let Some(first) = self.slots.get_mut(next as usize) {
@@ -275,17 +283,16 @@ impl<F> Kept<F> {
     ) -> (u64, Option<u64>) {
         let Some(first) = self.first(subject) else { return (0, None) };
         let end = events.len() + most;
-        let has_newer = self.event(first.last).number() > after;
+        let has_newer = self.number(first.last) > Some(after);
         let mut next = self.first_slot(subject).filter(|_| has_newer).unwrap_or(NONE);
-        while next != NONE {
-            let event = self.event(next);
-            if event.number() > after {
+        while let Some(slot) = self.slots.get(next as usize) {
+            if slot.number > after {
                 if events.len() == end {
                     return (first.lost, events.last().map(|last| last.number()));
                 }
-                events.push(event.clone());
+                events.push(Arc::clone(self.event(next)));
             }
-            next = self.slots[next as usize].next;
+            next = slot.next;
         }
         (first.lost, None)
     }
@@ -293,13 +300,15 @@ impl<F> Kept<F> {
     /// Forgets the frames of the next `most` events at most that came up to `until_ms`, and of
     /// younger ones when it is `urgent`. `true` when there may be more.
     pub(super) fn cool(&mut self, until_ms: u64, urgent: bool, most: usize) -> bool {
-        for _ in 0..most {
+        let mut seen = 0;
+        while seen < most {
             let Some(slot) = self.slots.get_mut(self.warm as usize) else { return false };
             if slot.event.is_none() {
-                // Another slot has it.
+                // An older slot has it, and was looked at.
                 self.warm = slot.newer;
                 continue;
             }
+            seen += 1;
             let is_due = slot.at_ms <= until_ms;
             // Whoever else has the event may be about to send its frames.
             let event = slot.event.as_mut().and_then(Arc::get_mut);
@@ -346,7 +355,7 @@ impl<F> Kept<F> {
     /// Takes the slot out of the list of all, and drops its event if it has it.
     fn give_slot_back(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
-        (slot.event, slot.twin) = (None, NONE);
+        (slot.event, slot.number) = (None, NO_NUMBER);
         let (older, newer) = (slot.older, slot.newer);
         if self.warm == index {
             self.warm = newer;

@@ -78,7 +78,7 @@ pub(crate) fn bytes(number: u64) -> Bytes {
     number.to_be_bytes().to_vec().into()
 }
 
-/// Asks JetStream something that the nats does not ask, until it answers: a question to servers
+/// Asks JetStream something that the crate does not ask, until it answers: a question to servers
 /// that are just electing has none.
 pub(crate) async fn ask_api(server: &NatsServer, what: &str, body: &str) -> String {
     let client = async_nats::connect(server.url()).await.unwrap();

@@ -1,4 +1,4 @@
-//! The nats against real NATS servers that are killed, stopped, cut off and put back.
+//! `NatsClient` against real NATS servers that are killed, stopped, cut off and put back.
 
 #![allow(clippy::unwrap_used, reason = "a failed test should panic")]
 

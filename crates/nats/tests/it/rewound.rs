@@ -1,4 +1,4 @@
-//! A log that is not the one it was: its store was lost, or an older copy was put back.
+//! A log that is not the one it was: its files were lost, or an older copy was put back.
 
 use std::path::Path;
 use std::process::Command;

@@ -83,7 +83,7 @@ fn ten_writers_on_two_nodes_share_versions_without_gaps() {
         replica.catch_up(&nodes[1]).await.unwrap();
         assert_eq!(replica.pairs, expected);
         assert_eq!(stored(&nodes[0]).await, (replica.place, replica.sorted()));
-        // Every version of the store was some writer's, and some had several.
+        // Every version of the graph was some writer's, and some had several.
         assert_eq!(
             versions.into_iter().collect::<Vec<_>>(),
             Vec::from_iter(1..=replica.place.version)

@@ -1,4 +1,4 @@
-//! The store against a real PostgreSQL, killed and restored; each test has a server of its own.
+//! `PostgresStore` and a real PostgreSQL, killed and restored; each test has a server of its own.
 
 #![allow(
     clippy::unwrap_used,

@@ -44,7 +44,7 @@ use crate::{
 /// What a server has more that is to be a node of a cluster.
 pub(crate) struct Member {
     pub(crate) joining: Joining,
-    /// Who keeps its graph, where it is not in the node's own store.
+    /// What keeps its graph up to date, where that is a replica of what PostgreSQL has.
     pub(crate) replica_sync: Option<ReplicaSync>,
 }
 

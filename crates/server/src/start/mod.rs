@@ -25,7 +25,7 @@ use crate::ports::ApiSockets;
 use crate::{ServeConfig, Server, epoch};
 
 impl Server {
-    /// Opens the store and starts. When this returns, clients can connect.
+    /// Opens the graph and starts. When this returns, clients can connect.
     pub async fn start(config: ServeConfig) -> Result<Server> {
         let live = LiveAccess::random().context("the system's random source fails")?;
         let mut setup = ServerSetup::load(config, live).await?;
@@ -92,7 +92,7 @@ impl Server {
     }
 }
 
-/// Opens the store in `dir`.
+/// Opens the graph in the data directory `dir`.
 pub fn open_graph(dir: &Path) -> Result<Graph> {
     Ok(Graph::open(dir, &GraphOptions::default())?)
 }

@@ -68,7 +68,7 @@ struct Batches {
 /// Nothing more will be told.
 struct Over;
 
-async fn deliver(poster: &WebhookClient, batches: &mut Batches) -> Result<(), Over> {
+async fn deliver(client: &WebhookClient, batches: &mut Batches) -> Result<(), Over> {
     let (lot, mut log) = (fastrand::u32(..), LogInterval::default());
     for number in 0_u64.. {
         batches.gather().await?;
@@ -76,12 +76,12 @@ async fn deliver(poster: &WebhookClient, batches: &mut Batches) -> Result<(), Ov
         let (body, number) = (Bytes::from(body), format!("{lot:08x}-{number}"));
         let mut pauses = RETRIES.build();
         loop {
-            match batches.meanwhile(poster.post(body.clone(), &number)).await? {
+            match batches.meanwhile(client.post(body.clone(), &number)).await? {
                 Ok(()) => break,
                 Err(error) => {
                     batches.subscriber.counts().webhook_failed.add(1);
                     if let Some(more) = log.due(Instant::now()) {
-                        let host = poster.host();
+                        let host = client.host();
                         tracing::warn!(more, "the webhook at {host} takes nothing: {error}");
                     }
                 }

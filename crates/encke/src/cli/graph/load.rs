@@ -1,4 +1,4 @@
-//! `encke graph load`: a file of pairs into the store, or into a running server.
+//! `encke graph load`: a file of pairs into a data directory, a running server or a cluster.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
