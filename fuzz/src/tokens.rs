@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use auth::tokens::{Checked, TokenRules, Verifier};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hub::{GRANTED_IDS_MAX, IdText, TokenRefusal};
+use hub::{IdText, PATTERNS_MAX, TokenRefusal};
 use sha2::{Digest, Sha256};
 
 /// 32 bytes: the least.
@@ -62,13 +62,14 @@ pub fn token_claims(data: &[u8]) {
     };
     assert!(str::from_utf8(data).unwrap().trim_ascii().starts_with('{'));
     let is_id = |id: &str| IdText::parse(id).is_ok();
-    assert!(grant.subject.iter().chain(&grant.ids).all(|id| is_id(id)));
-    assert!(grant.prefixes.iter().all(|prefix| prefix.is_empty() || is_id(prefix)));
-    assert!(grant.ids.len() + grant.prefixes.len() <= GRANTED_IDS_MAX);
+    let is_pattern = |id: &str| id == "*" || is_id(id.strip_suffix('*').unwrap_or(id));
+    assert!(grant.subject.iter().all(|id| is_id(id)));
+    assert!(grant.ids.texts().all(|id| is_pattern(&id)));
+    assert!(grant.ids.len() <= PATTERNS_MAX);
     // What is passed over may be a number or an escape that no value can hold.
     let Ok(claims) = serde_json::from_slice::<serde_json::Value>(data) else { return };
     let listed = claims["encke"]["ids"].as_array().map_or(0, Vec::len);
-    assert_eq!(grant.ids.len() + grant.prefixes.len(), listed);
+    assert_eq!(grant.ids.len(), listed);
     assert_eq!(grant.subject.is_some(), claims.get("sub").is_some());
 }
 

@@ -127,9 +127,11 @@ pub(crate) struct More {
 pub(crate) struct GrantState {
     #[n(0)]
     pub(crate) subject: Option<String>,
+    /// Ids as they are.
     #[n(1)]
     #[cbor(default)]
     pub(crate) ids: Vec<String>,
+    /// Beginnings of ids, without a `*`.
     #[n(2)]
     #[cbor(default)]
     pub(crate) prefixes: Vec<String>,
@@ -143,6 +145,25 @@ pub(crate) struct GrantState {
     pub(crate) ids_max: Option<u32>,
     #[n(7)]
     pub(crate) connections_max: Option<u32>,
+    #[n(8)]
+    pub(crate) talk: Option<TalkState>,
+}
+
+/// What a token grants beside listening; see [`hub::TalkGrant`].
+#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct TalkState {
+    #[n(0)]
+    #[cbor(default)]
+    pub(crate) send: Vec<String>,
+    #[n(1)]
+    #[cbor(default)]
+    pub(crate) members: Vec<String>,
+    #[n(2)]
+    #[cbor(default)]
+    pub(crate) history: Vec<String>,
+    #[n(3)]
+    pub(crate) info: Option<String>,
 }
 
 /// What has come of a WebSocket's message.
@@ -222,27 +243,40 @@ impl ConnState {
 impl GrantState {
     /// The state of `grant`.
     pub(crate) fn of(grant: &hub::Grant) -> GrantState {
-        let texts = |texts: &[Box<str>]| texts.iter().map(|text| text.to_string()).collect();
-        let text = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
+        let (prefixes, ids): (Vec<String>, _) =
+            texts(&grant.ids).into_iter().partition(|id| id.ends_with('*'));
         GrantState {
-            subject: text(&grant.subject),
-            ids: texts(&grant.ids),
-            prefixes: texts(&grant.prefixes),
+            subject: grant.subject.as_deref().map(str::to_owned),
+            ids,
+            prefixes: prefixes.iter().map(|id| id[..id.len() - 1].to_owned()).collect(),
             expires: grant.expires,
             issued: grant.issued,
-            token: text(&grant.token),
+            token: grant.token.as_deref().map(str::to_owned),
             ids_max: grant.ids_max,
             connections_max: grant.connections_max,
+            talk: grant.talk.as_deref().map(|talk| TalkState {
+                send: texts(&talk.send),
+                members: texts(&talk.members),
+                history: texts(&talk.history),
+                info: talk.info.as_deref().map(str::to_owned),
+            }),
         }
     }
 
     /// The grant that it was of.
     pub(crate) fn into_grant(self) -> hub::Grant {
-        let texts = |texts: Vec<String>| texts.into_iter().map(Into::into).collect();
+        let prefixes = self.prefixes.into_iter().map(|prefix| prefix + "*");
         hub::Grant {
             subject: self.subject.map(Into::into),
-            ids: texts(self.ids),
-            prefixes: texts(self.prefixes),
+            ids: patterns(self.ids.into_iter().chain(prefixes)),
+            talk: self.talk.map(|talk| {
+                Box::new(hub::TalkGrant {
+                    send: patterns(talk.send),
+                    members: patterns(talk.members),
+                    history: patterns(talk.history),
+                    info: talk.info.map(Into::into),
+                })
+            }),
             expires: self.expires,
             issued: self.issued,
             token: self.token.map(Into::into),
@@ -250,6 +284,15 @@ impl GrantState {
             connections_max: self.connections_max,
         }
     }
+}
+
+fn texts(list: &hub::IdPatterns) -> Vec<String> {
+    list.texts().map(String::from).collect()
+}
+
+/// The list that they are the texts of. From another version some may be no ids: then nothing.
+fn patterns(texts: impl IntoIterator<Item = String>) -> hub::IdPatterns {
+    hub::IdPatterns::parse(texts.into_iter().map(Into::into)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -4,20 +4,20 @@
 
 use thiserror::Error;
 
-/// The most ids that a token may list.
-pub const GRANTED_IDS_MAX: usize = 256;
-/// The most prefixes: each of them is looked at for each id that is asked for.
-pub const GRANTED_PREFIXES_MAX: usize = 32;
+use crate::id_patterns::IdPatterns;
+
+/// The longest JSON of what others are told of a member, in bytes.
+pub const INFO_BYTES_MAX: usize = 1024;
 
 /// Under which ids a client may log in, until when, and as whom.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Grant {
     /// The id that the token is about (`sub`): logged in where a request names none.
     pub subject: Option<Box<str>>,
-    /// The other ids that it grants, as they are, in order.
-    pub ids: Box<[Box<str>]>,
-    /// Each id that begins with one of these is granted.
-    pub prefixes: Box<[Box<str>]>,
+    /// The other ids that it grants to log in under.
+    pub ids: IdPatterns,
+    /// What else it grants. Apart, since most grant no more.
+    pub talk: Option<Box<TalkGrant>>,
     /// From this second of Unix time on the token is good for nothing (`exp`).
     pub expires: Option<u64>,
     /// In which second of Unix time it was made (`iat`).
@@ -30,20 +30,56 @@ pub struct Grant {
     pub connections_max: Option<u32>,
 }
 
+/// What a client may do beside listening.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TalkGrant {
+    /// About which ids it may send.
+    pub send: IdPatterns,
+    /// Of which ids it may ask who is logged in there.
+    pub members: IdPatterns,
+    /// Of which ids it may read what was sent about them.
+    pub history: IdPatterns,
+    /// What others are told of it where it is a member: one JSON value.
+    pub info: Option<Box<str>>,
+}
+
 impl Grant {
-    /// The bytes that it takes up.
-    pub fn bytes(&self) -> usize {
-        let texts = self.ids.iter().chain(&self.prefixes);
-        let listed: usize = texts.map(|text| size_of::<Box<str>>() + text.len()).sum();
-        let named = self.subject.iter().chain(&self.token).map(|text| text.len());
-        size_of::<Grant>() + listed + named.sum::<usize>()
+    /// The bytes that it takes up, each of its texts with `overhead` of its own.
+    pub fn bytes(&self, overhead: usize) -> usize {
+        let text = |text: &str| size_of::<Box<str>>() + text.len() + overhead;
+        let named: usize = self.subject.iter().chain(&self.token).map(|name| text(name)).sum();
+        let talk = self.talk.as_ref().map_or(0, |talk| {
+            let lists = [&talk.send, &talk.members, &talk.history];
+            let lists: usize = lists.into_iter().map(|list| list.bytes(overhead)).sum();
+            let info = talk.info.as_ref().map_or(0, |info| text(info));
+            size_of::<TalkGrant>() + overhead + lists + info
+        });
+        size_of::<Grant>() + self.ids.bytes(overhead) + named + talk
     }
 
     /// Whether a client may log in as `id`.
     pub fn allows(&self, id: &str) -> bool {
-        self.subject.as_deref() == Some(id)
-            || self.ids.binary_search_by(|granted| (**granted).cmp(id)).is_ok()
-            || self.prefixes.iter().any(|prefix| id.starts_with(&**prefix))
+        self.subject.as_deref() == Some(id) || self.ids.allows(id)
+    }
+
+    /// Whether a client may send about `id`.
+    pub fn allows_send(&self, id: &str) -> bool {
+        self.talk.as_ref().is_some_and(|talk| talk.send.allows(id))
+    }
+
+    /// Whether a client may ask who is logged in under `id`.
+    pub fn allows_members(&self, id: &str) -> bool {
+        self.talk.as_ref().is_some_and(|talk| talk.members.allows(id))
+    }
+
+    /// Whether a client may read what was sent about `id`.
+    pub fn allows_history(&self, id: &str) -> bool {
+        self.talk.as_ref().is_some_and(|talk| talk.history.allows(id))
+    }
+
+    /// What others are told of the client where it is a member: one JSON value.
+    pub fn info(&self) -> Option<&str> {
+        self.talk.as_ref()?.info.as_deref()
     }
 }
 
@@ -173,20 +209,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grant_allows_its_subject_its_ids_and_what_begins_with_its_prefixes() {
+    fn grant_allows_its_subject_and_its_ids_and_sending_is_granted_apart() {
+        let list = |texts: &[&str]| IdPatterns::parse(texts.iter().map(|&id| id.into())).unwrap();
+        let talk = TalkGrant { send: list(&["lobby", "room:*"]), ..TalkGrant::default() };
         let grant = Grant {
             subject: Some("bob".into()),
-            ids: ["chess".into(), "news".into()].into(),
-            prefixes: ["room:".into()].into(),
+            ids: list(&["news"]),
+            talk: Some(talk.into()),
             ..Grant::default()
         };
-        for id in ["bob", "chess", "news", "room:", "room:1"] {
-            assert!(grant.allows(id), "{id}");
-        }
-        for id in ["alice", "bobby", "bo", "new", "newsy", "room", "Room:1", ""] {
-            assert!(!grant.allows(id), "{id}");
-        }
-        assert!(!Grant::default().allows("bob"));
+        assert!(["bob", "news"].into_iter().all(|id| grant.allows(id) && !grant.allows_send(id)));
+        assert!(
+            ["lobby", "room:1"].into_iter().all(|id| grant.allows_send(id) && !grant.allows(id))
+        );
+        assert!(!grant.allows("bobby") && !grant.allows_members("lobby"));
+        assert!(!grant.allows_history("lobby") && !Grant::default().allows("bob"));
     }
 
     #[test]

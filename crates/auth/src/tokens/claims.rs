@@ -3,7 +3,7 @@
 //! The registered claims are those of RFC 7519, section 4.1; `encke` is ours. A claim that is there
 //! and has another form than it must have is refused, never passed over: it could be a bound.
 
-use hub::{GRANTED_IDS_MAX, GRANTED_PREFIXES_MAX, Grant, IdText, TokenRefusal};
+use hub::{Grant, INFO_BYTES_MAX, IdPatterns, IdText, TalkGrant, TokenRefusal};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -52,9 +52,17 @@ struct Claims<'c> {
 /// Members that this version does not know could be bounds that it would not keep.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
-struct Ours {
+struct Ours<'c> {
     #[serde(default)]
     ids: Vec<Id>,
+    #[serde(default)]
+    send: Vec<Id>,
+    #[serde(default)]
+    members: Vec<Id>,
+    #[serde(default)]
+    history: Vec<Id>,
+    #[serde(borrow, default, deserialize_with = "there")]
+    info: Option<&'c RawValue>,
     #[serde(default, deserialize_with = "there")]
     max_ids: Option<u32>,
     #[serde(default, deserialize_with = "there")]
@@ -115,7 +123,7 @@ impl Wanted {
         let subject = claims.sub.map(|sub| serde_json::from_str(sub.get())).transpose();
         let subject: Option<Id> = subject.map_err(|_| TokenRefusal::Subject)?;
         let ours = claims.encke.map(|encke| object(encke.get().as_bytes())).transpose();
-        let ours: Ours = ours.map_err(|_| TokenRefusal::Granted)?.unwrap_or_default();
+        let ours: Ours<'_> = ours.map_err(|_| TokenRefusal::Granted)?.unwrap_or_default();
         if self.issuer.is_some() && claims.iss != self.issuer {
             return Err(TokenRefusal::Issuer);
         }
@@ -157,16 +165,14 @@ pub(super) fn in_time(grant: &Grant, from: u64, now: u64) -> Result<(), TokenRef
 }
 
 /// What `sub` and `encke` grant.
-fn grant(subject: Option<Id>, ours: Ours, token: Option<String>) -> Result<Grant, TokenRefusal> {
+fn grant(
+    subject: Option<Id>,
+    ours: Ours<'_>,
+    token: Option<String>,
+) -> Result<Grant, TokenRefusal> {
     let valid = |id: &str| IdText::parse(id).is_ok();
-    let (mut ids, mut prefixes) = (Vec::new(), Vec::new());
-    for Id(id) in ours.ids {
-        match id.strip_suffix('*') {
-            Some(prefix) if prefix.is_empty() || valid(prefix) => prefixes.push(prefix.into()),
-            None if valid(&id) => ids.push(id),
-            _ => return Err(TokenRefusal::Granted),
-        }
-    }
+    let ids = patterns(ours.ids)?;
+    let talk = talk(ours.send, ours.members, ours.history, ours.info)?;
     let subject = subject.map(|Id(id)| id);
     if !subject.as_deref().is_none_or(valid) {
         return Err(TokenRefusal::Subject);
@@ -174,25 +180,46 @@ fn grant(subject: Option<Id>, ours: Ours, token: Option<String>) -> Result<Grant
     if !token.as_ref().is_none_or(|jti| (1..=JTI_BYTES_MAX).contains(&jti.len())) {
         return Err(TokenRefusal::Claims);
     }
-    let good = ids.len() + prefixes.len() <= GRANTED_IDS_MAX
-        && prefixes.len() <= GRANTED_PREFIXES_MAX
-        // One that grants nothing, or is good for nothing, was meant otherwise.
-        && (subject.is_some() || !ids.is_empty() || !prefixes.is_empty())
+    // One that grants nothing, or is good for nothing, was meant otherwise.
+    let good = (subject.is_some() || !ids.is_empty() || talk.is_some())
         && ours.max_ids != Some(0)
         && ours.max_connections != Some(0);
     if !good {
         return Err(TokenRefusal::Granted);
     }
-    ids.sort_unstable();
     Ok(Grant {
         subject,
-        ids: ids.into(),
-        prefixes: prefixes.into(),
+        ids,
+        talk,
         token: token.map(String::into_boxed_str),
         ids_max: ours.max_ids,
         connections_max: ours.max_connections,
         ..Grant::default()
     })
+}
+
+fn patterns(ids: Vec<Id>) -> Result<IdPatterns, TokenRefusal> {
+    IdPatterns::parse(ids.into_iter().map(|Id(id)| id)).map_err(|_| TokenRefusal::Granted)
+}
+
+/// What is granted beside listening, if anything is.
+fn talk(
+    send: Vec<Id>,
+    members: Vec<Id>,
+    history: Vec<Id>,
+    info: Option<&RawValue>,
+) -> Result<Option<Box<TalkGrant>>, TokenRefusal> {
+    let is_good = |info: &str| info.len() <= INFO_BYTES_MAX && info != "null";
+    if !info.is_none_or(|info| is_good(info.get())) {
+        return Err(TokenRefusal::Granted);
+    }
+    let talk = TalkGrant {
+        send: patterns(send)?,
+        members: patterns(members)?,
+        history: patterns(history)?,
+        info: info.map(|info| info.get().into()),
+    };
+    Ok((talk != TalkGrant::default()).then(|| talk.into()))
 }
 
 #[cfg(test)]

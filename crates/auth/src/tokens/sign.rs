@@ -67,11 +67,23 @@ pub struct NewToken {
 }
 
 /// The claim `encke` of a new token.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct NewGrant {
     /// Ids, or with `*` at the end all that begin so.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<String>,
+    /// About which ids its bearer may send.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub send: Vec<String>,
+    /// Of which ids it may ask who is logged in there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<String>,
+    /// Of which ids it may read what was sent about them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<String>,
+    /// What others are told of it where it is a member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub info: Option<serde_json::Value>,
     /// Under how many ids one connection may be logged in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_ids: Option<u32>,
@@ -82,7 +94,7 @@ pub struct NewGrant {
 
 impl NewGrant {
     fn is_empty(&self) -> bool {
-        self.ids.is_empty() && self.max_ids.is_none() && self.max_connections.is_none()
+        *self == NewGrant::default()
     }
 }
 

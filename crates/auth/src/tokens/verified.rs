@@ -143,19 +143,17 @@ impl Stripe {
 /// What a token takes here: its grant with what that points to, an allocator's 16 bytes for each,
 /// the hash twice, and the table's slack.
 fn bytes(grant: &Grant) -> usize {
-    let text = |text: &str| text.len() + 16 + size_of::<Box<str>>();
-    let texts: usize = [&grant.ids, &grant.prefixes].into_iter().flatten().map(|id| text(id)).sum();
-    let names = [&grant.subject, &grant.token].into_iter().flatten().map(|name| text(name));
-    let own = size_of::<Grant>() + 2 * size_of::<usize>() + 2 * size_of::<Entry>();
-    texts + names.sum::<usize>() + own + 3 * size_of::<TokenHash>()
+    grant.bytes(16) + 2 * size_of::<usize>() + 2 * size_of::<Entry>() + 3 * size_of::<TokenHash>()
 }
 
 #[cfg(test)]
 mod tests {
+    use hub::IdPatterns;
+
     use super::*;
 
     fn verified(expires: u64, id_bytes: usize) -> Verified {
-        let ids = ["x".repeat(id_bytes).into()].into();
+        let ids = IdPatterns::parse(["x".repeat(id_bytes).into()]).unwrap();
         let grant = Grant { ids, expires: Some(expires), ..Grant::default() };
         Verified { grant: Arc::new(grant), from: 0, key: [1; 16] }
     }

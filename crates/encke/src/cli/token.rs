@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use auth::tokens::{JwksKeeper, NewGrant, NewToken, Revocations, SigningKey, Verifier};
 use clap::{Args, Subcommand};
-use hub::{Grant, IdError, TokenRefusal};
+use hub::{Grant, INFO_BYTES_MAX, IdError, IdPatterns, TokenRefusal};
 use serde_json::{Value, json};
 
 use super::client::{parse_id, runtime};
@@ -58,11 +58,23 @@ struct NewArgs {
     #[arg(long, value_name = "FILE")]
     token_key: PathBuf,
     /// The id that it is about, under which its bearer may log in.
-    #[arg(long, value_name = "ID", value_parser = parse_id, required_unless_present = "ids")]
+    #[arg(long, value_name = "ID", value_parser = parse_id, required_unless_present_any = ["ids", "send", "members", "history"])]
     sub: Option<String>,
     /// More ids under which its bearer may log in, or with * at the end all that begin so.
     #[arg(long, value_name = "ID", num_args = 1.., value_parser = parse_granted)]
     ids: Vec<String>,
+    /// About which ids its bearer may send; a * as in --ids.
+    #[arg(long, value_name = "ID", num_args = 1.., value_parser = parse_granted)]
+    send: Vec<String>,
+    /// Of which ids its bearer may ask who is logged in there; a * as in --ids.
+    #[arg(long, value_name = "ID", num_args = 1.., value_parser = parse_granted)]
+    members: Vec<String>,
+    /// Of which ids its bearer may read what was sent about them; a * as in --ids.
+    #[arg(long, value_name = "ID", num_args = 1.., value_parser = parse_granted)]
+    history: Vec<String>,
+    /// What others are told of its bearer where it is a member, at most 1 KiB.
+    #[arg(long, value_name = "JSON", value_parser = parse_info)]
+    info: Option<Value>,
     /// How long it is good for.
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_lifetime)]
     expires: Duration,
@@ -119,7 +131,15 @@ fn new(args: NewArgs) -> Result<()> {
     let key = SigningKey::read(&args.token_key)
         .map_err(|error| anyhow!("{}: {error}", args.token_key.display()))?;
     let now = now();
-    let (max_ids, max_connections) = (args.max_ids, args.max_connections);
+    let encke = NewGrant {
+        ids: args.ids,
+        send: args.send,
+        members: args.members,
+        history: args.history,
+        info: args.info,
+        max_ids: args.max_ids,
+        max_connections: args.max_connections,
+    };
     let token = NewToken {
         sub: args.sub,
         iss: args.token_issuer,
@@ -127,7 +147,7 @@ fn new(args: NewArgs) -> Result<()> {
         iat: Some(now),
         exp: Some(now + args.expires.as_secs()),
         jti: Some(random_name()?),
-        encke: NewGrant { ids: args.ids, max_ids, max_connections },
+        encke,
     };
     let text = key.named(args.kid).sign(&token);
     if args.json {
@@ -182,21 +202,38 @@ fn refused(refusal: TokenRefusal) -> Value {
 
 /// A grant for programs.
 fn described(grant: &Grant) -> Value {
-    let prefixes = grant.prefixes.iter().map(|prefix| format!("{prefix}*"));
-    let ids: Vec<String> = grant.ids.iter().map(|id| id.to_string()).chain(prefixes).collect();
+    let talk = grant.talk.as_deref().cloned().unwrap_or_default();
+    let info: Option<Value> = talk.info.and_then(|info| serde_json::from_str(&info).ok());
     json!({
-        "granted": true, "sub": grant.subject, "ids": ids, "expires": grant.expires,
-        "issued": grant.issued, "jti": grant.token, "max_ids": grant.ids_max,
-        "max_connections": grant.connections_max,
+        "granted": true, "sub": grant.subject, "ids": texts(&grant.ids), "send": texts(&talk.send),
+        "members": texts(&talk.members), "history": texts(&talk.history), "info": info,
+        "expires": grant.expires, "issued": grant.issued, "jti": grant.token,
+        "max_ids": grant.ids_max, "max_connections": grant.connections_max,
     })
+}
+
+fn texts(list: &IdPatterns) -> Vec<String> {
+    list.texts().map(String::from).collect()
 }
 
 /// A grant for people.
 fn words(grant: &Grant) -> String {
-    let ids = grant.subject.iter().chain(&grant.ids).map(|id| id.to_string());
-    let prefixes = grant.prefixes.iter().map(|prefix| format!("{prefix}*"));
-    let ids: Vec<String> = ids.chain(prefixes).collect();
-    let mut words = format!("good: may log in as {}", ids.join(", "));
+    let subject = grant.subject.iter().map(|id| id.to_string());
+    let ids: Vec<String> = subject.chain(texts(&grant.ids)).collect();
+    let mut words = String::from("good:");
+    if !ids.is_empty() {
+        words += &format!(" may log in as {};", ids.join(", "));
+    }
+    let talk = grant.talk.as_deref().cloned().unwrap_or_default();
+    let may = [
+        ("send about", &talk.send),
+        ("ask for the members of", &talk.members),
+        ("read the history of", &talk.history),
+    ];
+    for (what, list) in may.into_iter().filter(|(_, list)| !list.is_empty()) {
+        words += &format!(" may {what} {};", texts(list).join(", "));
+    }
+    words.truncate(words.trim_end_matches(';').len());
     if let Some(most) = grant.ids_max {
         words += &format!("; at most {most} ids a connection");
     }
@@ -221,6 +258,13 @@ fn parse_granted(text: &str) -> Result<String, IdError> {
         Some(prefix) => parse_id(prefix).map(|_| text.to_owned()),
         None => parse_id(text),
     }
+}
+
+fn parse_info(text: &str) -> Result<Value> {
+    ensure!(text.len() <= INFO_BYTES_MAX, "it has {} bytes, at most {INFO_BYTES_MAX}", text.len());
+    let info: Value = serde_json::from_str(text).context("it is not JSON")?;
+    ensure!(!info.is_null(), "null tells nothing: leave --info out");
+    Ok(info)
 }
 
 /// 96 random bits: nobody makes so many tokens that two were called the same.

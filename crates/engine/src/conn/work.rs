@@ -116,7 +116,7 @@ impl<S> Conn<S> {
     /// The bytes that are kept for it alone, or for which it alone may be to blame: what it has
     /// sent and is not dealt with, what it does not take, and what its token grants.
     pub(crate) fn kept_bytes(&self) -> u32 {
-        let granted = self.grant().map_or(0, |grant| grant.bytes());
+        let granted = self.grant().map_or(0, |grant| grant.bytes(0));
         let under_way = self.work().map_or(0, |work| {
             let backlog = if self.is(Marks::BLOCKED) { work.backlog.bytes() } else { 0 };
             let input = work.unread.capacity() + work.partial.bytes.capacity();

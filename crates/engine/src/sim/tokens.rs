@@ -41,13 +41,8 @@ pub(super) fn verify(token: &str) -> Outcome {
             "most" => grant.ids_max = Some(value.parse().unwrap()),
             "ms" => remaining_ms = Some(value.parse().unwrap()),
             _ => {
-                let (prefixes, ids): (Vec<&str>, Vec<&str>) =
-                    value.split(',').partition(|id| id.ends_with('*'));
-                grant.prefixes =
-                    prefixes.iter().map(|id| id.trim_end_matches('*').into()).collect();
-                let mut ids: Vec<Box<str>> = ids.into_iter().map(Into::into).collect();
-                ids.sort();
-                grant.ids = ids.into();
+                let ids = value.split(',').map(Into::into);
+                grant.ids = hub::IdPatterns::parse(ids).unwrap();
             }
         }
     }

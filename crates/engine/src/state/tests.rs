@@ -29,6 +29,7 @@ fn of_version_1() -> Vec<ConnState> {
         token: Some("t1".into()),
         ids_max: Some(9),
         connections_max: Some(3),
+        talk: None,
     };
     let partial = PartialState {
         reader: vec![1, 2, 3].into(),
@@ -93,6 +94,33 @@ fn what_version_1_has_written_is_read() {
     }
     assert_eq!(read(VERSION_1), of_version_1());
     assert_eq!(read(&written), of_version_1());
+}
+
+#[test]
+fn grant_comes_out_of_its_state_as_it_went_in() {
+    let list = |texts: &[&str]| hub::IdPatterns::parse(texts.iter().map(|&id| id.into())).unwrap();
+    let talk = hub::TalkGrant {
+        send: list(&["room:*", "lobby"]),
+        members: list(&["*"]),
+        history: list(&["a**"]),
+        info: Some("[1]".into()),
+    };
+    let grant = hub::Grant {
+        subject: Some("bob".into()),
+        ids: list(&["x*", "y", "z**"]),
+        talk: Some(talk.into()),
+        expires: Some(1),
+        issued: Some(2),
+        token: Some("t".into()),
+        ids_max: Some(3),
+        connections_max: Some(4),
+    };
+    let state = GrantState::of(&grant);
+    assert_eq!(
+        (&state.ids[..], &state.prefixes[..]),
+        (&["y".into()][..], &["x".into(), "z*".into()][..])
+    );
+    assert_eq!(state.into_grant(), grant);
 }
 
 /// A later version writes more.

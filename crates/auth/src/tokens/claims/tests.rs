@@ -25,12 +25,20 @@ fn with(more: Value) -> Value {
 fn claims_become_a_grant() {
     let claims = with(json!({
         "iat": NOW as f64 - 5.5, "jti": "x", "other": { "any": [1] },
-        "encke": { "ids": ["news", 42, "room:*", "*"], "max_ids": 3, "max_connections": 2 },
+        "encke": { "ids": ["news", 42, "room:*", "*"], "max_ids": 3, "max_connections": 2,
+            "send": ["room:*"], "members": ["lobby", 7], "history": ["*"], "info": {"name": "Bob"} },
     }));
+    let list = |texts: &[&str]| IdPatterns::parse(texts.iter().map(|&id| id.into())).unwrap();
+    let talk = TalkGrant {
+        send: list(&["room:*"]),
+        members: list(&["lobby", "7"]),
+        history: list(&["*"]),
+        info: Some("{\"name\":\"Bob\"}".into()),
+    };
     let grant = Grant {
         subject: Some("bob".into()),
-        ids: ["42".into(), "news".into()].into(),
-        prefixes: ["room:".into(), "".into()].into(),
+        ids: list(&["42", "news", "room:*", "*"]),
+        talk: Some(talk.into()),
         expires: Some(NOW + 110),
         issued: Some(NOW - 6),
         token: Some("x".into()),
@@ -88,6 +96,11 @@ fn claim_of_another_form_is_refused_and_not_passed_over() {
         json!({ "encke": { "ids": [""] } }),
         json!({ "encke": { "ids": [null] } }),
         json!({ "encke": { "ids": many } }),
+        json!({ "encke": { "send": ["a b"] } }),
+        json!({ "encke": { "members": many } }),
+        json!({ "encke": { "history": "news" } }),
+        json!({ "encke": { "info": null } }),
+        json!({ "encke": { "info": "x".repeat(1023) } }),
         json!({ "encke": { "max_ids": 0 } }),
         json!({ "encke": { "max_ids": null } }),
         json!({ "encke": { "max_ids": -1 } }),
