@@ -148,13 +148,11 @@ fn bytes(grant: &Grant) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use hub::IdPatterns;
-
     use super::*;
 
-    fn verified(expires: u64, id_bytes: usize) -> Verified {
-        let ids = IdPatterns::parse(["x".repeat(id_bytes).into()]).unwrap();
-        let grant = Grant { ids, expires: Some(expires), ..Grant::default() };
+    fn verified(expires: u64, token_bytes: usize) -> Verified {
+        let token = Some("x".repeat(token_bytes).into());
+        let grant = Grant { token, expires: Some(expires), ..Grant::default() };
         Verified { grant: Arc::new(grant), from: 0, key: [1; 16] }
     }
 

@@ -58,7 +58,8 @@ struct NewArgs {
     #[arg(long, value_name = "FILE")]
     token_key: PathBuf,
     /// The id that it is about, under which its bearer may log in.
-    #[arg(long, value_name = "ID", value_parser = parse_id, required_unless_present_any = ["ids", "send", "members", "history"])]
+    #[arg(long, value_name = "ID", value_parser = parse_id)]
+    #[arg(required_unless_present_any = ["ids", "send", "members", "history"])]
     sub: Option<String>,
     /// More ids under which its bearer may log in, or with * at the end all that begin so.
     #[arg(long, value_name = "ID", num_args = 1.., value_parser = parse_granted)]

@@ -26,7 +26,8 @@ fn claims_become_a_grant() {
     let claims = with(json!({
         "iat": NOW as f64 - 5.5, "jti": "x", "other": { "any": [1] },
         "encke": { "ids": ["news", 42, "room:*", "*"], "max_ids": 3, "max_connections": 2,
-            "send": ["room:*"], "members": ["lobby", 7], "history": ["*"], "info": {"name": "Bob"} },
+            "send": ["room:*"], "members": ["lobby", 7], "history": ["*"],
+            "info": { "name": "Bob" } },
     }));
     let list = |texts: &[&str]| IdPatterns::parse(texts.iter().map(|&id| id.into())).unwrap();
     let talk = TalkGrant {
