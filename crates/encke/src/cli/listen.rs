@@ -53,8 +53,9 @@ pub(crate) struct ListenArgs {
     /// The server's public port.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8000")]
     url: ServerUrl,
-    /// The token to show, if streams need one, or @ and the file that it stands in. Better as
-    /// ENCKE_TOKEN or @FILE: others on this machine can see command lines. It goes before
+    /// The token to show, if streams need one, or @ and the file that it stands in.
+    ///
+    /// Better as ENCKE_TOKEN or @FILE: others on this machine can see command lines. It goes before
     /// --token-key.
     #[arg(long, value_name = "TOKEN|@FILE")]
     token: Option<GivenToken>,
@@ -66,7 +67,9 @@ pub(crate) struct ListenArgs {
     #[arg(long, value_enum, default_value_t = ListenTransport::Sse)]
     transport: ListenTransport,
     /// Take the connection for dead when nothing came for so many seconds, not even a keep-alive: 2
-    /// or more, 0 is never. The default suits a server that sends one every 20 s.
+    /// or more, 0 is never.
+    ///
+    /// The default suits a server that sends one every 20 s.
     #[arg(long, value_name = "SECONDS", default_value = SILENCE, value_parser = parse_silence)]
     silence: Duration,
     /// End after so many events.

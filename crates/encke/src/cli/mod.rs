@@ -25,6 +25,8 @@ mod postgres;
 mod presence;
 mod ready;
 mod send;
+#[cfg(test)]
+mod reference;
 mod serve;
 mod signer;
 mod spam;

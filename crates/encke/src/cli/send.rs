@@ -49,8 +49,9 @@ pub(crate) struct SendArgs {
     /// What kind of event it is: a name of at most 200 bytes, which clients hear as "event".
     #[arg(long, value_name = "NAME")]
     event: Option<String>,
-    /// A further id that the event is about; may be repeated. Who hears several of the ids hears
-    /// the event once.
+    /// A further id that the event is about; may be repeated.
+    ///
+    /// Who hears several of the ids hears the event once.
     #[arg(long, value_name = "ID", value_parser = parse_id)]
     also: Vec<String>,
     /// Send DATA as a text, whatever it looks like.
