@@ -24,6 +24,7 @@ const elsewhere = new Map([
   ["clients/js/README.md", "clients/js.md"],
   ["clients/python/README.md", "clients/python.md"],
   ["clients/go/README.md", "clients/go.md"],
+  ["examples/notifications/README.md", "examples/notifications.md"],
 ]);
 
 /** The page of the site that a file of the tree is, or undefined. */

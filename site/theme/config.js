@@ -36,6 +36,7 @@ export default {
         items: [
           item("Your backend", "/backends"),
           item("Presence", "/presence"),
+          item("Notifications of a table", "/examples/notifications"),
           item("JavaScript", "/clients/js"),
           item("Python", "/clients/python"),
           item("Go", "/clients/go"),
