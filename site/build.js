@@ -24,6 +24,8 @@ const elsewhere = new Map([
   ["clients/js/README.md", "clients/js.md"],
   ["clients/python/README.md", "clients/python.md"],
   ["clients/go/README.md", "clients/go.md"],
+  ["examples/answers/README.md", "examples/answers.md"],
+  ["examples/dashboard/README.md", "examples/dashboard.md"],
   ["examples/notifications/README.md", "examples/notifications.md"],
 ]);
 

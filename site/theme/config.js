@@ -36,6 +36,8 @@ export default {
         items: [
           item("Your backend", "/backends"),
           item("Presence", "/presence"),
+          item("Live dashboard", "/examples/dashboard"),
+          item("Answers of a model", "/examples/answers"),
           item("Notifications of a table", "/examples/notifications"),
           item("JavaScript", "/clients/js"),
           item("Python", "/clients/python"),
@@ -47,6 +49,7 @@ export default {
       {
         text: "Run",
         items: [
+          item("Configuration", "/options"),
           item("Operations", "/operations"),
           item("Security", "/security"),
           item("TLS", "/tls"),
@@ -69,6 +72,7 @@ export default {
           item("Where a stream starts", "/stream-start"),
           item("API", "/api"),
           item("Commands", "/commands"),
+          item("Options of the commands", "/command-options"),
           item("Terms", "/glossary"),
           item("TLS conformance", "/tls-conformance"),
         ],

@@ -24,6 +24,7 @@ use super::tokens::TokenArgs;
 use crate::units::{parse_bytes, parse_seconds};
 
 /// Groups of options in the help.
+const GENERAL: &str = "General";
 const NETWORK: &str = "Network";
 const HISTORY: &str = "History";
 
@@ -68,7 +69,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "URL", help_heading = NETWORK)]
     public_url: Option<PublicUrl>,
     /// Directory with the subscriptions and what else outlives a restart.
-    #[arg(long, value_name = "DIR", default_value = "./encke-data")]
+    #[arg(long, value_name = "DIR", default_value = "./encke-data", help_heading = GENERAL)]
     data: PathBuf,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
@@ -86,17 +87,18 @@ pub(crate) struct ServeArgs {
     otlp: OtlpArgs,
     /// Time to end connections in order when the server stops, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
+    #[arg(help_heading = GENERAL)]
     grace: Duration,
     /// Stop when standard input closes.
     ///
     /// For a program that starts the server for itself: the server also stops if that program dies.
-    #[arg(long)]
+    #[arg(long, help_heading = GENERAL)]
     until_eof: bool,
     /// Take over ports and streams from the server that runs with the same --data.
     ///
     /// If none runs, the server starts as usual. `encke upgrade` does this for you. Use it if
     /// something else starts the new version, such as another container with the same data.
-    #[arg(long)]
+    #[arg(long, help_heading = GENERAL)]
     inherit: bool,
     /// Show the page of `encke demo` at / of the public port, and let it look users up and send
     /// through the API.
@@ -105,7 +107,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "JSON", hide = true)]
     demo_page: Option<DemoFacts>,
     /// Print the addresses as one line of JSON.
-    #[arg(long)]
+    #[arg(long, help_heading = GENERAL)]
     json: bool,
 }
 
