@@ -74,6 +74,18 @@ impl Payload<'_> {
     }
 }
 
+/// What a line may have, in the order in which versions came to know it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum LineForm {
+    /// One subject and a payload.
+    #[default]
+    Plain,
+    /// A name too, or several subjects.
+    WithParts,
+    /// Who sent it, too.
+    WithSender,
+}
+
 /// The most subjects of one event.
 pub const SUBJECTS_MAX: usize = 100;
 
@@ -141,6 +153,11 @@ impl Draft {
     /// The ids of the other subjects.
     pub fn also(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.parts.also(&self.json)
+    }
+
+    /// The id of who sent it, where it says so.
+    pub fn from(&self) -> Option<Cow<'_, str>> {
+        self.parts.from(&self.json)
     }
 
     /// What `look` makes of all subjects, of which the first one is the first.
@@ -232,6 +249,16 @@ impl<F> Event<F> {
     /// What kind of event it is, as JSON has it, without its quotes.
     pub fn name(&self) -> Option<&str> {
         self.parts.name(&self.json)
+    }
+
+    /// The first form of lines that has all of it.
+    pub fn form(&self) -> LineForm {
+        let has_parts = self.name().is_some() || self.also().next().is_some();
+        match self.parts.from(&self.json) {
+            Some(_) => LineForm::WithSender,
+            None if has_parts => LineForm::WithParts,
+            None => LineForm::Plain,
+        }
     }
 
     /// The payload as JSON.

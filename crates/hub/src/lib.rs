@@ -40,7 +40,7 @@ pub use connection_id::{ConnectionId, ConnectionIds};
 pub use directory::Directory;
 pub use disconnect::DisconnectReason;
 pub use epoch::{Epoch, EventIds, Place};
-pub use event::{Draft, Event, EventError, EventParts, Payload};
+pub use event::{Draft, Event, EventError, EventParts, LineForm, Payload};
 pub use event::{LINE_BYTES, NAME_BYTES_MAX, SUBJECTS_MAX};
 pub use event_id::{EventId, Tag};
 pub use followers::{Followers, FollowersError, Nobody, SLICE_MAX, Subscription};

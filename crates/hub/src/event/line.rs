@@ -96,6 +96,32 @@ impl Parts {
         (self.name_start > 0).then(|| &name[..string_len(name).unwrap_or(0)])
     }
 
+    /// Who sent it, by `line`.
+    pub(super) fn from(self, line: &str) -> Option<Cow<'_, str>> {
+        let behind_name = |name: &str| usize::from(self.name_start) + name.len() + 1;
+        let rest = match self.name(line) {
+            Some(name) => &line[behind_name(name)..],
+            None => self.behind_subjects(line),
+        };
+        let from = rest.strip_prefix(BEFORE_FROM)?;
+        Some(read_id(&from[..id_len(from)?]))
+    }
+
+    /// What stands behind the subjects in `line`.
+    fn behind_subjects(self, line: &str) -> &str {
+        let behind_first = &line[usize::from(self.about_end)..];
+        let Some(mut others) = behind_first.strip_prefix(BEFORE_ALSO) else {
+            return &behind_first[1..];
+        };
+        loop {
+            let behind = &others[id_len(others).unwrap_or(0)..];
+            match behind.strip_prefix(BETWEEN_ALSO) {
+                Some(next) => others = next,
+                None => return behind.strip_prefix(AFTER_ALSO).unwrap_or_default(),
+            }
+        }
+    }
+
     /// The payload in `line`.
     pub(super) fn data(self, line: &str) -> &str {
         &line[self.data_start as usize..line.len() - END.len()]

@@ -101,6 +101,13 @@ fn event_has_several_subjects_a_name_and_a_text() {
                     let quoted = event.name().map(|name| format!("\"{name}\""));
                     let told = quoted.map(|name| serde_json::from_str::<String>(&name).unwrap());
                     assert_eq!(told.as_deref(), name);
+                    assert_eq!(event.parts.from(event.json()).as_deref(), from);
+                    let form = match (name, also.is_empty()) {
+                        (Some(_), _) => LineForm::WithSender,
+                        (None, false) => LineForm::WithParts,
+                        (None, true) => LineForm::Plain,
+                    };
+                    assert_eq!(event.form(), form);
                     let data: serde_json::Value = serde_json::from_str(event.data()).unwrap();
                     assert_eq!(data, read["data"]);
                 }
@@ -154,6 +161,7 @@ fn sender_stands_between_name_and_payload_and_is_an_id() {
     let alone = Draft::of(EventParts { also: &[], name: None, ..parts(Some("7")) }).unwrap();
     assert!(alone.json().ends_with(r#""about":"a","from":"7","data":1}"#), "{}", alone.json());
     assert_eq!(Draft::of_line(alone.json().to_owned()).as_ref(), Some(&alone));
+    assert_eq!((alone.from().as_deref(), alone.about().as_ref()), (Some("7"), "a"));
     assert!(matches!(Draft::of(parts(Some("a b"))), Err(EventError::Id(_))));
     for sender in ["\"\"", "\"a b\"", "7", "null"] {
         let line = line.replacen("\"b\\\"ob\"", sender, 1);
