@@ -14,6 +14,7 @@ use thiserror::Error;
 
 pub use self::line::LINE_BYTES;
 use self::line::{BEFORE_ID, NO_ID, Parts};
+use crate::connection_id::ConnectionId;
 use crate::event_id::{EventId, ID_LEN, Tag};
 use crate::frames::Frames;
 use crate::id::{IdError, IdText};
@@ -22,7 +23,9 @@ use crate::id::{IdError, IdText};
 #[derive(Debug)]
 pub struct Event<F> {
     number: u64,
-    json: Box<str>,
+    /// Its line. Where one connection is left out its id stands behind that, which the parts say:
+    /// so it costs those bytes alone that leave one out.
+    text: Box<str>,
     parts: Parts,
     frames: Frames<F>,
 }
@@ -44,6 +47,8 @@ pub struct EventParts<'a> {
     pub also: &'a [&'a str],
     /// What kind of event it is, in its sender's words.
     pub name: Option<&'a str>,
+    /// The id of who sent it, where the server knows that for sure.
+    pub from: Option<&'a str>,
     /// What is told.
     pub payload: Payload<'a>,
 }
@@ -70,6 +75,18 @@ impl Payload<'_> {
     }
 }
 
+/// What a line may have, in the order in which versions came to know it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum LineForm {
+    /// One subject and a payload.
+    #[default]
+    Plain,
+    /// A name too, or several subjects.
+    WithParts,
+    /// Who sent it, too.
+    WithSender,
+}
+
 /// The most subjects of one event.
 pub const SUBJECTS_MAX: usize = 100;
 
@@ -79,7 +96,7 @@ pub const NAME_BYTES_MAX: usize = 200;
 /// Why there is no such event. The message tells its sender what to change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum EventError {
-    /// A subject is no id.
+    /// A subject, or who sent it, is no id.
     #[error(transparent)]
     Id(#[from] IdError),
     /// Over [`SUBJECTS_MAX`].
@@ -98,17 +115,19 @@ impl Draft {
     ///
     /// `about` is no id ([`IdText::parse`]).
     pub fn new(about: &str, data: &str) -> Result<Draft, EventError> {
-        Draft::of(EventParts { about, also: &[], name: None, payload: Payload::Json(data) })
+        let payload = Payload::Json(data);
+        Draft::of(EventParts { about, also: &[], name: None, from: None, payload })
     }
 
     /// A draft of all that an event may have. Subjects that are given twice count once.
     ///
     /// # Errors
     ///
-    /// A subject is no id, or there are more of them, or a longer name, than may be.
+    /// A subject or the sender is no id, or there are more subjects, or a longer name, than may be.
     pub fn of(parts: EventParts<'_>) -> Result<Draft, EventError> {
-        let EventParts { about, also, name, payload } = parts;
+        let EventParts { about, also, name, from, .. } = parts;
         IdText::parse(about)?;
+        from.map(IdText::parse).transpose()?;
         let mut others: SmallVec<[&str; 4]> = SmallVec::new();
         for &id in also {
             IdText::parse(id)?;
@@ -122,7 +141,7 @@ impl Draft {
         if let Some(name) = name.filter(|name| name.len() > NAME_BYTES_MAX) {
             return Err(EventError::Name(name.len()));
         }
-        let line = line::write((about, &others), name, payload);
+        let line = line::write(EventParts { also: &others, ..parts });
         let (json, parts) = line.expect("so many ids of such a length have their places");
         Ok(Draft { json, parts })
     }
@@ -135,6 +154,11 @@ impl Draft {
     /// The ids of the other subjects.
     pub fn also(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.parts.also(&self.json)
+    }
+
+    /// The id of who sent it, where it says so.
+    pub fn from(&self) -> Option<Cow<'_, str>> {
+        self.parts.from(&self.json)
     }
 
     /// What `look` makes of all subjects, of which the first one is the first.
@@ -168,8 +192,8 @@ impl Draft {
         let place = BEFORE_ID.len()..BEFORE_ID.len() + ID_LEN;
         let digits = id.digits();
         self.json.replace_range(place, str::from_utf8(&digits).expect("digits are ASCII"));
-        let (number, json) = (id.number(), self.json.into_boxed_str());
-        Event { number, json, parts: self.parts, frames: Frames::default() }
+        let (number, text) = (id.number(), self.json.into_boxed_str());
+        Event { number, text, parts: self.parts, frames: Frames::default() }
     }
 }
 
@@ -184,7 +208,27 @@ impl<F> Event<F> {
     pub fn of_line(line: String) -> Option<Event<F>> {
         let (id, parts) = line::read(&line)?;
         let number = EventId::parse(id.as_bytes())?.number();
-        Some(Event { number, json: line.into_boxed_str(), parts, frames: Frames::default() })
+        Some(Event { number, text: line.into_boxed_str(), parts, frames: Frames::default() })
+    }
+
+    /// The event, for all of its audience but this connection.
+    pub fn leaving_out(mut self, except: ConnectionId) -> Event<F> {
+        assert!(!self.parts.is_followed(), "it leaves out one connection");
+        let mut text = String::from(self.text);
+        text.push_str(&except.to_string());
+        (self.text, self.parts) = (text.into_boxed_str(), self.parts.followed());
+        self
+    }
+
+    /// The one connection that does not hear it, whatever it is logged in under.
+    pub fn except(&self) -> Option<ConnectionId> {
+        let start = self.text.len() - ConnectionId::DIGITS;
+        self.parts.is_followed().then(|| ConnectionId::parse(&self.text[start..]))?
+    }
+
+    /// The bytes of its text, of which the line is the most.
+    pub(crate) fn text_len(&self) -> usize {
+        self.text.len()
     }
 
     /// The number that orders this event among all.
@@ -194,32 +238,43 @@ impl<F> Event<F> {
 
     /// The id as clients see it: [`EventId`] as text.
     pub fn id(&self) -> &str {
-        &self.json[BEFORE_ID.len()..BEFORE_ID.len() + ID_LEN]
+        &self.text[BEFORE_ID.len()..BEFORE_ID.len() + ID_LEN]
     }
 
     /// The whole event as one line of JSON: `{"id":…,"about":…,"data":…}`.
     pub fn json(&self) -> &str {
-        &self.json
+        let behind = if self.parts.is_followed() { ConnectionId::DIGITS } else { 0 };
+        &self.text[..self.text.len() - behind]
     }
 
     /// The id of the first subject.
     pub fn about(&self) -> Cow<'_, str> {
-        self.parts.about(&self.json)
+        self.parts.about(self.json())
     }
 
     /// The ids of the other subjects.
     pub fn also(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        self.parts.also(&self.json)
+        self.parts.also(self.json())
     }
 
     /// What kind of event it is, as JSON has it, without its quotes.
     pub fn name(&self) -> Option<&str> {
-        self.parts.name(&self.json)
+        self.parts.name(self.json())
+    }
+
+    /// The first form of lines that has all of it.
+    pub fn form(&self) -> LineForm {
+        let has_parts = self.name().is_some() || self.also().next().is_some();
+        match self.parts.from(self.json()) {
+            Some(_) => LineForm::WithSender,
+            None if has_parts => LineForm::WithParts,
+            None => LineForm::Plain,
+        }
     }
 
     /// The payload as JSON.
     pub fn data(&self) -> &str {
-        self.parts.data(&self.json)
+        self.parts.data(self.json())
     }
 
     /// The encoded form in `slot`, made by `encode` on first need: everybody is handed the same

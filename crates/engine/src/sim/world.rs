@@ -15,11 +15,10 @@ use super::lives::To;
 use super::random::Random;
 use super::scene::{Graph, STREAMS, id_text, request};
 use super::server::{Place, SHARDS, Server, UNBOUNDED, config, posted};
-use crate::Outgoing;
 use crate::config::EngineConfig;
 use crate::counters::WorkerSnapshot;
 use crate::mailbox::Mail;
-use crate::router::{Router, Step};
+use crate::router::Router;
 use crate::slab::Key;
 
 /// What a run is made of.
@@ -194,6 +193,7 @@ impl World {
             diligent,
             dawdles,
             connected_ms: self.server.clock.now_ms(),
+            connection_id: None,
             expelled: false,
             left: false,
             got: Vec::new(),
@@ -241,56 +241,6 @@ impl World {
     /// Whether all of its request is on its way.
     pub(super) fn is_asked(&self, client: &Client) -> bool {
         client.said - client.unsent.len() >= client.head_len
-    }
-
-    fn send(&mut self) {
-        let (number, about) = (self.events.len(), id_text(self.random.below(self.plan.ids)));
-        let data = format!("\"e{number}\"");
-        let mut audience = self.graph.followers.get(&about).cloned().unwrap_or_default();
-        audience.insert(about.clone());
-        let hears: Vec<usize> = (0..self.clients.len())
-            .filter(|&index| self.clients[index].ids.iter().any(|id| audience.contains(id)))
-            .filter(|&index| self.is_logged_in(&self.clients[index]))
-            .collect();
-        for index in hears {
-            self.clients[index].due.push(number);
-        }
-        self.post(Outgoing::new(&about, &data).unwrap(), format!("e{number}"));
-    }
-
-    /// Steps a send to its end. While a mailbox is full only mail is taken, so that nobody's login
-    /// changes in the middle of the send.
-    fn post(&mut self, outgoing: Outgoing, text: String) {
-        let World { router, graph, server, events, clients, .. } = self;
-        let mut sending = router.send(outgoing);
-        let number = events.len();
-        loop {
-            let step = sending.step(graph).unwrap();
-            if let Some(event) = sending.event().filter(|_| events.len() == number) {
-                let (id, json) = (event.id().to_string(), event.json().to_string());
-                events.push(SentEvent {
-                    id,
-                    json,
-                    text: text.clone(),
-                    receipt: None,
-                    delivered: 0,
-                });
-            }
-            match step {
-                Step::More => {}
-                Step::Posted(receipt) => {
-                    events[number].receipt = Some(receipt);
-                    return;
-                }
-                Step::Stale => unreachable!("numbers are given out"),
-                Step::MailboxFull => {
-                    for shard in 0..SHARDS {
-                        take(shard, server, events, clients);
-                        server.shards[shard].flush();
-                    }
-                }
-            }
-        }
     }
 
     fn expel(&mut self) {
@@ -356,7 +306,7 @@ impl World {
 
 /// Hands one mail to its shard, and works out beforehand how many connections it must reach: those
 /// that are still logged in, less those found too slow by this very mail.
-fn take(
+pub(super) fn take(
     shard: usize,
     server: &mut Server,
     events: &mut [SentEvent],
@@ -375,7 +325,9 @@ fn take(
                 let key = Key { slot: target.slot() as u32, generation: target.generation() };
                 let is_it = |Place { shard: at, key: of, .. }| (at, of) == (shard, key);
                 let client = clients.iter_mut().find(|client| is_it(client.place)).unwrap();
-                let streams = server.wire(client.place).is_open() && !client.expelled;
+                let is_left_out = event.except().is_some_and(|id| client.connection_id == Some(id));
+                let is_open = server.wire(client.place).is_open();
+                let streams = is_open && !client.expelled && !is_left_out;
                 client.handed += usize::from(streams);
                 streams
             };

@@ -1,6 +1,7 @@
 //! A memory that is handed on, against the one that stays.
 
 use super::*;
+use crate::event::LineForm;
 
 /// A memory of the process that goes on, in which names have other ids.
 fn successor(limits: HistoryLimits) -> History<()> {
@@ -103,7 +104,8 @@ fn event_is_inherited_byte_for_byte_with_its_age() {
             number: 9,
             line: line.clone(),
             subject: None,
-            has_parts: false,
+            form: LineForm::Plain,
+            except: None,
             age_ms: 300,
             lost: 0
         }]
