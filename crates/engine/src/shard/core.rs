@@ -20,11 +20,12 @@ use crate::conn::act::Act;
 use crate::conn::life::Input;
 use crate::conn::{Conn, Marks};
 use crate::counters::Counters;
+use crate::id_lists::IdLists;
 use crate::limits;
 use crate::notices::Notices;
 use crate::pauses::Pauses;
 use crate::resume::Resumes;
-use crate::slab;
+use crate::slab::Place;
 use crate::sockets::Sockets;
 use crate::texts::Texts;
 use crate::timer::{TICK_MS, Tick, Wheel};
@@ -45,6 +46,8 @@ pub(super) struct Core<S> {
     pub(super) sources: Column<Option<AddressKey>>,
     /// What it is believed, where a trusted peer has it.
     pub(super) beliefs: Column<Belief>,
+    /// The ids of connections beside the least of each.
+    pub(super) more_ids: IdLists,
     pub(super) event_ids: Arc<EventIds>,
     pub(super) resumes: Arc<Resumes>,
     pub(super) tokens: Arc<Tokens>,
@@ -93,14 +96,14 @@ pub(super) struct Core<S> {
 /// A connection, and where it is.
 pub(super) struct At<'c, S> {
     pub(super) slot: u32,
-    pub(super) generation: &'c mut u32,
+    pub(super) place: &'c mut Place,
     pub(super) conn: &'c mut Conn<S>,
 }
 
 impl<S> At<'_, S> {
     /// From here on its old references find nobody.
     pub(super) fn renew(&mut self) {
-        slab::renew(self.generation);
+        self.place.renew();
     }
 }
 
@@ -125,6 +128,7 @@ impl<S: Sockets> Core<S> {
             addresses: shared.addresses,
             sources: Column::default(),
             beliefs: Column::default(),
+            more_ids: IdLists::default(),
             settled: shared.event_ids.last(),
             latest: 0,
             settled_max: u64::MAX,
@@ -159,7 +163,7 @@ impl<S: Sockets> Core<S> {
     }
 
     pub(super) fn conn_ref(&self, at: &At<'_, S::Socket>) -> ConnRef {
-        ConnRef::new(self.worker, at.slot as usize, *at.generation)
+        ConnRef::new(self.worker, at.slot as usize, at.place.generation)
     }
 
     /// Carries out what the table says of `input`.

@@ -8,7 +8,7 @@ use hub::{DisconnectReason, Id};
 use minicbor::bytes::ByteVec;
 
 use super::Shard;
-use super::core::Core;
+use super::core::{At, Core};
 use super::naming::Belief;
 use crate::conn::life::Life;
 use crate::conn::{Conn, Marks, Partial};
@@ -20,8 +20,8 @@ impl<S: Sockets> Shard<S> {
     /// The connection in `slot` as it stands; `None` where there is none, or one that cannot be
     /// written down: rustls is in the midst of its handshake.
     pub(crate) fn write_down(&mut self, slot: u32) -> Option<ConnState> {
-        let (_, conn) = self.conns.at(slot)?;
-        self.core.write_down(slot, conn)
+        let (place, conn) = self.conns.at(slot)?;
+        self.core.write_down(&At { slot, place, conn })
     }
 
     /// Whether nothing is left to be done here but what waits for clients: no mail that waits for
@@ -42,12 +42,13 @@ impl<S: Sockets> Shard<S> {
 }
 
 impl<S: Sockets> Core<S> {
-    fn write_down(&self, slot: u32, conn: &Conn<S::Socket>) -> Option<ConnState> {
+    fn write_down(&self, at: &At<'_, S::Socket>) -> Option<ConnState> {
+        let conn = &*at.conn;
         let life = conn.life();
         let (phase, reason) = phase(life)?;
         let has_transport = life.is_logged_in() || matches!(life, Life::Between | Life::Head);
-        let least = conn.ids().next().and_then(Id::as_integer);
-        let more = self.write_more(slot, conn, reason, least.is_some())?;
+        let least = conn.least_id().and_then(Id::as_integer);
+        let more = self.write_more(at, reason, least.is_some())?;
         Some(ConnState {
             descriptor: 0,
             phase,
@@ -61,15 +62,15 @@ impl<S: Sockets> Core<S> {
 
     fn write_more(
         &self,
-        slot: u32,
-        conn: &Conn<S::Socket>,
+        at: &At<'_, S::Socket>,
         reason: Option<DisconnectReason>,
         is_first_written: bool,
     ) -> Option<More> {
+        let (slot, conn) = (at.slot, &*at.conn);
         let life = conn.life();
         let unsent = conn.unsent();
         let messages = unsent.as_ref().map_or(conn.messages, |(_, messages)| *messages);
-        let ids = conn.ids().skip(usize::from(is_first_written));
+        let ids = self.ids(at).skip(usize::from(is_first_written));
         let mut more = More {
             reason: reason.map(|reason| reason.as_str().to_owned()),
             ids: ids.map(|id| self.names.text(id).unwrap_or_default()).collect(),
