@@ -8,11 +8,12 @@
 //! three. Bytes for each are those of the process' heap (`RssAnon`). The server sets its allocator
 //! as `GLIBC_TUNABLES=glibc.malloc.mxfast=0` does.
 //!
-//! Options, after `--`: `--connections N` (default 1,000,000).
+//! Options, after `--`: `--connections N` (default 1,000,000), `--part N` for one of the parts.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -95,6 +96,10 @@ fn heap_bytes() -> f64 {
 
 fn integer(n: usize) -> Id {
     Id::integer(n as u64).unwrap_or(Id::NONE)
+}
+
+fn second(n: usize) -> Id {
+    integer(SECOND + n)
 }
 
 /// The connections, spread over workers as they come.
@@ -224,20 +229,40 @@ fn heard(connections: usize, text: impl Fn(usize) -> String) {
     println!("  a log-in or log-out costs {:.3} µs more by it", mean[1] - mean[0]);
 }
 
-fn main() {
+/// What is measured, each in a process of its own: what one gave back would be another's heap.
+const PARTS: [fn(usize); 7] = [
+    |connections| directory("one id", connections, integer(7), None, |_| integer(7)),
+    |connections| directory("an id each", connections, integer(7), None, integer),
+    |connections| directory("a second id each", connections, second(7), Some(integer), second),
+    |connections| {
+        directory("a second id of all", connections, second(7), Some(integer), |_| second(7));
+    },
+    names,
+    |connections| {
+        println!("coming and going, an integer each");
+        heard(connections, |n| n.to_string());
+    },
+    |connections| {
+        println!("coming and going, a name each");
+        heard(connections, |n| format!("somebody:{n:07}"));
+    },
+];
+
+fn main() -> std::io::Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
-    let at = arguments.iter().position(|argument| argument == "--connections");
-    let given = at.and_then(|at| arguments.get(at + 1)?.parse().ok());
-    let connections = given.unwrap_or(1_000_000);
-    let own: fn(usize) -> Id = integer;
-    let second = |n| integer(SECOND + n);
-    directory("one id", connections, integer(7), None, |_| integer(7));
-    directory("an id each", connections, integer(7), None, integer);
-    directory("a second id each", connections, second(7), Some(own), second);
-    directory("a second id of all", connections, second(7), Some(own), |_| second(7));
-    names(connections);
-    println!("coming and going, an integer each");
-    heard(connections, |n| n.to_string());
-    println!("coming and going, a name each");
-    heard(connections, |n| format!("somebody:{n:07}"));
+    let value = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name);
+        at.and_then(|at| arguments.get(at + 1)?.parse::<usize>().ok())
+    };
+    let connections = value("--connections").unwrap_or(1_000_000);
+    if let Some(part) = value("--part") {
+        PARTS[part](connections);
+        return Ok(());
+    }
+    for part in 0..PARTS.len() {
+        let mut child = Command::new(std::env::current_exe()?);
+        child.args(["--connections", &connections.to_string(), "--part", &part.to_string()]);
+        assert!(child.status()?.success(), "part {part} fails");
+    }
+    Ok(())
 }

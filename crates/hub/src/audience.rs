@@ -33,7 +33,7 @@ const TYPICAL: usize = 32;
 /// Connections for which nothing is allocated: one, as most have to whom nobody listens, and some.
 const FEW: usize = 4;
 
-/// The most connections that a group has, and that a step walks of ids with many: 0.16 ms, the
+/// The most connections that a group has, and that a step walks of ids with many: 0.04 ms, the
 /// median of `cargo bench -p hub`.
 const GROUP_MAX: usize = 4096;
 
