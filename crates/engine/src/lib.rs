@@ -31,6 +31,7 @@ mod form;
 mod guest;
 mod handover;
 mod handover_state;
+mod id_lists;
 mod kernel;
 mod lane;
 pub mod limits;

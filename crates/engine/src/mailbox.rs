@@ -14,8 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crossbeam_queue::ArrayQueue;
-use hub::{ConnRef, DisconnectReason};
-use smallvec::SmallVec;
+use hub::{ConnRef, DisconnectReason, Group};
 
 pub(crate) use self::orders::Order;
 use self::orders::Orders;
@@ -26,7 +25,7 @@ use crate::receipt::{Bell, Stub};
 use crate::tokens::{Outcome, Revoked};
 
 /// The connections that a mail is for, all of one worker, sorted by slot.
-pub(crate) type Targets = SmallVec<[ConnRef; 2]>;
+pub(crate) type Targets = Group;
 
 /// What a worker is told.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //! word on addresses is taken, `--trust`.
 
 use clap::Args;
-use engine::{AddressLimits, EngineConfig};
+use engine::{AddressLimits, EngineConfig, Settings};
 use proto::{Network, Networks};
 
 use crate::units::parse_bytes;
@@ -38,7 +38,7 @@ pub(crate) struct StrangerArgs {
     #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = parse_request_bytes)]
     max_request_bytes_per_address: u32,
     /// Connections that may be logged in under one id; 0 is no limit.
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(long, value_name = "N", default_value_t = Settings::default().connections_per_id_max)]
     max_connections_per_id: usize,
 }
 
@@ -98,6 +98,7 @@ mod tests {
     fn bounds_are_passed_on_and_have_the_engine_s_defaults() {
         let (given, plain) = (engine(&[]).unwrap(), EngineConfig::new(([0; 4], 0).into()));
         assert_eq!(given.per_address, plain.per_address);
+        assert_eq!(plain.settings.connections_per_id_max, 0, "no bound but memory");
         assert!(given.trusted.is_empty());
         let given = engine(&[
             "--trust=10.0.0.0/8,::1",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hub::{Audience, Begun, ConnRef, DisconnectReason, EventId, Followers, FollowersError};
+use hub::{Audience, Begun, DisconnectReason, EventId, Followers, FollowersError};
 use smallvec::SmallVec;
 
 use super::{Router, Step};
@@ -176,7 +176,7 @@ impl<'r> Sending<'r> {
             None => Receipt::for_task(&self.router.replies),
             Some(bell) => Receipt::for_lane(bell),
         };
-        while let Some((worker, targets)) = self.audience.group() {
+        while let Some((worker, targets)) = self.audience.take_group() {
             // Groups come from the last worker to the first.
             while rooms.last().is_some_and(|(other, _)| *other != worker) {
                 rooms.pop();
@@ -184,7 +184,6 @@ impl<'r> Sending<'r> {
             let (_, room) = rooms.last_mut().expect("room is reserved for each group");
             let is_last = room.is_for_one();
             room.post(said.mail(targets, is_last, stub.another()));
-            self.audience.next_group();
         }
         Step::Posted(receipt)
     }
@@ -200,8 +199,7 @@ impl Drop for Sending<'_> {
 }
 
 impl Said {
-    fn mail(&self, targets: &[ConnRef], is_last: bool, stub: Stub) -> Mail {
-        let targets = Targets::from_slice(targets);
+    fn mail(&self, targets: Targets, is_last: bool, stub: Stub) -> Mail {
         match self {
             Said::Event(event) => Mail::Deliver { event: event.clone(), targets, is_last, stub },
             Said::Disconnect(reason) => Mail::Close { reason: *reason, targets, stub },

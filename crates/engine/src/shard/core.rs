@@ -22,11 +22,12 @@ use crate::conn::act::Act;
 use crate::conn::life::Input;
 use crate::conn::{Conn, Marks};
 use crate::counters::Counters;
+use crate::id_lists::IdLists;
 use crate::limits;
 use crate::notices::Notices;
 use crate::pauses::Pauses;
 use crate::resume::Resumes;
-use crate::slab;
+use crate::slab::Place;
 use crate::sockets::Sockets;
 use crate::texts::Texts;
 use crate::timer::{TICK_MS, Tick, Wheel};
@@ -50,6 +51,8 @@ pub(super) struct Core<S> {
     pub(super) connection_ids: ConnectionIds,
     /// What connections that came from another process are called, by slot.
     pub(super) kept_ids: Column<Option<ConnectionId>>,
+    /// The ids of connections beside the least of each.
+    pub(super) more_ids: IdLists,
     pub(super) event_ids: Arc<EventIds>,
     pub(super) resumes: Arc<Resumes>,
     pub(super) tokens: Arc<Tokens>,
@@ -98,14 +101,14 @@ pub(super) struct Core<S> {
 /// A connection, and where it is.
 pub(super) struct At<'c, S> {
     pub(super) slot: u32,
-    pub(super) generation: &'c mut u32,
+    pub(super) place: &'c mut Place,
     pub(super) conn: &'c mut Conn<S>,
 }
 
 impl<S> At<'_, S> {
     /// From here on its old references find nobody.
     pub(super) fn renew(&mut self) {
-        slab::renew(self.generation);
+        self.place.renew();
     }
 }
 
@@ -132,6 +135,7 @@ impl<S: Sockets> Core<S> {
             beliefs: Column::default(),
             connection_ids: shared.connection_ids,
             kept_ids: Column::default(),
+            more_ids: IdLists::default(),
             settled: shared.event_ids.last(),
             latest: 0,
             settled_max: u64::MAX,
@@ -166,7 +170,7 @@ impl<S: Sockets> Core<S> {
     }
 
     pub(super) fn conn_ref(&self, at: &At<'_, S::Socket>) -> ConnRef {
-        ConnRef::new(self.worker, at.slot as usize, *at.generation)
+        ConnRef::new(self.worker, at.slot as usize, at.place.generation)
     }
 
     /// Carries out what the table says of `input`.

@@ -8,7 +8,7 @@ use hub::{ConnRef, DisconnectReason, Id};
 use minicbor::bytes::ByteVec;
 
 use super::Shard;
-use super::core::Core;
+use super::core::{At, Core};
 use super::naming::Belief;
 use crate::conn::life::Life;
 use crate::conn::{Conn, Marks, Partial};
@@ -20,9 +20,8 @@ impl<S: Sockets> Shard<S> {
     /// The connection in `slot` as it stands; `None` where there is none, or one that cannot be
     /// written down: rustls is in the midst of its handshake.
     pub(crate) fn write_down(&mut self, slot: u32) -> Option<ConnState> {
-        let (generation, conn) = self.conns.at(slot)?;
-        let place = ConnRef::new(self.core.worker, slot as usize, *generation);
-        self.core.write_down(place, conn)
+        let (place, conn) = self.conns.at(slot)?;
+        self.core.write_down(&At { slot, place, conn })
     }
 
     /// Whether nothing is left to be done here but what waits for clients: no mail that waits for
@@ -43,12 +42,13 @@ impl<S: Sockets> Shard<S> {
 }
 
 impl<S: Sockets> Core<S> {
-    fn write_down(&self, place: ConnRef, conn: &Conn<S::Socket>) -> Option<ConnState> {
+    fn write_down(&self, at: &At<'_, S::Socket>) -> Option<ConnState> {
+        let conn = &*at.conn;
         let life = conn.life();
         let (phase, reason) = phase(life)?;
         let has_transport = life.is_logged_in() || matches!(life, Life::Between | Life::Head);
-        let least = conn.ids().next().and_then(Id::as_integer);
-        let more = self.write_more(place.slot() as u32, conn, reason, least.is_some())?;
+        let least = conn.least_id().and_then(Id::as_integer);
+        let more = self.write_more(at, reason, least.is_some())?;
         Some(ConnState {
             descriptor: 0,
             phase,
@@ -57,21 +57,21 @@ impl<S: Sockets> Core<S> {
             id: least,
             active_ms: self.ms_from_now(conn.active),
             more: (more != More::default()).then(|| Box::new(more)),
-            connection_id: has_connection_id(life).then(|| self.connection_id(place).bits()),
+            connection_id: has_connection_id(life).then(|| self.connection_id(self.conn_ref(at)).bits()),
         })
     }
 
     fn write_more(
         &self,
-        slot: u32,
-        conn: &Conn<S::Socket>,
+        at: &At<'_, S::Socket>,
         reason: Option<DisconnectReason>,
         is_first_written: bool,
     ) -> Option<More> {
+        let (slot, conn) = (at.slot, &*at.conn);
         let life = conn.life();
         let unsent = conn.unsent();
         let messages = unsent.as_ref().map_or(conn.messages, |(_, messages)| *messages);
-        let ids = conn.ids().skip(usize::from(is_first_written));
+        let ids = self.ids(at).skip(usize::from(is_first_written));
         let mut more = More {
             reason: reason.map(|reason| reason.as_str().to_owned()),
             ids: ids.map(|id| self.names.text(id).unwrap_or_default()).collect(),

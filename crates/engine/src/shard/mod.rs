@@ -305,8 +305,8 @@ impl<S: Sockets> Shard<S> {
         slot: u32,
         work: impl FnOnce(&mut Core<S>, &mut At<'_, S::Socket>) -> Lives,
     ) {
-        let Some((generation, conn)) = self.conns.at(slot) else { return };
-        let mut at = At { slot, generation, conn };
+        let Some((place, conn)) = self.conns.at(slot) else { return };
+        let mut at = At { slot, place, conn };
         self.core.budget.begin_connection();
         let lives = work(&mut self.core, &mut at).and_then(|()| self.core.enter(&mut at));
         if let Err(end) = lives {
@@ -316,8 +316,8 @@ impl<S: Sockets> Shard<S> {
 
     /// Ends a connection here and now.
     fn close(&mut self, slot: u32, End { reason, abort }: End) {
-        let Some((generation, conn)) = self.conns.at(slot) else { return };
-        let mut at = At { slot, generation, conn };
+        let Some((place, conn)) = self.conns.at(slot) else { return };
+        let mut at = At { slot, place, conn };
         self.core.note_end(&at, reason);
         self.core.leave(&mut at);
         self.core.wheel.stop(slot);
