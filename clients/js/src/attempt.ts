@@ -99,7 +99,10 @@ export class Attempt implements Link {
     } else if (last) {
       url.searchParams.set("last", `${last}`);
     }
-    talk?.address(url);
+    // Polls have no word for members.
+    if (path === "stream") {
+      talk?.address(url);
+    }
     let { length } = url.href;
     // The server takes 256 ids with a request.
     ids.rest = more.filter(

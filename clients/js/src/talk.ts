@@ -27,11 +27,12 @@ export class Talk {
     { queueMax, queueMs }: Options,
   ) {
     this.sends = new Sends((event) => shared.ears.event(event), queueMax, queueMs);
-    this.rooms = new Rooms((id) => {
+    const watch = (id: string) => {
       if (this.#asked && !this.#asked.includes(id) && !this.#say({ members: id })) {
         shared.again();
       }
-    });
+    };
+    this.rooms = new Rooms(watch, (id) => this.#say({ unwatch: id }));
   }
 
   /** Writes the rooms into the address of a stream. */
@@ -61,13 +62,18 @@ export class Talk {
 
   /** Hears what is no event: an answer to a send, or what is said of members. */
   hear(message: any): void {
-    const { ok, error, ref } = message;
+    const { ok, error, ref, members } = message;
+    const why: Failure | undefined = error && failure(error, "refused");
+    if (why && error.retry_after >= 0) {
+      why.retryAfterMs = 1000 * error.retry_after || 1;
+    }
     if (ref) {
-      const why: Failure | undefined = error && failure(error, "refused");
-      if (why && error.retry_after >= 0) {
-        why.retryAfterMs = 1000 * error.retry_after || 1;
-      }
       this.sends.answered(ref, why, ok);
+    } else if (why) {
+      this.shared.ears.complain(why);
+      if (why.retryAfterMs) {
+        setTimeout(() => this.rooms.ids.includes(members) && this.#say({ members }), why.retryAfterMs);
+      }
     } else {
       this.rooms.hear(message);
       this.shared.ears.tell("members", message);

@@ -66,7 +66,7 @@ export function websocket(link: Attempt): Promise<void> {
 /** Tells what a message is: an event, a gap, or an answer. */
 function hear(link: Attempt, message: any, misses: boolean): void {
   const { ids, ears, tokens } = link.shared;
-  const { gap, ok, error, ref, connection } = message;
+  const { gap, ok, error, ref, members, connection } = message;
   if (connection) {
     link.shared.id = connection;
   } else if (gap) {
@@ -77,7 +77,7 @@ function hear(link: Attempt, message: any, misses: boolean): void {
     }
     link.opened();
     link.heard(ok.next);
-  } else if ((ok || error) && !ref) {
+  } else if ((ok || error) && !ref && !members) {
     const refused = error && failure(error, "refused");
     if ((ok ?? message).token) {
       tokens.taken(link, refused);

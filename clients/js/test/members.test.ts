@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { type WebSocket as Socket, WebSocket as Outside } from "ws";
 import type { Members } from "../src/index.js";
-import { DEADLINE_MS, listen, turned } from "./hear.js";
+import { DEADLINE_MS, listen, next, turned } from "./hear.js";
 import { cursor, FakeServer, stream } from "./server.js";
 
 globalThis.WebSocket ??= Outside as unknown as typeof WebSocket;
@@ -26,15 +26,19 @@ const changed = (members: Members) =>
 async function telling(t: TestContext, tell: (say: (words: object) => void, turn: number) => void) {
   const asked: string[] = [];
   let turn = 0;
+  let left = (_: object) => {};
+  const unwatched = new Promise<object>((resolve) => (left = resolve));
   const sockets: Socket[] = [];
   const server = await FakeServer.start(t, {
     websocket: (socket) => {
       const now = ++turn;
       sockets.push(socket);
       socket.on("message", (text) => {
-        const { ping, members } = JSON.parse(String(text));
+        const { ping, members, ...other } = JSON.parse(String(text));
         if (ping) {
           socket.send('{"ok":{"ping":1,"next":"01"}}');
+        } else if (!members) {
+          left(other);
         } else {
           asked.push(members);
           tell((words) => socket.send(JSON.stringify(words)), now);
@@ -42,7 +46,7 @@ async function telling(t: TestContext, tell: (say: (words: object) => void, turn
       });
     },
   });
-  return { server, asked, say: (words: object) => sockets.at(-1)!.send(JSON.stringify(words)) };
+  return { server, asked, unwatched, say: (words: object) => sockets.at(-1)!.send(JSON.stringify(words)) };
 }
 
 /** All that a set tells, in words. */
@@ -117,7 +121,7 @@ test("too many are a count alone, until there is a list again", async (t) => {
 });
 
 test("sets of one room are asked for once, and a later one knows what the first does", async (t) => {
-  const { server, asked, say } = await telling(t, (say) =>
+  const { server, asked, unwatched, say } = await telling(t, (say) =>
     say({ members: { ...OF, count: 1, list: [BOB] } }),
   );
   const connection = listen(t, server.url, WEBSOCKET);
@@ -130,6 +134,7 @@ test("sets of one room are asked for once, and a later one knows what the first 
   await changed(second);
   assert.deepEqual([first.count, second.count], [1, 0]);
   second.stop();
+  assert.deepEqual(await unwatched, { unwatch: "room:7" });
   server.cut();
   await turned(connection, "waiting");
   await turned(connection, "open");
@@ -150,4 +155,25 @@ test("rooms stand in the address of SSE, which is opened again for a later one",
     "sse /stream/bob?members=room%3A7",
     "sse /stream/bob?last_event_id=01&members=room%3A7&members=8",
   ]);
+});
+
+test("refused room is an error, and one that finds the server busy is asked for again", async (t) => {
+  const error = { title: "Forbidden", status: 403, detail: "Have it granted." };
+  const busy = { title: "Service Unavailable", status: 503, detail: "Later.", retry_after: 0 };
+  let tries = 0;
+  const { server, asked } = await telling(t, (say) => {
+    if (asked.at(-1) === "no") {
+      say({ error, members: "no" });
+    } else {
+      const list = { members: { ...OF, count: 1, list: [BOB] } };
+      say(++tries < 2 ? { error: busy, members: "room:7" } : list);
+    }
+  });
+  const connection = listen(t, server.url, WEBSOCKET);
+  const refusal = next(connection, "error", ({ status }) => status === 403);
+  connection.members("no");
+  assert.match((await refusal)[0].message, /Have it granted/);
+  const members = connection.members("room:7");
+  await changed(members);
+  assert.deepEqual([members.list, asked], [[BOB], ["no", "room:7", "room:7"]]);
 });
