@@ -71,8 +71,9 @@ export class Talk {
       this.sends.answered(ref, why, ok);
     } else if (why) {
       this.shared.ears.complain(why);
-      if (why.retryAfterMs) {
-        setTimeout(() => this.rooms.ids.includes(members) && this.#say({ members }), why.retryAfterMs);
+      if (why.status! > 499) {
+        const again = () => this.rooms.ids.includes(members) && this.#say({ members });
+        setTimeout(again, why.retryAfterMs ?? 1000);
       }
     } else {
       this.rooms.hear(message);

@@ -26,7 +26,7 @@ export interface EnckeEvent<T = unknown> {
   readonly also?: readonly string[];
   /** The name that its sender gave it. */
   readonly event?: string;
-  /** The client that sent it: the `sub` of its token. Absent where a backend did. */
+  /** The id of the client that sent it, if a client did: the server has made sure of it. */
   readonly from?: string;
   /** What its sender sent. */
   readonly data: T;
