@@ -29,6 +29,7 @@ mod random;
 mod resume;
 mod scene;
 mod secure;
+mod sends;
 mod server;
 mod strangers;
 mod talk;
