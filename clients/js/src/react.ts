@@ -42,7 +42,10 @@ export function useMembers<I = unknown>(
 }
 
 /** What was told last by what `listen` listens to; `first` where nothing was. */
-function useListened<T>(listen: (turn: (told: T) => void) => (() => void) | undefined, first: T): T {
+function useListened<T>(
+  listen: (turn: (told: T) => void) => (() => void) | undefined,
+  first: T,
+): T {
   const [told, setTold] = useState<{ listen: unknown; last: T }>({ listen, last: first });
   useEffect(() => listen((last) => setTold({ listen, last })), [listen]);
   // What another connection told is none of this one's.

@@ -140,7 +140,7 @@ export class Sends {
     }
   }
 
-  /** Whether it is one of its own sends that asked for no echo; or may be, and is kept until then. */
+  /** Whether it is one of its own that asked for no echo; or may be, and is kept until then. */
   isOwn(event: EnckeEvent): boolean {
     if (this.#own.delete(event.id)) {
       return true;

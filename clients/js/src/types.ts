@@ -166,7 +166,7 @@ export interface Options {
   silenceMs?: number;
   /** So many sends wait for an answer at most. A further one is refused. 100. */
   queueMax?: number;
-  /** How long a send waits for an answer, also while the connection is away; 0 is for ever. 30,000. */
+  /** How long a send waits for an answer, while the connection is away too; 0 is for ever. 30,000. */
   queueMs?: number;
 }
 

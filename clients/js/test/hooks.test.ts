@@ -157,7 +157,8 @@ test("useMembers of Vue shows who is in a room until its scope ends", async () =
   assert.deepEqual(here.value, { list: [], count: 0 });
   scripted.rooms.hear(list("bob", "ann"));
   const later = scope.run(() => vue.useMembers(scripted.connection, "room:7"))!;
-  const app = createSSRApp(() => h("p", `${later.value.count}: ${here.value.list.map(({ id }) => id)}`));
+  const text = () => `${later.value.count}: ${here.value.list.map(({ id }) => id)}`;
+  const app = createSSRApp(() => h("p", text()));
   assert.equal(await renderToString(app), "<p>2: bob,ann</p>");
   scope.stop();
   assert.deepEqual(scripted.rooms.ids, []);

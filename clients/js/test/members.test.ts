@@ -46,7 +46,8 @@ async function telling(t: TestContext, tell: (say: (words: object) => void, turn
       });
     },
   });
-  return { server, asked, unwatched, say: (words: object) => sockets.at(-1)!.send(JSON.stringify(words)) };
+  const say = (words: object) => sockets.at(-1)!.send(JSON.stringify(words));
+  return { server, asked, unwatched, say };
 }
 
 /** All that a set tells, in words. */
