@@ -197,7 +197,7 @@ export class Sends {
     if (sent) {
       send.resolve(sent);
     } else {
-      send.reject(failure!);
+      send.reject(failure ?? new Error("The answer is none"));
     }
     others.forEach(this.tell);
     this.#go();

@@ -21,6 +21,8 @@ export class Talk {
   readonly rooms: Rooms;
   /** The stream knows of the rooms: these stood in its address, or it is open and was told. */
   #asked?: string[];
+  /** A send has been said, and none was answered since. */
+  #isOwed = false;
 
   constructor(
     readonly shared: Shared,
@@ -50,11 +52,16 @@ export class Talk {
   /** A stream is open. */
   opened(link: Attempt): void {
     this.#asked ??= this.rooms.ids.filter((members) => this.#say({ members }));
+    this.#isOwed = false;
     this.sends.open((ref, body, _, signal) => {
       const isSaid =
         JSON.stringify(body).length < FRAME_CHARS && this.#say({ send: body, ref });
       if (!isSaid) {
         void this.#post(link, ref, body, signal);
+      } else if (!this.#isOwed) {
+        // A network that is dead is noticed soon where something is said to it.
+        this.#isOwed = true;
+        link.watch(this.shared.openMs);
       }
       return isSaid;
     });
@@ -68,6 +75,7 @@ export class Talk {
       why.retryAfterMs = 1000 * error.retry_after || 1;
     }
     if (ref) {
+      this.#isOwed = false;
       this.sends.answered(ref, why, ok);
     } else if (why) {
       this.shared.ears.complain(why);

@@ -112,6 +112,27 @@ test("what was not answered is said again with its key, and then what waited", a
   assert.notEqual(told[1].key, told[2].key);
 });
 
+test("stream that does not answer a send is left, however much is sent", async (t) => {
+  const isDead = (socket: Socket) => socket === first;
+  let first: Socket | undefined;
+  const { server, told } = await taking(t, (body, answer, socket) => {
+    first ??= socket;
+    if (!isDead(socket)) {
+      posts(body, answer, socket);
+    }
+  });
+  const connection = listen(t, server.url, { ...WEBSOCKET, openMs: 1000, queueMs: 0 });
+  await turned(connection, "open");
+  const sent = [connection.send("a", 1)];
+  const timer = setInterval(() => sent.length < 90 && sent.push(connection.send("a", 1)), 50);
+  const why = await turned(connection, "waiting");
+  clearInterval(timer);
+  assert.match(String(why), /silent/);
+  assert.ok(sent.length < 90);
+  await Promise.all(sent);
+  assert.equal(new Set(told.map(({ key }) => key)).size, sent.length);
+});
+
 test("send that a server which stops cannot take is said again to it", async (t) => {
   let tries = 0;
   const error = { title: "Service Unavailable", status: 503, detail: "Again.", retry_after: 0 };
