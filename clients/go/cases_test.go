@@ -22,7 +22,8 @@ import (
 const casesFolder = "../cases"
 
 var casesRun = []string{
-	"addresses", "lines", "refusals", "resumes", "send_streams", "sends", "tokens", "waits",
+	"addresses", "lines", "reads", "refusals", "resumes", "send_streams", "sends", "tokens",
+	"waits",
 }
 
 func TestEachFileOfCasesIsRun(t *testing.T) {

@@ -20,6 +20,8 @@ import (
 var calls = map[string]string{
 	"send":                "Send",
 	"connections":         "Connections",
+	"members":             "Members",
+	"events":              "Events",
 	"revokeTokens":        "RevokeTokens",
 	"logout":              "Logout",
 	"addSubscriptions":    "AddSubscriptions",
@@ -138,6 +140,45 @@ func (client *Client) Connections(ctx context.Context, id string) (Connections, 
 	var told Connections
 	err := client.call(ctx, "/connections/"+url.PathEscape(id), nil, true, &told)
 	return told, err
+}
+
+// Members says who is in the room id: the users that are logged in under it, each once.
+func (client *Client) Members(ctx context.Context, id string) (Members, error) {
+	var told struct{ Members *Members }
+	err := client.call(ctx, "/members/"+url.PathEscape(id), nil, true, &told)
+	if err == nil && told.Members == nil {
+		err = errForeign
+	}
+	if err != nil {
+		return Members{}, err
+	}
+	return *told.Members, nil
+}
+
+// Events is a page of what was sent about id.
+func (client *Client) Events(ctx context.Context, id string, of EventsOf) (EventPage, error) {
+	query := url.Values{}
+	for name, value := range map[string]string{"after": of.After, "before": of.Before} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if of.Limit != 0 {
+		query.Set("limit", strconv.Itoa(of.Limit))
+	}
+	if of.NewestFirst {
+		query.Set("order", "desc")
+	}
+	path := "/events/" + url.PathEscape(id)
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	var page EventPage
+	err := client.call(ctx, path, nil, true, &page)
+	if err == nil && page.Events == nil {
+		err = errForeign
+	}
+	return page, err
 }
 
 // Logout ends all connections of id.

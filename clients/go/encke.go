@@ -114,6 +114,39 @@ type Event struct {
 	Data json.RawMessage `json:"data"`
 }
 
+// EventsOf says which events of an id a page has: those between two others, 100 at most unless
+// Limit says otherwise, and the oldest first.
+type EventsOf struct {
+	// After and Before are ids of events, or empty.
+	After, Before string
+	Limit         int
+	NewestFirst   bool
+}
+
+// EventPage is a part of what was sent about an id.
+type EventPage struct {
+	Events []Event `json:"events"`
+	// Next is what to give as After for the next page, or as Before if the newest come first; empty
+	// on the last one.
+	Next string `json:"next"`
+	// Gap says that events which this page should have are no longer remembered.
+	Gap bool `json:"gap"`
+}
+
+// Member is a user in a room: the subject of a token, and what that says of its bearer.
+type Member struct {
+	ID string `json:"id"`
+	// Info is JSON, or empty.
+	Info json.RawMessage `json:"info,omitempty"`
+}
+
+// Members is who is in a room.
+type Members struct {
+	Count int `json:"count"`
+	// List is nil where there are too many.
+	List []Member `json:"list"`
+}
+
 // Refused is what the server, or a proxy before it, refused (RFC 9457); Detail says what to do.
 type Refused struct {
 	Status int

@@ -28,6 +28,20 @@ func send(ctx context.Context) error {
 	return err
 }
 
+func lookAround(ctx context.Context, client *encke.Client) error {
+	there, err := client.Members(ctx, "room:7") // the users: the subjects of their tokens
+	fmt.Println(there.Count, there.List)
+
+	page, err := client.Events(ctx, "room:7", encke.EventsOf{NewestFirst: true, Limit: 50})
+	older, err := client.Events(ctx, "room:7", encke.EventsOf{
+		NewestFirst: true, Limit: 50, Before: page.Next, // empty on the last one
+	})
+	if len(older.Events) > 0 {
+		return fmt.Errorf("nobody has said anything: %v", older)
+	}
+	return err
+}
+
 func sendMany(
 	ctx context.Context, client *encke.Client, messages iter.Seq[encke.Message],
 ) error {
@@ -70,8 +84,8 @@ func TestREADMEHasTheBlocksThatAreRunHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := strings.Split(string(page), "```go\n")[1:]
-	if len(blocks) != 3 {
-		t.Errorf("%d blocks, of which three are run", len(blocks))
+	if len(blocks) != 4 {
+		t.Errorf("%d blocks, of which four are run", len(blocks))
 	}
 	for _, block := range blocks {
 		block, _, _ = strings.Cut(block, "```")
@@ -114,6 +128,9 @@ func TestREADMERuns(t *testing.T) {
 		log.SetFlags(log.LstdFlags)
 	})
 	if err := send(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := lookAround(ctx, &encke.Client{}); err != nil {
 		t.Fatal(err)
 	}
 	listening, leave := context.WithCancel(ctx)

@@ -13,10 +13,12 @@ import { build } from "esbuild";
  * ones take their places, which saves a page 150 bytes. No name of `src/types.ts` may be among them.
  */
 const INTERNAL = [
-  "addressMax", "again", "answer", "answered", "ask", "base", "begin", "change", "complain",
-  "dueAt", "due", "ears", "end", "ended", "failed", "heard", "heardAt", "hush", "kinds", "opened",
-  "openedAt", "own", "parsed", "parts", "pass", "proven", "refusals", "refused", "renewal", "rest", "run",
-  "say", "settle", "shared", "source", "speak", "taken", "tell", "tokens", "url", "watch", "way",
+  "address", "addressMax", "again", "answer", "answered", "ask", "back", "base", "begin", "change",
+  "complain", "due", "dueAt", "earliest", "ears", "end", "ended", "endsAt", "failed", "hear",
+  "heard", "heardAt", "hush", "isOwn", "kinds", "opened", "openedAt", "own", "parsed", "parts",
+  "pass", "past", "proven", "refusals", "refused", "renewal", "rest", "rooms", "run", "say",
+  "sends", "settle", "shared", "source", "speak", "taken", "talk", "tell", "tokens", "url",
+  "waited", "watch", "way",
 ];
 
 /** The sources of what is in `dist`: the package's entries, and the worker of the last one. */
@@ -24,6 +26,8 @@ const SOURCES = {
   encke: "src/index.ts",
   "only-sse": "src/only-sse.ts",
   shared: "src/shared.ts",
+  react: "src/react.ts",
+  vue: "src/vue.ts",
   worker: "src/worker.ts",
 };
 
@@ -33,6 +37,7 @@ for (const [name, source] of Object.entries(SOURCES)) {
     entryPoints: [source],
     outfile: `dist/${name}.js`,
     bundle: true,
+    external: ["react", "vue"],
     format: "esm",
     // Private members and `??=`: Chrome 85, Firefox 90, Safari 15, Node 20.
     target: "es2022",

@@ -5,10 +5,10 @@
 import type { TestContext } from "node:test";
 import type { Page } from "playwright-core";
 import { WebSocket as Outside } from "ws";
-import type { Connection, Id } from "../src/index.js";
+import type { Connection, Id, SendOptions } from "../src/index.js";
 import { next } from "../test/hear.js";
 import { type Expected, openContext, openPage } from "./browser.js";
-import { type Asked, listen, type Told } from "./listen.js";
+import { type Asked, listen, sees, send, type Told } from "./listen.js";
 
 // Node has its own from 22 on.
 globalThis.WebSocket ??= Outside as unknown as typeof WebSocket;
@@ -31,6 +31,10 @@ export interface Client {
   told(): Promise<Told>;
   login(...ids: Id[]): Promise<boolean>;
   logout(...ids: Id[]): Promise<boolean>;
+  /** Sends; returns how many heard it, or the status of a refusal below zero. */
+  send(about: Id | Id[], data: unknown, options?: SendOptions): Promise<number>;
+  /** Waits until these are in the room. */
+  sees(room: string, ids: string[]): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -63,6 +67,8 @@ export async function openTab(
 declare global {
   interface Window {
     listen(url: string, options: Asked): void;
+    send: typeof send;
+    sees: typeof sees;
     connection: Connection;
     told: Told;
   }
@@ -105,6 +111,20 @@ export class Tab implements Client {
 
   logout(...ids: Id[]): Promise<boolean> {
     return this.page.evaluate((ids) => window.connection.logout(...ids), ids);
+  }
+
+  send(about: Id | Id[], data: unknown, options?: SendOptions): Promise<number> {
+    return this.page.evaluate(
+      ([about, data, options]) => window.send(window.connection, about, data, options),
+      [about, data, options] as const,
+    );
+  }
+
+  sees(room: string, ids: string[]): Promise<void> {
+    return this.page.evaluate(
+      ([room, ids]) => window.sees(window.connection, room, ids),
+      [room, ids] as const,
+    );
   }
 
   close(): Promise<void> {
@@ -154,6 +174,14 @@ class Program implements Client {
 
   logout(...ids: Id[]): Promise<boolean> {
     return this.#now.connection.logout(...ids);
+  }
+
+  send(about: Id | Id[], data: unknown, options?: SendOptions): Promise<number> {
+    return send(this.#now.connection, about, data, options);
+  }
+
+  sees(room: string, ids: string[]): Promise<void> {
+    return sees(this.#now.connection, room, ids);
   }
 
   async close(): Promise<void> {

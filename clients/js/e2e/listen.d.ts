@@ -1,4 +1,4 @@
-import type { Connection, EnckeEvent } from "../src/index.js";
+import type { Connection, EnckeEvent, Id, SendOptions } from "../src/index.js";
 import type { SharedOptions } from "../src/shared.js";
 
 /** What a connection told. */
@@ -20,3 +20,12 @@ export interface Told {
 export type Asked = SharedOptions & { tokenUrl?: string; shared?: boolean };
 
 export function listen(url: string, options: Asked): { connection: Connection; told: Told };
+
+export function send(
+  connection: Connection,
+  about: Id | Id[],
+  data: unknown,
+  options?: SendOptions,
+): Promise<number>;
+
+export function sees(connection: Connection, room: string, ids: string[]): Promise<void>;

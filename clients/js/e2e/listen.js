@@ -30,3 +30,28 @@ export function listen(url, { tokenUrl, shared, ...options }) {
   connection.on("error", (error) => told.errors.push(error.message));
   return { connection, told };
 }
+
+/** How many heard it, or the status of the refusal below zero. */
+export async function send(connection, about, data, options) {
+  try {
+    return (await connection.send(about, data, options)).delivered;
+  } catch (error) {
+    if (!error.status) {
+      throw error;
+    }
+    return -error.status;
+  }
+}
+
+/** Waits until these are in the room, by their ids in order. */
+export async function sees(connection, room, ids) {
+  const members = connection.members(room);
+  const wanted = JSON.stringify(ids);
+  const isSo = () => JSON.stringify(members.list.map(({ id }) => id).sort()) === wanted;
+  await new Promise((resolve) => {
+    const look = () => members.isKnown && isSo() && resolve();
+    members.on("change", look);
+    look();
+  });
+  members.stop();
+}

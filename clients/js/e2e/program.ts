@@ -23,8 +23,9 @@ export class Program {
   #text = "";
   readonly #child: ChildProcess;
 
-  private constructor(path: string, args: string[]) {
-    this.#child = spawn(path, args, { stdio: ["ignore", "pipe", "pipe"] });
+  private constructor(path: string, args: string[], env: Record<string, string> = {}) {
+    const further = { env: { ...process.env, ...env } };
+    this.#child = spawn(path, args, { stdio: ["ignore", "pipe", "pipe"], ...further });
   }
 
   /** Starts it with `args`, and waits until it prints `words`. */
@@ -39,7 +40,18 @@ export class Program {
     words: string,
     ...args: string[]
   ): Promise<Program> {
-    const program = new Program(path, args);
+    return Program.startIn({}, path, test, words, ...args);
+  }
+
+  /** Does so with further variables in its environment. */
+  static async startIn(
+    env: Record<string, string>,
+    path: string,
+    test: TestContext,
+    words: string,
+    ...args: string[]
+  ): Promise<Program> {
+    const program = new Program(path, args, env);
     atEnd(test, () => program.end("SIGTERM"));
     await program.#prints(words);
     return program;

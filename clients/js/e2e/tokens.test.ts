@@ -1,12 +1,8 @@
 /** Tokens, by the real server: shown, renewed before they end without loss, and refused. */
 
 import assert from "node:assert/strict";
-import { createHmac, randomBytes } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
 import type { TransportName } from "../src/index.js";
 import { openContext, openPage } from "./browser.js";
@@ -14,6 +10,7 @@ import { type Client, openClient, PLACES } from "./client.js";
 import { Front } from "./front.js";
 import { startDemo } from "./program.js";
 import { Encke, until } from "./server.js";
+import { Secret } from "./sign.js";
 import { atEnd } from "./ends.js";
 
 const TRANSPORTS: TransportName[] = ["websocket", "sse", "poll"];
@@ -21,31 +18,19 @@ const TRANSPORTS: TransportName[] = ["websocket", "sse", "poll"];
 /** What Chromium says by itself of requests that fail. */
 const FAILED = /Failed to load resource|WebSocket connection to/;
 
-const secret = randomBytes(32).toString("hex");
-let folder = "";
+let secret: Secret;
 
 before(async () => {
-  folder = await mkdtemp(join(tmpdir(), "encke-tokens-"));
-  await writeFile(join(folder, "secret"), secret, { mode: 0o600 });
+  secret = await Secret.make();
 });
 
-after(() => rm(folder, { recursive: true, force: true }));
-
-/** A token for `sub`, as an application signs it. */
-function sign(sub: string, seconds: number): string {
-  const part = (json: object) => Buffer.from(JSON.stringify(json)).toString("base64url");
-  const now = Math.floor(Date.now() / 1000);
-  // One that is over was good once.
-  const iat = Math.min(now, now + 2 * seconds);
-  const text = `${part({ alg: "HS256" })}.${part({ sub, iat, exp: now + seconds })}`;
-  return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
-}
+after(() => secret.remove());
 
 /** An application that gives `bob` his tokens, which last so many seconds, and counts them. */
 async function application(test: TestContext, seconds: number) {
   const given: string[] = [];
   const server = createServer((_, answer) => {
-    given.push(sign("bob", seconds));
+    given.push(secret.sign("bob", seconds));
     answer.writeHead(200, { "access-control-allow-origin": "*" });
     answer.end(given.at(-1));
   });
@@ -57,7 +42,7 @@ async function application(test: TestContext, seconds: number) {
 /** A guarded server of another origin than its pages. */
 async function open(t: TestContext, ...options: string[]) {
   const pages = await Front.start(t);
-  const key = `--token-key=${join(folder, "secret")}`;
+  const key = `--token-key=${secret.file}`;
   const server = await Encke.start(t, key, `--allow-origin=${pages.origin}`, ...options);
   return { pages, server, way: await Front.start(t, server) };
 }
@@ -146,7 +131,7 @@ test("dashboard hears its figures, and sends, where streams ask for tokens", asy
 });
 
 test("demo page hears the users of a demo whose streams ask for tokens", async (t) => {
-  const key = `--token-key=${join(folder, "secret")}`;
+  const key = `--token-key=${secret.file}`;
   const { url, api } = await startDemo(t, "--users=300", "--rate=600", key);
   const page = await openPage(t, await openContext(t), url, { hosts: [api] });
   await page.locator("#state-words", { hasText: "live over" }).waitFor();

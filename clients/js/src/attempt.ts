@@ -6,6 +6,7 @@ import type { Cursor } from "./cursor.js";
 import type { Ids } from "./ids.js";
 import type { Link, Transport } from "./link.js";
 import type { Ears } from "./listeners.js";
+import type { Talk } from "./talk.js";
 import type { Token } from "./token.js";
 import type { EnckeEvent, Failure } from "./types.js";
 
@@ -24,6 +25,11 @@ export interface Shared {
   readonly silenceMs: number;
   /** The longest address, in characters. */
   addressMax: number;
+  /** With so many events of each id a stream begins that has no cursor. */
+  readonly last?: number;
+  /** The id of the stream that is open, by which a send leaves it out. */
+  id: string;
+  talk?: Talk;
   /** What an opened stream changes. */
   opened(): void;
   /** Opens the stream anew, as things are now. */
@@ -61,7 +67,9 @@ export class Attempt implements Link {
     } catch (error) {
       return error as Failure;
     } finally {
+      this.shared.id = "";
       this.shared.ids.hush();
+      this.shared.talk?.sends.hush();
       this.end();
     }
   }
@@ -82,12 +90,18 @@ export class Attempt implements Link {
   }
 
   url(path: "stream" | "poll", after: string): URL {
-    const { base, ids, cursor, addressMax } = this.shared;
+    const { base, ids, cursor, addressMax, last, talk } = this.shared;
     const [first, ...more] = ids.all;
     const url = new URL(base);
     url.pathname += `${path}/${encodeURIComponent(first)}`;
     if (cursor.at) {
       url.searchParams.set(after, cursor.at);
+    } else if (last) {
+      url.searchParams.set("last", `${last}`);
+    }
+    // Polls have no word for members.
+    if (path === "stream") {
+      talk?.address(url);
     }
     let { length } = url.href;
     // The server takes 256 ids with a request.
@@ -109,7 +123,7 @@ export class Attempt implements Link {
   }
 
   opened(): void {
-    const { ids, ears, opened, tokens } = this.shared;
+    const { ids, ears, opened, talk, tokens } = this.shared;
     const { length } = ids.rest;
     if (!this.openedAt && !this.signal.aborted) {
       this.openedAt = performance.now();
@@ -119,6 +133,7 @@ export class Attempt implements Link {
       }
       ids.settle(true);
       opened();
+      talk?.opened(this);
     } else if (length && performance.now() - this.openedAt > PARTIAL_MS) {
       this.end();
     }
@@ -136,9 +151,14 @@ export class Attempt implements Link {
   }
 
   event(event?: EnckeEvent | null): void {
-    // A later server may say what is none.
-    if (event?.about && this.heard(event.id)) {
-      this.shared.ears.tell("event", event);
+    const { ears, talk } = this.shared;
+    if (!event?.about) {
+      // A later server may say what is neither.
+      if (event && !this.signal.aborted) {
+        talk?.hear(event);
+      }
+    } else if (this.heard(event.id) && !talk?.sends.isOwn(event)) {
+      ears.event(event);
     }
   }
 

@@ -10,13 +10,13 @@ import { backoffMs, MOST_TRIES } from "./backoff.js";
 import { Cursor } from "./cursor.js";
 import type { Ids } from "./ids.js";
 import type { Transport } from "./link.js";
-import { Ears } from "./listeners.js";
+import { Ears, type Kind, type Listener } from "./listeners.js";
+import type { Talk } from "./talk.js";
 import type { Token } from "./token.js";
 import type {
   BaseConnection,
   Failure,
   Id,
-  Listeners,
   Options,
   State,
   TransportName,
@@ -29,6 +29,7 @@ export interface Parts {
   readonly ids: new (ids: Options["ids"]) => Ids;
   readonly tokens: new (source: Options["token"]) => Token;
   readonly way: new (names: Options["transports"], base: string) => Way;
+  readonly talk?: new (shared: Shared, options: Options) => Talk;
 }
 
 /** How long an address may be at first, in characters: half of the server's bound on heads. */
@@ -43,7 +44,7 @@ export const SILENCE_MS = 28_000;
 const RETURNS = ["online", "pageshow", "visibilitychange"];
 
 /** A connection that is made of `parts`. */
-export class Live<T> implements BaseConnection<T> {
+export class Live<E> implements BaseConnection<E> {
   state: State = "connecting";
   #way: Way;
   #shared: Shared;
@@ -59,7 +60,7 @@ export class Live<T> implements BaseConnection<T> {
     url: string | URL,
     options: Options,
   ) {
-    const { ids, after = "", retryMs = 1000, retryMaxMs = RETRY_MAX_MS } = options;
+    const { ids, after = "", last, retryMs = 1000, retryMaxMs = RETRY_MAX_MS } = options;
     const { openMs = OPEN_MS, silenceMs = SILENCE_MS } = options;
     const base = baseOf(url);
     this.#way = new parts.way(options.transports, base.href);
@@ -67,6 +68,8 @@ export class Live<T> implements BaseConnection<T> {
       base,
       ids: new parts.ids(ids),
       cursor: new Cursor(after),
+      last,
+      id: "",
       ears: new Ears(),
       tokens: new parts.tokens(options.token),
       openMs,
@@ -78,6 +81,7 @@ export class Live<T> implements BaseConnection<T> {
       },
       again: () => this.#again(),
     };
+    this.#shared.talk = parts.talk && new parts.talk(this.#shared, options);
     if (!this.#way.name || !this.#shared.ids.all[0]) {
       throw new Error("Give an id and a transport.");
     }
@@ -93,8 +97,17 @@ export class Live<T> implements BaseConnection<T> {
     return this.#shared.cursor.at;
   }
 
-  on<K extends keyof Listeners<T>>(what: K, listener: Listeners<T>[K]): () => void {
-    return this.#shared.ears.on(what, listener as Listeners[K]);
+  get id(): string {
+    return this.#shared.id;
+  }
+
+  on(what: Kind, listener: Listener): () => void {
+    return this.#shared.ears.on(what, listener);
+  }
+
+  /** What it says and hears beside ids and events, where its entry has that. */
+  protected get talk(): Talk {
+    return this.#shared.talk!;
   }
 
   login(...ids: Id[]): Promise<boolean> {
@@ -199,6 +212,7 @@ export class Live<T> implements BaseConnection<T> {
   #end(why?: Failure): void {
     this.#turn("closed", why);
     this.#shared.ids.settle(false);
+    this.#shared.talk?.sends.end();
     this.#leave();
     this.#wake();
     RETURNS.forEach((name) => globalThis.removeEventListener?.(name, this.#back));

@@ -7,12 +7,14 @@
  * Where the place behind the gap comes with it, that is the next id.
  */
 export class Cursor {
-  #afterGap = false;
+  #afterGap: boolean;
 
   constructor(
-    /** Everything up to this id was heard. */
+    /** Everything up to this id was heard; `earliest` is before all ids. */
     public at: string,
-  ) {}
+  ) {
+    this.#afterGap = at === "earliest";
+  }
 
   /** Moves on to `id`; false when that was heard before. */
   pass(id?: string | null): boolean {

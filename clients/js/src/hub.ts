@@ -9,12 +9,16 @@
  */
 
 import { connect } from "./index.js";
+import type { MembersMessage } from "./members.js";
+import type { Body } from "./sends.js";
 import type {
   Connection,
   EnckeEvent,
   Failure,
   Id,
+  Members,
   Options,
+  Sent,
   State,
   TransportName,
 } from "./types.js";
@@ -27,7 +31,10 @@ export type Words = Pick<Failure, "message" | "status" | "retryAfterMs" | "final
 
 /** What a tab says. */
 export type Said = { tab: string } & (
-  | { join: string[]; after: string }
+  | { join: string[]; after: string; last?: number; look: string[] }
+  | { look: string }
+  | { overlook: string }
+  | { send: Body; ms: number; n: number }
   | { act: "login" | "logout"; ids: string[]; n: number }
   | { token: string; n: number }
   | { fault: string; n: number }
@@ -39,7 +46,10 @@ export type Told = { to?: string } & (
   | { here: true }
   | { event: EnckeEvent; named: boolean }
   | { gap: true }
-  | { state: State; transport: TransportName; why?: Words }
+  | { state: State; transport: TransportName; id: string; why?: Words }
+  | { members: MembersMessage }
+  | { sent: Sent; n: number }
+  | { unsent: Words; n: number }
   | { place: string }
   | { error: Words }
   | { done: boolean; n: number }
@@ -51,6 +61,9 @@ const GATHER_MS = 100;
 
 /** So many events are kept for a tab that comes with a place. */
 const RECENT_MAX = 100;
+
+/** So many sends of all tabs wait at once; each tab has its own bound. */
+const QUEUE_MAX = 10_000;
 
 /** Becomes the hub of `name` when nobody else is; the function that it returns ends that. */
 export function lead(name: string, url: string, options: HubOptions): () => void {
@@ -72,6 +85,9 @@ export function words({ message, status, retryAfterMs, final }: Failure): Words 
 class Hub {
   /** The ids of each tab. */
   #tabs = new Map<string, Set<string>>();
+  /** The rooms that each tab looks at. */
+  #looks = new Map<string, Set<string>>();
+  #rooms = new Map<string, Members>();
   #up: BroadcastChannel;
   #down: BroadcastChannel;
   #connection?: Connection;
@@ -111,6 +127,7 @@ class Hub {
   #close(): void {
     const connection = this.#connection;
     this.#connection = undefined;
+    this.#rooms.clear();
     connection?.close();
   }
 
@@ -121,7 +138,17 @@ class Hub {
   async #hear(said: Said): Promise<void> {
     const { tab } = said;
     if ("join" in said) {
-      this.#join(tab, said.join, said.after);
+      this.#looks.set(tab, new Set(said.look));
+      this.#join(tab, said.join, said.after, said.last);
+      this.#look(tab, said.look);
+    } else if ("look" in said) {
+      this.#looks.get(tab)?.add(said.look);
+      this.#look(tab, [said.look]);
+    } else if ("overlook" in said) {
+      this.#looks.get(tab)?.delete(said.overlook);
+      this.#look(tab);
+    } else if ("send" in said) {
+      await this.#send(tab, said.send, said.ms, said.n);
     } else if ("act" in said) {
       await this.#ready;
       const done = await this.#change(tab, said.act, said.ids);
@@ -139,7 +166,7 @@ class Hub {
     }
   }
 
-  #join(tab: string, ids: string[], after: string): void {
+  #join(tab: string, ids: string[], after: string, last = 0): void {
     if (!this.#tabs.has(tab)) {
       // Granted when the tab is gone, however it went.
       void navigator.locks.request(`${this.name} ${tab}`, () => this.#forget(tab));
@@ -161,11 +188,59 @@ class Hub {
         this.#tell({ to: tab, gap: true });
       }
     }
+    if (!after && last) {
+      // As far as they are here: no stream is opened again for a tab that comes later.
+      const isOwn = (event: EnckeEvent) => isAbout(event, new Set(ids));
+      const past = this.#recent.filter(isOwn).slice(-last);
+      past.forEach((event) => this.#tell({ to: tab, ...this.#named(event) }));
+    }
     if (news[0]) {
       this.#known = connection.login(...news);
     }
-    this.#tell({ to: tab, state: connection.state, transport: connection.transport });
+    const { state, transport, id } = connection;
+    this.#tell({ to: tab, state, transport, id });
     this.#tell({ to: tab, place: connection.cursor });
+  }
+
+  /** Looks at the rooms that a tab looks at, and at no others; tells `tab` of those in `asked`. */
+  #look(tab: string, asked: string[] = []): void {
+    const connection = this.#connection;
+    if (!connection) {
+      return;
+    }
+    const all = new Set([...this.#looks.values()].flatMap((rooms) => [...rooms]));
+    for (const [id, room] of this.#rooms) {
+      if (!all.has(id)) {
+        room.stop();
+        this.#rooms.delete(id);
+      }
+    }
+    for (const id of all) {
+      const room = this.#rooms.get(id) ?? connection.members(id);
+      this.#rooms.set(id, room);
+      if (room.isKnown && asked.includes(id)) {
+        const { count } = room;
+        const list = count === room.list.length ? [...room.list] : undefined;
+        this.#tell({ to: tab, members: { members: { of: id, count, list } } });
+      }
+    }
+  }
+
+  /** The other tabs hear it, too, so it is sent with an echo; the one that sends it knows it. */
+  async #send(tab: string, body: Body, ms: number, n: number): Promise<void> {
+    await this.#ready;
+    const connection = this.#connection;
+    const { about, data, event, key } = body;
+    try {
+      const options = { event, key, echo: true, queueMs: ms };
+      const sent = await connection!.send(about, data, options as {});
+      this.#tell({ to: tab, sent, n });
+    } catch (error) {
+      // Where there is none any more, the next hub is told of it.
+      if (connection && this.#connection === connection) {
+        this.#tell({ to: tab, unsent: words(error as Failure), n });
+      }
+    }
   }
 
   #open(): void {
@@ -177,9 +252,19 @@ class Hub {
     const token = this.options.token === true ? () => this.#token() : this.options.token;
     this.#since = this.#after;
     this.#recent = [];
-    const connection = connect(this.url, { ...this.options, ids, after: this.#after, token });
+    const connection = connect(this.url, {
+      ...this.options,
+      ids,
+      after: this.#after,
+      token,
+      queueMax: QUEUE_MAX,
+    });
     this.#connection = connection;
     this.#after = "";
+    this.#look("");
+    // Its own words, which are none of what it tells an application.
+    const members = (message: MembersMessage) => this.#tell({ members: message });
+    connection.on("members" as "event", members as never);
     this.#known = new Promise<void>((known) => {
       connection.on("state", (state) => ["open", "closed"].includes(state) && known());
     });
@@ -203,9 +288,10 @@ class Hub {
       }
       if (state === "closed") {
         this.#connection = undefined;
+        this.#rooms.clear();
       }
-      const { transport } = connection;
-      this.#tell({ state, transport, why: why && words(why) });
+      const { transport, id } = connection;
+      this.#tell({ state, transport, id, why: why && words(why) });
       // The place of the beginning comes with what opened it.
       setTimeout(() => {
         if (state === "open" && this.#connection === connection) {
@@ -237,9 +323,11 @@ class Hub {
   #forget(tab: string): void {
     const ids = [...(this.#tabs.get(tab) ?? [])];
     this.#tabs.delete(tab);
+    this.#looks.delete(tab);
     if (!this.#tabs.size) {
       this.#close();
     }
+    this.#look(tab);
     void this.#connection?.logout(...ids.filter((id) => !this.#all.has(id)));
   }
 

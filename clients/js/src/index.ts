@@ -10,9 +10,19 @@ import { iterate } from "./iterate.js";
 import type { Transport } from "./link.js";
 import { poll } from "./poll.js";
 import { SpokenIds } from "./spoken.js";
+import { Talk } from "./talk.js";
 import { sse } from "./sse.js";
 import { Tokens } from "./tokens.js";
-import type { Connection, EnckeEvent, Failure, Options } from "./types.js";
+import type {
+  AnyEvent,
+  Connection,
+  Failure,
+  Id,
+  Members,
+  Options,
+  SendOptions,
+  Sent,
+} from "./types.js";
 import { Ways } from "./ways.js";
 import { websocket } from "./websocket.js";
 
@@ -21,15 +31,19 @@ const PARTS: Parts = {
   ids: SpokenIds,
   tokens: Tokens,
   way: Ways,
+  talk: Talk,
 };
 
-/** Connects to the server at `url`: its public port, or the path that a proxy gives it. */
-export function connect<T = unknown>(url: string | URL, options: Options): Connection<T> {
-  return new Loop<T>(url, options);
+/**
+ * Connects to the server at `url`: its public port, or the path that a proxy gives it. `E` are the
+ * application's events: their names, and the types of their data.
+ */
+export function connect<E = unknown>(url: string | URL, options: Options): Connection<E> {
+  return new Loop<E>(url, options);
 }
 
-/** A connection that can be looped over. */
-class Loop<T> extends Live<T> implements Connection<T> {
+/** A connection that can be looped over, and talked to. */
+class Loop<E> extends Live<E> implements Connection<E> {
   #refusal?: Failure;
 
   constructor(url: string | URL, options: Options) {
@@ -39,8 +53,16 @@ class Loop<T> extends Live<T> implements Connection<T> {
     });
   }
 
-  [Symbol.asyncIterator](): AsyncGenerator<EnckeEvent<T>, void> {
-    return iterate<T>(this, () => this.#refusal);
+  send(about: Id | readonly Id[], data: unknown, options?: SendOptions): Promise<Sent> {
+    return this.talk.sends.send(about, data, options);
+  }
+
+  members<I>(id: Id): Members<I> {
+    return this.talk.rooms.look(String(id)) as Members<I>;
+  }
+
+  [Symbol.asyncIterator](): AsyncGenerator<AnyEvent<E>, void> {
+    return iterate<E>(this, () => this.#refusal);
   }
 }
 

@@ -5,17 +5,17 @@
  * cannot keep up says so by its memory, not by a hole.
  */
 
-import type { Connection, EnckeEvent, Failure } from "./types.js";
+import type { AnyEvent, BaseConnection, Failure } from "./types.js";
 
 /**
  * Events from the first `next` on, until the connection is closed. What `refused` tells then is
  * thrown, however long ago it came.
  */
-export async function* iterate<T>(
-  connection: Pick<Connection<T>, "on" | "state">,
+export async function* iterate<E>(
+  connection: Pick<BaseConnection<E>, "on" | "state">,
   refused: () => Failure | undefined,
-): AsyncGenerator<EnckeEvent<T>, void> {
-  const queue: EnckeEvent<T>[] = [];
+): AsyncGenerator<AnyEvent<E>, void> {
+  const queue: AnyEvent<E>[] = [];
   let wake = () => {};
   const ends = [
     connection.on("event", (event) => {

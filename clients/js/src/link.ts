@@ -15,7 +15,12 @@ export interface Link {
   readonly token: string;
   /** After how many milliseconds the server wants it back, if it has said so. */
   retry?: string;
-  readonly shared: { readonly openMs: number; readonly silenceMs: number };
+  readonly shared: {
+    readonly openMs: number;
+    readonly silenceMs: number;
+    /** The id that the server has given the stream. */
+    id: string;
+  };
   /** The address of `path` with the ids, and with the cursor as the parameter `after`. */
   url(path: "stream" | "poll", after: string): URL;
   /** Ends the attempt after so much time unless called again; 0 is never. */
@@ -24,6 +29,7 @@ export interface Link {
   opened(): void;
   /** What the server has sent, which is JSON; else an error is told, and thrown. */
   parsed(text: string): any;
+  /** Hears an event, or something else that has no place of its own. */
   event(event?: EnckeEvent | null): void;
   /** Events were missed; all up to `id`, if that is known, was missed or heard. */
   gap(id?: string | null): void;

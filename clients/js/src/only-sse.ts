@@ -15,11 +15,11 @@ import { Way } from "./way.js";
 const PARTS: Parts = { kinds: { sse }, ids: Ids, tokens: Token, way: Way };
 
 /** Connects to the server at `url`: its public port, or the path that a proxy gives it. */
-export function connect<T = unknown>(
+export function connect<E = unknown>(
   url: string | URL,
-  options: Omit<Options, "transports">,
-): BaseConnection<T> {
-  return new Live<T>(PARTS, url, options);
+  options: Omit<Options, "transports" | "queueMax" | "queueMs">,
+): BaseConnection<E> {
+  return new Live<E>(PARTS, url, options);
 }
 
 export type * from "./types.js";

@@ -13,14 +13,18 @@ import { Cursor } from "./cursor.js";
 import { type HubOptions, isAbout, lead, type Said, type Told } from "./hub.js";
 import { connect as connectAlone } from "./index.js";
 import { iterate } from "./iterate.js";
-import { Ears } from "./listeners.js";
+import { Ears, type Kind, type Listener } from "./listeners.js";
+import { Rooms } from "./members.js";
+import { Sends } from "./sends.js";
 import type {
+  AnyEvent,
   Connection,
-  EnckeEvent,
   Failure,
   Id,
-  Listeners,
+  Members,
   Options,
+  SendOptions,
+  Sent,
   State,
   TransportName,
 } from "./types.js";
@@ -39,18 +43,20 @@ export interface SharedOptions extends Options {
 }
 
 /** Connects to the server at `url` with all tabs that do. */
-export function connect<T = unknown>(url: string | URL, options: SharedOptions): Connection<T> {
+export function connect<E = unknown>(url: string | URL, options: SharedOptions): Connection<E> {
   const { document, navigator, BroadcastChannel } = globalThis;
   return document && BroadcastChannel && navigator.locks
-    ? new Tab<T>(url, options)
-    : connectAlone<T>(url, options);
+    ? new Tab<E>(url, options)
+    : connectAlone<E>(url, options);
 }
 
-class Tab<T> implements Connection<T> {
+class Tab<E> implements Connection<E> {
   state: State = "connecting";
   transport: TransportName;
-  #id = crypto.randomUUID();
+  id = "";
   #name: string;
+  /** Among all tabs. */
+  #id = crypto.randomUUID();
   #url: string;
   #plain: HubOptions;
   #ids: Set<string>;
@@ -66,6 +72,11 @@ class Tab<T> implements Connection<T> {
   /** What is to be said, or was and is not answered. */
   #asked = new Map<number, { said: Said; answer: (taken: boolean) => void }>();
   #asks = 0;
+  #sends: Sends;
+  #rooms = new Rooms(
+    (id) => this.#joined && this.#say({ tab: this.#id, look: id }),
+    (id) => this.#joined && this.#say({ tab: this.#id, overlook: id }),
+  );
 
   constructor(
     url: string | URL,
@@ -82,6 +93,8 @@ class Tab<T> implements Connection<T> {
     }
     this.transport = transport;
     this.#cursor = new Cursor(after);
+    const { queueMax, queueMs } = options;
+    this.#sends = new Sends((event) => this.#ears.event(event), queueMax, queueMs);
     this.#up = new BroadcastChannel(`${this.#name} up`);
     this.#down = new BroadcastChannel(`${this.#name} down`);
     this.#down.onmessage = ({ data }) => this.#hear(data);
@@ -102,8 +115,16 @@ class Tab<T> implements Connection<T> {
     return this.#cursor.at;
   }
 
-  on<K extends keyof Listeners<T>>(what: K, listener: Listeners<T>[K]): () => void {
-    return this.#ears.on(what, listener as Listeners[K]);
+  on(what: Kind, listener: Listener): () => void {
+    return this.#ears.on(what, listener);
+  }
+
+  send(about: Id | readonly Id[], data: unknown, options?: SendOptions): Promise<Sent> {
+    return this.#sends.send(about, data, options);
+  }
+
+  members<I>(id: Id): Members<I> {
+    return this.#rooms.look(String(id)) as Members<I>;
   }
 
   login(...ids: Id[]): Promise<boolean> {
@@ -122,8 +143,8 @@ class Tab<T> implements Connection<T> {
     this.#end();
   }
 
-  [Symbol.asyncIterator](): AsyncGenerator<EnckeEvent<T>, void> {
-    return iterate<T>(this, () => this.#refusal);
+  [Symbol.asyncIterator](): AsyncGenerator<AnyEvent<E>, void> {
+    return iterate<E>(this, () => this.#refusal);
   }
 
   /** Has the worker keep the connection, else stands in the queue of those that would. */
@@ -161,9 +182,22 @@ class Tab<T> implements Connection<T> {
 
   #join(): void {
     this.#joined = true;
-    this.#say({ tab: this.#id, join: [...this.#ids], after: this.#cursor.at });
+    const { last } = this.options;
+    this.#say({
+      tab: this.#id,
+      join: [...this.#ids],
+      after: this.#cursor.at,
+      last,
+      look: this.#rooms.ids,
+    });
     // What the last hub did not answer this one does.
     this.#asked.forEach(({ said }) => this.#say(said));
+    this.#sends.hush();
+    this.#sends.open((n, send, endsAt) => {
+      const ms = endsAt < Infinity ? Math.max(1, endsAt - Date.now()) : 0;
+      this.#say({ tab: this.#id, send, ms, n });
+      return true;
+    });
   }
 
   #change(change: "login" | "logout", list: Id[]): Promise<boolean> {
@@ -189,14 +223,15 @@ class Tab<T> implements Connection<T> {
       this.#join();
     } else if ("event" in told) {
       const isOwn = !this.options.exact || !told.named || isAbout(told.event, this.#ids);
-      if (this.#cursor.pass(told.event.id) && isOwn) {
-        this.#ears.tell("event", told.event);
+      if (this.#cursor.pass(told.event.id) && isOwn && !this.#sends.isOwn(told.event)) {
+        this.#ears.event(told.event);
       }
     } else if ("gap" in told) {
       this.#cursor.gap();
       this.#ears.tell("gap");
     } else if ("state" in told) {
       this.transport = told.transport;
+      this.id = told.id;
       const why = told.why && revived(told.why);
       if (told.state === "closed") {
         this.#end(why);
@@ -209,6 +244,12 @@ class Tab<T> implements Connection<T> {
       this.#cursor.pass(told.place);
     } else if ("error" in told) {
       this.#ears.complain(revived(told.error));
+    } else if ("members" in told) {
+      this.#rooms.hear(told.members);
+    } else if ("sent" in told) {
+      this.#sends.answered(told.n, undefined, told.sent);
+    } else if ("unsent" in told) {
+      this.#sends.answered(told.n, revived(told.unsent));
     } else if ("done" in told) {
       this.#asked.get(told.n)?.answer(told.done);
       this.#asked.delete(told.n);
@@ -244,6 +285,7 @@ class Tab<T> implements Connection<T> {
     this.#say({ tab: this.#id, leave: true });
     this.#turn("closed", why);
     this.#asked.forEach(({ answer }) => answer(false));
+    this.#sends.end();
     this.#stop?.();
     this.#release();
     this.#up.close();

@@ -17,6 +17,7 @@ export async function sse(link: Link): Promise<void> {
   if (!headers.has("Encke-Gap")) {
     link.heard(headers.get("Encke-Next"));
   }
+  link.shared.id = headers.get("Encke-Connection") ?? "";
   const reader = body!.pipeThrough(new TextDecoderStream()).getReader();
   let message: { [field: string]: string } = {};
   let rest = "";

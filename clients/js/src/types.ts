@@ -32,6 +32,74 @@ export interface EnckeEvent<T = unknown> {
   readonly data: T;
 }
 
+/**
+ * The names of an application's events: the members of `E`, whose types are those of the data. The
+ * member `""` stands for events without a name. An application that says nothing has any.
+ */
+export type Name<E> = unknown extends E ? string : keyof E & string;
+
+/** The data of the events of that name. */
+export type DataOf<E, N> = unknown extends E ? unknown : N extends keyof E ? E[N] : never;
+
+/** The events of that name. */
+export type NamedEvent<E, N extends string> = EnckeEvent<DataOf<E, N>> &
+  (string extends N ? {} : { readonly event: N extends "" ? undefined : N });
+
+/** Any event of an application that names its events. */
+export type AnyEvent<E> = unknown extends E
+  ? EnckeEvent
+  : { [N in Name<E>]: NamedEvent<E, N> }[Name<E>];
+
+/** How to send. */
+export interface SendOptions<N = string | undefined> {
+  /** The name of the event. */
+  event?: N;
+  /** This connection hears it too. */
+  echo?: boolean;
+  /** With the same key it is posted once within five minutes. Default: another one each time. */
+  key?: string;
+  /** Sent no later than that. Default: that of the connection. */
+  queueMs?: number;
+}
+
+/** An event that was posted. */
+export interface Sent {
+  readonly id: string;
+  /** How many connections heard it. Nobody online is 0, and no error. */
+  readonly delivered: number;
+  /** A node of a cluster has not said how many heard it there. */
+  readonly at_least?: boolean;
+}
+
+/** A user in a room: the `sub` of a token, and what it says of its bearer. */
+export interface Member<I = unknown> {
+  readonly id: string;
+  readonly info?: I;
+}
+
+/** What a set of members tells. */
+export interface MembersListeners<I = unknown> {
+  join: (member: Member<I>) => void;
+  leave: (member: Member<I>) => void;
+  /** Something is another: who is there, how many, or what is said of one of them. */
+  change: (members: Members<I>) => void;
+}
+
+/** Who is in a room, kept up to date. */
+export interface Members<I = unknown> {
+  /** The room. */
+  readonly of: string;
+  /** Another array after each change. Empty where there are too many for a list. */
+  readonly list: readonly Member<I>[];
+  readonly count: number;
+  /** The server has said who is there. */
+  readonly isKnown: boolean;
+  /** Calls `listener` from now on; the function that it returns ends that. */
+  on<K extends keyof MembersListeners<I>>(what: K, listener: MembersListeners<I>[K]): () => void;
+  /** Follows the room no longer. */
+  stop(): void;
+}
+
 /** Why an attempt failed. The message of a refusal says what to do. */
 export interface Failure extends Error {
   /** The HTTP status of a refusal; 401 also where a stream ended with its token. */
@@ -43,9 +111,9 @@ export interface Failure extends Error {
 }
 
 /** What a connection tells, and what each listener is called with. */
-export interface Listeners<T = unknown> {
-  /** An event, once, in the order sent. */
-  event: (event: EnckeEvent<T>) => void;
+export interface Listeners<E = unknown> {
+  /** An event, whatever its name, once, in the order sent. */
+  event: (event: AnyEvent<E>) => void;
   /**
    * Events were missed that the server no longer remembers: read your data afresh. It may come when
    * the connection is back, and at any moment on an open one.
@@ -73,8 +141,13 @@ export interface Options {
   token?: string | (() => string | Promise<string>);
   /** What to try, in this order. Default: all three, as far as the platform has them. */
   transports?: readonly TransportName[];
-  /** A `cursor` of an earlier connection to the same server, to hear what came since. */
+  /**
+   * A `cursor` of an earlier connection to the same server, to hear what came since; `"earliest"`
+   * is all that is remembered.
+   */
   after?: string;
+  /** So many events of each id come first, if there is no `after`. 0. */
+  last?: number;
   /** The first wait is random within this time, each further one within twice the last. 1,000. */
   retryMs?: number;
   /**
@@ -91,20 +164,51 @@ export interface Options {
    * never. 28,000.
    */
   silenceMs?: number;
+  /** So many sends wait for an answer at most. A further one is refused. 100. */
+  queueMax?: number;
+  /** How long a send waits for an answer, while the connection is away too; 0 is for ever. 30,000. */
+  queueMs?: number;
 }
 
 /** A connection to Encke that comes back by itself until it is closed, and can be looped over. */
-export interface Connection<T = unknown> extends BaseConnection<T>, AsyncIterable<EnckeEvent<T>> {}
+export interface Connection<E = unknown> extends BaseConnection<E>, AsyncIterable<AnyEvent<E>> {
+  /**
+   * Sends an event to all who are online as `about` or follow it, but not to this connection.
+   * Rejects with what the server says if it refuses it, and if there is no answer in time.
+   */
+  send(
+    about: Id | readonly Id[],
+    data: DataOf<E, "">,
+    options?: SendOptions<unknown extends E ? string : undefined>,
+  ): Promise<Sent>;
+  send<N extends Name<E>>(
+    about: Id | readonly Id[],
+    data: DataOf<E, N>,
+    options: SendOptions & { event: N },
+  ): Promise<Sent>;
+  /** Who is in the room `id`, from now on. */
+  members<I = unknown>(id: Id): Members<I>;
+}
 
 /** A connection to Encke that comes back by itself until it is closed. */
-export interface BaseConnection<T = unknown> {
+export interface BaseConnection<E = unknown> {
   readonly state: State;
   /** The one in use, or being tried. */
   readonly transport: TransportName;
-  /** All events up to this one were heard; `""` before the first answer. */
+  /** All events up to this one were heard; `after` or `""` before the first answer. */
   readonly cursor: string;
+  /**
+   * The id of the open stream, which a backend gives as `except` to leave this connection out. Each
+   * stream has another one; `""` while there is none, and with long polls.
+   */
+  readonly id: string;
   /** Calls `listener` from now on; the function that it returns ends that. */
-  on<K extends keyof Listeners<T>>(what: K, listener: Listeners<T>[K]): () => void;
+  on<K extends keyof Listeners>(what: K, listener: Listeners<E>[K]): () => void;
+  /** Hears the events of that name alone. */
+  on<N extends Name<E>>(
+    what: `event:${N}`,
+    listener: (event: NamedEvent<E, N>) => void,
+  ): () => void;
   /**
    * Hears what is about these ids too. Resolves to whether the server took them all; those for
    * which an address had no room are tried again later.
@@ -115,3 +219,6 @@ export interface BaseConnection<T = unknown> {
   /** Ends it for good. */
   close(): void;
 }
+
+/** A connection of any entry. */
+export type Hears<E> = Connection<E> | BaseConnection<E>;

@@ -17,6 +17,9 @@ export function websocket(link: Attempt): Promise<void> {
   return new Promise((resolve, reject) => {
     const url = link.url("stream", "last_event_id");
     url.protocol = url.protocol.replace("http", "ws");
+    link.shared.talk!.spoken(url);
+    // A first message has the connection's id. Its head nobody here sees.
+    url.searchParams.set("next", "1");
     const protocols = link.token ? ["encke", `encke.bearer.${link.token}`] : [];
     const socket = new WebSocket(url, protocols);
     const say = (words: object) => socket.send(JSON.stringify(words));
@@ -63,9 +66,9 @@ export function websocket(link: Attempt): Promise<void> {
 /** Tells what a message is: an event, a gap, or an answer. */
 function hear(link: Attempt, message: any, misses: boolean): void {
   const { ids, ears, tokens } = link.shared;
-  const { about, gap, ok, error } = message;
-  if (about) {
-    link.event(message);
+  const { gap, ok, error, ref, members, connection } = message;
+  if (connection) {
+    link.shared.id = connection;
   } else if (gap) {
     link.gap();
   } else if (ok?.ping) {
@@ -74,7 +77,7 @@ function hear(link: Attempt, message: any, misses: boolean): void {
     }
     link.opened();
     link.heard(ok.next);
-  } else if (ok || error) {
+  } else if ((ok || error) && !ref && !members) {
     const refused = error && failure(error, "refused");
     if ((ok ?? message).token) {
       tokens.taken(link, refused);
@@ -84,5 +87,7 @@ function hear(link: Attempt, message: any, misses: boolean): void {
         ears.complain(refused);
       }
     }
+  } else {
+    link.event(message);
   }
 }

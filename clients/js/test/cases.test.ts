@@ -11,7 +11,7 @@ import { FakeServer } from "./server.js";
 
 /** Those that are run here, and those of the API, which a page does not call. */
 const RUN = ["addresses", "lines", "refusals", "resumes", "tokens", "waits"];
-const OF_BACKENDS = ["send_streams", "sends"];
+const OF_BACKENDS = ["reads", "send_streams", "sends"];
 
 /** What is tried, each time with both entries of the package. */
 const ENTRIES: [string, (url: string, options: Options) => BaseConnection][] = [

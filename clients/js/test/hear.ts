@@ -7,7 +7,7 @@ import { connect } from "../src/index.js";
 import type { Connection, Failure, Listeners, Options, State } from "../src/index.js";
 
 /** Long enough for a busy machine; only a test that fails waits for it. */
-const DEADLINE_MS = 60_000;
+export const DEADLINE_MS = 60_000;
 
 /** Connects as `bob` with short waits. */
 export function listen(test: TestContext, url: string, options: Partial<Options> = {}): Connection {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -29,6 +29,11 @@ before(async () => {
   const archive = join(project, packed.filename);
   await run("tar", ["-xzf", archive, "--strip-components=1", "-C", installed]);
   await writeFile(join(project, "package.json"), '{"type":"module"}');
+  // What some of its entries are for is the application's own.
+  await mkdir(join(project, "node_modules/@types"));
+  for (const name of ["react", "@types/react", "vue"]) {
+    await symlink(join(PACKAGE, "node_modules", name), join(project, "node_modules", name));
+  }
 });
 
 after(() => rm(project, { recursive: true, force: true }));
@@ -44,10 +49,17 @@ test("package has what its users take, and nothing else", () => {
     "dist/only-sse.d.ts",
     "dist/only-sse.js",
     "dist/only-sse.js.map",
+    "dist/react.d.ts",
+    "dist/react.js",
+    "dist/react.js.map",
+    "dist/recent.d.ts",
     "dist/shared.d.ts",
     "dist/shared.js",
     "dist/shared.js.map",
     "dist/types.d.ts",
+    "dist/vue.d.ts",
+    "dist/vue.js",
+    "dist/vue.js.map",
     "dist/worker.js",
     "dist/worker.js.map",
     "package.json",

@@ -8,6 +8,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import { json } from "node:stream/consumers";
 import type { TestContext } from "node:test";
 import { type WebSocket, WebSocketServer } from "ws";
 
@@ -21,6 +22,8 @@ export type SocketHandler = (socket: WebSocket, url: URL, request: IncomingMessa
 export interface Script {
   stream?: Handler;
   poll?: Handler;
+  /** Answers a `POST /send`, whose body has been read. */
+  send?: (answer: ServerResponse, body: any, request: IncomingMessage) => void;
   websocket?: SocketHandler;
 }
 
@@ -35,6 +38,10 @@ export class FakeServer {
     const websockets = new WebSocketServer({ noServer: true });
     this.#http = createServer((request, answer) => {
       const url = new URL(request.url!, "http://server.test");
+      if (script.send && request.method === "POST" && url.pathname === "/send") {
+        void json(request).then((body) => script.send!(answer, body, request));
+        return;
+      }
       const poll = url.pathname.startsWith("/poll/");
       this.asked.push(`${poll ? "poll" : "sse"} ${request.url}`);
       const handler = (poll ? script.poll : script.stream) ?? refuse(404, "There is nothing here.");
@@ -46,7 +53,8 @@ export class FakeServer {
     });
     this.#http.on("upgrade", (request, socket: Socket, head) => {
       const url = new URL(request.url!, "http://server.test");
-      this.asked.push(`websocket ${request.url}`);
+      // Each asks for its connection's id, too.
+      this.asked.push(`websocket ${request.url!.replace(/[?&]next=1$/, "")}`);
       if (!script.websocket) {
         socket.end("HTTP/1.1 501 Not Implemented\r\nConnection: close\r\n\r\n");
         return;

@@ -6,7 +6,14 @@ import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 
 /** Minified and gzipped, as a server sends it, each is smaller than this. */
-const BYTES_BOUNDS = { "only-sse": 3000, encke: 4600, shared: 6520, worker: 5700 };
+const BYTES_BOUNDS = {
+  "only-sse": 3200,
+  encke: 6500,
+  shared: 9050,
+  worker: 8000,
+  react: 450,
+  vue: 380,
+};
 
 for (const [entry, bound] of Object.entries(BYTES_BOUNDS)) {
   test(`${entry} is small`, (t) => {

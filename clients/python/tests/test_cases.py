@@ -13,12 +13,13 @@ from cases import FOLDER, Answer, Asked, cases, played, waits_recorded
 from conftest import IN_TIME_S
 
 from encke import AsyncClient, AsyncListener, ConnectionFailed, EnckeError, Event, Gap, Message
-from encke import Refused, Sent
+from encke import Member, Members, Refused, Sent
 from encke._backoff import backoff
 from encke._http import Exchange, Http
 
 RUN = {
-    "addresses", "lines", "refusals", "resumes", "send_streams", "sends", "tokens", "waits",
+    "addresses", "lines", "reads", "refusals", "resumes", "send_streams", "sends", "tokens",
+    "waits",
 }
 
 
@@ -187,6 +188,42 @@ def test_sends(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
         assert request.head["Content-Type"] == "application/json"
     assert len(asked) == len(answers)
     assert [round(wait) for wait in waits] == case.get("waits", [])
+
+
+@pytest.mark.parametrize("case", cases("reads"))
+def test_reads(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    waits_recorded(monkeypatch, "encke._async")
+    asked: list[Asked] = []
+    answers = [Answer(**answer) for answer in case["answers"]]
+
+    async def work() -> dict[str, Any]:
+        async with played(asked, answers) as url, AsyncClient(url, key="secret") as client:
+            if "members" in case:
+                return _members(await client.members(case["members"]))
+            page = await client.events(case["events"], **case.get("options", {}))
+            events = [_event(event) for event in page.events]
+            return {"events": events, "next": page.next, "gap": page.gap}
+
+    if "refused" in case:
+        with pytest.raises(Refused) as refused:
+            asyncio.run(work())
+        assert _refused(refused.value, case)
+    else:
+        assert asyncio.run(work()) == case["told"]
+    for request in asked:
+        path, _, query = request.target.partition("?")
+        assert [unquote(part) for part in path.split("/")[1:]] == case["path"]
+        assert dict(parse_qsl(query)) == case.get("query", {})
+        assert request.head["Authorization"] == "Bearer secret"
+    assert len(asked) == len(answers)
+
+
+def _members(told: Members) -> dict[str, Any]:
+    def one(member: Member) -> dict[str, Any]:
+        return {"id": member.id} | ({} if member.info is None else {"info": member.info})
+
+    listed = None if told.list is None else [one(member) for member in told.list]
+    return {"count": told.count, "list": listed}
 
 
 def _event(event: Event) -> dict[str, Any]:

@@ -38,7 +38,7 @@ const RESTARTED_MS = 10_000;
 
 export class Live {
   private told: Facts | null = null;
-  private line: Connection<Sample> | null = null;
+  private line: Connection<{ "": Sample }> | null = null;
   private heard = false;
   private asking = false;
   /** Whether the API has answered, when it was asked last. */
@@ -79,7 +79,8 @@ export class Live {
     this.to.server(told, restarted);
     const { public_url: url, interval_seconds: seconds, id, token } = told;
     const silenceMs = INTERVALS_OF_SILENCE * seconds * 1000;
-    const line = connect<Sample>(url, { ids: id, token, retryMaxMs: RETRY_MAX_MS, silenceMs });
+    const options = { ids: id, token, retryMaxMs: RETRY_MAX_MS, silenceMs };
+    const line = connect<{ "": Sample }>(url, options);
     this.line = line;
     line.on("event", ({ data }) => {
       this.heard = true;

@@ -7,7 +7,20 @@ from ._async import AsyncClient
 from ._errors import ConnectionFailed, EnckeError, Refused
 from ._listen import AsyncListener
 from ._sync import Client, Listener
-from ._types import Closed, Connections, Event, Gap, Id, Message, Page, Sent, Subscription
+from ._types import (
+    Closed,
+    Connections,
+    Event,
+    EventPage,
+    Gap,
+    Id,
+    Member,
+    Members,
+    Message,
+    Page,
+    Sent,
+    Subscription,
+)
 
 __all__ = [
     "AsyncClient",
@@ -18,9 +31,12 @@ __all__ = [
     "Connections",
     "EnckeError",
     "Event",
+    "EventPage",
     "Gap",
     "Id",
     "Listener",
+    "Member",
+    "Members",
     "Message",
     "Page",
     "Refused",

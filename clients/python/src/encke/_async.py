@@ -22,7 +22,21 @@ from ._backoff import backoff
 from ._closing import AsyncClosing
 from ._errors import ConnectionFailed, Refused, from_problem, refusal
 from ._http import Exchange, Http, Server, bearer
-from ._types import Closed, Connections, Id, Message, Page, Sent, Subscription, as_sent, member
+from ._types import (
+    Closed,
+    Connections,
+    EventPage,
+    Id,
+    Members,
+    Message,
+    Page,
+    Sent,
+    Subscription,
+    as_event_page,
+    as_members,
+    as_sent,
+    member,
+)
 
 FIRST_WAIT_S = 0.1
 MOST_WAIT_S = 2.0
@@ -39,6 +53,8 @@ NDJSON = "application/x-ndjson"
 CALLS = {
     "send": "send",
     "connections": "connections",
+    "members": "members",
+    "events": "events",
     "revokeTokens": "revoke_tokens",
     "logout": "logout",
     "addSubscriptions": "subscribe_many",
@@ -168,6 +184,27 @@ class AsyncClient(AsyncClosing):
         """How many connections `id` has: whether it is online."""
         answer = await self._call(f"/connections/{_path(id)}")
         return Connections(member(answer, "connections"), answer.get("at_least", False))
+
+    async def members(self, id: Id) -> Members:
+        """Who is in the room `id`: the users that are logged in under it, each once."""
+        return as_members(await self._call(f"/members/{_path(id)}"))
+
+    async def events(
+        self,
+        id: Id,
+        *,
+        after: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> EventPage:
+        """A page of what was sent about `id`, between the events `after` and `before`."""
+        asked = {"after": after, "before": before, "limit": limit}
+        query = {name: value for name, value in asked.items() if value is not None}
+        if newest_first:
+            query["order"] = "desc"
+        answer = await self._call(f"/events/{_path(id)}?{urlencode(query)}".rstrip("?"))
+        return as_event_page(answer)
 
     async def logout(self, id: Id) -> Closed:
         """Ends all connections of `id`."""

@@ -15,7 +15,7 @@ from ._backoff import backoff
 from ._closing import AsyncClosing
 from ._errors import ConnectionFailed, EnckeError, Refused, refusal
 from ._http import Http, Server, bearer, visible
-from ._types import Event, Gap, Id
+from ._types import Event, Gap, Id, as_event
 
 FIRST_WAIT_S = 0.5
 MOST_WAIT_S = 30.0
@@ -208,10 +208,4 @@ def _parse(line: bytes) -> Event | Gap | None:
         return None
     if told.get("gap") is True:
         return Gap()
-    if isinstance(told.get("id"), str) and "about" in told and "data" in told:
-        also, name, sender = told.get("also"), told.get("event"), told.get("from")
-        others = tuple(str(id) for id in also) if isinstance(also, list) else ()
-        name = name if isinstance(name, str) else None
-        sender = sender if isinstance(sender, str) else None
-        return Event(told["id"], str(told["about"]), told["data"], others, name, sender)
-    return None
+    return as_event(told)

@@ -26,7 +26,19 @@ from ._async import AsyncClient, Listed
 from ._closing import Closing
 from ._errors import Refused
 from ._listen import AsyncListener, OnState
-from ._types import Closed, Connections, Event, Gap, Id, Message, Page, Sent, Subscription
+from ._types import (
+    Closed,
+    Connections,
+    Event,
+    EventPage,
+    Gap,
+    Id,
+    Members,
+    Message,
+    Page,
+    Sent,
+    Subscription,
+)
 
 T = TypeVar("T")
 
@@ -164,6 +176,25 @@ class Client(Closing):
     def connections(self, id: Id) -> Connections:
         """How many connections `id` has: whether it is online."""
         return _run(self._client.connections(id))
+
+    def members(self, id: Id) -> Members:
+        """Who is in the room `id`: the users that are logged in under it, each once."""
+        return _run(self._client.members(id))
+
+    def events(
+        self,
+        id: Id,
+        *,
+        after: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> EventPage:
+        """A page of what was sent about `id`, between the events `after` and `before`."""
+        page = self._client.events(
+            id, after=after, before=before, limit=limit, newest_first=newest_first
+        )
+        return _run(page)
 
     def logout(self, id: Id) -> Closed:
         """Ends all connections of `id`."""

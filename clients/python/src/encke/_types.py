@@ -95,6 +95,35 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class EventPage:
+    """A part of what was sent about an id."""
+
+    events: tuple[Event, ...]
+    next: str | None
+    """What to give as `after` for the next page, or as `before` if the newest come first. None on
+    the last one."""
+    gap: bool = False
+    """Whether events that this page should have are no longer remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A user in a room: the `sub` of a token, and what that says of its bearer."""
+
+    id: str
+    info: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Who is in a room."""
+
+    count: int
+    list: tuple[Member, ...] | None
+    """None where there are too many."""
+
+
+@dataclass(frozen=True, slots=True)
 class Gap:
     """Events were missed that the server no longer knows: read your data afresh."""
 
@@ -102,6 +131,31 @@ class Gap:
 def as_sent(answer: Mapping[str, Any]) -> Sent:
     delivered, id = member(answer, "delivered"), member(answer, "id")
     return Sent(delivered, id, answer.get("at_least", False))
+
+
+def as_event(told: Mapping[str, Any]) -> Event | None:
+    """An event as the server writes it; None where it is something else."""
+    if not isinstance(told.get("id"), str) or "about" not in told or "data" not in told:
+        return None
+    also, name, sender = told.get("also"), told.get("event"), told.get("from")
+    others = tuple(str(id) for id in also) if isinstance(also, list) else ()
+    name = name if isinstance(name, str) else None
+    sender = sender if isinstance(sender, str) else None
+    return Event(told["id"], str(told["about"]), told["data"], others, name, sender)
+
+
+def as_event_page(answer: Mapping[str, Any]) -> EventPage:
+    events = (as_event(told) for told in member(answer, "events"))
+    known = tuple(event for event in events if event is not None)
+    return EventPage(known, member(answer, "next"), answer.get("gap", False))
+
+
+def as_members(answer: Mapping[str, Any]) -> Members:
+    told = member(answer, "members")
+    listed = told.get("list")
+    if listed is not None:
+        listed = tuple(Member(one["id"], one.get("info")) for one in listed)
+    return Members(member(told, "count"), listed)
 
 
 def member(answer: Mapping[str, Any], name: str) -> Any:

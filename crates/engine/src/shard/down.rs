@@ -4,7 +4,7 @@
 //! on as if nothing had been. It is done when no mail waits and nobody is to be written to in his
 //! turn, so what lies here is what clients have sent, what they do not take, and who they are.
 
-use hub::{ConnRef, DisconnectReason, Id};
+use hub::{DisconnectReason, Id};
 use minicbor::bytes::ByteVec;
 
 use super::Shard;
