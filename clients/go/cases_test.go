@@ -236,6 +236,7 @@ func TestWaits(t *testing.T) {
 type sendCase struct {
 	Also    []string     `json:"also"`
 	Event   string       `json:"event"`
+	Except  string       `json:"except"`
 	Name    string       `json:"name"`
 	Key     string       `json:"key"`
 	Answers []played     `json:"answers"`
@@ -272,6 +273,7 @@ func TestSends(t *testing.T) {
 		client := &Client{API: server.URL, Key: "secret", HTTP: alone(t)}
 		message := Message{
 			About: "rj", Data: map[string]int{"n": 1}, Key: one.Key, Also: one.Also, Event: one.Event,
+			Except: one.Except,
 		}
 		sent, err := client.SendMessage(testContext(t), message)
 		var refused *Refused
@@ -314,14 +316,18 @@ func ensureSent(t *testing.T, asked asked, kind string, messages ...Message) {
 		if message.Key != "" {
 			key = `,"key":"` + message.Key + `"`
 		}
-		about, event := `"`+message.About+`"`, ""
+		about, event, except := `"`+message.About+`"`, "", ""
 		if len(message.Also) > 0 {
 			about = `["` + strings.Join(append([]string{message.About}, message.Also...), `","`) + `"]`
 		}
 		if message.Event != "" {
 			event = `,"event":"` + message.Event + `"`
 		}
-		fmt.Fprintf(&lines, `{"about":%s,"data":%s%s%s}`+"\n", about, data, key, event)
+		if message.Except != "" {
+			except = `,"except":"` + message.Except + `"`
+		}
+		further := key + event + except
+		fmt.Fprintf(&lines, `{"about":%s,"data":%s%s}`+"\n", about, data, further)
 	}
 	body := strings.TrimSuffix(string(asked.body), "\n")
 	if asked.target != "/send" || body != strings.TrimSuffix(lines.String(), "\n") {

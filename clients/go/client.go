@@ -63,7 +63,8 @@ func (client *Client) Send(ctx context.Context, about string, data any, key stri
 	return client.SendMessage(ctx, Message{About: about, Data: data, Key: key})
 }
 
-// SendMessage sends an event that may have a name, and be about several ids.
+// SendMessage sends an event that may have a name, be about several ids, and leave out a
+// connection.
 func (client *Client) SendMessage(ctx context.Context, message Message) (Sent, error) {
 	var sent Sent
 	err := client.call(ctx, "/send", message, message.Key != "", &sent)

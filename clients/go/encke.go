@@ -38,6 +38,8 @@ type Message struct {
 	Also []string `json:"-"`
 	// Event is a name of your choice that tells kinds of events apart.
 	Event string `json:"event,omitempty"`
+	// Except is the id of one connection that does not hear it, as its stream has told it.
+	Except string `json:"except,omitempty"`
 }
 
 // MarshalJSON writes the message as the API reads it: "about" is an id or a list of them.
@@ -47,11 +49,12 @@ func (message Message) MarshalJSON() ([]byte, error) {
 		about = append([]string{message.About}, message.Also...)
 	}
 	return json.Marshal(struct {
-		About any    `json:"about"`
-		Data  any    `json:"data"`
-		Key   string `json:"key,omitempty"`
-		Event string `json:"event,omitempty"`
-	}{about, message.Data, message.Key, message.Event})
+		About  any    `json:"about"`
+		Data   any    `json:"data"`
+		Key    string `json:"key,omitempty"`
+		Event  string `json:"event,omitempty"`
+		Except string `json:"except,omitempty"`
+	}{about, message.Data, message.Key, message.Event, message.Except})
 }
 
 // Sent is an event that was posted.
@@ -105,8 +108,10 @@ type Event struct {
 	// Also are the other ids that it is about, if it is about several.
 	Also []string `json:"also,omitempty"`
 	// Event is the name that its sender gave it.
-	Event string          `json:"event,omitempty"`
-	Data  json.RawMessage `json:"data"`
+	Event string `json:"event,omitempty"`
+	// From is the id of the client that sent it, if a client did: the server has made sure of it.
+	From string          `json:"from,omitempty"`
+	Data json.RawMessage `json:"data"`
 }
 
 // Refused is what the server, or a proxy before it, refused (RFC 9457); Detail says what to do.

@@ -26,6 +26,8 @@ export interface EnckeEvent<T = unknown> {
   readonly also?: readonly string[];
   /** The name that its sender gave it. */
   readonly event?: string;
+  /** The id of the client that sent it, if a client did: the server has made sure of it. */
+  readonly from?: string;
   /** What its sender sent. */
   readonly data: T;
 }

@@ -70,8 +70,9 @@ eachCase<LineCase>("lines", ["sse", "ndjson", "told", "place", "fails"], async (
     const connection = connectSmall("http://server.test", { ids: "bob", retryMs: 1e9 });
     t.after(() => connection.close());
     connection.on("error", () => {});
-    connection.on("event", ({ id, about, also, event, data }) => {
-      told.push({ id, about, data, ...(also && { also }), ...(event && { event }) });
+    connection.on("event", ({ id, about, also, event, from, data }) => {
+      const further = { ...(also && { also }), ...(event && { event }), ...(from && { from }) };
+      told.push({ id, about, data, ...further });
     });
     connection.on("gap", () => told.push("gap"));
     const why = await new Promise((resolve) => {

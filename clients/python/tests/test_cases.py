@@ -169,6 +169,7 @@ def test_sends(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
             try:
                 about = ["rj", *case["also"]] if "also" in case else "rj"
                 named = {name: case.get(name) for name in ("key", "event")}
+                named["except_"] = case.get("except")
                 sent = await client.send(about, {"n": 1}, **named)
                 assert _sent(sent) == case.get("sent")
             except Refused as refused:
@@ -178,7 +179,7 @@ def test_sends(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
 
     asyncio.run(work())
     about = ["rj", *case["also"]] if "also" in case else "rj"
-    further = {name: case[name] for name in ("key", "event") if name in case}
+    further = {name: case[name] for name in ("key", "event", "except") if name in case}
     message = {"about": about, "data": {"n": 1}} | further
     for request in asked:
         assert request.target == "/send" and json.loads(request.body) == message
@@ -190,7 +191,7 @@ def test_sends(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _event(event: Event) -> dict[str, Any]:
     told: dict[str, Any] = {"id": event.id, "about": event.about, "data": event.data}
-    further = {"also": list(event.also), "event": event.event}
+    further = {"also": list(event.also), "event": event.event, "from": event.sender}
     return told | {name: value for name, value in further.items() if value}
 
 

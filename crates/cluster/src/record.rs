@@ -5,6 +5,7 @@
 //! E events:  u16 count, each: id subject, u32 length, line, u8 flags, [u32 length, Erlang term],
 //!            from format 2 on: u8 once, [u128 key, u128 body]
 //!            from format 3 on: u8 count, each: id further subject
+//!            from format 4 on: u8 bits, [u64 connection left out]
 //! G graph:   u64 version, u64 hash, u16 part, u16 parts, u32 changes, each: u8 op, id, id
 //! J join:    name, address, u8 format from, u8 format to, u8 founding, [u64 since]
 //! L leave:   u64 incarnation, u8 reason         X logout:  id         R revoke: text
@@ -12,8 +13,9 @@
 //!
 //! What stands before the body is the same in all formats, so that a node knows a record of a newer
 //! version from what is none (`crate::node`). Format 2 is that of events one of which is posted
-//! [once](Once), format 3 that of events one of which has several subjects, and of nothing else:
-//! nodes that read only an earlier one go on beside those that write no such events.
+//! [once](Once), format 3 that of events one of which has several subjects, format 4 that of events
+//! one of which names its sender or leaves a connection out, and of nothing else: nodes that read
+//! only an earlier one go on beside those that write no such events.
 //!
 //! `after` is the last sequence that the publisher had read, `chain` its sum over the log up to
 //! there (see [`crate::chain`]). In a join `incarnation` is the lot of the process and `batch` its
@@ -37,8 +39,11 @@ pub const FORMAT_ONCE: u8 = 2;
 /// The format of records that have an event with several subjects.
 pub const FORMAT_SUBJECTS: u8 = 3;
 
+/// The format of records that have an event which names its sender, or leaves a connection out.
+pub const FORMAT_SENDER: u8 = 4;
+
 /// The latest format that this node reads.
-pub const FORMAT_MAX: u8 = FORMAT_SUBJECTS;
+pub const FORMAT_MAX: u8 = FORMAT_SENDER;
 
 const _: () = {
     assert!(FORMAT > 0, "format 0 is none");
@@ -47,6 +52,10 @@ const _: () = {
 
 /// The bit of an event's flags that says that a term follows. The lower seven are the server's.
 const HAS_TERM: u8 = 0x80;
+
+/// The bits of format 4: the line names the sender, a connection that is left out follows.
+const HAS_SENDER: u8 = 1;
+const HAS_EXCEPT: u8 = 2;
 
 /// A record.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -110,7 +119,7 @@ impl Order {
 }
 
 /// An event on its way through the log.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Event {
     /// The id that it is about.
     pub subject: String,
@@ -124,6 +133,10 @@ pub struct Event {
     pub term: Option<Vec<u8>>,
     /// What it is known by, if it is posted once however often it is sent.
     pub once: Option<Once>,
+    /// Whether the line names who sent it, which readers of earlier formats take for no event.
+    pub has_sender: bool,
+    /// The id of the connection that does not hear it, wherever it is.
+    pub except: Option<u64>,
 }
 
 /// The hashes of an idempotency key and of what is sent with it. The first event of a key in the
@@ -139,12 +152,13 @@ pub struct Once {
 impl Event {
     /// What it counts for in a queue or a record.
     pub(crate) fn bytes(&self) -> usize {
-        // Two lengths of four bytes, two bytes of flags, and at most four bytes before the subject.
+        // Two lengths of four bytes, three bytes of flags, and at most four bytes before the subject.
         let once = if self.once.is_some() { size_of::<Once>() } else { 0 };
         // One byte for how many other subjects there are, and two at least before each.
         let also = self.also.iter().map(|id| id.len() + 4).sum::<usize>() + 1;
         let term = self.term.as_ref().map_or(0, Vec::len);
-        self.subject.len() + also + self.line.len() + term + once + 14
+        let except = if self.except.is_some() { size_of::<u64>() } else { 0 };
+        self.subject.len() + also + self.line.len() + term + once + except + 15
     }
 }
 
@@ -300,6 +314,7 @@ impl Event {
     /// The first format that has all of it.
     fn format(&self) -> u8 {
         match (self.also.is_empty(), self.once.is_none()) {
+            _ if self.has_sender || self.except.is_some() => FORMAT_SENDER,
             (true, true) => FORMAT,
             (true, false) => FORMAT_ONCE,
             (false, _) => FORMAT_SUBJECTS,
@@ -325,6 +340,11 @@ impl Event {
             out.push(self.also.len() as u8);
             self.also.iter().for_each(|id| put_id(out, id));
         }
+        if format >= FORMAT_SENDER {
+            let sender = if self.has_sender { HAS_SENDER } else { 0 };
+            out.push(sender | if self.except.is_some() { HAS_EXCEPT } else { 0 });
+            self.except.iter().for_each(|id| out.extend_from_slice(&id.to_be_bytes()));
+        }
     }
 
     fn decode(format: u8, from: &mut Reader<'_>) -> Result<Event, Malformed> {
@@ -344,7 +364,14 @@ impl Event {
         };
         let others = if format >= FORMAT_SUBJECTS { from.u8()? } else { 0 };
         let also = (0..others).map(|_| from.id()).collect::<Result<_, _>>()?;
-        Ok(Event { subject, also, line, flags: flags & !HAS_TERM, term, once })
+        let bits = if format >= FORMAT_SENDER { from.u8()? } else { 0 };
+        if bits & !(HAS_SENDER | HAS_EXCEPT) != 0 {
+            return Err(Malformed::Number);
+        }
+        let has_sender = bits & HAS_SENDER != 0;
+        let except = (bits & HAS_EXCEPT != 0).then(|| from.u64()).transpose()?;
+        let flags = flags & !HAS_TERM;
+        Ok(Event { subject, also, line, flags, term, once, has_sender, except })
     }
 }
 

@@ -38,12 +38,12 @@ pub enum LogTrouble {
     /// The event is too long for it.
     #[error("the event is too long for the cluster's log")]
     TooLarge,
-    /// It has several subjects, which a node of an earlier version does not read. Nothing is sent.
-    #[error("a node of the cluster is of a version that knows no event about several ids")]
+    /// It has several subjects, a sender or a connection that it leaves out, which a node of an
+    /// earlier version does not read. Nothing is sent.
+    #[error("a node of the cluster is of a version that does not know such an event")]
     Older,
-    /// It has several subjects, and a node has not said whether it reads such events. Nothing is
-    /// sent.
-    #[error("a node of the cluster has not said whether it knows events about several ids")]
+    /// It has one of these, and a node has not said whether it reads such events. Nothing is sent.
+    #[error("a node of the cluster has not said whether it knows such events")]
     NotSaid,
     /// It did not say whether it took it.
     #[error("the cluster's log did not answer")]
@@ -93,11 +93,12 @@ impl From<Unposted> for ApiProblem {
             ),
             Unposted::Log(LogTrouble::Older) => ApiProblem::unavailable(
                 "A node of the cluster is of an earlier version, which knows no event about \
-                 several ids: upgrade it, or send one event about each. Nothing was sent.",
+                 several ids, of a client, or with \"except\": upgrade it, or send an event \
+                 without these. Nothing was sent.",
             ),
             Unposted::Log(LogTrouble::NotSaid) => ApiProblem::unavailable(
-                "A node of the cluster has not said yet whether it knows events about several ids: \
-                 send again a few seconds later. Nothing was sent.",
+                "A node of the cluster has not said yet whether it knows events about several ids, \
+                 of clients, or with \"except\": send again a few seconds later. Nothing was sent.",
             ),
             // Without Retry-After, by which clients would send it again of themselves.
             Unposted::Log(LogTrouble::Silent) => ApiProblem::new(

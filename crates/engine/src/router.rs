@@ -196,8 +196,8 @@ impl Router {
 
 /// The event `id`, that perhaps has its Erlang term already.
 fn made(outgoing: Outgoing, id: EventId) -> Arc<Event> {
-    let Outgoing { draft, term, .. } = outgoing;
-    let event: Event = draft.numbered(id);
+    let Outgoing { draft, term, except, .. } = outgoing;
+    let event: Event = draft.numbered(id).leaving_out(except);
     if let Some(term) = term {
         event.frame(TERM_SLOT, |_| term);
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-use hub::{Changes, ConnRef, Directory, Epoch, EventIds, Names};
+use hub::{Changes, ConnRef, ConnectionIds, Directory, Epoch, EventIds, Names};
 use sync::connection_limit::ConnectionLimit;
 use sync::permits::ServingPermits;
 use sync::replies::Replies;
@@ -153,6 +153,7 @@ impl Engine {
         let past_ms = if from.is_some() { SUCCESSOR_PAST_MS } else { 0 };
         let started_ms = clock::monotonic_ms().saturating_sub(past_ms);
         let permits = ServingPermits::new(config.workers, cores).map(Arc::new);
+        let connection_ids = ConnectionIds::random();
         let shared = |worker| Shared {
             names: names.clone(),
             directory: directory.clone(),
@@ -160,6 +161,7 @@ impl Engine {
             connection_limit: connection_limit.clone(),
             account: account.clone(),
             addresses: addresses.clone(),
+            connection_ids,
             event_ids: event_ids.clone(),
             resumes: resumes.clone(),
             tokens: tokens.clone(),

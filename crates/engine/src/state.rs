@@ -38,6 +38,9 @@ pub(crate) struct ConnState {
     pub(crate) active_ms: i64,
     #[n(6)]
     pub(crate) more: Option<Box<More>>,
+    /// The id that its client knows it by: of a stream.
+    #[n(7)]
+    pub(crate) connection_id: Option<u64>,
 }
 
 /// Where a connection is, as [`Life`](crate::conn::life::Life) knows it.

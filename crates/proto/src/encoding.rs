@@ -3,6 +3,7 @@
 //!
 //! How the bytes travel is the [`Carrier`]'s.
 
+use crate::resume::FirstMessage;
 use crate::told::Told;
 use crate::{Carrier, Format, Frame, chunked, classic, ndjson, poll, resume, sse, websocket};
 
@@ -64,23 +65,25 @@ impl Format {
     }
 
     /// Appends where a stream begins, `told` as its client can read it. An SSE client is told, too,
-    /// how long to wait before it comes back.
+    /// how long to wait before it comes back. A message also says what the connection is called.
     pub fn push_begin(
         self,
         out: &mut Vec<u8>,
         carrier: Carrier,
         told: Told,
-        (id, retry_ms): (&str, u32),
+        first: FirstMessage<'_>,
     ) {
-        debug_assert!(resume::is_plain(id));
+        let FirstMessage { connection, next: id, retry_ms } = first;
+        debug_assert!(resume::is_plain(id) && resume::is_plain(connection));
+        let message = || format!("{{\"next\":\"{id}\",\"connection\":\"{connection}\"}}");
         let text = match (self, told) {
             (Format::Sse, Told::InLine) => format!("id: {id}\nretry: {retry_ms}\n"),
             (Format::Sse, Told::InBlock) => format!("id: {id}\nretry: {retry_ms}\n\n"),
             (Format::Sse, Told::InMessage) => {
-                format!("event: next\nid: {id}\nretry: {retry_ms}\ndata: {{\"next\":\"{id}\"}}\n\n")
+                format!("event: next\nid: {id}\nretry: {retry_ms}\ndata: {}\n\n", message())
             }
-            (Format::Ndjson, Told::InMessage) => format!("{{\"next\":\"{id}\"}}\n"),
-            (Format::Text, Told::InMessage) => format!("{{\"next\":\"{id}\"}}"),
+            (Format::Ndjson, Told::InMessage) => message() + "\n",
+            (Format::Text, Told::InMessage) => message(),
             (Format::Sse | Format::Ndjson | Format::Text, _) => return,
             (Format::Classic | Format::Poll, _) => return,
         };

@@ -33,6 +33,10 @@ const CORS_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Last-Eve
 /// that it may always read.
 pub(crate) const CORS_EXPOSED: &str = "Access-Control-Expose-Headers: Encke-Next, Encke-Gap\r\n";
 
+/// What it may read of a stream's head.
+pub(crate) const CORS_EXPOSED_OF_STREAM: &str =
+    "Access-Control-Expose-Headers: Encke-Connection, Encke-Next, Encke-Gap\r\n";
+
 /// Appends the head of a stream but for its end, see [`end_head`](crate::resume::end_head); for a
 /// `HEAD` it is the whole answer.
 pub fn stream_head(format: Format, carrier: Carrier, cors: Option<Cors<'_>>, out: &mut Vec<u8>) {

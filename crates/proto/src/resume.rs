@@ -1,5 +1,5 @@
-//! What a stream says of the place where it stands, beside its events: where it begins, that
-//! something was missed, and up to where all is heard.
+//! What a stream says of itself beside its events: what its connection is called, where it begins,
+//! that something was missed, and up to where all is heard.
 //!
 //! A client that comes back gives the id of the last event that it has heard (`Last-Event-ID`,
 //! WHATWG HTML, section 9.2.4). Where it has heard none it needs to know where its stream began.
@@ -11,31 +11,49 @@ use crate::cors::Cors;
 pub use crate::told::Told;
 use crate::{append, response};
 
-/// Where a stream begins, as its head says it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What the head of a stream says of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Begins<'i> {
-    /// The id from which a client goes on that has heard nothing more.
-    pub next: &'i str,
+    /// What its connection is called, where there is a stream.
+    pub connection: Option<&'i str>,
+    /// The id from which a client goes on that has heard nothing more, where it can.
+    pub next: Option<&'i str>,
     /// Whether events were missed up to there; the stream says it, too.
     pub gap: bool,
 }
 
-/// Ends the head of a stream, which says where it begins.
+/// What a first message says of its stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FirstMessage<'i> {
+    /// What its connection is called.
+    pub connection: &'i str,
+    /// The id from which a client goes on that has heard nothing more.
+    pub next: &'i str,
+    /// How long a client of SSE is to wait before it comes back.
+    pub retry_ms: u32,
+}
+
+/// Ends the head of a stream, which says what it is called and where it begins.
 pub fn end_head(out: &mut Vec<u8>, begins: Option<Begins<'_>>, cors: Option<Cors<'_>>) {
-    if let Some(Begins { next, gap }) = begins {
-        debug_assert!(is_plain(next));
-        append::push(out, &["Encke-Next: ", next, "\r\n"]);
+    if let Some(Begins { connection, next, gap }) = begins {
+        debug_assert!(connection.is_none_or(is_plain) && next.is_none_or(is_plain));
+        if let Some(connection) = connection {
+            append::push(out, &["Encke-Connection: ", connection, "\r\n"]);
+        }
+        if let Some(next) = next {
+            append::push(out, &["Encke-Next: ", next, "\r\n"]);
+        }
         if gap {
             append::push(out, &["Encke-Gap: true\r\n"]);
         }
         if cors.is_some() {
-            append::push(out, &[response::CORS_EXPOSED]);
+            append::push(out, &[response::CORS_EXPOSED_OF_STREAM]);
         }
     }
     append::push(out, &["\r\n"]);
 }
 
-/// Whether an event's id stands in a head, in a line and in JSON as it is.
+/// Whether an event's id, or a connection's, stands in a head, in a line and in JSON as it is.
 pub(crate) fn is_plain(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
@@ -54,12 +72,17 @@ mod tests {
             String::from_utf8(head).unwrap()
         };
         assert_eq!(ended(None, Some(Cors::ANY)), "\r\n");
-        let begins = |gap| Some(Begins { next: ID, gap });
+        let begins = |gap| Some(Begins { connection: None, next: Some(ID), gap });
         assert_eq!(ended(begins(false), None), "Encke-Next: 0000000000000001\r\n\r\n");
+        let exposed =
+            "Access-Control-Expose-Headers: Encke-Connection, Encke-Next, Encke-Gap\r\n\r\n";
         assert_eq!(
             ended(begins(true), Some(Cors::ANY)),
-            "Encke-Next: 0000000000000001\r\nEncke-Gap: true\r\n\
-             Access-Control-Expose-Headers: Encke-Next, Encke-Gap\r\n\r\n"
+            format!("Encke-Next: 0000000000000001\r\nEncke-Gap: true\r\n{exposed}")
         );
+        let classic = Begins { connection: Some("00000000000000ab"), ..Begins::default() };
+        let told = "Encke-Connection: 00000000000000ab\r\n";
+        assert_eq!(ended(Some(classic), None), format!("{told}\r\n"));
+        assert_eq!(ended(Some(classic), Some(Cors::ANY)), format!("{told}{exposed}"));
     }
 }

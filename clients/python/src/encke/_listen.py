@@ -209,8 +209,9 @@ def _parse(line: bytes) -> Event | Gap | None:
     if told.get("gap") is True:
         return Gap()
     if isinstance(told.get("id"), str) and "about" in told and "data" in told:
-        also, name = told.get("also"), told.get("event")
+        also, name, sender = told.get("also"), told.get("event"), told.get("from")
         others = tuple(str(id) for id in also) if isinstance(also, list) else ()
         name = name if isinstance(name, str) else None
-        return Event(told["id"], str(told["about"]), told["data"], others, name)
+        sender = sender if isinstance(sender, str) else None
+        return Event(told["id"], str(told["about"]), told["data"], others, name, sender)
     return None

@@ -117,9 +117,10 @@ class Client(Closing):
         *,
         key: str | None = None,
         event: str | None = None,
+        except_: str | None = None,
     ) -> Sent:
         """Sends an event to all who are online as `about` or follow it; `Message` says the rest."""
-        return _run(self._client.send(about, data, key=key, event=event))
+        return _run(self._client.send(about, data, key=key, event=event, except_=except_))
 
     def send_stream(
         self, messages: Iterable[Message]

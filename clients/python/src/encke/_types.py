@@ -18,17 +18,19 @@ class Message:
 
     With a `key` it is posted once within five minutes, however often it is sent. `event` is a name
     of your choice that tells kinds of events apart. Who hears several of the ids hears it once.
+    `except_` is the id of one connection that does not hear it, as its stream has told it.
     """
 
     about: Id | Sequence[Id]
     data: Any
     key: str | None = None
     event: str | None = None
+    except_: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         about = self.about if isinstance(self.about, str | int) else list(self.about)
         told: dict[str, Any] = {"about": about, "data": self.data}
-        further = {"key": self.key, "event": self.event}
+        further = {"key": self.key, "event": self.event, "except": self.except_}
         return told | {name: value for name, value in further.items() if value is not None}
 
 
@@ -88,6 +90,8 @@ class Event:
     """The other ids that it is about, if it is about several."""
     event: str | None = None
     """The name that its sender gave it."""
+    sender: str | None = None
+    """The id of the client that sent it, if a client did: the server has made sure of it."""
 
 
 @dataclass(frozen=True, slots=True)

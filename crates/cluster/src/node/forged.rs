@@ -75,6 +75,8 @@ fn record(random: &mut fastrand::Rng, near: u64) -> Vec<u8> {
             flags: random.u8(..128),
             term: None,
             once: random.bool().then(|| Once { key: random.u128(..4), body: random.u128(..) }),
+            has_sender: random.bool(),
+            except: random.bool().then(|| random.u64(..)),
         }]),
         1 | 2 => {
             let change = Change {
@@ -178,8 +180,7 @@ fn forged_records_and_messages_make_no_node_panic_or_keep_without_bound() {
                 4 | 5 => driven.reads(&record(random, near)),
                 6 => {
                     let (subject, line) = ("7".to_owned(), "line".to_owned());
-                    let event =
-                        Event { subject, also: Vec::new(), line, flags: 0, term: None, once: None };
+                    let event = Event { subject, line, ..Event::default() };
                     let _ = driven.node.submit(now, event);
                 }
                 _ => driven.now += random.u64(..2_000),

@@ -3,14 +3,7 @@
 use super::*;
 
 fn events(count: usize) -> Item {
-    let event = Event {
-        subject: String::new(),
-        also: Vec::new(),
-        line: String::new(),
-        flags: 0,
-        term: None,
-        once: None,
-    };
+    let event = Event::default();
     Item::Events { origin: 7, me: Some(8), events: vec![event; count].into() }
 }
 

@@ -5,14 +5,7 @@ use super::*;
 const HEAD: Head = Head { incarnation: 5, batch: 0, after: 9, chain: 1 };
 
 fn event(line: &str) -> Event {
-    Event {
-        subject: "1".into(),
-        also: Vec::new(),
-        line: line.into(),
-        flags: 0,
-        term: None,
-        once: None,
-    }
+    Event { subject: "1".into(), line: line.into(), ..Event::default() }
 }
 
 /// What is to be published now: message ids, and how many events.

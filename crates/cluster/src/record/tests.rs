@@ -10,7 +10,7 @@ fn head() -> Head {
 
 fn event(subject: &str, line: &str, flags: u8, term: Option<&[u8]>) -> Event {
     let term = term.map(<[u8]>::to_vec);
-    Event { subject: subject.into(), also: Vec::new(), line: line.into(), flags, term, once: None }
+    Event { subject: subject.into(), line: line.into(), flags, term, ..Event::default() }
 }
 
 /// One of two events that is posted once.
@@ -23,6 +23,14 @@ fn once() -> Body {
 fn several() -> Body {
     let Body::Events(mut events) = once() else { unreachable!("it is one of events") };
     events[1].also = vec!["bob".into(), "7".into()];
+    Body::Events(events)
+}
+
+/// Two events, of which one names its sender and one leaves a connection out.
+fn with_sender() -> Body {
+    let Body::Events(mut events) = several() else { unreachable!("it is one of events") };
+    events[0].has_sender = true;
+    events[1].except = Some(1 << 63);
     Body::Events(events)
 }
 
@@ -53,6 +61,7 @@ fn records() -> Vec<Record> {
         Body::Events(Vec::new()),
         once(),
         several(),
+        with_sender(),
         Body::Graph(Part { part: 1, parts: 3, change }),
         Body::Graph(Part { part: 0, parts: 1, change: Change::default() }),
         Body::Join(join),
@@ -97,6 +106,16 @@ fn format_is_what_the_module_says() {
     let also = [&[2, 7][..], b"bob", &[14]].concat();
     let expected = [&[3, b'E'][..], &numbers, &first, &[0], &second, &also].concat();
     assert_eq!(bytes, expected);
+
+    let bytes = Record { head, body: with_sender() }.encode();
+    let (except, none) = ([&[2][..], &(1_u64 << 63).to_be_bytes()].concat(), [0, 1]);
+    let expected = [&[4, b'E'][..], &numbers, &first, &none, &second, &also, &except].concat();
+    assert_eq!(bytes, expected);
+    // A bit that nobody has given a meaning.
+    let mut bytes = bytes;
+    let last = bytes.len() - except.len();
+    bytes[last] |= 4;
+    assert_eq!(Record::decode(&bytes), Err(Malformed::Number));
 }
 
 #[test]
@@ -104,6 +123,7 @@ fn record_is_of_the_first_format_that_has_all_of_it_and_of_no_other() {
     for record in records() {
         let mut bytes = record.encode();
         let format = match &record.body {
+            body if *body == with_sender() => FORMAT_SENDER,
             body if *body == several() => FORMAT_SUBJECTS,
             body if *body == once() => FORMAT_ONCE,
             _ => FORMAT,

@@ -222,9 +222,9 @@ impl World {
             subject: subject.to_string(),
             also: (0..index % 3).map(|id| id.to_string()).collect(),
             line: index.to_string(),
-            flags: 0,
-            term: None,
-            once: None,
+            has_sender: index % 5 == 0,
+            except: (index % 7 == 0).then_some(index as u64),
+            ..crate::Event::default()
         };
         self.drive(host, |node, now| {
             taken = node.submit(now, event).ok();

@@ -3,33 +3,52 @@
 
 use std::borrow::Cow;
 
-use cluster::{Event, Once};
+use cluster::{Event, FORMAT, FORMAT_SENDER, FORMAT_SUBJECTS, Once};
 use engine::Outgoing;
-use hub::Draft;
+use hub::{ConnectionId, Draft};
 use proto::Frame;
 
 /// The bit of an event's flags that says that it is for the connections of its subject alone.
 const ALONE: u8 = 1;
 
+/// The first format of records that has all of an event, without its key.
+pub(super) fn format_of(outgoing: &Outgoing) -> u8 {
+    let Outgoing { draft, except, .. } = outgoing;
+    if except.is_some() || draft.from().is_some() {
+        FORMAT_SENDER
+    } else if draft.also().next().is_some() {
+        FORMAT_SUBJECTS
+    } else {
+        FORMAT
+    }
+}
+
 /// The form of the log.
 pub(super) fn to_log(outgoing: Outgoing, once: Option<Once>) -> Event {
-    let Outgoing { draft, term, alone } = outgoing;
+    let Outgoing { draft, term, alone, except } = outgoing;
     let subject = draft.about().into_owned();
     let also = draft.also().map(Cow::into_owned).collect();
     let term = term.map(|term| term.body().to_vec());
     let flags = if alone { ALONE } else { 0 };
-    Event { subject, also, line: draft.into_line(), flags, term, once }
+    let (has_sender, except) = (draft.from().is_some(), except.map(ConnectionId::bits));
+    Event { subject, also, line: draft.into_line(), flags, term, once, has_sender, except }
 }
 
 /// The event that the log has; `None` of what no node of this version would write.
 pub(super) fn of_log(event: Event) -> Option<Outgoing> {
-    let Event { subject, also, line, flags, term, .. } = event;
+    let Event { subject, also, line, flags, term, has_sender, except, .. } = event;
     let is_of = |draft: &Draft| {
-        draft.about() == subject && draft.also().eq(also.iter().map(String::as_str))
+        draft.about() == subject
+            && draft.also().eq(also.iter().map(String::as_str))
+            && draft.from().is_some() == has_sender
     };
     let draft = Draft::of_line(line).filter(is_of)?;
     let term = term.map(|term| Frame::bare(&[&term]));
-    Some(Outgoing { draft, term, alone: flags & ALONE != 0 })
+    let except = match except {
+        Some(bits) => Some(ConnectionId::of_bits(bits)?),
+        None => None,
+    };
+    Some(Outgoing { draft, term, alone: flags & ALONE != 0, except })
 }
 
 #[cfg(test)]
@@ -42,7 +61,7 @@ mod tests {
             for alone in [false, true] {
                 for term in [None, Some(Frame::bare(&[b"term"]))] {
                     let draft = Draft::new(about, "[1]").unwrap();
-                    let outgoing = Outgoing { draft: draft.clone(), term: term.clone(), alone };
+                    let outgoing = Outgoing { term: term.clone(), alone, ..draft.clone().into() };
                     let event = to_log(outgoing, None);
                     assert_eq!(event.subject, about);
                     let again = of_log(event).unwrap();
@@ -55,12 +74,33 @@ mod tests {
     #[test]
     fn subjects_stand_in_the_log_and_in_the_line() {
         let payload = hub::Payload::Text("x");
-        let parts = hub::EventParts { about: "a", also: &["b", "7"], name: Some("n"), payload };
+        let (name, from) = (Some("n"), Some("bob"));
+        let parts = hub::EventParts { about: "a", also: &["b", "7"], name, from, payload };
         let event = to_log(Draft::of(parts).unwrap().into(), None);
         assert_eq!((&*event.subject, &event.also[..]), ("a", &["b".to_owned(), "7".into()][..]));
         let draft = of_log(event.clone()).unwrap().draft;
         assert_eq!(draft, Draft::of(parts).unwrap());
         assert!(of_log(Event { also: vec!["7".into(), "b".into()], ..event }).is_none());
+    }
+
+    #[test]
+    fn sender_and_who_is_left_out_want_the_format_that_has_them() {
+        let except = ConnectionId::of_bits(7);
+        let payload = hub::Payload::Json("1");
+        let parts =
+            hub::EventParts { about: "a", also: &[], name: None, from: Some("bob"), payload };
+        let outgoing = || Outgoing { except, ..Draft::of(parts).unwrap().into() };
+        assert_eq!(format_of(&outgoing()), FORMAT_SENDER);
+        let event = to_log(outgoing(), None);
+        assert_eq!((event.has_sender, event.except), (true, Some(7)));
+        assert_eq!(of_log(event.clone()).unwrap().except, except);
+        assert!(of_log(Event { has_sender: false, ..event.clone() }).is_none(), "it has one");
+        assert!(of_log(Event { except: Some(0), ..event }).is_none(), "no connection's id");
+        let plain = Outgoing::new("a", "1").unwrap();
+        assert_eq!(format_of(&plain), FORMAT);
+        assert_eq!(format_of(&Outgoing { except, ..plain }), FORMAT_SENDER);
+        let several = hub::EventParts { also: &["b"], from: None, ..parts };
+        assert_eq!(format_of(&Draft::of(several).unwrap().into()), FORMAT_SUBJECTS);
     }
 
     #[test]

@@ -40,7 +40,7 @@ use anyhow::{Context, Result, anyhow};
 use auth::keys::KeyFile;
 use auth::token_service::TokenService;
 use auth::tokens::Revocation;
-use cluster::{FORMAT_ONCE, FORMAT_SUBJECTS, Known, Order};
+use cluster::{FORMAT, FORMAT_ONCE, Known, Order};
 use engine::{Outgoing, Router};
 use graph::Graph;
 use hub::Epoch;
@@ -274,10 +274,10 @@ impl Cluster {
     ) -> Result<Pending, LogTrouble> {
         let Standing { nats, .. } = &self.standing;
         let members = self.status.borrow().node.members;
-        let has_several = outgoing.draft.also().next().is_some();
-        if options.once.is_some() || has_several {
+        let needed = log_event::format_of(&outgoing);
+        if options.once.is_some() || needed > FORMAT {
             let format = self.reading.format(nats, members).await;
-            if has_several && format.is_none_or(|format| format < FORMAT_SUBJECTS) {
+            if needed > FORMAT && format.is_none_or(|format| format < needed) {
                 return Err(if format.is_some() { LogTrouble::Older } else { LogTrouble::NotSaid });
             }
             if format.is_none_or(|format| format < FORMAT_ONCE) {

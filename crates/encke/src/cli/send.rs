@@ -37,6 +37,7 @@ Examples:
   jq -c .photo all.json | encke send rj -
   encke send room:7 --event typing true             clients hear what kind of event it is
   encke send room:7 --also user:9 'hello'           one event about both, heard once
+  encke send room:7 hi --except 9f86d081884c7d65    one connection does not hear it
   encke send rj hello --idempotency-key 8e03978e    repeated, it is heard once")]
 pub(crate) struct SendArgs {
     /// The subject.
@@ -53,6 +54,10 @@ pub(crate) struct SendArgs {
     /// the event once.
     #[arg(long, value_name = "ID", value_parser = parse_id)]
     also: Vec<String>,
+    /// The connection that does not hear it, by the id that its stream has told it
+    /// (Encke-Connection). An id of no connection leaves out nobody.
+    #[arg(long, value_name = "CONNECTION")]
+    except: Option<String>,
     /// Send DATA as a text, whatever it looks like.
     #[arg(long)]
     text: bool,
@@ -74,6 +79,8 @@ struct Event<'a> {
     event: Option<&'a str>,
     #[serde(flatten)]
     payload: Payload<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    except: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
 }
@@ -146,7 +153,8 @@ pub(crate) fn run(args: SendArgs) -> Result<()> {
     let all = || std::iter::once(&args.about).chain(&args.also).map(String::as_str).collect();
     let about =
         if args.also.is_empty() { Subjects::One(&args.about) } else { Subjects::Several(all()) };
-    let body = Event { about, event: args.event.as_deref(), payload, key };
+    let (event, except) = (args.event.as_deref(), args.except.as_deref());
+    let body = Event { about, event, payload, except, key };
     let answer = post(&args.api, "/send", &body)?;
     if args.json {
         return Ok(say(answer.to_string())?);

@@ -231,7 +231,7 @@ impl<S: Sockets> Core<S> {
         response::stream_head(request.format, request.carrier, cors, &mut self.answer);
         if request.method == Method::Head {
             let next = self.event_ids.id(self.event_ids.begin_stream().1).to_string();
-            let begins = Begins { next: &next, gap: false };
+            let begins = Begins { next: Some(&next), ..Begins::default() };
             end_head(&mut self.answer, request.format.resumes().then_some(begins), cors);
             return self.answered(at, DisconnectReason::Answered);
         }

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hub::{AddressKey, ConnRef, Directory, DisconnectReason, EventIds, Names};
+use hub::{
+    AddressKey, ConnRef, ConnectionId, ConnectionIds, Directory, DisconnectReason, EventIds, Names,
+};
 use proto::websocket::deflate::Deflater;
 use sync::connection_limit::ConnectionLimit;
 
@@ -45,6 +47,9 @@ pub(super) struct Core<S> {
     pub(super) sources: Column<Option<AddressKey>>,
     /// What it is believed, where a trusted peer has it.
     pub(super) beliefs: Column<Belief>,
+    pub(super) connection_ids: ConnectionIds,
+    /// What connections that came from another process are called, by slot.
+    pub(super) kept_ids: Column<Option<ConnectionId>>,
     pub(super) event_ids: Arc<EventIds>,
     pub(super) resumes: Arc<Resumes>,
     pub(super) tokens: Arc<Tokens>,
@@ -125,6 +130,8 @@ impl<S: Sockets> Core<S> {
             addresses: shared.addresses,
             sources: Column::default(),
             beliefs: Column::default(),
+            connection_ids: shared.connection_ids,
+            kept_ids: Column::default(),
             settled: shared.event_ids.last(),
             latest: 0,
             settled_max: u64::MAX,

@@ -4,7 +4,7 @@
 //! on as if nothing had been. It is done when no mail waits and nobody is to be written to in his
 //! turn, so what lies here is what clients have sent, what they do not take, and who they are.
 
-use hub::{DisconnectReason, Id};
+use hub::{ConnRef, DisconnectReason, Id};
 use minicbor::bytes::ByteVec;
 
 use super::Shard;
@@ -20,8 +20,9 @@ impl<S: Sockets> Shard<S> {
     /// The connection in `slot` as it stands; `None` where there is none, or one that cannot be
     /// written down: rustls is in the midst of its handshake.
     pub(crate) fn write_down(&mut self, slot: u32) -> Option<ConnState> {
-        let (_, conn) = self.conns.at(slot)?;
-        self.core.write_down(slot, conn)
+        let (generation, conn) = self.conns.at(slot)?;
+        let place = ConnRef::new(self.core.worker, slot as usize, *generation);
+        self.core.write_down(place, conn)
     }
 
     /// Whether nothing is left to be done here but what waits for clients: no mail that waits for
@@ -42,12 +43,12 @@ impl<S: Sockets> Shard<S> {
 }
 
 impl<S: Sockets> Core<S> {
-    fn write_down(&self, slot: u32, conn: &Conn<S::Socket>) -> Option<ConnState> {
+    fn write_down(&self, place: ConnRef, conn: &Conn<S::Socket>) -> Option<ConnState> {
         let life = conn.life();
         let (phase, reason) = phase(life)?;
         let has_transport = life.is_logged_in() || matches!(life, Life::Between | Life::Head);
         let least = conn.ids().next().and_then(Id::as_integer);
-        let more = self.write_more(slot, conn, reason, least.is_some())?;
+        let more = self.write_more(place.slot() as u32, conn, reason, least.is_some())?;
         Some(ConnState {
             descriptor: 0,
             phase,
@@ -56,6 +57,7 @@ impl<S: Sockets> Core<S> {
             id: least,
             active_ms: self.ms_from_now(conn.active),
             more: (more != More::default()).then(|| Box::new(more)),
+            connection_id: has_connection_id(life).then(|| self.connection_id(place).bits()),
         })
     }
 
@@ -116,6 +118,11 @@ impl<S: Sockets> Core<S> {
     fn ms_from_now(&self, tick: Tick) -> i64 {
         (i64::from(tick) - i64::from(self.now)) * TICK_MS as i64
     }
+}
+
+/// Whether a client in this state may have been told what its connection is called.
+fn has_connection_id(life: Life) -> bool {
+    matches!(life, Life::Stream | Life::Held)
 }
 
 fn phase(life: Life) -> Option<(Phase, Option<DisconnectReason>)> {

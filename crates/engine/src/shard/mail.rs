@@ -66,7 +66,10 @@ impl<S: Sockets> Shard<S> {
     fn hand_over(&mut self, Rest { mail, from }: Rest) -> (usize, Option<Rest>) {
         let weight = mail.weight() - from;
         match mail {
-            Mail::Deliver { event, targets, is_last, stub } => {
+            Mail::Deliver { event, mut targets, is_last, stub } => {
+                if let Some(except) = event.except().filter(|_| from == 0) {
+                    self.core.leave_out(except, &mut targets);
+                }
                 let (compression, number) =
                     (self.compress_for(&event, &targets[from..]), event.number());
                 let (delivered, rest) = self.deliver(event, targets, is_last, from, stub);

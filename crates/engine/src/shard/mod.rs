@@ -11,6 +11,7 @@
 //! when that is spent is [put off](Core::defer) to the next turn.
 
 mod admission;
+mod connection_id;
 mod core;
 mod deliver;
 mod down;
@@ -42,7 +43,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use hub::{Bound, ConnRef, Directory, DisconnectReason, EventIds, Names};
+use hub::{Bound, ConnRef, ConnectionIds, Directory, DisconnectReason, EventIds, Names};
 use sync::connection_limit::ConnectionLimit;
 use sync::permits::ServingPermits;
 
@@ -105,6 +106,8 @@ pub(crate) struct Shared {
     pub(crate) account: Arc<Account>,
     /// What one client's address may have and do.
     pub(crate) addresses: Arc<Addresses>,
+    /// What connections are called outside.
+    pub(crate) connection_ids: ConnectionIds,
     /// The numbers of events: where a stream begins.
     pub(crate) event_ids: Arc<EventIds>,
     pub(crate) resumes: Arc<Resumes>,
@@ -331,6 +334,7 @@ impl<S: Sockets> Shard<S> {
         }
         self.core.account.change(conn.charged, 0);
         self.core.count_no_more(slot);
+        self.core.kept_ids.take(slot);
         self.core.connection_limit.give_back();
         self.core.counters.closed[reason as usize].add(1);
         self.core.io.close(conn.socket, abort);

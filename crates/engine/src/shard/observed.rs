@@ -1,5 +1,7 @@
 //! For the simulator, which does at any moment what clients do by commands, and looks inside.
 
+use hub::{ConnRef, ConnectionId};
+
 use super::Shard;
 use crate::slab::Key;
 use crate::sockets::Sockets;
@@ -65,6 +67,13 @@ impl<S: Sockets> Shard<S> {
     /// The key of the connection in `slot`.
     pub(crate) fn key_in(&mut self, slot: u32) -> Option<Key> {
         self.conns.at(slot).map(|(generation, _)| Key { slot, generation: *generation })
+    }
+
+    /// What the connection in `slot` is called.
+    pub(crate) fn connection_id(&mut self, slot: u32) -> Option<ConnectionId> {
+        let Key { slot, generation } = self.key_in(slot)?;
+        let place = ConnRef::new(self.core.worker, slot as usize, generation);
+        Some(self.core.connection_id(place))
     }
 
     /// Gives it another budget a turn.

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use hub::Place;
-use proto::resume::{self, Begins, Told};
+use proto::resume::{self, Begins, FirstMessage, Told};
 use proto::{Cors, Format, classic};
 
 use super::admission::Manner;
@@ -23,9 +23,9 @@ use crate::resume::{Resume, Resumes};
 use crate::sockets::Sockets;
 
 impl<S: Sockets> Core<S> {
-    /// Ends the answer's head with where the stream begins that has just been logged in, and says
-    /// so behind it as the client can read it; or asks what it has missed since its cursor, which
-    /// is where it begins then. Whether it is held.
+    /// Ends the answer's head with what the connection is called and where the stream begins that
+    /// has just been logged in, and says so behind it as the client can read it; or asks what it
+    /// has missed since its cursor, which is where it begins then. Whether it is held.
     ///
     /// `newest` is the last number given out *before* the log-in: the stream hears nothing up to
     /// it, so a client that comes back with it misses nothing and hears nothing twice. Read after
@@ -44,9 +44,11 @@ impl<S: Sockets> Core<S> {
         // What could be asked from is the id of an event, so plain text.
         let own = cursor.filter(|_| held).and_then(|place| str::from_utf8(place).ok());
         let id = own.map_or_else(|| self.event_ids.id(newest).to_string(), str::to_owned);
-        let begins = format.resumes().then_some(Begins { next: &id, gap });
+        let connection = self.connection_id(self.conn_ref(at)).to_string();
+        let next = format.resumes().then_some(id.as_str());
+        let begins = Begins { connection: Some(&connection), next, gap: gap && next.is_some() };
         let out = &mut self.answer;
-        resume::end_head(out, begins, cors);
+        resume::end_head(out, Some(begins), cors);
         if format == Format::Classic {
             classic::welcome(first, carrier, out);
         }
@@ -56,7 +58,8 @@ impl<S: Sockets> Core<S> {
         }
         if !held && !gap || told == Told::InMessage {
             let retry_ms = retry_ms(at.slot, self.config.workers as u32);
-            format.push_begin(out, carrier, told, (&id, retry_ms));
+            let first = FirstMessage { connection: &connection, next: &id, retry_ms };
+            format.push_begin(out, carrier, told, first);
         }
         held
     }
@@ -142,7 +145,12 @@ impl<S: Sockets> Core<S> {
         catch_up.map_or(Ok(()), |(catch_up, _)| self.catch_up_now(at, *catch_up))
     }
 
-    fn catch_up_now(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {
+    fn catch_up_now(&mut self, at: &mut At<'_, S::Socket>, mut catch_up: CatchUp) -> Lives {
+        // Sent while it was held: with the id that its head has told it.
+        if catch_up.events.iter().any(|event| event.except().is_some()) {
+            let id = self.connection_id(self.conn_ref(at));
+            catch_up.events.retain(|event| event.except() != Some(id));
+        }
         match at.conn.life().on_missed() {
             Some(MissedAct::CatchUp) => self.catch_up_stream(at, catch_up),
             Some(MissedAct::CatchUpPoll) => self.catch_up_poll(at, catch_up),

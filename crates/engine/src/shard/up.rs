@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use hub::{AddressKey, DisconnectReason, Id, IdText};
+use hub::{AddressKey, ConnectionId, DisconnectReason, Id, IdText};
 use proto::websocket::{self, Reader, command};
 use proto::{Problem, Transport};
 use smallvec::SmallVec;
@@ -152,6 +152,9 @@ impl<S: Sockets> Core<S> {
     fn settle_in(&mut self, at: &mut At<'_, S::Socket>, state: ConnState) -> bool {
         at.conn.active = self.tick_from_now(state.active_ms);
         let least = state.id.and_then(Id::integer).map(IdText::Integer);
+        if let Some(id) = state.connection_id.and_then(ConnectionId::of_bits) {
+            self.keep_connection_id(at, id);
+        }
         let (mut more, life) = (state.more, at.conn.life());
         let texts = more.iter().flat_map(|more| &more.ids).filter_map(|id| IdText::parse(id).ok());
         self.login_again(at, least.into_iter().chain(texts));

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use hub::ConnectionId;
 use proto::{Carrier, Transport};
 
 use super::server::Place;
@@ -28,6 +29,8 @@ pub(super) struct Client {
     pub(super) diligent: bool,
     pub(super) dawdles: bool,
     pub(super) connected_ms: u64,
+    /// What its connection is called, once somebody has looked.
+    pub(super) connection_id: Option<ConnectionId>,
     /// Logged out for good, through the API or by its own close frame.
     pub(super) expelled: bool,
     pub(super) left: bool,

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hub::{ConnRef, Directory, Epoch, EventIds, Names};
+use hub::{ConnRef, ConnectionIds, Directory, Epoch, EventIds, Names};
 use sync::connection_limit::ConnectionLimit;
 use sync::replies::Replies;
 
@@ -99,6 +99,7 @@ impl Server {
         let addresses = Arc::new(Addresses::new(config.per_address, trusted, address_keys));
         let connection_limit = Arc::new(ConnectionLimit::new(config.connections_max));
         let handshake_limits = HandshakeLimits::new(SHARDS, config.connections_max, SHARDS);
+        let connection_ids = ConnectionIds::random();
         let (mut shards, mut counters) = (Vec::new(), Vec::new());
         for (worker, net) in nets.iter().enumerate() {
             let counted: Arc<Counters> = Arc::default();
@@ -109,6 +110,7 @@ impl Server {
                 connection_limit: connection_limit.clone(),
                 account: account.clone(),
                 addresses: addresses.clone(),
+                connection_ids,
                 event_ids: event_ids.clone(),
                 resumes: resumes.clone(),
                 tokens: tokens.clone(),

@@ -17,6 +17,7 @@ mod check;
 mod client;
 mod crowds;
 mod greedy;
+mod left_out;
 mod lives;
 mod net;
 mod nodes;

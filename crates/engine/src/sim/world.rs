@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hub::{ConnRef, DisconnectReason, Epoch, IdText, Names, Tag};
+use hub::{ConnRef, ConnectionId, DisconnectReason, Epoch, IdText, Names, Tag};
 use proto::Carrier;
 
 use super::client::{Client, SentEvent};
@@ -194,6 +194,7 @@ impl World {
             diligent,
             dawdles,
             connected_ms: self.server.clock.now_ms(),
+            connection_id: None,
             expelled: false,
             left: false,
             got: Vec::new(),
@@ -252,10 +253,22 @@ impl World {
             .filter(|&index| self.clients[index].ids.iter().any(|id| audience.contains(id)))
             .filter(|&index| self.is_logged_in(&self.clients[index]))
             .collect();
-        for index in hears {
+        let left_out = hears.first().copied().filter(|_| number.is_multiple_of(3));
+        let except = left_out.map(|index| self.connection_id(index));
+        for index in hears.into_iter().filter(|index| Some(*index) != left_out) {
             self.clients[index].due.push(number);
         }
-        self.post(Outgoing::new(&about, &data).unwrap(), format!("e{number}"));
+        let outgoing = Outgoing { except, ..Outgoing::new(&about, &data).unwrap() };
+        self.post(outgoing, format!("e{number}"));
+    }
+
+    /// What a client's connection is called, whatever version serves it: as it was at first.
+    fn connection_id(&mut self, index: usize) -> ConnectionId {
+        let World { server, clients, .. } = self;
+        let Client { place: Place { shard, key, .. }, connection_id, .. } = &mut clients[index];
+        let id = server.shards[*shard].connection_id(key.slot).expect("it is logged in");
+        assert_eq!(*connection_id.get_or_insert(id), id, "an upgrade does not change it");
+        id
     }
 
     /// Steps a send to its end. While a mailbox is full only mail is taken, so that nobody's login
@@ -375,7 +388,9 @@ fn take(
                 let key = Key { slot: target.slot() as u32, generation: target.generation() };
                 let is_it = |Place { shard: at, key: of, .. }| (at, of) == (shard, key);
                 let client = clients.iter_mut().find(|client| is_it(client.place)).unwrap();
-                let streams = server.wire(client.place).is_open() && !client.expelled;
+                let is_left_out = event.except().is_some_and(|id| client.connection_id == Some(id));
+                let is_open = server.wire(client.place).is_open();
+                let streams = is_open && !client.expelled && !is_left_out;
                 client.handed += usize::from(streams);
                 streams
             };

@@ -19,6 +19,7 @@ fn of_version_1() -> Vec<ConnState> {
         id: Some(123),
         active_ms: -4_200,
         more: None,
+        connection_id: None,
     };
     let grant = GrantState {
         subject: Some("bob".into()),

@@ -20,7 +20,8 @@ use std::sync::Arc;
 
 use super::kept::Listed;
 use super::{History, State};
-use crate::event::Event;
+use crate::connection_id::ConnectionId;
+use crate::event::{Event, LineForm};
 use crate::id::IdText;
 
 /// One event of a memory that is handed on.
@@ -32,9 +33,10 @@ pub struct Remembered {
     pub line: String,
     /// The subject that it is remembered of, where that is not the first one of the event.
     pub subject: Option<String>,
-    /// Whether it has a name, or several subjects: what earlier versions do not read. Without a
-    /// meaning to who takes it over.
-    pub has_parts: bool,
+    /// What its line has: earlier versions do not read all. Without a meaning to who takes it over.
+    pub form: LineForm,
+    /// [`Event::except`].
+    pub except: Option<ConnectionId>,
     /// For how many milliseconds it has been remembered.
     pub age_ms: u64,
     /// The number of the last event before it that its subject has lost; 0 when it has lost none,
@@ -83,7 +85,8 @@ impl<F> History<F> {
                 number,
                 line: line.to_owned(),
                 subject: self.further_subject(&listed),
-                has_parts: listed.event.name().is_some() || listed.event.also().next().is_some(),
+                form: listed.event.form(),
+                except: listed.event.except(),
                 age_ms: now_ms.saturating_sub(listed.at_ms),
                 lost: listed.lost,
             });
@@ -109,14 +112,14 @@ impl<F> History<F> {
     /// is none, or not newer than all that are here.
     #[must_use]
     pub fn take_over(&self, remembered: Remembered, now_ms: u64) -> bool {
-        let Remembered { number, line, subject, age_ms, lost, .. } = remembered;
+        let Remembered { number, line, subject, except, age_ms, lost, .. } = remembered;
         let mut state = self.lock();
         let newest = state.kept.newest().filter(|newest| newest.number() == number);
         // One that has come of another of its subjects comes without its line.
         let event = match newest {
             Some(newest) if line.is_empty() => Arc::clone(newest),
             _ => match Event::of_line(line) {
-                Some(event) if newest.is_none() => Arc::new(event),
+                Some(event) if newest.is_none() => Arc::new(event.leaving_out(except)),
                 _ => return false,
             },
         };

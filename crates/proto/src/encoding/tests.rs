@@ -8,13 +8,19 @@ use futures::StreamExt;
 use super::*;
 use crate::chunked;
 
+const MESSAGE: &str = r#"{"next":"0000000000000001","connection":"00000000000000ab"}"#;
+
 const IDS: [&str; 3] = ["0000000000000001", "0000000000000002", "0000000000000003"];
+
+fn first() -> FirstMessage<'static> {
+    FirstMessage { connection: "00000000000000ab", next: IDS[0], retry_ms: 1234 }
+}
 
 /// A stream that begins as `told`, with a keep-alive, a gap and an event.
 fn wire(told: Told) -> Vec<u8> {
     let (sse, close) = (Format::Sse, Carrier::Close);
     let mut wire = Vec::new();
-    sse.push_begin(&mut wire, close, told, (IDS[0], 1234));
+    sse.push_begin(&mut wire, close, told, first());
     wire.extend_from_slice(sse.keep_alive(close));
     sse.push_gap(&mut wire, close, Some(IDS[1]));
     wire.extend_from_slice(sse::event(IDS[2], "{}").body());
@@ -29,7 +35,7 @@ fn outside_reader_hears_the_beginning_only_when_it_asks_for_it() {
         let events = EventStream::new(pieces).map(|event| event.unwrap());
         let heard: Vec<_> = futures::executor::block_on(events.collect());
         let heard: Vec<_> = heard.iter().map(|e| (&*e.event, &*e.id, &*e.data)).collect();
-        let first = ("next", IDS[0], r#"{"next":"0000000000000001"}"#);
+        let first = ("next", IDS[0], MESSAGE);
         let others = [("gap", IDS[1], "{}"), ("message", IDS[2], "{}")];
         let asked = (told == Told::InMessage).then_some(first);
         assert_eq!(heard, asked.into_iter().chain(others).collect::<Vec<_>>(), "{told:?}");
@@ -54,12 +60,11 @@ fn beginning_is_a_message_where_one_asks() {
     let begin = |format: Format, told| {
         let mut wire = Vec::new();
         let carrier = if format == Format::Text { Carrier::WebSocket } else { Carrier::Close };
-        format.push_begin(&mut wire, carrier, told, (IDS[0], 1234));
+        format.push_begin(&mut wire, carrier, told, first());
         wire
     };
-    let text = "{\"next\":\"0000000000000001\"}";
-    assert_eq!(begin(Format::Ndjson, Told::InMessage), format!("{text}\n").as_bytes());
-    assert_eq!(begin(Format::Text, Told::InMessage)[2..], *text.as_bytes());
+    assert_eq!(begin(Format::Ndjson, Told::InMessage), format!("{MESSAGE}\n").as_bytes());
+    assert_eq!(begin(Format::Text, Told::InMessage)[2..], *MESSAGE.as_bytes());
     for format in [Format::Ndjson, Format::Text, Format::Classic] {
         for told in [Told::InHead, Told::InLine, Told::InBlock] {
             assert_eq!(begin(format, told), b"", "{format:?} {told:?}");

@@ -3,12 +3,13 @@
 
 use anyhow::{Context, Result, ensure};
 use engine::{History, Router};
-use hub::Remembered;
+use hub::{ConnectionId, LineForm, Remembered};
 use serde::{Deserialize, Serialize};
 use sys::clock;
 
 use super::conversation::{Broken, Conversation};
-use super::messages::{EVENT_PARTS_VERSION, EvictedRange, HistoryPart, ServingMessage};
+use super::messages::{EVENT_PARTS_VERSION, EVENT_SENDER_VERSION};
+use super::messages::{EvictedRange, HistoryPart, ServingMessage};
 
 /// Bytes of the lines in a part, at most by one event more. The memory is locked for as long as
 /// they are copied, some 0.2 ms.
@@ -22,6 +23,9 @@ pub(crate) struct Event {
     line: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
+    /// The id of the connection that does not hear it, by its number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    except: Option<u64>,
     age_ms: u64,
     lost: u64,
 }
@@ -46,7 +50,7 @@ impl Sent {
 
     /// Of `part`, what is understood in `version` of the conversation.
     fn understood(&mut self, part: Vec<Remembered>, version: u32) -> Vec<Event> {
-        let is_understood = |event: &Remembered| version >= EVENT_PARTS_VERSION || !event.has_parts;
+        let is_understood = |event: &Remembered| version >= first_version(event.form);
         let (events, others): (Vec<_>, Vec<_>) = part.into_iter().partition(is_understood);
         self.left_out = self.left_out.max(others.last().map_or(0, |event| event.number));
         events.into_iter().map(Event::from).collect()
@@ -100,14 +104,24 @@ pub(crate) fn forget(router: &Router, evicted_range: EvictedRange) {
 
 impl From<Remembered> for Event {
     fn from(remembered: Remembered) -> Event {
-        let Remembered { number, line, subject, age_ms, lost, .. } = remembered;
-        Event { number, line, subject, age_ms, lost }
+        let Remembered { number, line, subject, except, age_ms, lost, .. } = remembered;
+        Event { number, line, subject, except: except.map(ConnectionId::bits), age_ms, lost }
     }
 }
 
 impl From<Event> for Remembered {
-    fn from(Event { number, line, subject, age_ms, lost }: Event) -> Remembered {
-        Remembered { number, line, subject, age_ms, lost, has_parts: false }
+    fn from(Event { number, line, subject, except, age_ms, lost }: Event) -> Remembered {
+        let except = except.and_then(ConnectionId::of_bits);
+        Remembered { number, line, subject, form: LineForm::default(), except, age_ms, lost }
+    }
+}
+
+/// The first version of the conversation in which lines of this form are understood.
+fn first_version(form: LineForm) -> u32 {
+    match form {
+        LineForm::Plain => 1,
+        LineForm::WithParts => EVENT_PARTS_VERSION,
+        LineForm::WithSender => EVENT_SENDER_VERSION,
     }
 }
 
@@ -118,13 +132,20 @@ mod tests {
     #[test]
     fn program_of_an_earlier_version_is_told_of_a_gap_in_place_of_what_it_does_not_know() {
         let part = || {
-            let event = |number, has_parts| {
+            let event = |number, form| {
                 let line = format!("line {number}");
-                Remembered { number, line, subject: None, age_ms: 0, lost: 0, has_parts }
+                let except = ConnectionId::of_bits(number);
+                Remembered { number, line, subject: None, form, except, age_ms: 0, lost: 0 }
             };
-            vec![event(3, false), event(5, true), event(8, false)]
+            let forms = [LineForm::Plain, LineForm::WithParts, LineForm::WithSender];
+            let numbers = [3, 5, 6, 8].into_iter();
+            numbers
+                .zip(forms.into_iter().cycle())
+                .map(|(number, form)| event(number, form))
+                .collect()
         };
-        for (version, numbers, left_out) in [(1, &[3, 8][..], 5), (2, &[3, 5, 8], 0)] {
+        let cases = [(1, &[3, 8][..], 6), (2, &[3, 5, 8], 6), (3, &[3, 5, 6, 8], 0)];
+        for (version, numbers, left_out) in cases {
             let mut sent = Sent::default();
             let events = sent.understood(part(), version);
             assert!(events.iter().map(|event| event.number).eq(numbers.iter().copied()));

@@ -16,11 +16,14 @@ use serde::{Deserialize, Serialize};
 use crate::api::ApiPast;
 
 /// The versions of the conversation, and of all that is written down in it, that this program
-/// knows: its own and the one before.
-pub(crate) const VERSIONS: &[u32] = &[1, 2];
+/// knows: its own and those before.
+pub(crate) const VERSIONS: &[u32] = &[1, 2, 3];
 
 /// From here on lines of events may have a name and several subjects.
 pub(crate) const EVENT_PARTS_VERSION: u32 = 2;
+
+/// From here on they may say who sent them.
+pub(crate) const EVENT_SENDER_VERSION: u32 = 3;
 
 /// The first word to a server that serves.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -103,7 +103,8 @@ fn event_is_inherited_byte_for_byte_with_its_age() {
             number: 9,
             line: line.clone(),
             subject: None,
-            has_parts: false,
+            form: LineForm::Plain,
+            except: None,
             age_ms: 300,
             lost: 0
         }]

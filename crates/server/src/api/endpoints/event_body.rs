@@ -3,6 +3,7 @@
 //! ```json
 //! {"about":"room:7","data":{"x":1}}
 //! {"about":["room:7","user:9"],"event":"typing","text":"any text","key":"once"}
+//! {"about":"room:7","data":1,"except":"9f86d081884c7d65"}
 //! ```
 
 use std::borrow::Cow;
@@ -12,7 +13,7 @@ use dispatch::idempotency;
 use engine::Outgoing;
 use httpd::id::IdField;
 use httpd::problem::ApiProblem;
-use hub::{Draft, EventParts, Payload, SUBJECTS_MAX};
+use hub::{ConnectionId, Draft, EventParts, Payload, SUBJECTS_MAX};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -28,6 +29,9 @@ pub(crate) struct EventBody<'a> {
     text: Option<Box<str>>,
     #[serde(default, deserialize_with = "given")]
     event: Option<Box<str>>,
+    /// The connection that does not hear it. What is no connection's id leaves out nobody.
+    #[serde(default, deserialize_with = "connection")]
+    except: Option<ConnectionId>,
     /// The event is posted once with this key.
     #[serde(default, deserialize_with = "idempotency::member")]
     pub(crate) key: Option<Box<str>>,
@@ -98,6 +102,27 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     T::deserialize(deserializer).map(Some)
 }
 
+/// A text, be it a connection's id or not.
+fn connection<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<ConnectionId>, D::Error> {
+    deserializer.deserialize_str(ConnectionText)
+}
+
+struct ConnectionText;
+
+impl Visitor<'_> for ConnectionText {
+    type Value = Option<ConnectionId>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a connection's id in \"except\", which is a text")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Option<ConnectionId>, E> {
+        Ok(ConnectionId::parse(text))
+    }
+}
+
 impl EventBody<'_> {
     /// What it tells.
     ///
@@ -128,9 +153,10 @@ impl EventBody<'_> {
             about: &self.about.first.0,
             also: &also,
             name: self.event.as_deref(),
+            from: None,
             payload: self.payload()?,
         })?;
-        Ok(Outgoing::from(draft))
+        Ok(Outgoing { except: self.except, ..Outgoing::from(draft) })
     }
 
     /// Its first subject.
@@ -139,7 +165,8 @@ impl EventBody<'_> {
     }
 
     /// What a repeat of it with its key must have, too, beside the first subject. Of an event that
-    /// has a subject and data alone it is these, as nodes of an earlier version have it.
+    /// has a subject and data alone it is these, as nodes of an earlier version have it. It may
+    /// leave out another connection: its sender may have come back on one.
     pub(crate) fn fingerprint(&self) -> Cow<'_, str> {
         let (data, text) = (self.data.map_or("", RawValue::get), self.text.as_deref());
         if text.is_none() && self.event.is_none() && self.about.others.is_empty() {
@@ -199,6 +226,23 @@ mod tests {
     }
 
     #[test]
+    fn event_leaves_out_one_connection_and_a_text_that_is_none_leaves_out_nobody() {
+        let except = |text: &str| {
+            let json = format!(r#"{{"about":1,"data":2,"except":"{text}"}}"#);
+            let body = read(&json);
+            assert_eq!(body.fingerprint(), "2", "a repeat may come from another connection");
+            body.outgoing().ok().unwrap().except
+        };
+        let id = ConnectionId::parse("9f86d081884c7d65");
+        assert!(id.is_some() && except("9f86d081884c7d65") == id);
+        // JSON has many forms of one text.
+        assert_eq!(except(r"\u0039f86d081884c7d65"), id);
+        for text in ["", "9F86D081884C7D65", "9f86d081884c7d6", "0000000000000000", "x y"] {
+            assert_eq!(except(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_no_event_is_refused() {
         for bad in [
             r#"{"about":1,"data":2,"x":3}"#,
@@ -209,6 +253,10 @@ mod tests {
             r#"{"about":1,"text":null}"#,
             r#"{"about":1,"text":2}"#,
             r#"{"about":1,"data":2,"event":null}"#,
+            r#"{"about":1,"data":2,"except":null}"#,
+            r#"{"about":1,"data":2,"except":7}"#,
+            r#"{"about":1,"data":2,"except":["9f86d081884c7d65"]}"#,
+            r#"{"about":1,"data":2,"from":"bob"}"#,
             r#"{"data":1}"#,
             "[]",
             "[1,2]",
