@@ -22,6 +22,7 @@ mod answers;
 mod backlog;
 mod budget;
 mod catch_up;
+mod client_sends;
 mod clock;
 mod column;
 pub mod config;
@@ -75,6 +76,10 @@ pub mod workers;
 pub use account::Account;
 pub use ahead::Ahead;
 pub use answers::Answers;
+pub use client_sends::{
+    CLIENT_SENDS_PER_SECOND_MAX, ClientSend, ClientSendLimits, ClientSendOutcome, ClientSends,
+    Publisher, SentBy, TooMany,
+};
 pub use config::{AddressLimits, EngineConfig, TlsConfig};
 pub use counters::{Snapshot, Total, WorkerSnapshot};
 pub use guest::{Delivery, Guest, GuestMail};
@@ -88,7 +93,7 @@ pub use receipt::{LaneBell, Receipt};
 pub use refused_origins::RefusedOrigins;
 pub use resume::{Resume, ResumeStep, Resumes, Resuming};
 pub use router::{GapStep, Router, Sending, Step};
-pub use said::Said;
+pub use said::{Answered, Said};
 pub use settings::Settings;
 pub use start::{Engine, StartError};
 pub use sync::replies::Replies;

@@ -40,6 +40,10 @@ pub(super) fn verify(token: &str) -> Outcome {
             "uses" => grant.connections_max = Some(value.parse().unwrap()),
             "most" => grant.ids_max = Some(value.parse().unwrap()),
             "ms" => remaining_ms = Some(value.parse().unwrap()),
+            "send" => {
+                let send = hub::IdPatterns::parse(value.split(',').map(Into::into)).unwrap();
+                grant.talk = Some(Box::new(hub::TalkGrant { send, ..Default::default() }));
+            }
             _ => {
                 let ids = value.split(',').map(Into::into);
                 grant.ids = hub::IdPatterns::parse(ids).unwrap();
