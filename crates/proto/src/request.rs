@@ -274,10 +274,7 @@ fn serve<'b>(
     if method != Method::Options && (method == Method::Post) != (route == Route::Send) {
         return Err(Problem::method_not_allowed(route.methods()));
     }
-    let body = match method {
-        Method::Post => fields.body()?,
-        _ => fields.check_body().map(|()| Body::default())?,
-    };
+    let body = if method == Method::Post { fields.body()? } else { fields.no_body()? };
     let told = fields.told();
     let mut request = Request {
         method,

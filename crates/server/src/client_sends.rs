@@ -14,8 +14,8 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
+use dispatch::posting::say;
 use dispatch::traces::{Arrival, SendTrace};
 use engine::{
     Answered, Answers, ClientSend, ClientSendOutcome, ClientSends, Publisher, Question, Said,
@@ -26,15 +26,11 @@ use hub::{ConnRef, Grant};
 use proto::Problem;
 use sys::clock;
 use tokio::task::yield_now;
-use tokio::time::sleep;
 
 use crate::api::{Api, push_answer};
 
 /// How many sends are begun before others of the control plane have their turn.
 const SENDS_AT_ONCE: usize = 32;
-
-/// How long to wait where a mailbox is full.
-const FULL_PAUSE: Duration = Duration::from_millis(1);
 
 /// Tokens of which is known how much was sent by request of late. Those who have sent nothing for
 /// two seconds are forgotten past it; who comes when there are none of these is refused.
@@ -44,7 +40,7 @@ const TOKENS_MAX: usize = 16 * 1024;
 const TICK_MS: u64 = 100;
 
 /// Who posts what clients send.
-pub(crate) struct Desk {
+pub(crate) struct Poster {
     api: Arc<Api>,
     sends: Arc<ClientSends>,
     answers: Answers,
@@ -54,14 +50,14 @@ pub(crate) struct Desk {
     by_token: Mutex<HashMap<Box<str>, Publisher>>,
 }
 
-impl Desk {
-    pub(crate) fn new(api: Arc<Api>, sends: Arc<ClientSends>, answers: Answers) -> Arc<Desk> {
+impl Poster {
+    pub(crate) fn new(api: Arc<Api>, sends: Arc<ClientSends>, answers: Answers) -> Arc<Poster> {
         let (waiting, by_token) = (Mutex::default(), Mutex::default());
-        Arc::new(Desk { api, sends, answers, waiting, by_token })
+        Arc::new(Poster { api, sends, answers, waiting, by_token })
     }
 
     /// Posts what comes, for as long as the runtime lives.
-    pub(crate) async fn run(self: Arc<Desk>) {
+    pub(crate) async fn run(self: Arc<Poster>) {
         loop {
             poll_fn(|context| self.sends.questions().poll_any(context)).await;
             for _ in 0..SENDS_AT_ONCE {
@@ -73,7 +69,7 @@ impl Desk {
     }
 
     /// Begins to post `send`, or puts it behind those of its connection.
-    fn begin(self: &Arc<Desk>, send: ClientSend) {
+    fn begin(self: &Arc<Poster>, send: ClientSend) {
         match self.waiting().entry(send.conn()) {
             Entry::Occupied(mut waiting) => waiting.get_mut().push_back(send),
             Entry::Vacant(place) => {
@@ -84,7 +80,7 @@ impl Desk {
     }
 
     /// Posts `send`, and then what came behind it on its connection.
-    async fn post_all(self: Arc<Desk>, mut send: ClientSend) {
+    async fn post_all(self: Arc<Poster>, mut send: ClientSend) {
         let conn = send.conn();
         loop {
             self.post(send).await;
@@ -99,7 +95,7 @@ impl Desk {
         }
     }
 
-    async fn post(self: &Arc<Desk>, send: ClientSend) {
+    async fn post(self: &Arc<Poster>, send: ClientSend) {
         let arrival = match send.by() {
             SentBy::Request { .. } => Arrival::Request,
             SentBy::Message { .. } => Arrival::Message,
@@ -109,10 +105,10 @@ impl Desk {
             Ok(()) => self.api.post_of_client(&send, trace.as_ref().map(SendTrace::marks)).await,
             Err(problem) => Err(problem),
         };
-        let desk = Arc::clone(self);
+        let poster = Arc::clone(self);
         match posted {
             Ok(posted) => drop(tokio::spawn(async move {
-                let delivered = desk.api.delivered_of_client(posted).await;
+                let delivered = poster.api.delivered_of_client(posted).await;
                 if let Some(trace) = trace {
                     trace.end_one(delivered.as_ref().map_err(ApiProblem::status));
                 }
@@ -121,7 +117,7 @@ impl Desk {
                     push_answer(&mut text, &delivered);
                     String::from_utf8_lossy(&text).into()
                 });
-                desk.answer(send, answer.map_err(Problem::from)).await;
+                poster.answer(send, answer.map_err(Problem::from)).await;
             })),
             Err(problem) => {
                 if let Some(trace) = trace {
@@ -140,12 +136,8 @@ impl Desk {
             SentBy::Message { reference, .. } => reference.clone(),
             SentBy::Request { .. } => None,
         };
-        let mut said = Said::Sent(Box::new(Answered { outcome, reference }));
-        // A worker that takes no more mail is at its end, and so are we.
-        while let Err(again) = self.answers.say(send.conn(), said) {
-            said = again;
-            sleep(FULL_PAUSE).await;
-        }
+        let said = Said::Sent(Box::new(Answered { outcome, reference }));
+        say(&self.answers, send.conn(), said).await;
         self.sends.questions().done(1, send.bytes());
     }
 

@@ -40,7 +40,8 @@ fn parse_sends(text: &str) -> Result<u32, String> {
     let number = text.trim().strip_suffix("/s").unwrap_or(text).trim();
     let rate = number.parse().ok().filter(|&rate| rate <= CLIENT_SENDS_PER_SECOND_MAX);
     rate.ok_or_else(|| {
-        format!("{text:?} is no rate: write a whole number a second, up to {CLIENT_SENDS_PER_SECOND_MAX}")
+        let most = CLIENT_SENDS_PER_SECOND_MAX;
+        format!("{text:?} is no rate: write a whole number a second, up to {most}")
     })
 }
 

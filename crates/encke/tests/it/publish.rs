@@ -264,9 +264,8 @@ fn pages_send_where_they_are_let_in() {
 fn body_has_a_length_a_bound_and_a_time() {
     let server = open(&["--head-timeout=1"]);
     let head = |fields: &str| {
-        format!(
-            "POST /send HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{fields}\r\n"
-        )
+        let json = "Content-Type: application/json";
+        format!("POST /send HTTP/1.1\r\nHost: localhost\r\n{json}\r\n{fields}\r\n")
     };
     answer(&mut server.ask(head("Transfer-Encoding: chunked\r\n"))).problem(411);
     answer(&mut server.ask(head(""))).problem(411);

@@ -18,8 +18,8 @@
 //! | `Ending` | discard | | drop | cut | linger | | | |
 //! | `Lingering` | discard | close | drop | close | | | | |
 //!
-//! The two streams are told what is said to them alone, and `Sending` is answered with it; elsewhere
-//! it is dropped.
+//! The two streams are told what is said to them alone, and `Sending` is answered with it;
+//! elsewhere it is dropped.
 //!
 //! `Verifying` and the two streams know one more input, that a token is verified: the one goes back
 //! to its request, the others go on with another token or as they did. When the time of a stream's

@@ -13,8 +13,8 @@
 //! ([`crate::form::compress`]) and messages may come so. What is for one connection goes as it
 //! is: it is short.
 //!
-//! An event that a client sends is posted by the control plane ([`super::client_sends`]), and so its
-//! answer follows.
+//! An event that a client sends is posted by the control plane ([`super::client_sends`]), and so
+//! its answer follows.
 //!
 //! Cost: a command is one look at each of its bytes, a parse of its JSON and an answer.
 

@@ -117,7 +117,20 @@ impl<'b> Fields<'b> {
             self.forwarded.addresses.push(value);
         } else if named("forwarded") {
             self.forwarded.elements.push(value);
-        } else if named("transfer-encoding") {
+        } else if let Some(name) = strip_prefix_ignore_case(header.name, "sec-websocket-")
+            && let Err(rule) = self.upgrade.read_line(name, value)
+        {
+            self.broken = Some(rule);
+        } else {
+            self.read_body_line(header);
+        }
+    }
+
+    /// Reads a line that is about the body, if it is one.
+    fn read_body_line(&mut self, header: &Header<'b>) {
+        let value = header.value.trim_ascii();
+        let named = |name: &str| header.name.eq_ignore_ascii_case(name);
+        if named("transfer-encoding") {
             self.transfer_encoding = true;
         } else if named("content-length") {
             match content_length(value) {
@@ -137,10 +150,6 @@ impl<'b> Fields<'b> {
             }
         } else if named("expect") {
             self.expects = value.eq_ignore_ascii_case(b"100-continue");
-        } else if let Some(name) = strip_prefix_ignore_case(header.name, "sec-websocket-")
-            && let Err(rule) = self.upgrade.read_line(name, value)
-        {
-            self.broken = Some(rule);
         }
     }
 
@@ -169,10 +178,10 @@ impl<'b> Fields<'b> {
 
     /// What a request without a body must keep to. Since the connection ends after a refusal,
     /// nobody reads a body for a second request.
-    pub(super) fn check_body(&self) -> Result<(), Problem> {
+    pub(super) fn no_body(&self) -> Result<Body<'b>, Problem> {
         match self.transfer_encoding || self.length.is_some_and(|length| length > 0) {
             true => Err(Problem::body_refused()),
-            false => Ok(()),
+            false => Ok(Body::default()),
         }
     }
 

@@ -1,10 +1,10 @@
 //! What a client may say in a text message, and how it is answered.
 //!
 //! One JSON object with one member: `{"login":["a","b"]}`, `{"logout":["a"]}`, `{"ping":1}`,
-//! `{"token":"…"}` or `{"send":{…}}`. Each is answered by one text message, in the order of the commands (but that a
-//! token may be looked at longer) and among the events:
-//! `{"ok":…}`, which repeats the command, or `{"error":{…}}` with a problem (RFC 9457); where the
-//! command was a token, `{"error":{…},"token":true}`, lest a client take it for another's answer.
+//! `{"token":"…"}` or `{"send":{…}}`. Each is answered by one text message, in the order of the
+//! commands (but that a token may be looked at longer) and among the events: `{"ok":…}`, which
+//! repeats the command, or `{"error":{…}}` with a problem (RFC 9457); where it was a token,
+//! `{"error":{…},"token":true}`, lest a client take it for another's answer.
 //!
 //! A send may have a `ref` beside it, a number or a text, which its answer repeats: it may come
 //! later than those to what was said behind it.

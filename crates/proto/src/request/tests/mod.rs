@@ -2,6 +2,7 @@
 
 mod absent;
 mod refusals;
+mod sends;
 
 use super::*;
 
@@ -79,23 +80,6 @@ fn stream_request_tells_method_transport_framing_and_origin() {
 }
 
 #[test]
-fn event_is_sent_with_a_body_of_a_length() {
-    let json = "Content-Type: application/json; charset=utf-8";
-    let buf = head("POST /send?token=x&id=a", &["Content-Length: 12", json]);
-    let request = served(&buf);
-    assert_eq!((request.method, request.route), (Method::Post, Route::Send));
-    assert_eq!((request.head_len, request.ids.len()), (buf.len(), 0));
-    assert_eq!(request.body, Body { len: 12, key: None, expects: false });
-    assert_eq!(request.bearer.token(None, None), Ok(Some("x".into())));
-    let lines = ["Idempotency-Key: \"a\"", "Expect: 100-continue", "Content-Length: 99"];
-    let buf = head("POST /send", &[&lines[..], &[json]].concat());
-    assert_eq!(served(&buf).body, Body { len: 99, key: Some("\"a\""), expects: true });
-    let buf = head("POST /send", &["Content-Length: 99999999999999999999999", json]);
-    assert_eq!(served(&buf).body.len, usize::MAX);
-    assert_eq!(served(&head("OPTIONS /send", &[])).method, Method::Options);
-}
-
-#[test]
 fn client_is_told_where_its_stream_begins_as_it_can_read_it() {
     let chrome = "User-Agent: Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0 Safari/537.36";
     let cases: [(&str, &[&str], Told); 8] = [
@@ -110,21 +94,6 @@ fn client_is_told_where_its_stream_begins_as_it_can_read_it() {
     ];
     for (start, lines, told) in cases {
         assert_eq!(served(&head(start, lines)).told, told, "{start} {lines:?}");
-    }
-}
-
-#[test]
-fn path_may_name_no_id() {
-    for (start, route, ids) in [
-        ("GET /stream", Route::Stream, 0),
-        ("GET /stream?id=a&id=b", Route::Stream, 2),
-        ("GET /poll?wait=0", Route::Poll, 0),
-        ("GET /test", Route::Classic, 0),
-        ("GET /stream/", Route::Stream, 1),
-    ] {
-        let buf = head(start, &[]);
-        let request = served(&buf);
-        assert_eq!((request.route, request.ids.len()), (route, ids), "{start}");
     }
 }
 
