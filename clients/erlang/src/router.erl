@@ -16,9 +16,9 @@
 %% `{presence_lost}' says that some of both are missing: {@link connections/1} tells of one id.
 -module(router).
 
--export([send/2, login/2, login/3, logout/1, connections/1, presence/1, presence_off/1]).
+-export([send/2, send/3, login/2, login/3, logout/1, connections/1, presence/1, presence_off/1]).
 -export([start_link/0, stop/0]).
--export_type([id/0, reason/0]).
+-export_type([id/0, reason/0, send_option/0]).
 
 -type id() :: encke_id:id().
 %% Anything with a name: a user, a group, a photo.
@@ -37,6 +37,19 @@
 -spec send(id(), Payload :: term()) -> {ok, non_neg_integer()} | {error, reason()}.
 send(Id, Payload) ->
     gen_server:call({global, ?MODULE}, {send, Id, Payload}).
+
+-type send_option() :: {event, Name :: unicode:chardata() | atom()}
+                     | {also, [id()]}
+                     | {except, ConnectionId :: unicode:chardata()}.
+%% What an event may have beside: a name that tells kinds of events apart, further ids that it is
+%% about, and the connection that does not hear it, by the id that its stream has told it.
+
+%% @doc Hands an event about `Id' on as {@link send/2} does, with options. Who hears several of its
+%% ids hears it once. Processes hear the payload alone.
+-spec send(id(), Payload :: term(), [send_option()]) ->
+          {ok, non_neg_integer()} | {error, reason()}.
+send(Id, Payload, Options) ->
+    gen_server:call({global, ?MODULE}, {send, Id, Payload, Options}).
 
 %% @equiv login(Id, Pid, [])
 -spec login(id(), pid()) -> ok | {error, reason()}.

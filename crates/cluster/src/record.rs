@@ -26,6 +26,9 @@
 //! A record is read in one form only, so what was read is written again byte by byte. Cost: one
 //! pass, and two texts an event.
 
+mod event;
+
+pub use self::event::{Event, Once};
 use crate::change::Part;
 use crate::limits::{RECORD_BYTES_MAX, RECORD_EVENTS_MAX, RECORD_HEAD_BYTES};
 use crate::wire::{Malformed, Reader, put_id, put_text, sequence};
@@ -49,13 +52,6 @@ const _: () = {
     assert!(FORMAT > 0, "format 0 is none");
     assert!(FORMAT < FORMAT_MAX);
 };
-
-/// The bit of an event's flags that says that a term follows. The lower seven are the server's.
-const HAS_TERM: u8 = 0x80;
-
-/// The bits of format 4: the line names the sender, a connection that is left out follows.
-const HAS_SENDER: u8 = 1;
-const HAS_EXCEPT: u8 = 2;
 
 /// A record.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -115,50 +111,6 @@ impl Order {
     pub(crate) fn bytes(&self) -> usize {
         let (Order::Logout(text) | Order::Revoke(text)) = self;
         text.len() + RECORD_HEAD_BYTES
-    }
-}
-
-/// An event on its way through the log.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Event {
-    /// The id that it is about.
-    pub subject: String,
-    /// The others, at most 255.
-    pub also: Vec<String>,
-    /// The line that clients get, with a place for its number.
-    pub line: String,
-    /// Seven bits of the server's.
-    pub flags: u8,
-    /// The payload as an Erlang term, where it came as one.
-    pub term: Option<Vec<u8>>,
-    /// What it is known by, if it is posted once however often it is sent.
-    pub once: Option<Once>,
-    /// Whether the line names who sent it, which readers of earlier formats take for no event.
-    pub has_sender: bool,
-    /// The id of the connection that does not hear it, wherever it is.
-    pub except: Option<u64>,
-}
-
-/// The hashes of an idempotency key and of what is sent with it. The first event of a key in the
-/// log is the one that is posted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Once {
-    /// Of the key, and of whose it is.
-    pub key: u128,
-    /// Of what is sent.
-    pub body: u128,
-}
-
-impl Event {
-    /// What it counts for in a queue or a record.
-    pub(crate) fn bytes(&self) -> usize {
-        // Two lengths of four bytes, three bytes of flags, and at most four bytes before the subject.
-        let once = if self.once.is_some() { size_of::<Once>() } else { 0 };
-        // One byte for how many other subjects there are, and two at least before each.
-        let also = self.also.iter().map(|id| id.len() + 4).sum::<usize>() + 1;
-        let term = self.term.as_ref().map_or(0, Vec::len);
-        let except = if self.except.is_some() { size_of::<u64>() } else { 0 };
-        self.subject.len() + also + self.line.len() + term + once + except + 15
     }
 }
 
@@ -308,77 +260,6 @@ impl Body {
             _ => return Err(Malformed::Unknown),
         })
     }
-}
-
-impl Event {
-    /// The first format that has all of it.
-    fn format(&self) -> u8 {
-        match (self.also.is_empty(), self.once.is_none()) {
-            _ if self.has_sender || self.except.is_some() => FORMAT_SENDER,
-            (true, true) => FORMAT,
-            (true, false) => FORMAT_ONCE,
-            (false, _) => FORMAT_SUBJECTS,
-        }
-    }
-
-    fn encode(&self, format: u8, out: &mut Vec<u8>) {
-        debug_assert_eq!(self.flags & HAS_TERM, 0, "the bit is the record's own");
-        put_id(out, &self.subject);
-        put_long(out, self.line.as_bytes());
-        out.push(self.flags & !HAS_TERM | if self.term.is_some() { HAS_TERM } else { 0 });
-        if let Some(term) = &self.term {
-            put_long(out, term);
-        }
-        if format >= FORMAT_ONCE {
-            out.push(u8::from(self.once.is_some()));
-            for hash in self.once.iter().flat_map(|once| [once.key, once.body]) {
-                out.extend_from_slice(&hash.to_be_bytes());
-            }
-        }
-        if format >= FORMAT_SUBJECTS {
-            debug_assert!(self.also.len() <= usize::from(u8::MAX));
-            out.push(self.also.len() as u8);
-            self.also.iter().for_each(|id| put_id(out, id));
-        }
-        if format >= FORMAT_SENDER {
-            let sender = if self.has_sender { HAS_SENDER } else { 0 };
-            out.push(sender | if self.except.is_some() { HAS_EXCEPT } else { 0 });
-            self.except.iter().for_each(|id| out.extend_from_slice(&id.to_be_bytes()));
-        }
-    }
-
-    fn decode(format: u8, from: &mut Reader<'_>) -> Result<Event, Malformed> {
-        let subject = from.id()?;
-        let len = from.u32()? as usize;
-        let line = str::from_utf8(from.bytes(len)?).map_err(|_| Malformed::Text)?.to_owned();
-        let flags = from.u8()?;
-        let term = if flags & HAS_TERM == 0 {
-            None
-        } else {
-            let len = from.u32()? as usize;
-            Some(from.bytes(len)?.to_vec())
-        };
-        let once = match format >= FORMAT_ONCE && from.flag()? {
-            true => Some(Once { key: from.u128()?, body: from.u128()? }),
-            false => None,
-        };
-        let others = if format >= FORMAT_SUBJECTS { from.u8()? } else { 0 };
-        let also = (0..others).map(|_| from.id()).collect::<Result<_, _>>()?;
-        let bits = if format >= FORMAT_SENDER { from.u8()? } else { 0 };
-        if bits & !(HAS_SENDER | HAS_EXCEPT) != 0 {
-            return Err(Malformed::Number);
-        }
-        let has_sender = bits & HAS_SENDER != 0;
-        let except = (bits & HAS_EXCEPT != 0).then(|| from.u64()).transpose()?;
-        let flags = flags & !HAS_TERM;
-        Ok(Event { subject, also, line, flags, term, once, has_sender, except })
-    }
-}
-
-fn put_long(out: &mut Vec<u8>, bytes: &[u8]) {
-    debug_assert!(bytes.len() <= RECORD_BYTES_MAX);
-    out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
-    out.extend_from_slice(bytes);
 }
 
 impl Join {

@@ -197,7 +197,11 @@ impl Router {
 /// The event `id`, that perhaps has its Erlang term already.
 fn made(outgoing: Outgoing, id: EventId) -> Arc<Event> {
     let Outgoing { draft, term, except, .. } = outgoing;
-    let event: Event = draft.numbered(id).leaving_out(except);
+    let event: Event = draft.numbered(id);
+    let event = match except {
+        Some(except) => event.leaving_out(except),
+        None => event,
+    };
     if let Some(term) = term {
         event.frame(TERM_SLOT, |_| term);
     }

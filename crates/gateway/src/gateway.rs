@@ -13,7 +13,7 @@ use dispatch::presence::Presence;
 use dispatch::send_options::SendOptions;
 use engine::{Guest, Outgoing};
 use erlang::{Node, OwnPid, Peer};
-use hub::IdText;
+use hub::{Draft, EventError, EventParts, IdText, Payload};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::yield_now;
 use tokio::time::timeout;
@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connected_node::{ConnectedNode, Words};
 use super::counts::Counts;
+use super::event_options::EventOptions;
 use super::payload;
 use super::processes::{Process, ProcessRef, Processes};
 use super::refusal::Refusal;
@@ -131,16 +132,28 @@ impl Gateway {
         &self,
         buffers: &Buffers,
         payload: erlang::Term<'_>,
+        options: EventOptions,
         alone: bool,
     ) -> Result<Delivery, Refusal> {
         let Buffers { about, data } = buffers;
-        if about.len() + data.len() + FRAME_BYTES > self.backlog_bytes_max {
+        if about.len() + data.len() + options.len() + FRAME_BYTES > self.backlog_bytes_max {
             return Err(Refusal::TooLarge);
         }
-        let outgoing = Outgoing::new(about, data).map_err(|_| Refusal::BadId)?;
+        let also: Vec<&str> = options.also.iter().map(String::as_str).collect();
+        let draft = Draft::of(EventParts {
+            about,
+            also: &also,
+            name: options.name.as_deref(),
+            from: None,
+            payload: Payload::Json(data),
+        })
+        .map_err(|error| match error {
+            EventError::Id(_) => Refusal::BadId,
+            EventError::Subjects(_) | EventError::Name(_) => Refusal::BadRequest,
+        })?;
         let term = Some(payload::message(payload));
         let permit = self.enter().await?;
-        let outgoing = Outgoing { term, alone, ..outgoing };
+        let outgoing = Outgoing { draft, term, alone, except: options.except };
         let delivery = self.sender.send(&permit, outgoing, SendOptions::default()).await?;
         drop(permit);
         self.counts.events.add(1);

@@ -16,6 +16,7 @@ use tokio::task::yield_now;
 
 use super::answer::{Answer, answer};
 use super::connected_node::ConnectedNode;
+use super::event_options::EventOptions;
 use super::gateway::{Buffers, Gateway};
 use super::inbox::Inbox;
 use super::refusal::Refusal;
@@ -146,8 +147,14 @@ impl<'g> Handler<'g> {
 
     async fn request(&mut self, request: Request<'_>, reply: Option<ReplyTo>) {
         let outcome = match request {
-            Request::SendTo(id, payload) => return self.send(id, payload, true, reply).await,
-            Request::Send(id, payload) => return self.send(id, payload, false, reply).await,
+            Request::SendTo(id, payload) => {
+                let sent = self.post(id, payload, None, true).await;
+                return self.sent(sent, payload, reply).await;
+            }
+            Request::Send(id, payload, options) => {
+                let sent = self.post(id, payload, options, false).await;
+                return self.sent(sent, payload, reply).await;
+            }
             Request::Login(id, pid, links) => match ids::read_id(&mut self.buffers.about, id) {
                 Ok(id) if is_of(pid, self.peer) => {
                     let words = [pid.id, pid.serial, pid.creation];
@@ -218,8 +225,13 @@ impl<'g> Handler<'g> {
         }
     }
 
-    async fn send(&mut self, id: Term<'_>, payload: Term<'_>, alone: bool, reply: Option<ReplyTo>) {
-        match self.post(id, payload, alone).await {
+    async fn sent(
+        &mut self,
+        sent: Result<Delivery, Refusal>,
+        payload: Term<'_>,
+        reply: Option<ReplyTo>,
+    ) {
+        match sent {
             Ok(delivery) => self.wait_for(delivery, payload.bytes().len(), reply).await,
             Err(refusal) => answer(self.gateway, self.peer, reply.as_ref(), Err(refusal)),
         }
@@ -229,6 +241,7 @@ impl<'g> Handler<'g> {
         &mut self,
         id: Term<'_>,
         payload: Term<'_>,
+        options: Option<Term<'_>>,
         alone: bool,
     ) -> Result<Delivery, Refusal> {
         if payload.bytes().len() > self.gateway.payload_bytes_max() {
@@ -236,7 +249,9 @@ impl<'g> Handler<'g> {
         }
         ids::read_id(&mut self.buffers.about, id)?;
         payload::read_payload(&mut self.buffers.data, payload)?;
-        mail::posting(self.gateway, self.gateway.send(&self.buffers, payload, alone)).await
+        let options = EventOptions::read(options)?;
+        let send = self.gateway.send(&self.buffers, payload, options, alone);
+        mail::posting(self.gateway, send).await
     }
 
     /// Answers once the workers have counted, and goes on meanwhile while there is room.

@@ -12,6 +12,7 @@ mod answer;
 mod connected_node;
 mod control;
 mod counts;
+mod event_options;
 mod gateway;
 mod handler;
 mod ids;

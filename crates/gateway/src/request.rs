@@ -65,8 +65,9 @@ impl Change {
 pub(super) enum Request<'a> {
     /// `{Id, Payload}` to `any`: an event for the connections of the id alone.
     SendTo(Term<'a>, Term<'a>),
-    /// `{send, Id, Payload}`: an event for the audience of the id.
-    Send(Term<'a>, Term<'a>),
+    /// `{send, Id, Payload}`, or `{send, Id, Payload, Options}`: an event for the audience of the
+    /// id.
+    Send(Term<'a>, Term<'a>, Option<Term<'a>>),
     /// `{login, Id, Pid}`, or `{login, Id, Pid, [link]}`: whether the process is linked with us.
     Login(Term<'a>, Pid<'a>, bool),
     /// `{logout, Pid}`.
@@ -114,12 +115,17 @@ impl<'a> Request<'a> {
             return None;
         }
         if let Some(options) = third {
+            if service == Service::Router && name.is("send") {
+                return Some(Request::Send(first, second?, Some(options)));
+            }
             let is_login = service == Service::Router && name.is("login");
             let pid = second.filter(|_| is_login)?.pid()?;
             return Some(Request::Login(first, pid, links(options)?));
         }
         Some(match (service, second) {
-            (Service::Router, Some(payload)) if name.is("send") => Request::Send(first, payload),
+            (Service::Router, Some(payload)) if name.is("send") => {
+                Request::Send(first, payload, None)
+            }
             (Service::Router, Some(pid)) if name.is("login") => {
                 Request::Login(first, pid.pid()?, false)
             }
@@ -173,9 +179,13 @@ mod tests {
     fn requests_are_those_of_their_service() {
         let send = words("send", &[b"\x61\x01", b"\x61\x02"]);
         let read = Request::read(Service::Router, term(&send));
-        assert_eq!(read, Ok(Request::Send(term(b"\x61\x01"), term(b"\x61\x02"))));
+        assert_eq!(read, Ok(Request::Send(term(b"\x61\x01"), term(b"\x61\x02"), None)));
         assert_eq!(Request::read(Service::Subsmanager, term(&send)), Err(Refusal::BadRequest));
         let more = words("send", &[b"\x61\x01", b"\x61\x02", b"\x61\x03"]);
+        let with = Request::Send(term(b"\x61\x01"), term(b"\x61\x02"), Some(term(b"\x61\x03")));
+        assert_eq!(Request::read(Service::Router, term(&more)), Ok(with));
+        assert_eq!(Request::read(Service::Subsmanager, term(&more)), Err(Refusal::BadRequest));
+        let more = words("send", &[b"\x61\x01", b"\x61\x02", b"\x61\x03", b"\x61\x04"]);
         assert_eq!(Request::read(Service::Router, term(&more)), Err(Refusal::BadRequest));
         let login = words("login", &[b"\x61\x01", b"\x61\x02"]);
         assert_eq!(Request::read(Service::Router, term(&login)), Err(Refusal::BadRequest));

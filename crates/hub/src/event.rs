@@ -23,9 +23,10 @@ use crate::id::{IdError, IdText};
 #[derive(Debug)]
 pub struct Event<F> {
     number: u64,
-    json: Box<str>,
+    /// Its line. Where one connection is left out its id stands behind that, which the parts say:
+    /// so it costs those bytes alone that leave one out.
+    text: Box<str>,
     parts: Parts,
-    except: Option<ConnectionId>,
     frames: Frames<F>,
 }
 
@@ -191,8 +192,8 @@ impl Draft {
         let place = BEFORE_ID.len()..BEFORE_ID.len() + ID_LEN;
         let digits = id.digits();
         self.json.replace_range(place, str::from_utf8(&digits).expect("digits are ASCII"));
-        let (number, json) = (id.number(), self.json.into_boxed_str());
-        Event { number, json, parts: self.parts, except: None, frames: Frames::default() }
+        let (number, text) = (id.number(), self.json.into_boxed_str());
+        Event { number, text, parts: self.parts, frames: Frames::default() }
     }
 }
 
@@ -207,18 +208,27 @@ impl<F> Event<F> {
     pub fn of_line(line: String) -> Option<Event<F>> {
         let (id, parts) = line::read(&line)?;
         let number = EventId::parse(id.as_bytes())?.number();
-        let (json, frames) = (line.into_boxed_str(), Frames::default());
-        Some(Event { number, json, parts, except: None, frames })
+        Some(Event { number, text: line.into_boxed_str(), parts, frames: Frames::default() })
     }
 
     /// The event, for all of its audience but this connection.
-    pub fn leaving_out(self, except: Option<ConnectionId>) -> Event<F> {
-        Event { except, ..self }
+    pub fn leaving_out(mut self, except: ConnectionId) -> Event<F> {
+        assert!(!self.parts.is_followed(), "it leaves out one connection");
+        let mut text = String::from(self.text);
+        text.push_str(&except.to_string());
+        (self.text, self.parts) = (text.into_boxed_str(), self.parts.followed());
+        self
     }
 
     /// The one connection that does not hear it, whatever it is logged in under.
     pub fn except(&self) -> Option<ConnectionId> {
-        self.except
+        let start = self.text.len() - ConnectionId::DIGITS;
+        self.parts.is_followed().then(|| ConnectionId::parse(&self.text[start..]))?
+    }
+
+    /// The bytes of its text, of which the line is the most.
+    pub(crate) fn text_len(&self) -> usize {
+        self.text.len()
     }
 
     /// The number that orders this event among all.
@@ -228,33 +238,34 @@ impl<F> Event<F> {
 
     /// The id as clients see it: [`EventId`] as text.
     pub fn id(&self) -> &str {
-        &self.json[BEFORE_ID.len()..BEFORE_ID.len() + ID_LEN]
+        &self.text[BEFORE_ID.len()..BEFORE_ID.len() + ID_LEN]
     }
 
     /// The whole event as one line of JSON: `{"id":…,"about":…,"data":…}`.
     pub fn json(&self) -> &str {
-        &self.json
+        let behind = if self.parts.is_followed() { ConnectionId::DIGITS } else { 0 };
+        &self.text[..self.text.len() - behind]
     }
 
     /// The id of the first subject.
     pub fn about(&self) -> Cow<'_, str> {
-        self.parts.about(&self.json)
+        self.parts.about(self.json())
     }
 
     /// The ids of the other subjects.
     pub fn also(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        self.parts.also(&self.json)
+        self.parts.also(self.json())
     }
 
     /// What kind of event it is, as JSON has it, without its quotes.
     pub fn name(&self) -> Option<&str> {
-        self.parts.name(&self.json)
+        self.parts.name(self.json())
     }
 
     /// The first form of lines that has all of it.
     pub fn form(&self) -> LineForm {
         let has_parts = self.name().is_some() || self.also().next().is_some();
-        match self.parts.from(&self.json) {
+        match self.parts.from(self.json()) {
             Some(_) => LineForm::WithSender,
             None if has_parts => LineForm::WithParts,
             None => LineForm::Plain,
@@ -263,7 +274,7 @@ impl<F> Event<F> {
 
     /// The payload as JSON.
     pub fn data(&self) -> &str {
-        self.parts.data(&self.json)
+        self.parts.data(self.json())
     }
 
     /// The encoded form in `slot`, made by `encode` on first need: everybody is handed the same

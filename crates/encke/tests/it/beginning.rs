@@ -50,14 +50,23 @@ fn stream_that_is_cut_before_its_first_event_goes_on_where_its_head_says() {
 #[test]
 fn only_who_asks_for_it_hears_the_beginning_as_a_message() {
     let server = Server::start(&[]);
-    let (place, mut ndjson) = open(&server, "/stream/1?next=1", &[NDJSON]);
-    let place = place.unwrap();
-    let told = json!({ "next": place }).to_string();
+    let path = "/stream/1?next=1";
+    // What the message says, and the connection behind it.
+    let opened = |fields: &[&str]| {
+        let mut wire = server.ask(get(path, fields));
+        let head = wire.head();
+        let field = |name| head.field(name).unwrap().to_owned();
+        let (place, connection) = (field("encke-next"), field("encke-connection"));
+        (format!("{{\"next\":\"{place}\",\"connection\":\"{connection}\"}}"), place, wire)
+    };
+    let (told, place, mut ndjson) = opened(&[NDJSON]);
     assert_eq!(chunk(&mut ndjson), format!("{told}\n"));
-    let mut socket = Socket::open(server.listen(), "/stream/1?next=1");
-    assert_eq!(socket.json(), json!({ "next": place }));
+    let mut socket = Socket::open(server.listen(), path);
+    let mut message = socket.json();
+    assert!(message["connection"].take().is_string(), "{message}");
+    assert_eq!(message, json!({ "next": place, "connection": null }));
     for fields in [&[SSE][..], &EVENT_SOURCE] {
-        let (_, mut sse) = open(&server, "/stream/1?next=1", fields);
+        let (told, place, mut sse) = opened(fields);
         let block = chunk(&mut sse);
         let rest = block.strip_prefix(&format!("event: next\nid: {place}\nretry: ")).unwrap();
         assert!(rest.ends_with(&format!("\ndata: {told}\n\n")), "{block}");

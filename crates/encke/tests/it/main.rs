@@ -33,6 +33,7 @@ mod ending;
 mod epoch;
 mod erlang;
 mod event_parts;
+mod except;
 mod full;
 mod full_disk;
 mod graph;

@@ -88,7 +88,7 @@ fn answers_have_all_that_is_described_and_nothing_else() {
         check(&told, "/components/schemas/PresenceEvent");
     }
     let once = json!({ "about": "rj", "data": 1, "key": "8e03978e" });
-    let several = json!({ "about": ["rj", 7], "event": "e", "text": "x" });
+    let several = json!({ "about": ["rj", 7], "event": "e", "text": "x", "except": "" });
     for event in [once, several] {
         check(&event, "/components/schemas/Event");
         check(&server.api.post("/send", &event).ok(), "/components/schemas/Sent");

@@ -198,7 +198,7 @@ fn stream_that_was_blocked_is_kept_alive_in_its_time() {
 }
 
 fn is_kept_alive(mut one: One) {
-    let client = one.client(240, STREAM);
+    let client = one.client(280, STREAM);
     one.reads(client);
     one.send("1", &format!("\"{}\"", "x".repeat(300)));
     one.turn_after(1);

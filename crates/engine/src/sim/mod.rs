@@ -32,6 +32,7 @@ mod resume;
 mod saying;
 mod scene;
 mod secure;
+mod sends;
 mod server;
 mod strangers;
 mod talk;

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use super::{EventParts, Payload, SUBJECTS_MAX};
 use crate::event_id::ID_LEN;
-use crate::id::IdText;
+use crate::id::{ID_BYTES_MAX, IdText};
 
 /// What stands before the id.
 pub(super) const BEFORE_ID: &str = "{\"id\":\"";
@@ -52,10 +52,16 @@ const ABOUT_START: usize = BEFORE_ID.len() + ID_LEN + BEFORE_SUBJECT.len();
 
 const _: () = assert!(NO_ID.len() == ID_LEN);
 
+/// The bit of `about_end` that says that something stands behind the line.
+const IS_FOLLOWED: u16 = 1 << 15;
+
+// A subject of which each byte is escaped ends far below that bit.
+const _: () = assert!(ABOUT_START + 2 * ID_BYTES_MAX < IS_FOLLOWED as usize);
+
 /// Where the parts of a line stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Parts {
-    /// Behind the subject as it is written, each quote and backslash of it escaped.
+    /// Behind the subject as it is written, each quote and backslash of it escaped; and a bit.
     about_end: u16,
     /// Where the name begins; 0 where there is none.
     name_start: u16,
@@ -74,14 +80,28 @@ impl Parts {
         Some(Parts { about_end, name_start, data_start: u32::try_from(data_start).ok()? })
     }
 
+    /// Notes that something stands behind the line.
+    pub(super) fn followed(self) -> Parts {
+        Parts { about_end: self.about_end | IS_FOLLOWED, ..self }
+    }
+
+    /// Whether that is so.
+    pub(super) fn is_followed(self) -> bool {
+        self.about_end & IS_FOLLOWED != 0
+    }
+
+    fn about_end(self) -> usize {
+        usize::from(self.about_end & !IS_FOLLOWED)
+    }
+
     /// The subject in `line`. Only one that is escaped is copied.
     pub(super) fn about(self, line: &str) -> Cow<'_, str> {
-        read_id(&line[ABOUT_START..usize::from(self.about_end)])
+        read_id(&line[ABOUT_START..self.about_end()])
     }
 
     /// The other subjects in `line`.
     pub(super) fn also(self, line: &str) -> impl Iterator<Item = Cow<'_, str>> {
-        let mut rest = line[usize::from(self.about_end)..].strip_prefix(BEFORE_ALSO);
+        let mut rest = line[self.about_end()..].strip_prefix(BEFORE_ALSO);
         iter::from_fn(move || {
             let text = rest?;
             let (id, behind) = text.split_at(id_len(text)?);
@@ -109,7 +129,7 @@ impl Parts {
 
     /// What stands behind the subjects in `line`.
     fn behind_subjects(self, line: &str) -> &str {
-        let behind_first = &line[usize::from(self.about_end)..];
+        let behind_first = &line[self.about_end()..];
         let Some(mut others) = behind_first.strip_prefix(BEFORE_ALSO) else {
             return &behind_first[1..];
         };

@@ -119,7 +119,10 @@ impl<F> History<F> {
         let event = match newest {
             Some(newest) if line.is_empty() => Arc::clone(newest),
             _ => match Event::of_line(line) {
-                Some(event) if newest.is_none() => Arc::new(event.leaving_out(except)),
+                Some(event) if newest.is_none() => Arc::new(match except {
+                    Some(except) => event.leaving_out(except),
+                    None => event,
+                }),
                 _ => return false,
             },
         };

@@ -375,7 +375,7 @@ impl<F> Kept<F> {
 
 /// The bytes that an event is counted for without a frame: its line, itself and its counts.
 fn cold_cost<F>(event: &Event<F>) -> usize {
-    event.json().len() + 2 * ALLOCATION + size_of::<Event<F>>() + 2 * size_of::<usize>()
+    event.text_len() + 2 * ALLOCATION + size_of::<Event<F>>() + 2 * size_of::<usize>()
 }
 
 /// The bytes of a slot with the room that a vector leaves free, of its subject's place, and perhaps

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{World, cluster_stats, hear, resume, wait_members};
-use crate::harness::{Server, encke, wait_for};
+use crate::harness::{Server, Stream, encke, wait_for};
 
 /// NDJSON lines about one subject.
 fn lines(about: &str, data: impl Iterator<Item = usize>) -> String {
@@ -76,6 +76,32 @@ fn event_about_several_is_heard_once_on_every_node_and_remembered_of_each() {
             assert_eq!((stream.data(), stream.data()), (json!("x"), json!(2)), "{id}");
         }
     }
+}
+
+#[test]
+fn connection_is_left_out_at_whichever_node_it_is() {
+    let Some(world) = World::new() else { return };
+    let nodes: [Server; 2] = world.nodes();
+    let [first, second] = &nodes;
+    let mut streams = [first.listener("a"), first.listener("a"), second.listener("a")];
+    let id = |stream: &Stream| stream.head.field("encke-connection").unwrap().to_owned();
+    let ids = streams.each_ref().map(id);
+    for node in &nodes {
+        for id in &ids {
+            let event = json!({"about": ["a", "b"], "data": id, "except": id});
+            let sent = node.api.post("/send", &event).ok();
+            assert_eq!((&sent["delivered"], &sent["at_least"]), (&json!(2), &Value::Null));
+        }
+    }
+    assert_eq!(first.api.send("a", "end"), 3);
+    for (stream, own) in streams.iter_mut().zip(&ids) {
+        let others: Vec<Value> = ids.iter().filter(|id| *id != own).map(|id| json!(id)).collect();
+        let expected = [&others[..], &others, &[json!("end")]].concat();
+        assert_eq!(hear(stream, expected.len()).0, expected, "all but its own");
+    }
+    // It is remembered as any other.
+    let mut again = resume(second, "b", &streams[0].cursor.clone().unwrap());
+    assert_eq!(hear(&mut again, 3).0, ids.map(|id| json!(id)));
 }
 
 #[test]

@@ -60,6 +60,9 @@ fn application_connects_and_offers_what_the_router_and_the_manager_do() {
     assert_eq!(erl.eval(all), "true");
     assert_eq!(erl.eval("router:send(rj, hello)"), "{ok,1}");
     assert_eq!(erl.message(), "{router_msg,hello}");
+    let options = "[{event, greeting}, {also, [eve]}, {except, <<\"9f86d081884c7d65\">>}]";
+    assert_eq!(erl.eval(&format!("router:send(rj, again, {options})")), "{ok,1}");
+    assert_eq!(erl.message(), "{router_msg,again}");
     assert_eq!(erl.eval(&add.replace("add", "remove")), "ok");
     assert_eq!(
         erl.eval("{router:presence(self()), router:connections({photo, 1})}"),

@@ -51,6 +51,31 @@ fn any_reaches_the_connections_of_the_id_and_not_its_followers() {
 }
 
 #[test]
+fn options_name_an_event_add_subjects_and_leave_one_connection_out() {
+    let world = World::new();
+    let server = world.encke(&[]);
+    let (mut bob, mut rj) = (server.listener("7"), server.listener("9"));
+    let id = bob.head.field("encke-connection").unwrap().to_owned();
+    let erl = world.erl("a");
+    let all = "{send, room, hi, [{event, typing}, {also, [7, <<\"9\">>]}]}";
+    assert_eq!(erl.call("router", all), "{ok,2}");
+    for stream in [&mut bob, &mut rj] {
+        let event = stream.event();
+        let parts = (&event["about"], &event["also"], &event["event"], &event["data"]);
+        let expected = (&json!("room"), &json!(["7", "9"]), &json!("typing"), &json!("hi"));
+        assert_eq!(parts, expected);
+    }
+    let but_bob = format!("{{send, 9, 1, [{{also, [7]}}, {{except, \"{id}\"}}]}}");
+    assert_eq!(erl.call("router", &but_bob), "{ok,1}");
+    assert_eq!((rj.data(), server.api.send("7", 2), bob.data()), (json!(1), 1, json!(2)));
+    for refused in ["[link]", "[{event, 1}]", "[{also, 7}]", "[{key, k}]", "7"] {
+        let answer = erl.call("router", &format!("{{send, 7, 3, {refused}}}"));
+        assert_eq!(answer, "{error,bad_request}", "{refused}");
+    }
+    assert_eq!((server.api.send("7", 4), bob.data()), (1, json!(4)));
+}
+
+#[test]
 fn events_to_any_are_not_remembered_for_those_who_come_back() {
     let world = World::new();
     let server = world.encke(&[]);

@@ -1,6 +1,7 @@
 //! A memory that is handed on, against the one that stays.
 
 use super::*;
+use crate::event::LineForm;
 
 /// A memory of the process that goes on, in which names have other ids.
 fn successor(limits: HistoryLimits) -> History<()> {
