@@ -18,9 +18,11 @@
 mod account;
 mod addresses;
 mod ahead;
+mod answers;
 mod backlog;
 mod budget;
 mod catch_up;
+mod client_sends;
 mod clock;
 mod column;
 pub mod config;
@@ -42,11 +44,13 @@ mod origins;
 mod outbox;
 mod outgoing;
 mod pauses;
+mod questions;
 mod receipt;
 mod refused_origins;
 mod reports;
 mod resume;
 mod router;
+mod said;
 mod service;
 mod settings;
 mod shard;
@@ -72,6 +76,11 @@ pub mod workers;
 
 pub use account::Account;
 pub use ahead::Ahead;
+pub use answers::Answers;
+pub use client_sends::{
+    CLIENT_SENDS_PER_SECOND_MAX, ClientSend, ClientSendLimits, ClientSendOutcome, ClientSends,
+    Publisher, SentBy, TooMany,
+};
 pub use config::{AddressLimits, EngineConfig, TlsConfig};
 pub use counters::{Snapshot, Total, WorkerSnapshot};
 pub use guest::{Delivery, Guest, GuestMail};
@@ -80,10 +89,12 @@ pub use lane::{LANE_SOCKET, Lane, LaneControl, LaneSocket, LaneTurn};
 pub use notices::{Notice, Notices};
 pub use origins::Origins;
 pub use outgoing::Outgoing;
+pub use questions::{Asker, Question, Questions};
 pub use receipt::{LaneBell, Receipt};
 pub use refused_origins::RefusedOrigins;
 pub use resume::{Resume, ResumeStep, Resumes, Resuming};
 pub use router::{GapStep, Router, Sending, Step};
+pub use said::{Answered, Said};
 pub use settings::Settings;
 pub use start::{Engine, StartError};
 pub use sync::replies::Replies;

@@ -210,6 +210,26 @@ pub const TOKEN_QUESTION_BYTES_MAX: usize = 64 << 20;
 /// How long a request waits until its token is verified, in milliseconds.
 pub const TOKEN_TIMEOUT_MS: u64 = 10_000;
 
+/// What clients send that waits to be posted, of all together, some 100 bytes each beside their
+/// text; who comes past it is answered 503.
+pub const CLIENT_SENDS_MAX: usize = 16 * 1024;
+
+/// Bytes of their text.
+pub const CLIENT_SEND_BYTES_MAX: usize = 16 << 20;
+
+/// Sends of one connection that are not answered.
+pub const CLIENT_SENDS_PER_CONNECTION_MAX: u32 = 64;
+
+/// The longest message that is read of a client that may send events, in bytes.
+pub const PUBLISHED_MESSAGE_BYTES: usize = 16 * 1024;
+
+/// What a message that sends has around its payload at most: names, ids, a key.
+pub const MESSAGE_AROUND_BYTES: usize = 6 * 1024;
+
+/// How long a request waits for what becomes of its event, in milliseconds: longer than a mailbox
+/// may be full, and than the log of a cluster is waited for.
+pub const SEND_TIMEOUT_MS: u64 = 30_000;
+
 /// Mails in a worker's mailbox. At 64 bytes each 128 KiB a worker. An event for all connections of a
 /// worker is one for each 4,096 of them, so it has room while that has 8 million at the most.
 pub const MAILS_MAX: usize = 2048;

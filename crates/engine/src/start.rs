@@ -3,6 +3,7 @@
 mod error;
 mod lanes;
 mod passing_on;
+mod ways;
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,6 +23,7 @@ pub use self::error::StartError;
 use self::error::claim;
 use crate::account::Account;
 use crate::addresses::Addresses;
+use crate::client_sends::ClientSends;
 use crate::clock::Clock;
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
@@ -36,9 +38,7 @@ use crate::router::Router;
 use crate::settings::Settings;
 use crate::shard::Shared;
 use crate::tls::HandshakeLimits;
-use crate::token_queue::TokenQueue;
 use crate::tokens::Tokens;
-use crate::well_known::WellKnown;
 use crate::worker::Worker;
 
 /// How far back the time of one that takes connections over reaches.
@@ -57,6 +57,7 @@ pub struct Engine {
     replies: Arc<Replies>,
     resumes: Arc<Resumes>,
     tokens: Arc<Tokens>,
+    client_sends: Arc<ClientSends>,
     counters: Vec<Arc<Counters>>,
     account: Arc<Account>,
     notices: Arc<Notices>,
@@ -134,6 +135,7 @@ impl Engine {
         let event_ids = Arc::new(event_ids);
         let resumes = Arc::new(Resumes::new(replies.clone()));
         let tokens = Arc::new(Tokens::new(names.key()));
+        let client_sends = Arc::new(ClientSends::new(replies.clone()));
         let notices = Arc::<Notices>::default();
         let router = Router::new(
             names.clone(),
@@ -164,6 +166,7 @@ impl Engine {
             event_ids: event_ids.clone(),
             resumes: resumes.clone(),
             tokens: tokens.clone(),
+            client_sends: client_sends.clone(),
             notices: notices.clone(),
             handshake_limits: handshake_limits.clone(),
             slots_max: room.saturating_sub(lanes::reserved(
@@ -184,7 +187,8 @@ impl Engine {
             mailboxes,
             replies,
             resumes: resumes.clone(),
-            tokens: tokens.clone(),
+            tokens,
+            client_sends,
             counters: shared.iter().map(|shared| shared.counters.clone()).collect(),
             account,
             notices,
@@ -248,34 +252,6 @@ impl Engine {
     /// cannot, it answers 503 although others have room.
     pub fn full_workers_leave(&self) -> bool {
         group::is_supported()
-    }
-
-    /// The way in for events.
-    pub fn router(&self) -> &Arc<Router> {
-        &self.router
-    }
-
-    /// Where the senders that wait for receipts are woken: the control plane must look there as
-    /// long as it waits for any.
-    pub fn replies(&self) -> &Arc<Replies> {
-        &self.replies
-    }
-
-    /// Where workers ask what clients that came back have missed: the control plane must answer, by
-    /// [`Resuming::begin`](crate::Resuming::begin), or they are held for ever.
-    pub fn resumes(&self) -> &Arc<Resumes> {
-        &self.resumes
-    }
-
-    /// Where workers ask what tokens are that they cannot verify within a turn: somebody must take
-    /// these questions and answer them, or their clients are refused.
-    pub fn token_queue(&self) -> TokenQueue {
-        TokenQueue::new(self.mailboxes.clone(), self.tokens.clone())
-    }
-
-    /// Where texts are shown on the public port that prove whose names lead here.
-    pub fn well_known(&self) -> WellKnown {
-        WellKnown::new(&self.mailboxes[..self.workers()])
     }
 
     /// The guest, for the one who keeps its connections; `None` when there is none, or it is taken.

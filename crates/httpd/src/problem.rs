@@ -35,11 +35,23 @@ pub struct ApiProblem {
     removed: Option<u64>,
 }
 
+impl From<Problem> for ApiProblem {
+    fn from(problem: Problem) -> ApiProblem {
+        ApiProblem { problem, line: None, added: None, removed: None }
+    }
+}
+
+/// What the public port says of it too.
+impl From<ApiProblem> for Problem {
+    fn from(problem: ApiProblem) -> Problem {
+        problem.problem
+    }
+}
+
 impl ApiProblem {
     /// A problem with nothing but its status and what to do.
     pub fn new(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> ApiProblem {
-        let problem = Problem::new(status.as_u16(), detail);
-        ApiProblem { problem, line: None, added: None, removed: None }
+        Problem::new(status.as_u16(), detail).into()
     }
 
     /// The status of the answer.

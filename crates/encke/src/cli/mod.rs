@@ -4,6 +4,7 @@
 //! Each command has a file of its own: its options, its help, and what it does.
 
 mod client;
+mod client_sends;
 mod cluster;
 mod completions;
 mod conclude;

@@ -14,6 +14,7 @@ use server::PublicUrl;
 
 pub(crate) use self::run::run;
 use self::tls::TlsArgs;
+use super::client_sends::ClientSendArgs;
 use super::cluster::ClusterArgs;
 use super::erlang::ErlangArgs;
 use super::names::{ListenAddress, NameArgs, Port};
@@ -75,6 +76,8 @@ pub(crate) struct ServeArgs {
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
     strangers: StrangerArgs,
+    #[command(flatten)]
+    client_sends: ClientSendArgs,
     #[command(flatten)]
     cluster: ClusterArgs,
     #[command(flatten)]

@@ -178,7 +178,8 @@ impl<S> Conn<S> {
 
     /// Whether a request may be served now.
     pub(crate) fn awaits_request(&self) -> bool {
-        self.life == Life::Head || (self.life == Life::Between && self.is_flushed())
+        matches!(self.life, Life::Head | Life::Body)
+            || (self.life == Life::Between && self.is_flushed())
     }
 
     /// Whether everything has been given to the kernel.

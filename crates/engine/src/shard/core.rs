@@ -7,6 +7,7 @@ use hub::{
     AddressKey, ConnRef, ConnectionId, ConnectionIds, Directory, DisconnectReason, EventIds, Names,
 };
 use proto::websocket::deflate::Deflater;
+use proto::{Carrier, Problem};
 use sync::connection_limit::ConnectionLimit;
 
 use super::Shared;
@@ -16,6 +17,7 @@ use super::wall::Wall;
 use crate::account::Account;
 use crate::addresses::Addresses;
 use crate::budget::Budget;
+use crate::client_sends::{ClientSends, Publisher};
 use crate::column::Column;
 use crate::config::EngineConfig;
 use crate::conn::act::Act;
@@ -32,6 +34,7 @@ use crate::sockets::Sockets;
 use crate::texts::Texts;
 use crate::timer::{TICK_MS, Tick, Wheel};
 use crate::tokens::{Session, Tokens};
+use crate::wire::Wire;
 
 /// All but the connections.
 pub(super) struct Core<S> {
@@ -59,6 +62,13 @@ pub(super) struct Core<S> {
     pub(super) texts: Arc<Texts>,
     /// Where the log is told of clients.
     pub(super) notices: Arc<Notices>,
+    pub(super) client_sends: Arc<ClientSends>,
+    /// Of connections that send, by slot.
+    pub(super) publishers: Column<Publisher>,
+    /// How many sends of this shard the control plane has not answered.
+    pub(super) unanswered: usize,
+    /// All is about to be written down for another process, which is to begin without any.
+    pub(super) refuses_sends: bool,
     /// Of connections that have shown a token, by slot.
     pub(super) sessions: Column<Session>,
     /// All events up to this number that are for a connection here have come.
@@ -146,6 +156,10 @@ impl<S: Sockets> Core<S> {
             resumes: shared.resumes,
             tokens: shared.tokens,
             texts: Arc::default(),
+            client_sends: shared.client_sends,
+            publishers: Column::default(),
+            unanswered: 0,
+            refuses_sends: false,
             sessions: Column::default(),
             config,
             notices: shared.notices,
@@ -180,8 +194,14 @@ impl<S: Sockets> Core<S> {
             Act::Nothing => Ok(()),
             Act::Close { reason, abort } => Err(End { reason, abort }),
             Act::RefuseLate => self.refuse_late(at),
+            Act::RefuseBody => self.refuse_body(at),
             Act::RefuseMessage => self.refuse_message(at),
             Act::RefuseToken => self.refuse_token(at),
+            Act::RefuseSend => self.refuse_plainly(at, &Problem::send_unanswered()),
+            Act::EndBehindAnswer => {
+                at.conn.wire = Wire::new(at.conn.wire.format(), Carrier::Close);
+                Ok(())
+            }
             Act::KeepAlive => self.keep_alive(at),
             Act::Answer => self.answer_poll(at, None, None),
             Act::AnswerLast(reason) => self.answer_poll(at, Some(reason), None),

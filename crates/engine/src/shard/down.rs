@@ -33,6 +33,8 @@ impl<S: Sockets> Shard<S> {
             && self.core.untold.is_none()
             && self.core.express.is_empty()
             && self.core.bulk.is_empty()
+            // What clients have sent is answered here, or nobody would.
+            && self.core.unanswered == 0
     }
 
     /// Whether all connections are being ended.
@@ -129,7 +131,7 @@ fn phase(life: Life) -> Option<(Phase, Option<DisconnectReason>)> {
     Some(match life {
         Life::Handshake => (Phase::Handshake, None),
         // Its request is read again, and its token verified again.
-        Life::Head | Life::Verifying => (Phase::Head, None),
+        Life::Head | Life::Body | Life::Verifying => (Phase::Head, None),
         Life::Stream => (Phase::Stream, None),
         Life::Held => (Phase::Held, None),
         Life::Poll => (Phase::Poll, None),
@@ -137,8 +139,8 @@ fn phase(life: Life) -> Option<(Phase, Option<DisconnectReason>)> {
         Life::Between => (Phase::Between, None),
         Life::Ending(reason) => (Phase::Ending, Some(reason)),
         Life::Lingering(reason) => (Phase::Lingering, Some(reason)),
-        // All of them have been ended.
-        Life::Leaving(_) => return None,
+        // All of them have been ended, or answered.
+        Life::Leaving(_) | Life::Sending => return None,
     })
 }
 

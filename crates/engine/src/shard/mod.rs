@@ -11,6 +11,7 @@
 //! when that is spent is [put off](Core::defer) to the next turn.
 
 mod admission;
+mod client_sends;
 mod connection_id;
 mod core;
 mod deliver;
@@ -30,7 +31,9 @@ mod parked;
 mod poll;
 mod presence;
 mod reading;
+mod request_ids;
 mod resume;
+mod saying;
 mod tokens;
 mod turn;
 mod up;
@@ -53,6 +56,7 @@ use self::parked::Parked;
 pub(crate) use self::up::Untaken;
 use crate::account::Account;
 use crate::addresses::{Addresses, Peer};
+use crate::client_sends::ClientSends;
 use crate::config::EngineConfig;
 use crate::conn::Conn;
 use crate::conn::life::Life;
@@ -111,6 +115,7 @@ pub(crate) struct Shared {
     pub(crate) event_ids: Arc<EventIds>,
     pub(crate) resumes: Arc<Resumes>,
     pub(crate) tokens: Arc<Tokens>,
+    pub(crate) client_sends: Arc<ClientSends>,
     pub(crate) notices: Arc<Notices>,
     /// The bounds on those within their handshake.
     pub(crate) handshake_limits: HandshakeLimits,
@@ -333,6 +338,7 @@ impl<S: Sockets> Shard<S> {
         }
         self.core.account.change(conn.charged, 0);
         self.core.count_no_more(slot);
+        self.core.publishers.take(slot);
         self.core.kept_ids.take(slot);
         self.core.connection_limit.give_back();
         self.core.counters.closed[reason as usize].add(1);

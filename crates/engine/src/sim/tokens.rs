@@ -40,6 +40,10 @@ pub(super) fn verify(token: &str) -> Outcome {
             "uses" => grant.connections_max = Some(value.parse().unwrap()),
             "most" => grant.ids_max = Some(value.parse().unwrap()),
             "ms" => remaining_ms = Some(value.parse().unwrap()),
+            "send" => {
+                let send = hub::IdPatterns::parse(value.split(',').map(Into::into)).unwrap();
+                grant.talk = Some(Box::new(hub::TalkGrant { send, ..Default::default() }));
+            }
             _ => {
                 let ids = value.split(',').map(Into::into);
                 grant.ids = hub::IdPatterns::parse(ids).unwrap();
@@ -85,9 +89,9 @@ impl One {
     pub(super) fn judge_all(&mut self) -> usize {
         let mut verified = 0;
         while let Some(question) = self.server.token_queue.take() {
-            if question.is_wanted() {
+            if question.asker().is_waiting() {
                 let outcome = verify(question.token().text());
-                self.server.token_queue.post_result(question.conn(), outcome).unwrap();
+                self.server.token_queue.post_result(question.asker().conn(), outcome).unwrap();
                 verified += 1;
             }
         }

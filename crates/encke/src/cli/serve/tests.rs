@@ -69,9 +69,12 @@ fn silence_of_ninety_seconds_is_noticed_in_time_and_is_no_gap() {
 
 #[test]
 fn each_option_that_counts_at_once_changes_the_settings_or_is_the_program_s() {
-    let mut names = vec!["api-host", "grace", "log-level"];
+    let mut names = vec!["api-host", "client-send", "grace", "log-level"];
+    assert_ne!(engine(&["--client-send"], 1000).settings, engine(&[], 1000).settings);
     for (name, value) in [
         ("allow-origin", "https://a.test"),
+        ("client-payload", "1"),
+        ("client-send-rate", "1"),
         ("head-timeout", "1"),
         ("keepalive", "1"),
         ("max-connections-per-id", "1"),

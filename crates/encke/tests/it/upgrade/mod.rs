@@ -11,6 +11,7 @@ mod halves;
 mod killing;
 mod kills;
 mod kind;
+mod publish;
 mod records;
 mod seen;
 mod senders;
