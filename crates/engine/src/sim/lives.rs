@@ -34,6 +34,7 @@ use crate::timer::TICK_MS;
 use crate::tls::HandshakeLimits;
 use crate::token_queue::TokenQueue;
 use crate::tokens::Tokens;
+use crate::watch::Watches;
 
 /// How far back the time of one that takes over reaches, as `start` has it, and a few ticks more or
 /// less.
@@ -99,6 +100,7 @@ impl Server {
         let addresses = Arc::new(Addresses::new(config.per_address, trusted, address_keys));
         let connection_limit = Arc::new(ConnectionLimit::new(config.connections_max));
         let handshake_limits = HandshakeLimits::new(SHARDS, config.connections_max, SHARDS);
+        let rooms = config.rooms(&names, &replies);
         let (mut shards, mut counters) = (Vec::new(), Vec::new());
         for (worker, net) in nets.iter().enumerate() {
             let counted: Arc<Counters> = Arc::default();
@@ -113,6 +115,7 @@ impl Server {
                 resumes: resumes.clone(),
                 tokens: tokens.clone(),
                 notices: Arc::default(),
+                rooms: rooms.clone(),
                 handshake_limits: handshake_limits.clone(),
                 slots_max: ConnRef::SLOTS_MAX,
                 started_ms: 0,
@@ -131,6 +134,7 @@ impl Server {
             shards.push(shard);
             counters.push(counted);
         }
+        let watches = rooms.map(|rooms| Watches::new(mailboxes.clone(), names.clone(), rooms));
         let router = Router::new(
             names,
             directory.clone(),
@@ -142,6 +146,7 @@ impl Server {
         );
         let server = Server {
             token_queue: TokenQueue::new(mailboxes.clone(), tokens),
+            watches,
             mailboxes,
             directory,
             resumes,

@@ -18,6 +18,7 @@ mod client;
 mod crowds;
 mod greedy;
 mod lives;
+mod members;
 mod net;
 mod nodes;
 mod one;
