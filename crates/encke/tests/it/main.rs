@@ -51,6 +51,7 @@ mod listen;
 mod listen_tokens;
 mod log;
 mod logout;
+mod members;
 mod metrics;
 mod once;
 mod openapi;
