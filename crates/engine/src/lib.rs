@@ -69,6 +69,7 @@ mod tls_figures;
 mod token_queue;
 mod tokens;
 mod turns;
+mod watch;
 mod well_known;
 mod wire;
 mod worker;
@@ -102,6 +103,7 @@ pub use tls_figures::TlsSnapshot;
 pub use token_queue::TokenQueue;
 pub use tokens::{Granted, Outcome, Revocation, TokenCheck, TokenConfig, TokenQuestion};
 pub use turns::TurnSnapshot;
+pub use watch::{TellStep, Telling, Watch, Watches};
 pub use well_known::WellKnown;
 
 /// An event with the frames of our transports, each in the slot that is its

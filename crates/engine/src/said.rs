@@ -1,9 +1,12 @@
-//! What the control plane says to one connection, which is no event.
+//! What the control plane says to one connection, or to those who watch a room, which is no event.
 
 use std::sync::Arc;
 
-use hub::ConnRef;
+use hub::{ConnRef, Group, Id};
 use proto::Problem;
+
+/// The connections that a mail is for, all of one worker, sorted by slot.
+pub(crate) type Targets = Group;
 
 /// What is said to one connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,4 +33,15 @@ pub struct Answered {
 pub(crate) struct Say {
     pub(crate) target: ConnRef,
     pub(crate) said: Said,
+}
+
+/// A text for connections that watch a room, all of one worker.
+#[derive(Debug)]
+pub(crate) struct RoomText {
+    pub(crate) room: Id,
+    pub(crate) text: Arc<str>,
+    /// It is a whole list, which those who wait for one have waited for.
+    pub(crate) is_list: bool,
+    /// Sorted by slot.
+    pub(crate) targets: Targets,
 }

@@ -39,6 +39,7 @@ use crate::settings::Settings;
 use crate::shard::Shared;
 use crate::tls::HandshakeLimits;
 use crate::tokens::Tokens;
+use crate::watch::Watches;
 use crate::worker::Worker;
 
 /// How far back the time of one that takes connections over reaches.
@@ -61,6 +62,8 @@ pub struct Engine {
     counters: Vec<Arc<Counters>>,
     account: Arc<Account>,
     notices: Arc<Notices>,
+    /// Who watches who is in a room, where that is kept.
+    watches: Option<Watches>,
     rooms: Arc<Rooms>,
     addresses: Arc<Addresses>,
     /// Those of the first workers, which may have lanes.
@@ -137,6 +140,7 @@ impl Engine {
         let tokens = Arc::new(Tokens::new(names.key()));
         let client_sends = Arc::new(ClientSends::new(replies.clone()));
         let notices = Arc::<Notices>::default();
+        let rooms = config.rooms(&names, &replies);
         let router = Router::new(
             names.clone(),
             directory.clone(),
@@ -168,6 +172,7 @@ impl Engine {
             tokens: tokens.clone(),
             client_sends: client_sends.clone(),
             notices: notices.clone(),
+            rooms: rooms.clone(),
             handshake_limits: handshake_limits.clone(),
             slots_max: room.saturating_sub(lanes::reserved(
                 lanes,
@@ -179,6 +184,7 @@ impl Engine {
             permits: permits.clone(),
         };
         let shared: Vec<Shared> = (0..config.workers).map(shared).collect();
+        let watches = rooms.map(|rooms| Watches::new(mailboxes.clone(), names, rooms));
         Ok(Engine {
             router: Arc::new(router),
             guest,
@@ -192,6 +198,7 @@ impl Engine {
             counters: shared.iter().map(|shared| shared.counters.clone()).collect(),
             account,
             notices,
+            watches,
             rooms: Arc::new(Rooms::new(config.workers)),
             addresses,
             lane_sockets,

@@ -23,6 +23,11 @@ pub(crate) struct PresenceArgs {
     /// If it comes back within that time, nothing is told.
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = parse_grace)]
     presence_grace: Duration,
+    /// Members of an id that are listed where it is told who is there; 0 tells nobody.
+    ///
+    /// Of more, their count alone is told.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    members_max: usize,
     /// URL to post presence changes to, in signed batches of JSON.
     ///
     /// Each batch is repeated until the URL answers 2xx. Repeat the option, or give a list with
@@ -37,6 +42,11 @@ pub(crate) struct PresenceArgs {
 }
 
 impl PresenceArgs {
+    /// How many users of an id are listed.
+    pub(crate) fn members_max(&self) -> usize {
+        self.members_max
+    }
+
     /// The settings; the secret is read where it is needed.
     pub(crate) fn config(self) -> Result<PresenceConfig> {
         let file = self.webhook_secret_file.filter(|_| !self.webhook.is_empty());

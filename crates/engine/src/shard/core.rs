@@ -1,6 +1,6 @@
 //! What a shard has beside its connections, and how it carries out what a connection's table says.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use hub::{
@@ -12,6 +12,7 @@ use sync::connection_limit::ConnectionLimit;
 
 use super::Shared;
 use super::gap::Untold;
+use super::members::{Subject, Watching};
 use super::naming::Belief;
 use super::wall::Wall;
 use crate::account::Account;
@@ -34,6 +35,7 @@ use crate::sockets::Sockets;
 use crate::texts::Texts;
 use crate::timer::{TICK_MS, Tick, Wheel};
 use crate::tokens::{Session, Tokens};
+use crate::watch::Rooms;
 use crate::wire::Wire;
 
 /// All but the connections.
@@ -71,6 +73,12 @@ pub(super) struct Core<S> {
     pub(super) refuses_sends: bool,
     /// Of connections that have shown a token, by slot.
     pub(super) sessions: Column<Session>,
+    /// Who is in a room, where streams need tokens.
+    pub(super) rooms: Option<Arc<Rooms>>,
+    /// Whose tokens these are, by slot.
+    pub(super) subjects: Column<Subject>,
+    /// What connections watch, by slot.
+    pub(super) watching: HashMap<u32, Watching>,
     /// All events up to this number that are for a connection here have come.
     pub(super) settled: u64,
     /// The number of the last event of which there was mail.
@@ -161,6 +169,9 @@ impl<S: Sockets> Core<S> {
             unanswered: 0,
             refuses_sends: false,
             sessions: Column::default(),
+            rooms: shared.rooms,
+            subjects: Column::default(),
+            watching: HashMap::new(),
             config,
             notices: shared.notices,
             names: shared.names,

@@ -50,6 +50,7 @@ impl Parked {
             }
             Mail::CatchUp(catch_up) => self.has(catch_up.target),
             Mail::Say(say) => self.has(say.target),
+            Mail::Room(text) => text.targets.iter().any(|&target| self.has(target)),
             // It has nothing to do with events.
             Mail::TokenResult(_) => false,
             _ => true,
@@ -92,6 +93,9 @@ impl Rest {
         match &self.mail {
             Mail::Deliver { targets, .. } | Mail::Close { targets, .. } => {
                 targets[self.from..].binary_search_by_key(&target.slot(), |of| of.slot()).is_ok()
+            }
+            Mail::Room(text) => {
+                text.targets.binary_search_by_key(&target.slot(), |of| of.slot()).is_ok()
             }
             Mail::CatchUp(catch_up) => catch_up.target.slot() == target.slot(),
             Mail::Say(say) => say.target.slot() == target.slot(),

@@ -5,6 +5,8 @@
 //! ([`crate::id_lists`]). A connection may be logged out of its last id: it stays open, hears no
 //! events, and may be logged in again.
 
+use std::sync::Arc;
+
 use hub::{Bound, Id, IdText, IdsFull};
 use proto::Problem;
 use smallvec::SmallVec;
@@ -67,7 +69,11 @@ impl<S: Sockets> Core<S> {
             self.give_back_use(Some(&granted.grant));
             return Err(refused.problem());
         }
+        let grant = Arc::clone(&granted.grant);
         self.keep_token(at, granted);
+        if let Some(subject) = &grant.subject {
+            self.join_as(at, subject, grant.info());
+        }
         Ok(())
     }
 
@@ -123,6 +129,7 @@ impl<S: Sockets> Core<S> {
             return Err(LoginRefused::IdFull);
         }
         self.put_ids(at, &new);
+        self.join(at, &new);
         Ok(new.len())
     }
 
@@ -135,6 +142,7 @@ impl<S: Sockets> Core<S> {
         for &text in texts {
             let Some(id) = self.names.lookup(text) else { continue };
             if at.conn.take_id(id, &mut self.more_ids, &mut at.place.list) {
+                self.leave_room(at, id);
                 self.directory.logout(id, me);
                 self.names.logout(id);
                 gone += 1;
@@ -150,16 +158,23 @@ impl<S: Sockets> Core<S> {
             self.forget_session(at);
             return;
         }
+        self.log_out_of_all(at);
+        self.counters.streams_closed[at.conn.wire.transport().index()].add(1);
+    }
+
+    /// Takes a log-in back of which nobody was told.
+    pub(super) fn log_out_of_all(&mut self, at: &mut At<'_, S::Socket>) {
         let me = self.conn_ref(at);
         self.budget.spend_ids(self.ids_len(at));
         for id in self.ids(at) {
+            self.leave_room(at, id);
             self.directory.logout(id, me);
             self.names.logout(id);
         }
         at.conn.forget_ids(&mut self.more_ids, &mut at.place.list);
+        self.forget_rooms(at);
         self.forget_token(at);
         at.conn.tidy();
-        self.counters.streams_closed[at.conn.wire.transport().index()].add(1);
     }
 
     /// The connection's ids, in order.

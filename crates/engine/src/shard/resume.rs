@@ -37,7 +37,7 @@ impl<S: Sockets> Core<S> {
         newest: u64,
         cors: Option<Cors<'_>>,
     ) -> bool {
-        let &Manner { wire, cursor, told, first } = manner;
+        let &Manner { wire, cursor, told, first, .. } = manner;
         let (format, carrier) = (wire.format(), wire.carrier());
         let held = cursor.is_some_and(|place| self.ask_from(at, place));
         let gap = cursor.is_some() && !held;

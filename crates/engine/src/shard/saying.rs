@@ -29,7 +29,7 @@ impl<S: Sockets> Shard<S> {
 }
 
 impl<S: Sockets> Core<S> {
-    fn say(&mut self, at: &mut At<'_, S::Socket>, said: Said) -> Lives {
+    pub(super) fn say(&mut self, at: &mut At<'_, S::Socket>, said: Said) -> Lives {
         match (at.conn.life().on_said(), said) {
             (Some(SaidAct::Tell), Said::Message(text)) => {
                 let wire = at.conn.wire;

@@ -260,6 +260,10 @@ impl<S: Sockets> Core<S> {
         if granted.grant.ids_max.is_some_and(|most| self.ids_len(at) > most as usize) {
             return Err(too_many_ids(granted.grant.ids_max.unwrap_or_default()));
         }
+        if let Some(room) = self.watched_denied(at, &granted.grant) {
+            self.counters.ids_not_granted.add(1);
+            return Err(Problem::members_not_granted(&room));
+        }
         // The one before is given back first: it may be the same.
         self.give_back_use(at.conn.keep_grant(None).as_deref());
         if !self.take_use(&granted) {
@@ -268,6 +272,7 @@ impl<S: Sockets> Core<S> {
             self.wait(at);
             return Err(too_many_connections());
         }
+        self.renew_info(at, &granted.grant);
         self.keep_token(at, granted);
         self.wait(at);
         Ok(())

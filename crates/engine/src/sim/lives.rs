@@ -35,6 +35,7 @@ use crate::timer::TICK_MS;
 use crate::tls::HandshakeLimits;
 use crate::token_queue::TokenQueue;
 use crate::tokens::Tokens;
+use crate::watch::Watches;
 
 /// How far back the time of one that takes over reaches, as `start` has it, and a few ticks more or
 /// less.
@@ -102,6 +103,7 @@ impl Server {
         let connection_limit = Arc::new(ConnectionLimit::new(config.connections_max));
         let handshake_limits = HandshakeLimits::new(SHARDS, config.connections_max, SHARDS);
         let connection_ids = ConnectionIds::random();
+        let rooms = config.rooms(&names, &replies);
         let (mut shards, mut counters) = (Vec::new(), Vec::new());
         for (worker, net) in nets.iter().enumerate() {
             let counted: Arc<Counters> = Arc::default();
@@ -118,6 +120,7 @@ impl Server {
                 tokens: tokens.clone(),
                 client_sends: client_sends.clone(),
                 notices: Arc::default(),
+                rooms: rooms.clone(),
                 handshake_limits: handshake_limits.clone(),
                 slots_max: ConnRef::SLOTS_MAX,
                 started_ms: 0,
@@ -136,6 +139,7 @@ impl Server {
             shards.push(shard);
             counters.push(counted);
         }
+        let watches = rooms.map(|rooms| Watches::new(mailboxes.clone(), names.clone(), rooms));
         let router = Router::new(
             names,
             directory.clone(),
@@ -147,6 +151,7 @@ impl Server {
         );
         let server = Server {
             token_queue: TokenQueue::new(mailboxes.clone(), tokens),
+            watches,
             mailboxes,
             directory,
             resumes,

@@ -20,6 +20,7 @@ mod crowds;
 mod greedy;
 mod left_out;
 mod lives;
+mod members;
 mod net;
 mod nodes;
 mod one;

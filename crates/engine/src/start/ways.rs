@@ -10,6 +10,7 @@ use crate::client_sends::ClientSends;
 use crate::resume::Resumes;
 use crate::router::Router;
 use crate::token_queue::TokenQueue;
+use crate::watch::Watches;
 use crate::well_known::WellKnown;
 
 impl Engine {
@@ -44,6 +45,12 @@ impl Engine {
     /// The way to say something to one connection.
     pub fn answers(&self) -> Answers {
         Answers::new(self.mailboxes.clone())
+    }
+
+    /// Who is in a room, and who wants to know, where streams need tokens: the control plane must
+    /// answer and tell, or nobody hears of it.
+    pub fn watches(&self) -> Option<&Watches> {
+        self.watches.as_ref()
     }
 
     /// Where texts are shown on the public port that prove whose names lead here.

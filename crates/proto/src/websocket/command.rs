@@ -1,10 +1,12 @@
 //! What a client may say in a text message, and how it is answered.
 //!
 //! One JSON object with one member: `{"login":["a","b"]}`, `{"logout":["a"]}`, `{"ping":1}`,
-//! `{"token":"…"}` or `{"send":{…}}`. Each is answered by one text message, in the order of the
-//! commands (but that a token may be looked at longer) and among the events: `{"ok":…}`, which
-//! repeats the command, or `{"error":{…}}` with a problem (RFC 9457); where it was a token,
-//! `{"error":{…},"token":true}`, lest a client take it for another's answer.
+//! `{"token":"…"}`, `{"members":"a"}`, `{"unwatch":"a"}` or `{"send":{…}}`. Each is answered by one
+//! text message, in the order of the commands (but that a token may be looked at longer, and a list
+//! takes its time) and among the events: `{"ok":…}`, which repeats the command, or `{"error":{…}}`
+//! with a problem (RFC 9457); where it was a token, `{"error":{…},"token":true}`, lest a client take
+//! it for another's answer.
+//! The answer to `members` is the list ([`crate::members`]), or `{"error":{…},"members":"a"}`.
 //!
 //! A send may have a `ref` beside it, a number or a text, which its answer repeats: it may come
 //! later than those to what was said behind it.
@@ -33,6 +35,12 @@ pub enum Command<'b> {
     /// To go on with this token, which takes the place of the one before.
     #[serde(borrow, deserialize_with = "secret")]
     Token(Secret<'b>),
+    /// To be told who is logged in under this id, and who comes and goes there.
+    #[serde(borrow)]
+    Members(IdText<'b>),
+    /// To be told that no more.
+    #[serde(borrow)]
+    Unwatch(IdText<'b>),
     /// To hear that the connection works, with any number that tells the answers apart.
     Ping(Number),
     /// To send an event.
@@ -111,7 +119,8 @@ pub fn parse(text: &str) -> Result<Command<'_>, Problem> {
         };
         Problem::bad_request(format!(
             "{what} Send {{\"login\":[\"id\"]}}, {{\"logout\":[\"id\"]}}, {{\"ping\":1}}, \
-             {{\"token\":\"…\"}} or {{\"send\":{{…}},\"ref\":1}}, one in a message."
+             {{\"token\":\"…\"}}, {{\"members\":\"id\"}}, {{\"unwatch\":\"id\"}} or \
+             {{\"send\":{{…}},\"ref\":1}}, one in a message."
         ))
     })
 }
@@ -145,6 +154,8 @@ pub fn ok(command: &Command<'_>, next: Option<&str>) -> String {
         Command::Token(_) => return token_ok(),
         // It is answered by whoever posts it.
         Command::Send(_) => {}
+        Command::Members(id) => push_id(&mut out, "members", id),
+        Command::Unwatch(id) => push_id(&mut out, "unwatch", id),
         Command::Ping(number) => {
             out.push_str(&format!("\"ping\":{number}"));
             if let Some(next) = next {
@@ -165,6 +176,14 @@ pub fn token_ok() -> String {
 /// The answer to a token that is not taken, which may come later than those behind it, too.
 pub fn token_error(problem: &Problem) -> String {
     format!("{{\"error\":{},\"token\":true}}", problem.to_json().trim_end())
+}
+
+/// The answer to one who is not told who is logged in under `id`.
+pub fn members_error(id: &str, problem: &Problem) -> String {
+    let mut out = format!("{{\"error\":{},\"members\":", problem.to_json().trim_end());
+    json::push_string(&mut out, id);
+    out.push('}');
+    out
 }
 
 /// The answer to a message that was not carried out.
@@ -198,6 +217,12 @@ fn end_with_reference(out: &mut String, reference: Option<&str>) {
         out.push_str(reference);
     }
     out.push('}');
+}
+
+fn push_id(out: &mut String, name: &str, IdText(id): &IdText<'_>) {
+    json::push_string(out, name);
+    out.push(':');
+    json::push_string(out, id);
 }
 
 fn push_ids(out: &mut String, name: &str, ids: &[IdText<'_>]) {
