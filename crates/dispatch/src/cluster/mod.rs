@@ -273,10 +273,9 @@ impl Cluster {
         mut options: SendOptions,
     ) -> Result<Pending, LogTrouble> {
         let Standing { nats, .. } = &self.standing;
-        let members = self.status.borrow().node.members;
         let has_several = outgoing.draft.also().next().is_some();
         if options.once.is_some() || has_several {
-            let format = self.reading.format(nats, members).await;
+            let format = self.reading.format(nats, &self.status).await;
             if has_several && format.is_none_or(|format| format < FORMAT_SUBJECTS) {
                 return Err(if format.is_some() { LogTrouble::Older } else { LogTrouble::NotSaid });
             }
