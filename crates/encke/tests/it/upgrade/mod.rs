@@ -12,6 +12,7 @@ mod killing;
 mod kills;
 mod kind;
 mod records;
+mod remembered;
 mod seen;
 mod senders;
 pub(crate) mod served;
