@@ -31,7 +31,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             origins: Origins::default(),
-            keepalive_ms: 20_000,
+            keepalive_ms: 30_000,
             head_timeout_ms: 10_000,
             connections_per_id_max: 0,
             message_bytes_max: 4 * 1024,

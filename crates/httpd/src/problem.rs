@@ -16,6 +16,8 @@ use proto::Problem;
 use proto::problem::CONTENT_TYPE;
 use serde::Serialize;
 
+use crate::json::without_place;
+
 /// Seconds after which a request that met a full mailbox may be tried again.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
@@ -82,10 +84,8 @@ impl ApiProblem {
     /// 400: as [`ApiProblem::bad_json`], for line `line` of a stream, in which the error's own line
     /// is always the first.
     pub fn bad_line(error: &serde_json::Error, line: u64) -> ApiProblem {
-        let text = error.to_string();
-        let end = text.rfind(" at line ").unwrap_or(text.len());
-        let column = error.column();
-        let detail = format!("Line {line} cannot be read: {} at column {column}.", &text[..end]);
+        let (what, column) = (without_place(error), error.column());
+        let detail = format!("Line {line} cannot be read: {what} at column {column}.");
         ApiProblem::bad_request(detail).on_line(line)
     }
 

@@ -45,7 +45,7 @@ use secure::Comers;
 /// An attack: returns when the time is up, and what it holds ends with its process.
 type Attack = fn(&Target);
 
-const ATTACKS: [(&str, Attack); 29] = [
+const ATTACKS: [(&str, Attack); 30] = [
     ("nothing", |target| target.wait_end()),
     ("busy loops beside", work::busy_loops),
     ("commands on 2,048 ids", work::commands),
@@ -66,6 +66,7 @@ const ATTACKS: [(&str, Attack); 29] = [
     ("resets of many ids", kept::resets),
     ("12,000 never read", kept::never_readers),
     ("4,096 silent senders", kept::silent_senders),
+    ("64 KiB about 100 ids", kept::long_events_about_many),
     (STRANGER, work::connects),
     ("10,000 new tokens/s", tokens::new_ones),
     ("10,000 bad tokens/s", tokens::bad_ones),

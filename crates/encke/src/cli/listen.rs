@@ -17,9 +17,9 @@ use crate::console::{OutputError, printable, say, say_bytes, tell, told, unread}
 use crate::signals::Signals;
 use crate::units::parse_silence;
 
-/// Seconds without a word after which a connection is taken for dead: a keep-alive of 20 s may be
-/// late, and the network's loss is noticed within 30 s.
-pub(super) const SILENCE: &str = "28";
+/// Seconds without a word after which a connection is taken for dead: a keep-alive of 30 s may be
+/// late, and the network's loss is noticed within 38 s.
+pub(super) const SILENCE: &str = "36";
 
 /// Goes online under one or more ids and prints the events that they hear.
 ///

@@ -138,7 +138,7 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_connections: u32,
     /// Silence after which a stream sends a keep-alive, in seconds; 0 never sends one.
-    #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = parse_seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
     keepalive: Duration,
     /// Time in which a client must send its request head, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_head_timeout)]

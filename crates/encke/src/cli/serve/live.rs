@@ -154,7 +154,7 @@ mod tests {
         let all = read(&["--allow-origin=https://a.test,https://b.test", "--log-level=debug"]);
         assert_eq!(shown(&all["allow-origin"]), "https://a.test,https://b.test");
         assert_eq!(shown(&all["log-level"]), "debug");
-        assert_eq!(shown(&all["keepalive"]), "20");
+        assert_eq!(shown(&all["keepalive"]), "30");
         assert_eq!(shown(&read(&[])["allow-origin"]), "not given");
     }
 }

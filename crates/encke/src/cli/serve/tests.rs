@@ -30,7 +30,7 @@ fn defaults_are_the_contract_s() {
     assert_eq!(args.tls.tls_api.address(), None);
     let engine = engine(&[], 20_000);
     let Settings { origins, keepalive_ms, head_timeout_ms, .. } = engine.settings.clone();
-    assert_eq!((engine.workers, keepalive_ms, head_timeout_ms), (2, 20_000, 10_000));
+    assert_eq!((engine.workers, keepalive_ms, head_timeout_ms), (2, 30_000, 10_000));
     assert_eq!(engine.settings, Settings { origins, ..Settings::default() });
     assert_eq!(engine.backlog_bytes_max, 65_536);
     assert_eq!(engine.history, HistoryLimits::default());
@@ -40,9 +40,9 @@ fn defaults_are_the_contract_s() {
 /// to the first that does again.
 const SILENT_CUT: Duration = Duration::from_secs(90);
 /// Within this time a client is to notice.
-const NOTICED: Duration = Duration::from_secs(30);
+const NOTICED: Duration = Duration::from_secs(38);
 /// When the npm package and `encke listen` take a silent stream for dead.
-const CLIENT_SILENCE: Duration = Duration::from_secs(28);
+const CLIENT_SILENCE: Duration = Duration::from_secs(36);
 /// A keep-alive may be as late: the server's clock, a packet sent twice, a slow network.
 const KEEPALIVE_LATE: Duration = Duration::from_secs(5);
 /// The longest wait of `encke listen` between two attempts, and a random part of the same length on

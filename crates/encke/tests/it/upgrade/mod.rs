@@ -13,6 +13,7 @@ mod kills;
 mod kind;
 mod publish;
 mod records;
+mod remembered;
 mod seen;
 mod senders;
 pub(crate) mod served;

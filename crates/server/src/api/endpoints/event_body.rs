@@ -12,6 +12,7 @@ use std::fmt;
 use dispatch::idempotency;
 use engine::Outgoing;
 use httpd::id::IdField;
+use httpd::json::without_place;
 use httpd::problem::ApiProblem;
 use hub::{ConnectionId, Draft, EventParts, Payload, SUBJECTS_MAX};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
@@ -63,12 +64,13 @@ pub(crate) struct Subjects<'a> {
 impl<'de: 'a, 'a> Deserialize<'de> for Subjects<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Subjects<'a>, D::Error> {
         let json = <&'a RawValue>::deserialize(deserializer)?;
-        if !json.get().starts_with('[') {
-            let first = IdField::deserialize(json).map_err(D::Error::custom)?;
-            return Ok(Subjects { first, others: Vec::new() });
-        }
-        let mut list = serde_json::Deserializer::from_str(json.get());
-        list.deserialize_seq(Listed).map_err(D::Error::custom)
+        let subjects = if json.get().starts_with('[') {
+            serde_json::Deserializer::from_str(json.get()).deserialize_seq(Listed)
+        } else {
+            IdField::deserialize(json).map(|first| Subjects { first, others: Vec::new() })
+        };
+        // What it has for a place is none of the body: that reader gives its own.
+        subjects.map_err(|error| D::Error::custom(without_place(&error)))
     }
 }
 
@@ -307,6 +309,13 @@ mod tests {
             let list = format!(r#"{{"about":{many:?},"data":2}}"#);
             let error = serde_json::from_str::<Object<EventBody<'_>>>(&list).err().unwrap();
             assert!(error.to_string().contains("at most 100 subjects"), "{error}");
+        }
+        // The place is one of the body, behind what is wrong: not one within that.
+        for wrong in ["[7,1.5]", "1.5", r#"["\ud800"]"#, r#""\ud800""#, "[]"] {
+            let bad = format!(r#"{{"text":"2","about":{wrong},"event":3}}"#);
+            let error = serde_json::from_str::<Object<EventBody<'_>>>(&bad).err().unwrap();
+            let end = bad.find(wrong).unwrap() + wrong.len();
+            assert!((end..=end + 1).contains(&error.column()), "{error} in {bad}");
         }
         for bad in [
             r#"{"about":1}"#.to_owned(),
