@@ -210,8 +210,8 @@ pub const TOKEN_QUESTION_BYTES_MAX: usize = 64 << 20;
 /// How long a request waits until its token is verified, in milliseconds.
 pub const TOKEN_TIMEOUT_MS: u64 = 10_000;
 
-/// Mails in a worker's mailbox. At 64 bytes each 128 KiB a worker. An event for all connections of a
-/// worker is one for each 4,096 of them, so it has room while that has 8 million at the most.
+/// Mails in a worker's mailbox. At 64 bytes each 128 KiB a worker. An event for all connections of
+/// a worker is one for each 4,096 of them, so it has room while those are 8 million at the most.
 pub const MAILS_MAX: usize = 2048;
 
 /// Deliveries waiting in a worker's mailbox, past which senders wait: 8 bytes each, 2 MiB a worker,
