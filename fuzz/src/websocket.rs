@@ -164,6 +164,8 @@ pub fn websocket_command(data: &[u8]) {
                 Command::Logout(ids) => {
                     assert_eq!(members["logout"].as_array().unwrap().len(), ids.len());
                 }
+                Command::Members(id) => assert_eq!(!id.0.is_empty(), members["members"] != ""),
+                Command::Unwatch(id) => assert_eq!(!id.0.is_empty(), members["unwatch"] != ""),
                 Command::Token(token) => assert_eq!(members["token"], token.text()),
                 Command::Members(_) => assert!(members.contains_key("members")),
                 Command::Unwatch(_) => assert!(members.contains_key("unwatch")),
