@@ -5,7 +5,8 @@
 //! - [`idempotency`]: a send that is repeated is posted once.
 //! - [`cluster`]: this server as one node of many. The pure state is in the crate of that name,
 //!   the clients of NATS and PostgreSQL in `nats` and `postgres`; here is what drives them.
-//! - [`presence`]: who comes and goes, and who is told of it.
+//! - [`presence`]: who comes and goes, and who is told of it; [`members`]: the same of those who
+//!   are in a room.
 //! - [`traces`]: spans of sends, for an OpenTelemetry collector.
 //! - [`barrier`]: who may change something, and when: closed while an upgrade hands everything to
 //!   its [`successor`].
@@ -19,6 +20,7 @@ pub mod cluster;
 pub mod count;
 pub mod idempotency;
 pub mod log_interval;
+pub mod members;
 pub mod outcome;
 pub mod posting;
 pub mod presence;

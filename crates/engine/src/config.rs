@@ -4,13 +4,15 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hub::HistoryLimits;
+use hub::{HistoryLimits, ListLimits, Members, Names};
 use proto::{Networks, Page};
+use sync::replies::Replies;
 use tls::rustls::ServerConfig;
 
 use crate::refused_origins::RefusedOrigins;
 use crate::settings::Settings;
 use crate::tokens::TokenConfig;
+use crate::watch::Rooms;
 
 /// What an engine goes by. A new option is a field here, with its default in [`EngineConfig::new`],
 /// or of [`Settings`], if it may change while the engine runs; it is read where it counts.
@@ -48,6 +50,9 @@ pub struct EngineConfig {
     pub websocket_deflate: bool,
     /// The tokens that streams need; `None` lets anybody listen as anybody.
     pub tokens: Option<TokenConfig>,
+    /// How many members of an id are listed, past which they are only counted; 0 keeps none. Where
+    /// streams need no tokens there are none.
+    pub members_max: usize,
     /// Those whose pages were refused, to be told.
     pub refused_origins: Arc<RefusedOrigins>,
     /// Whether there is a [guest](crate::Guest) beside the workers.
@@ -104,10 +109,25 @@ impl EngineConfig {
             ids_bytes_max: 128 << 20,
             websocket_deflate: false,
             tokens: None,
+            members_max: 1_000,
             refused_origins: Arc::default(),
             guest: false,
             page: None,
         }
+    }
+
+    /// Who is in a room, where that is kept.
+    pub(crate) fn rooms(&self, names: &Arc<Names>, replies: &Arc<Replies>) -> Option<Arc<Rooms>> {
+        let is_kept = self.tokens.is_some() && self.members_max > 0;
+        is_kept.then(|| {
+            let limits = ListLimits {
+                members: self.members_max,
+                // It waits for its client with what comes behind it.
+                bytes: self.backlog_bytes_max / 8 * 7,
+            };
+            let members = Members::new(Arc::clone(names), limits);
+            Arc::new(Rooms::new(members, Arc::clone(replies)))
+        })
     }
 
     /// Where workers listen, and whether TLS is spoken there.

@@ -199,6 +199,13 @@ pub const fn held_bytes(backlog_bytes_max: usize) -> usize {
     backlog_bytes_max - window_bytes(backlog_bytes_max)
 }
 
+/// Rooms that one connection watches.
+pub const WATCHES_PER_CONNECTION_MAX: usize = 100;
+
+/// Lists of members that connections wait for: 40 bytes each, 10 MiB. Who asks past it is answered
+/// 503.
+pub const WATCHES_WAITING_MAX: usize = 256 * 1024;
+
 /// Tokens that wait to be verified, 64 bytes each beside their text; who comes past it is answered
 /// 503. A core verifies some 15,000 signatures a second, so that the last one waits four seconds.
 pub const TOKEN_QUESTIONS_MAX: usize = 64 * 1024;

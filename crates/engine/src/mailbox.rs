@@ -15,7 +15,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 use hub::{ConnRef, DisconnectReason};
-use smallvec::SmallVec;
 
 pub(crate) use self::orders::Order;
 use self::orders::Orders;
@@ -23,10 +22,9 @@ use crate::Event;
 use crate::catch_up::CatchUp;
 use crate::limits::{MAIL_TARGETS_MAX, MAILS_MAX};
 use crate::receipt::{Bell, Stub};
+pub(crate) use crate::said::Targets;
+use crate::said::{RoomText, Say};
 use crate::tokens::{Outcome, Revoked};
-
-/// The connections that a mail is for, all of one worker, sorted by slot.
-pub(crate) type Targets = SmallVec<[ConnRef; 2]>;
 
 /// What a worker is told.
 #[derive(Debug)]
@@ -37,6 +35,10 @@ pub(crate) enum Mail {
     CatchUp(Box<CatchUp>),
     /// What a token is found to be.
     TokenResult(TokenResult),
+    /// Something for one connection, which is no event.
+    Say(Say),
+    /// What connections are told of a room that they watch. In a box, since it is rare.
+    Room(Box<RoomText>),
     /// End those whose tokens these are.
     Revoke(Revoked),
     /// Tell all connections that events may be missing up to this number; what is posted behind it
@@ -62,7 +64,8 @@ impl Mail {
         match self {
             Mail::Deliver { targets, .. } | Mail::Close { targets, .. } => targets.len(),
             Mail::CatchUp(catch_up) => 1 + catch_up.events.len(),
-            Mail::TokenResult(_) | Mail::Revoke(_) => 1,
+            Mail::Room(text) => text.targets.len(),
+            Mail::TokenResult(_) | Mail::Revoke(_) | Mail::Say(_) => 1,
             Mail::Gap { .. } | Mail::Drain { .. } => 0,
         }
     }

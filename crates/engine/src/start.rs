@@ -1,6 +1,7 @@
 //! Starting the workers, reading their counters, and ending them.
 
 mod error;
+mod handles;
 mod lanes;
 mod passing_on;
 
@@ -36,9 +37,8 @@ use crate::router::Router;
 use crate::settings::Settings;
 use crate::shard::Shared;
 use crate::tls::HandshakeLimits;
-use crate::token_queue::TokenQueue;
 use crate::tokens::Tokens;
-use crate::well_known::WellKnown;
+use crate::watch::Watches;
 use crate::worker::Worker;
 
 /// How far back the time of one that takes connections over reaches.
@@ -60,6 +60,8 @@ pub struct Engine {
     counters: Vec<Arc<Counters>>,
     account: Arc<Account>,
     notices: Arc<Notices>,
+    /// Who watches who is in a room, where that is kept.
+    watches: Option<Watches>,
     rooms: Arc<Rooms>,
     addresses: Arc<Addresses>,
     /// Those of the first workers, which may have lanes.
@@ -135,6 +137,7 @@ impl Engine {
         let resumes = Arc::new(Resumes::new(replies.clone()));
         let tokens = Arc::new(Tokens::new(names.key()));
         let notices = Arc::<Notices>::default();
+        let rooms = config.rooms(&names, &replies);
         let router = Router::new(
             names.clone(),
             directory.clone(),
@@ -165,6 +168,7 @@ impl Engine {
             resumes: resumes.clone(),
             tokens: tokens.clone(),
             notices: notices.clone(),
+            rooms: rooms.clone(),
             handshake_limits: handshake_limits.clone(),
             slots_max: room.saturating_sub(lanes::reserved(
                 lanes,
@@ -176,6 +180,7 @@ impl Engine {
             permits: permits.clone(),
         };
         let shared: Vec<Shared> = (0..config.workers).map(shared).collect();
+        let watches = rooms.map(|rooms| Watches::new(mailboxes.clone(), names, rooms));
         Ok(Engine {
             router: Arc::new(router),
             guest,
@@ -188,6 +193,7 @@ impl Engine {
             counters: shared.iter().map(|shared| shared.counters.clone()).collect(),
             account,
             notices,
+            watches,
             rooms: Arc::new(Rooms::new(config.workers)),
             addresses,
             lane_sockets,
@@ -259,23 +265,6 @@ impl Engine {
     /// long as it waits for any.
     pub fn replies(&self) -> &Arc<Replies> {
         &self.replies
-    }
-
-    /// Where workers ask what clients that came back have missed: the control plane must answer, by
-    /// [`Resuming::begin`](crate::Resuming::begin), or they are held for ever.
-    pub fn resumes(&self) -> &Arc<Resumes> {
-        &self.resumes
-    }
-
-    /// Where workers ask what tokens are that they cannot verify within a turn: somebody must take
-    /// these questions and answer them, or their clients are refused.
-    pub fn token_queue(&self) -> TokenQueue {
-        TokenQueue::new(self.mailboxes.clone(), self.tokens.clone())
-    }
-
-    /// Where texts are shown on the public port that prove whose names lead here.
-    pub fn well_known(&self) -> WellKnown {
-        WellKnown::new(&self.mailboxes[..self.workers()])
     }
 
     /// The guest, for the one who keeps its connections; `None` when there is none, or it is taken.

@@ -122,6 +122,16 @@ pub(crate) struct More {
     /// TLS, where it speaks that.
     #[n(15)]
     pub(crate) secured: Option<Secured>,
+    /// The subject of its token, which is a member of what it is logged in under.
+    #[n(20)]
+    pub(crate) subject: Option<String>,
+    /// What others are told of that one: JSON.
+    #[n(21)]
+    pub(crate) info: Option<String>,
+    /// The rooms of which it is told who is there.
+    #[n(22)]
+    #[cbor(default)]
+    pub(crate) watches: Vec<String>,
 }
 
 /// What a token grants; see [`hub::Grant`].

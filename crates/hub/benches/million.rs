@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hub::{Audience, Change, Changes, ConnRef, Directory, Id, IdText, Names, Nobody};
+use hub::{ListLimits, Members, Roster};
 
 const ROUNDS: usize = 3;
 /// Changes that are taken together: those of a twentieth of a second at 100,000 a second.
@@ -207,6 +208,43 @@ fn heard(connections: usize, text: impl Fn(usize) -> String) {
     println!("  a log-in or log-out costs {:.3} µs more by it", mean[1] - mean[0]);
 }
 
+/// A million users, whose ids are integers, join the rooms that `room` gives each, and leave; the
+/// roster looks at it stripe by stripe.
+fn members(name: &str, connections: usize, room: impl Fn(usize) -> Id) {
+    println!("{name}");
+    let user = |n: usize| Id::integer(n as u64).unwrap_or(Id::NONE);
+    let mut joins = Calls::new("join", connections);
+    let mut looks = Calls::new("look", 2 * Roster::STRIPES);
+    let mut leaves = Calls::new("leave", connections);
+    let mut bytes = 0.0;
+    for round in 0..ROUNDS {
+        let limits = ListLimits { members: 1_000, bytes: 56 << 10 };
+        let members = Arc::new(Members::new(Arc::new(Names::new([7; 16])), limits));
+        let mut roster = Roster::new(Arc::clone(&members), 0);
+        let mut news = Vec::new();
+        let before = heap_bytes();
+        for n in 0..connections {
+            joins.time(round, || members.join(room(n), user(n), None));
+        }
+        let mut look = |roster: &mut Roster| {
+            for stripe in 0..Roster::STRIPES {
+                looks.time(round, || roster.look(stripe, 0, &mut news));
+            }
+        };
+        look(&mut roster);
+        if round == 0 {
+            bytes = (heap_bytes() - before) / connections as f64;
+        }
+        for n in (0..connections).map(|n| n * 7_919 % connections) {
+            leaves.time(round, || members.leave(room(n), user(n)));
+        }
+        look(&mut roster);
+        assert!(members.is_empty(), "all have left");
+    }
+    [&joins, &looks, &leaves].into_iter().for_each(Calls::print);
+    println!("  {bytes:.1} bytes for each");
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let at = arguments.iter().position(|argument| argument == "--connections");
@@ -216,6 +254,8 @@ fn main() {
     directory("one id", connections, integer(7), |_| integer(7));
     directory("an id each", connections, integer(7), integer);
     names(connections);
+    members("members of one room", connections, |_| integer(7));
+    members("members of a room each", connections, integer);
     println!("coming and going, an integer each");
     heard(connections, |n| n.to_string());
     println!("coming and going, a name each");

@@ -26,6 +26,7 @@ mod history;
 mod id;
 mod id_patterns;
 mod keys;
+mod members;
 mod names;
 mod pair_hash;
 mod sketch;
@@ -49,6 +50,8 @@ pub use history::{Begun, History, HistoryLimits, HistoryStats, Since, Slice, Sna
 pub use history::{EvictedRange, Remembered};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
 pub use id_patterns::{BadPatterns, IdPatterns, PATTERNS_MAX};
+pub use members::leave_out;
+pub use members::{Info, ListLimits, Manner, MemberChange, MemberList, Members, News, Roster};
 pub use names::{IdsFull, Names};
 pub use pair_hash::{BUCKETS, PairHash, pair_hash};
 pub use sketch::{AddressKey, AddressKeys, CountSketch, RateSketch};

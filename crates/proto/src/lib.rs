@@ -8,7 +8,7 @@
 //! - The server half: [`request`] parses a head; [`response`] and [`problem`] answer it; [`sse`],
 //!   [`ndjson`], [`classic`], [`poll`] and [`websocket`] turn an event into a [`Frame`] that all
 //!   connections share; [`websocket`] also reads what its clients send; [`resume`] says where a
-//!   stream stands.
+//!   stream stands, [`members`] who is in a room.
 //! - [`Page`] is a document that is served as it stands; [`negotiation`] reads what its clients
 //!   have of it already.
 //! - [`proxied`] and [`Forwarded`] read for whom a proxy asks; [`Networks`] are those it is in.
@@ -31,6 +31,7 @@ mod format;
 mod forwarded;
 mod frame;
 mod json;
+pub mod members;
 pub mod ndjson;
 pub mod negotiation;
 mod networks;

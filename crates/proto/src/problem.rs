@@ -76,6 +76,34 @@ impl Problem {
         }
     }
 
+    /// 403: an id of which the token does not grant to know the members.
+    pub fn members_not_granted(id: &str) -> Problem {
+        Problem {
+            challenge: Some("Bearer error=\"insufficient_scope\""),
+            ..Problem::new(
+                403,
+                format!(
+                    "The token does not grant to know who is in {id}. Get a token whose \
+                     encke.members lists this id."
+                ),
+            )
+        }
+    }
+
+    /// 404: a server that does not keep who is in a room.
+    pub fn members_off() -> Problem {
+        Problem::new(
+            404,
+            "This server does not keep who is in a room. Start it with --members-max above 0.",
+        )
+    }
+
+    /// 503: too many ask at one time; `retry_after` is in seconds.
+    pub fn members_busy(retry_after: u32) -> Problem {
+        let detail = "Too many clients ask who is in a room now. Try again later.";
+        Problem { retry_after: Some(retry_after), ..Problem::new(503, detail) }
+    }
+
     /// 403: a browser page of `origin`, which is not on the server's list.
     pub fn forbidden_origin(origin: &str) -> Problem {
         // A page without an address, as a file's, has the origin null, which stands for many.
@@ -250,6 +278,9 @@ mod tests {
             Problem::token_missing(),
             Problem::token_refused("it has expired"),
             Problem::not_granted("\""),
+            Problem::members_not_granted("\""),
+            Problem::members_off(),
+            Problem::members_busy(5),
             Problem::tokens_busy(5),
             Problem::no_such_path(),
             Problem::method_not_allowed("GET"),

@@ -97,6 +97,8 @@ pub struct Request<'b> {
     /// Possibly one of them twice, none checked against the rules for ids. Perhaps none, as for
     /// [`Method::Options`], [`Route::Page`] and [`Route::WellKnown`].
     pub ids: Vec<Cow<'b, str>>,
+    /// The ids of which the stream is told who is logged in there, decoded and not checked.
+    pub members: Vec<Cow<'b, str>>,
     /// The id of the event after which the client has heard nothing, where it says so: `?after=` of
     /// a poll, `Last-Event-ID` or `?last_event_id=` of a stream. Whether it is an event of ours is
     /// not for us to say.
@@ -274,6 +276,7 @@ fn serve<'b>(
         format: Format::Ndjson,
         carrier,
         ids: Vec::new(),
+        members: Vec::new(),
         cursor: None,
         told: Told::InHead,
         wait_seconds: POLL_WAIT_SECONDS_DEFAULT,
@@ -295,6 +298,7 @@ fn serve<'b>(
     }
     let query = Query::read(route, escaped)?;
     request.ids = query.ids;
+    request.members = query.members;
     request.bearer.parameter = query.token;
     request.cursor = query.after;
     request.wait_seconds = query.wait_seconds.unwrap_or(POLL_WAIT_SECONDS_DEFAULT);

@@ -1,4 +1,4 @@
-//! Who is online, one request each: `encke connections` and `encke logout`.
+//! Who is online, one request each: `encke connections`, `encke members` and `encke logout`.
 
 use anyhow::Result;
 use clap::Args;
@@ -15,6 +15,21 @@ Examples:
   encke connections bob
   encke connections bob --json")]
 pub(crate) struct ConnectionsArgs {
+    #[command(flatten)]
+    of: IdArgs,
+}
+
+/// Lists who is in a room: the users that are logged in under an id, by the subjects of their
+/// tokens.
+///
+/// One line each: the id, and behind a tab what others are told of it (`encke.info`), if its token
+/// has that. Where there are too many to be listed, their count is all.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  encke members room:7
+  encke members room:7 --json")]
+pub(crate) struct MembersArgs {
     #[command(flatten)]
     of: IdArgs,
 }
@@ -53,6 +68,28 @@ pub(crate) fn connections(args: ConnectionsArgs) -> Result<()> {
         _ => format!("{id} is online with {count}"),
     };
     print(&args.of, &answer, "connections", sentence)
+}
+
+pub(crate) fn members(args: MembersArgs) -> Result<()> {
+    let IdArgs { id, api, json } = &args.of;
+    let answer = get(api, &format!("/members/{}", escape(id)))?;
+    if *json {
+        return Ok(say(answer.to_string())?);
+    }
+    let Some(list) = answer["members"]["list"].as_array() else {
+        return Ok(say(format!("{} are in {id}, too many to list", answer["members"]["count"]))?);
+    };
+    if list.is_empty() {
+        return Ok(say(format!("nobody is in {id}"))?);
+    }
+    for member in list {
+        let name = member["id"].as_str().unwrap_or_default();
+        match member.get("info") {
+            Some(info) => say(format!("{name}\t{info}"))?,
+            None => say(name)?,
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn logout(args: LogoutArgs) -> Result<()> {

@@ -22,6 +22,10 @@ pub(crate) struct PresenceArgs {
     /// seconds; who is back before is not told of. 0 tells at once.
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = parse_grace)]
     presence_grace: Duration,
+    /// How many users of an id are listed where it is told who is there; of more their count alone
+    /// is told. 0 keeps none, and nobody is told who is there.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    members_max: usize,
     /// Post what comes and goes to this URL, in signed batches of JSON, each repeated until it is
     /// taken. May be repeated, or a list with commas.
     #[arg(long, value_name = "URL", value_delimiter = ',', requires = "webhook_secret_file")]
@@ -33,6 +37,11 @@ pub(crate) struct PresenceArgs {
 }
 
 impl PresenceArgs {
+    /// How many users of an id are listed.
+    pub(crate) fn members_max(&self) -> usize {
+        self.members_max
+    }
+
     /// The settings; the secret is read where it is needed.
     pub(crate) fn config(self) -> Result<PresenceConfig> {
         let file = self.webhook_secret_file.filter(|_| !self.webhook.is_empty());

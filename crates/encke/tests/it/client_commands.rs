@@ -122,6 +122,7 @@ fn bad_id_is_wrong_usage() {
         &["subscribers", "a\tb"],
         &["subscriptions", "a b"],
         &["connections", "a b"],
+        &["members", "a b"],
         &["logout", "a b"],
         &["listen", "a", "a b"],
     ] {
@@ -146,6 +147,7 @@ fn every_command_speaks_https() {
         &["subscriptions", "a"],
         &["unsubscribe", "a", "b"],
         &["connections", "a"],
+        &["members", "a"],
         &["logout", "a"],
         &["cluster", "status"],
         &["graph", "load", "pairs"],

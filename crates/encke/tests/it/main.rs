@@ -52,6 +52,7 @@ mod listen;
 mod listen_tokens;
 mod log;
 mod logout;
+mod members;
 mod metrics;
 mod once;
 mod openapi;

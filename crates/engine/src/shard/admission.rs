@@ -1,5 +1,6 @@
 //! From a request head to a stream or a poll, or to an answer that says why not.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use hub::{DisconnectReason, Grant, IdText};
@@ -30,6 +31,8 @@ pub(super) struct Manner<'r> {
     pub(super) wire: Wire,
     pub(super) cursor: Option<&'r [u8]>,
     pub(super) told: Told,
+    /// The rooms of which it is told who is there.
+    pub(super) members: &'r [Cow<'r, str>],
     /// What the classic page greets.
     pub(super) first: &'r str,
 }
@@ -206,6 +209,9 @@ impl<S: Sockets> Core<S> {
                 return self.refuse(at, &problem, &reply);
             }
         };
+        if let Err(problem) = self.may_watch(request, grant.as_deref()) {
+            return self.refuse(at, &problem, &reply);
+        }
         at.conn.begin_request();
         if request.route == Route::Poll {
             if request.method == Method::Get {
@@ -217,12 +223,12 @@ impl<S: Sockets> Core<S> {
         let first = request.ids.first().map(|id| &**id);
         let first = first.or(grant.as_ref().and_then(|grant| grant.subject.as_deref()));
         let first = first.unwrap_or_default();
-        let (cursor, told) = (request.cursor, request.told);
+        let (cursor, told, members) = (request.cursor, request.told, &request.members[..]);
         if let Some(upgrade) = &request.upgrade {
             let wire = Wire::new(Format::Text, Carrier::WebSocket);
             return match self.open_websocket(at, upgrade) {
                 Ok(()) => {
-                    let manner = Manner { wire, cursor, told, first };
+                    let manner = Manner { wire, cursor, told, members, first };
                     self.begin(at, &ids, granted, manner, &reply)
                 }
                 Err(problem) => self.refuse(at, &problem, &reply),
@@ -236,7 +242,7 @@ impl<S: Sockets> Core<S> {
             return self.answered(at, DisconnectReason::Answered);
         }
         let wire = Wire::new(request.format, request.carrier);
-        let manner = Manner { wire, cursor, told, first };
+        let manner = Manner { wire, cursor, told, members, first };
         self.begin(at, &ids, granted, manner, &reply)
     }
 
@@ -255,9 +261,20 @@ impl<S: Sockets> Core<S> {
         if let Err(problem) = self.login_with(at, ids, granted) {
             return self.refuse(at, &problem, reply);
         }
+        let lists = match self.watch_all(at, manner.members) {
+            Ok(lists) => lists,
+            Err(problem) => {
+                self.log_out_of_all(at);
+                return self.refuse(at, &problem, reply);
+            }
+        };
         self.counters.streams_opened[manner.wire.transport().index()].add(1);
         self.note_begun(at.slot, gaps);
         let held = self.begin_at(at, &manner, newest, reply.cors);
+        let wire = manner.wire;
+        for list in lists {
+            wire.format().push_message(&mut self.answer, wire.carrier(), &list);
+        }
         at.conn.move_to(if held { Life::Held } else { Life::Stream });
         at.conn.active = self.now;
         self.wait(at);

@@ -1,6 +1,6 @@
 //! What a shard has beside its connections, and how it carries out what a connection's table says.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use hub::{
@@ -11,6 +11,7 @@ use sync::connection_limit::ConnectionLimit;
 
 use super::Shared;
 use super::gap::Untold;
+use super::members::{Subject, Watching};
 use super::naming::Belief;
 use super::wall::Wall;
 use crate::account::Account;
@@ -31,6 +32,7 @@ use crate::sockets::Sockets;
 use crate::texts::Texts;
 use crate::timer::{TICK_MS, Tick, Wheel};
 use crate::tokens::{Session, Tokens};
+use crate::watch::Rooms;
 
 /// All but the connections.
 pub(super) struct Core<S> {
@@ -58,6 +60,12 @@ pub(super) struct Core<S> {
     pub(super) notices: Arc<Notices>,
     /// Of connections that have shown a token, by slot.
     pub(super) sessions: Column<Session>,
+    /// Who is in a room, where streams need tokens.
+    pub(super) rooms: Option<Arc<Rooms>>,
+    /// Whose tokens these are, by slot.
+    pub(super) subjects: Column<Subject>,
+    /// What connections watch, by slot.
+    pub(super) watching: HashMap<u32, Watching>,
     /// All events up to this number that are for a connection here have come.
     pub(super) settled: u64,
     /// The number of the last event of which there was mail.
@@ -143,6 +151,9 @@ impl<S: Sockets> Core<S> {
             tokens: shared.tokens,
             texts: Arc::default(),
             sessions: Column::default(),
+            rooms: shared.rooms,
+            subjects: Column::default(),
+            watching: HashMap::new(),
             config,
             notices: shared.notices,
             names: shared.names,

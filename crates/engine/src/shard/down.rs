@@ -90,6 +90,8 @@ impl<S: Sockets> Core<S> {
         };
         if self.config.tokens.is_some() && life.is_logged_in() {
             more.session = Some(self.sessions.get(slot).parts());
+            (more.subject, more.info) = self.member_texts(slot, conn.ids().next());
+            more.watches = self.watched_texts(slot);
         }
         if let Some(work) = conn.work() {
             more.unread = (!work.unread.is_empty()).then(|| work.unread.clone().into());

@@ -89,6 +89,8 @@ impl<S: Sockets> Shard<S> {
                 }
             }
             Mail::TokenResult(result) => self.token_result(result),
+            Mail::Say(say) => self.say(say),
+            Mail::Room(text) => self.tell_of_room(&text),
             Mail::Revoke(revoked) => self.revoke(revoked),
             Mail::Gap { up_to } => self.begin_gap(up_to),
             Mail::Drain { .. } => self.drain(),

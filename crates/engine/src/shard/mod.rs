@@ -20,6 +20,7 @@ mod ending;
 mod full;
 mod gap;
 mod mail;
+mod members;
 mod moving;
 mod naming;
 mod notices;
@@ -31,6 +32,7 @@ mod poll;
 mod presence;
 mod reading;
 mod resume;
+mod saying;
 mod tokens;
 mod turn;
 mod up;
@@ -66,6 +68,7 @@ use crate::sockets::Sockets;
 use crate::timer::TICK_MS;
 use crate::tls::HandshakeLimits;
 use crate::tokens::{Revoked, Tokens};
+use crate::watch::Rooms;
 
 /// One worker's connections.
 pub(crate) struct Shard<S: Sockets> {
@@ -112,6 +115,8 @@ pub(crate) struct Shared {
     pub(crate) resumes: Arc<Resumes>,
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) notices: Arc<Notices>,
+    /// Who is in a room, where streams need tokens.
+    pub(crate) rooms: Option<Arc<Rooms>>,
     /// The bounds on those within their handshake.
     pub(crate) handshake_limits: HandshakeLimits,
     /// Connections that this shard alone can hold.

@@ -49,6 +49,8 @@ impl Parked {
                 targets.iter().any(|&target| self.has(target))
             }
             Mail::CatchUp(catch_up) => self.has(catch_up.target),
+            Mail::Say(say) => self.has(say.target),
+            Mail::Room(text) => text.targets.iter().any(|&target| self.has(target)),
             // It has nothing to do with events.
             Mail::TokenResult(_) => false,
             _ => true,
@@ -92,7 +94,11 @@ impl Rest {
             Mail::Deliver { targets, .. } | Mail::Close { targets, .. } => {
                 targets[self.from..].binary_search_by_key(&target.slot(), |of| of.slot()).is_ok()
             }
+            Mail::Room(text) => {
+                text.targets.binary_search_by_key(&target.slot(), |of| of.slot()).is_ok()
+            }
             Mail::CatchUp(catch_up) => catch_up.target.slot() == target.slot(),
+            Mail::Say(say) => say.target.slot() == target.slot(),
             Mail::TokenResult(result) => result.target.slot() == target.slot(),
             Mail::Gap { .. } | Mail::Revoke(_) | Mail::Drain { .. } => true,
         }

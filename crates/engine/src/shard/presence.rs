@@ -5,6 +5,8 @@
 //! order ([`crate::conn`]). A connection may be logged out of its last id: it stays open, hears no
 //! events, and may be logged in again.
 
+use std::sync::Arc;
+
 use hub::{Bound, Id, IdText, IdsFull};
 use proto::Problem;
 use smallvec::SmallVec;
@@ -66,7 +68,11 @@ impl<S: Sockets> Core<S> {
             self.give_back_use(Some(&granted.grant));
             return Err(refused.problem());
         }
+        let grant = Arc::clone(&granted.grant);
         self.keep_token(at, granted);
+        if let Some(subject) = &grant.subject {
+            self.join_as(at, subject, grant.info());
+        }
         Ok(())
     }
 
@@ -122,6 +128,7 @@ impl<S: Sockets> Core<S> {
             return Err(LoginRefused::IdFull);
         }
         at.conn.put_ids(&new);
+        self.join(at, &new);
         Ok(new.len())
     }
 
@@ -133,6 +140,7 @@ impl<S: Sockets> Core<S> {
         let gone = texts.iter().filter(|&&text| {
             let id = self.names.lookup(text).filter(|&id| at.conn.take_id(id));
             id.inspect(|&id| {
+                self.leave_room(at, id);
                 self.directory.logout(id, me);
                 self.names.logout(id);
             })
@@ -148,14 +156,21 @@ impl<S: Sockets> Core<S> {
             self.forget_session(at);
             return;
         }
+        self.log_out_of_all(at);
+        self.counters.streams_closed[at.conn.wire.transport().index()].add(1);
+    }
+
+    /// Takes a log-in back of which nobody was told.
+    pub(super) fn log_out_of_all(&mut self, at: &mut At<'_, S::Socket>) {
         let me = self.conn_ref(at);
         self.budget.spend_ids(at.conn.ids_len());
         while let Some(id) = at.conn.pop_id() {
+            self.leave_room(at, id);
             self.directory.logout(id, me);
             self.names.logout(id);
         }
+        self.forget_rooms(at);
         self.forget_token(at);
         at.conn.tidy();
-        self.counters.streams_closed[at.conn.wire.transport().index()].add(1);
     }
 }

@@ -20,6 +20,7 @@ use crate::conn::act::TokenAct;
 use crate::conn::life::{Input, Life};
 use crate::limits::{RETRY_AFTER_SECONDS, work};
 use crate::mailbox::TokenResult;
+use crate::questions::Asker;
 use crate::sockets::Sockets;
 use crate::timer::Tick;
 use crate::tokens::{Granted, Outcome, Revoked, Session, TokenQuestion};
@@ -106,9 +107,8 @@ impl<S: Sockets> Core<S> {
     fn ask_token(&mut self, at: &mut At<'_, S::Socket>, token: &str) -> bool {
         let client = Arc::new(());
         let question = TokenQuestion {
-            conn: self.conn_ref(at),
+            asker: Asker { conn: self.conn_ref(at), client: Arc::downgrade(&client) },
             token: token.into(),
-            client: Arc::downgrade(&client),
         };
         let asked = self.tokens.questions.push(question);
         if asked {
@@ -260,6 +260,10 @@ impl<S: Sockets> Core<S> {
         if granted.grant.ids_max.is_some_and(|most| at.conn.ids_len() > most as usize) {
             return Err(too_many_ids(granted.grant.ids_max.unwrap_or_default()));
         }
+        if let Some(room) = self.watched_denied(at, &granted.grant) {
+            self.counters.ids_not_granted.add(1);
+            return Err(Problem::members_not_granted(&room));
+        }
         // The one before is given back first: it may be the same.
         self.give_back_use(at.conn.keep_grant(None).as_deref());
         if !self.take_use(&granted) {
@@ -268,6 +272,7 @@ impl<S: Sockets> Core<S> {
             self.wait(at);
             return Err(too_many_connections());
         }
+        self.renew_info(at, &granted.grant);
         self.keep_token(at, granted);
         self.wait(at);
         Ok(())

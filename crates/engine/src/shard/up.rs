@@ -192,6 +192,10 @@ impl<S: Sockets> Core<S> {
             }
             at.conn.keep_grant(Some(grant));
         }
+        if let Some(subject) = &more.subject {
+            self.join_as(at, subject, more.info.as_deref());
+        }
+        self.watch_again(at, &more.watches);
         if let Some(key) = more.source.and_then(AddressKey::of_bits) {
             self.addresses.take_over(key);
             self.sources.set(at.slot, Some(key));
@@ -214,7 +218,7 @@ impl<S: Sockets> Core<S> {
         if let Some(unsent) = more.unsent {
             at.conn.push_reply(&unsent);
         }
-        let mut is_to_go_on = more.asks || more.token_asked;
+        let mut is_to_go_on = more.asks || more.token_asked || !more.watches.is_empty();
         if let Some(secured) = more.secured {
             is_to_go_on |= self.io.take_over(&at.conn.socket, at.slot, secured);
         }
@@ -238,6 +242,8 @@ impl<S: Sockets> Core<S> {
             websocket::push_text(&mut self.answer, &answer);
             self.send_answer(at)?;
         }
+        self.ask_lists(at);
+        self.send_answer(at)?;
         match at.conn.life() {
             // With a window that is not written it asks for the next one when it is.
             Life::Held if at.conn.is_flushed() => self.ask_on(at)?,

@@ -183,11 +183,27 @@ impl<S: Sockets> Core<S> {
                     let ids = id_texts(ids)?;
                     self.logout(at, &ids);
                 }
+                Command::Members(room) => return Ok(self.watch_for(at, room)),
+                Command::Unwatch(room) => self.unwatch(at, id_text(room)?),
                 Command::Ping(_) => {}
             }
             Ok(Some(command::ok(&command, self.next(at).as_deref())))
         });
         done.unwrap_or_else(|problem| Some(command::error(&problem)))
+    }
+
+    /// Has the connection watch a room. The answer, unless that follows.
+    fn watch_for(&mut self, at: &At<'_, S::Socket>, room: &command::IdText<'_>) -> Option<String> {
+        let granted = match self.config.tokens {
+            None => Ok(()),
+            Some(_) if at.conn.grant().is_some_and(|grant| grant.allows_members(&room.0)) => Ok(()),
+            Some(_) => {
+                self.counters.ids_not_granted.add(1);
+                Err(Problem::members_not_granted(&room.0))
+            }
+        };
+        let watched = granted.and_then(|()| self.watch(at, id_text(room)?));
+        watched.unwrap_or_else(|problem| Some(command::members_error(&room.0, &problem)))
     }
 
     /// Whether the connection's token grants these ids, where one is needed.
@@ -222,10 +238,12 @@ impl<S: Sockets> Core<S> {
     }
 }
 
+fn id_text<'t>(id: &'t command::IdText<'_>) -> Result<IdText<'t>, Problem> {
+    IdText::parse(&id.0).map_err(|error| Problem::bad_id(format!("{error}.")))
+}
+
 fn id_texts<'t>(ids: &'t [command::IdText<'_>]) -> Result<MessageTexts<'t>, Problem> {
-    let parse = |id: &'t command::IdText<'_>| IdText::parse(&id.0);
-    let parsed: Result<MessageTexts<'t>, _> = ids.iter().map(parse).collect();
-    parsed.map_err(|error| Problem::bad_id(format!("{error}.")))
+    ids.iter().map(id_text).collect()
 }
 
 /// The close frame with which the server ends a connection for `reason`.

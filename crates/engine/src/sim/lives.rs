@@ -34,6 +34,7 @@ use crate::timer::TICK_MS;
 use crate::tls::HandshakeLimits;
 use crate::token_queue::TokenQueue;
 use crate::tokens::Tokens;
+use crate::watch::Watches;
 
 /// How far back the time of one that takes over reaches, as `start` has it, and a few ticks more or
 /// less.
@@ -100,6 +101,7 @@ impl Server {
         let connection_limit = Arc::new(ConnectionLimit::new(config.connections_max));
         let handshake_limits = HandshakeLimits::new(SHARDS, config.connections_max, SHARDS);
         let connection_ids = ConnectionIds::random();
+        let rooms = config.rooms(&names, &replies);
         let (mut shards, mut counters) = (Vec::new(), Vec::new());
         for (worker, net) in nets.iter().enumerate() {
             let counted: Arc<Counters> = Arc::default();
@@ -115,6 +117,7 @@ impl Server {
                 resumes: resumes.clone(),
                 tokens: tokens.clone(),
                 notices: Arc::default(),
+                rooms: rooms.clone(),
                 handshake_limits: handshake_limits.clone(),
                 slots_max: ConnRef::SLOTS_MAX,
                 started_ms: 0,
@@ -133,6 +136,7 @@ impl Server {
             shards.push(shard);
             counters.push(counted);
         }
+        let watches = rooms.map(|rooms| Watches::new(mailboxes.clone(), names.clone(), rooms));
         let router = Router::new(
             names,
             directory.clone(),
@@ -144,6 +148,7 @@ impl Server {
         );
         let server = Server {
             token_queue: TokenQueue::new(mailboxes.clone(), tokens),
+            watches,
             mailboxes,
             directory,
             resumes,

@@ -27,6 +27,7 @@ use crate::service::{self, Clients, Slice};
 use crate::shard::{NoPlace, Shard};
 use crate::slab::Key;
 use crate::token_queue::TokenQueue;
+use crate::watch::Watches;
 
 pub(super) const SHARDS: usize = 2;
 
@@ -50,6 +51,7 @@ pub(super) struct Server {
     pub(super) directory: Arc<Directory>,
     pub(super) resumes: Arc<Resumes>,
     pub(super) token_queue: TokenQueue,
+    pub(super) watches: Option<Watches>,
     pub(super) event_ids: Arc<EventIds>,
     pub(super) counters: Vec<Arc<Counters>>,
     pub(super) nets: Vec<Net>,

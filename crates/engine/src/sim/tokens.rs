@@ -9,7 +9,7 @@ use hub::{Grant, TokenRefusal};
 use proto::request::tokens_of;
 
 use super::one::One;
-use super::server::{Place, config};
+use super::server::{Place, config, silent_config};
 use super::talk::{client_frame, server_texts};
 use crate::config::EngineConfig;
 use crate::limits::TOKEN_TIMEOUT_MS;
@@ -39,6 +39,11 @@ pub(super) fn verify(token: &str) -> Outcome {
             "iat" => grant.issued = Some(value.parse().unwrap()),
             "uses" => grant.connections_max = Some(value.parse().unwrap()),
             "most" => grant.ids_max = Some(value.parse().unwrap()),
+            "info" => grant.talk.get_or_insert_default().info = Some(value.into()),
+            "members" => {
+                let ids = hub::IdPatterns::parse(value.split(',').map(Into::into)).unwrap();
+                grant.talk.get_or_insert_default().members = ids;
+            }
             "ms" => remaining_ms = Some(value.parse().unwrap()),
             _ => {
                 let ids = value.split(',').map(Into::into);
@@ -55,9 +60,18 @@ pub(super) fn guarded() -> One {
 
 /// The same, whose clients speak TLS that is cut by a seed.
 pub(super) fn guarded_by(seed: Option<u64>) -> One {
+    guarded_of(config(), seed)
+}
+
+/// The same, whose streams send no keep-alives.
+pub(super) fn silent_guarded() -> One {
+    guarded_of(silent_config(), None)
+}
+
+fn guarded_of(config: EngineConfig, seed: Option<u64>) -> One {
     let check = Arc::new(ByWord);
     let tokens = TokenConfig { check, cookie: "encke_token".into() };
-    let config = EngineConfig { tokens: Some(tokens), ..config() };
+    let config = EngineConfig { tokens: Some(tokens), ..config };
     let one = match seed {
         Some(seed) => One::start_secure(config, seed),
         None => One::start(config),
@@ -85,9 +99,9 @@ impl One {
     pub(super) fn judge_all(&mut self) -> usize {
         let mut verified = 0;
         while let Some(question) = self.server.token_queue.take() {
-            if question.is_wanted() {
+            if question.asker().is_waiting() {
                 let outcome = verify(question.token().text());
-                self.server.token_queue.post_result(question.conn(), outcome).unwrap();
+                self.server.token_queue.post_result(question.asker().conn(), outcome).unwrap();
                 verified += 1;
             }
         }

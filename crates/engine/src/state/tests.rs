@@ -62,6 +62,10 @@ fn of_version_1() -> Vec<ConnState> {
         source: Some(1 << 63),
         belief: Some(2),
         secured: Some(secured),
+        // Of later versions.
+        subject: None,
+        info: None,
+        watches: Vec::new(),
     };
     let busy = ConnState {
         descriptor: 70_000,

@@ -2,10 +2,10 @@
 //!
 //! Escapes are decoded after the query is cut into its parts, so an escaped delimiter never cuts
 //! (RFC 3986, section 2.4). A query is read as forms write it (WHATWG URL, section 5.1): parts
-//! between `&`, and `+` for a space. `id` may be repeated; of the others the last one counts, so
-//! that a client may append to an address that it was given. A parameter that the route does not
-//! have is ignored, whatever it says, and so is a `token`, an `after` or a `last_event_id` of which
-//! nothing but the name is there: that is what a program has that knows none.
+//! between `&`, and `+` for a space. `id` and `members` may be repeated; of the others the last one
+//! counts, so that a client may append to an address that it was given. A parameter that the route
+//! does not have is ignored, whatever it says, and so is a `token`, an `after` or a `last_event_id`
+//! of which nothing but the name is there: that is what a program has that knows none.
 
 use std::borrow::Cow;
 
@@ -37,6 +37,8 @@ pub(super) struct Query<'b> {
     pub(super) wait_seconds: Option<u8>,
     /// `next` of a stream: whether it says where it begins in a message.
     pub(super) next: bool,
+    /// `members`, in their order, decoded: the rooms of which it is told who is there.
+    pub(super) members: Vec<Cow<'b, str>>,
     /// `token`.
     pub(super) token: Option<Secret<'b>>,
 }
@@ -64,6 +66,8 @@ impl<'b> Query<'b> {
                     query.after = event_id(value, "last_event_id")?;
                 }
                 (b"next", Route::Stream) => query.next = value == "1",
+                (b"members", Route::Stream) => query.members.push(unescape_plus(value)?),
+                (b"members", _) => return Err(members_elsewhere()),
                 (b"wait", Route::Poll) => query.wait_seconds = Some(wait_seconds(value)?),
                 _ => {}
             }
@@ -96,6 +100,14 @@ fn wait_seconds(value: &str) -> Result<u8, Problem> {
              leave it out to wait 25 seconds.",
         )
     })
+}
+
+/// A list and what changes it want a stream that goes on, in a format that has messages.
+fn members_elsewhere() -> Problem {
+    Problem::bad_request(
+        "The parameter members is for streams (/stream/{id}). A poll and the classic page are not \
+         told who is in a room.",
+    )
 }
 
 /// Decodes an id of a query, in which a plus means a space.

@@ -1,10 +1,12 @@
 //! What a client may say in a text message, and how it is answered.
 //!
-//! One JSON object with one member: `{"login":["a","b"]}`, `{"logout":["a"]}`, `{"ping":1}` or
-//! `{"token":"…"}`. Each is answered by one text message, in the order of the commands (but that a
-//! token may be looked at longer) and among the events:
-//! `{"ok":…}`, which repeats the command, or `{"error":{…}}` with a problem (RFC 9457); where the
-//! command was a token, `{"error":{…},"token":true}`, lest a client take it for another's answer.
+//! One JSON object with one member: `{"login":["a","b"]}`, `{"logout":["a"]}`, `{"ping":1}`,
+//! `{"token":"…"}`, `{"members":"a"}` or `{"unwatch":"a"}`. Each is answered by one text message,
+//! in the order of the commands (but that a token may be looked at longer, and a list takes its
+//! time) and among the events: `{"ok":…}`, which repeats the command, or `{"error":{…}}` with a
+//! problem (RFC 9457); where the command was a token, `{"error":{…},"token":true}`, lest a client
+//! take it for another's answer.
+//! The answer to `members` is the list ([`crate::members`]), or `{"error":{…},"members":"a"}`.
 
 use std::borrow::Cow;
 
@@ -30,6 +32,12 @@ pub enum Command<'b> {
     /// To go on with this token, which takes the place of the one before.
     #[serde(borrow, deserialize_with = "secret")]
     Token(Secret<'b>),
+    /// To be told who is logged in under this id, and who comes and goes there.
+    #[serde(borrow)]
+    Members(IdText<'b>),
+    /// To be told that no more.
+    #[serde(borrow)]
+    Unwatch(IdText<'b>),
     /// To hear that the connection works, with any number that tells the answers apart.
     Ping(Number),
 }
@@ -72,8 +80,9 @@ pub fn parse(text: &str) -> Result<Command<'_>, Problem> {
             Category::Io | Category::Syntax | Category::Eof => "This is not JSON.",
         };
         Problem::bad_request(format!(
-            "{what} Send {{\"login\":[\"id\"]}}, {{\"logout\":[\"id\"]}}, {{\"ping\":1}} or \
-             {{\"token\":\"…\"}}, one in a message."
+            "{what} Send {{\"login\":[\"id\"]}}, {{\"logout\":[\"id\"]}}, {{\"ping\":1}}, \
+             {{\"token\":\"…\"}}, {{\"members\":\"id\"}} or {{\"unwatch\":\"id\"}}, one in a \
+             message."
         ))
     })
 }
@@ -92,6 +101,8 @@ pub fn ok(command: &Command<'_>, next: Option<&str>) -> String {
         Command::Logout(ids) => push_ids(&mut out, "logout", ids),
         // It is not repeated: it is a secret.
         Command::Token(_) => return token_ok(),
+        Command::Members(id) => push_id(&mut out, "members", id),
+        Command::Unwatch(id) => push_id(&mut out, "unwatch", id),
         Command::Ping(number) => {
             out.push_str(&format!("\"ping\":{number}"));
             if let Some(next) = next {
@@ -114,9 +125,23 @@ pub fn token_error(problem: &Problem) -> String {
     format!("{{\"error\":{},\"token\":true}}", problem.to_json().trim_end())
 }
 
+/// The answer to one who is not told who is logged in under `id`.
+pub fn members_error(id: &str, problem: &Problem) -> String {
+    let mut out = format!("{{\"error\":{},\"members\":", problem.to_json().trim_end());
+    json::push_string(&mut out, id);
+    out.push('}');
+    out
+}
+
 /// The answer to a message that was not carried out.
 pub fn error(problem: &Problem) -> String {
     format!("{{\"error\":{}}}", problem.to_json().trim_end())
+}
+
+fn push_id(out: &mut String, name: &str, IdText(id): &IdText<'_>) {
+    json::push_string(out, name);
+    out.push(':');
+    json::push_string(out, id);
 }
 
 fn push_ids(out: &mut String, name: &str, ids: &[IdText<'_>]) {

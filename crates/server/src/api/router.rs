@@ -57,6 +57,7 @@ pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
         ("/graph/export", scope(Graph), get(graph::export)),
         ("/graph/stats", scope(Graph), get(graph::stats)),
         ("/connections/{id}", scope(Read), get(lookup::connections)),
+        ("/members/{id}", scope(Read), get(lookup::members)),
         ("/presence", scope(Read), get(presence::presence)),
         ("/cluster", scope(Read), get(cluster::cluster)),
         ("/stats", scope(Read), get(stats::stats)),

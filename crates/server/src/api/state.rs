@@ -13,7 +13,7 @@ use dispatch::idempotency::IdempotencyKeys;
 use dispatch::posting::Sender;
 use dispatch::presence::Presence;
 use dispatch::traces::Traces;
-use engine::{Engine, History, Resumes, Router, Snapshot};
+use engine::{Engine, History, Resumes, Router, Snapshot, Watches};
 use gateway::Erlang;
 use graph::Graph;
 use httpd::permits::IdleLimit;
@@ -41,6 +41,8 @@ pub(crate) struct Api {
     pub(super) resumes: Arc<Resumes>,
     /// Who tells of ids that come and go.
     pub(super) presence: Arc<Presence>,
+    /// Who is in a room, where streams need tokens.
+    watches: Option<Watches>,
     pub(super) graph: Graph,
     /// Of those who walk through all of it there is one at a time.
     pub(super) graph_walks: Arc<Semaphore>,
@@ -110,9 +112,10 @@ impl Api {
     /// The API of `parts`. It refuses new work once their `stop` is cancelled.
     pub(crate) fn new(parts: ApiParts) -> anyhow::Result<Api> {
         let ApiParts { engine, sender, keys, backlog_bytes_max, public_url, .. } = parts;
-        let (resumes, listen, tls_listen) = {
+        let (resumes, watches, listen, tls_listen) = {
             let engine = engine.read().unwrap_or_else(PoisonError::into_inner);
-            (Arc::clone(engine.resumes()), engine.address(), engine.tls_address())
+            let watches = engine.watches().cloned();
+            (Arc::clone(engine.resumes()), watches, engine.address(), engine.tls_address())
         };
         Ok(Api {
             router: Arc::clone(&sender.router),
@@ -120,6 +123,7 @@ impl Api {
             graph_walks: Arc::new(Semaphore::new(1)),
             sender,
             resumes,
+            watches,
             presence: parts.presence,
             access: Arc::new(Access::new(keys, needs(), parts.trusted)),
             certificates: parts.certificates,
@@ -169,6 +173,11 @@ impl Api {
     /// The tokens of streams, where they are needed.
     pub(crate) fn tokens(&self) -> Option<&TokenService> {
         self.tokens.as_ref()
+    }
+
+    /// Who is in a room, where streams need tokens.
+    pub(crate) fn watches(&self) -> Option<&Watches> {
+        self.watches.as_ref()
     }
 
     /// What the upgrade came to by which this server began.

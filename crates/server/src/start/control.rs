@@ -215,6 +215,10 @@ impl ControlPlane {
         if let Some(file) = epoch_file {
             tokio::spawn(epoch::keep(file, Arc::clone(router.event_ids()), self.graph.clone()));
         }
+        if let Some(watches) = self.state.watches() {
+            let (watches, barrier) = (watches.clone(), Arc::clone(&self.sender.barrier));
+            tokio::spawn(dispatch::members::run(watches, barrier, self.presence_grace));
+        }
         tokio::spawn(client_log::tell(notices));
         tokio::spawn(shortage::warn(Arc::clone(&self.engine)));
         tokio::spawn(refused_origins::tell(Arc::clone(&self.refused_origins)));

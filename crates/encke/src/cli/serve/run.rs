@@ -140,7 +140,8 @@ fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
     }
     let (settings, api_hosts) = live::settings(&args, &args);
     let engine = args.strangers.engine(args.limits.engine_here(first)?);
-    let engine = EngineConfig { settings, listen: args.listen.address(), ..engine };
+    let members_max = args.presence.members_max();
+    let engine = EngineConfig { settings, listen: args.listen.address(), members_max, ..engine };
     Ok(ServeConfig {
         engine,
         tls_listen: args.tls.tls_listen.address(),

@@ -9,8 +9,7 @@ use super::*;
 fn head(start: &str, lines: &[&str]) -> Vec<u8> {
     let mut head = format!("{start} HTTP/1.1\r\nHost: encke.example:8000\r\n");
     lines.iter().for_each(|line| head.push_str(&format!("{line}\r\n")));
-    head.push_str("\r\n");
-    head.into_bytes()
+    (head + "\r\n").into_bytes()
 }
 
 /// What `buf` is, however it arrives: nothing but [`Parsed::NeedMore`], and then the same answer.
@@ -58,6 +57,7 @@ fn stream_request_tells_method_transport_framing_and_origin() {
         format: Format::Sse,
         carrier: Carrier::Chunked,
         ids: vec!["alice".into(), "photo:789".into()],
+        members: vec![],
         cursor: None,
         told: Told::InHead,
         wait_seconds: POLL_WAIT_SECONDS_DEFAULT,

@@ -73,3 +73,22 @@ fn answers_are_json() {
     assert_eq!(value(&answer)["error"]["status"], 401);
     assert_eq!(value(&answer)["token"], true);
 }
+
+#[test]
+fn rooms_are_watched_one_by_one_and_a_refusal_names_the_room() {
+    for (text, command) in [
+        (r#"{"members":"room:7"}"#, Command::Members(IdText("room:7".into()))),
+        (r#"{"members":7}"#, Command::Members(IdText("7".into()))),
+        (r#"{"unwatch":"a\"b"}"#, Command::Unwatch(IdText("a\"b".into()))),
+    ] {
+        assert_eq!(parse(text), Ok(command), "{text}");
+    }
+    let unwatch = parse(r#"{"unwatch":"a\"b"}"#).unwrap();
+    assert_eq!(ok(&unwatch, None), r#"{"ok":{"unwatch":"a\"b"}}"#);
+    for text in [r#"{"members":["a"]}"#, r#"{"members":null}"#, r#"{"unwatch":true}"#] {
+        assert!(parse(text).is_err(), "{text}");
+    }
+    let told = members_error("a\"b", &Problem::members_off());
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((&told["members"], &told["error"]["status"]), (&json!("a\"b"), &json!(404)));
+}

@@ -1,14 +1,18 @@
-//! Look-ups: who follows an id, whom it follows, and whether it is online.
+//! Look-ups: who follows an id, whom it follows, whether it is online, and who is logged in there.
 
 use std::sync::Arc;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use dispatch::members::list_text;
 use graph::{Page, ReadError};
 use httpd::json::Json;
 use httpd::path::PathId;
 use httpd::problem::ApiProblem;
-use hub::{Id, IdText};
+use hub::{Id, IdText, MemberList};
+use proto::Problem;
 use serde::{Deserialize, Serialize};
 
 use crate::api::state::Api;
@@ -123,4 +127,24 @@ pub(crate) async fn connections(
 ) -> Json<Connections> {
     let (connections, at_least) = api.sender.connections(id.as_text()).await;
     Json(Connections { connections, at_least })
+}
+
+/// Who is logged in under an id, by the subjects of their tokens.
+pub(crate) async fn members(
+    State(api): State<Arc<Api>>,
+    PathId(id): PathId,
+) -> Result<impl IntoResponse, ApiProblem> {
+    let nobody = MemberList { count: 0, members: Some(Vec::new()) };
+    let id = id.as_text();
+    let list = match (api.watches(), api.tokens()) {
+        (Some(watches), _) => {
+            api.router.names().lookup(id).map_or(nobody, |id| watches.members().list(id))
+        }
+        (None, Some(_)) => {
+            let detail = Problem::members_off().detail;
+            return Err(ApiProblem::new(StatusCode::NOT_FOUND, detail));
+        }
+        (None, None) => nobody,
+    };
+    Ok(([(header::CONTENT_TYPE, "application/json")], list_text(&id.to_string(), &list)))
 }

@@ -43,6 +43,7 @@ pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Api
         TokenStats::of(&api, &snapshot).map(|stats| tokens::families(&stats)).unwrap_or_default(),
         tls::families(&api.certificates, &api.handshakes),
         presence::families(&api.presence.report()),
+        presence::members(api.watches().map(|watches| &**watches.members())),
         cluster::families(api.sender.cluster.as_deref()),
         tls::of_streams(&api.certificates, &snapshot.whole().tls),
         workers(&snapshot.workers),

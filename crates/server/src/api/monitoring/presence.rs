@@ -1,6 +1,7 @@
 //! What is told of ids that come and go, as Prometheus has it.
 
 use dispatch::presence::{Kind, Report};
+use hub::Members;
 use prometheus::proto::{MetricFamily, MetricType};
 
 use super::families::{counter, counter_of, family, gauge, gauge_of, metric};
@@ -63,6 +64,24 @@ pub(super) fn families(report: &Report) -> Vec<MetricFamily> {
             "encke_presence_webhook_backlog",
             "Events that wait for webhooks.",
             report.webhook_backlog as f64,
+        ),
+    ]
+}
+
+/// Who is in a room.
+pub(super) fn members(members: Option<&Members>) -> Vec<MetricFamily> {
+    let (count, info_bytes) =
+        members.map_or((0, 0), |members| (members.len(), members.info_bytes()));
+    vec![
+        gauge(
+            "encke_members",
+            "Users that are logged in under an id, or were within the grace, once for each id.",
+            count as f64,
+        ),
+        gauge(
+            "encke_members_info_bytes",
+            "Bytes of what others are told of them (encke.info).",
+            info_bytes as f64,
         ),
     ]
 }

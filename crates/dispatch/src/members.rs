@@ -1,0 +1,188 @@
+//! Tells connections who is in the rooms that they watch, and who comes and goes there.
+//!
+//! [`hub::Roster`] says what is to be told; here is what drives it: one task, which looks twenty
+//! times a second what has changed, and at once when a worker asks for a list. It tells one thing
+//! after the other, so that each list and what is told behind it fit each other
+//! ([`engine::Watches`]).
+//!
+//! It is of this server alone: in a cluster each node has its own members. After an upgrade all who
+//! watch are told whole lists.
+//!
+//! Cost while nothing changes: a load, twenty times a second. A change that nobody watches costs
+//! two look-ups.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{TellStep, Watch, Watches};
+use hub::{Id, Info, Manner, MemberChange, MemberList, News, Roster, leave_out};
+use proto::members;
+use tokio::task::yield_now;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
+
+use crate::barrier::Barrier;
+
+/// How often it is looked what has changed.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Graces that end in one go.
+const OVER_SLICE: usize = 2048;
+
+/// Lists that are answered in one go.
+const ANSWERS_SLICE: usize = 64;
+
+/// How often it is tried again where a mailbox is full: it rings nobody when it has room again.
+const TRY_AGAIN: Duration = Duration::from_millis(1);
+
+/// Tells for as long as the runtime lives, or until another server goes on, which is known at the
+/// `barrier`. Who has gone is told to have left after `grace`.
+pub async fn run(watches: Watches, barrier: Arc<Barrier>, grace: Duration) {
+    let roster = Roster::new(Arc::clone(watches.members()), grace.as_millis() as u64);
+    let mut teller = RoomTeller {
+        watches: &watches,
+        roster,
+        begun: Instant::now(),
+        news: Vec::new(),
+        tries: every(TRY_AGAIN),
+        list: None,
+    };
+    let tell = async {
+        let mut looks = every(LOOK);
+        loop {
+            tokio::select! {
+                _ = looks.tick() => {}
+                () = poll_fn(|context| watches.questions().poll_any(context)) => {}
+            }
+            // Who asks for a list was logged in before: it finds itself in there.
+            teller.look().await;
+            teller.answer_all().await;
+        }
+    };
+    tokio::select! {
+        () = tell => {}
+        () = barrier.moved() => {}
+    }
+}
+
+fn every(period: Duration) -> Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+/// The list of the room `of`, as it is told everywhere.
+pub fn list_text(of: &str, list: &MemberList) -> String {
+    let texts = list
+        .members
+        .as_ref()
+        .map(|members| members.iter().map(|(id, info)| (&**id, info.as_deref().map(Info::json))));
+    members::list(of, list.count, texts)
+}
+
+struct RoomTeller<'w> {
+    watches: &'w Watches,
+    roster: Roster,
+    begun: Instant,
+    news: Vec<News>,
+    /// When it is tried again to post what a mailbox has no room for.
+    tries: Interval,
+    /// The last list that was made, as long as nothing has changed: crowds ask for the same.
+    list: Option<(Id, Arc<str>)>,
+}
+
+impl RoomTeller<'_> {
+    /// Looks what has changed, and tells it.
+    async fn look(&mut self) {
+        let now_ms = self.begun.elapsed().as_millis() as u64;
+        if self.roster.is_any_noted() {
+            self.list = None;
+            for stripe in 0..Roster::STRIPES {
+                self.roster.look(stripe, now_ms, &mut self.news);
+                self.tell_news().await;
+            }
+        }
+        while self.roster.end_graces(now_ms, OVER_SLICE, &mut self.news) {
+            self.tell_news().await;
+            yield_now().await;
+        }
+        self.tell_news().await;
+    }
+
+    async fn tell_news(&mut self) {
+        if self.news.is_empty() {
+            return;
+        }
+        self.list = None;
+        let mut news = std::mem::take(&mut self.news);
+        leave_out(&mut news);
+        for news in news.drain(..) {
+            // Where nobody watches any more nobody is to be told.
+            if let Some(of) = self.watches.name(news.room) {
+                let is_list = news.manner == Manner::List;
+                let text = if is_list { self.list_of(news.room, &of) } else { text(&of, &news) };
+                self.tell(news.room, text, is_list).await;
+            }
+        }
+        self.news = news;
+    }
+
+    async fn tell(&mut self, room: Id, text: Arc<str>, is_list: bool) {
+        let mut telling = self.watches.tell(room, text, is_list);
+        loop {
+            match telling.step() {
+                TellStep::More => yield_now().await,
+                TellStep::Wait => _ = self.tries.tick().await,
+                TellStep::Done => return,
+            }
+        }
+    }
+
+    /// Answers all who ask for a list.
+    async fn answer_all(&mut self) {
+        let mut answered = 0;
+        while let Some(watch) = self.watches.questions().take() {
+            self.answer(&watch).await;
+            answered += 1;
+            if answered % ANSWERS_SLICE == 0 {
+                yield_now().await;
+            }
+        }
+    }
+
+    async fn answer(&mut self, watch: &Watch) {
+        let room = watch.room();
+        let known = self.list.as_ref().filter(|(of, _)| *of == room);
+        let list = match known.map(|(_, list)| Arc::clone(list)) {
+            Some(list) => list,
+            None => {
+                let Some(of) = self.watches.name(room) else { return };
+                let list = self.list_of(room, &of);
+                self.list = Some((room, Arc::clone(&list)));
+                list
+            }
+        };
+        // Who has gone is not waited for.
+        while watch.is_waiting() && !self.watches.answer(watch, &list) {
+            self.tries.tick().await;
+        }
+    }
+
+    fn list_of(&self, room: Id, of: &str) -> Arc<str> {
+        list_text(of, &self.roster.list(room)).into()
+    }
+}
+
+/// What is told of a change in the room `of`.
+fn text(of: &str, News { sub, change, count, manner, .. }: &News) -> Arc<str> {
+    let text = match (manner, change) {
+        (Manner::Whole, MemberChange::Joined(info)) => {
+            members::joined(of, sub, info.as_ref().map(|info| info.json()))
+        }
+        (Manner::Whole, MemberChange::Left) => members::left(of, sub),
+        (Manner::Count | Manner::List, change) => {
+            members::counted(of, matches!(change, MemberChange::Joined(_)), *count)
+        }
+    };
+    text.into()
+}

@@ -1,0 +1,35 @@
+//! What the control plane says to one connection, or to those who watch a room, which is no event.
+
+use std::sync::Arc;
+
+use hub::{ConnRef, Id};
+use smallvec::SmallVec;
+
+/// The connections that a mail is for, all of one worker, sorted by slot.
+pub(crate) type Targets = SmallVec<[ConnRef; 2]>;
+
+/// What is said to one connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Said {
+    /// A message on its stream: one JSON text without a line end, which is no event and has no id.
+    /// Formats without a word for one, the classic page and polls, leave it out.
+    Message(Arc<str>),
+}
+
+/// That, and to whom.
+#[derive(Debug)]
+pub(crate) struct Say {
+    pub(crate) target: ConnRef,
+    pub(crate) said: Said,
+}
+
+/// A text for connections that watch a room, all of one worker.
+#[derive(Debug)]
+pub(crate) struct RoomText {
+    pub(crate) room: Id,
+    pub(crate) text: Arc<str>,
+    /// It is a whole list, which those who wait for one have waited for.
+    pub(crate) is_list: bool,
+    /// Sorted by slot.
+    pub(crate) targets: Targets,
+}

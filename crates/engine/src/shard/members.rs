@@ -1,0 +1,304 @@
+//! Who is in a room, as this shard has it: users come and go with their connections, and
+//! connections watch rooms.
+//!
+//! A connection whose token has a subject makes that one a member of each id that it is logged in
+//! under ([`hub::Members`]). Where streams need no tokens there are no subjects, and nothing here
+//! costs anything.
+//!
+//! Cost of a connection that has a subject: 8 bytes beside its record. Of one that watches: see
+//! [`crate::watch`].
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use hub::{Grant, Id, IdText, Info};
+use proto::{Problem, Request, members};
+use smallvec::SmallVec;
+
+use super::core::{At, Core};
+use super::{Shard, key_of};
+use crate::limits::{RETRY_AFTER_SECONDS, WATCHES_PER_CONNECTION_MAX};
+use crate::questions::Asker;
+use crate::said::{RoomText, Said};
+use crate::sockets::Sockets;
+use crate::watch::Watch;
+
+/// The subject of a connection's token, if it has one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Subject(Id);
+
+impl Default for Subject {
+    fn default() -> Subject {
+        Subject(Id::NONE)
+    }
+}
+
+impl Subject {
+    fn id(self) -> Option<Id> {
+        (self.0 != Id::NONE).then_some(self.0)
+    }
+}
+
+/// A room that a connection watches.
+#[derive(Debug)]
+pub(super) struct Watched {
+    room: Id,
+    /// It waits for the list: as long as this is here somebody wants it.
+    asked: Option<Arc<()>>,
+}
+
+/// What a connection watches.
+pub(super) type Watching = SmallVec<[Watched; 1]>;
+
+impl<S: Sockets> Core<S> {
+    /// The subject of its token is from now on a member of all that the connection is logged in
+    /// under.
+    pub(super) fn join_as(&mut self, at: &At<'_, S::Socket>, subject: &str, info: Option<&str>) {
+        let Some(rooms) = &self.rooms else { return };
+        let Ok(subject) = IdText::parse(subject) else { return };
+        // It is let in, so it gets a name.
+        let Ok(subject) = self.names.login(subject, true) else { return };
+        let info = info.map(|info| Arc::new(Info::new(info)));
+        at.conn.ids().for_each(|id| rooms.members.join(id, subject, info.as_ref()));
+        self.subjects.set(at.slot, Subject(subject));
+        self.budget.spend_ids(at.conn.ids_len());
+    }
+
+    /// The connection is logged in under these ids too.
+    pub(super) fn join(&self, at: &At<'_, S::Socket>, ids: &[Id]) {
+        let Some((rooms, subject)) = self.rooms.as_ref().zip(self.subject(at)) else { return };
+        let info = info_of(at.conn.grant().map(|grant| &**grant));
+        ids.iter().for_each(|&id| rooms.members.join(id, subject, info.as_ref()));
+    }
+
+    /// The connection is to be logged out of `id`.
+    pub(super) fn leave_room(&self, at: &At<'_, S::Socket>, id: Id) {
+        if let Some((rooms, subject)) = self.rooms.as_ref().zip(self.subject(at)) {
+            rooms.members.leave(id, subject);
+        }
+    }
+
+    /// The connection goes on with this token, of the same subject as the one before.
+    pub(super) fn renew_info(&self, at: &At<'_, S::Socket>, grant: &Grant) {
+        let Some((rooms, subject)) = self.rooms.as_ref().zip(self.subject(at)) else { return };
+        let info = info_of(Some(grant));
+        at.conn.ids().for_each(|id| rooms.members.renew(id, subject, info.as_ref()));
+    }
+
+    /// The connection is a member of nothing any more, and watches nothing.
+    pub(super) fn forget_rooms(&mut self, at: &At<'_, S::Socket>) {
+        if self.rooms.is_none() {
+            return;
+        }
+        if let Some(subject) = self.subjects.take(at.slot).id() {
+            self.names.logout(subject);
+        }
+        if !self.watching.is_empty()
+            && let Some(watching) = self.watching.remove(&at.slot)
+        {
+            watching.iter().for_each(|watched| self.unwatch_room(at, watched.room));
+        }
+    }
+
+    fn subject(&self, at: &At<'_, S::Socket>) -> Option<Id> {
+        self.subjects.get(at.slot).id()
+    }
+
+    /// The subject of its token, and what others are told of that, for another process.
+    pub(super) fn member_texts(
+        &self,
+        slot: u32,
+        first: Option<Id>,
+    ) -> (Option<String>, Option<String>) {
+        let subject = self.subjects.get(slot).id();
+        let Some((rooms, subject)) = self.rooms.as_ref().zip(subject) else { return (None, None) };
+        let info = first.and_then(|room| rooms.members.info(room, subject));
+        (self.names.text(subject), info.map(|info| info.json().to_owned()))
+    }
+
+    /// The names of the rooms that the connection in `slot` watches.
+    pub(super) fn watched_texts(&self, slot: u32) -> Vec<String> {
+        let watching = self.watching.get(&slot).into_iter().flatten();
+        watching.filter_map(|watched| self.names.text(watched.room)).collect()
+    }
+
+    /// Has the connection watch `room`, and asks for the list. Where there are no members, which is
+    /// where streams need no tokens, the list is returned.
+    pub(super) fn watch(
+        &mut self,
+        at: &At<'_, S::Socket>,
+        room: IdText<'_>,
+    ) -> Result<Option<String>, Problem> {
+        let Some(rooms) = &self.rooms else {
+            return match self.config.tokens {
+                Some(_) => Err(Problem::members_off()),
+                None => Ok(Some(members::list(&room.to_string(), 0, Some([])))),
+            };
+        };
+        let watching = self.watching.entry(at.slot).or_default();
+        if watching.len() >= WATCHES_PER_CONNECTION_MAX {
+            return Err(Problem::bad_request(format!(
+                "A connection is told of at most {WATCHES_PER_CONNECTION_MAX} rooms who is there. \
+                 Stop with some first: {{\"unwatch\":\"id\"}}."
+            )));
+        }
+        let full = |_| Problem::ids_full(RETRY_AFTER_SECONDS);
+        let room = self.names.login(room, false).map_err(full)?;
+        if watching.iter().any(|watched| watched.room == room) {
+            self.names.logout(room);
+        } else {
+            // First of all: what changes from now on comes behind the list, or is in it.
+            let me = hub::ConnRef::new(self.worker, at.slot as usize, *at.generation);
+            rooms.members.watchers().login(room, me);
+            watching.push(Watched { room, asked: None });
+        }
+        self.ask_list(at, room)?;
+        Ok(None)
+    }
+
+    /// Whether a request may have its stream told who is in the rooms that it names.
+    pub(super) fn may_watch(
+        &self,
+        request: &Request<'_>,
+        grant: Option<&Grant>,
+    ) -> Result<(), Problem> {
+        let Some(grant) = grant else { return Ok(()) };
+        match request.members.iter().find(|room| !grant.allows_members(room)) {
+            None => Ok(()),
+            Some(denied) => {
+                self.counters.ids_not_granted.add(1);
+                Err(Problem::members_not_granted(denied))
+            }
+        }
+    }
+
+    /// Has the connection watch these rooms. The lists that are known.
+    pub(super) fn watch_all(
+        &mut self,
+        at: &At<'_, S::Socket>,
+        rooms: &[Cow<'_, str>],
+    ) -> Result<Vec<String>, Problem> {
+        let mut lists = Vec::new();
+        for room in rooms {
+            let room = IdText::parse(room);
+            let room = room.map_err(|error| Problem::bad_id(format!("{error}.")))?;
+            lists.extend(self.watch(at, room)?);
+        }
+        Ok(lists)
+    }
+
+    /// Asks for the list of a room that the connection watches.
+    fn ask_list(&mut self, at: &At<'_, S::Socket>, room: Id) -> Result<(), Problem> {
+        let asker_conn = self.conn_ref(at);
+        let Some(rooms) = &self.rooms else { return Ok(()) };
+        let watching = self.watching.get_mut(&at.slot).into_iter().flatten();
+        let Some(watched) = watching.into_iter().find(|watched| watched.room == room) else {
+            return Ok(());
+        };
+        if watched.asked.is_some() {
+            return Ok(());
+        }
+        let client = Arc::new(());
+        let asker = Asker { conn: asker_conn, client: Arc::downgrade(&client) };
+        watched.asked = Some(client);
+        if rooms.questions.push(Watch { asker, room }) {
+            return Ok(());
+        }
+        self.forget_watched(at, room);
+        Err(Problem::members_busy(RETRY_AFTER_SECONDS))
+    }
+
+    /// The connection watches `room` no more, if it did.
+    pub(super) fn unwatch(&mut self, at: &At<'_, S::Socket>, room: IdText<'_>) {
+        if let Some(room) = self.names.lookup(room) {
+            self.forget_watched(at, room);
+        }
+    }
+
+    fn forget_watched(&mut self, at: &At<'_, S::Socket>, room: Id) {
+        let Some(watching) = self.watching.get_mut(&at.slot) else { return };
+        let Some(place) = watching.iter().position(|watched| watched.room == room) else { return };
+        watching.swap_remove(place);
+        if watching.is_empty() {
+            self.watching.remove(&at.slot);
+        }
+        self.unwatch_room(at, room);
+    }
+
+    fn unwatch_room(&self, at: &At<'_, S::Socket>, room: Id) {
+        if let Some(rooms) = &self.rooms {
+            rooms.members.watchers().logout(room, self.conn_ref(at));
+            self.names.logout(room);
+        }
+    }
+
+    /// Which of the rooms that the connection watches `grant` does not grant.
+    pub(super) fn watched_denied(&self, at: &At<'_, S::Socket>, grant: &Grant) -> Option<String> {
+        let mut texts = self.watched_texts(at.slot).into_iter();
+        texts.find(|room| !grant.allows_members(room))
+    }
+
+    /// Has a connection of another process watch what it watched there. It waits for the lists, and
+    /// asks for them [later](Core::ask_lists).
+    pub(super) fn watch_again(&mut self, at: &At<'_, S::Socket>, texts: &[String]) {
+        let Some(rooms) = &self.rooms else { return };
+        let mut watching = Watching::new();
+        for text in texts {
+            let Some(room) = IdText::parse(text).ok() else { continue };
+            let Ok(room) = self.names.login(room, true) else { continue };
+            rooms.members.watchers().login(room, self.conn_ref(at));
+            watching.push(Watched { room, asked: Some(Arc::new(())) });
+        }
+        if !watching.is_empty() {
+            self.watching.insert(at.slot, watching);
+        }
+    }
+
+    /// Asks for all lists that the connection waits for. The problems with those for which there is
+    /// no time are put into the buffer for answers.
+    pub(super) fn ask_lists(&mut self, at: &At<'_, S::Socket>) {
+        let watching = self.watching.get_mut(&at.slot).into_iter().flatten();
+        let waiting = watching.filter_map(|watched| watched.asked.take().map(|_| watched.room));
+        for room in waiting.collect::<Vec<_>>() {
+            let text = self.names.text(room).unwrap_or_default();
+            if let Err(problem) = self.ask_list(at, room) {
+                let wire = at.conn.wire;
+                let error = proto::websocket::command::members_error(&text, &problem);
+                wire.format().push_message(&mut self.answer, wire.carrier(), &error);
+            }
+        }
+    }
+
+    /// Whether the connection in `slot` is to be told what has come of a room: it watches that, and
+    /// has the list that is changed.
+    fn hears_of(&mut self, slot: u32, text: &RoomText) -> bool {
+        let watching = self.watching.get_mut(&slot).into_iter().flatten();
+        let Some(watched) = watching.into_iter().find(|watched| watched.room == text.room) else {
+            return false;
+        };
+        if text.is_list {
+            watched.asked = None;
+        }
+        watched.asked.is_none()
+    }
+}
+
+impl<S: Sockets> Shard<S> {
+    /// Tells those who watch a room who is there, or what has changed.
+    pub(super) fn tell_of_room(&mut self, text: &RoomText) {
+        for &target in &text.targets {
+            let (key, slot) = (key_of(target), target.slot() as u32);
+            if self.conns.find(key).is_none() || !self.core.hears_of(slot, text) {
+                continue;
+            }
+            if self.core.untold.is_some() {
+                self.tell_first(target);
+            }
+            self.serve(slot, |core, at| core.say(at, Said::Message(Arc::clone(&text.text))));
+        }
+    }
+}
+
+fn info_of(grant: Option<&Grant>) -> Option<Arc<Info>> {
+    grant?.info().map(|info| Arc::new(Info::new(info)))
+}

@@ -1,0 +1,160 @@
+//! Who is told who is in a room: the control plane's way to connections that watch one.
+//!
+//! A connection that wants to know is first put among those who watch the room
+//! ([`hub::Members::watchers`]), then its worker asks here for the list. The control plane posts
+//! what changes to all who watch, and answers with the list, one after the other. A connection that
+//! still waits for its list passes changes over: they were posted before it, so they are in it.
+//! What is posted behind the list comes behind it. So the list and what changes it fit each other.
+//!
+//! Cost: nothing where nobody watches. For one who does, a place in a directory and 32 bytes in its
+//! shard.
+
+use std::sync::Arc;
+
+use hub::{Audience, Id, Members, Names, Nobody};
+use smallvec::SmallVec;
+use sync::replies::Replies;
+
+use crate::limits::WATCHES_WAITING_MAX;
+use crate::mailbox::{Mail, Mailbox};
+use crate::questions::{Asker, Question, QuestionBounds, Questions};
+use crate::said::{RoomText, Targets};
+
+/// A connection that wants to know who is in a room.
+#[derive(Debug)]
+pub struct Watch {
+    pub(crate) asker: Asker,
+    pub(crate) room: Id,
+}
+
+impl Question for Watch {}
+
+impl Watch {
+    /// Whether it still waits for the list.
+    pub fn is_waiting(&self) -> bool {
+        self.asker.is_waiting()
+    }
+
+    /// Which room. Its name is kept as long as the connection waits.
+    pub fn room(&self) -> Id {
+        self.room
+    }
+}
+
+/// What all workers share of rooms.
+pub(crate) struct Rooms {
+    pub(crate) members: Arc<Members>,
+    pub(crate) questions: Questions<Watch>,
+}
+
+impl Rooms {
+    pub(crate) fn new(members: Members, replies: Arc<Replies>) -> Rooms {
+        let bounds = QuestionBounds { questions: WATCHES_WAITING_MAX, bytes: usize::MAX };
+        Rooms { members: Arc::new(members), questions: Questions::for_task(bounds, replies) }
+    }
+}
+
+/// The control plane's end: takes what workers ask, and tells those who watch.
+#[derive(Clone)]
+pub struct Watches {
+    mailboxes: Arc<[Arc<Mailbox>]>,
+    names: Arc<Names>,
+    rooms: Arc<Rooms>,
+}
+
+/// What a step of telling came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TellStep {
+    /// Many watch, and others may have their turn before the next step.
+    More,
+    /// A mailbox is full: try again a little later.
+    Wait,
+    /// All who watch are told.
+    Done,
+}
+
+/// A text on its way to all who watch a room.
+pub struct Telling<'w> {
+    watches: &'w Watches,
+    room: Id,
+    text: Arc<str>,
+    is_list: bool,
+    audience: Audience,
+    is_gathered: bool,
+}
+
+impl Watches {
+    pub(crate) fn new(
+        mailboxes: Arc<[Arc<Mailbox>]>,
+        names: Arc<Names>,
+        rooms: Arc<Rooms>,
+    ) -> Watches {
+        Watches { mailboxes, names, rooms }
+    }
+
+    /// Who is in which room.
+    pub fn members(&self) -> &Arc<Members> {
+        &self.rooms.members
+    }
+
+    /// The name of a room, as long as somebody keeps it.
+    pub fn name(&self, room: Id) -> Option<String> {
+        self.names.text(room)
+    }
+
+    /// What workers ask: each wants the list of a room.
+    pub fn questions(&self) -> &Questions<Watch> {
+        &self.rooms.questions
+    }
+
+    /// Answers with the list as it stands behind all that was told before. `false` where the
+    /// mailbox is full: try again a little later.
+    #[must_use]
+    pub fn answer(&self, watch: &Watch, list: &Arc<str>) -> bool {
+        let conn = watch.asker.conn();
+        let Some(mut room) = self.mailboxes[conn.worker()].reserve(1, 1) else { return false };
+        let (text, targets) = (Arc::clone(list), Targets::from_slice(&[conn]));
+        let text = RoomText { room: watch.room, text, is_list: true, targets };
+        room.post(Mail::Room(Box::new(text)));
+        true
+    }
+
+    /// Begins to tell all who watch `room` this text, a whole list or what has changed. Texts come
+    /// in the order in which they are told, so each is to be done before the next one.
+    pub fn tell(&self, room: Id, text: Arc<str>, is_list: bool) -> Telling<'_> {
+        let audience = Audience::of([room], false);
+        Telling { watches: self, room, text, is_list, audience, is_gathered: false }
+    }
+}
+
+impl Telling<'_> {
+    /// Does the next piece of work. Call it until it answers [`TellStep::Done`], not after.
+    pub fn step(&mut self) -> TellStep {
+        if !self.is_gathered {
+            // Nobody is asked who follows whom, so nothing fails.
+            let watchers = self.watches.members().watchers();
+            if self.audience.gather(watchers, &Nobody).unwrap_or(false) {
+                return TellStep::More;
+            }
+            self.is_gathered = true;
+        }
+        let mailboxes = &self.watches.mailboxes;
+        let reserve = |need: hub::Need| {
+            Some((need.worker, mailboxes[need.worker].reserve(need.groups, need.targets)?))
+        };
+        let rooms: Option<SmallVec<[_; 4]>> = self.audience.needs().map(reserve).collect();
+        let Some(mut rooms) = rooms else { return TellStep::Wait };
+        while let Some((worker, targets)) = self.audience.group() {
+            // Groups come from the last worker to the first.
+            while rooms.last().is_some_and(|(other, _)| *other != worker) {
+                rooms.pop();
+            }
+            let (_, room) = rooms.last_mut().expect("room is reserved for each group");
+            let (text, targets) = (Arc::clone(&self.text), Targets::from_slice(targets));
+            let text = RoomText { room: self.room, text, is_list: self.is_list, targets };
+            room.post(Mail::Room(Box::new(text)));
+            self.audience.next_group();
+        }
+        TellStep::Done
+    }
+}

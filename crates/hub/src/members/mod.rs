@@ -1,0 +1,285 @@
+//! Who is in a room: which users are logged in under an id, each once, however many connections
+//! they have.
+//!
+//! A user is the subject of a token. Workers write here at login and logout, beside the directory,
+//! where streams need tokens. One [`Roster`] on the control plane goes through what they have
+//! changed and says what others are to be told: that a user has joined, at once; that one has left,
+//! once its last connection has been gone for the grace. What was told stands here as well, so the
+//! table is the list that others are given, and a change is what makes the list before it the list
+//! behind it.
+//!
+//! No note of a change can be lost: a member that has changed is noted once until it is looked at,
+//! and then counts as it is. So there is never more noted than there are members. These are taken
+//! out by the roster alone, and keep their names until then.
+//!
+//! Who watches a room stands in a directory of its own, under the room's id. So nothing that looks
+//! for those who are logged in under an id can find one of them.
+//!
+//! Cost of a member: 41 bytes of a hash table for the first of an id, 25 of one for each of many
+//! others, each partly empty, and its name, where it is no number and not known anyway. A log-in
+//! and a log-out cost a lock that is hardly ever taken and one or two look-ups.
+
+mod room;
+mod roster;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use hashbrown::HashTable;
+
+pub use self::room::Info;
+use self::room::{Member, Room};
+pub use self::roster::{Manner, MemberChange, News, Roster, leave_out};
+use crate::directory::Directory;
+use crate::id::Id;
+use crate::keys::Keys;
+use crate::names::Names;
+use crate::tables;
+
+/// Stripes, so that workers seldom meet at one.
+const STRIPES: usize = 256;
+
+/// What the infos of all members together may take up, in bytes.
+const INFO_BYTES_MAX: usize = 128 << 20;
+
+/// What an info takes up beside its text.
+const INFO_COST: usize = 64;
+
+/// A user, and where it is one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Membership {
+    pub(crate) room: Id,
+    pub(crate) sub: Id,
+}
+
+/// Up to where a list names its members.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ListLimits {
+    /// More members are only counted.
+    pub members: usize,
+    /// Those of a longer list too, in bytes.
+    pub bytes: usize,
+}
+
+/// Who is in a room.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MemberList {
+    /// How many.
+    pub count: usize,
+    /// Each of them, by its id, with what is told of it; `None` where there are too many.
+    pub members: Option<Vec<(Box<str>, Option<Arc<Info>>)>>,
+}
+
+#[derive(Default)]
+struct RoomStripe {
+    rooms: HashTable<Room>,
+    /// Those that have changed since the roster has looked at them, each once.
+    noted: Vec<Membership>,
+}
+
+/// On a cache line of its own, as the directory's stripes are.
+#[derive(Default)]
+#[repr(align(64))]
+struct LockedRooms(Mutex<RoomStripe>);
+
+/// The members of all ids, shared by all threads.
+pub struct Members {
+    names: Arc<Names>,
+    keys: Keys,
+    limits: ListLimits,
+    stripes: Box<[LockedRooms]>,
+    /// Whether something is noted. Release and acquire: what it says is behind the stripe's lock.
+    is_noted: AtomicBool,
+    /// Relaxed, both: a bound on memory, and a figure.
+    info_bytes: AtomicUsize,
+    count: AtomicUsize,
+    /// Made for the first who watches.
+    watchers: OnceLock<Directory>,
+}
+
+impl Members {
+    /// None, whose ids are those of `names`.
+    pub fn new(names: Arc<Names>, limits: ListLimits) -> Members {
+        Members {
+            names,
+            keys: Keys::random(),
+            limits,
+            stripes: (0..STRIPES).map(|_| LockedRooms::default()).collect(),
+            is_noted: AtomicBool::new(false),
+            info_bytes: AtomicUsize::new(0),
+            count: AtomicUsize::new(0),
+            watchers: OnceLock::new(),
+        }
+    }
+
+    /// The connections that watch, each under the ids of its rooms.
+    pub fn watchers(&self) -> &Directory {
+        self.watchers.get_or_init(Directory::default)
+    }
+
+    /// A connection of `sub` has logged in under the id `room`; somebody keeps both names.
+    pub fn join(&self, room: Id, sub: Id, info: Option<&Arc<Info>>) {
+        self.change(Membership { room, sub }, |member| member.conns += 1, info);
+    }
+
+    /// A connection of `sub` under the id `room` has shown another token.
+    pub fn renew(&self, room: Id, sub: Id, info: Option<&Arc<Info>>) {
+        self.change(Membership { room, sub }, |_| {}, info);
+    }
+
+    fn change(&self, pair: Membership, change: impl FnOnce(&mut Member), info: Option<&Arc<Info>>) {
+        let Membership { room, sub } = pair;
+        debug_assert!(room != Id::NONE && sub != Id::NONE);
+        let hash = self.keys.hash(room.to_bits());
+        let mut stripe = self.stripe(hash);
+        let RoomStripe { rooms, noted } = &mut *stripe;
+        let found = match rooms.find_mut(hash, |found| found.id == room) {
+            Some(found) => found,
+            None => {
+                self.names.acquire_id(room);
+                self.names.acquire_id(sub);
+                self.count.fetch_add(1, Ordering::Relaxed);
+                let room = Room::new(room, Member::new(sub));
+                rooms.insert_unique(hash, room, |room| self.keys.hash(room.id.to_bits())).into_mut()
+            }
+        };
+        if found.member(sub, &self.keys).is_none() {
+            self.names.acquire_id(sub);
+            self.count.fetch_add(1, Ordering::Relaxed);
+            found.insert(Member::new(sub), &self.keys);
+        }
+        let Some(member) = found.member(sub, &self.keys) else { return };
+        let before = member.conns;
+        change(member);
+        let is_new = before == 0 && member.conns > 0;
+        let is_renewed = member.info.as_ref() != info && self.put_info(member, info);
+        member.is_renewed |= is_renewed;
+        if is_new || is_renewed {
+            self.note(noted, member, pair);
+        }
+    }
+
+    /// One of the connections of `sub` has logged out.
+    pub fn leave(&self, room: Id, sub: Id) {
+        let hash = self.keys.hash(room.to_bits());
+        let mut stripe = self.stripe(hash);
+        let RoomStripe { rooms, noted } = &mut *stripe;
+        let found = rooms.find_mut(hash, |found| found.id == room);
+        let member = found.and_then(|found| found.member(sub, &self.keys));
+        debug_assert!(member.as_ref().is_some_and(|member| member.conns > 0), "it was there");
+        let Some(member) = member else { return };
+        member.conns = member.conns.saturating_sub(1);
+        if member.conns == 0 {
+            self.note(noted, member, Membership { room, sub });
+        }
+    }
+
+    /// What is told of a member beside its id.
+    pub fn info(&self, room: Id, sub: Id) -> Option<Arc<Info>> {
+        let hash = self.keys.hash(room.to_bits());
+        let mut stripe = self.stripe(hash);
+        let found = stripe.rooms.find_mut(hash, |found| found.id == room)?;
+        found.member(sub, &self.keys)?.info.clone()
+    }
+
+    /// Who is logged in under `room` now, or was until its grace ends.
+    pub fn list(&self, room: Id) -> MemberList {
+        // A crowd is not walked under the lock.
+        let is_crowd = |room: &Room| room.counts_alone() || room.len() > self.limits.members;
+        let count_of = |room: &Room| is_crowd(room).then_some(room.len());
+        self.list_of(room, count_of, |member| member.conns > 0 || member.is_told())
+    }
+
+    /// Those who are there, or how many, where that is all that is told of the room.
+    fn list_of(
+        &self,
+        room: Id,
+        count_of: impl Fn(&Room) -> Option<usize>,
+        is_there: impl Fn(&Member) -> bool,
+    ) -> MemberList {
+        let hash = self.keys.hash(room.to_bits());
+        let stripe = self.stripe(hash);
+        let Some(found) = stripe.rooms.find(hash, |found| found.id == room) else {
+            return MemberList { count: 0, members: Some(Vec::new()) };
+        };
+        if let Some(count) = count_of(found) {
+            return MemberList { count, members: None };
+        }
+        let text = |member: &Member| {
+            let text = self.names.text(member.sub)?;
+            Some((text.into(), member.info.clone()))
+        };
+        let there = found.members().filter(|member| is_there(member));
+        let members: Vec<_> = there.filter_map(text).collect();
+        MemberList { count: members.len(), members: Some(members) }
+    }
+
+    /// How many users are members of an id, counted once for each id.
+    pub fn len(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Whether nobody is a member of anything.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes that infos take up.
+    pub fn info_bytes(&self) -> usize {
+        self.info_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Gives a member this info, as far as there is room. Whether it has another one now.
+    fn put_info(&self, member: &mut Member, info: Option<&Arc<Info>>) -> bool {
+        let cost = |info: Option<&Arc<Info>>| info.map_or(0, |info| info.json().len() + INFO_COST);
+        let before = cost(member.info.as_ref());
+        let fits = self.info_bytes() - before + cost(info) <= INFO_BYTES_MAX;
+        let info = info.filter(|_| fits);
+        if member.info.as_ref() == info {
+            return false;
+        }
+        self.info_bytes.fetch_add(cost(info).wrapping_sub(before), Ordering::Relaxed);
+        member.info = info.cloned();
+        true
+    }
+
+    fn note(&self, noted: &mut Vec<Membership>, member: &mut Member, pair: Membership) {
+        if !std::mem::replace(&mut member.is_noted, true) {
+            noted.push(pair);
+            self.is_noted.store(true, Ordering::Release);
+        }
+    }
+
+    /// Takes a member out of whom nobody knows any more.
+    fn remove(&self, stripe: &mut RoomStripe, hash: u64, Membership { room, sub }: Membership) {
+        let Ok(mut found) = stripe.rooms.find_entry(hash, |found| found.id == room) else { return };
+        if let Some(member) = found.get_mut().member(sub, &self.keys) {
+            debug_assert!(member.conns == 0 && !member.is_told() && !member.is_noted);
+            self.put_info(member, None);
+        }
+        let is_last = found.get_mut().remove(sub, &self.keys);
+        self.names.release(sub);
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        if is_last {
+            found.remove();
+            self.names.release(room);
+            tables::shrink(&mut stripe.rooms, |room| self.keys.hash(room.id.to_bits()));
+        }
+    }
+
+    fn stripe(&self, hash: u64) -> MutexGuard<'_, RoomStripe> {
+        lock(&self.stripes[stripe_of(hash)])
+    }
+}
+
+/// The table takes its bits from both ends of the hash; the stripe is named by the middle.
+fn stripe_of(hash: u64) -> usize {
+    (hash >> 32) as usize % STRIPES
+}
+
+/// A poisoned stripe is whole: nothing that can panic runs between two halves of a change.
+fn lock(stripe: &LockedRooms) -> MutexGuard<'_, RoomStripe> {
+    stripe.0.lock().unwrap_or_else(PoisonError::into_inner)
+}

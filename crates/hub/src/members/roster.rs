@@ -1,0 +1,304 @@
+//! What others are told of who comes and goes: pure state, told the time.
+//!
+//! There is one roster. It takes what workers have noted, stripe by stripe:
+//!
+//! | the member | has connections | has none |
+//! | --- | --- | --- |
+//! | nobody was told of | joined | is taken out |
+//! | others were told of | nothing, or joined once more: with another info | waits for its grace |
+//! | waits for its grace | waits no more | waits anew: it was there in between |
+//!
+//! Cost of one that waits: its place in a queue and in a table. There are [`GRACES_MAX`] at most;
+//! when there are more, the one that waits longest leaves early.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{Info, ListLimits, Member, MemberList, Members, Membership, Room, STRIPES, lock};
+use crate::id::Id;
+
+/// Members that wait for their grace: 100,000 that go each second, for the five seconds of the
+/// default.
+const GRACES_MAX: usize = 1 << 19;
+
+/// What a member takes up in a list beside its id and its info: `{"id":"","info":},`.
+const LISTED_BYTES: usize = 18;
+
+/// Something that those who watch a room are to be told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct News {
+    /// Which room.
+    pub room: Id,
+    /// Of whom.
+    pub sub: Box<str>,
+    /// What has happened.
+    pub change: MemberChange,
+    /// How many are there now.
+    pub count: usize,
+    /// How it is told.
+    pub manner: Manner,
+}
+
+/// What has happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum MemberChange {
+    /// A user is there, or its info is another one; with that.
+    Joined(Option<Arc<Info>>),
+    /// A user is there no more.
+    Left,
+}
+
+/// How a change is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Manner {
+    /// As it is.
+    Whole,
+    /// By the count alone: too many are there.
+    Count,
+    /// By a list: there were too many, and are no more.
+    List,
+}
+
+/// Goes through what has changed.
+pub struct Roster {
+    members: Arc<Members>,
+    grace_ms: u64,
+    pub(super) graces_max: usize,
+    /// When the grace of each is over.
+    waiting: HashMap<Membership, u64>,
+    /// Those who wait in the order of time. One that does not wait any more, or waits anew, is
+    /// passed over.
+    queue: VecDeque<(u64, Membership)>,
+    noted: Vec<Membership>,
+    early: u64,
+}
+
+/// What a member is found to be.
+enum Standing {
+    /// There is nothing to be told.
+    There,
+    /// It is there, and others do not know.
+    New,
+    /// It has gone, and others do not know.
+    Gone,
+}
+
+impl Roster {
+    /// Of `members`; who has gone is told to have left after `grace_ms`.
+    pub fn new(members: Arc<Members>, grace_ms: u64) -> Roster {
+        Roster {
+            members,
+            grace_ms,
+            graces_max: GRACES_MAX,
+            waiting: HashMap::new(),
+            queue: VecDeque::new(),
+            noted: Vec::new(),
+            early: 0,
+        }
+    }
+
+    /// How many stripes there are to be looked at.
+    pub const STRIPES: usize = STRIPES;
+
+    /// Whether something has changed since the last time.
+    pub fn is_any_noted(&self) -> bool {
+        self.members.is_noted.load(Ordering::Relaxed)
+            && self.members.is_noted.swap(false, Ordering::Acquire)
+    }
+
+    /// Goes through what has changed in the stripe with the number `stripe`. Appends what is to be
+    /// told to `news`.
+    pub fn look(&mut self, stripe: usize, now_ms: u64, news: &mut Vec<News>) {
+        let mut noted = std::mem::take(&mut self.noted);
+        noted.append(&mut lock(&self.members.stripes[stripe]).noted);
+        for pair in noted.drain(..) {
+            match self.members.find(pair) {
+                Standing::There => self.wait_no_more(pair),
+                Standing::New => {
+                    self.wait_no_more(pair);
+                    self.members.tell_joined(pair, news);
+                }
+                Standing::Gone if self.grace_ms == 0 => self.members.tell_left(pair, news),
+                Standing::Gone => self.wait(pair, now_ms + self.grace_ms, news),
+            }
+        }
+        // What one storm has taken is given back.
+        if noted.capacity() <= 4096 {
+            self.noted = noted;
+        }
+    }
+
+    /// Has those leave whose grace is over at `now_ms`, `most` of them. Whether there are more.
+    pub fn end_graces(&mut self, now_ms: u64, most: usize, news: &mut Vec<News>) -> bool {
+        for _ in 0..most {
+            let Some(&(over_ms, pair)) = self.queue.front() else { break };
+            if over_ms > now_ms {
+                return false;
+            }
+            self.queue.pop_front();
+            if self.waiting.get(&pair) == Some(&over_ms) {
+                self.wait_no_more(pair);
+                self.members.tell_left(pair, news);
+            }
+        }
+        if self.queue.is_empty() {
+            (self.waiting, self.queue) = (HashMap::new(), VecDeque::new());
+        }
+        !self.queue.is_empty()
+    }
+
+    /// Who is in a room, as far as others were told: with each of the news that come behind it, it
+    /// is the list that is there then.
+    pub fn list(&self, room: Id) -> MemberList {
+        let count_of = |room: &Room| room.counts_alone().then_some(room.told().0);
+        self.members.list_of(room, count_of, Member::is_told)
+    }
+
+    /// How many wait for their grace.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// How many left before their grace was over, since there were too many.
+    pub fn early(&self) -> u64 {
+        self.early
+    }
+
+    fn wait(&mut self, pair: Membership, over_ms: u64, news: &mut Vec<News>) {
+        debug_assert!(self.queue.back().is_none_or(|&(last, _)| last <= over_ms));
+        self.waiting.insert(pair, over_ms);
+        self.queue.push_back((over_ms, pair));
+        // Those that are passed over take up room in the queue too.
+        while self.queue.len() > self.graces_max
+            && let Some((over_ms, first)) = self.queue.pop_front()
+        {
+            if self.waiting.get(&first) == Some(&over_ms) {
+                self.wait_no_more(first);
+                self.early += 1;
+                self.members.tell_left(first, news);
+            }
+        }
+    }
+
+    fn wait_no_more(&mut self, pair: Membership) {
+        self.waiting.remove(&pair);
+    }
+}
+
+/// What the roster does in the table.
+impl Members {
+    /// Looks at a member that was noted.
+    fn find(&self, pair: Membership) -> Standing {
+        let hash = self.keys.hash(pair.room.to_bits());
+        let mut stripe = self.stripe(hash);
+        let room = stripe.rooms.find_mut(hash, |room| room.id == pair.room);
+        let member = room.and_then(|room| room.member(pair.sub, &self.keys));
+        debug_assert!(member.is_some(), "nobody else takes it out");
+        let Some(member) = member else { return Standing::There };
+        member.is_noted = false;
+        let is_renewed = std::mem::take(&mut member.is_renewed);
+        match (member.conns > 0, member.is_told()) {
+            (true, true) if !is_renewed => Standing::There,
+            (true, _) => Standing::New,
+            (false, true) => Standing::Gone,
+            (false, false) => {
+                self.remove(&mut stripe, hash, pair);
+                Standing::There
+            }
+        }
+    }
+
+    fn tell_joined(&self, pair: Membership, news: &mut Vec<News>) {
+        let hash = self.keys.hash(pair.room.to_bits());
+        let mut stripe = self.stripe(hash);
+        let Some(room) = stripe.rooms.find_mut(hash, |room| room.id == pair.room) else { return };
+        let Some(member) = room.member(pair.sub, &self.keys) else { return };
+        let (info, text) = (member.info.clone(), self.text(pair.sub));
+        let told = self.told(room, pair.sub, listed_bytes(&text, info.as_deref()));
+        self.tell(pair.room, text, MemberChange::Joined(info), told, news);
+    }
+
+    /// Unless it has come back meanwhile, which is noted then.
+    fn tell_left(&self, pair: Membership, news: &mut Vec<News>) {
+        let hash = self.keys.hash(pair.room.to_bits());
+        let mut stripe = self.stripe(hash);
+        let Some(room) = stripe.rooms.find_mut(hash, |room| room.id == pair.room) else { return };
+        let Some(member) = room.member(pair.sub, &self.keys) else { return };
+        if member.conns > 0 || !member.is_told() {
+            return;
+        }
+        let (text, is_noted) = (self.text(pair.sub), member.is_noted);
+        let told = self.told(room, pair.sub, 0);
+        if !is_noted {
+            self.remove(&mut stripe, hash, pair);
+        }
+        self.tell(pair.room, text, MemberChange::Left, told, news);
+    }
+
+    /// Others are told of a member that it takes up so many bytes of a list. How many are there
+    /// then, and how that is told.
+    fn told(&self, room: &mut Room, sub: Id, bytes: u16) -> (usize, Manner) {
+        room.set_told(sub, bytes, &self.keys);
+        let ((count, bytes), counted) = (room.told(), room.counts_alone());
+        let ListLimits { members: count_max, bytes: bytes_max } = self.limits;
+        // Where a room goes back and forth over its bound, lists are not sent each time.
+        let part = if counted { 7 } else { 8 };
+        let is_within = count * 8 <= count_max * part && bytes * 8 <= bytes_max * part;
+        // One alone is always told of.
+        let counts = count > 1 && !is_within;
+        room.set_counts_alone(counts);
+        let manner = match (counted, counts) {
+            (_, true) => Manner::Count,
+            (true, false) => Manner::List,
+            (false, false) => Manner::Whole,
+        };
+        (count, manner)
+    }
+
+    fn tell(
+        &self,
+        room: Id,
+        sub: Box<str>,
+        change: MemberChange,
+        (count, manner): (usize, Manner),
+        news: &mut Vec<News>,
+    ) {
+        if self.watchers.get().is_some_and(|watchers| watchers.connections(room) > 0) {
+            news.push(News { room, sub, change, count, manner });
+        }
+    }
+
+    fn text(&self, sub: Id) -> Box<str> {
+        self.names.text(sub).unwrap_or_default().into()
+    }
+}
+
+/// Leaves out what those who are told the rest need not hear: of a room that is too large all
+/// counts but the last, and all that happened beside a list, which is of the end of it.
+pub fn leave_out(news: &mut Vec<News>) {
+    let (mut lists, mut counts) = (HashMap::new(), HashMap::new());
+    for (at, News { room, manner, .. }) in news.iter().enumerate() {
+        match manner {
+            Manner::Whole => {}
+            Manner::Count => drop(counts.insert(*room, at)),
+            Manner::List => drop(lists.insert(*room, at)),
+        }
+    }
+    let mut at = 0;
+    news.retain(|News { room, manner, .. }| {
+        let here = at;
+        at += 1;
+        match lists.get(room) {
+            Some(&list) => here == list,
+            None => *manner != Manner::Count || counts.get(room) == Some(&here),
+        }
+    });
+}
+
+/// What a member takes up in a list.
+fn listed_bytes(id: &str, info: Option<&Info>) -> u16 {
+    let escapes = id.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count();
+    let bytes = LISTED_BYTES + id.len() + escapes + info.map_or(0, |info| info.json().len());
+    u16::try_from(bytes).unwrap_or(u16::MAX)
+}
