@@ -140,6 +140,17 @@ impl Names {
         self.release(id);
     }
 
+    /// Counts bytes that are kept elsewhere for log-ins, so that they are bounded with the ids.
+    pub(crate) fn charge(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Takes back one [`Names::charge`].
+    pub(crate) fn discharge(&self, bytes: usize) {
+        let before = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(before >= bytes, "more is taken back than was counted");
+    }
+
     /// The id of `text` for somebody who has a bound of his own, such as the history, and must
     /// [`Names::release`] it.
     pub fn acquire(&self, text: IdText<'_>) -> Id {

@@ -128,7 +128,9 @@ fn user_that_comes_and_goes_unseen_leaves_nothing() {
     world.names.release(room);
     world.names.release(bob);
     assert_eq!((world.members.len(), world.names.len()), (1, 2), "names are kept until it is seen");
+    assert!(world.names.bytes() > MEMBER_BYTES, "it is counted with the ids");
     assert!(world.told().is_empty());
+    assert_eq!(world.names.bytes(), 0);
     assert!(world.members.is_empty() && world.names.is_empty());
     assert_eq!(world.members.info_bytes(), 0);
 }
