@@ -26,11 +26,18 @@ before(async () => {
 
 after(() => secret.remove());
 
+/** A token for `sub`, as an application signs it. */
+function sign(sub: string, seconds: number): string {
+  const now = Math.floor(Date.now() / 1000);
+  // One that is over was good once.
+  return secret.sign({ sub, iat: Math.min(now, now + 2 * seconds), exp: now + seconds });
+}
+
 /** An application that gives `bob` his tokens, which last so many seconds, and counts them. */
 async function application(test: TestContext, seconds: number) {
   const given: string[] = [];
   const server = createServer((_, answer) => {
-    given.push(secret.sign("bob", seconds));
+    given.push(sign("bob", seconds));
     answer.writeHead(200, { "access-control-allow-origin": "*" });
     answer.end(given.at(-1));
   });

@@ -77,7 +77,7 @@ function hear(link: Attempt, message: any, misses: boolean): void {
     }
     link.opened();
     link.heard(ok.next);
-  } else if ((ok || error) && !ref && !members) {
+  } else if ((ok || error) && !ref && !members && !ok?.unwatch) {
     const refused = error && failure(error, "refused");
     if ((ok ?? message).token) {
       tokens.taken(link, refused);

@@ -135,7 +135,12 @@ test("sets of one room are asked for once, and a later one knows what the first 
   await changed(second);
   assert.deepEqual([first.count, second.count], [1, 0]);
   second.stop();
+  // Its answer is none to what else is asked.
+  const login = connection.login("ann");
   assert.deepEqual(await unwatched, { unwatch: "room:7" });
+  say({ ok: { unwatch: "room:7" } });
+  say({ error: { title: "Bad id", status: 400, detail: "Write another one." } });
+  assert.equal(await login, false);
   server.cut();
   await turned(connection, "waiting");
   await turned(connection, "open");
