@@ -3,7 +3,7 @@
 
 mod clients;
 mod crowd;
-mod ear;
+pub(crate) mod ear;
 mod failures;
 mod failures_places;
 mod graph;
