@@ -25,7 +25,7 @@ const (
 
 // Streams that are heard.
 const (
-	defaultSilence = 28 * time.Second
+	defaultSilence = 36 * time.Second
 	listenFirst    = 500 * time.Millisecond
 	listenMost     = 30 * time.Second
 	// What a server may ask for.

@@ -41,7 +41,7 @@ type Listener struct {
 	// After is the Place of an earlier listener.
 	After string
 	// Silence is after how long a stream that says nothing is taken for dead, and how long a
-	// connect may take: 28 s unless given. It must be more than the server's --keepalive.
+	// connect may take: 36 s unless given. It must be more than the server's --keepalive.
 	Silence time.Duration
 	// OnState is told what it does, and when it waits, why.
 	OnState func(State, error)

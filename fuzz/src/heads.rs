@@ -33,6 +33,7 @@ fn check_against_httparse(data: &[u8], request: &Request<'_>) {
         Method::Get => "GET",
         Method::Head => "HEAD",
         Method::Options => "OPTIONS",
+        Method::Post => "POST",
     };
     assert_eq!(outside.method, Some(method));
     assert_eq!(outside.version == Some(1), request.carrier == Carrier::Chunked);
@@ -47,11 +48,12 @@ fn check_against_httparse(data: &[u8], request: &Request<'_>) {
         Route::Poll => "/poll",
         Route::Page => "/",
         Route::WellKnown => "/.well-known/",
+        Route::Send => "/send",
     };
     assert!(target.contains(path) && target.contains(request.path));
     assert!(request.format != Format::Classic || request.route == Route::Classic);
     match (request.method, request.route) {
-        (Method::Options, _) | (_, Route::Page | Route::WellKnown) => {
+        (Method::Options, _) | (_, Route::Page | Route::WellKnown | Route::Send) => {
             assert!(request.ids.is_empty())
         }
         _ => assert_eq!(request.ids, naive_ids(target), "{target}"),
@@ -67,6 +69,10 @@ fn check_what_only_some_have(outside: &httparse::Request<'_, '_>, request: &Requ
         let is_filled = |h: &httparse::Header<'_>| !h.value.trim_ascii().is_empty();
         outside.headers.iter().any(|h| h.name.eq_ignore_ascii_case(name) && is_filled(h))
     };
+    // Nobody else has a body, and nobody has one whose end is not known.
+    let has_body = request.method == Method::Post;
+    assert!(!has_body || request.route == Route::Send && sent("content-length"));
+    assert!(has_body || request.body.len == 0);
     let target = outside.path.unwrap();
     if let Some(cursor) = request.cursor {
         let is_id = cursor.len() == 16 && cursor.iter().all(u8::is_ascii_alphanumeric);

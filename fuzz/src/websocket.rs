@@ -155,7 +155,8 @@ pub fn websocket_command(data: &[u8]) {
         Ok(command) => {
             let value = outside.unwrap();
             let members = value.as_object().unwrap();
-            assert_eq!(members.len(), 1, "{text}");
+            let is_send = matches!(command, Command::Send(_));
+            assert!(members.len() == 1 || is_send && members.contains_key("ref"), "{text}");
             match &command {
                 Command::Login(ids) => {
                     assert_eq!(members["login"].as_array().unwrap().len(), ids.len());
@@ -164,7 +165,25 @@ pub fn websocket_command(data: &[u8]) {
                     assert_eq!(members["logout"].as_array().unwrap().len(), ids.len());
                 }
                 Command::Token(token) => assert_eq!(members["token"], token.text()),
+                Command::Members(_) => assert!(members.contains_key("members")),
+                Command::Unwatch(_) => assert!(members.contains_key("unwatch")),
                 Command::Ping(number) => assert_eq!(members["ping"], serde_json::json!(number)),
+                Command::Send(send) => {
+                    let read = |json: &str| serde_json::from_str::<serde_json::Value>(json);
+                    assert_eq!(read(send.event).unwrap(), members["send"]);
+                    let repeated = read(send.reference.unwrap_or("null")).unwrap();
+                    let expected = members.get("ref").cloned().unwrap_or_default();
+                    assert!(repeated == expected && !expected.is_object(), "{text}");
+                    let problem = proto::Problem::too_many("Slowly.", 1);
+                    for answer in [
+                        command::send_ok("{}", send.reference),
+                        command::send_error(&problem, send.reference),
+                    ] {
+                        let answer = read(&answer).unwrap();
+                        assert_eq!(answer.get("ref").cloned().unwrap_or_default(), expected);
+                    }
+                    return;
+                }
             }
             ("ok", command::ok(&command, Some("0123456789abcdef")))
         }

@@ -112,6 +112,8 @@ fn texts(target: &str) -> &'static [&'static str] {
              Sec-WebSocket-Protocol:\r\nSec-WebSocket-Extensions: \t\r\n\r\n",
             "GET /poll/1?after=0123456789abcdef&wait=60&id=2 HTTP/1.1\r\nHost: h\r\n\r\n",
             "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
+            "POST /send?token=a HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n\
+             Content-Length: 2\r\nIdempotency-Key: \"k\"\r\nExpect: 100-continue\r\n\r\n{}",
             "\r\nPOST /stream/1 HTTP/1.1\nHost: h\nTransfer-Encoding: chunked\n\n0\r\n\r\n",
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         ],
@@ -168,6 +170,7 @@ fn texts(target: &str) -> &'static [&'static str] {
             "{\"logout\":[]}",
             " { \"ping\" : -1.5e3 } ",
             "{\"ping\":1,\"login\":[1]}",
+            "{\"send\":{\"about\":1,\"data\":[2]},\"ref\":\"a\"}",
         ],
         // The first is well signed.
         "token" => &[

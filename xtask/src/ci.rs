@@ -90,6 +90,7 @@ const TRIALS: Phase = &[
         // Two minutes, in which it mostly waits.
         Step { name: "silence", work: Chore(&["silence"]), extent: Extent::Fast },
         Step { name: "sdks", work: Chore(&["sdks"]), extent: Extent::Fast },
+        Step { name: "site", work: Chore(&["site"]), extent: Extent::Usual },
     ],
     &[
         Step {

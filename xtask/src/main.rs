@@ -20,6 +20,7 @@ mod prose;
 mod registry;
 mod sdks;
 mod second_tries;
+mod site;
 mod skipped;
 mod store;
 mod tidy;
@@ -53,6 +54,7 @@ Chores:
                target/package; --profile dev is quicker to make, --out DIR, --try uses each;
                --check makes them of the debug build, and as root tries them
   deny         licences, versions and sources of what others wrote, as deny.toml allows them
+  site         the documentation as a folder for a web server, in target/site-pages
   prose        figures of how hard README and docs/ are to read, or the pages that follow; --long
                before them lists the sentences of more than 25 words, and those that begin badly
   tidy         the project's own rules: who may know whom, lengths, docs, leftovers
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         ["playdar"] => run(playdar::run),
         ["demo"] => run(ci::demo),
         ["sdks"] => run(sdks::run),
+        ["site"] => run(site::site),
         ["deny"] => run(deny::run),
         ["package", "--check"] => run(package::check),
         ["package", ref options @ ..] => run(|root| package::run(root, options)),

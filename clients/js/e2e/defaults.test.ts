@@ -9,7 +9,7 @@ import { WAIT_S } from "../src/poll.js";
 import { PROGRAM } from "./program.js";
 
 /** A network that vanishes without a word is noticed within this time. */
-const NOTICED_MS = 30_000;
+const NOTICED_MS = 38_000;
 
 /** How long it may be gone without an event lost. */
 const CUT_MS = 90_000;

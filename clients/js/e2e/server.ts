@@ -149,7 +149,7 @@ export class Encke {
  * One to take again after an end: not of those ports that the kernel gives to anybody, nor of those
  * that the tests of the server, of Python and of Go take.
  */
-async function freeAddress(): Promise<string> {
+export async function freeAddress(): Promise<string> {
   for (;;) {
     const port = 26_000 + Math.floor(2_000 * Math.random());
     const taken = createServer();

@@ -38,7 +38,7 @@ const ADDRESS_MAX = 4096;
 /** Defaults; a test adds them up with the server's (`e2e/defaults.test.ts`). */
 export const RETRY_MAX_MS = 30_000;
 export const OPEN_MS = 10_000;
-export const SILENCE_MS = 28_000;
+export const SILENCE_MS = 36_000;
 
 /** What says that the network may be another, or that nobody looked for long. */
 const RETURNS = ["online", "pageshow", "visibilitychange"];

@@ -160,8 +160,8 @@ export interface Options {
   /**
    * A stream that brings nothing for so long is left, and resumed by another one. Pages do not see
    * a WebSocket's keep-alives, so it is asked after two thirds of that time. Longer than the
-   * server's `--keepalive` (20 s) with some seconds to spare, and for polls at least 2 s; 0 is
-   * never. 28,000.
+   * server's `--keepalive` (30 s) with some seconds to spare, and for polls at least 2 s; 0 is
+   * never. 36,000.
    */
   silenceMs?: number;
   /** So many sends wait for an answer at most. A further one is refused. 100. */

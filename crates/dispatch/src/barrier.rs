@@ -92,15 +92,19 @@ impl Barrier {
     /// Waits until something may be changed.
     pub async fn enter(&self) -> Result<WritePermit<'_>, NoPermit> {
         loop {
-            let before = self.permits.fetch_add(1, Ordering::Acquire);
-            let permit = WritePermit(self);
-            if before & CLOSED == 0 {
+            if let Some(permit) = self.try_enter() {
                 return Ok(permit);
             }
-            // It is none, and given back as one.
-            drop(permit);
             self.wait().await?;
         }
+    }
+
+    /// A permit, if there is one now, for somebody who does not wait.
+    pub fn try_enter(&self) -> Option<WritePermit<'_>> {
+        let before = self.permits.fetch_add(1, Ordering::Acquire);
+        let permit = WritePermit(self);
+        // Otherwise it is none, and given back as one.
+        (before & CLOSED == 0).then_some(permit)
     }
 
     /// A permit, if there is one now.

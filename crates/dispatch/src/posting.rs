@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use engine::{Event, LaneBell, Outgoing, Receipt, Router, Sending, Step};
+use engine::{Answers, Event, LaneBell, Outgoing, Receipt, Router, Said, Sending, Step};
 use graph::{Graph, Pair, WriteError};
 use httpd::problem::{ApiProblem, sentence};
-use hub::{Followers, IdText};
+use hub::{ConnRef, Followers, IdText};
 use postgres::PostgresError;
 use thiserror::Error;
 use tokio::time::sleep;
@@ -211,6 +211,15 @@ impl Delivery {
             Delivery::Here { event, .. } => event.json().len(),
             Delivery::Everywhere(pending) => pending.bytes(),
         }
+    }
+}
+
+/// Says something to one connection, as soon as its worker's mailbox has room. A worker that takes
+/// no more mail is at its end, and the runtime with it.
+pub async fn say(answers: &Answers, conn: ConnRef, mut said: Said) {
+    while let Err(again) = answers.say(conn, said) {
+        said = again;
+        sleep(MAILBOX_PAUSE).await;
     }
 }
 

@@ -22,6 +22,7 @@ mod answers;
 mod backlog;
 mod budget;
 mod catch_up;
+mod client_sends;
 mod clock;
 mod column;
 pub mod config;
@@ -32,6 +33,7 @@ mod form;
 mod guest;
 mod handover;
 mod handover_state;
+mod id_lists;
 mod kernel;
 mod lane;
 pub mod limits;
@@ -76,6 +78,10 @@ pub mod workers;
 pub use account::Account;
 pub use ahead::Ahead;
 pub use answers::Answers;
+pub use client_sends::{
+    CLIENT_SENDS_PER_SECOND_MAX, ClientSend, ClientSendLimits, ClientSendOutcome, ClientSends,
+    Publisher, SentBy, TooMany,
+};
 pub use config::{AddressLimits, EngineConfig, TlsConfig};
 pub use counters::{Snapshot, Total, WorkerSnapshot};
 pub use guest::{Delivery, Guest, GuestMail};
@@ -89,7 +95,7 @@ pub use receipt::{LaneBell, Receipt};
 pub use refused_origins::RefusedOrigins;
 pub use resume::{Resume, ResumeStep, Resumes, Resuming};
 pub use router::{GapStep, Router, Sending, Step};
-pub use said::Said;
+pub use said::{Answered, Said};
 pub use settings::Settings;
 pub use start::{Engine, StartError};
 pub use sync::replies::Replies;

@@ -145,7 +145,8 @@ pub const TEXTS_MAX: usize = 128;
 /// of a worker, and a resume under 0.2 ms of the control plane. A WebSocket logs further ones in.
 pub const IDS_PER_HEAD_MAX: usize = 256;
 
-/// Ids of one connection, 8 bytes each beside the first: as many as its log-ins may bring it to.
+/// Ids of one connection, 8 to 16 bytes each beside the first: as many as its log-ins may bring it
+/// to.
 pub const IDS_PER_CONNECTION_MAX: usize = 2048;
 
 /// How long a connection whose poll is answered may be silent until the next one, in milliseconds.
@@ -157,8 +158,8 @@ pub const POLL_IDLE_MS: u64 = 75_000;
 pub const PIPELINED_BYTES_MAX: usize = 2 * proto::request::HEAD_BYTES_MAX;
 
 /// Resumes of either size that wait for the control plane; who comes back past it is told of a gap.
-/// 72 bytes each, 18 MiB; those of ids beside the second are a sixth of what their connection has
-/// in the bound on ids.
+/// 72 bytes each, 18 MiB; those of ids beside the second are a seventh of what their connection
+/// has in the bound on ids.
 pub const RESUMES_WAITING_MAX: usize = 256 * 1024;
 
 /// How long a client is held whose place this node of a cluster has not come to, in milliseconds,
@@ -216,7 +217,28 @@ pub const TOKEN_QUESTION_BYTES_MAX: usize = 64 << 20;
 /// How long a request waits until its token is verified, in milliseconds.
 pub const TOKEN_TIMEOUT_MS: u64 = 10_000;
 
-/// Mails in a worker's mailbox. At 64 bytes each 128 KiB a worker.
+/// What clients send that waits to be posted, of all together, some 100 bytes each beside their
+/// text; who comes past it is answered 503.
+pub const CLIENT_SENDS_MAX: usize = 16 * 1024;
+
+/// Bytes of their text.
+pub const CLIENT_SEND_BYTES_MAX: usize = 16 << 20;
+
+/// Sends of one connection that are not answered.
+pub const CLIENT_SENDS_PER_CONNECTION_MAX: u32 = 64;
+
+/// The longest message that is read of a client that may send events, in bytes.
+pub const PUBLISHED_MESSAGE_BYTES: usize = 16 * 1024;
+
+/// What a message that sends has around its payload at most: names, ids, a key.
+pub const MESSAGE_AROUND_BYTES: usize = 6 * 1024;
+
+/// How long a request waits for what becomes of its event, in milliseconds: longer than a mailbox
+/// may be full, and than the log of a cluster is waited for.
+pub const SEND_TIMEOUT_MS: u64 = 30_000;
+
+/// Mails in a worker's mailbox. At 64 bytes each 128 KiB a worker. An event for all connections of a
+/// worker is one for each 4,096 of them, so it has room while that has 8 million at the most.
 pub const MAILS_MAX: usize = 2048;
 
 /// Deliveries waiting in a worker's mailbox, past which senders wait: 8 bytes each, 2 MiB a worker,

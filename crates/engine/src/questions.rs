@@ -57,7 +57,7 @@ pub(crate) struct QuestionBounds {
 
 /// Who takes the questions.
 #[derive(Debug)]
-enum Taker {
+enum Receiver {
     /// A task of the control plane, and where its waker goes.
     Task { listener: AtomicWaker, replies: Arc<Replies> },
     /// A thread, once it has begun.
@@ -72,38 +72,38 @@ pub struct Questions<Q> {
     /// Relaxed, both: bounds on memory, good to within what workers ask at once.
     waiting: AtomicUsize,
     bytes: AtomicUsize,
-    taker: Taker,
+    receiver: Receiver,
 }
 
 impl<Q: Question> Questions<Q> {
     /// Those that a task takes.
     pub(crate) fn for_task(bounds: QuestionBounds, replies: Arc<Replies>) -> Questions<Q> {
-        Questions::new(bounds, Taker::Task { listener: AtomicWaker::new(), replies })
+        Questions::new(bounds, Receiver::Task { listener: AtomicWaker::new(), replies })
     }
 
     /// Those that a thread takes, which is to [say so](Questions::set_thread).
     pub(crate) fn for_thread(bounds: QuestionBounds) -> Questions<Q> {
-        Questions::new(bounds, Taker::Thread(OnceLock::new()))
+        Questions::new(bounds, Receiver::Thread(OnceLock::new()))
     }
 
-    fn new(bounds: QuestionBounds, taker: Taker) -> Questions<Q> {
+    fn new(bounds: QuestionBounds, receiver: Receiver) -> Questions<Q> {
         let (waiting, bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Questions { queue: SegQueue::new(), bounds, waiting, bytes, taker }
+        Questions { queue: SegQueue::new(), bounds, waiting, bytes, receiver }
     }
 
     /// From now on `thread` takes them, unless another one does.
     pub(crate) fn set_thread(&self, thread: Thread) {
-        if let Taker::Thread(taker) = &self.taker {
+        if let Receiver::Thread(receiver) = &self.receiver {
             // There is one for as long as the process lives.
-            let _ = taker.set(thread);
+            let _ = receiver.set(thread);
         }
     }
 
     /// Asks. `false` when too many wait, or no thread has begun to take them.
     pub(crate) fn push(&self, question: Q) -> bool {
-        let is_taken = match &self.taker {
-            Taker::Task { .. } => true,
-            Taker::Thread(taker) => taker.get().is_some(),
+        let is_taken = match &self.receiver {
+            Receiver::Task { .. } => true,
+            Receiver::Thread(receiver) => receiver.get().is_some(),
         };
         let waiting = self.waiting.load(Ordering::Relaxed);
         let bytes = self.bytes.load(Ordering::Relaxed) + question.bytes();
@@ -119,15 +119,15 @@ impl<Q: Question> Questions<Q> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(question.bytes(), Ordering::Relaxed);
         self.queue.push(question);
-        match &self.taker {
-            Taker::Task { listener, replies } => {
+        match &self.receiver {
+            Receiver::Task { listener, replies } => {
                 if let Some(listener) = listener.take() {
                     replies.post(listener);
                 }
             }
             // A futex, no descriptor: so a worker may do it. It costs a call only when the other
             // sleeps.
-            Taker::Thread(taker) => taker.get().into_iter().for_each(Thread::unpark),
+            Receiver::Thread(receiver) => receiver.get().into_iter().for_each(Thread::unpark),
         }
     }
 
@@ -169,9 +169,9 @@ impl<Q: Question> Questions<Q> {
     }
 
     fn listen(&self, context: &Context<'_>) {
-        match &self.taker {
-            Taker::Task { listener, .. } => listener.register(context.waker()),
-            Taker::Thread(_) => debug_assert!(false, "a thread takes these questions"),
+        match &self.receiver {
+            Receiver::Task { listener, .. } => listener.register(context.waker()),
+            Receiver::Thread(_) => debug_assert!(false, "a thread takes these questions"),
         }
     }
 

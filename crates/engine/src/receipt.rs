@@ -35,7 +35,7 @@ pub struct Receipt(Ticket<Sender>);
 pub(crate) type Stub = ticket::Stub<Sender>;
 
 impl Waiter for Sender {
-    fn complete(&self, _ticket: &Ticket<Sender>) {
+    fn complete(&self) {
         match self {
             Sender::Task { waker, replies } => {
                 if let Some(sender) = waker.take() {

@@ -36,7 +36,7 @@ use sync::replies::Replies;
 
 pub use self::given::GapStep;
 pub use self::sending::Sending;
-use self::sending::{Drafted, Reservations, Said};
+use self::sending::{Drafted, Reservations, ToAll};
 use crate::clock::Clock;
 use crate::mailbox::{Mail, Mailbox};
 use crate::receipt::Receipt;
@@ -109,7 +109,7 @@ impl Router {
     /// Begins to end all connections of `id`.
     pub fn logout(&self, id: IdText<'_>) -> Sending<'_> {
         let mut sending = Sending::new(self, Audience::of(self.names.lookup(id), false));
-        sending.said = Some(Said::Disconnect(DisconnectReason::LoggedOut));
+        sending.said = Some(ToAll::Disconnect(DisconnectReason::LoggedOut));
         sending
     }
 

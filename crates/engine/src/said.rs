@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use hub::{ConnRef, Id};
-use smallvec::SmallVec;
+use hub::{ConnRef, Group, Id};
+use proto::Problem;
 
 /// The connections that a mail is for, all of one worker, sorted by slot.
-pub(crate) type Targets = SmallVec<[ConnRef; 2]>;
+pub(crate) type Targets = Group;
 
 /// What is said to one connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,6 +14,18 @@ pub enum Said {
     /// A message on its stream: one JSON text without a line end, which is no event and has no id.
     /// Formats without a word for one, the classic page and polls, leave it out.
     Message(Arc<str>),
+    /// What has become of something that it has sent: a message of a WebSocket, or the answer to
+    /// the request that waits for it. Each send has one.
+    Sent(Box<Answered>),
+}
+
+/// What has become of something that a client has sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Answered {
+    /// A JSON object without a line end, or why it was not sent.
+    pub outcome: Result<Box<str>, Problem>,
+    /// The JSON text that the answer repeats, where a message has one.
+    pub reference: Option<Box<str>>,
 }
 
 /// That, and to whom.

@@ -4,6 +4,7 @@
 //! Bounds that tables were made for are not among it. A new one is a field here, with its default,
 //! and is read where it counts, as `config.settings`.
 
+use crate::client_sends::ClientSendLimits;
 use crate::origins::Origins;
 
 /// The settings of an engine that may change while it runs.
@@ -21,6 +22,8 @@ pub struct Settings {
     pub connections_per_id_max: usize,
     /// The longest message of a WebSocket client, in bytes, compressed or not.
     pub message_bytes_max: usize,
+    /// What clients may send.
+    pub client_sends: ClientSendLimits,
 }
 
 impl Default for Settings {
@@ -28,10 +31,11 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             origins: Origins::default(),
-            keepalive_ms: 20_000,
+            keepalive_ms: 30_000,
             head_timeout_ms: 10_000,
-            connections_per_id_max: 100_000,
+            connections_per_id_max: 0,
             message_bytes_max: 4 * 1024,
+            client_sends: ClientSendLimits::default(),
         }
     }
 }

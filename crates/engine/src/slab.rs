@@ -1,10 +1,12 @@
 //! A slab of slots with generations, that grows by chunks and never moves a value.
 //!
 //! A key names a slot and its generation; the generation goes up each time the slot is given away,
-//! so an old key finds nobody. Cost: the value, 4 bytes of generation, and 4 bytes for each slot
-//! that is free.
+//! so an old key finds nobody. Cost: the value, 4 bytes of generation, 4 bytes that a value of 8
+//! bytes' alignment leaves room for, and 4 bytes for each slot that is free.
 
 use hub::ConnRef;
+
+use crate::id_lists::List;
 
 /// Slots of one chunk.
 pub(crate) const CHUNK: usize = 1024;
@@ -12,8 +14,16 @@ pub(crate) const CHUNK: usize = 1024;
 /// A slot: 64 bytes at most, one cache line, for the value that this slab is made for.
 #[derive(Debug)]
 pub(crate) struct Slot<T> {
-    generation: u32,
+    place: Place,
     value: Option<T>,
+}
+
+/// What a slot has beside its value.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) generation: u32,
+    /// What the value's owner keeps of it elsewhere; nothing in a slot that is given away.
+    pub(crate) list: List,
 }
 
 /// Which value: the slot, and the generation in which it was given away.
@@ -23,13 +33,14 @@ pub(crate) struct Key {
     pub(crate) generation: u32,
 }
 
-/// The generation of a value's slot, and the value.
-type Found<'s, T> = (&'s mut u32, &'s mut T);
+/// The place of a value, and the value.
+type Found<'s, T> = (&'s mut Place, &'s mut T);
 
-/// Makes the old keys of the value whose slot has this generation find nobody, as if it had been
-/// put there anew.
-pub(crate) fn renew(generation: &mut u32) {
-    *generation = (*generation + 1) % ConnRef::GENERATIONS;
+impl Place {
+    /// Makes the old keys of the value find nobody, as if it had been put there anew.
+    pub(crate) fn renew(&mut self) {
+        self.generation = (self.generation + 1) % ConnRef::GENERATIONS;
+    }
 }
 
 #[derive(Debug)]
@@ -64,37 +75,38 @@ impl<T> Slab<T> {
             self.grow();
         }
         let slot = self.free.pop().expect("a slab that has just grown has a free slot");
-        let place = self.slot_mut(slot);
-        place.value = Some(value);
-        let generation = place.generation;
+        let found = self.slot_mut(slot);
+        found.value = Some(value);
+        let generation = found.place.generation;
         self.len += 1;
         Ok(Key { slot, generation })
     }
 
     /// Takes the value out of `slot`; from now on its old keys find nobody.
     pub(crate) fn remove(&mut self, slot: u32) -> Option<T> {
-        let place = self.slot_mut(slot);
-        let value = place.value.take()?;
-        renew(&mut place.generation);
+        let found = self.slot_mut(slot);
+        let value = found.value.take()?;
+        found.place.renew();
+        debug_assert_eq!(found.place.list, List::default(), "its list would be nobody's");
         self.free.push(slot);
         self.len -= 1;
         Some(value)
     }
 
-    /// The value under `key` and its slot's generation, if the slot has not been given away since.
+    /// The value under `key` and its place, if the slot has not been given away since.
     pub(crate) fn find(&mut self, key: Key) -> Option<Found<'_, T>> {
         let chunk = self.chunks.get_mut(key.slot as usize / CHUNK)?;
-        let place = &mut chunk[key.slot as usize % CHUNK];
-        if place.generation != key.generation {
+        let found = &mut chunk[key.slot as usize % CHUNK];
+        if found.place.generation != key.generation {
             return None;
         }
-        Some((&mut place.generation, place.value.as_mut()?))
+        Some((&mut found.place, found.value.as_mut()?))
     }
 
-    /// The value in `slot`, whatever its generation, and that.
+    /// The value in `slot`, whatever its generation, and its place.
     pub(crate) fn at(&mut self, slot: u32) -> Option<Found<'_, T>> {
-        let place = self.slot_mut(slot);
-        Some((&mut place.generation, place.value.as_mut()?))
+        let found = self.slot_mut(slot);
+        Some((&mut found.place, found.value.as_mut()?))
     }
 
     /// The value in `slot`, to look at.
@@ -114,7 +126,7 @@ impl<T> Slab<T> {
 
     fn grow(&mut self) {
         let first = self.slots();
-        let chunk = (0..CHUNK).map(|_| Slot { generation: 0, value: None }).collect();
+        let chunk = (0..CHUNK).map(|_| Slot { place: Place::default(), value: None }).collect();
         self.chunks.push(chunk);
         // The lowest slot on top, so that a small server stays in one chunk.
         self.free.extend((first..first + CHUNK as u32).rev());
@@ -139,7 +151,7 @@ mod tests {
         assert_eq!(find(&mut slab, first), None);
         assert_eq!(find(&mut slab, second), Some('b'));
         assert_eq!(find(&mut slab, third), Some('c'));
-        renew(slab.at(third.slot).unwrap().0);
+        slab.at(third.slot).unwrap().0.renew();
         assert_eq!(find(&mut slab, third), None);
         assert_eq!(slab.at(third.slot).map(|(_, value)| *value), Some('c'));
         assert_eq!(find(&mut slab, Key { slot: 1_000_000, generation: 0 }), None);

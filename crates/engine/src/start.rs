@@ -1,9 +1,9 @@
 //! Starting the workers, reading their counters, and ending them.
 
 mod error;
-mod handles;
 mod lanes;
 mod passing_on;
+mod ways;
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,6 +23,7 @@ pub use self::error::StartError;
 use self::error::claim;
 use crate::account::Account;
 use crate::addresses::Addresses;
+use crate::client_sends::ClientSends;
 use crate::clock::Clock;
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
@@ -57,6 +58,7 @@ pub struct Engine {
     replies: Arc<Replies>,
     resumes: Arc<Resumes>,
     tokens: Arc<Tokens>,
+    client_sends: Arc<ClientSends>,
     counters: Vec<Arc<Counters>>,
     account: Arc<Account>,
     notices: Arc<Notices>,
@@ -136,6 +138,7 @@ impl Engine {
         let event_ids = Arc::new(event_ids);
         let resumes = Arc::new(Resumes::new(replies.clone()));
         let tokens = Arc::new(Tokens::new(names.key()));
+        let client_sends = Arc::new(ClientSends::new(replies.clone()));
         let notices = Arc::<Notices>::default();
         let rooms = config.rooms(&names, &replies);
         let router = Router::new(
@@ -167,6 +170,7 @@ impl Engine {
             event_ids: event_ids.clone(),
             resumes: resumes.clone(),
             tokens: tokens.clone(),
+            client_sends: client_sends.clone(),
             notices: notices.clone(),
             rooms: rooms.clone(),
             handshake_limits: handshake_limits.clone(),
@@ -189,7 +193,8 @@ impl Engine {
             mailboxes,
             replies,
             resumes: resumes.clone(),
-            tokens: tokens.clone(),
+            tokens,
+            client_sends,
             counters: shared.iter().map(|shared| shared.counters.clone()).collect(),
             account,
             notices,
@@ -254,17 +259,6 @@ impl Engine {
     /// cannot, it answers 503 although others have room.
     pub fn full_workers_leave(&self) -> bool {
         group::is_supported()
-    }
-
-    /// The way in for events.
-    pub fn router(&self) -> &Arc<Router> {
-        &self.router
-    }
-
-    /// Where the senders that wait for receipts are woken: the control plane must look there as
-    /// long as it waits for any.
-    pub fn replies(&self) -> &Arc<Replies> {
-        &self.replies
     }
 
     /// The guest, for the one who keeps its connections; `None` when there is none, or it is taken.

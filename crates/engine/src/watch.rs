@@ -144,16 +144,15 @@ impl Telling<'_> {
         };
         let rooms: Option<SmallVec<[_; 4]>> = self.audience.needs().map(reserve).collect();
         let Some(mut rooms) = rooms else { return TellStep::Wait };
-        while let Some((worker, targets)) = self.audience.group() {
+        while let Some((worker, targets)) = self.audience.take_group() {
             // Groups come from the last worker to the first.
             while rooms.last().is_some_and(|(other, _)| *other != worker) {
                 rooms.pop();
             }
             let (_, room) = rooms.last_mut().expect("room is reserved for each group");
-            let (text, targets) = (Arc::clone(&self.text), Targets::from_slice(targets));
+            let text = Arc::clone(&self.text);
             let text = RoomText { room: self.room, text, is_list: self.is_list, targets };
             room.post(Mail::Room(Box::new(text)));
-            self.audience.next_group();
         }
         TellStep::Done
     }

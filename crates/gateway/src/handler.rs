@@ -247,9 +247,9 @@ impl<'g> Handler<'g> {
         if payload.bytes().len() > self.gateway.payload_bytes_max() {
             return Err(Refusal::TooLarge);
         }
+        let options = EventOptions::read(options)?;
         ids::read_id(&mut self.buffers.about, id)?;
         payload::read_payload(&mut self.buffers.data, payload)?;
-        let options = EventOptions::read(options)?;
         let send = self.gateway.send(&self.buffers, payload, options, alone);
         mail::posting(self.gateway, send).await
     }

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::value::RawValue;
 
+use crate::json::without_place;
+
 /// The text of an id in a body, borrowed from it unless it has escapes; not yet checked against the
 /// rules for ids.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,7 +18,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for IdField<'a> {
         let text = <&'a RawValue>::deserialize(deserializer)?.get();
         if let Some(inner) = text.strip_prefix('"') {
             if inner.contains('\\') {
-                return Ok(IdField(serde_json::from_str(text).map_err(D::Error::custom)?));
+                let unescaped = serde_json::from_str(text);
+                return Ok(IdField(unescaped.map_err(|e| D::Error::custom(without_place(&e)))?));
             }
             let inner = inner.strip_suffix('"').unwrap_or(inner);
             return Ok(IdField(Cow::Borrowed(inner)));

@@ -1,5 +1,5 @@
-//! A JSON value as the body of an answer: one line with its end, so that a terminal's prompt stands
-//! on the next one.
+//! JSON: a value as the body of an answer, which is one line with its end, so that a terminal's
+//! prompt stands on the next one; and what is wrong with a value in a request.
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -18,6 +18,14 @@ impl<T: Serialize> IntoResponse for Json<T> {
         text.push(b'\n');
         ([(header::CONTENT_TYPE, "application/json")], text).into_response()
     }
+}
+
+/// What is wrong, without the place. A value that is cut out of its body and read alone has places
+/// of its own, which nobody could find in the body.
+pub fn without_place(error: &serde_json::Error) -> String {
+    let mut text = error.to_string();
+    text.truncate(text.rfind(" at line ").unwrap_or(text.len()));
+    text
 }
 
 #[cfg(test)]

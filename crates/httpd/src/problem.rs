@@ -16,6 +16,8 @@ use proto::Problem;
 use proto::problem::CONTENT_TYPE;
 use serde::Serialize;
 
+use crate::json::without_place;
+
 /// Seconds after which a request that met a full mailbox may be tried again.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
@@ -35,11 +37,23 @@ pub struct ApiProblem {
     removed: Option<u64>,
 }
 
+impl From<Problem> for ApiProblem {
+    fn from(problem: Problem) -> ApiProblem {
+        ApiProblem { problem, line: None, added: None, removed: None }
+    }
+}
+
+/// What the public port says of it too.
+impl From<ApiProblem> for Problem {
+    fn from(problem: ApiProblem) -> Problem {
+        problem.problem
+    }
+}
+
 impl ApiProblem {
     /// A problem with nothing but its status and what to do.
     pub fn new(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> ApiProblem {
-        let problem = Problem::new(status.as_u16(), detail);
-        ApiProblem { problem, line: None, added: None, removed: None }
+        Problem::new(status.as_u16(), detail).into()
     }
 
     /// The status of the answer.
@@ -70,10 +84,8 @@ impl ApiProblem {
     /// 400: as [`ApiProblem::bad_json`], for line `line` of a stream, in which the error's own line
     /// is always the first.
     pub fn bad_line(error: &serde_json::Error, line: u64) -> ApiProblem {
-        let text = error.to_string();
-        let end = text.rfind(" at line ").unwrap_or(text.len());
-        let column = error.column();
-        let detail = format!("Line {line} cannot be read: {} at column {column}.", &text[..end]);
+        let (what, column) = (without_place(error), error.column());
+        let detail = format!("Line {line} cannot be read: {what} at column {column}.");
         ApiProblem::bad_request(detail).on_line(line)
     }
 

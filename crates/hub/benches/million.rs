@@ -1,5 +1,5 @@
 //! `cargo bench -p hub`: a million connections log in, are found and log out, under one id, under
-//! an id each and under a name each.
+//! an id each, under a second id, which is each one's own or one of all, and under a name each.
 //!
 //! What matters of a call under a lock is how long the lock is held once, so each call is timed by
 //! itself, on one thread, where nobody waits: told are the median, a high quantile and the longest.
@@ -8,11 +8,12 @@
 //! three. Bytes for each are those of the process' heap (`RssAnon`). The server sets its allocator
 //! as `GLIBC_TUNABLES=glibc.malloc.mxfast=0` does.
 //!
-//! Options, after `--`: `--connections N` (default 1,000,000).
+//! Options, after `--`: `--connections N` (default 1,000,000), `--part N` for one of the parts.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -24,6 +25,8 @@ const ROUNDS: usize = 3;
 const TAKEN: usize = 5_000;
 /// Workers that the connections are spread over.
 const WORKERS: usize = 64;
+/// What second ids are greater by.
+const SECOND: usize = 1 << 40;
 
 /// What single calls of one kind took, in nanoseconds, round by round.
 struct Calls {
@@ -92,14 +95,29 @@ fn heap_bytes() -> f64 {
     kib.unwrap_or(f64::NAN) * 1024.0
 }
 
+fn integer(n: usize) -> Id {
+    Id::integer(n as u64).unwrap_or(Id::NONE)
+}
+
+fn second(n: usize) -> Id {
+    integer(SECOND + n)
+}
+
 /// The connections, spread over workers as they come.
 fn conn(n: usize) -> ConnRef {
     ConnRef::new(n % WORKERS, n / WORKERS, 1)
 }
 
 /// Logs `connections` in under the id that `id` gives each, gathers the audience of `subject`, and
-/// logs them out, in another order than they came.
-fn directory(name: &str, connections: usize, subject: Id, id: impl Fn(usize) -> Id) {
+/// logs them out, in another order than they came. Where they have a `first` one, they are logged
+/// in under that before, which is not measured.
+fn directory(
+    name: &str,
+    connections: usize,
+    subject: Id,
+    first: Option<fn(usize) -> Id>,
+    id: impl Fn(usize) -> Id,
+) {
     println!("{name}");
     let mut logins = Calls::new("login", connections);
     let mut steps = Calls::new("gather", connections / 1000 + 10);
@@ -107,6 +125,10 @@ fn directory(name: &str, connections: usize, subject: Id, id: impl Fn(usize) -> 
     let mut bytes = 0.0;
     for round in 0..ROUNDS {
         let directory = Directory::default();
+        let logged_in = first.map_or(0, |_| connections);
+        for n in 0..logged_in {
+            directory.login(first.map_or(Id::NONE, |first| first(n)), conn(n));
+        }
         let before = heap_bytes();
         for n in 0..connections {
             logins.time(round, || directory.login(id(n), conn(n)));
@@ -122,7 +144,7 @@ fn directory(name: &str, connections: usize, subject: Id, id: impl Fn(usize) -> 
         for n in (0..connections).map(|n| n * 7_919 % connections) {
             logouts.time(round, || directory.logout(id(n), conn(n)));
         }
-        assert_eq!(directory.ids_online(), 0, "all are logged out");
+        assert_eq!(directory.ids_online(), logged_in, "all are logged out");
     }
     [&logins, &steps, &logouts].into_iter().for_each(Calls::print);
     println!("  {bytes:.1} bytes for each");
@@ -245,19 +267,42 @@ fn members(name: &str, connections: usize, room: impl Fn(usize) -> Id) {
     println!("  {bytes:.1} bytes for each");
 }
 
-fn main() {
+/// What is measured, each in a process of its own: what one gave back would be another's heap.
+const PARTS: [fn(usize); 9] = [
+    |connections| directory("one id", connections, integer(7), None, |_| integer(7)),
+    |connections| directory("an id each", connections, integer(7), None, integer),
+    |connections| directory("a second id each", connections, second(7), Some(integer), second),
+    |connections| {
+        directory("a second id of all", connections, second(7), Some(integer), |_| second(7));
+    },
+    names,
+    |connections| members("members of one room", connections, |_| integer(7)),
+    |connections| members("members of a room each", connections, integer),
+    |connections| {
+        println!("coming and going, an integer each");
+        heard(connections, |n| n.to_string());
+    },
+    |connections| {
+        println!("coming and going, a name each");
+        heard(connections, |n| format!("somebody:{n:07}"));
+    },
+];
+
+fn main() -> std::io::Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
-    let at = arguments.iter().position(|argument| argument == "--connections");
-    let given = at.and_then(|at| arguments.get(at + 1)?.parse().ok());
-    let connections = given.unwrap_or(1_000_000);
-    let integer = |n: usize| Id::integer(n as u64).unwrap_or(Id::NONE);
-    directory("one id", connections, integer(7), |_| integer(7));
-    directory("an id each", connections, integer(7), integer);
-    names(connections);
-    members("members of one room", connections, |_| integer(7));
-    members("members of a room each", connections, integer);
-    println!("coming and going, an integer each");
-    heard(connections, |n| n.to_string());
-    println!("coming and going, a name each");
-    heard(connections, |n| format!("somebody:{n:07}"));
+    let value = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name);
+        at.and_then(|at| arguments.get(at + 1)?.parse::<usize>().ok())
+    };
+    let connections = value("--connections").unwrap_or(1_000_000);
+    if let Some(part) = value("--part") {
+        PARTS[part](connections);
+        return Ok(());
+    }
+    for part in 0..PARTS.len() {
+        let mut child = Command::new(std::env::current_exe()?);
+        child.args(["--connections", &connections.to_string(), "--part", &part.to_string()]);
+        assert!(child.status()?.success(), "part {part} fails");
+    }
+    Ok(())
 }

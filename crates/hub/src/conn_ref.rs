@@ -14,6 +14,8 @@ const _: () = {
 };
 
 impl ConnRef {
+    /// No reference is less.
+    pub(crate) const LEAST: ConnRef = ConnRef(0);
     /// Workers that can be told apart.
     pub const WORKERS_MAX: usize = 1 << 12;
     /// Slots of one worker.

@@ -1,19 +1,20 @@
 //! Ids that have several connections.
 //!
-//! Two connections of an id, such as two pages of one person, stand in the table itself. More are
-//! in an ordered tree: among a million, one comes in 0.3 µs and goes in 0.9 µs (the medians of
-//! `cargo bench -p hub`), growth never moves more than a node of eleven, and what is freed goes
-//! back node by node. A connection takes 21 bytes of it. The order is what a walk needs that stops
-//! and goes on: it knows only the last connection that it has seen, so whoever is there from its
-//! begin to its end is seen exactly once, whatever else comes and goes. Instead: a vector with an
-//! index from connection to position was O(1), but copied itself and its index whenever it grew,
-//! all of it under the stripe's lock.
+//! Two connections of an id, such as two pages of one person, stand in the table itself, some in a
+//! list of their own, and as many as there may be in [`Runs`]: among a million, one comes in 0.1 µs
+//! and goes in 0.3 µs (the medians of `cargo bench -p hub`), growth never moves more than a
+//! kilobyte, and what is freed goes back run by run. The order is what a walk needs that stops and
+//! goes on: it knows only the last connection that it has seen, so whoever is there from its begin
+//! to its end is seen exactly once, whatever else comes and goes. Instead: a vector with an index
+//! from connection to position was O(1), but copied itself and its index whenever it grew, all of
+//! it under the stripe's lock; a tree of single connections took 21 bytes for each, and twice as
+//! long.
 
-use std::collections::BTreeSet;
-use std::ops::Bound;
+mod runs;
 
 use hashbrown::HashTable;
 
+use self::runs::{RUN_MAX, Runs};
 use crate::conn_ref::ConnRef;
 use crate::id::Id;
 use crate::keys::Keys;
@@ -33,12 +34,17 @@ struct SetEntry {
 pub(crate) enum ConnSet {
     /// Two, in order.
     Pair([ConnRef; 2]),
-    /// Three or more.
-    #[expect(clippy::box_collection, reason = "pairs are usual, and stay 8 bytes smaller so")]
-    More(Box<BTreeSet<ConnRef>>),
+    /// Three or some more, in order.
+    Some(Box<[ConnRef]>),
+    /// Many.
+    Many(Box<Runs>),
 }
 
-const _: () = assert!(size_of::<SetEntry>() == 32);
+const _: () = assert!(size_of::<SetEntry>() == 32 && SOME_MAX <= RUN_MAX);
+
+/// So many are not in a list of exactly their length any more: each that came or went would copy
+/// half a kilobyte.
+const SOME_MAX: usize = 64;
 
 impl ConnSets {
     /// `id`, which has no set yet, has these two connections from now on.
@@ -49,6 +55,11 @@ impl ConnSets {
         debug_assert!(self.of(id, keys).is_none(), "the set that it has would be lost");
         let table = self.0.get_or_insert_default();
         table.insert_unique(keys.hash(id.to_bits()), entry, |entry| keys.hash(entry.id.to_bits()));
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
     }
 
     /// The set of `id`, which has one.
@@ -87,7 +98,8 @@ impl ConnSet {
     pub(crate) fn len(&self) -> usize {
         match self {
             ConnSet::Pair(pair) => pair.len(),
-            ConnSet::More(conns) => conns.len(),
+            ConnSet::Some(conns) => conns.len(),
+            ConnSet::Many(runs) => runs.len(),
         }
     }
 
@@ -99,14 +111,13 @@ impl ConnSet {
         most: usize,
         visit: &mut impl FnMut(ConnRef),
     ) -> Option<ConnRef> {
+        let is_behind = |conn: &ConnRef| after.is_none_or(|after| *conn > after);
+        let rest = |conns: &[ConnRef]| conns.partition_point(|conn| !is_behind(conn));
         match self {
-            ConnSet::Pair(pair) => {
-                let rest = pair.iter().copied().filter(|conn| after.is_none_or(|at| *conn > at));
-                visit_most(rest, most, visit)
-            }
-            ConnSet::More(conns) => {
-                let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-                visit_most(conns.range((from, Bound::Unbounded)).copied(), most, visit)
+            ConnSet::Pair(pair) => visit_most(pair[rest(pair)..].iter().copied(), most, visit),
+            ConnSet::Some(conns) => visit_most(conns[rest(conns)..].iter().copied(), most, visit),
+            ConnSet::Many(runs) => {
+                visit_most(runs.from(after).skip_while(|conn| !is_behind(conn)), most, visit)
             }
         }
     }
@@ -115,10 +126,24 @@ impl ConnSet {
         match self {
             ConnSet::Pair([first, second]) => {
                 debug_assert!(conn != *first && conn != *second);
-                *self = ConnSet::More(Box::new([*first, *second, conn].into()));
+                let mut conns = [*first, *second, conn];
+                conns.sort_unstable();
+                *self = ConnSet::Some(Box::new(conns));
             }
-            ConnSet::More(conns) => {
-                let is_new = conns.insert(conn);
+            ConnSet::Some(conns) => {
+                let place = conns.binary_search(&conn);
+                debug_assert!(place.is_err(), "a connection is registered once under an id");
+                let Err(place) = place else { return };
+                let mut conns = std::mem::take(conns).into_vec();
+                conns.reserve_exact(1);
+                conns.insert(place, conn);
+                *self = match conns.len() {
+                    SOME_MAX.. => ConnSet::Many(Box::new(Runs::of(conns))),
+                    _ => ConnSet::Some(conns.into()),
+                };
+            }
+            ConnSet::Many(runs) => {
+                let is_new = runs.insert(conn);
                 debug_assert!(is_new, "a connection is registered once under an id");
             }
         }
@@ -130,11 +155,19 @@ impl ConnSet {
             ConnSet::Pair([first, second]) if conn == *first => return Some(*second),
             ConnSet::Pair([first, second]) if conn == *second => return Some(*first),
             ConnSet::Pair(_) => {}
-            ConnSet::More(conns) => {
+            ConnSet::Some(conns) => {
                 debug_assert!(conns.len() > 2, "two stand in the table itself");
-                conns.remove(&conn);
-                if let (2, Some(&first), Some(&last)) = (conns.len(), conns.first(), conns.last()) {
-                    *self = ConnSet::Pair([first, last]);
+                let place = conns.binary_search(&conn).ok()?;
+                let mut conns = std::mem::take(conns).into_vec();
+                conns.remove(place);
+                *self = match conns[..] {
+                    [first, second] => ConnSet::Pair([first, second]),
+                    _ => ConnSet::Some(conns.into()),
+                };
+            }
+            ConnSet::Many(runs) => {
+                if runs.remove(conn) && runs.len() < SOME_MAX / 2 {
+                    *self = ConnSet::Some(runs.from(None).collect());
                 }
             }
         }

@@ -62,6 +62,11 @@ impl Grant {
         self.subject.as_deref() == Some(id) || self.ids.allows(id)
     }
 
+    /// Whether a client may send about anything.
+    pub fn sends(&self) -> bool {
+        self.talk.as_ref().is_some_and(|talk| !talk.send.is_empty())
+    }
+
     /// Whether a client may send about `id`.
     pub fn allows_send(&self, id: &str) -> bool {
         self.talk.as_ref().is_some_and(|talk| talk.send.allows(id))

@@ -33,7 +33,7 @@ mod sketch;
 mod tables;
 mod token_uses;
 
-pub use audience::{Audience, Need};
+pub use audience::{Audience, Group, Need};
 pub use bound::Bound;
 pub use changes::{Change, Changes};
 pub use conn_ref::ConnRef;

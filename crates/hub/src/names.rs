@@ -10,7 +10,7 @@
 //! under a key of the store's own: nobody outside can choose names that collide.
 //!
 //! What ids cost for clients is counted here, since every log-in comes by: names as long as clients
-//! use them, and what a log-in costs in the directory and in its connection's record. Past a
+//! use them, and what a log-in costs in the directory and in its shard. Past a
 //! maximum a connection gets no further ids. Its first one it always gets: connections have a bound
 //! of their own, and somebody with many ids must not keep the others out.
 //!
@@ -38,9 +38,9 @@ const STRIPES: usize = 1024;
 /// (75), and the allocator's share of the text.
 const NAME_BYTES: usize = 96;
 
-/// What a log-in is counted for: 17 bytes in such a table of the directory (39), and 8 in the
-/// connection's record.
-const LOGIN_BYTES: usize = 48;
+/// What a log-in is counted for: 17 bytes in such a table of the directory (39), and 16 in a block of
+/// its shard's lists that has just grown.
+const LOGIN_BYTES: usize = 56;
 
 /// The maximum unless another one is set: two ids each of a million connections have room.
 const BYTES_MAX: usize = 128 << 20;

@@ -93,15 +93,14 @@ impl NatsClient {
     }
 
     /// Asks all who are subscribed to `subject`, and gives the answers that come within `wait`, or
-    /// all up to the one with which `enough` have come that `counts` is true of. Nobody there: no
+    /// all up to the one of which `is_enough` says that no further one is needed. Nobody there: no
     /// answers, at once.
     pub async fn ask(
         &self,
         subject: &str,
         bytes: Bytes,
         wait: Duration,
-        enough: usize,
-        counts: impl Fn(&Bytes) -> bool,
+        mut is_enough: impl FnMut(&Bytes) -> bool,
     ) -> Result<Vec<Bytes>, NotSent> {
         let end = Instant::now() + wait;
         let client = &self.shared.client;
@@ -111,15 +110,15 @@ impl NatsClient {
         let mut answers = subscribed.map_err(|_| NotSent)?.map_err(|_| NotSent)?;
         let subject = self.shared.subject(subject);
         self.shared.send(client.publish_with_reply(subject, inbox, bytes)).await?;
-        let (mut heard, mut counted) = (Vec::new(), 0);
-        while counted < enough {
-            match timeout_at(end, answers.next()).await {
-                Ok(Some(answer)) if answer.status == Some(StatusCode::NO_RESPONDERS) => break,
-                Ok(Some(answer)) => {
-                    counted += usize::from(counts(&answer.payload));
-                    heard.push(answer.payload);
-                }
-                Ok(None) | Err(_) => break,
+        let mut heard = Vec::new();
+        while let Ok(Some(answer)) = timeout_at(end, answers.next()).await {
+            if answer.status == Some(StatusCode::NO_RESPONDERS) {
+                break;
+            }
+            let ends = is_enough(&answer.payload);
+            heard.push(answer.payload);
+            if ends {
+                break;
             }
         }
         Ok(heard)

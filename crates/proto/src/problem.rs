@@ -128,7 +128,11 @@ impl Problem {
 
     /// 405: a method that the path does not have; `allow` lists those that it has.
     pub fn method_not_allowed(allow: &'static str) -> Problem {
-        let detail = format!("Streams are opened with GET. The methods here are {allow}.");
+        let use_what = match allow.starts_with("POST") {
+            true => "Events are sent with POST",
+            false => "Streams are opened with GET",
+        };
+        let detail = format!("{use_what}. The methods here are {allow}.");
         Problem { allow: Some(allow), ..Problem::new(405, detail) }
     }
 
@@ -138,6 +142,81 @@ impl Problem {
             406,
             "Streams come as text/event-stream or application/x-ndjson. Ask for one of them in \
              Accept, or leave Accept out to get application/x-ndjson.",
+        )
+    }
+
+    /// 403: clients may not send at all.
+    pub fn sends_are_off() -> Problem {
+        Problem::new(
+            403,
+            "Clients may not send here. Start the server with --client-send, so that everybody \
+             may, or with --token-key, so that tokens say who may (encke.send).",
+        )
+    }
+
+    /// 403: about an id that the token does not grant to send about.
+    pub fn send_not_granted(id: &str) -> Problem {
+        Problem {
+            challenge: Some("Bearer error=\"insufficient_scope\""),
+            ..Problem::new(
+                403,
+                format!(
+                    "The token does not grant to send about {id}. Get a token whose encke.send \
+                     lists it."
+                ),
+            )
+        }
+    }
+
+    /// 403: a token that grants to send about nothing.
+    pub fn no_send_granted() -> Problem {
+        Problem {
+            challenge: Some("Bearer error=\"insufficient_scope\""),
+            ..Problem::new(
+                403,
+                "The token grants to send about nothing. Get a token whose encke.send lists ids.",
+            )
+        }
+    }
+
+    /// 408: the body was not complete in time.
+    pub fn body_timeout() -> Problem {
+        Problem::new(408, "The request body was not complete in time. Send it at once.")
+    }
+
+    /// 411: a body of which nobody says how long it is.
+    pub fn length_required() -> Problem {
+        Problem::new(
+            411,
+            "An event is sent with a Content-Length. Send the body whole, not in chunks.",
+        )
+    }
+
+    /// 413: a body that is longer than may be.
+    pub fn body_too_large(bytes_max: usize) -> Problem {
+        Problem::new(
+            413,
+            format!("A body here has at most {bytes_max} bytes. Send a smaller event."),
+        )
+    }
+
+    /// 415: a body of another type.
+    pub fn not_json() -> Problem {
+        Problem::new(415, "An event is sent with Content-Type: application/json.")
+    }
+
+    /// 503: no room or no time for what a client sends; `retry_after` is in seconds.
+    pub fn sends_busy(retry_after: u32) -> Problem {
+        let detail = "The server has more to send than it can. Nothing was sent; send this again.";
+        Problem { retry_after: Some(retry_after), ..Problem::new(503, detail) }
+    }
+
+    /// 503: nobody has said in time what became of it.
+    pub fn send_unanswered() -> Problem {
+        Problem::new(
+            503,
+            "The server has not finished this in time. It may still be sent: send it again with \
+             the same Idempotency-Key, and it is sent once.",
         )
     }
 
@@ -227,6 +306,7 @@ impl Problem {
             406 => "Not Acceptable",
             408 => "Request Timeout",
             409 => "Conflict",
+            411 => "Length Required",
             413 => "Content Too Large",
             414 => "URI Too Long",
             415 => "Unsupported Media Type",
@@ -289,6 +369,15 @@ mod tests {
             Problem::body_refused(),
             Problem::misdirected(),
             Problem::websocket_version(),
+            Problem::sends_are_off(),
+            Problem::send_not_granted("\""),
+            Problem::no_send_granted(),
+            Problem::body_timeout(),
+            Problem::length_required(),
+            Problem::body_too_large(1),
+            Problem::not_json(),
+            Problem::sends_busy(1),
+            Problem::send_unanswered(),
             Problem::too_many("Slowly.", 1),
             Problem::head_too_large(),
             Problem::unavailable(5),

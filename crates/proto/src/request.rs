@@ -1,6 +1,7 @@
 //! The head of a request on the public port (RFC 9112): what it asks for, or why it is refused.
 //!
-//! No request has a body. The caller gathers bytes and shows them to [`parse`] until it answers;
+//! No request has a body but one, `POST /send`, whose body the caller finds behind the head
+//! ([`Body`]). The caller gathers bytes and shows them to [`parse`] until it answers;
 //! nothing is copied out of them but ids that had escapes and lists that came on several lines.
 //!
 //! Decisions that HTTP leaves to a server:
@@ -42,20 +43,19 @@ use crate::{Carrier, Format, Forwarded, Problem};
 pub use accept::NDJSON_SUBTYPES;
 pub(crate) use bearer::PROTOCOL_PREFIX;
 pub use bearer::{Bearer, Secret, tokens_of};
+pub use fields::Body;
 pub use host::{Hosts, host_name, name_of, split_port};
 pub use origin::{is_origin_at_port, is_own_origin, origin};
 pub use query::{POLL_WAIT_SECONDS_DEFAULT, POLL_WAIT_SECONDS_MAX};
-pub use target::Route;
+pub use target::{METHODS, Route};
 pub use upgrade::Upgrade;
 
 /// The longest head, its blank line included.
 pub const HEAD_BYTES_MAX: usize = 8 * 1024;
 /// The most header lines in a head.
 pub const HEADER_LINES_MAX: usize = 100;
-/// The methods of every path on this port, as `Allow` lists them.
-pub const METHODS: &str = "GET, HEAD, OPTIONS";
 
-/// What a client may do with a stream.
+/// What a client may do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Method {
     /// Opens it.
@@ -64,6 +64,8 @@ pub enum Method {
     Head,
     /// Asks what is allowed, as browsers do before a page may connect.
     Options,
+    /// Sends an event, on [`Route::Send`].
+    Post,
 }
 
 /// What the bytes so far are.
@@ -131,7 +133,10 @@ pub struct Request<'b> {
     pub origin: Option<&'b str>,
     /// Whom the client believes to speak to: host and port. Always there in HTTP/1.1.
     pub host: Option<&'b str>,
-    /// How many bytes of the buffer the head takes. What follows was sent too early to be served.
+    /// The body, of [`Method::Post`] alone.
+    pub body: Body<'b>,
+    /// How many bytes of the buffer the head takes. What follows, but for the body, was sent too
+    /// early to be served.
     pub head_len: usize,
 }
 
@@ -265,9 +270,13 @@ fn serve<'b>(
         "GET" => Method::Get,
         "HEAD" => Method::Head,
         "OPTIONS" => Method::Options,
-        _ => return Err(Problem::method_not_allowed(METHODS)),
+        "POST" => Method::Post,
+        _ => return Err(Problem::method_not_allowed(route.methods())),
     };
-    fields.check_body()?;
+    if method != Method::Options && (method == Method::Post) != (route == Route::Send) {
+        return Err(Problem::method_not_allowed(route.methods()));
+    }
+    let body = if method == Method::Post { fields.body()? } else { fields.no_body()? };
     let told = fields.told();
     let mut request = Request {
         method,
@@ -291,6 +300,7 @@ fn serve<'b>(
         forwarded: fields.forwarded,
         origin: None,
         host: None,
+        body,
         head_len: 0,
     };
     if method == Method::Options {
@@ -316,7 +326,7 @@ fn serve<'b>(
         }
         Route::Classic => request.format = Format::Classic,
         Route::Poll => request.format = Format::Poll,
-        Route::Page | Route::WellKnown => {}
+        Route::Page | Route::WellKnown | Route::Send => {}
     }
     Ok(request)
 }

@@ -1,7 +1,8 @@
 //! Response heads (RFC 9112, section 4), and whole answers to requests that open no stream.
 //!
 //! Every connection carries one request, so every answer says `Connection: close`; those of polls,
-//! which share one, are [`poll`](crate::poll)'s. Everything is
+//! which share one, are [`poll`](crate::poll)'s, and those of sends, which do as well, are
+//! [`outcome`]s. Everything is
 //! appended to the caller's buffer; after an answer other than a stream to a `GET` the caller
 //! closes. A `Date` is left out: this room has no clock, and RFC 9110, section 6.6.1 lets an
 //! origin server without one do so.
@@ -12,7 +13,7 @@
 use crate::append::push;
 use crate::cors::Cors;
 use crate::problem::{self, Problem};
-use crate::request::METHODS;
+use crate::request::Route;
 use crate::{Carrier, Format};
 
 /// What all streams have in common. The two that are not HTTP's own keep reverse proxies (nginx)
@@ -22,12 +23,19 @@ const STREAM_FIELDS: &str = "Cache-Control: no-cache, no-store, no-transform\r\n
                              X-Content-Type-Options: nosniff\r\n\
                              Connection: close\r\n";
 
+/// What an answer says after which the connection ends.
+const CLOSE: &str = "Connection: close\r\n";
+
+/// What says that a client may go on with its body (RFC 9110, section 15.2.1).
+pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
 /// What a client must do to get its WebSocket.
 const UPGRADE: &str = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                        Connection: close, upgrade\r\n";
 
 /// Request headers that a page may set, beside those that it may always set.
-const CORS_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Last-Event-ID";
+const CORS_HEADERS: &str =
+    "Authorization, Cache-Control, Content-Type, Idempotency-Key, Last-Event-ID";
 
 /// What a page of another origin may read of a head that says where one goes on, beside the fields
 /// that it may always read.
@@ -50,6 +58,47 @@ pub fn stream_head(format: Format, carrier: Carrier, cors: Option<Cors<'_>>, out
 /// Appends the whole answer to a request that is refused. With `head_only` (the request was a
 /// `HEAD`) the body is described but not sent.
 pub fn problem(problem: &Problem, head_only: bool, cors: Option<Cors<'_>>, out: &mut Vec<u8>) {
+    // RFC 9110, section 15.5.22: 426 says what to upgrade to; RFC 6455, section 4.4: which version.
+    let connection = if problem.status == 426 { UPGRADE } else { CLOSE };
+    let body = push_problem_head(problem, connection, cors, out);
+    if !head_only {
+        push(out, &[&body]);
+    }
+}
+
+/// Appends the answer to a request that has sent something: the JSON text `outcome`, or a problem.
+/// With `keep_alive_seconds` the connection waits for another request, for at most so many seconds.
+pub fn outcome(
+    outcome: Result<&str, &Problem>,
+    keep_alive_seconds: Option<u32>,
+    cors: Option<Cors<'_>>,
+    out: &mut Vec<u8>,
+) {
+    let connection = match keep_alive_seconds {
+        Some(seconds) => format!("Keep-Alive: timeout={seconds}\r\n"),
+        None => CLOSE.to_owned(),
+    };
+    let json = match outcome {
+        Ok(json) => json,
+        Err(problem) => {
+            let body = push_problem_head(problem, &connection, cors, out);
+            return push(out, &[&body]);
+        }
+    };
+    let length = format!("Content-Length: {}\r\n", json.len() + 1);
+    push(out, &["HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n", &length]);
+    push(out, &["Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n", &connection]);
+    is_let_in(cors, out);
+    push(out, &["\r\n", json, "\n"]);
+}
+
+/// Appends the head of an answer that tells a problem; its body.
+fn push_problem_head(
+    problem: &Problem,
+    connection: &str,
+    cors: Option<Cors<'_>>,
+    out: &mut Vec<u8>,
+) -> String {
     debug_assert!((400..600).contains(&problem.status));
     // RFC 9110, sections 15.5.2 and 15.5.6.
     debug_assert!(problem.status != 401 || problem.challenge.is_some());
@@ -67,17 +116,13 @@ pub fn problem(problem: &Problem, head_only: bool, cors: Option<Cors<'_>>, out: 
     if let Some(seconds) = problem.retry_after {
         push(out, &[&format!("Retry-After: {seconds}\r\n")]);
     }
-    push(out, &["Cache-Control: no-store\r\n"]);
-    // RFC 9110, section 15.5.22: 426 says what to upgrade to; RFC 6455, section 4.4: which version.
-    push(out, &[if problem.status == 426 { UPGRADE } else { "Connection: close\r\n" }]);
+    push(out, &["Cache-Control: no-store\r\n", connection]);
     if is_let_in(cors, out) && problem.retry_after.is_some() {
         // Unless it is named, a page of another origin cannot read it (Fetch Standard, 3.2.3).
         push(out, &["Access-Control-Expose-Headers: Retry-After\r\n"]);
     }
     push(out, &["\r\n"]);
-    if !head_only {
-        push(out, &[&body]);
-    }
+    body
 }
 
 /// Appends the whole answer to a request for a text that no browser shall take for a page. With
@@ -92,10 +137,11 @@ pub fn text(text: &str, head_only: bool, out: &mut Vec<u8>) {
 /// Appends the whole answer to an `OPTIONS`, which is mostly a browser's question whether a page
 /// may connect (Fetch Standard, section 4.8). Without `cors` the answer is no. With
 /// `private_network` a page of the open network may connect to this one.
-pub fn preflight(cors: Option<Cors<'_>>, private_network: bool, out: &mut Vec<u8>) {
-    push(out, &["HTTP/1.1 204 No Content\r\nAllow: ", METHODS, "\r\nConnection: close\r\n"]);
+pub fn preflight(route: Route, cors: Option<Cors<'_>>, private_network: bool, out: &mut Vec<u8>) {
+    let methods = route.methods();
+    push(out, &["HTTP/1.1 204 No Content\r\nAllow: ", methods, "\r\n", CLOSE]);
     if is_let_in(cors, out) {
-        push(out, &["Access-Control-Allow-Methods: ", METHODS, "\r\n"]);
+        push(out, &["Access-Control-Allow-Methods: ", methods, "\r\n"]);
         push(out, &["Access-Control-Allow-Headers: ", CORS_HEADERS, "\r\n"]);
         push(out, &["Access-Control-Max-Age: 86400\r\n"]);
         if private_network {
@@ -112,6 +158,7 @@ fn is_let_in(cors: Option<Cors<'_>>, out: &mut Vec<u8>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::METHODS;
     use crate::resume::end_head;
     use crate::testing::field;
 
@@ -161,7 +208,7 @@ mod tests {
             stream_head(Format::Sse, Carrier::Chunked, cors, &mut answers[0]);
             end_head(&mut answers[0], None, cors);
             problem(&Problem::not_acceptable(), false, cors, &mut answers[1]);
-            preflight(cors, false, &mut answers[2]);
+            preflight(Route::Stream, cors, false, &mut answers[2]);
             for wire in answers {
                 let (_, fields, _) = read(&wire);
                 assert_eq!(field(&fields, "access-control-allow-origin"), Some(origin));
@@ -227,9 +274,40 @@ mod tests {
     }
 
     #[test]
+    fn outcome_of_a_send_leaves_the_connection_to_the_next_one() {
+        let refused = Problem::too_many("Slowly.", 2);
+        for keep_alive in [None, Some(75)] {
+            for (sent, body) in [(Ok("{}"), "{}\n"), (Err(&refused), &*refused.to_json())] {
+                let mut wire = Vec::new();
+                outcome(sent, keep_alive, Some(Cors::plain("http://a.test")), &mut wire);
+                let (status, fields, rest) = read(&wire);
+                assert_eq!((status, rest.as_str()), (sent.map_or(429, |_| 200), body));
+                let length = body.len().to_string();
+                assert_eq!(field(&fields, "content-length"), Some(length.as_str()));
+                let closes = keep_alive.is_none().then_some("close");
+                assert_eq!(field(&fields, "connection"), closes);
+                let kept = keep_alive.map(|_| "timeout=75");
+                assert_eq!(field(&fields, "keep-alive"), kept);
+                assert_eq!(field(&fields, "access-control-allow-origin"), Some("http://a.test"));
+                assert_eq!(field(&fields, "retry-after"), sent.err().map(|_| "2"));
+            }
+        }
+    }
+
+    #[test]
+    fn preflight_says_how_events_are_sent() {
+        let mut wire = Vec::new();
+        preflight(Route::Send, Some(Cors::plain("null")), false, &mut wire);
+        let (_, fields, _) = read(&wire);
+        assert_eq!(field(&fields, "access-control-allow-methods"), Some("POST, OPTIONS"));
+        let headers = field(&fields, "access-control-allow-headers").unwrap();
+        assert!(headers.contains("Content-Type, Idempotency-Key"), "{headers}");
+    }
+
+    #[test]
     fn preflight_without_an_allowed_origin_says_no() {
         let mut wire = Vec::new();
-        preflight(None, true, &mut wire);
+        preflight(Route::Stream, None, true, &mut wire);
         let (status, fields, body) = read(&wire);
         assert_eq!((status, body.as_str()), (204, ""));
         assert_eq!(field(&fields, "allow"), Some(METHODS));
@@ -239,10 +317,10 @@ mod tests {
     #[test]
     fn preflight_lets_pages_send_what_event_sources_send() {
         let mut wire = Vec::new();
-        preflight(Some(Cors::plain("null")), false, &mut wire);
+        preflight(Route::Stream, Some(Cors::plain("null")), false, &mut wire);
         let (_, fields, _) = read(&wire);
         assert_eq!(field(&fields, "access-control-allow-private-network"), None);
-        preflight(Some(Cors::plain("null")), true, &mut wire);
+        preflight(Route::Stream, Some(Cors::plain("null")), true, &mut wire);
         let asked = String::from_utf8_lossy(&wire).contains("Allow-Private-Network: true\r\n\r\n");
         assert!(asked);
         assert_eq!(field(&fields, "access-control-allow-methods"), Some(METHODS));

@@ -15,6 +15,7 @@
 mod api;
 mod certs;
 mod client_log;
+mod client_sends;
 mod demo_page;
 mod ending;
 mod epoch;

@@ -20,9 +20,9 @@ use std::sync::{
 
 /// Who waits for a ticket.
 pub trait Waiter: Sized {
-    /// All stubs of `ticket`, which is this one's, are gone. Called once, by whoever dropped the
-    /// last of them.
-    fn complete(&self, ticket: &Ticket<Self>);
+    /// All stubs of its ticket are gone, which is ready. Called once, by whoever dropped the last of
+    /// them.
+    fn complete(&self);
 }
 
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl<W: Waiter> Drop for Stub<W> {
         let open = shared.open.fetch_sub(1, Ordering::AcqRel);
         debug_assert!(open > 0, "there are more stubs than were made");
         if open == 1 {
-            shared.waiter.complete(&self.ticket);
+            shared.waiter.complete();
         }
     }
 }
@@ -106,9 +106,9 @@ struct Told(AtomicU32);
 
 #[cfg(test)]
 impl Waiter for Told {
-    fn complete(&self, ticket: &Ticket<Told>) {
-        assert!(ticket.ready().is_some(), "told too early");
-        self.0.fetch_add(1, Ordering::Relaxed);
+    fn complete(&self) {
+        // Ordering: whoever sees that it was told sees what came before that.
+        self.0.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -149,6 +149,8 @@ mod loom_tests {
                 })
                 .collect();
             drop(first);
+            let is_told = ticket.waiter().0.load(Ordering::Acquire) > 0;
+            assert!(!is_told || ticket.ready().is_some(), "told too early");
             assert!(ticket.ready().is_none_or(|count| count == 2));
             workers.into_iter().for_each(|worker| worker.join().unwrap());
             assert_eq!(ticket.ready(), Some(2));

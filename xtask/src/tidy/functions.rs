@@ -17,7 +17,6 @@ type Listed = &'static [(&'static str, &'static str)];
 /// Those that are longer. This list only shrinks.
 const LONG: Listed = &[
     ("crates/encke/src/cli/serve/run.rs", "run"),
-    ("crates/engine/src/shard/admission.rs", "admit"),
     ("crates/engine/src/start.rs", "assemble"),
     ("crates/server/src/api/monitoring/cluster.rs", "families"),
     ("crates/dispatch/src/cluster/node_loop/actions.rs", "act"),

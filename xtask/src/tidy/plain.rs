@@ -22,6 +22,7 @@ const PLAIN: &[&str] = &[
     "docs/postgres.md",
     "docs/presence.md",
     "docs/protocol.md",
+    "docs/publish.md",
     "docs/rate-limits.md",
     "docs/security.md",
     "docs/stream-start.md",

@@ -238,7 +238,7 @@ class Listener(Closing):
         *,
         token: str | Callable[[], str] | None = None,
         after: str | None = None,
-        silence: float = 28.0,
+        silence: float = 36.0,
         timeout: float = 10.0,
         tls: ssl.SSLContext | None = None,
         on_state: OnState | None = None,

@@ -51,8 +51,7 @@ pub(super) async fn refuse_all(channels: &mut Channels) {
 pub(super) async fn refuse_double(nats: &NatsClient, node: &str) -> Result<()> {
     let mut looks = 0;
     loop {
-        let there = questions::nodes(nats, usize::MAX).await.unwrap_or_default();
-        let Some(other) = there.into_iter().find(|other| other.node == node) else { return Ok(()) };
+        let Some(other) = questions::node_called(nats, node).await else { return Ok(()) };
         looks += 1;
         if looks == DOUBLE_LOOKS {
             bail!(

@@ -6,11 +6,11 @@ use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
 use cluster::FORMAT_MAX;
 use nats::{NatsClient, Proposal};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio::time::sleep;
 
 use super::agreement::{AGREE_PAUSE, AGREE_TIMEOUT};
-use super::questions;
+use super::{NodeStatus, questions};
 
 /// The value in NATS. Whoever may read it there may read all events, too; it keeps senders from
 /// making keys that collide with those of others.
@@ -55,15 +55,21 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// The latest format that all `members` read; `None` where some have not said it. It is asked
+    /// The latest format that all members read; `None` where some have not said it. It is asked
     /// now and then, and only by those who send what earlier versions do not know.
-    pub(super) async fn format(&self, nats: &NatsClient, members: usize) -> Option<u8> {
+    pub(super) async fn format(
+        &self,
+        nats: &NatsClient,
+        status: &watch::Receiver<NodeStatus>,
+    ) -> Option<u8> {
         let mut said = self.said.lock().await;
         if let Some((at, format)) = *said
             && at.elapsed() < ASK_EVERY
         {
             return format;
         }
+        // Some may have come or gone while others asked.
+        let members = status.borrow().node.members;
         let reports = questions::nodes(nats, members).await.unwrap_or_default();
         let least = reports.iter().map(|report| report.reads_format).min().unwrap_or(FORMAT_MAX);
         // Who is slow to answer does what it did before; who knows no members knows nothing.

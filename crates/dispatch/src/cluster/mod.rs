@@ -273,10 +273,9 @@ impl Cluster {
         mut options: SendOptions,
     ) -> Result<Pending, LogTrouble> {
         let Standing { nats, .. } = &self.standing;
-        let members = self.status.borrow().node.members;
         let needed = log_event::format_of(&outgoing);
         if options.once.is_some() || needed > FORMAT {
-            let format = self.reading.format(nats, members).await;
+            let format = self.reading.format(nats, &self.status).await;
             if needed > FORMAT && format.is_none_or(|format| format < needed) {
                 return Err(if format.is_some() { LogTrouble::Older } else { LogTrouble::NotSaid });
             }

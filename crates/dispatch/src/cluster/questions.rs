@@ -22,6 +22,10 @@ const ASKS: usize = 8;
 /// How long the others may take to answer.
 const WAIT: Duration = Duration::from_millis(250);
 
+/// How long they may take where the answer must not be missed: a machine may stand still for some
+/// seconds.
+const PATIENT_WAIT: Duration = Duration::from_secs(5);
+
 /// Questions that wait; further ones have no answer.
 const WAITING_MAX: usize = 4096;
 
@@ -29,7 +33,7 @@ const CONNECTIONS: &str = "connections";
 const NODES: &str = "nodes";
 
 /// What a node says of itself.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct NodeReport {
     /// What it is called, and where it serves.
     pub node: String,
@@ -79,13 +83,14 @@ pub(super) struct AnswerParts {
 }
 
 impl AnswerParts {
-    /// Who has not joined is nobody: its answer would stand in the place of a member's. One that
-    /// the others have declared gone says how it is, and is not counted.
+    /// Who has not joined says nothing of itself, which would stand in the place of what a member
+    /// says: its answer is empty, so that nobody waits for another one. One that the others have
+    /// declared gone says how it is, and is not counted.
     fn to(&self, question: &CoreMessage) -> Option<Bytes> {
         let membership = self.status.borrow().membership;
         if question.subject == NODES {
             if matches!(membership, Membership::Joining | Membership::Gone) {
-                return None;
+                return Some(Bytes::new());
             }
             return Some(serde_json::to_vec(&self.report()).expect("plain values").into());
         }
@@ -153,7 +158,7 @@ pub(super) async fn connections(
     members: usize,
 ) -> Option<(u64, usize)> {
     let question = Bytes::copy_from_slice(id.as_bytes());
-    let answers = nats.ask(CONNECTIONS, question, WAIT, members.max(1), |_| true).await.ok()?;
+    let answers = nats.ask(CONNECTIONS, question, WAIT, after(members, |_| true)).await.ok()?;
     let numbers =
         answers.iter().filter_map(|bytes| Some(u64::from_be_bytes((**bytes).try_into().ok()?)));
     let numbers: Vec<u64> = numbers.collect();
@@ -179,10 +184,110 @@ pub(super) async fn others_that_go_on(nats: &NatsClient, own: &str, members: usi
 
 /// What the nodes say of themselves, by name.
 pub(super) async fn nodes(nats: &NatsClient, members: usize) -> Option<Vec<NodeReport>> {
-    let read = |bytes: &Bytes| serde_json::from_slice::<NodeReport>(bytes).ok();
-    let is_member = |bytes: &Bytes| read(bytes).is_some_and(|report| report.member);
-    let answers = nats.ask(NODES, Bytes::new(), WAIT, members.max(1), is_member).await.ok()?;
-    let mut reports: Vec<NodeReport> = answers.iter().filter_map(read).collect();
+    let is_member = |bytes: &Bytes| report(bytes).is_some_and(|report| report.member);
+    let answers = nats.ask(NODES, Bytes::new(), WAIT, after(members, is_member)).await.ok()?;
+    let mut reports: Vec<NodeReport> = answers.iter().filter_map(report).collect();
     reports.sort_by(|one, other| one.node.cmp(&other.node));
     Some(reports)
+}
+
+/// The node called `name`, if it is there. Who has subscribed is waited for patiently, unless as
+/// many members have answered as they say that there are.
+pub(super) async fn node_called(nats: &NatsClient, name: &str) -> Option<NodeReport> {
+    let mut heard = Heard::default();
+    for wait in [WAIT, PATIENT_WAIT] {
+        heard = Heard::default();
+        // Where nobody has subscribed both end at once.
+        let asked = nats.ask(NODES, Bytes::new(), wait, |answer| heard.take(name, answer)).await;
+        if asked.is_err() || heard.is_all() {
+            break;
+        }
+    }
+    heard.found
+}
+
+/// What was heard of the nodes by one that looks for another of its name.
+#[derive(Default)]
+struct Heard {
+    found: Option<NodeReport>,
+    /// How many members have answered, and how many there are at most, as they see it.
+    members: usize,
+    members_max: usize,
+    /// One that is no member has answered.
+    outsider: bool,
+}
+
+impl Heard {
+    /// Takes an answer. `true` when nothing more is to be heard.
+    fn take(&mut self, name: &str, answer: &Bytes) -> bool {
+        let Some(report) = report(answer) else {
+            self.outsider = true;
+            return false;
+        };
+        if report.member {
+            self.members += 1;
+            self.members_max = self.members_max.max(report.members);
+        } else {
+            self.outsider = true;
+        }
+        if report.node == name {
+            self.found = Some(report);
+        }
+        self.found.is_some() || (self.members > 0 && self.is_all())
+    }
+
+    /// Whether nobody is missing of whom something is known.
+    fn is_all(&self) -> bool {
+        let anybody = self.members > 0 || self.outsider;
+        self.found.is_some() || (anybody && self.members >= self.members_max)
+    }
+}
+
+fn report(bytes: &Bytes) -> Option<NodeReport> {
+    serde_json::from_slice(bytes).ok()
+}
+
+/// True from the answer on with which `enough` have come that `counts` is true of.
+fn after(enough: usize, counts: impl Fn(&Bytes) -> bool) -> impl FnMut(&Bytes) -> bool {
+    let mut counted = 0;
+    move |answer| {
+        counted += usize::from(counts(answer));
+        counted >= enough
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(node: &str, member: bool, members: usize) -> Bytes {
+        let report = NodeReport { node: node.into(), member, members, ..NodeReport::default() };
+        serde_json::to_vec(&report).unwrap().into()
+    }
+
+    /// What is to be found by `n1`: of each row the answers, then for each whether it is the last
+    /// one that is needed, and in the end whether nobody is missing.
+    #[test]
+    fn node_is_looked_for_until_all_have_answered() {
+        let (joining, n2) = (Bytes::new(), answer("n2", true, 3));
+        let (n3, away) = (answer("n3", true, 2), answer("n4", false, 3));
+        let of_three = answer("n5", true, 3);
+        for (answers, needed, is_all) in [
+            (vec![], vec![], false),
+            (vec![joining.clone()], vec![false], true),
+            (vec![away.clone()], vec![false], true),
+            (vec![n2.clone()], vec![false], false),
+            (vec![n2.clone(), joining, away], vec![false; 3], false),
+            (vec![n2.clone(), n3, of_three], vec![false, false, true], true),
+            (vec![n2.clone(), answer("n1", true, 3)], vec![false, true], true),
+            (vec![answer("n1", false, 9)], vec![true], true),
+            (vec![answer("n2", true, 1)], vec![true], true),
+        ] {
+            let mut heard = Heard::default();
+            let ends: Vec<bool> = answers.iter().map(|answer| heard.take("n1", answer)).collect();
+            assert_eq!((ends, heard.is_all()), (needed, is_all), "{answers:?}");
+            let there = answers.iter().filter_map(report).find(|report| report.node == "n1");
+            assert_eq!(heard.found, there);
+        }
+    }
 }

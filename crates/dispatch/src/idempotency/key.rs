@@ -38,18 +38,25 @@ impl<'a> IdempotencyKey<'a> {
         let mut fields = headers.get_all(FIELD).iter();
         let Some(field) = fields.next() else { return Ok(None) };
         // To visible ASCII, space and tab, of which a tab stands in no form below.
-        let text = field.to_str().ok().filter(|_| fields.next().is_none()).map(str::trim);
-        let key = text.and_then(|text| match text.strip_prefix('"') {
+        let text = field.to_str().ok().filter(|_| fields.next().is_none());
+        IdempotencyKey::of_field(text.ok_or_else(bad_field)?).map(Some)
+    }
+
+    /// The key in the value of the one field that a request has.
+    pub fn of_field(text: &'a str) -> Result<IdempotencyKey<'a>, ApiProblem> {
+        let text = text.trim();
+        let key = match text.strip_prefix('"') {
             Some(quoted) => unquote(quoted),
             None => text.bytes().all(is_bare).then_some(Cow::Borrowed(text)),
-        });
-        let Some(key) = key else {
-            let detail = "Idempotency-Key is one string in quotes, such as \
-                          \"8e03978e-40d5-43e8-bc93-6894a57f9324\", without parameters.";
-            return Err(ApiProblem::bad_request(detail));
         };
-        IdempotencyKey::new(key).map(Some)
+        IdempotencyKey::new(key.ok_or_else(bad_field)?)
     }
+}
+
+fn bad_field() -> ApiProblem {
+    let detail = "Idempotency-Key is one string in quotes, such as \
+                  \"8e03978e-40d5-43e8-bc93-6894a57f9324\", without parameters.";
+    ApiProblem::bad_request(detail)
 }
 
 /// Reads the member `key` of an event. `null` is no key: who means to have one and has none should

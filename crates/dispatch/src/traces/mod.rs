@@ -35,7 +35,7 @@ use self::client::Client;
 pub use self::config::{CollectorUrl, Sampling, TraceHeaders, TracesConfig};
 use self::limits::{EXPORT_TIME_MAX, STATE_BYTES_MAX};
 use self::queue::{Export, Exporting, SpanCounts};
-pub use self::send::{Marks, SendTrace};
+pub use self::send::{Arrival, Marks, SendTrace};
 
 /// What the standard calls a service that nobody has named.
 const UNNAMED: &str = "unknown_service";
@@ -86,7 +86,14 @@ impl Traces {
 
     /// The trace of a request with these `headers`; `None` where it is to have none.
     pub fn begin(&self, headers: &HeaderMap) -> Option<SendTrace> {
-        SendTrace::begin(&self.tracer, &parent(headers), self.in_cluster)
+        let parent = parent(headers);
+        SendTrace::begin(&self.tracer, &parent, self.in_cluster, Arrival::Request)
+    }
+
+    /// The trace of what a client sends; `None` where it is to have none. It is the beginning of
+    /// one: what a client says of that nobody believes.
+    pub fn begin_of_client(&self, arrival: Arrival) -> Option<SendTrace> {
+        SendTrace::begin(&self.tracer, &Context::new(), self.in_cluster, arrival)
     }
 
     /// Spans by what became of them.

@@ -3,6 +3,7 @@
 //! | span | kind | from, to |
 //! | --- | --- | --- |
 //! | `POST /send` | server | the request's head is read; it is answered, or its stream has ended |
+//! | `send` | server | the same of a message of a WebSocket |
 //! | `post` | internal | the event is read; all mailboxes have it: the audience, a full mailbox |
 //! | `publish` | producer | the event is read; the log of the cluster has it, and so this node |
 //! | `deliver` | internal | from there on; all have said how many connections took it |
@@ -23,6 +24,18 @@ use crate::outcome::Delivered;
 
 /// What a request is called: its method, and the path that it was routed by.
 const NAME: &str = "POST /send";
+
+/// What a message of a client is called that sends.
+const MESSAGE_NAME: &str = "send";
+
+/// How an event came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrival {
+    /// By a request.
+    Request,
+    /// By a message of a WebSocket.
+    Message,
+}
 
 /// The type of an error that is none of an answer's: there was nobody left to answer.
 const ABORTED: &str = "aborted";
@@ -80,9 +93,11 @@ impl SendTrace {
         tracer: &SdkTracer,
         parent: &Context,
         in_cluster: bool,
+        arrival: Arrival,
     ) -> Option<SendTrace> {
         let begun = (UNIX_EPOCH + Duration::from_nanos(sys::clock::unix_ns()), Instant::now());
-        let builder = tracer.span_builder(NAME).with_kind(SpanKind::Server);
+        let name = if arrival == Arrival::Message { MESSAGE_NAME } else { NAME };
+        let builder = tracer.span_builder(name).with_kind(SpanKind::Server);
         let span = builder.with_start_time(begun.0).start_with_context(tracer, parent);
         if !span.is_recording() {
             return None;
@@ -96,7 +111,9 @@ impl SendTrace {
             KeyValue::new("http.route", "/send"),
             KeyValue::new("url.path", "/send"),
         ];
-        trace.span().set_attributes(attributes);
+        if arrival == Arrival::Request {
+            trace.span().set_attributes(attributes);
+        }
         Some(trace)
     }
 
@@ -260,7 +277,7 @@ mod tests {
         let kept = Kept::default();
         let provider = SdkTracerProvider::builder().with_span_processor(kept.clone()).build();
         let tracer = provider.tracer("test");
-        let trace = SendTrace::begin(&tracer, &Context::new(), true).unwrap();
+        let trace = SendTrace::begin(&tracer, &Context::new(), true, Arrival::Request).unwrap();
         trace.marks().accepted(Instant::now());
         trace.marks().posted(Instant::now());
         drop(trace);

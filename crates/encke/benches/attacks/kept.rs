@@ -4,11 +4,16 @@ use std::io::Read;
 use std::thread;
 use std::time::Duration;
 
+use hub::SUBJECTS_MAX;
 use load::{Flood, FloodConfig};
 use serde_json::json;
 
 use crate::clients::{IDS, TEXT, Target, command};
 use crate::harness::{Api, Socket, Wire, frame};
+
+/// What an event may have as a line, with a default backlog of 64 KiB, less what stands around its
+/// parts and is sent with it.
+const LINE_BYTES_MAX: usize = 64 * 1024 - 256;
 
 /// WebSockets that send most of a long message each, and no more.
 pub(crate) fn half_messages(target: &Target) {
@@ -126,6 +131,28 @@ pub(crate) fn never_readers(target: &Target) {
         thread::sleep(Duration::from_millis(100));
     }
     target.wait_end();
+}
+
+/// Applications that send events as long as they may be, about as many ids as they may be, each of
+/// them a name that nobody else has: what is remembered is soon forgotten again, of each id.
+pub(crate) fn long_events_about_many(target: &Target) {
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            scope.spawn(move || {
+                let api = Api::new(target.api);
+                for n in 0.. {
+                    if target.is_over() {
+                        return;
+                    }
+                    let id = |k| format!("{thread}-{n}-{k}-{}", "x".repeat(200));
+                    let about: Vec<String> = (0..SUBJECTS_MAX).map(id).collect();
+                    let room = LINE_BYTES_MAX - about.iter().map(|id| id.len() + 3).sum::<usize>();
+                    let event = json!({ "about": about, "data": "y".repeat(room) });
+                    api.post("/send", &event).ok();
+                }
+            });
+        }
+    });
 }
 
 /// Senders that have begun a stream of events and say nothing.

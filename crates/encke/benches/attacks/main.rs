@@ -45,7 +45,7 @@ use secure::Comers;
 /// An attack: returns when the time is up, and what it holds ends with its process.
 type Attack = fn(&Target);
 
-const ATTACKS: [(&str, Attack); 27] = [
+const ATTACKS: [(&str, Attack); 30] = [
     ("nothing", |target| target.wait_end()),
     ("busy loops beside", work::busy_loops),
     ("commands on 2,048 ids", work::commands),
@@ -56,6 +56,8 @@ const ATTACKS: [(&str, Attack); 27] = [
     ("polls far ahead", work::polls_ahead),
     ("commands far ahead", work::commands_ahead),
     (COMPRESSED, work::compressed_ahead),
+    ("publishes past the rate", work::publishes),
+    (PUBLISHES, work::publishes),
     ("pings, answers unread", work::pings),
     ("half messages", kept::half_messages),
     ("log out, resume, trickle", kept::tricklers),
@@ -64,6 +66,7 @@ const ATTACKS: [(&str, Attack); 27] = [
     ("resets of many ids", kept::resets),
     ("12,000 never read", kept::never_readers),
     ("4,096 silent senders", kept::silent_senders),
+    ("64 KiB about 100 ids", kept::long_events_about_many),
     (STRANGER, work::connects),
     ("10,000 new tokens/s", tokens::new_ones),
     ("10,000 bad tokens/s", tokens::bad_ones),
@@ -77,6 +80,9 @@ const ATTACKS: [(&str, Attack); 27] = [
 
 /// The attack that this machine's own clients are not allowed to be.
 const STRANGER: &str = "connects past a bound";
+
+/// The attack on a server that bounds nobody's sends.
+const PUBLISHES: &str = "publishes without a rate";
 
 /// The attack on a server that takes compressed messages.
 const COMPRESSED: &str = "compressed commands ahead";
@@ -178,6 +184,12 @@ fn run(name: &str, seconds: u64) -> bool {
     options.push(listen.to_owned());
     if name == COMPRESSED {
         options.push("--websocket-deflate".to_owned());
+    }
+    if name.starts_with("publishes") {
+        options.push("--client-send".to_owned());
+    }
+    if name == PUBLISHES {
+        options.push("--client-send-rate=0".to_owned());
     }
     let door = Door::of(name);
     options.extend(door.options());

@@ -8,6 +8,9 @@ use std::time::Duration;
 use crate::clients::{Target, answer, command, place};
 use crate::harness::{Socket, Wire, frame, get};
 
+/// A text of a client.
+const TEXT: u8 = 0x81;
+
 /// A ping of a client.
 const PING: u8 = 0x89;
 
@@ -129,6 +132,13 @@ pub(crate) fn commands_ahead(target: &Target) {
     let open = |n: usize| Socket::raw(target.listen, &format!("/stream/{}", 1_000_000 + n));
     let wires: Vec<Wire> = (0..24).map(open).collect();
     target.say_all(&wires, &command("logout", "1"));
+}
+
+/// Clients that publish as fast as it is taken, about nobody who listens.
+pub(crate) fn publishes(target: &Target) {
+    let open = |n: usize| Socket::raw(target.listen, &format!("/stream/{}", 1_000_000 + n));
+    let wires: Vec<Wire> = (0..24).map(open).collect();
+    target.say_all(&wires, &frame(TEXT, br#"{"send":{"about":2000000,"data":1},"ref":1}"#));
 }
 
 /// The same of commands that are compressed, which take more time than bytes: a block that is

@@ -1,5 +1,5 @@
-//! The bare loop: accept, answer, send. No ids, no timers, no limits, no backlog; a client that
-//! does not read or that leaves is not provided for.
+//! The bare loop: accept, answer, send, close. No ids, no timers, no limits, no backlog; a client
+//! that does not read is not provided for, and the place of one that has left stays empty.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -34,6 +34,8 @@ struct Orders {
     unicasts: AtomicU64,
     /// Polls that wait.
     polls: AtomicU64,
+    /// Connections that are open.
+    open: AtomicU64,
     /// Single deliveries: the bytes, and a number that chooses the socket.
     letters: Mutex<Vec<(Arc<[u8]>, u64)>>,
 }
@@ -54,6 +56,7 @@ impl Bare {
                 broadcasts: AtomicU64::new(0),
                 unicasts: AtomicU64::new(0),
                 polls: AtomicU64::new(0),
+                open: AtomicU64::new(0),
                 letters: Mutex::default(),
             });
             bare.workers.push(orders.clone());
@@ -70,10 +73,13 @@ impl Bare {
         }
         Ok(bare)
     }
+}
 
-    fn ring(&self) {
-        self.workers.iter().for_each(|worker| worker.waker.ring());
+fn broadcast(workers: &[Arc<Orders>], events: u64) {
+    for worker in workers {
+        worker.broadcasts.fetch_add(events, Ordering::Relaxed);
     }
+    workers.iter().for_each(|worker| worker.waker.ring());
 }
 
 impl Server for Bare {
@@ -85,11 +91,17 @@ impl Server for Bare {
         self.workers.iter().map(|worker| worker.polls.load(Ordering::Relaxed)).sum()
     }
 
+    fn open(&self) -> u64 {
+        self.workers.iter().map(|worker| worker.open.load(Ordering::Relaxed)).sum()
+    }
+
     fn broadcast(&mut self, events: u64) {
-        for worker in &self.workers {
-            worker.broadcasts.fetch_add(events, Ordering::Relaxed);
-        }
-        self.ring();
+        broadcast(&self.workers, events);
+    }
+
+    fn to_all(&self) -> Box<dyn FnOnce() + Send> {
+        let workers = self.workers.clone();
+        Box::new(move || broadcast(&workers, 1))
     }
 
     fn unicast(&mut self, events: u64) {
@@ -98,7 +110,7 @@ impl Server for Bare {
             let share = events / workers + u64::from(index < events % workers);
             worker.unicasts.fetch_add(share, Ordering::Relaxed);
         }
-        self.ring();
+        self.workers.iter().for_each(|worker| worker.waker.ring());
     }
 
     /// Random sockets of random workers: nobody is looked up.
@@ -156,7 +168,7 @@ fn work(listener: &OwnedFd, orders: &Orders, transport: Transport) -> io::Result
     let frame = event(DATA, transport);
     let event = frame.for_carrier(Carrier::Chunked);
     let (head, mut buffer) = (head(transport)?, [0; 4096]);
-    let mut sockets: Vec<OwnedFd> = Vec::new();
+    let mut sockets: Vec<Option<OwnedFd>> = Vec::new();
     loop {
         epoll.wait(&mut events, None)?;
         for report in events.iter() {
@@ -164,15 +176,24 @@ fn work(listener: &OwnedFd, orders: &Orders, transport: Transport) -> io::Result
                 LISTENER => match socket::accept(listener) {
                     Ok(socket) => {
                         epoll.add_stream(&socket, sockets.len() as u64)?;
-                        sockets.push(socket);
+                        sockets.push(Some(socket));
+                        orders.open.fetch_add(1, Ordering::Relaxed);
                     }
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                     Err(error) => return Err(error),
                 },
                 ORDERS => send_all(&sockets, orders, event),
                 token => {
-                    let socket = &sockets[token as usize];
-                    let Ok(len @ 1..) = socket::receive(socket, &mut buffer) else { continue };
+                    let Some(socket) = &sockets[token as usize] else { continue };
+                    let len = match socket::receive(socket, &mut buffer) {
+                        Ok(len @ 1..) => len,
+                        Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+                        Ok(0) | Err(_) => {
+                            sockets[token as usize] = None;
+                            orders.open.fetch_sub(1, Ordering::Relaxed);
+                            continue;
+                        }
+                    };
                     // A poll that waits is left to wait.
                     if transport == Transport::Poll && memmem::find(&buffer[..len], NOW).is_none() {
                         orders.polls.fetch_add(1, Ordering::Relaxed);
@@ -186,18 +207,19 @@ fn work(listener: &OwnedFd, orders: &Orders, transport: Transport) -> io::Result
     }
 }
 
-fn send_all(sockets: &[OwnedFd], orders: &Orders, event: &[u8]) {
+fn send_all(sockets: &[Option<OwnedFd>], orders: &Orders, event: &[u8]) {
     for _ in 0..orders.broadcasts.swap(0, Ordering::Relaxed) {
-        sockets.iter().for_each(|socket| send(socket, event));
+        sockets.iter().flatten().for_each(|socket| send(socket, event));
     }
     for number in 0..orders.unicasts.swap(0, Ordering::Relaxed) {
         let index = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % sockets.len() as u64;
-        send(&sockets[index as usize], event);
+        sockets[index as usize].iter().for_each(|socket| send(socket, event));
     }
     let letters =
         std::mem::take(&mut *orders.letters.lock().unwrap_or_else(PoisonError::into_inner));
     for (event, number) in letters {
-        send(&sockets[number as usize % sockets.len()], &event);
+        let socket = &sockets[number as usize % sockets.len()];
+        socket.iter().for_each(|socket| send(socket, &event));
     }
 }
 

@@ -19,6 +19,10 @@ pub(crate) trait Server {
     fn port(&self) -> u16;
     /// Polls that wait for an event.
     fn polls(&self) -> u64;
+    /// Connections that are open.
+    fn open(&self) -> u64;
+    /// What sends one event to the whole crowd, on a thread of its own.
+    fn to_all(&self) -> Box<dyn FnOnce() + Send>;
     /// Sends `events` events, each to every connection.
     fn broadcast(&mut self, events: u64);
     /// Sends `events` events, each to one connection.
@@ -34,16 +38,20 @@ pub(crate) fn serve(mut server: impl Server) -> Result<(), Box<dyn std::error::E
         match line?.split_once(' ') {
             Some(("broadcast", events)) => server.broadcast(events.parse()?),
             Some(("unicast", events)) => server.unicast(events.parse()?),
-            Some(("paced", order)) => {
+            Some((name @ ("paced" | "beside"), order)) => {
                 let order: Vec<u64> = order.split(' ').map(str::parse).collect::<Result<_, _>>()?;
                 let &[rate, seconds, users] = order.as_slice() else { return Err(order_error()) };
+                if name == "beside" {
+                    thread::spawn(server.to_all());
+                }
                 pace(&mut server, rate, seconds, users);
                 println!("sent");
             }
             // Anything else asks for the figures.
             _ => {
                 let cpu_us = clock::process_cpu().as_micros();
-                println!("{cpu_us} {} {}", sys::process::resident()?.anonymous, server.polls());
+                let bytes = sys::process::resident()?.anonymous;
+                println!("{cpu_us} {bytes} {} {}", server.polls(), server.open());
             }
         }
     }
@@ -51,7 +59,7 @@ pub(crate) fn serve(mut server: impl Server) -> Result<(), Box<dyn std::error::E
 }
 
 fn order_error() -> Box<dyn std::error::Error> {
-    "an order is: paced RATE SECONDS USERS".into()
+    "an order is: paced RATE SECONDS USERS, or the same with beside".into()
 }
 
 /// Publishes `rate` events a second about random users. Each carries the time at which it was due,
@@ -151,22 +159,36 @@ impl Child {
 
     /// Waits until so many polls wait.
     pub(crate) fn await_polls(&mut self, polls: u64) -> Result<(), Box<dyn std::error::Error>> {
+        self.await_figure(2, polls, "polls should wait")
+    }
+
+    /// Waits until so many connections are open.
+    pub(crate) fn await_open(&mut self, open: u64) -> Result<(), Box<dyn std::error::Error>> {
+        self.await_figure(3, open, "connections should be open")
+    }
+
+    fn await_figure(
+        &mut self,
+        figure: usize,
+        value: u64,
+        what: &str,
+    ) -> Result<(), Box<dyn std::error::Error>> {
         let deadline_ns = clock::monotonic_ns() + TIMEOUT.as_nanos() as u64;
-        while self.figures()?[2] != polls as f64 {
+        while self.figures()?[figure] != value as f64 {
             if clock::monotonic_ns() > deadline_ns {
-                return Err(format!("{polls} polls should wait").into());
+                return Err(format!("{value} {what}").into());
             }
             thread::sleep(TICK);
         }
         Ok(())
     }
 
-    fn figures(&mut self) -> Result<[f64; 3], Box<dyn std::error::Error>> {
+    fn figures(&mut self) -> Result<[f64; 4], Box<dyn std::error::Error>> {
         self.tell("figures")?;
         let line = self.line()?;
         let figures: Vec<f64> =
             line.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
-        figures.try_into().map_err(|_| "three figures".into())
+        figures.try_into().map_err(|_| "four figures".into())
     }
 
     fn line(&mut self) -> io::Result<String> {

@@ -22,9 +22,10 @@ pub(crate) struct Encke {
     is_tls: bool,
     /// The payload of events that have no time: a JSON text.
     data: String,
-    everybody: Everybody,
     /// The friends graph of the paced run.
     graph: Option<Graph>,
+    /// All are logged in as the celebrity, whom nobody follows.
+    one_id: bool,
 }
 
 /// A subject that all follow. Who of them is online is the directory's to say.
@@ -32,7 +33,8 @@ struct Everybody {
     users: u64,
 }
 
-const CELEBRITY: u64 = 1 << 40;
+/// Whom all follow, or are logged in as.
+pub(crate) const CELEBRITY: u64 = 1 << 40;
 
 impl Encke {
     pub(crate) fn start(
@@ -60,18 +62,27 @@ impl Encke {
             thread::spawn(move || answer(&router, &resumes));
         }
         let data = format!("\"{}\"", "x".repeat(plan.payload.saturating_sub(2)));
-        Ok(Encke { engine, is_tls, data, everybody: Everybody { users: 0 }, graph })
+        Ok(Encke { engine, is_tls, data, graph, one_id: plan.one_id })
     }
 
     fn send(&self, about: u64, data: &str, followers: &dyn Followers) {
-        let Ok(outgoing) = Outgoing::new(&about.to_string(), data) else { return };
-        let mut sending = self.engine.router().send(outgoing);
-        loop {
-            match sending.step(followers) {
-                Ok(Step::More) => {}
-                Ok(Step::MailboxFull) => thread::yield_now(),
-                Ok(Step::Posted(_) | Step::Stale) | Err(_) => return,
-            }
+        send(self.engine.router(), about, data, followers);
+    }
+
+    /// Those who hear what all are to hear.
+    fn everybody(&self) -> Everybody {
+        Everybody { users: if self.one_id { 0 } else { self.open() } }
+    }
+}
+
+fn send(router: &Router, about: u64, data: &str, followers: &dyn Followers) {
+    let Ok(outgoing) = Outgoing::new(&about.to_string(), data) else { return };
+    let mut sending = router.send(outgoing);
+    loop {
+        match sending.step(followers) {
+            Ok(Step::More) => {}
+            Ok(Step::MailboxFull) => thread::yield_now(),
+            Ok(Step::Posted(_) | Step::Stale) | Err(_) => return,
         }
     }
 }
@@ -106,14 +117,24 @@ impl Server for Encke {
     }
 
     fn broadcast(&mut self, events: u64) {
-        self.everybody.users = self.engine.snapshot().whole().connections_open;
+        let everybody = self.everybody();
         for _ in 0..events {
-            self.send(CELEBRITY, &self.data, &self.everybody);
+            self.send(CELEBRITY, &self.data, &everybody);
         }
     }
 
+    fn open(&self) -> u64 {
+        self.engine.snapshot().whole().connections_open
+    }
+
+    fn to_all(&self) -> Box<dyn FnOnce() + Send> {
+        let (router, everybody) = (Arc::clone(self.engine.router()), self.everybody());
+        let data = self.data.clone();
+        Box::new(move || send(&router, CELEBRITY, &data, &everybody))
+    }
+
     fn unicast(&mut self, events: u64) {
-        let users = self.engine.snapshot().whole().connections_open;
+        let users = self.open();
         for event in 0..events {
             self.send(event.wrapping_mul(0x9e37_79b9_7f4a_7c15) % users, &self.data, &Nobody);
         }

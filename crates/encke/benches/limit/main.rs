@@ -22,12 +22,14 @@
 //! SECONDS` (default 30) is how long the first rate is held, `--only bare|encke` leaves one out.
 //! `--sends` measures the sender's side alone, with the history and without it, `--singles` single
 //! events alone, in rounds of all that are compared, `--against PROGRAM` among them, another build
-//! of this; `--deflate` what it takes to compress an event.
+//! of this; `--deflate` what it takes to compress an event. `--crowds` compares two ids a connection
+//! and one id of all.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 mod bare;
 mod child;
+mod crowds;
 mod deflate;
 mod encke;
 mod paced;
@@ -77,6 +79,8 @@ struct Plan {
     payload: usize,
     /// Nothing is remembered.
     forget: bool,
+    /// All of the crowd are logged in under one id.
+    one_id: bool,
 }
 
 impl Plan {
@@ -122,6 +126,7 @@ fn main() -> Outcome<()> {
         only: text("--only").cloned(),
         ids: value("--ids", 1)?,
         forget: flag("--forget"),
+        one_id: flag("--one-id"),
         transport: match text("--transport").map_or("sse", String::as_str) {
             "sse" => Transport::Sse,
             "websocket" => Transport::WebSocket,
@@ -160,6 +165,9 @@ fn main() -> Outcome<()> {
     }
     if flag("--deflate") {
         return deflate::run();
+    }
+    if flag("--crowds") {
+        return crowds::run(&plan);
     }
     match flag("--paced") || flag("--million") {
         true if transport == Transport::Poll => Err("fixed rates are for streams".into()),

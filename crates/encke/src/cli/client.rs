@@ -47,8 +47,9 @@ impl CaArg {
 /// What the API is shown.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct KeyArg {
-    /// The key to show to the API, if it wants one (`encke key new`). Better as ENCKE_KEY: others
-    /// on this machine can see command lines.
+    /// The key to show to the API, if it wants one (`encke key new`).
+    ///
+    /// Better as ENCKE_KEY: others on this machine can see command lines.
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<ApiKey>,
 }

@@ -18,56 +18,68 @@ use crate::units::parse_seconds;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Cluster")]
 pub(crate) struct ClusterArgs {
-    /// Be a node of this cluster: all nodes of one name have one audience. Letters, digits, - and
-    /// _.
+    /// Name of the cluster to be a node of.
+    ///
+    /// All nodes of one name serve one audience. Letters, digits, - and _.
     #[arg(long, value_name = "NAME", requires = "nats")]
     cluster: Option<String>,
-    /// A server of the NATS (with JetStream, 2.12.3 or later) that has the cluster's log:
-    /// nats://HOST:PORT or tls://HOST:PORT, with USER:PASSWORD@ or TOKEN@ before the host if need
-    /// be. May be repeated, or a list with commas.
+    /// URL of a NATS server with the cluster's log: nats://HOST:PORT or tls://HOST:PORT.
+    ///
+    /// NATS 2.12.3 or later, with JetStream. Put USER:PASSWORD@ or TOKEN@ before the host if NATS
+    /// asks for it. Repeat the option, or give a list with commas.
     #[arg(long, value_name = "URL", value_delimiter = ',', requires = "cluster")]
     #[arg(value_parser = |text: &str| Ok::<_, Infallible>(Url::from(text)))]
     nats: Vec<Url>,
-    /// What this node is called among the others, whose name it must not have; the machine's name
-    /// unless given. When a second one of a name comes, the first ends.
+    /// Name of this node in the cluster.
+    ///
+    /// Default: the machine's name. No two nodes may have the same name: if a second one comes, the
+    /// first ends.
     #[arg(long, value_name = "NAME", requires = "cluster", value_parser = parse_node)]
     node: Option<String>,
-    /// The graph's store of record, PostgreSQL 15 or later: a URL, or words as libpq takes them.
-    /// Without one the graph of each node stands still as it was loaded there. Give the password in
-    /// a file, PGPASSWORD or ~/.pgpass: others on this machine can read a command line.
+    /// PostgreSQL 15 or later with the graph: a URL, or words as libpq takes them.
+    ///
+    /// Without it, each node keeps the graph that was loaded there, and it does not change. Give
+    /// the password in a file, PGPASSWORD or ~/.pgpass: others on this machine can read a command
+    /// line.
     #[arg(long, value_name = "URL", requires = "cluster")]
     postgres: Option<PostgresUrl>,
-    /// A file with its password and nothing else.
+    /// File with the password of PostgreSQL and nothing else.
     #[arg(long, value_name = "FILE", requires = "postgres")]
     postgres_password_file: Option<PathBuf>,
-    /// Certificates that PostgreSQL's must lead to (PEM).
+    /// Certificates (PEM) to trust PostgreSQL by.
     #[arg(long, value_name = "FILE", requires = "postgres")]
     postgres_root: Option<PathBuf>,
-    /// The schema of Encke's tables.
+    /// Schema of Encke's tables.
     #[arg(long, value_name = "NAME", default_value = "encke")]
     postgres_schema: String,
-    /// How often all of the graph here is compared with PostgreSQL, in seconds; 0 is never. Each
-    /// node has its own time of day for it.
+    /// Time between comparisons of the whole graph with PostgreSQL, in seconds; 0 never compares.
+    ///
+    /// Each node does it at another time of day.
     #[arg(long, value_name = "SECONDS", default_value = "86400", value_parser = parse_seconds)]
     graph_check: Duration,
-    /// A file with credentials of NATS, as nsc makes them.
+    /// File with credentials for NATS, as nsc makes them.
     #[arg(long, value_name = "FILE", requires = "cluster")]
     nats_credentials: Option<PathBuf>,
-    /// A file of certificates (PEM) of whom to trust as NATS; whom the system trusts unless given.
+    /// Certificates (PEM) to trust NATS by.
+    ///
+    /// Default: the system's.
     #[arg(long, value_name = "FILE", requires = "cluster")]
     nats_ca: Option<PathBuf>,
-    /// A file with this node's certificate (PEM) for NATS, if that asks for one.
+    /// File with this node's certificate (PEM) for NATS, if NATS asks for one.
     #[arg(long, value_name = "FILE", requires = "nats_key")]
     nats_cert: Option<PathBuf>,
-    /// Its key.
+    /// Private key of --nats-cert.
     #[arg(long, value_name = "FILE", requires = "nats_cert")]
     nats_key: Option<PathBuf>,
-    /// On how many servers of NATS the log is kept when this node makes it: 1, 3 or 5.
+    /// Number of NATS servers that keep the log: 1, 3 or 5.
+    ///
+    /// It counts when this node makes the log. An existing log stays as it is.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_replicas)]
     nats_replicas: usize,
-    /// Over how long the clients of this node are sent to the others when it ends, in seconds; 0 is
-    /// all at once. Unless given, each of the others is sent 2,000 a second. At most 0.6 of
-    /// --grace.
+    /// Time over which clients are sent to other nodes when this node ends, in seconds; 0 is all at
+    /// once.
+    ///
+    /// At most 0.6 of --grace. Default: so that each other node gets 2,000 a second.
     #[arg(long, value_name = "SECONDS", requires = "cluster", value_parser = parse_seconds)]
     drain: Option<Duration>,
 }

@@ -25,29 +25,37 @@ const COOKIE_CHARS_MAX: usize = 255;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Erlang")]
 pub(crate) struct ErlangArgs {
-    /// Be a hidden Erlang node of this name: long where the host has a dot, as with erl -name.
+    /// Be a hidden Erlang node of this name.
+    ///
+    /// A host with a dot makes it a long name, as with erl -name.
     #[arg(long, value_name = "NAME@HOST", value_parser = parse_node)]
     #[arg(requires = "erlang_cookie_file")]
     erlang_node: Option<String>,
-    /// The file with the cookie of the nodes, such as ~/.erlang.cookie.
+    /// File with the cookie of the nodes, such as ~/.erlang.cookie.
     #[arg(long, value_name = "FILE", requires = "erlang_node")]
     erlang_cookie_file: Option<PathBuf>,
-    /// Connect to this node, and again whenever that ends. May be repeated, or a list with commas.
+    /// Connect to this node, and again whenever that connection ends.
+    ///
+    /// Repeat the option, or give a list with commas.
     #[arg(long, value_name = "NAME@HOST", value_parser = parse_node, value_delimiter = ',')]
     #[arg(requires = "erlang_node")]
     erlang_connect: Vec<String>,
-    /// The address where nodes connect: that of HOST unless it is told.
+    /// Address where nodes connect.
+    ///
+    /// Default: the address of HOST.
     #[arg(long, value_name = "IP", requires = "erlang_node")]
     erlang_listen: Option<IpAddr>,
-    /// The port where nodes connect; 0 takes a free one, which epmd tells them.
+    /// Port where nodes connect; 0 takes a free one, which epmd tells them.
     #[arg(long, value_name = "PORT", default_value_t = 0, requires = "erlang_node")]
     erlang_port: u16,
     /// Silence after which a node counts as gone, in seconds, as Erlang's net_ticktime.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_tick_time)]
     #[arg(requires = "erlang_node")]
     erlang_ticktime: Duration,
-    /// Bytes that may wait for each node: of what it sent to be handled, of what it is sent to be
-    /// taken. Past it the one is refused, for the other the connection ends.
+    /// Bytes that may wait for each node, in either direction.
+    ///
+    /// Past it, what the node sends is refused, and a node that does not take what it is sent is
+    /// disconnected.
     #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = parse_queue)]
     #[arg(requires = "erlang_node")]
     erlang_queue: usize,

@@ -45,7 +45,9 @@ Examples:
   encke flood --transport ndjson --url 'http://127.0.0.1:8000/stream/{id}' --json
   encke flood --url 'http://127.0.0.1:9000/sub?ch={id}' --source 127.0.0.2 --source 127.0.0.3")]
 pub(crate) struct FloodArgs {
-    /// Where to listen; {id} is the listener's id. Default: Encke on this machine.
+    /// Where to listen; {id} is the listener's id.
+    ///
+    /// Default: Encke on this machine.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// How the listeners hear events.
@@ -78,11 +80,15 @@ pub(crate) struct FloodArgs {
     /// Threads; 0 is as many as the descriptor limit and the cores ask for.
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: u32,
-    /// Connect from this address; may be repeated. Default: as many loopback addresses as it takes
-    /// when the server is on one, else the system's choice.
+    /// Connect from this address; may be repeated.
+    ///
+    /// Default: as many loopback addresses as it takes when the server is on one, else the system's
+    /// choice.
     #[arg(long, value_name = "IP", value_delimiter = ',')]
     source: Vec<IpAddr>,
-    /// End after so long, in seconds. Default: with Ctrl-C.
+    /// End after so long, in seconds.
+    ///
+    /// Default: with Ctrl-C.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     seconds: Option<Duration>,
     /// A storm so many seconds after all are online: --vanish of the listeners reset their
@@ -102,13 +108,17 @@ pub(crate) struct FloodArgs {
     #[arg(requires = "storm_after")]
     away: Duration,
     /// Whoever comes back says which event it heard last (Last-Event-ID) and must then hear every
-    /// one since. Not on the classic page.
+    /// one since.
+    ///
+    /// Not on the classic page.
     #[arg(long)]
     resume: bool,
     /// The share of listeners, 0 to 1, that stop reading their stream.
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = parse_share)]
     slow: f64,
-    /// They stop so many seconds after all are online. Default: as soon as their stream is open.
+    /// They stop so many seconds after all are online.
+    ///
+    /// Default: as soon as their stream is open.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     slow_after: Option<Duration>,
     /// Their receive buffer, so that the server soon notices; 0 is the system's choice.

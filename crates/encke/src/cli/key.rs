@@ -56,11 +56,15 @@ Examples:
   encke key new --scope send --about 'room:*' --about news --expires 90d
   ENCKE_KEY=$(encke key new --scope read) encke watch -o run.csv")]
 struct NewArgs {
-    /// What it may be used for: send, graph, read, admin. May be repeated, or a list with commas.
+    /// What it may be used for: send, graph, read, admin.
+    ///
+    /// May be repeated, or a list with commas.
     #[arg(long, value_name = "SCOPE", required = true, value_delimiter = ',')]
     scope: Vec<Scope>,
     /// A subject about which it may send, or with * at its end all that begin so; everything unless
-    /// given. May be repeated.
+    /// given.
+    ///
+    /// May be repeated.
     #[arg(long, value_name = "ID")]
     about: Vec<AboutPattern>,
     /// How long it is good for, such as 90d or 12h; for ever unless given.

@@ -17,9 +17,9 @@ use crate::console::{OutputError, printable, say, say_bytes, tell, told, unread}
 use crate::signals::Signals;
 use crate::units::parse_silence;
 
-/// Seconds without a word after which a connection is taken for dead: a keep-alive of 20 s may be
-/// late, and the network's loss is noticed within 30 s.
-pub(super) const SILENCE: &str = "28";
+/// Seconds without a word after which a connection is taken for dead: a keep-alive of 30 s may be
+/// late, and the network's loss is noticed within 38 s.
+pub(super) const SILENCE: &str = "36";
 
 /// Goes online under one or more ids and prints the events that they hear.
 ///
@@ -53,8 +53,9 @@ pub(crate) struct ListenArgs {
     /// The server's public port.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8000")]
     url: ServerUrl,
-    /// The token to show, if streams need one, or @ and the file that it stands in. Better as
-    /// ENCKE_TOKEN or @FILE: others on this machine can see command lines. It goes before
+    /// The token to show, if streams need one, or @ and the file that it stands in.
+    ///
+    /// Better as ENCKE_TOKEN or @FILE: others on this machine can see command lines. It goes before
     /// --token-key.
     #[arg(long, value_name = "TOKEN|@FILE")]
     token: Option<GivenToken>,
@@ -66,7 +67,9 @@ pub(crate) struct ListenArgs {
     #[arg(long, value_enum, default_value_t = ListenTransport::Sse)]
     transport: ListenTransport,
     /// Take the connection for dead when nothing came for so many seconds, not even a keep-alive: 2
-    /// or more, 0 is never. The default suits a server that sends one every 20 s.
+    /// or more, 0 is never.
+    ///
+    /// The default suits a server that sends one every 20 s.
     #[arg(long, value_name = "SECONDS", default_value = SILENCE, value_parser = parse_silence)]
     silence: Duration,
     /// End after so many events.

@@ -4,6 +4,7 @@
 //! Each command has a file of its own: its options, its help, and what it does.
 
 mod client;
+mod client_sends;
 mod cluster;
 mod completions;
 mod conclude;
@@ -25,6 +26,8 @@ mod postgres;
 mod presence;
 mod ready;
 mod send;
+#[cfg(test)]
+mod reference;
 mod serve;
 mod signer;
 mod spam;

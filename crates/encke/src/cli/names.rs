@@ -11,18 +11,22 @@ use server::PublicUrl;
 
 /// The names and origins that a server is told.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Network")]
 pub(crate) struct NameArgs {
-    /// Let browser pages of this origin connect, besides the server's own; * lets all. May be
-    /// repeated, or a list with commas.
+    /// Let browser pages of this origin connect; `*` lets all.
+    ///
+    /// The server's own pages may always connect. Repeat the option, or give a list with commas.
     #[arg(long, value_name = "ORIGIN", value_parser = parse_origin, value_delimiter = ',')]
     allow_origin: Vec<String>,
-    /// A name by which clients call --listen, besides addresses and localhost; * is any. Requests
-    /// for another name are refused, since a page on such a name could be anybody's. May be
-    /// repeated, or a list with commas.
+    /// Name by which clients call the public port; `*` is any.
+    ///
+    /// Addresses and localhost always work. Requests for other names are refused, because a page
+    /// can make its own name lead here. Repeat the option, or give a list with commas.
     #[arg(long, value_name = "NAME", value_parser = parse_any_host, value_delimiter = ',')]
     public_host: Vec<String>,
-    /// A name by which applications call --api, besides addresses and localhost. May be repeated,
-    /// or a list with commas.
+    /// Name by which programs call the API port.
+    ///
+    /// Addresses and localhost always work. Repeat the option, or give a list with commas.
     #[arg(long, value_name = "NAME", value_parser = parse_host, value_delimiter = ',')]
     api_host: Vec<String>,
 }

@@ -12,23 +12,29 @@ use server::{CollectorUrl, Sampling, TraceHeaders, TracesConfig};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Traces")]
 pub(crate) struct OtlpArgs {
-    /// Send a trace of each POST /send to this OpenTelemetry collector, by OTLP over HTTP:
-    /// http://HOST:4318, or https. none is nowhere.
+    /// URL of an OpenTelemetry collector for a trace of each send; `none` disables it.
+    ///
+    /// OTLP over HTTP: http://HOST:4318, or https.
     #[arg(long, value_name = "URL", default_value = "none")]
     otlp: Otlp,
-    /// What the collector is shown with each request, such as a key: NAME=VALUE, with commas
-    /// between several. Better as OTEL_EXPORTER_OTLP_HEADERS or in --config: others on this machine
-    /// can read a command line.
+    /// Headers for the collector, such as a key: NAME=VALUE, with commas between several.
+    ///
+    /// Better give them as OTEL_EXPORTER_OTLP_HEADERS or in --config: others on this machine can
+    /// read a command line.
     #[arg(long, value_name = "LIST")]
     otlp_headers: Option<TraceHeaders>,
-    /// What this server is called in traces; encke unless given.
+    /// Name of this server in traces.
+    ///
+    /// Default: encke.
     #[arg(long, value_name = "NAME")]
     otlp_service: Option<String>,
-    /// Which sends have a trace. With parentbased, what a caller's traceparent says counts, and the
-    /// rest of the name is about sends without one.
+    /// Which sends get a trace.
+    ///
+    /// With parentbased, the caller's traceparent decides. The rest of the name is about sends
+    /// without one.
     #[arg(long, value_name = "NAME", default_value = "parentbased_traceidratio")]
     otlp_sampler: Sampler,
-    /// Of which share of sends traceidratio makes a trace, from 0 to 1.
+    /// Share of sends that traceidratio makes a trace of, from 0 to 1.
     #[arg(long, value_name = "SHARE", default_value = "1", value_parser = parse_ratio)]
     otlp_ratio: f64,
 }

@@ -33,14 +33,19 @@ pub(crate) struct PlotArgs {
     /// How it looks.
     #[arg(long, value_enum, default_value_t = ThemeArg::Light)]
     theme: ThemeArg,
-    /// What stands above it. Default: the name of the file.
+    /// What stands above it.
+    ///
+    /// Default: the name of the file.
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// The smaller line below the title, such as the machine and the commands. Default: when it
-    /// was, and how long.
+    /// The smaller line below the title, such as the machine and the commands.
+    ///
+    /// Default: when it was, and how long.
     #[arg(long, value_name = "TEXT")]
     subtitle: Option<String>,
-    /// A panel to show, from top to bottom; may be repeated. Default: all that have a value.
+    /// A panel to show, from top to bottom; may be repeated.
+    ///
+    /// Default: all that have a value.
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
     panel: Vec<PanelArg>,
 }

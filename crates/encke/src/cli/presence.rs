@@ -18,20 +18,25 @@ const GRACE_MAX: Duration = Duration::from_secs(3600);
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Presence")]
 pub(crate) struct PresenceArgs {
-    /// How long the last connection of an id must be gone until the id is told to be offline, in
-    /// seconds; who is back before is not told of. 0 tells at once.
+    /// Time that an id must be gone before it is told offline, in seconds; 0 tells at once.
+    ///
+    /// If it comes back within that time, nothing is told.
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = parse_grace)]
     presence_grace: Duration,
-    /// How many users of an id are listed where it is told who is there; of more their count alone
-    /// is told. 0 keeps none, and nobody is told who is there.
+    /// Members of an id that are listed where it is told who is there; 0 tells nobody.
+    ///
+    /// Of more, their count alone is told.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     members_max: usize,
-    /// Post what comes and goes to this URL, in signed batches of JSON, each repeated until it is
-    /// taken. May be repeated, or a list with commas.
+    /// URL to post presence changes to, in signed batches of JSON.
+    ///
+    /// Each batch is repeated until the URL answers 2xx. Repeat the option, or give a list with
+    /// commas.
     #[arg(long, value_name = "URL", value_delimiter = ',', requires = "webhook_secret_file")]
     webhook: Vec<WebhookUrl>,
-    /// The file with the secret that batches are signed with: 16 bytes or more, which the receiver
-    /// has too.
+    /// File with the secret that batches are signed with, at least 16 bytes.
+    ///
+    /// The receiver has the same secret.
     #[arg(long, value_name = "FILE")]
     webhook_secret_file: Option<PathBuf>,
 }

@@ -50,8 +50,9 @@ pub(crate) struct SendArgs {
     /// What kind of event it is: a name of at most 200 bytes, which clients hear as "event".
     #[arg(long, value_name = "NAME")]
     event: Option<String>,
-    /// A further id that the event is about; may be repeated. Who hears several of the ids hears
-    /// the event once.
+    /// A further id that the event is about; may be repeated.
+    ///
+    /// Who hears several of the ids hears the event once.
     #[arg(long, value_name = "ID", value_parser = parse_id)]
     also: Vec<String>,
     /// The connection that does not hear it, by the id that its stream has told it

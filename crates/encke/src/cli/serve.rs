@@ -14,6 +14,7 @@ use server::PublicUrl;
 
 pub(crate) use self::run::run;
 use self::tls::TlsArgs;
+use super::client_sends::ClientSendArgs;
 use super::cluster::ClusterArgs;
 use super::erlang::ErlangArgs;
 use super::names::{ListenAddress, NameArgs, Port};
@@ -22,6 +23,11 @@ use super::presence::PresenceArgs;
 use super::strangers::StrangerArgs;
 use super::tokens::TokenArgs;
 use crate::units::{parse_bytes, parse_seconds};
+
+/// Groups of options in the help.
+const GENERAL: &str = "General";
+const NETWORK: &str = "Network";
+const HISTORY: &str = "History";
 
 /// The least backlog that is of use: an event of a few kilobytes must fit.
 const BACKLOG_BYTES_MIN: usize = 4096;
@@ -46,25 +52,32 @@ const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
-    /// Where clients connect. Port 0 takes a free one.
+    /// Address of the public port, where clients open streams.
+    ///
+    /// Port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
+    #[arg(help_heading = NETWORK)]
     listen: Port,
-    /// Where applications connect; none is nowhere.
+    /// Address of the API port, for your own programs; `none` disables it.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8001")]
+    #[arg(help_heading = NETWORK)]
     api: Port,
     #[command(flatten)]
     tls: TlsArgs,
-    /// Where browsers reach --listen when a proxy stands before it, for the dashboard: its scheme
-    /// and host, with a path if the proxy has one.
-    #[arg(long, value_name = "URL")]
+    /// URL at which browsers reach the public port behind a proxy.
+    ///
+    /// The dashboard uses it. It has a scheme and a host, and a path if the proxy adds one.
+    #[arg(long, value_name = "URL", help_heading = NETWORK)]
     public_url: Option<PublicUrl>,
-    /// Where the friends graph is stored.
-    #[arg(long, value_name = "DIR", default_value = "./encke-data")]
+    /// Directory with the subscriptions and what else outlives a restart.
+    #[arg(long, value_name = "DIR", default_value = "./encke-data", help_heading = GENERAL)]
     data: PathBuf,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
     strangers: StrangerArgs,
+    #[command(flatten)]
+    client_sends: ClientSendArgs,
     #[command(flatten)]
     cluster: ClusterArgs,
     #[command(flatten)]
@@ -75,24 +88,29 @@ pub(crate) struct ServeArgs {
     presence: PresenceArgs,
     #[command(flatten)]
     otlp: OtlpArgs,
-    /// How long to end connections in order, in seconds.
+    /// Time to end connections in order when the server stops, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
+    #[arg(help_heading = GENERAL)]
     grace: Duration,
-    /// End in order also when standard input ends, as it does with a program that started the
-    /// server for itself and holds the other end of a pipe, however that program ends.
-    #[arg(long)]
+    /// Stop when standard input closes.
+    ///
+    /// For a program that starts the server for itself: the server also stops if that program dies.
+    #[arg(long, help_heading = GENERAL)]
     until_eof: bool,
-    /// Take over from the server that runs with the same --data, with its ports and streams; start
-    /// anew where none runs. It is what `encke upgrade` has a server start; give it where something
-    /// else starts the new version, such as another container with the same data.
-    #[arg(long)]
+    /// Take over ports and streams from the server that runs with the same --data.
+    ///
+    /// If none runs, the server starts as usual. `encke upgrade` does this for you. Use it if
+    /// something else starts the new version, such as another container with the same data.
+    #[arg(long, help_heading = GENERAL)]
     inherit: bool,
     /// Show the page of `encke demo` at / of the public port, and let it look users up and send
-    /// through the API. The value tells it of the demo, as JSON.
+    /// through the API.
+    ///
+    /// The value tells it of the demo, as JSON.
     #[arg(long, value_name = "JSON", hide = true)]
     demo_page: Option<DemoFacts>,
     /// Print the addresses as one line of JSON.
-    #[arg(long)]
+    #[arg(long, help_heading = GENERAL)]
     json: bool,
 }
 
@@ -108,48 +126,57 @@ Examples:
 
 /// What the data plane may use.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
-    /// Worker threads; 0 is one per core, and more where --max-connections would not fit their
-    /// descriptor limits.
+    /// Number of worker threads; 0 is one per core.
+    ///
+    /// With 0 there are more if --max-connections would not fit their descriptor limits.
     #[arg(long, value_name = "N", default_value_t = 0)]
     #[arg(value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=4096))]
     workers: usize,
-    /// Connections at one time; 0 is what the descriptor limit allows.
+    /// Connections at one time; 0 is as many as the descriptor limit allows.
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_connections: u32,
-    /// Silence after which a stream sends a keep-alive, in seconds; 0 is never.
-    #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = parse_seconds)]
+    /// Silence after which a stream sends a keep-alive, in seconds; 0 never sends one.
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
     keepalive: Duration,
-    /// Time for a client to send its request head, in seconds.
+    /// Time in which a client must send its request head, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_head_timeout)]
     head_timeout: Duration,
-    /// Unsent bytes of one connection past which it is closed.
+    /// Unsent bytes of one connection above which it is closed; also the largest event.
     #[arg(long, value_name = "BYTES", default_value = "64KiB", value_parser = parse_backlog)]
     max_backlog: usize,
-    /// Memory for what is kept for all connections together: what clients have sent and is not
-    /// dealt with, and what they do not take. Past it, who needs more is closed. A quarter of the
-    /// memory of the machine, or of the container if that has less, unless given.
+    /// Memory for the buffers of all connections together.
+    ///
+    /// It holds half requests and messages, and what slow clients have not taken. When it is full,
+    /// connections that need more are closed. Default: a quarter of the memory of the machine, or
+    /// of the container if that has less.
     #[arg(long, value_name = "BYTES", value_parser = parse_backlog)]
     max_buffered: Option<usize>,
-    /// Memory for the ids of all connections together, past which a connection gets no further ids
-    /// beside its first. An eighth of the same memory unless given.
+    /// Memory for the ids of all connections together.
+    ///
+    /// When it is full, a connection gets no further ids beside its first. Default: an eighth of
+    /// the memory of the machine, or of the container if that has less.
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     max_ids_memory: Option<usize>,
-    /// The longest message that a WebSocket client may send.
+    /// Length of the longest message that a WebSocket client may send.
     #[arg(long, value_name = "BYTES", default_value = "4KiB", value_parser = parse_message)]
     max_message: usize,
-    /// Compress the messages of WebSockets whose clients offer it (permessage-deflate). An event is
-    /// compressed once for all.
+    /// Compress WebSocket messages for clients that offer it (permessage-deflate).
+    ///
+    /// An event is compressed once for all clients.
     #[arg(long)]
     websocket_deflate: bool,
-    /// Events of each subject that are remembered for clients that come back; 0 remembers none.
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    /// Events of each subject to remember for clients that come back; 0 remembers none.
+    #[arg(long, value_name = "N", default_value_t = 200, help_heading = HISTORY)]
     history_events: usize,
-    /// How long they are remembered, in seconds; 0 remembers none.
+    /// Time to remember an event, in seconds; 0 remembers none.
     #[arg(long, value_name = "SECONDS", default_value = "180", value_parser = parse_seconds)]
+    #[arg(help_heading = HISTORY)]
     history_seconds: Duration,
-    /// Bytes of all remembered events together; 0 remembers none.
+    /// Memory for all remembered events together; 0 remembers none.
     #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = parse_bytes)]
+    #[arg(help_heading = HISTORY)]
     history_bytes: usize,
     #[command(flatten)]
     names: NameArgs,

@@ -30,8 +30,9 @@ pub(crate) struct TokenClaimsArgs {
     /// The issuer (`iss`) of tokens that --token-key signs, if the server takes one issuer's only.
     #[arg(long, value_name = "TEXT")]
     pub(crate) token_issuer: Option<String>,
-    /// For whom they are (`aud`), if the server takes those for an audience only. Of several it is
-    /// the first.
+    /// For whom they are (`aud`), if the server takes those for an audience only.
+    ///
+    /// Of several it is the first.
     #[arg(long, value_name = "TEXT")]
     pub(crate) token_audience: Vec<String>,
 }

@@ -50,14 +50,18 @@ pub(crate) struct SpamArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
     /// Events that fall due within this time share a write, as from an application with many
-    /// threads, in milliseconds. Each counts its latency from its own time, so up to so much of it
-    /// is this wait; 0 sends each event by itself.
+    /// threads, in milliseconds.
+    ///
+    /// Each counts its latency from its own time, so up to so much of it is this wait; 0 sends each
+    /// event by itself.
     #[arg(long, value_name = "MS", default_value = "4", value_parser = parse_milliseconds)]
     coalesce: Duration,
     /// Events a second.
     #[arg(long, value_name = "RATE", default_value = "1000", value_parser = parse_rate_over_0)]
     rate: f64,
-    /// End after so long, in seconds. Default: with Ctrl-C.
+    /// End after so long, in seconds.
+    ///
+    /// Default: with Ctrl-C.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     seconds: Option<Duration>,
     /// Length of a payload as JSON, in bytes.

@@ -2,7 +2,7 @@
 //! word on addresses is taken, `--trust`.
 
 use clap::Args;
-use engine::{AddressLimits, EngineConfig};
+use engine::{AddressLimits, EngineConfig, Settings};
 use proto::{Network, Networks};
 
 use crate::units::parse_bytes;
@@ -13,27 +13,32 @@ const REQUEST_BYTES_MIN: usize = 4096;
 
 /// Bounds for each address and each id.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Rate limits")]
 pub(crate) struct StrangerArgs {
-    /// Believe proxies at this address, or in this network, for whom they ask: by a PROXY header
-    /// (version 1 or 2) before all else on --listen and --tls-listen, and by Forwarded or
-    /// X-Forwarded-For on all ports. Others that send one are refused, or counted as what they are.
-    /// May be repeated, or a list with commas.
+    /// Trusted proxy: believe what it says of the client's address.
+    ///
+    /// An address or a network. The proxy says it in a PROXY header (version 1 or 2) on --listen
+    /// and --tls-listen, or in Forwarded or X-Forwarded-For on all ports. A PROXY header of anybody
+    /// else is refused; the other headers are ignored. Repeat the option, or give a list with
+    /// commas.
     #[arg(long, value_name = "ADDRESS[/BITS]", value_delimiter = ',')]
     trust: Vec<Network>,
-    /// Connections of one client's address at one time; 0 is any number. This and the next two
-    /// count an IPv4 address whole and IPv6 by its first 64 bits, and leave out this machine and
-    /// the proxies of --trust.
+    /// Connections of one client address at one time; 0 is no limit.
+    ///
+    /// This and the next two limits count an IPv4 address whole, and IPv6 by its first 64 bits.
+    /// Loopback clients and the proxies of --trust are not limited.
     #[arg(long, value_name = "N", default_value_t = AddressLimits::default().connections)]
     max_connections_per_address: u32,
-    /// Connections that one address may begin in a second; 0 is any number.
+    /// Connections that one client address may open per second; 0 is no limit.
     #[arg(long, value_name = "N", default_value_t = AddressLimits::default().connects_per_second)]
     max_connects_per_address: u32,
-    /// Bytes of requests and messages that one address may send in a second on average, and four
-    /// times as many at once; 0 is any number.
+    /// Bytes that one client address may send per second; 0 is no limit.
+    ///
+    /// It is an average. Four times as many may come at once.
     #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = parse_request_bytes)]
     max_request_bytes_per_address: u32,
-    /// Connections that may be logged in under one id; 0 is any number.
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    /// Connections that may be logged in under one id; 0 is no limit.
+    #[arg(long, value_name = "N", default_value_t = Settings::default().connections_per_id_max)]
     max_connections_per_id: usize,
 }
 
@@ -93,6 +98,7 @@ mod tests {
     fn bounds_are_passed_on_and_have_the_engine_s_defaults() {
         let (given, plain) = (engine(&[]).unwrap(), EngineConfig::new(([0; 4], 0).into()));
         assert_eq!(given.per_address, plain.per_address);
+        assert_eq!(plain.settings.connections_per_id_max, 0, "no bound but memory");
         assert!(given.trusted.is_empty());
         let given = engine(&[
             "--trust=10.0.0.0/8,::1",

@@ -14,26 +14,28 @@ use crate::units::parse_seconds;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Tokens")]
 pub(crate) struct TokenRulesArgs {
-    /// A file with a key of tokens: a secret of at least 32 bytes, a public key or certificate in
-    /// PEM (RSA, P-256, Ed25519), a JWK or a set of them. May be repeated. A server reads it again
-    /// when it changes, and on SIGHUP.
+    /// File with a key that verifies tokens.
+    ///
+    /// A secret of at least 32 bytes, a public key or certificate in PEM (RSA, P-256, Ed25519), a
+    /// JWK or a set of them. A server reads it again when it changes, and on SIGHUP. Repeat the
+    /// option for several keys.
     #[arg(long, value_name = "FILE")]
     token_key: Vec<PathBuf>,
-    /// A set of public keys (JWKS) that may change at any time: a file, or the URL where whoever
-    /// issues the tokens has it.
+    /// Set of public keys (JWKS) that may change: a file, or the URL of the issuer.
     #[arg(long, value_name = "FILE|URL")]
     token_jwks: Option<JwksSource>,
-    /// Take only tokens of this issuer (`iss`).
+    /// Accept only tokens of this issuer (`iss`).
     #[arg(long, value_name = "TEXT")]
     token_issuer: Option<String>,
-    /// Take only tokens for this audience (`aud`). May be repeated: then for one of them. Without
-    /// it a token that is for an audience is refused.
+    /// Accept only tokens for this audience (`aud`).
+    ///
+    /// Repeat the option to accept several. Without it, a token that has an audience is refused.
     #[arg(long, value_name = "TEXT")]
     token_audience: Vec<String>,
-    /// By how many seconds the clock of whoever issues tokens may differ, at most 600.
+    /// Seconds by which the clock of the issuer may differ, at most 600.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     token_leeway: Duration,
-    /// Take tokens that never end (without `exp`) too.
+    /// Accept tokens that never expire (without `exp`), too.
     #[arg(long)]
     token_without_exp: bool,
 }

@@ -11,11 +11,14 @@ use super::token_rules::TokenRulesArgs;
 pub(crate) struct TokenArgs {
     #[command(flatten)]
     rules: TokenRulesArgs,
-    /// The cookie in which a token may come, from pages that may connect.
+    /// Name of the cookie that may carry a token.
+    ///
+    /// It counts only for pages that may connect.
     #[arg(long, value_name = "NAME", default_value = "encke_token", value_parser = parse_cookie)]
     pub(crate) token_cookie: String,
-    /// Let anybody listen as anybody. Without tokens and without this, streams are for this machine
-    /// alone.
+    /// Let every client listen under every id.
+    ///
+    /// Without tokens and without this option, only this machine can open streams.
     #[arg(long)]
     open: bool,
 }

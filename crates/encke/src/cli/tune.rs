@@ -30,8 +30,9 @@ pub(crate) struct TuneArgs {
     /// Their clients are on this machine, too.
     #[arg(long)]
     with_clients: bool,
-    /// Set the kernel settings that are low. They hold for the whole machine until it is restarted;
-    /// no other process' limits are touched.
+    /// Set the kernel settings that are low.
+    ///
+    /// They hold for the whole machine until it is restarted; no other process' limits are touched.
     #[arg(long)]
     apply: bool,
     /// Print a file of settings for sysctl(8) that suits any machine, and check nothing.

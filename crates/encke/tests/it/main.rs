@@ -61,6 +61,7 @@ mod poll;
 mod postgres_commands;
 mod presence;
 mod pressure;
+mod publish;
 mod rebinding;
 mod refusals;
 mod resume;

@@ -54,7 +54,7 @@ fn settings_that_can_be_reloaded_are_and_the_others_are_named() {
     let told = server.stderr();
     for line in [
         "--allow-origin is https://b.test now, it was https://a.test",
-        "--keepalive is 0.1 now, it was 20",
+        "--keepalive is 0.1 now, it was 30",
         "--api-host is api.test now, it was not given",
         "from the next start on: --max-backlog, --token-audience",
     ] {
@@ -67,7 +67,7 @@ fn settings_that_can_be_reloaded_are_and_the_others_are_named() {
     assert_eq!(api_status(&server, "api.test"), 200);
     let mut stream = server.ask("GET /stream/x HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!(stream.head().status, 200);
-    assert_eq!(stream.chunk().unwrap(), b"\n", "a keep-alive, long before 20 s");
+    assert_eq!(stream.chunk().unwrap(), b"\n", "a keep-alive, long before 30 s");
     let mut second = server.ask("GET /stream/x HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!(second.head().status, 429, "an id has one connection now");
     assert_eq!(server.api.connections("stays"), 1);

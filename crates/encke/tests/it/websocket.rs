@@ -73,7 +73,8 @@ fn ids_of_a_connection_have_a_bound() {
 fn what_is_no_command_is_answered_with_a_problem() {
     let server = Server::start(&[]);
     let mut socket = Socket::open(server.listen(), "/stream/a");
-    for text in ["", "x", "{}", "[]", r#"{"login":["a b"]}"#, r#"{"send":1}"#, r#"{"logout":[""]}"#]
+    for text in
+        ["", "x", "{}", "[]", r#"{"login":["a b"]}"#, r#"{"sends":1}"#, r#"{"logout":[""]}"#]
     {
         socket.problem(text);
     }

@@ -60,6 +60,8 @@ pub(crate) enum TokenAct {
 pub(crate) enum SaidAct {
     /// Tell it on the stream.
     Tell,
+    /// Answer its request with it.
+    Answer,
 }
 
 /// What is to be done, with nothing but the connection.
@@ -76,14 +78,20 @@ pub(crate) enum Act {
     },
     /// Answer that the head did not come in time.
     RefuseLate,
+    /// Answer that the body did not come in time.
+    RefuseBody,
     /// Answer that there was no time for its token.
     RefuseToken,
+    /// Answer that nobody has said in time what became of its event.
+    RefuseSend,
     /// Answer that the message did not come in time, and end.
     RefuseMessage,
     /// Send what says that the stream is alive.
     KeepAlive,
     /// Answer the poll.
     Answer,
+    /// End the connection behind the answer that it waits for.
+    EndBehindAnswer,
     /// Answer the poll and end the connection.
     AnswerLast(DisconnectReason),
     /// Wait again.

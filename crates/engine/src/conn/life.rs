@@ -6,7 +6,9 @@
 //! | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 //! | `Handshake` | shake hands | close | drop | cut | | | | close |
 //! | `Head` | request | close | drop | refuse, 408 | | | | close |
+//! | `Body` | request | close | drop | refuse, 408 | | | | close |
 //! | `Verifying` | put by | close | drop | refuse, 503 | | | | close |
+//! | `Sending` | put by | close | drop | refuse, 503 | | | | answer, close |
 //! | `Stream` | message, discard | close | take | keep alive, refuse, cut | | | tell | end stream |
 //! | `Held` | message, discard | close | hold | the same | ask | catch up | tell | end stream |
 //! | `Poll` | request, put by | close | take | answer | | | tell | answer, last |
@@ -16,7 +18,8 @@
 //! | `Ending` | discard | | drop | cut | linger | | | |
 //! | `Lingering` | discard | close | drop | close | | | | |
 //!
-//! The two streams are told what is said to them alone; elsewhere it is dropped.
+//! The two streams are told what is said to them alone, and `Sending` is answered with it;
+//! elsewhere it is dropped.
 //!
 //! `Verifying` and the two streams know one more input, that a token is verified: the one goes back
 //! to its request, the others go on with another token or as they did. When the time of a stream's
@@ -44,8 +47,12 @@ pub(crate) enum Life {
     Handshake,
     /// Its request head is not complete.
     Head,
-    /// Its request head is complete, and its token is being verified.
+    /// Its request head is complete, and the body that belongs to it is not.
+    Body,
+    /// Its request is complete, and its token is being verified.
     Verifying,
+    /// Its request is complete, and the control plane is to say what became of its event.
+    Sending,
     /// It is logged in and hears events.
     Stream,
     /// It is logged in, and what it has missed is not all known or not all written: events are put
@@ -106,9 +113,8 @@ impl Life {
         match self {
             Life::Leaving(_) => BytesAct::LeaveUnread,
             Life::Handshake => BytesAct::Shake,
-            Life::Head | Life::Verifying | Life::Poll | Life::HeldPoll | Life::Between => {
-                BytesAct::Request
-            }
+            Life::Head | Life::Body | Life::Verifying | Life::Sending => BytesAct::Request,
+            Life::Poll | Life::HeldPoll | Life::Between => BytesAct::Request,
             Life::Stream | Life::Held if sends_messages => BytesAct::Message,
             Life::Stream | Life::Held | Life::Ending(_) | Life::Lingering(_) => BytesAct::Discard,
         }
@@ -119,7 +125,8 @@ impl Life {
         match self {
             Life::Stream | Life::Poll => EventAct::Take,
             Life::Held | Life::HeldPoll => EventAct::Hold,
-            Life::Handshake | Life::Head | Life::Verifying | Life::Between => EventAct::Drop,
+            Life::Handshake | Life::Head | Life::Body | Life::Verifying => EventAct::Drop,
+            Life::Sending | Life::Between => EventAct::Drop,
             Life::Leaving(_) | Life::Ending(_) | Life::Lingering(_) => EventAct::Drop,
         }
     }
@@ -156,6 +163,7 @@ impl Life {
     pub(crate) fn on_said(self) -> Option<SaidAct> {
         match self {
             Life::Stream | Life::Held => Some(SaidAct::Tell),
+            Life::Sending => Some(SaidAct::Answer),
             _ => None,
         }
     }
@@ -179,7 +187,9 @@ impl Life {
             Life::Leaving(_) => Act::Nothing,
             Life::Handshake => cut(TlsTimeout),
             Life::Head => Act::RefuseLate,
+            Life::Body => Act::RefuseBody,
             Life::Verifying => Act::RefuseToken,
+            Life::Sending => Act::RefuseSend,
             Life::Stream | Life::Held if expired => Act::EndStream(TokenExpired),
             Life::Stream | Life::Held if blocked => cut(SlowReader),
             Life::Stream | Life::Held if late => Act::RefuseMessage,
@@ -199,9 +209,10 @@ impl Life {
             // side.
             Life::Leaving(_) | Life::Ending(_) => Act::Nothing,
             Life::Lingering(reason) => close(reason),
-            Life::Handshake | Life::Head | Life::Verifying | Life::Between => {
+            Life::Handshake | Life::Head | Life::Body | Life::Verifying | Life::Sending => {
                 close(DisconnectReason::ClientClosed)
             }
+            Life::Between => close(DisconnectReason::ClientClosed),
             Life::Stream | Life::Held | Life::Poll | Life::HeldPoll => {
                 close(DisconnectReason::ClientClosed)
             }
@@ -225,14 +236,16 @@ impl Life {
             Life::Held => Act::Ask,
             Life::Between => Act::ReadOn,
             Life::Ending(reason) => Act::Linger(reason),
-            Life::Handshake | Life::Head | Life::Verifying | Life::Stream => Act::Nothing,
+            Life::Handshake | Life::Head | Life::Body | Life::Verifying => Act::Nothing,
+            Life::Sending | Life::Stream => Act::Nothing,
             Life::Poll | Life::HeldPoll | Life::Leaving(_) | Life::Lingering(_) => Act::Nothing,
         }
     }
 
     fn on_disconnect(self, reason: DisconnectReason, blocked: bool) -> Act {
         match self {
-            Life::Handshake | Life::Head | Life::Verifying => close(reason),
+            Life::Handshake | Life::Head | Life::Body | Life::Verifying => close(reason),
+            Life::Sending => Act::EndBehindAnswer,
             Life::Stream | Life::Held => Act::EndStream(reason),
             Life::Poll | Life::HeldPoll => Act::AnswerLast(reason),
             Life::Between if blocked => Act::Finish(reason),
@@ -244,8 +257,8 @@ impl Life {
     /// Whether `next` may follow.
     pub(crate) fn may_move_to(self, next: Life) -> bool {
         use Life::{
-            Between, Ending, Handshake, Head, Held, HeldPoll, Leaving, Lingering, Poll, Stream,
-            Verifying,
+            Between, Body, Ending, Handshake, Head, Held, HeldPoll, Leaving, Lingering, Poll,
+            Sending, Stream, Verifying,
         };
         match self {
             Leaving(_) => matches!(next, Between | Ending(_)),
@@ -253,14 +266,18 @@ impl Life {
             _ if matches!(next, Lingering(_)) => true,
             Handshake => next == Head,
             Head => {
-                matches!(next, Handshake | Verifying | Stream | Held | Poll | HeldPoll | Ending(_))
+                matches!(next, Handshake | Stream | Held | Poll | HeldPoll)
+                    || matches!(next, Body | Verifying | Sending | Ending(_))
             }
+            Body => matches!(next, Verifying | Sending | Ending(_)),
+            Sending => matches!(next, Between | Ending(_)),
             Verifying => matches!(next, Head | Ending(_)),
             Stream => matches!(next, Held | Leaving(_) | Ending(_)),
             Held => matches!(next, Stream | Leaving(_) | Ending(_)),
             Poll | HeldPoll => matches!(next, Poll | Between | Leaving(_)),
             Between => {
-                matches!(next, Head | Verifying | Poll | HeldPoll | Ending(_) | Stream | Held)
+                matches!(next, Head | Poll | HeldPoll | Stream | Held)
+                    || matches!(next, Body | Verifying | Sending | Ending(_))
             }
             Ending(_) => matches!(next, Ending(_)),
         }

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use hub::{Grant, Id};
 use proto::{Carrier, Format, Transport};
 
-pub(crate) use ids::SOME_IDS;
 pub(crate) use work::{Held, Partial, Work};
 
 use self::act::Act;
@@ -38,7 +37,7 @@ pub(crate) struct Conn<S> {
     /// The one event to be written in this turn, or what is rare.
     pub(crate) pending: Option<Arc<Event>>,
     rare: Option<Box<Rare>>,
-    /// The least of the ids that it is logged in under, or none; more of them are rare.
+    /// The least of the ids that it is logged in under, or none; the others stand in its list.
     id: Id,
     /// When its client last took something or was accepted. Until when a poll waits.
     pub(crate) active: Tick,
@@ -96,8 +95,6 @@ impl Marks {
 /// What most connections never need.
 #[derive(Debug, Default)]
 struct Rare {
-    /// The ids beside the least, in order.
-    more_ids: ids::MoreIds,
     /// What its token grants, where that is asked for again: when a WebSocket logs in further, or a
     /// token counts its connections.
     grant: Option<Arc<Grant>>,
@@ -181,7 +178,8 @@ impl<S> Conn<S> {
 
     /// Whether a request may be served now.
     pub(crate) fn awaits_request(&self) -> bool {
-        self.life == Life::Head || (self.life == Life::Between && self.is_flushed())
+        matches!(self.life, Life::Head | Life::Body)
+            || (self.life == Life::Between && self.is_flushed())
     }
 
     /// Whether everything has been given to the kernel.
@@ -236,8 +234,6 @@ impl<S> Conn<S> {
     pub(crate) fn tidy(&mut self) {
         let Some(rare) = &mut self.rare else { return };
         rare.work.take_if(|work| work.is_idle());
-        self.rare.take_if(|rare| {
-            rare.work.is_none() && rare.more_ids.is_empty() && rare.grant.is_none()
-        });
+        self.rare.take_if(|rare| rare.work.is_none() && rare.grant.is_none());
     }
 }

@@ -23,7 +23,10 @@ pub(crate) struct Work {
     pub(crate) backlog: Backlog,
     pub(crate) held: Held,
     pub(crate) token: TokenWork,
-    /// The origin of the page of another server that polls with cookies, until it is answered.
+    /// Bytes that the request has whose body is to come, its head included.
+    pub(crate) whole: usize,
+    /// The origin of the page of another server that polls or sends with cookies, until it is
+    /// answered.
     pub(crate) origin: Option<Box<str>>,
 }
 
@@ -68,6 +71,7 @@ pub(crate) struct Held {
 impl Work {
     pub(super) fn is_idle(&self) -> bool {
         self.unread.is_empty()
+            && self.whole == 0
             && self.partial.reader.is_idle()
             && self.backlog.is_empty()
             && self.held.events.is_empty()
@@ -87,6 +91,18 @@ impl<S> Conn<S> {
     pub(crate) fn message_since(&self) -> Option<Tick> {
         let partial = &self.work()?.partial;
         (!partial.reader.is_idle()).then_some(partial.since)
+    }
+
+    /// How many bytes the request has whose body is to come; 0 where none is.
+    pub(crate) fn whole_request(&self) -> usize {
+        self.work().map_or(0, |work| work.whole)
+    }
+
+    /// The body is there, or nobody waits for it any more.
+    pub(crate) fn forget_body(&mut self) {
+        if let Some(work) = self.some_work() {
+            work.whole = 0;
+        }
     }
 
     /// Whether it has asked what it has missed, and is not answered.

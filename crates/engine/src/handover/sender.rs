@@ -122,7 +122,10 @@ impl HandoverSender {
         listeners: &[(&OwnedFd, bool)],
         has_mail: bool,
     ) -> SendProgress {
-        let done = match self.handover.command() {
+        let command = self.handover.command();
+        // What is sent from here on would be answered by nobody, or never leave it at rest.
+        shard.refuse_sends(matches!(command, Command::Freeze));
+        let done = match command {
             Command::GoOn => return SendProgress::GoOn,
             Command::Leave => return SendProgress::Leave,
             _ if self.has_failed => return SendProgress::Sending { busy: false },

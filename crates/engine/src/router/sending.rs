@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hub::{Audience, Begun, ConnRef, DisconnectReason, EventId, Followers, FollowersError};
+use hub::{Audience, Begun, DisconnectReason, EventId, Followers, FollowersError};
 use smallvec::SmallVec;
 
 use super::{Router, Step};
@@ -20,7 +20,7 @@ pub(super) struct Drafted {
 }
 
 /// What the workers are told.
-pub(super) enum Said {
+pub(super) enum ToAll {
     Event(Arc<Event>),
     Disconnect(DisconnectReason),
 }
@@ -34,7 +34,7 @@ pub struct Sending<'r> {
     /// The event as long as it has no number.
     pub(super) draft: Option<Drafted>,
     /// What is posted, once it is known.
-    pub(super) said: Option<Said>,
+    pub(super) said: Option<ToAll>,
     audience: Audience,
     gathered: bool,
     /// It waits for room, or for its turn, and nobody waits for it.
@@ -125,7 +125,7 @@ impl<'r> Sending<'r> {
             self.draft = Some(drafted);
             return Step::Stale;
         };
-        self.said = Some(Said::Event(router.remembered(drafted, id)));
+        self.said = Some(ToAll::Event(router.remembered(drafted, id)));
         let posted = self.post_to(rooms);
         router.event_ids.set_posted(id.number());
         posted
@@ -134,7 +134,7 @@ impl<'r> Sending<'r> {
     /// The event, once it has its number.
     pub fn event(&self) -> Option<&Arc<Event>> {
         match &self.said {
-            Some(Said::Event(event)) => Some(event),
+            Some(ToAll::Event(event)) => Some(event),
             _ => None,
         }
     }
@@ -176,7 +176,7 @@ impl<'r> Sending<'r> {
             None => Receipt::for_task(&self.router.replies),
             Some(bell) => Receipt::for_lane(bell),
         };
-        while let Some((worker, targets)) = self.audience.group() {
+        while let Some((worker, targets)) = self.audience.take_group() {
             // Groups come from the last worker to the first.
             while rooms.last().is_some_and(|(other, _)| *other != worker) {
                 rooms.pop();
@@ -184,7 +184,6 @@ impl<'r> Sending<'r> {
             let (_, room) = rooms.last_mut().expect("room is reserved for each group");
             let is_last = room.is_for_one();
             room.post(said.mail(targets, is_last, stub.another()));
-            self.audience.next_group();
         }
         Step::Posted(receipt)
     }
@@ -199,12 +198,11 @@ impl Drop for Sending<'_> {
     }
 }
 
-impl Said {
-    fn mail(&self, targets: &[ConnRef], is_last: bool, stub: Stub) -> Mail {
-        let targets = Targets::from_slice(targets);
+impl ToAll {
+    fn mail(&self, targets: Targets, is_last: bool, stub: Stub) -> Mail {
         match self {
-            Said::Event(event) => Mail::Deliver { event: event.clone(), targets, is_last, stub },
-            Said::Disconnect(reason) => Mail::Close { reason: *reason, targets, stub },
+            ToAll::Event(event) => Mail::Deliver { event: event.clone(), targets, is_last, stub },
+            ToAll::Disconnect(reason) => Mail::Close { reason: *reason, targets, stub },
         }
     }
 }

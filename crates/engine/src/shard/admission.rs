@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use hub::{DisconnectReason, Grant, IdText};
+use hub::{DisconnectReason, IdText};
 use proto::request::{self, Parsed, Refusal, Request};
 use proto::resume::{Begins, Told, end_head};
 use proto::{Carrier, Cors, Format, Method, Problem, Route, response};
-use smallvec::SmallVec;
 
 use super::core::{At, Core, End, Lives};
 use super::naming::Before;
+use super::request_ids::ids_of;
 use super::tokens::Presented;
 use crate::conn::Marks;
 use crate::conn::life::Life;
@@ -84,12 +84,20 @@ impl<S: Sockets> Core<S> {
         mut seen: usize,
     ) -> Result<usize, End> {
         let mut used = 0;
+        if at.conn.life() == Life::Body {
+            // Its head is read again, with the body.
+            seen = 0;
+        }
         while at.conn.awaits_request() {
             if used > 0 && used < bytes.len() && self.budget.is_anothers() {
                 self.defer(at);
                 break;
             }
-            match self.before_request(at, &bytes[used..]) {
+            let left = &bytes[used..];
+            if left.len() < at.conn.whole_request() {
+                break;
+            }
+            match self.before_request(at, left) {
                 Before::Nothing => {}
                 Before::Header(len) => {
                     (used, seen) = (used + len, 0);
@@ -101,16 +109,18 @@ impl<S: Sockets> Core<S> {
                     continue;
                 }
             }
-            match request::parse(&bytes[used..], seen) {
+            match request::parse(left, seen) {
                 Parsed::NeedMore => break,
                 Parsed::Request(request) => {
                     self.budget.spend(work::REQUEST);
-                    self.admit(at, &request)?;
-                    if at.conn.life() == Life::Verifying {
-                        // It is read again when its token is verified.
+                    let whole = request.head_len.saturating_add(request.body.len);
+                    self.admit(at, &request, left.get(request.head_len..whole))?;
+                    if matches!(at.conn.life(), Life::Verifying | Life::Body) {
+                        // It is read again when its token is verified, or its body is there.
                         break;
                     }
-                    (used, seen) = (used + request.head_len, 0);
+                    at.conn.forget_body();
+                    (used, seen) = (used + whole.min(left.len()), 0);
                 }
                 Parsed::Refused(Refusal { problem, head_only, origin, host }) => {
                     let cors = self.cors(origin, host);
@@ -135,11 +145,13 @@ impl<S: Sockets> Core<S> {
             // What a proxy says before a handshake may be half there as well.
             Life::Handshake
             | Life::Head
+            | Life::Body
             | Life::Verifying
+            | Life::Sending
             | Life::Between
             | Life::Poll
             | Life::HeldPoll => {
-                if unread.len() > limits::PIPELINED_BYTES_MAX {
+                if unread.len() > limits::PIPELINED_BYTES_MAX + conn.whole_request() {
                     return Err(End { reason: DisconnectReason::BadRequest, abort: true });
                 }
                 let is_next = conn.life() == Life::Between && conn.is_flushed();
@@ -156,10 +168,16 @@ impl<S: Sockets> Core<S> {
         }
     }
 
-    fn admit(&mut self, at: &mut At<'_, S::Socket>, request: &Request<'_>) -> Lives {
+    /// Serves a request, whose body is `body`, if that is all there.
+    fn admit(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        request: &Request<'_>,
+        body: Option<&[u8]>,
+    ) -> Lives {
         let cors = self.cors(request.origin, request.host);
         let reply = Reply { head_only: request.method == Method::Head, cors };
-        if let Err(bound) = self.count_request(at, &request.forwarded, request.head_len) {
+        if let Err(bound) = self.count_request(at, request) {
             let problem = self.addresses.problem(bound);
             return self.refuse_for(at, &problem, &reply, DisconnectReason::AddressLimit);
         }
@@ -177,7 +195,7 @@ impl<S: Sockets> Core<S> {
             // Who is not let in is refused when it asks: then its page can read why.
             let readable = cors.or(request.origin.map(Cors::plain));
             let private_network = request.private_network && cors.is_some();
-            response::preflight(readable, private_network, &mut self.answer);
+            response::preflight(request.route, readable, private_network, &mut self.answer);
             return self.answered(at, DisconnectReason::Answered);
         }
         if let (Some(origin), None) = (request.origin, cors) {
@@ -193,12 +211,24 @@ impl<S: Sockets> Core<S> {
                 return self.answered(at, DisconnectReason::Answered);
             }
             Route::WellKnown => return self.refuse(at, &Problem::no_such_path(), &reply),
+            Route::Send => return self.admit_send(at, request, body, &reply),
             Route::Stream | Route::Classic | Route::Poll => {}
         }
+        self.admit_listener(at, request, &reply)
+    }
+
+    /// Opens a stream or a poll, as far as a token grants it.
+    fn admit_listener(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        request: &Request<'_>,
+        reply: &Reply<'_>,
+    ) -> Lives {
+        let cors = reply.cors;
         let granted = match self.look_at_token(at, request) {
             Presented::Open => None,
             Presented::Granted(granted) => Some(granted),
-            Presented::Refused(problem) => return self.refuse(at, &problem, &reply),
+            Presented::Refused(problem) => return self.refuse(at, &problem, reply),
             Presented::Asked => return Ok(()),
         };
         let grant = granted.as_ref().map(|granted| Arc::clone(&granted.grant));
@@ -206,16 +236,16 @@ impl<S: Sockets> Core<S> {
             Ok(ids) => ids,
             Err(problem) => {
                 self.counters.ids_not_granted.add(u64::from(problem.status == 403));
-                return self.refuse(at, &problem, &reply);
+                return self.refuse(at, &problem, reply);
             }
         };
         if let Err(problem) = self.may_watch(request, grant.as_deref()) {
-            return self.refuse(at, &problem, &reply);
+            return self.refuse(at, &problem, reply);
         }
         at.conn.begin_request();
         if request.route == Route::Poll {
             if request.method == Method::Get {
-                return self.begin_poll(at, &ids, request, granted, &reply);
+                return self.begin_poll(at, &ids, request, granted, reply);
             }
             self.describe_poll(cors);
             return self.answered(at, DisconnectReason::Answered);
@@ -229,9 +259,9 @@ impl<S: Sockets> Core<S> {
             return match self.open_websocket(at, upgrade) {
                 Ok(()) => {
                     let manner = Manner { wire, cursor, told, members, first };
-                    self.begin(at, &ids, granted, manner, &reply)
+                    self.begin(at, &ids, granted, manner, reply)
                 }
-                Err(problem) => self.refuse(at, &problem, &reply),
+                Err(problem) => self.refuse(at, &problem, reply),
             };
         }
         response::stream_head(request.format, request.carrier, cors, &mut self.answer);
@@ -243,7 +273,7 @@ impl<S: Sockets> Core<S> {
         }
         let wire = Wire::new(request.format, request.carrier);
         let manner = Manner { wire, cursor, told, members, first };
-        self.begin(at, &ids, granted, manner, &reply)
+        self.begin(at, &ids, granted, manner, reply)
     }
 
     /// Logs in before the head is sent: who has read the head is online.
@@ -343,6 +373,7 @@ impl<S: Sockets> Core<S> {
         reason: DisconnectReason,
     ) -> Lives {
         // What was sent too early is not read any more.
+        at.conn.forget_body();
         take_unread(at);
         at.conn.move_to(Life::Ending(reason));
         self.send_answer(at)?;
@@ -354,35 +385,4 @@ pub(super) fn take_unread<S>(at: &mut At<'_, S>) -> Vec<u8> {
     let unread = at.conn.some_work().map(|work| std::mem::take(&mut work.unread));
     at.conn.tidy();
     unread.unwrap_or_default()
-}
-
-/// The ids of a request, as far as they are good ones, not too many, and granted. Without any it is
-/// whom its token is about.
-fn ids_of<'r>(
-    request: &'r Request<'_>,
-    grant: Option<&'r Grant>,
-) -> Result<SmallVec<[IdText<'r>; 4]>, Problem> {
-    if request.ids.len() > limits::IDS_PER_HEAD_MAX {
-        return Err(Problem::bad_request(format!(
-            "A request names at most {} ids. Log the others in on a WebSocket, or open a second \
-             stream.",
-            limits::IDS_PER_HEAD_MAX
-        )));
-    }
-    let subject = grant.and_then(|grant| grant.subject.as_deref());
-    let subject = subject.filter(|_| request.ids.is_empty());
-    let named = request.ids.iter().map(|id| &**id).chain(subject);
-    let ids: Result<SmallVec<_>, _> = named.map(IdText::parse).collect();
-    let ids = ids.map_err(|error| Problem::bad_id(format!("{error}.")))?;
-    if ids.is_empty() {
-        return Err(match grant {
-            None => Problem::no_such_path(),
-            Some(_) => Problem::bad_id(
-                "The request names no id, and the token has no subject (sub) that could stand for \
-                 one. Ask for /stream/{id}, or add ?id=.",
-            ),
-        });
-    }
-    let denied = grant.and_then(|grant| request.ids.iter().find(|id| !grant.allows(id)));
-    denied.map_or(Ok(ids), |id| Err(Problem::not_granted(id)))
 }

@@ -7,6 +7,7 @@ use hub::{
     AddressKey, ConnRef, ConnectionId, ConnectionIds, Directory, DisconnectReason, EventIds, Names,
 };
 use proto::websocket::deflate::Deflater;
+use proto::{Carrier, Problem};
 use sync::connection_limit::ConnectionLimit;
 
 use super::Shared;
@@ -17,22 +18,25 @@ use super::wall::Wall;
 use crate::account::Account;
 use crate::addresses::Addresses;
 use crate::budget::Budget;
+use crate::client_sends::{ClientSends, Publisher};
 use crate::column::Column;
 use crate::config::EngineConfig;
 use crate::conn::act::Act;
 use crate::conn::life::Input;
 use crate::conn::{Conn, Marks};
 use crate::counters::Counters;
+use crate::id_lists::IdLists;
 use crate::limits;
 use crate::notices::Notices;
 use crate::pauses::Pauses;
 use crate::resume::Resumes;
-use crate::slab;
+use crate::slab::Place;
 use crate::sockets::Sockets;
 use crate::texts::Texts;
 use crate::timer::{TICK_MS, Tick, Wheel};
 use crate::tokens::{Session, Tokens};
 use crate::watch::Rooms;
+use crate::wire::Wire;
 
 /// All but the connections.
 pub(super) struct Core<S> {
@@ -52,12 +56,21 @@ pub(super) struct Core<S> {
     pub(super) connection_ids: ConnectionIds,
     /// What connections that came from another process are called, by slot.
     pub(super) kept_ids: Column<Option<ConnectionId>>,
+    /// The ids of connections beside the least of each.
+    pub(super) more_ids: IdLists,
     pub(super) event_ids: Arc<EventIds>,
     pub(super) resumes: Arc<Resumes>,
     pub(super) tokens: Arc<Tokens>,
     pub(super) texts: Arc<Texts>,
     /// Where the log is told of clients.
     pub(super) notices: Arc<Notices>,
+    pub(super) client_sends: Arc<ClientSends>,
+    /// Of connections that send, by slot.
+    pub(super) publishers: Column<Publisher>,
+    /// How many sends of this shard the control plane has not answered.
+    pub(super) unanswered: usize,
+    /// All is about to be written down for another process, which is to begin without any.
+    pub(super) refuses_sends: bool,
     /// Of connections that have shown a token, by slot.
     pub(super) sessions: Column<Session>,
     /// Who is in a room, where streams need tokens.
@@ -106,14 +119,14 @@ pub(super) struct Core<S> {
 /// A connection, and where it is.
 pub(super) struct At<'c, S> {
     pub(super) slot: u32,
-    pub(super) generation: &'c mut u32,
+    pub(super) place: &'c mut Place,
     pub(super) conn: &'c mut Conn<S>,
 }
 
 impl<S> At<'_, S> {
     /// From here on its old references find nobody.
     pub(super) fn renew(&mut self) {
-        slab::renew(self.generation);
+        self.place.renew();
     }
 }
 
@@ -140,6 +153,7 @@ impl<S: Sockets> Core<S> {
             beliefs: Column::default(),
             connection_ids: shared.connection_ids,
             kept_ids: Column::default(),
+            more_ids: IdLists::default(),
             settled: shared.event_ids.last(),
             latest: 0,
             settled_max: u64::MAX,
@@ -150,6 +164,10 @@ impl<S: Sockets> Core<S> {
             resumes: shared.resumes,
             tokens: shared.tokens,
             texts: Arc::default(),
+            client_sends: shared.client_sends,
+            publishers: Column::default(),
+            unanswered: 0,
+            refuses_sends: false,
             sessions: Column::default(),
             rooms: shared.rooms,
             subjects: Column::default(),
@@ -177,7 +195,7 @@ impl<S: Sockets> Core<S> {
     }
 
     pub(super) fn conn_ref(&self, at: &At<'_, S::Socket>) -> ConnRef {
-        ConnRef::new(self.worker, at.slot as usize, *at.generation)
+        ConnRef::new(self.worker, at.slot as usize, at.place.generation)
     }
 
     /// Carries out what the table says of `input`.
@@ -187,8 +205,14 @@ impl<S: Sockets> Core<S> {
             Act::Nothing => Ok(()),
             Act::Close { reason, abort } => Err(End { reason, abort }),
             Act::RefuseLate => self.refuse_late(at),
+            Act::RefuseBody => self.refuse_body(at),
             Act::RefuseMessage => self.refuse_message(at),
             Act::RefuseToken => self.refuse_token(at),
+            Act::RefuseSend => self.refuse_plainly(at, &Problem::send_unanswered()),
+            Act::EndBehindAnswer => {
+                at.conn.wire = Wire::new(at.conn.wire.format(), Carrier::Close);
+                Ok(())
+            }
             Act::KeepAlive => self.keep_alive(at),
             Act::Answer => self.answer_poll(at, None, None),
             Act::AnswerLast(reason) => self.answer_poll(at, Some(reason), None),

@@ -73,14 +73,14 @@ impl<S: Sockets> Shard<S> {
             }
             self.flush_full(key.slot);
         }
-        let Some((generation, conn)) = self.conns.find(key) else { return Handed::ToNobody };
+        let Some((place, conn)) = self.conns.find(key) else { return Handed::ToNobody };
         let (waiting, takes) = match conn.life().on_event() {
             EventAct::Take => (conn.push_event(event), true),
             // Without room it is asked for again, so it was not handed over.
             EventAct::Hold => (0, conn.hold(event, limits::held_bytes(bytes_max))),
             EventAct::Drop => return Handed::ToNobody,
         };
-        let mut at = At { slot: key.slot, generation, conn };
+        let mut at = At { slot: key.slot, place, conn };
         if at.conn.work().is_some()
             && let Err(End { reason, .. }) = self.core.enter(&mut at)
         {

@@ -4,11 +4,11 @@
 //! on as if nothing had been. It is done when no mail waits and nobody is to be written to in his
 //! turn, so what lies here is what clients have sent, what they do not take, and who they are.
 
-use hub::{ConnRef, DisconnectReason, Id};
+use hub::{DisconnectReason, Id};
 use minicbor::bytes::ByteVec;
 
 use super::Shard;
-use super::core::Core;
+use super::core::{At, Core};
 use super::naming::Belief;
 use crate::conn::life::Life;
 use crate::conn::{Conn, Marks, Partial};
@@ -20,9 +20,8 @@ impl<S: Sockets> Shard<S> {
     /// The connection in `slot` as it stands; `None` where there is none, or one that cannot be
     /// written down: rustls is in the midst of its handshake.
     pub(crate) fn write_down(&mut self, slot: u32) -> Option<ConnState> {
-        let (generation, conn) = self.conns.at(slot)?;
-        let place = ConnRef::new(self.core.worker, slot as usize, *generation);
-        self.core.write_down(place, conn)
+        let (place, conn) = self.conns.at(slot)?;
+        self.core.write_down(&At { slot, place, conn })
     }
 
     /// Whether nothing is left to be done here but what waits for clients: no mail that waits for
@@ -34,6 +33,8 @@ impl<S: Sockets> Shard<S> {
             && self.core.untold.is_none()
             && self.core.express.is_empty()
             && self.core.bulk.is_empty()
+            // What clients have sent is answered here, or nobody would.
+            && self.core.unanswered == 0
     }
 
     /// Whether all connections are being ended.
@@ -43,12 +44,13 @@ impl<S: Sockets> Shard<S> {
 }
 
 impl<S: Sockets> Core<S> {
-    fn write_down(&self, place: ConnRef, conn: &Conn<S::Socket>) -> Option<ConnState> {
+    fn write_down(&self, at: &At<'_, S::Socket>) -> Option<ConnState> {
+        let conn = &*at.conn;
         let life = conn.life();
         let (phase, reason) = phase(life)?;
         let has_transport = life.is_logged_in() || matches!(life, Life::Between | Life::Head);
-        let least = conn.ids().next().and_then(Id::as_integer);
-        let more = self.write_more(place.slot() as u32, conn, reason, least.is_some())?;
+        let least = conn.least_id().and_then(Id::as_integer);
+        let more = self.write_more(at, reason, least.is_some())?;
         Some(ConnState {
             descriptor: 0,
             phase,
@@ -57,21 +59,21 @@ impl<S: Sockets> Core<S> {
             id: least,
             active_ms: self.ms_from_now(conn.active),
             more: (more != More::default()).then(|| Box::new(more)),
-            connection_id: has_connection_id(life).then(|| self.connection_id(place).bits()),
+            connection_id: has_connection_id(life).then(|| self.connection_id(self.conn_ref(at)).bits()),
         })
     }
 
     fn write_more(
         &self,
-        slot: u32,
-        conn: &Conn<S::Socket>,
+        at: &At<'_, S::Socket>,
         reason: Option<DisconnectReason>,
         is_first_written: bool,
     ) -> Option<More> {
+        let (slot, conn) = (at.slot, &*at.conn);
         let life = conn.life();
         let unsent = conn.unsent();
         let messages = unsent.as_ref().map_or(conn.messages, |(_, messages)| *messages);
-        let ids = conn.ids().skip(usize::from(is_first_written));
+        let ids = self.ids(at).skip(usize::from(is_first_written));
         let mut more = More {
             reason: reason.map(|reason| reason.as_str().to_owned()),
             ids: ids.map(|id| self.names.text(id).unwrap_or_default()).collect(),
@@ -90,7 +92,7 @@ impl<S: Sockets> Core<S> {
         };
         if self.config.tokens.is_some() && life.is_logged_in() {
             more.session = Some(self.sessions.get(slot).parts());
-            (more.subject, more.info) = self.member_texts(slot, conn.ids().next());
+            (more.subject, more.info) = self.member_texts(slot, conn.least_id());
             more.watches = self.watched_texts(slot);
         }
         if let Some(work) = conn.work() {
@@ -131,7 +133,7 @@ fn phase(life: Life) -> Option<(Phase, Option<DisconnectReason>)> {
     Some(match life {
         Life::Handshake => (Phase::Handshake, None),
         // Its request is read again, and its token verified again.
-        Life::Head | Life::Verifying => (Phase::Head, None),
+        Life::Head | Life::Body | Life::Verifying => (Phase::Head, None),
         Life::Stream => (Phase::Stream, None),
         Life::Held => (Phase::Held, None),
         Life::Poll => (Phase::Poll, None),
@@ -139,8 +141,8 @@ fn phase(life: Life) -> Option<(Phase, Option<DisconnectReason>)> {
         Life::Between => (Phase::Between, None),
         Life::Ending(reason) => (Phase::Ending, Some(reason)),
         Life::Lingering(reason) => (Phase::Lingering, Some(reason)),
-        // All of them have been ended.
-        Life::Leaving(_) => return None,
+        // All of them have been ended, or answered.
+        Life::Leaving(_) | Life::Sending => return None,
     })
 }
 

@@ -15,6 +15,7 @@ use crate::timer::Tick;
 // Bounds of `limits`, in the unit of the wheel.
 const HANDSHAKE_TIMEOUT: Tick = ticks(limits::HANDSHAKE_TIMEOUT_MS);
 const TOKEN_TIMEOUT: Tick = ticks(limits::TOKEN_TIMEOUT_MS);
+const SEND_TIMEOUT: Tick = ticks(limits::SEND_TIMEOUT_MS);
 const STILL: Tick = ticks(limits::STILL_MS);
 const LAST_BYTES_STILL: Tick = ticks(limits::LAST_BYTES_STILL_MS);
 const LINGER: Tick = ticks(limits::LINGER_MS);
@@ -87,7 +88,7 @@ impl<S: Sockets> Core<S> {
             Life::Stream | Life::Held | Life::Between if blocked => Look::Output,
             Life::Ending(_) => Look::Output,
             Life::Stream | Life::Held if late => Look::Input,
-            Life::Handshake | Life::Head | Life::Between => Look::Input,
+            Life::Handshake | Life::Head | Life::Body | Life::Between => Look::Input,
             _ => Look::Nowhere,
         }
     }
@@ -155,8 +156,9 @@ impl<S: Sockets> Core<S> {
         let silent = |silence| Some(self.silent(conn, silence));
         match conn.life() {
             Life::Handshake => silent(HANDSHAKE_TIMEOUT),
-            Life::Head => silent(ticks(self.config.settings.head_timeout_ms)),
+            Life::Head | Life::Body => silent(ticks(self.config.settings.head_timeout_ms)),
             Life::Verifying => silent(TOKEN_TIMEOUT),
+            Life::Sending => silent(SEND_TIMEOUT),
             Life::Stream | Life::Held => {
                 let still = match conn.is(Marks::BLOCKED) {
                     true => silent(STILL),

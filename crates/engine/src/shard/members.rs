@@ -59,9 +59,9 @@ impl<S: Sockets> Core<S> {
         // It is let in, so it gets a name.
         let Ok(subject) = self.names.login(subject, true) else { return };
         let info = info.map(|info| Arc::new(Info::new(info)));
-        at.conn.ids().for_each(|id| rooms.members.join(id, subject, info.as_ref()));
+        self.ids(at).for_each(|id| rooms.members.join(id, subject, info.as_ref()));
         self.subjects.set(at.slot, Subject(subject));
-        self.budget.spend_ids(at.conn.ids_len());
+        self.budget.spend_ids(self.ids_len(at));
     }
 
     /// The connection is logged in under these ids too.
@@ -82,7 +82,7 @@ impl<S: Sockets> Core<S> {
     pub(super) fn renew_info(&self, at: &At<'_, S::Socket>, grant: &Grant) {
         let Some((rooms, subject)) = self.rooms.as_ref().zip(self.subject(at)) else { return };
         let info = info_of(Some(grant));
-        at.conn.ids().for_each(|id| rooms.members.renew(id, subject, info.as_ref()));
+        self.ids(at).for_each(|id| rooms.members.renew(id, subject, info.as_ref()));
     }
 
     /// The connection is a member of nothing any more, and watches nothing.
@@ -148,7 +148,7 @@ impl<S: Sockets> Core<S> {
             self.names.logout(room);
         } else {
             // First of all: what changes from now on comes behind the list, or is in it.
-            let me = hub::ConnRef::new(self.worker, at.slot as usize, *at.generation);
+            let me = hub::ConnRef::new(self.worker, at.slot as usize, at.place.generation);
             rooms.members.watchers().login(room, me);
             watching.push(Watched { room, asked: None });
         }

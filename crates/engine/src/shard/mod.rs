@@ -11,6 +11,7 @@
 //! when that is spent is [put off](Core::defer) to the next turn.
 
 mod admission;
+mod client_sends;
 mod connection_id;
 mod core;
 mod deliver;
@@ -31,6 +32,7 @@ mod parked;
 mod poll;
 mod presence;
 mod reading;
+mod request_ids;
 mod resume;
 mod saying;
 mod tokens;
@@ -55,6 +57,7 @@ use self::parked::Parked;
 pub(crate) use self::up::Untaken;
 use crate::account::Account;
 use crate::addresses::{Addresses, Peer};
+use crate::client_sends::ClientSends;
 use crate::config::EngineConfig;
 use crate::conn::Conn;
 use crate::conn::life::Life;
@@ -114,6 +117,7 @@ pub(crate) struct Shared {
     pub(crate) event_ids: Arc<EventIds>,
     pub(crate) resumes: Arc<Resumes>,
     pub(crate) tokens: Arc<Tokens>,
+    pub(crate) client_sends: Arc<ClientSends>,
     pub(crate) notices: Arc<Notices>,
     /// Who is in a room, where streams need tokens.
     pub(crate) rooms: Option<Arc<Rooms>>,
@@ -310,8 +314,8 @@ impl<S: Sockets> Shard<S> {
         slot: u32,
         work: impl FnOnce(&mut Core<S>, &mut At<'_, S::Socket>) -> Lives,
     ) {
-        let Some((generation, conn)) = self.conns.at(slot) else { return };
-        let mut at = At { slot, generation, conn };
+        let Some((place, conn)) = self.conns.at(slot) else { return };
+        let mut at = At { slot, place, conn };
         self.core.budget.begin_connection();
         let lives = work(&mut self.core, &mut at).and_then(|()| self.core.enter(&mut at));
         if let Err(end) = lives {
@@ -321,8 +325,8 @@ impl<S: Sockets> Shard<S> {
 
     /// Ends a connection here and now.
     fn close(&mut self, slot: u32, End { reason, abort }: End) {
-        let Some((generation, conn)) = self.conns.at(slot) else { return };
-        let mut at = At { slot, generation, conn };
+        let Some((place, conn)) = self.conns.at(slot) else { return };
+        let mut at = At { slot, place, conn };
         self.core.note_end(&at, reason);
         self.core.leave(&mut at);
         self.core.wheel.stop(slot);
@@ -338,6 +342,7 @@ impl<S: Sockets> Shard<S> {
         }
         self.core.account.change(conn.charged, 0);
         self.core.count_no_more(slot);
+        self.core.publishers.take(slot);
         self.core.kept_ids.take(slot);
         self.core.connection_limit.give_back();
         self.core.counters.closed[reason as usize].add(1);

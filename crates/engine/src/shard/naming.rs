@@ -9,12 +9,12 @@ use std::net::IpAddr;
 
 use hub::{AddressKey, Bound, DisconnectReason};
 use proto::websocket::{self, Close};
-use proto::{Carrier, Forwarded, Problem, Proxied, proxied};
+use proto::{Carrier, Problem, Proxied, Request, proxied};
 
 use super::admission::take_unread;
 use super::core::{At, Core, End, Lives};
 use crate::addresses::Peer;
-use crate::conn::life::Input;
+use crate::conn::life::{Input, Life};
 use crate::limits::work;
 use crate::sockets::{Received, Sockets};
 
@@ -162,22 +162,24 @@ impl<S: Sockets> Core<S> {
         self.count_for(at, client)
     }
 
-    /// Counts a request of `len` bytes for whom it comes.
+    /// Counts a request for whom it comes.
     pub(super) fn count_request(
         &mut self,
         at: &mut At<'_, S::Socket>,
-        forwarded: &Forwarded<'_>,
-        len: usize,
+        request: &Request<'_>,
     ) -> Result<(), Bound> {
-        if at.conn.work().is_some_and(|work| work.token.outcome.is_some()) {
-            // It was, before its token was verified.
+        let is_verified = at.conn.work().is_some_and(|work| work.token.outcome.is_some());
+        if is_verified || at.conn.life() == Life::Body {
+            // It was, before its token was verified, or its body was there.
             return Ok(());
         }
         if self.beliefs.get(at.slot) == Belief::Fields {
-            let client = forwarded.client(self.addresses.trusted());
+            let client = request.forwarded.client(self.addresses.trusted());
             self.count_for(at, client)?;
         }
-        self.count_bytes(at, len)
+        // A body that is longer than may be is not read.
+        let body_max = self.config.settings.client_sends.message_bytes_max();
+        self.count_bytes(at, request.head_len + request.body.len.min(body_max))
     }
 
     /// What has come of messages, or on a stream that takes none, is counted too.

@@ -66,7 +66,7 @@ impl<S: Sockets> Shard<S> {
 
     /// The key of the connection in `slot`.
     pub(crate) fn key_in(&mut self, slot: u32) -> Option<Key> {
-        self.conns.at(slot).map(|(generation, _)| Key { slot, generation: *generation })
+        self.conns.at(slot).map(|(place, _)| Key { slot, generation: place.generation })
     }
 
     /// What the connection in `slot` is called.

@@ -50,13 +50,7 @@ impl<S: Sockets> Core<S> {
         // Its body has a length: the connection ends with it, or it may carry another answer.
         let carrier = if request.keep_alive { Carrier::Chunked } else { Carrier::Close };
         conn.wire = Wire::new(Format::Poll, carrier);
-        conn.mark(Marks::CORS, reply.cors.is_some());
-        // A browser that sent cookies wants its page's origin in the answer, any other one takes
-        // any name for it: then it is not kept for the time of the wait.
-        let cors = reply.cors.filter(|cors| cors.credentials && request.bearer.has_cookies());
-        if let Some(cors) = cors {
-            conn.new_work().origin = Some(cors.origin.into());
-        }
+        self.keep_cors(at, request, reply);
         self.counters.streams_opened[Transport::Poll.index()].add(1);
         self.note_begun(at.slot, gaps);
         let asked = match request.cursor {
@@ -83,6 +77,27 @@ impl<S: Sockets> Core<S> {
             return self.answer_poll(at, None, None);
         }
         Ok(())
+    }
+
+    /// Keeps what the answer to a request is to say of the page that asks.
+    pub(super) fn keep_cors(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        request: &Request<'_>,
+        reply: &Reply<'_>,
+    ) {
+        at.conn.mark(Marks::CORS, reply.cors.is_some());
+        // A browser that sent cookies wants its page's origin in the answer, any other one takes
+        // any name for it: then it is not kept for the time of the wait.
+        let cors = reply.cors.filter(|cors| cors.credentials && request.bearer.has_cookies());
+        if let Some(cors) = cors {
+            at.conn.new_work().origin = Some(cors.origin.into());
+        }
+    }
+
+    /// How long the next request on a connection may be waited for, as clients are told.
+    pub(super) fn poll_idle_seconds(&self) -> u32 {
+        (u64::from(self.poll_idle()) * TICK_MS / 1000) as u32
     }
 
     /// It is known what a held poll has missed: it is answered with that, or waits on.
@@ -134,9 +149,8 @@ impl<S: Sockets> Core<S> {
         let conn = &mut at.conn;
         conn.take_held();
         let origin = conn.some_work().and_then(|work| work.origin.take());
-        let named = origin.as_deref().map(|origin| Cors { origin, credentials: true });
         let stays = end.is_none() && conn.wire.carrier() == Carrier::Chunked;
-        let idle_seconds = (u64::from(self.poll_idle()) * TICK_MS / 1000) as u32;
+        let idle_seconds = self.poll_idle_seconds();
         let elements = conn.elements();
         let next = next.or(elements.last.max(Some(self.settled)).max(Some(after)));
         let next = next.filter(|_| self.config.history.is_on() && !is_asked);
@@ -147,7 +161,7 @@ impl<S: Sockets> Core<S> {
             next: next.as_deref(),
             gap: conn.is(Marks::GAP),
             keep_alive_seconds: stays.then_some(idle_seconds),
-            cors: conn.is(Marks::CORS).then_some(named.unwrap_or(Cors::ANY)),
+            cors: kept_cors(conn.is(Marks::CORS), origin.as_deref()),
         };
         answer.push_head(&mut head);
         conn.move_to(Life::Between);
@@ -162,4 +176,10 @@ impl<S: Sockets> Core<S> {
             end => self.finish(at, end.unwrap_or(DisconnectReason::Answered)),
         }
     }
+}
+
+/// What the answer to a page says that was asked for with cookies by one of `origin`, or without.
+pub(super) fn kept_cors(is_page: bool, origin: Option<&str>) -> Option<Cors<'_>> {
+    let named = origin.map(|origin| Cors { origin, credentials: true });
+    is_page.then(|| named.unwrap_or(Cors::ANY))
 }

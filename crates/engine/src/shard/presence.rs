@@ -1,8 +1,8 @@
 //! Under which ids a connection is reachable: log-ins and log-outs, at its start, in its life and
 //! at its end.
 //!
-//! A command costs what it changes, not what the connection holds: the record keeps its ids in
-//! order ([`crate::conn`]). A connection may be logged out of its last id: it stays open, hears no
+//! A command costs what it changes, not what the connection holds: its ids are kept in order
+//! ([`crate::id_lists`]). A connection may be logged out of its last id: it stays open, hears no
 //! events, and may be logged in again.
 
 use std::sync::Arc;
@@ -14,7 +14,6 @@ use smallvec::SmallVec;
 use super::core::{At, Core};
 use super::tokens::{too_many_connections, too_many_ids};
 use crate::addresses::id_problem;
-use crate::conn::SOME_IDS;
 use crate::limits::{IDS_PER_CONNECTION_MAX, RETRY_AFTER_SECONDS};
 use crate::sockets::Sockets;
 use crate::tokens::Granted;
@@ -47,7 +46,9 @@ impl LoginRefused {
     }
 }
 
-/// The ids of nearly every log-in.
+/// As many ids as nearly every log-in has.
+pub(super) const SOME_IDS: usize = 8;
+
 type Ids = SmallVec<[Id; SOME_IDS]>;
 
 impl<S: Sockets> Core<S> {
@@ -86,7 +87,7 @@ impl<S: Sockets> Core<S> {
     ) -> Result<usize, LoginRefused> {
         self.budget.spend_ids(texts.len());
         let me = self.conn_ref(at);
-        let has_none = at.conn.ids_len() == 0;
+        let has_none = self.ids_len(at) == 0;
         let mut new = Ids::new();
         for (n, &text) in texts.iter().enumerate() {
             match self.names.login(text, has_none && n == 0) {
@@ -100,14 +101,14 @@ impl<S: Sockets> Core<S> {
         new.sort_unstable();
         let mut before = Id::NONE;
         new.retain(|id| {
-            let is_new = *id != before && !at.conn.has_id(*id);
+            let is_new = *id != before && !self.has_id(at, *id);
             before = *id;
             if !is_new {
                 self.names.logout(*id);
             }
             is_new
         });
-        let ids = at.conn.ids_len() + new.len();
+        let ids = self.ids_len(at) + new.len();
         let over = ids_max.filter(|&most| ids > most as usize).map(LoginRefused::TooManyForToken);
         let refused = match ids > IDS_PER_CONNECTION_MAX {
             true => Some(LoginRefused::TooManyIds),
@@ -127,7 +128,7 @@ impl<S: Sockets> Core<S> {
             self.note_bound(Bound::ConnectionsPerId);
             return Err(LoginRefused::IdFull);
         }
-        at.conn.put_ids(&new);
+        self.put_ids(at, &new);
         self.join(at, &new);
         Ok(new.len())
     }
@@ -137,16 +138,17 @@ impl<S: Sockets> Core<S> {
     pub(super) fn logout(&mut self, at: &mut At<'_, S::Socket>, texts: &[IdText<'_>]) -> usize {
         self.budget.spend_ids(texts.len());
         let me = self.conn_ref(at);
-        let gone = texts.iter().filter(|&&text| {
-            let id = self.names.lookup(text).filter(|&id| at.conn.take_id(id));
-            id.inspect(|&id| {
+        let mut gone = 0;
+        for &text in texts {
+            let Some(id) = self.names.lookup(text) else { continue };
+            if at.conn.take_id(id, &mut self.more_ids, &mut at.place.list) {
                 self.leave_room(at, id);
                 self.directory.logout(id, me);
                 self.names.logout(id);
-            })
-            .is_some()
-        });
-        gone.count()
+                gone += 1;
+            }
+        }
+        gone
     }
 
     /// Logs the connection out of all its ids if it is logged in: its stream is at its end.
@@ -163,14 +165,36 @@ impl<S: Sockets> Core<S> {
     /// Takes a log-in back of which nobody was told.
     pub(super) fn log_out_of_all(&mut self, at: &mut At<'_, S::Socket>) {
         let me = self.conn_ref(at);
-        self.budget.spend_ids(at.conn.ids_len());
-        while let Some(id) = at.conn.pop_id() {
+        self.budget.spend_ids(self.ids_len(at));
+        for id in self.ids(at) {
             self.leave_room(at, id);
             self.directory.logout(id, me);
             self.names.logout(id);
         }
+        at.conn.forget_ids(&mut self.more_ids, &mut at.place.list);
         self.forget_rooms(at);
         self.forget_token(at);
         at.conn.tidy();
+    }
+
+    /// The connection's ids, in order.
+    pub(super) fn ids(&self, at: &At<'_, S::Socket>) -> impl Iterator<Item = Id> {
+        at.conn.least_id().into_iter().chain(self.more_ids.of(at.place.list).iter().copied())
+    }
+
+    /// How many there are.
+    pub(super) fn ids_len(&self, at: &At<'_, S::Socket>) -> usize {
+        usize::from(at.conn.least_id().is_some()) + self.more_ids.of(at.place.list).len()
+    }
+
+    /// Whether `id` is one of them.
+    fn has_id(&self, at: &At<'_, S::Socket>, id: Id) -> bool {
+        let more = || self.more_ids.of(at.place.list).binary_search(&id).is_ok();
+        at.conn.least_id() == Some(id) || more()
+    }
+
+    /// Puts in ids in order that it has not.
+    pub(super) fn put_ids(&mut self, at: &mut At<'_, S::Socket>, new: &[Id]) {
+        at.conn.put_ids(new, &mut self.more_ids, &mut at.place.list);
     }
 }

@@ -93,7 +93,7 @@ impl<S: Sockets> Core<S> {
         let client = Arc::new(());
         let resume = Resume {
             asker: Asker { conn: self.conn_ref(at), client: Arc::downgrade(&client) },
-            ids: at.conn.ids().collect(),
+            ids: self.ids(at).collect(),
             after,
             bytes_max: limits::window_bytes(self.config.backlog_bytes_max),
             is_first: !at.conn.life().is_held(),

@@ -2,11 +2,13 @@
 //!
 //! It is put behind what waits for the connection, and written with that at the end of the turn.
 
+use proto::websocket::{self, command};
+
 use super::core::{At, Core, Lives};
 use super::{Shard, key_of};
 use crate::conn::act::SaidAct;
 use crate::limits::EXPRESS_BYTES_MAX;
-use crate::said::{Said, Say};
+use crate::said::{Answered, Said, Say};
 use crate::sockets::Sockets;
 
 impl<S: Sockets> Shard<S> {
@@ -15,7 +17,12 @@ impl<S: Sockets> Shard<S> {
         if self.core.untold.is_some() {
             self.tell_first(target);
         }
+        let is_answer = matches!(said, Said::Sent(_));
+        self.core.unanswered -= usize::from(is_answer);
         if self.conns.find(key_of(target)).is_some() {
+            if is_answer {
+                self.core.note_answered(target.slot() as u32);
+            }
             self.serve(target.slot() as u32, |core, at| core.say(at, said));
         }
     }
@@ -29,13 +36,27 @@ impl<S: Sockets> Core<S> {
                 wire.format().push_message(&mut self.answer, wire.carrier(), &text);
                 self.put_answer(at)
             }
-            // It ends, or has no stream.
+            (Some(SaidAct::Tell), Said::Sent(answered)) => {
+                let Answered { outcome, reference } = *answered;
+                let text = match &outcome {
+                    Ok(answer) => command::send_ok(answer, reference.as_deref()),
+                    Err(problem) => command::send_error(problem, reference.as_deref()),
+                };
+                websocket::push_text(&mut self.answer, &text);
+                self.put_answer(at)
+            }
+            (Some(SaidAct::Answer), Said::Sent(answered)) => {
+                self.answer_send(at, answered.outcome.as_deref())
+            }
+            // A request has no stream.
+            (Some(SaidAct::Answer), Said::Message(_)) => Ok(()),
+            // It ends.
             (None, _) => Ok(()),
         }
     }
 
     /// Puts what is in the buffer for answers behind what waits for the connection.
-    fn put_answer(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+    pub(super) fn put_answer(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
         if self.answer.is_empty() {
             return Ok(());
         }

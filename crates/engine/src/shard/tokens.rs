@@ -249,15 +249,15 @@ impl<S: Sockets> Core<S> {
         if !session.has_subject_of(self.sessions.get(at.slot)) {
             return Err(Problem::token_refused("it is of another subject than the one before"));
         }
-        self.budget.spend_ids(at.conn.ids_len());
-        for id in at.conn.ids() {
+        self.budget.spend_ids(self.ids_len(at));
+        for id in self.ids(at) {
             let text = self.names.text(id).unwrap_or_default();
             if !granted.grant.allows(&text) {
                 self.counters.ids_not_granted.add(1);
                 return Err(Problem::not_granted(&text));
             }
         }
-        if granted.grant.ids_max.is_some_and(|most| at.conn.ids_len() > most as usize) {
+        if granted.grant.ids_max.is_some_and(|most| self.ids_len(at) > most as usize) {
             return Err(too_many_ids(granted.grant.ids_max.unwrap_or_default()));
         }
         if let Some(room) = self.watched_denied(at, &granted.grant) {

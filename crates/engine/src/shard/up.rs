@@ -13,8 +13,9 @@ use smallvec::SmallVec;
 use super::Shard;
 use super::core::{At, Core, Lives};
 use super::naming::Belief;
+use super::presence::SOME_IDS;
 use crate::conn::life::Life;
-use crate::conn::{Conn, Marks, Partial, SOME_IDS};
+use crate::conn::{Conn, Marks, Partial};
 use crate::counters::Total;
 use crate::limits::{RETRY_AFTER_SECONDS, work};
 use crate::sockets::Sockets;
@@ -57,7 +58,7 @@ impl<S: Sockets> Shard<S> {
         let Some(Understood { life, transport, partial }) = core.understand(&state) else {
             return Err(Untaken::Unknown);
         };
-        let Some((generation, conn)) = self.conns.at(slot) else { return Err(Untaken::Unknown) };
+        let Some((place, conn)) = self.conns.at(slot) else { return Err(Untaken::Unknown) };
         if !core.connection_limit.take() {
             return Err(Untaken::Full);
         }
@@ -66,7 +67,7 @@ impl<S: Sockets> Shard<S> {
         if let Some(partial) = partial {
             conn.new_work().partial = partial;
         }
-        let mut at = At { slot, generation, conn };
+        let mut at = At { slot, place, conn };
         if core.settle_in(&mut at, state) {
             self.taken_over.push_back(slot);
         }
@@ -174,9 +175,11 @@ impl<S: Sockets> Core<S> {
     ) {
         let me = self.conn_ref(at);
         let login = texts.filter_map(|text| self.names.login(text, true).ok());
-        let ids: SmallVec<[Id; SOME_IDS]> = login.collect();
+        let mut ids: SmallVec<[Id; SOME_IDS]> = login.collect();
         ids.iter().for_each(|&id| self.directory.login(id, me));
-        at.conn.put_ids(&ids);
+        // Names may stand in another order here.
+        ids.sort_unstable();
+        self.put_ids(at, &ids);
     }
 
     fn settle_more(&mut self, at: &mut At<'_, S::Socket>, more: More) -> bool {

@@ -13,10 +13,13 @@
 //! ([`crate::form::compress`]) and messages may come so. What is for one connection goes as it
 //! is: it is short.
 //!
+//! An event that a client sends is posted by the control plane ([`super::client_sends`]), and so
+//! its answer follows.
+//!
 //! Cost: a command is one look at each of its bytes, a parse of its JSON and an answer.
 
 use hub::{DisconnectReason, IdText};
-use proto::websocket::command::{self, Command};
+use proto::websocket::command::{self, Command, SendText};
 use proto::websocket::{self, Close, CloseCode, ReadError, Received, Rules};
 use proto::websocket::{deflate, handshake};
 use proto::{Problem, request::Upgrade};
@@ -24,6 +27,7 @@ use smallvec::SmallVec;
 
 use super::core::{At, Core, Lives};
 use super::tokens::Renewal;
+use crate::client_sends::SentBy;
 use crate::conn::Marks;
 use crate::limits::{self, work};
 use crate::sockets::Sockets;
@@ -60,7 +64,7 @@ impl<S: Sockets> Core<S> {
         let work = at.conn.some_work();
         let mut partial = work.map(|work| std::mem::take(&mut work.partial)).unwrap_or_default();
         let mut is_old = !partial.reader.is_idle();
-        let rules = Rules { message_bytes_max: self.config.settings.message_bytes_max, deflate };
+        let rules = Rules { message_bytes_max: self.message_bytes_max(at), deflate };
         let len = input.len();
         loop {
             if (1..len).contains(&input.len()) && self.budget.is_anothers() {
@@ -124,7 +128,7 @@ impl<S: Sockets> Core<S> {
             }
             Received::Compressed { is_text, bytes } => {
                 self.budget.spend(work::INFLATE);
-                let (bytes_max, mut out) = (self.config.settings.message_bytes_max, Vec::new());
+                let (bytes_max, mut out) = (self.message_bytes_max(at), Vec::new());
                 let inflated = deflate::inflate(is_text, bytes, bytes_max, &mut out);
                 return match inflated {
                     Ok(message) => {
@@ -186,10 +190,20 @@ impl<S: Sockets> Core<S> {
                 Command::Members(room) => return Ok(self.watch_for(at, room)),
                 Command::Unwatch(room) => self.unwatch(at, id_text(room)?),
                 Command::Ping(_) => {}
+                Command::Send(send) => return Ok(self.send_text(at, *send)),
             }
             Ok(Some(command::ok(&command, self.next(at).as_deref())))
         });
         done.unwrap_or_else(|problem| Some(command::error(&problem)))
+    }
+
+    /// Has an event sent; its answer, if that does not follow.
+    fn send_text(&mut self, at: &At<'_, S::Socket>, send: SendText<'_>) -> Option<String> {
+        let own = Some(self.connection_id(self.conn_ref(at)));
+        let by = SentBy::Message { reference: send.reference.map(Into::into), own };
+        let grant = at.conn.grant().cloned();
+        let refused = self.send_for(at, send.event.as_bytes(), by, grant).err()?;
+        Some(command::send_error(&refused, send.reference))
     }
 
     /// Has the connection watch a room. The answer, unless that follows.

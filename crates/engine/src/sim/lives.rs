@@ -19,6 +19,7 @@ use super::server::{Nature, Place, SHARDS, Server, UNBOUNDED};
 use crate::History;
 use crate::account::Account;
 use crate::addresses::Addresses;
+use crate::client_sends::ClientSends;
 use crate::clock::{Clock, MadeClock};
 use crate::config::EngineConfig;
 use crate::counters::Counters;
@@ -90,6 +91,7 @@ impl Server {
         let replies = Arc::new(Replies::new().unwrap());
         let resumes = Arc::new(Resumes::new(replies.clone()));
         let tokens = Arc::new(Tokens::new(names.key()));
+        let client_sends = Arc::new(ClientSends::new(replies.clone()));
         let event_ids = match config.cluster {
             true => EventIds::of_cluster(*epoch),
             false => EventIds::new(*epoch),
@@ -116,6 +118,7 @@ impl Server {
                 event_ids: event_ids.clone(),
                 resumes: resumes.clone(),
                 tokens: tokens.clone(),
+                client_sends: client_sends.clone(),
                 notices: Arc::default(),
                 rooms: rooms.clone(),
                 handshake_limits: handshake_limits.clone(),
@@ -152,6 +155,7 @@ impl Server {
             mailboxes,
             directory,
             resumes,
+            client_sends,
             event_ids,
             counters,
             nets,

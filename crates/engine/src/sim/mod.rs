@@ -15,6 +15,7 @@
 mod budgets;
 mod check;
 mod client;
+mod client_sends;
 mod crowds;
 mod greedy;
 mod left_out;
@@ -26,6 +27,7 @@ mod one;
 mod pauses;
 mod pollers;
 mod polls;
+mod publishers;
 mod random;
 mod resume;
 mod saying;

@@ -24,6 +24,13 @@ impl One {
         let answers = Answers::new(self.server.mailboxes.clone());
         answers.say(conn(client), message(text)).is_ok()
     }
+
+    /// These clients go, and nothing is left.
+    pub(super) fn end(&mut self, clients: &[Place]) {
+        clients.iter().for_each(|&client| self.wire(client).client_ends());
+        self.server.end();
+        self.server.check_nothing_is_left();
+    }
 }
 
 #[test]
@@ -44,8 +51,7 @@ fn what_is_said_stands_between_the_events_before_and_behind_it() {
     assert!(place("{\"said\":1}") < place("\"data\":2}"), "{heard}");
     let lines = one.reads(stream);
     assert!(lines.contains("\"data\":1}\n{\"said\":2}\n{\"id\""), "{lines}");
-    one.server.end();
-    one.server.check_nothing_is_left();
+    one.end(&[client, stream]);
 }
 
 #[test]
@@ -60,8 +66,7 @@ fn what_is_said_to_one_who_has_gone_is_dropped() {
     assert!(one.tell(client, "{}"));
     while one.turn_after(1) {}
     assert_eq!(one.reads(next), "");
-    one.server.end();
-    one.server.check_nothing_is_left();
+    one.end(&[next]);
 }
 
 #[test]
@@ -77,8 +82,7 @@ fn who_is_told_more_than_may_wait_and_reads_nothing_is_a_slow_reader() {
     assert!(one.is_closed(client));
     let slow = one.server.figures().closed[DisconnectReason::SlowReader as usize];
     assert_eq!(slow, 1);
-    one.server.end();
-    one.server.check_nothing_is_left();
+    one.end(&[]);
 }
 
 #[test]
@@ -94,6 +98,5 @@ fn mailbox_that_is_full_gives_back_what_is_to_be_said() {
     let heard: fn(&mut Wire) -> Vec<u8> = |wire| wire.client_reads(usize::MAX);
     assert_eq!(heard(&mut one.wire(client)), b"1\n".repeat(MAILS_MAX));
     assert!(one.tell(client, "3"));
-    one.server.end();
-    one.server.check_nothing_is_left();
+    one.end(&[client]);
 }

@@ -14,6 +14,7 @@ use super::net::{Net, Wire};
 use super::secure::{Ends, SimSockets};
 use crate::account::Account;
 use crate::addresses::Addresses;
+use crate::client_sends::ClientSends;
 use crate::clock::MadeClock;
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
@@ -51,6 +52,7 @@ pub(super) struct Server {
     pub(super) directory: Arc<Directory>,
     pub(super) resumes: Arc<Resumes>,
     pub(super) token_queue: TokenQueue,
+    pub(super) client_sends: Arc<ClientSends>,
     pub(super) watches: Option<Watches>,
     pub(super) event_ids: Arc<EventIds>,
     pub(super) counters: Vec<Arc<Counters>>,

@@ -45,6 +45,10 @@ pub(super) fn verify(token: &str) -> Outcome {
                 grant.talk.get_or_insert_default().members = ids;
             }
             "ms" => remaining_ms = Some(value.parse().unwrap()),
+            "send" => {
+                let send = hub::IdPatterns::parse(value.split(',').map(Into::into)).unwrap();
+                grant.talk = Some(Box::new(hub::TalkGrant { send, ..Default::default() }));
+            }
             _ => {
                 let ids = value.split(',').map(Into::into);
                 grant.ids = hub::IdPatterns::parse(ids).unwrap();

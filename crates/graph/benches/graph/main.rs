@@ -131,9 +131,8 @@ fn gather_typical(graph: &Graph, users: &[Id]) {
         for &user in users {
             let mut audience = Audience::of([user], true);
             while audience.gather(&directory, graph).unwrap() {}
-            while let Some((_, connections)) = audience.group() {
+            while let Some((_, connections)) = audience.take_group() {
                 found += connections.len();
-                audience.next_group();
             }
         }
         println!(

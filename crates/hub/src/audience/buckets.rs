@@ -91,13 +91,13 @@ impl Buckets {
     }
 
     /// Takes the connections from `start` on off the last bucket, and the bucket when it is empty.
-    pub(super) fn truncate_last(&mut self, start: usize) {
-        let Some(mut last) = self.buckets.last_entry() else { return };
+    pub(super) fn take_last(&mut self, start: usize) -> Vec<ConnRef> {
+        let Some(mut last) = self.buckets.last_entry() else { return Vec::new() };
         debug_assert!(start < last.get().conns.len(), "nothing would be taken, for ever");
-        last.get_mut().conns.truncate(start);
         if start == 0 {
-            last.remove();
+            return last.remove().conns;
         }
+        last.get_mut().conns.split_off(start)
     }
 }
 

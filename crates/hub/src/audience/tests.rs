@@ -49,14 +49,13 @@ fn taken(mut audience: Audience) -> Vec<ConnRef> {
     let mut left: BTreeMap<usize, Need> =
         needs.into_iter().map(|room| (room.worker, room)).collect();
     let mut found: Vec<ConnRef> = Vec::new();
-    while let Some((worker, conns)) = audience.group() {
+    while let Some((worker, conns)) = audience.take_group() {
         assert!((1..=GROUP_MAX).contains(&conns.len()));
         assert!(conns.is_sorted_by(|one, next| one < next));
         assert!(conns.iter().all(|conn| conn.worker() == worker));
         let room = left.get_mut(&worker).unwrap();
         (room.groups, room.targets) = (room.groups - 1, room.targets - conns.len());
         found.extend(conns.iter().rev());
-        audience.next_group();
     }
     assert!(left.values().all(|room| room.groups == 0 && room.targets == 0));
     found.reverse();

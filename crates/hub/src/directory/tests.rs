@@ -42,6 +42,37 @@ fn one_id_goes_from_one_connection_to_many_and_back() {
     assert!(walked(&directory, 1, 4).is_empty());
 }
 
+/// More than a hundred thousand, which once was the most that an id might have.
+#[test]
+fn id_has_as_many_connections_as_there_are_and_their_memory_goes_with_them() {
+    const CONNS: usize = 200_000;
+    let directory = Directory::default();
+    let conn = |n: usize| ConnRef::new(n % 7, n / 7, 1);
+    // In an order that is nobody's: the factor has none in common with how many there are.
+    for n in (0..CONNS).map(|n| n * 7_919 % CONNS) {
+        directory.login(id(1), conn(n));
+    }
+    assert_eq!((directory.connections(id(1)), directory.ids_online()), (CONNS, 1));
+    let mut in_order: Vec<ConnRef> = (0..CONNS).map(conn).collect();
+    in_order.sort_unstable();
+    assert_eq!(walked(&directory, 1, 4_096), in_order);
+    // Who goes between two slices is not visited, and all others are.
+    let (mut seen, mut after, mut slices) = (Vec::new(), None, 0);
+    loop {
+        after = directory.walk(id(1), after, 4_096, |conn| seen.push(conn));
+        let Some(last) = after else { break };
+        slices += 1;
+        directory.logout(id(1), last);
+        directory.logout(id(1), in_order[in_order.len() - slices]);
+    }
+    assert_eq!(seen, in_order[..CONNS - slices]);
+    for n in (0..CONNS).map(|n| n * 104_729 % CONNS) {
+        directory.logout(id(1), conn(n));
+    }
+    assert_eq!((directory.connections(id(1)), directory.ids_online()), (0, 0));
+    assert!(directory.stripes.iter().all(|stripe| lock(stripe).sets.is_empty()));
+}
+
 #[test]
 fn few_connections_are_visited_and_many_are_left_to_be_walked() {
     let directory = Directory::default();

@@ -48,6 +48,15 @@ async fn what_finds_its_queue_full_is_dropped_and_counted() {
     }
 }
 
+/// True from the answer on with which `enough` have come that `counts` is true of.
+fn after(enough: usize, counts: impl Fn(&Bytes) -> bool) -> impl FnMut(&Bytes) -> bool {
+    let mut counted = 0;
+    move |answer| {
+        counted += usize::from(counts(answer));
+        counted >= enough
+    }
+}
+
 #[tokio::test]
 async fn question_gathers_the_answers_of_all() {
     for program in programs() {
@@ -55,7 +64,7 @@ async fn question_gathers_the_answers_of_all() {
         let asker = connect(&server, 1).await;
         // That nobody is there is known at once: an hour is not waited for.
         let hour = Duration::from_secs(3600);
-        let asking = asker.ask("ask", "?".into(), hour, 1, |_| true);
+        let asking = asker.ask("ask", "?".into(), hour, |_| true);
         let alone = timeout(DEADLINE, asking).await.unwrap();
         assert_eq!(alone.unwrap().len(), 0);
         let mut nodes = Vec::new();
@@ -70,14 +79,14 @@ async fn question_gathers_the_answers_of_all() {
                 }
             }));
         }
-        let asking = asker.ask("ask", "x".into(), hour, 5, |_| true);
+        let asking = asker.ask("ask", "x".into(), hour, after(5, |_| true));
         let answers = timeout(DEADLINE, asking).await.unwrap();
         let mut answers = answers.unwrap();
         answers.sort();
         let expected: Vec<Bytes> = (0..5_u8).map(|number| vec![number, b'x'].into()).collect();
         assert_eq!(answers, expected);
         // Of four that count the last is the fifth at the latest.
-        let asking = asker.ask("ask", "y".into(), hour, 4, |answer| answer[0] != 0);
+        let asking = asker.ask("ask", "y".into(), hour, after(4, |answer| answer[0] != 0));
         let answers = timeout(DEADLINE, asking).await.unwrap().unwrap();
         let counted = answers.iter().filter(|answer| answer[0] != 0).count();
         assert_eq!((counted, (4..=5).contains(&answers.len())), (4, true), "{answers:?}");
@@ -86,7 +95,7 @@ async fn question_gathers_the_answers_of_all() {
         let mut heard = 0;
         for wait in [250, 2_000, 16_000].map(Duration::from_millis) {
             let start = Instant::now();
-            heard = asker.ask("ask", "x".into(), wait, 6, |_| true).await.unwrap().len();
+            heard = asker.ask("ask", "x".into(), wait, after(6, |_| true)).await.unwrap().len();
             assert!(start.elapsed() >= wait);
             if heard == 5 {
                 break;

@@ -43,8 +43,14 @@ pub(super) struct Fields<'b> {
     /// Whether `Cache-Control` says that no cache may answer.
     no_cache: bool,
     transfer_encoding: bool,
-    /// Whether a `Content-Length` announced a body.
-    body: bool,
+    /// `Content-Length`: how long a body is announced.
+    length: Option<usize>,
+    /// Whether `Content-Type` says that the body is JSON.
+    is_json: bool,
+    /// `Idempotency-Key`; a second one breaks the rules.
+    key: Option<&'b str>,
+    /// Whether the client waits with its body until it is told to send it.
+    expects: bool,
     /// The first rule that the lines broke.
     broken: Option<&'static str>,
 }
@@ -111,17 +117,39 @@ impl<'b> Fields<'b> {
             self.forwarded.addresses.push(value);
         } else if named("forwarded") {
             self.forwarded.elements.push(value);
-        } else if named("transfer-encoding") {
-            self.transfer_encoding = true;
-        } else if named("content-length") {
-            match value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
-                true => self.broken = Some("Content-Length is not a number."),
-                false => self.body |= value.iter().any(|&digit| digit != b'0'),
-            }
         } else if let Some(name) = strip_prefix_ignore_case(header.name, "sec-websocket-")
             && let Err(rule) = self.upgrade.read_line(name, value)
         {
             self.broken = Some(rule);
+        } else {
+            self.read_body_line(header);
+        }
+    }
+
+    /// Reads a line that is about the body, if it is one.
+    fn read_body_line(&mut self, header: &Header<'b>) {
+        let value = header.value.trim_ascii();
+        let named = |name: &str| header.name.eq_ignore_ascii_case(name);
+        if named("transfer-encoding") {
+            self.transfer_encoding = true;
+        } else if named("content-length") {
+            match content_length(value) {
+                Some(length) if self.length.is_none_or(|before| before == length) => {
+                    self.length = Some(length);
+                }
+                // RFC 9112, section 6.3: where two differ nobody knows where the body ends.
+                Some(_) => self.broken = Some("A request has one Content-Length."),
+                None => self.broken = Some("Content-Length is not a number."),
+            }
+        } else if named("content-type") {
+            self.is_json = is_json(value);
+        } else if named("idempotency-key") {
+            match str::from_utf8(value) {
+                Ok(key) if self.key.is_none() => self.key = Some(key),
+                _ => self.broken = Some("A request has at most one Idempotency-Key, in ASCII."),
+            }
+        } else if named("expect") {
+            self.expects = value.eq_ignore_ascii_case(b"100-continue");
         }
     }
 
@@ -150,12 +178,45 @@ impl<'b> Fields<'b> {
 
     /// What a request without a body must keep to. Since the connection ends after a refusal,
     /// nobody reads a body for a second request.
-    pub(super) fn check_body(&self) -> Result<(), Problem> {
-        match self.transfer_encoding || self.body {
+    pub(super) fn no_body(&self) -> Result<Body<'b>, Problem> {
+        match self.transfer_encoding || self.length.is_some_and(|length| length > 0) {
             true => Err(Problem::body_refused()),
-            false => Ok(()),
+            false => Ok(Body::default()),
         }
     }
+
+    /// The body of a request that has one.
+    pub(super) fn body(&self) -> Result<Body<'b>, Problem> {
+        let Some(len) = self.length.filter(|_| !self.transfer_encoding) else {
+            return Err(Problem::length_required());
+        };
+        if !self.is_json {
+            return Err(Problem::not_json());
+        }
+        Ok(Body { len, key: self.key, expects: self.expects })
+    }
+}
+
+/// The body of a request, which stands behind its head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Body<'b> {
+    /// Its length in bytes.
+    pub len: usize,
+    /// `Idempotency-Key`, as it is written.
+    pub key: Option<&'b str>,
+    /// Whether the client waits with it until it is told to send it (RFC 9110, section 10.1.1).
+    pub expects: bool,
+}
+
+/// A length in digits. One that no machine has room for is longer than all that may be.
+fn content_length(value: &[u8]) -> Option<usize> {
+    let digits = str::from_utf8(value).ok().filter(|text| !text.is_empty())?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().unwrap_or(usize::MAX))
+}
+
+fn is_json(value: &[u8]) -> bool {
+    let kind = value.split(|&byte| byte == b';').next().unwrap_or_default();
+    kind.trim_ascii().eq_ignore_ascii_case(b"application/json")
 }
 
 /// Whether a list of words has `word` among them.

@@ -56,6 +56,8 @@ impl<'b> Query<'b> {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let name = Cow::from(percent_decode_str(name));
             match (&*name, route) {
+                // Its ids are in its body.
+                (b"id", Route::Send) => {}
                 (b"id", _) => query.ids.push(unescape_plus(value)?),
                 (b"token", _) => {
                     query.token =

@@ -2,6 +2,9 @@
 
 use crate::Problem;
 
+/// The methods of every path on this port but `/send`, as `Allow` lists them.
+pub const METHODS: &str = "GET, HEAD, OPTIONS";
+
 /// What a path leads to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route {
@@ -15,6 +18,18 @@ pub enum Route {
     Page,
     /// `/.well-known/…` (RFC 8615): a short text, if there is one.
     WellKnown,
+    /// `/send`: an event of a client.
+    Send,
+}
+
+impl Route {
+    /// The methods of the path, as `Allow` lists them.
+    pub fn methods(self) -> &'static str {
+        match self {
+            Route::Send => "POST, OPTIONS",
+            _ => METHODS,
+        }
+    }
 }
 
 /// The parts of a target behind its route, still escaped.
@@ -40,6 +55,9 @@ pub(super) fn route(target: &str) -> Result<(Route, Escaped<'_>), Problem> {
     let (path, query) = origin_form.split_once('?').unwrap_or((origin_form, ""));
     if path == "/" {
         return Ok((Route::Page, Escaped { id: None, path, query }));
+    }
+    if path == "/send" {
+        return Ok((Route::Send, Escaped { id: None, path, query }));
     }
     if path.starts_with("/.well-known/") {
         return Ok((Route::WellKnown, Escaped { id: None, path, query }));

@@ -1,12 +1,15 @@
 //! What a client may say in a text message, and how it is answered.
 //!
 //! One JSON object with one member: `{"login":["a","b"]}`, `{"logout":["a"]}`, `{"ping":1}`,
-//! `{"token":"…"}`, `{"members":"a"}` or `{"unwatch":"a"}`. Each is answered by one text message,
-//! in the order of the commands (but that a token may be looked at longer, and a list takes its
-//! time) and among the events: `{"ok":…}`, which repeats the command, or `{"error":{…}}` with a
-//! problem (RFC 9457); where the command was a token, `{"error":{…},"token":true}`, lest a client
-//! take it for another's answer.
+//! `{"token":"…"}`, `{"members":"a"}`, `{"unwatch":"a"}` or `{"send":{…}}`. Each is answered by one
+//! text message, in the order of the commands (but that a token may be looked at longer, and a list
+//! takes its time) and among the events: `{"ok":…}`, which repeats the command, or `{"error":{…}}`
+//! with a problem (RFC 9457); where it was a token, `{"error":{…},"token":true}`, lest a client take
+//! it for another's answer.
 //! The answer to `members` is the list ([`crate::members`]), or `{"error":{…},"members":"a"}`.
+//!
+//! A send may have a `ref` beside it, a number or a text, which its answer repeats: it may come
+//! later than those to what was said behind it.
 
 use std::borrow::Cow;
 
@@ -40,6 +43,31 @@ pub enum Command<'b> {
     Unwatch(IdText<'b>),
     /// To hear that the connection works, with any number that tells the answers apart.
     Ping(Number),
+    /// To send an event.
+    #[serde(skip)]
+    Send(SendText<'b>),
+}
+
+/// An event that a client sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SendText<'b> {
+    /// The event as it is written: any JSON.
+    pub event: &'b str,
+    /// What the answer is to repeat, as it is written: a number or a text of JSON.
+    pub reference: Option<&'b str>,
+}
+
+/// The longest `ref`, in bytes as it is written.
+pub const REFERENCE_BYTES_MAX: usize = 256;
+
+/// A message that sends.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SendMessage<'b> {
+    #[serde(borrow)]
+    send: &'b RawValue,
+    #[serde(borrow, default, rename = "ref")]
+    reference: Option<&'b RawValue>,
 }
 
 fn secret<'de: 'b, 'b, D: Deserializer<'de>>(deserializer: D) -> Result<Secret<'b>, D::Error> {
@@ -74,6 +102,16 @@ impl<'de: 'b, 'b> Deserialize<'de> for IdText<'b> {
 /// # Errors
 /// It is no command; the problem says what one is. The connection goes on.
 pub fn parse(text: &str) -> Result<Command<'_>, Problem> {
+    // Of other commands it reads the name alone.
+    if text.trim_ascii_start().starts_with('{')
+        && let Ok(SendMessage { send, reference }) = serde_json::from_str(text)
+    {
+        let reference = reference.map(RawValue::get);
+        return match reference.is_none_or(is_reference) {
+            true => Ok(Command::Send(SendText { event: send.get(), reference })),
+            false => Err(bad_reference()),
+        };
+    }
     serde_json::from_str(text).map_err(|error| {
         let what = match error.classify() {
             Category::Data => "This is not a command.",
@@ -81,10 +119,23 @@ pub fn parse(text: &str) -> Result<Command<'_>, Problem> {
         };
         Problem::bad_request(format!(
             "{what} Send {{\"login\":[\"id\"]}}, {{\"logout\":[\"id\"]}}, {{\"ping\":1}}, \
-             {{\"token\":\"…\"}}, {{\"members\":\"id\"}} or {{\"unwatch\":\"id\"}}, one in a \
-             message."
+             {{\"token\":\"…\"}}, {{\"members\":\"id\"}}, {{\"unwatch\":\"id\"}} or \
+             {{\"send\":{{…}},\"ref\":1}}, one in a message."
         ))
     })
+}
+
+fn is_reference(json: &str) -> bool {
+    let begins =
+        json.bytes().next().is_some_and(|first| matches!(first, b'"' | b'-' | b'0'..=b'9'));
+    begins && json.len() <= REFERENCE_BYTES_MAX
+}
+
+fn bad_reference() -> Problem {
+    Problem::bad_request(format!(
+        "The \"ref\" of this send is neither a number nor a text of at most {REFERENCE_BYTES_MAX} \
+         bytes. Nothing was sent."
+    ))
 }
 
 /// The problem with a message that is not a text.
@@ -101,6 +152,8 @@ pub fn ok(command: &Command<'_>, next: Option<&str>) -> String {
         Command::Logout(ids) => push_ids(&mut out, "logout", ids),
         // It is not repeated: it is a secret.
         Command::Token(_) => return token_ok(),
+        // It is answered by whoever posts it.
+        Command::Send(_) => {}
         Command::Members(id) => push_id(&mut out, "members", id),
         Command::Unwatch(id) => push_id(&mut out, "unwatch", id),
         Command::Ping(number) => {
@@ -136,6 +189,34 @@ pub fn members_error(id: &str, problem: &Problem) -> String {
 /// The answer to a message that was not carried out.
 pub fn error(problem: &Problem) -> String {
     format!("{{\"error\":{}}}", problem.to_json().trim_end())
+}
+
+/// The answer to a send that was posted: `answer` is a JSON object.
+pub fn send_ok(answer: &str, reference: Option<&str>) -> String {
+    let mut out = ["{\"ok\":", answer].concat();
+    end_with_reference(&mut out, reference);
+    out
+}
+
+/// The answer to a send that was not. Where another try may do better it says when, in seconds.
+pub fn send_error(problem: &Problem, reference: Option<&str>) -> String {
+    let json = problem.to_json();
+    let members = json.trim_end().strip_suffix('}').unwrap_or(&json);
+    let mut out = ["{\"error\":", members].concat();
+    if let Some(seconds) = problem.retry_after {
+        out.push_str(&format!(",\"retry_after\":{seconds}"));
+    }
+    out.push('}');
+    end_with_reference(&mut out, reference);
+    out
+}
+
+fn end_with_reference(out: &mut String, reference: Option<&str>) {
+    if let Some(reference) = reference {
+        out.push_str(",\"ref\":");
+        out.push_str(reference);
+    }
+    out.push('}');
 }
 
 fn push_id(out: &mut String, name: &str, IdText(id): &IdText<'_>) {

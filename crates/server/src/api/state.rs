@@ -13,7 +13,7 @@ use dispatch::idempotency::IdempotencyKeys;
 use dispatch::posting::Sender;
 use dispatch::presence::Presence;
 use dispatch::traces::Traces;
-use engine::{Engine, History, Resumes, Router, Snapshot, Watches};
+use engine::{ClientSends, Engine, History, Resumes, Router, Snapshot, Watches};
 use gateway::Erlang;
 use graph::Graph;
 use httpd::permits::IdleLimit;
@@ -39,6 +39,8 @@ pub(crate) struct Api {
     pub(super) router: Arc<Router>,
     pub(super) sender: Sender,
     pub(super) resumes: Arc<Resumes>,
+    /// What clients of streams send.
+    pub(super) client_sends: Arc<ClientSends>,
     /// Who tells of ids that come and go.
     pub(super) presence: Arc<Presence>,
     /// Who is in a room, where streams need tokens.
@@ -112,10 +114,11 @@ impl Api {
     /// The API of `parts`. It refuses new work once their `stop` is cancelled.
     pub(crate) fn new(parts: ApiParts) -> anyhow::Result<Api> {
         let ApiParts { engine, sender, keys, backlog_bytes_max, public_url, .. } = parts;
-        let (resumes, watches, listen, tls_listen) = {
+        let (resumes, client_sends, watches, listen, tls_listen) = {
             let engine = engine.read().unwrap_or_else(PoisonError::into_inner);
+            let (resumes, sends) = (Arc::clone(engine.resumes()), Arc::clone(engine.client_sends()));
             let watches = engine.watches().cloned();
-            (Arc::clone(engine.resumes()), watches, engine.address(), engine.tls_address())
+            (resumes, sends, watches, engine.address(), engine.tls_address())
         };
         Ok(Api {
             router: Arc::clone(&sender.router),
@@ -123,6 +126,7 @@ impl Api {
             graph_walks: Arc::new(Semaphore::new(1)),
             sender,
             resumes,
+            client_sends,
             watches,
             presence: parts.presence,
             access: Arc::new(Access::new(keys, needs(), parts.trusted)),

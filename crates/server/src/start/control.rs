@@ -31,6 +31,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{Credentials, ServerSetup};
 use crate::api::{Api, ApiParts, ApiPast, Figures};
 use crate::certs::Certificates;
+use crate::client_sends::Poster;
 use crate::epoch::EpochFile;
 use crate::lane::Lanes;
 use crate::memory::Kept;
@@ -206,6 +207,7 @@ impl ControlPlane {
             (replies, asked, Arc::clone(engine.notices()), Arc::clone(engine.account()))
         };
         tokio::spawn(replies::listen(replies));
+        tokio::spawn(self.poster().run());
         for size in [resumes::Size::Small, resumes::Size::Large] {
             let (router, asked) = (Arc::clone(router), Arc::clone(&asked));
             tokio::spawn(resumes::answer(router, asked, size, self.graph.clone()));
@@ -241,6 +243,13 @@ impl ControlPlane {
             idempotency: Arc::clone(self.state.idempotency()),
             permits: Arc::clone(&self.permits),
         }));
+    }
+
+    /// Who posts what clients send.
+    fn poster(&self) -> Arc<Poster> {
+        let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
+        let sends = Arc::clone(engine.client_sends());
+        Poster::new(Arc::clone(&self.state), sends, engine.answers())
     }
 
     /// What our node among Erlang nodes is made of, if there is to be one.

@@ -51,18 +51,24 @@ pub(crate) struct DemoArgs {
     #[arg(long)]
     pub(super) both: bool,
     /// Events a second; each is heard by its subject and who follows it, 16 users with the default
-    /// graph. Default: 1000, or what lets everybody hear one event a minute if that is more (1042
-    /// for a million users, 16,667 deliveries a second).
+    /// graph.
+    ///
+    /// Default: 1000, or what lets everybody hear one event a minute if that is more (1042 for a
+    /// million users, 16,667 deliveries a second).
     #[arg(long, value_name = "RATE", value_parser = parse_rate_over_0)]
     pub(super) rate: Option<f64>,
-    /// End after sending for so long, in seconds. Default: with Ctrl-C.
+    /// End after sending for so long, in seconds.
+    ///
+    /// Default: with Ctrl-C.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(super) seconds: Option<Duration>,
     /// How the listeners hear events: sse, ndjson, classic or websocket.
     #[arg(long, default_value = "sse", value_parser = parse_transport)]
     pub(super) transport: TransportArg,
     /// Have streams ask for tokens, and sign one for each user with the secret in this file, 32
-    /// bytes or more. The page hands its visitors one with which they may be any of the users.
+    /// bytes or more.
+    ///
+    /// The page hands its visitors one with which they may be any of the users.
     #[arg(long, value_name = "FILE")]
     pub(super) token_key: Option<PathBuf>,
     /// Have the listeners speak TLS, at a port of its own and with a certificate that is made for
@@ -71,14 +77,19 @@ pub(crate) struct DemoArgs {
     pub(super) tls: bool,
     #[command(flatten)]
     pub(super) token_claims: TokenClaimsArgs,
-    /// Where clients connect. Default: 127.0.0.1:8000, or a free port when that is taken.
+    /// Where clients connect.
+    ///
+    /// Default: 127.0.0.1:8000, or a free port when that is taken.
     #[arg(long, value_name = "ADDRESS", value_parser = crate::cli::names::parse_address)]
     pub(super) listen: Option<SocketAddr>,
-    /// Where applications connect. Default: 127.0.0.1:8001, or a free port when that is taken.
+    /// Where applications connect.
+    ///
+    /// Default: 127.0.0.1:8001, or a free port when that is taken.
     #[arg(long, value_name = "ADDRESS", value_parser = crate::cli::names::parse_address)]
     pub(super) api: Option<SocketAddr>,
-    /// Keep the graph in this directory, where the next demo of the same size finds it. Default: a
-    /// temporary one, which is removed at the end.
+    /// Keep the graph in this directory, where the next demo of the same size finds it.
+    ///
+    /// Default: a temporary one, which is removed at the end.
     #[arg(long, value_name = "DIR")]
     pub(super) data: Option<PathBuf>,
     /// Write the run to this directory: a row a second as run.csv, the report as run.json, and
@@ -92,6 +103,7 @@ pub(crate) struct DemoArgs {
     pub(super) limits: LimitArgs,
     /// Show a cluster instead: so many nodes, 2 to 9, over a NATS server that is started for them,
     /// with the graph in a PostgreSQL that is started too, where one is installed.
+    ///
     /// The crowd is spread over them, events are sent to each in turn, and one node is killed in
     /// the middle, or after 20 s: its listeners go on at the others.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=NODES_MAX))]

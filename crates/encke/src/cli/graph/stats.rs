@@ -48,7 +48,9 @@ pub(crate) struct StatsArgs {
     /// Draw the degree distribution into this file, .svg or .png.
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// How the drawing looks. Default: an .svg as the page that it stands in, a .png light.
+    /// How the drawing looks.
+    ///
+    /// Default: an .svg as the page that it stands in, a .png light.
     #[arg(long, value_enum, requires = "plot")]
     theme: Option<ThemeArg>,
     /// Print it as JSON, with the whole distribution.

@@ -16,9 +16,12 @@ use crate::settings;
 
 /// The options that count at once: those of [`settings()`], and three of the program itself. Of the
 /// others tables, threads or ports were made.
-pub(super) const LIVE: [&str; 9] = [
+pub(super) const LIVE: [&str; 12] = [
     "allow-origin",
     "api-host",
+    "client-payload",
+    "client-send",
+    "client-send-rate",
     "grace",
     "head-timeout",
     "keepalive",
@@ -40,6 +43,7 @@ pub(super) fn settings(args: &ServeArgs, started: &ServeArgs) -> (Settings, Host
         head_timeout_ms: limits.head_timeout.as_millis() as u64,
         connections_per_id_max: args.strangers.connections_per_id(),
         message_bytes_max: limits.max_message,
+        client_sends: args.client_sends.limits(),
     };
     (settings, limits.names.api_hosts(&apis))
 }
@@ -150,7 +154,7 @@ mod tests {
         let all = read(&["--allow-origin=https://a.test,https://b.test", "--log-level=debug"]);
         assert_eq!(shown(&all["allow-origin"]), "https://a.test,https://b.test");
         assert_eq!(shown(&all["log-level"]), "debug");
-        assert_eq!(shown(&all["keepalive"]), "20");
+        assert_eq!(shown(&all["keepalive"]), "30");
         assert_eq!(shown(&read(&[])["allow-origin"]), "not given");
     }
 }

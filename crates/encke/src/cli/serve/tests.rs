@@ -30,7 +30,7 @@ fn defaults_are_the_contract_s() {
     assert_eq!(args.tls.tls_api.address(), None);
     let engine = engine(&[], 20_000);
     let Settings { origins, keepalive_ms, head_timeout_ms, .. } = engine.settings.clone();
-    assert_eq!((engine.workers, keepalive_ms, head_timeout_ms), (2, 20_000, 10_000));
+    assert_eq!((engine.workers, keepalive_ms, head_timeout_ms), (2, 30_000, 10_000));
     assert_eq!(engine.settings, Settings { origins, ..Settings::default() });
     assert_eq!(engine.backlog_bytes_max, 65_536);
     assert_eq!(engine.history, HistoryLimits::default());
@@ -40,9 +40,9 @@ fn defaults_are_the_contract_s() {
 /// to the first that does again.
 const SILENT_CUT: Duration = Duration::from_secs(90);
 /// Within this time a client is to notice.
-const NOTICED: Duration = Duration::from_secs(30);
+const NOTICED: Duration = Duration::from_secs(38);
 /// When the npm package and `encke listen` take a silent stream for dead.
-const CLIENT_SILENCE: Duration = Duration::from_secs(28);
+const CLIENT_SILENCE: Duration = Duration::from_secs(36);
 /// A keep-alive may be as late: the server's clock, a packet sent twice, a slow network.
 const KEEPALIVE_LATE: Duration = Duration::from_secs(5);
 /// The longest wait of `encke listen` between two attempts, and a random part of the same length on
@@ -69,9 +69,12 @@ fn silence_of_ninety_seconds_is_noticed_in_time_and_is_no_gap() {
 
 #[test]
 fn each_option_that_counts_at_once_changes_the_settings_or_is_the_program_s() {
-    let mut names = vec!["api-host", "grace", "log-level"];
+    let mut names = vec!["api-host", "client-send", "grace", "log-level"];
+    assert_ne!(engine(&["--client-send"], 1000).settings, engine(&[], 1000).settings);
     for (name, value) in [
         ("allow-origin", "https://a.test"),
+        ("client-payload", "1"),
+        ("client-send-rate", "1"),
         ("head-timeout", "1"),
         ("keepalive", "1"),
         ("max-connections-per-id", "1"),

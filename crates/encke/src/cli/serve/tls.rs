@@ -11,33 +11,42 @@ use crate::cli::names::Port;
 
 /// Where TLS is spoken, and with which certificates.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "TLS")]
 pub(super) struct TlsArgs {
-    /// Where clients connect by TLS; none is nowhere.
+    /// Address of the public port for TLS; `none` disables it.
     #[arg(long, value_name = "ADDRESS", default_value = "none")]
     pub(super) tls_listen: Port,
-    /// Where applications connect by TLS; none is nowhere.
+    /// Address of the API port for TLS; `none` disables it.
     #[arg(long, value_name = "ADDRESS", default_value = "none")]
     pub(super) tls_api: Port,
-    /// A certificate for TLS, in PEM: the server's own first, then those that signed it. May be
-    /// repeated: a client gets the one of the name that it calls, and without such a one the first.
-    /// It is read again when the file changes, and on SIGHUP.
+    /// Certificate chain in PEM, the server's own certificate first.
+    ///
+    /// Repeat the option for several names: a client gets the certificate of the name that it
+    /// calls, or else the first. The file is read again when it changes, and on SIGHUP.
     #[arg(long, value_name = "FILE")]
     tls_cert: Vec<PathBuf>,
-    /// The key of the certificate, in PEM. Repeated in the order of the certificates.
+    /// Private key of the certificate, in PEM.
+    ///
+    /// Repeat it in the order of the certificates.
     #[arg(long, value_name = "FILE")]
     tls_key: Vec<PathBuf>,
-    /// A name of this server for which a certificate is asked for, and renewed, by itself (ACME).
-    /// May be repeated, or a list with commas: one certificate has them all. To give it is to agree
-    /// to the terms of the directory.
+    /// Name for which to get and renew a certificate automatically (ACME).
+    ///
+    /// One certificate has all names. With this option you agree to the terms of the directory.
+    /// Repeat the option, or give a list with commas.
     #[arg(long, value_name = "NAME", value_parser = parse_domain, value_delimiter = ',')]
     acme_domain: Vec<String>,
-    /// Where the directory sends mail about the account. May be repeated.
+    /// Mail address of the ACME account.
+    ///
+    /// The directory sends mail about the account there. Repeat the option for several.
     #[arg(long, value_name = "MAIL", value_parser = parse_mail)]
     acme_contact: Vec<String>,
-    /// The directory that is asked, that of Let's Encrypt unless given.
+    /// URL of the ACME directory.
+    ///
+    /// Default: that of Let's Encrypt.
     #[arg(long, value_name = "URL", default_value = LETS_ENCRYPT, value_parser = parse_directory)]
     acme_directory: String,
-    /// Trust the directory by these authorities, a PEM file, instead of the system's.
+    /// Certificates (PEM) to trust the ACME directory by, instead of the system's.
     #[arg(long, value_name = "FILE")]
     acme_ca: Option<PathBuf>,
 }

@@ -49,7 +49,9 @@ pub(crate) struct WatchArgs {
     /// Time between two rows, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_period)]
     every: Duration,
-    /// End after so long, in seconds. Default: with Ctrl-C.
+    /// End after so long, in seconds.
+    ///
+    /// Default: with Ctrl-C.
     #[arg(long, value_name = "SECONDS", value_parser = crate::units::parse_seconds)]
     seconds: Option<Duration>,
 }

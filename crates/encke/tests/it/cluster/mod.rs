@@ -9,6 +9,7 @@ mod failures;
 mod graph;
 mod keys;
 mod nemesis;
+mod publish;
 mod replica;
 mod sends;
 mod tokens;
@@ -68,7 +69,12 @@ impl World {
 
     /// So many nodes that know of each other.
     fn nodes<const N: usize>(&self) -> [Server; N] {
-        let nodes: Vec<Server> = (1..=N).map(|n| self.node(&format!("n{n}"), &[])).collect();
+        self.nodes_with(&[])
+    }
+
+    /// The same, with these options.
+    fn nodes_with<const N: usize>(&self, options: &[&str]) -> [Server; N] {
+        let nodes: Vec<Server> = (1..=N).map(|n| self.node(&format!("n{n}"), options)).collect();
         nodes.iter().for_each(|node| wait_members(node, N as u64));
         nodes.try_into().ok().unwrap()
     }

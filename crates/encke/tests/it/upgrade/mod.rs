@@ -3,7 +3,7 @@
 
 mod clients;
 mod crowd;
-mod ear;
+pub(crate) mod ear;
 mod failures;
 mod failures_places;
 mod graph;
@@ -11,7 +11,9 @@ mod halves;
 mod killing;
 mod kills;
 mod kind;
+mod publish;
 mod records;
+mod remembered;
 mod seen;
 mod senders;
 pub(crate) mod served;

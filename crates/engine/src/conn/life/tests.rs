@@ -4,10 +4,12 @@ use super::*;
 
 const REASON: DisconnectReason = DisconnectReason::LoggedOut;
 
-const ALL: [Life; 11] = [
+const ALL: [Life; 13] = [
     Life::Handshake,
     Life::Head,
+    Life::Body,
     Life::Verifying,
+    Life::Sending,
     Life::Stream,
     Life::Held,
     Life::Poll,
@@ -29,7 +31,13 @@ fn every_state_has_an_end() {
         let goes = dues().any(|due| {
             matches!(
                 life.on(Input::Time(due), due.blocked),
-                Act::Close { .. } | Act::RefuseLate | Act::RefuseToken | Act::Answer | Act::WaitOn
+                Act::Close { .. }
+                    | Act::RefuseLate
+                    | Act::RefuseBody
+                    | Act::RefuseToken
+                    | Act::RefuseSend
+                    | Act::Answer
+                    | Act::WaitOn
             )
         });
         assert!(goes || matches!(life, Life::Leaving(_)), "{life:?} stays for ever");

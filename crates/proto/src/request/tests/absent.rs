@@ -16,3 +16,18 @@ fn parameter_and_field_that_say_nothing_are_as_if_absent() {
     let asked = ["Access-Control-Request-Private-Network: true"];
     assert!(served(&head("OPTIONS /stream/a", &asked)).private_network);
 }
+
+#[test]
+fn path_may_name_no_id() {
+    for (start, route, ids) in [
+        ("GET /stream", Route::Stream, 0),
+        ("GET /stream?id=a&id=b", Route::Stream, 2),
+        ("GET /poll?wait=0", Route::Poll, 0),
+        ("GET /test", Route::Classic, 0),
+        ("GET /stream/", Route::Stream, 1),
+    ] {
+        let buf = head(start, &[]);
+        let request = served(&buf);
+        assert_eq!((request.route, request.ids.len()), (route, ids), "{start}");
+    }
+}

@@ -2,6 +2,7 @@
 
 mod absent;
 mod refusals;
+mod sends;
 
 use super::*;
 
@@ -72,6 +73,7 @@ fn stream_request_tells_method_transport_framing_and_origin() {
         forwarded: Forwarded::default(),
         origin: Some("http://encke.example:8000"),
         host: Some("encke.example:8000"),
+        body: Body::default(),
         head_len: buf.len(),
     };
     assert_eq!(served(&buf), expected);
@@ -92,21 +94,6 @@ fn client_is_told_where_its_stream_begins_as_it_can_read_it() {
     ];
     for (start, lines, told) in cases {
         assert_eq!(served(&head(start, lines)).told, told, "{start} {lines:?}");
-    }
-}
-
-#[test]
-fn path_may_name_no_id() {
-    for (start, route, ids) in [
-        ("GET /stream", Route::Stream, 0),
-        ("GET /stream?id=a&id=b", Route::Stream, 2),
-        ("GET /poll?wait=0", Route::Poll, 0),
-        ("GET /test", Route::Classic, 0),
-        ("GET /stream/", Route::Stream, 1),
-    ] {
-        let buf = head(start, &[]);
-        let request = served(&buf);
-        assert_eq!((request.route, request.ids.len()), (route, ids), "{start}");
     }
 }
 

@@ -4,13 +4,22 @@ use super::*;
 
 #[test]
 fn bad_requests_get_the_status_of_the_rfc() {
-    let cases: [(&str, &[&str], u16); 38] = [
+    let cases: [(&str, &[&str], u16); 47] = [
         ("GET /index.html", &[], 404),
         ("GET //", &[], 404),
         ("GET /polls", &[], 404),
         ("GET /poll/a/b", &[], 404),
         ("POST /", &[], 405),
         ("POST /poll/a", &[], 405),
+        ("GET /send", &[], 405),
+        ("HEAD /send", &[], 405),
+        ("POST /send/a", &["Content-Length: 2", "Content-Type: application/json"], 404),
+        ("POST /send", &["Content-Type: application/json"], 411),
+        ("POST /send", &["Content-Type: application/json", "Transfer-Encoding: chunked"], 411),
+        ("POST /send", &["Content-Length: 2"], 415),
+        ("POST /send", &["Content-Length: 2", "Content-Type: text/plain"], 415),
+        ("POST /send", &["Content-Length: 2", "Content-Length: 3"], 400),
+        ("POST /send", &["Idempotency-Key: a", "Idempotency-Key: b", "Content-Length: 2"], 400),
         ("GET /streamers", &[], 404),
         ("GET /stream/a/b", &[], 404),
         ("GET /streams/a", &[], 404),

@@ -41,7 +41,9 @@ fn anything_else_is_a_problem_that_says_what_to_send() {
         r#"{"login":[["a"]]}"#,
         r#"{"login":["a"],"logout":["b"]}"#,
         r#"{"login":["a"],"login":["b"]}"#,
-        r#"{"send":1}"#,
+        r#"{"send":1,"more":2}"#,
+        r#"{"send":1,"send":2}"#,
+        r#"[{},1]"#,
         r#"{"ping":"1"}"#,
         r#"{"ping":null}"#,
         r#"{"ping":1} x"#,
@@ -54,6 +56,41 @@ fn anything_else_is_a_problem_that_says_what_to_send() {
     }
     let deep = "[".repeat(4096);
     assert!(parse(&deep).is_err());
+}
+
+#[test]
+fn send_keeps_its_event_as_written_and_its_reference() {
+    let send = |event, reference| Ok(Command::Send(SendText { event, reference }));
+    for (text, event, reference) in [
+        (r#"{"send":{"about": 1,"data":[1.50]}}"#, r#"{"about": 1,"data":[1.50]}"#, None),
+        (r#"{"send":{},"ref":1}"#, "{}", Some("1")),
+        (r#" { "ref" : "a\"b" , "send" : 7 }"#, "7", Some(r#""a\"b""#)),
+        (r#"{"send":{},"ref":-1.50}"#, "{}", Some("-1.50")),
+        (r#"{"send":{},"ref":null}"#, "{}", None),
+    ] {
+        assert_eq!(parse(text), send(event, reference), "{text}");
+    }
+    let long = format!("{{\"send\":{{}},\"ref\":\"{}\"}}", "x".repeat(REFERENCE_BYTES_MAX));
+    for text in [r#"{"send":{},"ref":true}"#, r#"{"send":{},"ref":[1]}"#, &long] {
+        let problem = parse(text).unwrap_err();
+        assert!(problem.status == 400 && problem.detail.contains("\"ref\""), "{problem:?}");
+    }
+}
+
+#[test]
+fn answers_to_a_send_repeat_its_reference() {
+    let answer = r#"{"delivered":3,"id":"0"}"#;
+    assert_eq!(send_ok(answer, None), format!("{{\"ok\":{answer}}}"));
+    assert_eq!(send_ok(answer, Some("\"a\"")), format!("{{\"ok\":{answer},\"ref\":\"a\"}}"));
+    let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    let refused = value(&send_error(&Problem::too_many("Slowly.", 2), Some("7")));
+    assert_eq!(refused["ref"], 7);
+    assert_eq!(
+        (&refused["error"]["status"], &refused["error"]["retry_after"]),
+        (&json!(429), &json!(2))
+    );
+    let refused = value(&send_error(&Problem::bad_request("No."), None));
+    assert_eq!((refused.get("ref"), refused["error"].get("retry_after")), (None, None));
 }
 
 #[test]

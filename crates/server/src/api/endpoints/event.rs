@@ -12,11 +12,11 @@ use dispatch::outcome::Delivered;
 use dispatch::posting::{Delivery, FRAME_BYTES};
 use dispatch::send_options::SendOptions;
 use dispatch::traces::Marks;
+use engine::Outgoing;
 use httpd::problem::ApiProblem;
 use hub::{Draft, LINE_BYTES};
 use proto::decimal::push_decimal;
 
-use super::event_body::EventBody;
 use crate::api::state::Api;
 
 /// An event that is on its way: who made it, and how many will have heard it.
@@ -37,12 +37,11 @@ impl Api {
     pub(crate) async fn post(
         &self,
         permit: &WritePermit<'_>,
-        body: &EventBody<'_>,
+        outgoing: Outgoing,
         once: Option<Once>,
         marks: Option<&Arc<Marks>>,
     ) -> Result<Posted, ApiProblem> {
         let accepted = Instant::now();
-        let outgoing = body.outgoing()?;
         if !self.fits(&outgoing.draft) {
             return Err(ApiProblem::too_large(format!(
                 "This event has {} bytes as a line and would not fit into a connection's backlog \

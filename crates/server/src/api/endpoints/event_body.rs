@@ -12,6 +12,7 @@ use std::fmt;
 use dispatch::idempotency;
 use engine::Outgoing;
 use httpd::id::IdField;
+use httpd::json::without_place;
 use httpd::problem::ApiProblem;
 use hub::{ConnectionId, Draft, EventParts, Payload, SUBJECTS_MAX};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
@@ -19,8 +20,8 @@ use serde_json::value::RawValue;
 
 /// An event as a sender writes it.
 #[derive(Debug, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct EventBody<'a> {
+#[serde(deny_unknown_fields, bound(deserialize = "Echo: Deserialize<'de>"))]
+pub(crate) struct EventBody<'a, Echo = NotTaken> {
     #[serde(borrow)]
     pub(crate) about: Subjects<'a>,
     #[serde(borrow, default, deserialize_with = "given")]
@@ -35,6 +36,22 @@ pub(crate) struct EventBody<'a> {
     /// The event is posted once with this key.
     #[serde(default, deserialize_with = "idempotency::member")]
     pub(crate) key: Option<Box<str>>,
+    /// Whether the connection that sends it hears it too. Of clients alone.
+    #[serde(default, deserialize_with = "given")]
+    pub(crate) echo: Option<Echo>,
+}
+
+/// An event as a client of streams writes it.
+pub(crate) type ClientEventBody<'a> = EventBody<'a, bool>;
+
+/// A member that there is not.
+#[derive(Debug)]
+pub(crate) enum NotTaken {}
+
+impl<'de> Deserialize<'de> for NotTaken {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<NotTaken, D::Error> {
+        Err(D::Error::custom("\"echo\" is for clients of streams, which hear what they send"))
+    }
 }
 
 /// What an event is about: an id, or a list of them, none of them checked.
@@ -47,12 +64,13 @@ pub(crate) struct Subjects<'a> {
 impl<'de: 'a, 'a> Deserialize<'de> for Subjects<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Subjects<'a>, D::Error> {
         let json = <&'a RawValue>::deserialize(deserializer)?;
-        if !json.get().starts_with('[') {
-            let first = IdField::deserialize(json).map_err(D::Error::custom)?;
-            return Ok(Subjects { first, others: Vec::new() });
-        }
-        let mut list = serde_json::Deserializer::from_str(json.get());
-        list.deserialize_seq(Listed).map_err(D::Error::custom)
+        let subjects = if json.get().starts_with('[') {
+            serde_json::Deserializer::from_str(json.get()).deserialize_seq(Listed)
+        } else {
+            IdField::deserialize(json).map(|first| Subjects { first, others: Vec::new() })
+        };
+        // What it has for a place is none of the body: that reader gives its own.
+        subjects.map_err(|error| D::Error::custom(without_place(&error)))
     }
 }
 
@@ -123,7 +141,7 @@ impl Visitor<'_> for ConnectionText {
     }
 }
 
-impl EventBody<'_> {
+impl<Echo> EventBody<'_, Echo> {
     /// What it tells.
     ///
     /// # Errors
@@ -148,12 +166,21 @@ impl EventBody<'_> {
     ///
     /// A subject is no id, or it has more of something than may be.
     pub(crate) fn outgoing(&self) -> Result<Outgoing, ApiProblem> {
+        self.outgoing_from(None)
+    }
+
+    /// The event on its way, which is `from` somebody whom the server knows.
+    ///
+    /// # Errors
+    ///
+    /// As [`EventBody::outgoing`].
+    pub(crate) fn outgoing_from(&self, from: Option<&str>) -> Result<Outgoing, ApiProblem> {
         let also: Vec<&str> = self.about.others.iter().map(|id| id.0.as_ref()).collect();
         let draft = Draft::of(EventParts {
             about: &self.about.first.0,
             also: &also,
             name: self.event.as_deref(),
-            from: None,
+            from,
             payload: self.payload()?,
         })?;
         Ok(Outgoing { except: self.except, ..Outgoing::from(draft) })
@@ -226,6 +253,17 @@ mod tests {
     }
 
     #[test]
+    fn client_says_whether_it_hears_what_it_sends() {
+        let read = |json: &'static str| {
+            let body = serde_json::from_str::<Object<ClientEventBody<'_>>>(json);
+            body.map(|body| body.0.echo).ok()
+        };
+        assert_eq!(read(r#"{"about":1,"data":2,"echo":true}"#), Some(Some(true)));
+        assert_eq!(read(r#"{"about":1,"data":2}"#), Some(None));
+        assert_eq!(read(r#"{"about":1,"data":2,"echo":1}"#), None);
+    }
+
+    #[test]
     fn event_leaves_out_one_connection_and_a_text_that_is_none_leaves_out_nobody() {
         let except = |text: &str| {
             let json = format!(r#"{{"about":1,"data":2,"except":"{text}"}}"#);
@@ -246,6 +284,7 @@ mod tests {
     fn what_is_no_event_is_refused() {
         for bad in [
             r#"{"about":1,"data":2,"x":3}"#,
+            r#"{"about":1,"data":2,"echo":true}"#,
             r#"{"about":1,"data":2,"key":null}"#,
             r#"{"about":1,"data":2,"key":3}"#,
             r#"{"about":[],"data":2}"#,
@@ -270,6 +309,13 @@ mod tests {
             let list = format!(r#"{{"about":{many:?},"data":2}}"#);
             let error = serde_json::from_str::<Object<EventBody<'_>>>(&list).err().unwrap();
             assert!(error.to_string().contains("at most 100 subjects"), "{error}");
+        }
+        // The place is one of the body, behind what is wrong: not one within that.
+        for wrong in ["[7,1.5]", "1.5", r#"["\ud800"]"#, r#""\ud800""#, "[]"] {
+            let bad = format!(r#"{{"text":"2","about":{wrong},"event":3}}"#);
+            let error = serde_json::from_str::<Object<EventBody<'_>>>(&bad).err().unwrap();
+            let end = bad.find(wrong).unwrap() + wrong.len();
+            assert!((end..=end + 1).contains(&error.column()), "{error} in {bad}");
         }
         for bad in [
             r#"{"about":1}"#.to_owned(),

@@ -5,6 +5,7 @@
 //! repeat hears it although the first client is gone, or reads no answers. There are no more of
 //! these tasks than mails in the workers' mailboxes.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,13 +13,13 @@ use dispatch::barrier::WritePermit;
 use dispatch::idempotency::{Claim, Claimed, IdempotencyKey, Progress};
 use dispatch::outcome::{Delivered, LogTrouble, MAILBOX_TIMEOUT, Unposted};
 use dispatch::traces::Marks;
+use engine::Outgoing;
 use httpd::problem::ApiProblem;
 use tokio::sync::watch;
 use tokio::time::timeout_at;
 
 use super::event::Posted;
 use super::event_body::EventBody;
-use crate::api::access::Permission;
 use crate::api::state::Api;
 
 /// How long a repeat waits until the first send is posted: as long as that may take where a mailbox
@@ -26,7 +27,7 @@ use crate::api::state::Api;
 const POSTED_TIMEOUT: Duration = MAILBOX_TIMEOUT.saturating_mul(2);
 
 /// An event that is posted, now or before: its answer is known or will be.
-pub(super) enum Once {
+pub(crate) enum Once {
     /// It is known.
     Answered(Delivered),
     /// It is known when the workers have delivered.
@@ -37,23 +38,42 @@ pub(super) enum Once {
     },
 }
 
+/// By what an event is known that is posted once.
+pub(super) struct Known<'e> {
+    /// Who sends it: its keys are nobody else's.
+    sender: &'e str,
+    key: &'e IdempotencyKey<'e>,
+    about: &'e str,
+    fingerprint: Cow<'e, str>,
+}
+
+impl<'e> Known<'e> {
+    /// The event of `body`, which `sender` sends with this `key`.
+    pub(super) fn of<Echo>(
+        sender: &'e str,
+        key: &'e IdempotencyKey<'e>,
+        body: &'e EventBody<'_, Echo>,
+    ) -> Known<'e> {
+        Known { sender, key, about: body.about(), fingerprint: body.fingerprint() }
+    }
+}
+
 impl Api {
-    /// Posts an event, unless the holder of `permission` did that with the same key before. The
-    /// permit is held for as long as the key is claimed, so while the barrier is closed none is.
+    /// Posts an event, unless its sender did that with the same key before. The permit is held for
+    /// as long as the key is claimed, so while the barrier is closed none is.
     pub(super) async fn post_once(
         self: &Arc<Api>,
         permit: &WritePermit<'_>,
-        permission: &Permission,
-        body: &EventBody<'_>,
-        key: &IdempotencyKey<'_>,
+        known: Known<'_>,
+        outgoing: Outgoing,
         marks: Option<&Arc<Marks>>,
     ) -> Result<Once, ApiProblem> {
         let deadline = tokio::time::Instant::now() + POSTED_TIMEOUT;
+        let Known { sender, key, about, fingerprint } = known;
         loop {
-            let print = body.fingerprint();
-            match self.idempotency.claim(permission.key_id(), key, body.about(), &print)? {
+            match self.idempotency.claim(sender, key, about, &fingerprint)? {
                 Claimed::First(claim) => {
-                    let posted = self.post(permit, body, Some(claim.once()), marks).await?;
+                    let posted = self.post(permit, outgoing, Some(claim.once()), marks).await?;
                     return Ok(self.follow(claim, posted));
                 }
                 Claimed::UnderWay(mut progress) => {

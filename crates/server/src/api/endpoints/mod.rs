@@ -1,7 +1,8 @@
 //! The calls of the API, a file each: what is asked, what is done, what is answered.
 
+mod client_send;
 pub(super) mod cluster;
-mod event;
+pub(super) mod event;
 mod event_body;
 mod event_once;
 pub(crate) mod graph;

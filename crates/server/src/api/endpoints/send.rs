@@ -18,6 +18,7 @@ use httpd::problem::ApiProblem;
 
 use super::event::{Posted, push_answer};
 use super::event_body::EventBody;
+use super::event_once::Known;
 use super::send_stream::SendStream;
 use crate::api::access::Permission;
 use crate::api::state::Api;
@@ -94,11 +95,12 @@ async fn send_one(
         (field, member) => field.or(member),
     };
     if let Some(key) = key {
-        let once = api.post_once(&permit, permission, &body, &key, marks).await?;
+        let known = Known::of(permission.key_id(), &key, &body);
+        let once = api.post_once(&permit, known, body.outgoing()?, marks).await?;
         drop(permit);
         return once.answer().await;
     }
-    let Posted { delivery, accepted } = api.post(&permit, &body, None, marks).await?;
+    let Posted { delivery, accepted } = api.post(&permit, body.outgoing()?, None, marks).await?;
     drop(permit);
     let delivered = delivery.answer().await?;
     api.durations.record(accepted, Instant::now());

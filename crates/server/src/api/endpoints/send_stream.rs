@@ -37,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::event::{Posted, push_answer};
 use super::event_body::EventBody;
-use super::event_once::Once;
+use super::event_once::{Known, Once};
 use crate::api::access::Permission;
 use crate::api::state::Api;
 
@@ -328,15 +328,22 @@ async fn post(
     let may = api.access.check_about(permission, body.about.iter());
     may.map_err(|problem| problem.on_line(line.number))?;
     let posted = match body.key.take() {
-        None => api
-            .post(permit, &body, None, None)
-            .await
-            .map(|posted| Pending::Event(posted, line.number)),
+        None => {
+            post_plainly(api, permit, &body).await.map(|posted| Pending::Event(posted, line.number))
+        }
         Some(key) => post_once(api, permit, permission, &body, key)
             .await
             .map(|once| Pending::Once(once, line.number)),
     };
     posted.map_err(|problem| problem.on_line(line.number))
+}
+
+async fn post_plainly(
+    api: &Arc<Api>,
+    permit: &WritePermit<'_>,
+    body: &EventBody<'_>,
+) -> Result<Posted, ApiProblem> {
+    api.post(permit, body.outgoing()?, None, None).await
 }
 
 async fn post_once(
@@ -347,5 +354,6 @@ async fn post_once(
     key: Box<str>,
 ) -> Result<Once, ApiProblem> {
     let key = IdempotencyKey::new(String::from(key))?;
-    api.post_once(permit, permission, body, &key, None).await
+    let known = Known::of(permission.key_id(), &key, body);
+    api.post_once(permit, known, body.outgoing()?, None).await
 }

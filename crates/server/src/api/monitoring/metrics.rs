@@ -19,13 +19,13 @@ use prometheus::{Encoder, TextEncoder};
 use proto::Transport;
 use tokio::task::spawn_blocking;
 
-use super::cluster;
 use super::families::{counter, counter_of, family, gauge, gauge_of, histogram_of, metric};
 use super::presence;
 use super::process::Descriptors;
 use super::sockets::SocketBytes;
 use super::tls;
 use super::tokens::{self, TokenStats};
+use super::{client_sends, cluster};
 use crate::api::Figures;
 use crate::api::state::Api;
 
@@ -41,6 +41,7 @@ pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Api
         kept(&api, &snapshot),
         keys(&api),
         TokenStats::of(&api, &snapshot).map(|stats| tokens::families(&stats)).unwrap_or_default(),
+        client_sends::families(&api.client_sends),
         tls::families(&api.certificates, &api.handshakes),
         presence::families(&api.presence.report()),
         presence::members(api.watches().map(|watches| &**watches.members())),

@@ -1,5 +1,6 @@
 //! The figures of a running server, for people and for Prometheus.
 
+mod client_sends;
 pub(super) mod cluster;
 pub(super) mod duration;
 mod families;

@@ -1,15 +1,30 @@
-//! What the control plane has of an engine: where workers ask, and how they are told.
+//! The ways between the workers and the control plane.
 
 use std::sync::Arc;
 
+use sync::replies::Replies;
+
 use super::Engine;
 use crate::answers::Answers;
+use crate::client_sends::ClientSends;
 use crate::resume::Resumes;
+use crate::router::Router;
 use crate::token_queue::TokenQueue;
 use crate::watch::Watches;
 use crate::well_known::WellKnown;
 
 impl Engine {
+    /// The way in for events.
+    pub fn router(&self) -> &Arc<Router> {
+        &self.router
+    }
+
+    /// Where the senders that wait for receipts are woken: the control plane must look there as
+    /// long as it waits for any.
+    pub fn replies(&self) -> &Arc<Replies> {
+        &self.replies
+    }
+
     /// Where workers ask what clients that came back have missed: the control plane must answer, by
     /// [`Resuming::begin`](crate::Resuming::begin), or they are held for ever.
     pub fn resumes(&self) -> &Arc<Resumes> {
@@ -20,6 +35,11 @@ impl Engine {
     /// these questions and answer them, or their clients are refused.
     pub fn token_queue(&self) -> TokenQueue {
         TokenQueue::new(self.mailboxes.clone(), self.tokens.clone())
+    }
+
+    /// What clients send: somebody must take and answer it, or they wait for ever.
+    pub fn client_sends(&self) -> &Arc<ClientSends> {
+        &self.client_sends
     }
 
     /// The way to say something to one connection.

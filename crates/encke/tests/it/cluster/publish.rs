@@ -1,0 +1,36 @@
+//! Clients that publish at one node of several.
+
+use serde_json::json;
+
+use super::World;
+use crate::harness::{Server, Socket};
+
+#[test]
+fn client_publishes_at_any_node_and_all_but_it_hear_once() {
+    let Some(world) = World::new() else { return };
+    let nodes: [Server; 3] = world.nodes_with(&["--client-send"]);
+    let mut sockets: Vec<Socket> =
+        nodes.iter().map(|node| Socket::open(node.listen(), "/stream/room")).collect();
+    for node in &nodes {
+        assert_eq!(node.api.send("room", "all"), 3);
+    }
+    for socket in &mut sockets {
+        for _ in &nodes {
+            assert_eq!(socket.data(), "all");
+        }
+    }
+    for sender in 0..nodes.len() {
+        let event = json!({"about": "room", "data": sender, "key": format!("k{sender}")});
+        let sent = sockets[sender].ask(json!({"send": event, "ref": sender}));
+        assert_eq!(sent["ok"]["delivered"], 2, "{sent}");
+        let again = sockets[sender].ask(json!({"send": event, "ref": "again"}));
+        assert_eq!(again["ok"]["id"], sent["ok"]["id"], "{again}");
+        for (_, socket) in sockets.iter_mut().enumerate().filter(|(other, _)| *other != sender) {
+            assert_eq!(socket.data(), sender);
+        }
+    }
+    assert_eq!(nodes[0].api.send("room", "end"), 3);
+    for socket in &mut sockets {
+        assert_eq!(socket.data(), "end", "the sender has heard none of its own");
+    }
+}

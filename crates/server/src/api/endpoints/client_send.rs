@@ -1,0 +1,148 @@
+//! An event that a client of streams sends: from what it wrote to what became of it.
+//!
+//! It is read, and posted, as one of the API, and bounded as its worker says. What its token grants
+//! is looked at here, where its subjects are known.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use dispatch::barrier::WritePermit;
+use dispatch::idempotency::IdempotencyKey;
+use dispatch::outcome::Delivered;
+use dispatch::traces::{Arrival, Marks, SendTrace};
+use engine::{ClientSend, Outgoing, SentBy};
+use httpd::object::Object;
+use httpd::problem::ApiProblem;
+use hub::{Grant, Payload};
+use proto::Problem;
+
+use super::event::Posted;
+use super::event_body::ClientEventBody;
+use super::event_once::{Known, Once};
+use crate::api::state::Api;
+
+/// Where the keys of clients begin, among those of keys of the API, which have letters and digits.
+const CLIENT: &str = "client/";
+
+/// When to try again what finds the barrier closed, in seconds.
+const UPGRADE_SECONDS: u32 = 1;
+
+/// An event of a client that is posted, now or before.
+pub(crate) enum ClientPosted {
+    /// Its count is awaited.
+    Event(Posted),
+    /// It has a key.
+    Once(Once),
+}
+
+impl Api {
+    /// Posts what a client sends. While an upgrade is under way it is refused at once: its
+    /// connection is to be written down, and whoever goes on with it would know nothing of this.
+    ///
+    /// # Errors
+    /// It is no event, or not granted, or there is no room for it. Nothing is sent then.
+    pub(crate) async fn post_of_client(
+        self: &Arc<Api>,
+        send: &ClientSend,
+        marks: Option<&Arc<Marks>>,
+    ) -> Result<ClientPosted, ApiProblem> {
+        let Some(permit) = self.sender.barrier.try_enter() else {
+            return Err(Problem::sends_busy(UPGRADE_SECONDS).into());
+        };
+        let Object(mut body): Object<ClientEventBody<'_>> =
+            serde_json::from_slice(send.event()).map_err(|error| unread(&error))?;
+        if let Some(grant) = send.grant()
+            && let Some(denied) = body.about.iter().find(|id| !grant.allows_send(id))
+        {
+            return Err(Problem::send_not_granted(denied).into());
+        }
+        let (Payload::Json(payload) | Payload::Text(payload)) = body.payload()?;
+        let bytes_max = send.limits().payload_bytes_max;
+        if payload.len() > bytes_max {
+            return Err(ApiProblem::too_large(format!(
+                "The payload of this event has {} bytes, and that of a client's has at most \
+                 {bytes_max} here. Send a smaller one, or raise --client-payload.",
+                payload.len(),
+            )));
+        }
+        let member = body.key.take();
+        let mut outgoing = body.outgoing_from(from(send))?;
+        if let (SentBy::Message { own, .. }, None | Some(false)) = (send.by(), body.echo) {
+            outgoing.except = outgoing.except.or(*own);
+        }
+        match key_of(send, member)? {
+            Some(key) => {
+                let sender = key_holder(send.grant().map(|grant| &**grant));
+                let known = Known::of(&sender, &key, &body);
+                self.post_once(&permit, known, outgoing, marks).await.map(ClientPosted::Once)
+            }
+            None => self.post_plainly(&permit, outgoing, marks).await,
+        }
+    }
+
+    /// The trace of what a client sends, if it is to have one.
+    pub(crate) fn trace_of_client(&self, arrival: Arrival) -> Option<SendTrace> {
+        self.traces.as_ref().and_then(|traces| traces.begin_of_client(arrival))
+    }
+
+    async fn post_plainly(
+        &self,
+        permit: &WritePermit<'_>,
+        outgoing: Outgoing,
+        marks: Option<&Arc<Marks>>,
+    ) -> Result<ClientPosted, ApiProblem> {
+        self.post(permit, outgoing, None, marks).await.map(ClientPosted::Event)
+    }
+
+    /// What became of it, once all workers have delivered it.
+    pub(crate) async fn delivered_of_client(
+        &self,
+        posted: ClientPosted,
+    ) -> Result<Delivered, ApiProblem> {
+        match posted {
+            ClientPosted::Event(Posted { delivery, accepted }) => {
+                let delivered = delivery.answer().await?;
+                self.note_duration(accepted, Instant::now());
+                Ok(delivered)
+            }
+            ClientPosted::Once(once) => once.answer().await,
+        }
+    }
+}
+
+/// Who sends it, where a token says so.
+fn from(send: &ClientSend) -> Option<&str> {
+    send.grant().and_then(|grant| grant.subject.as_deref())
+}
+
+fn unread(error: &serde_json::Error) -> ApiProblem {
+    ApiProblem::bad_request(format!("The event cannot be read: {error}."))
+}
+
+/// The key of a send: that of its request, or the member `key`.
+fn key_of(
+    send: &ClientSend,
+    member: Option<Box<str>>,
+) -> Result<Option<IdempotencyKey<'_>>, ApiProblem> {
+    let member = member.map(String::from).map(IdempotencyKey::new).transpose()?;
+    let field = match send.by() {
+        SentBy::Request { key: Some(key) } => Some(IdempotencyKey::of_field(key)?),
+        SentBy::Request { key: None } | SentBy::Message { .. } => None,
+    };
+    match (field, member) {
+        (Some(field), Some(member)) if field != member => Err(ApiProblem::two_keys()),
+        (field, member) => Ok(field.or(member)),
+    }
+}
+
+/// Whose the keys of a client are: the subject of its token, or the token's where it has none.
+/// Without tokens nobody knows who is who, and all have theirs together.
+fn key_holder(grant: Option<&Grant>) -> Cow<'static, str> {
+    match grant.map(|grant| (&grant.subject, &grant.token)) {
+        Some((Some(subject), _)) => format!("{CLIENT}{subject}").into(),
+        // No subject has a slash.
+        Some((None, Some(token))) => format!("{CLIENT}/{token}").into(),
+        Some((None, None)) | None => CLIENT.into(),
+    }
+}

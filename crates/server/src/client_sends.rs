@@ -1,0 +1,176 @@
+//! Posts what clients send, and tells their connections what became of it.
+//!
+//! The sends of one connection are posted one after the other, in the order in which they came;
+//! those of others do not wait for them, be a mailbox full or a cluster slow. Their counts are
+//! awaited beside that, so answers may come in another order. Each send is answered once.
+//!
+//! A connection that sends by requests may be another one each time. So what is sent by request is
+//! bounded by its token too, over all connections.
+//!
+//! Cost: a task for each connection that sends, as long as it does, and one for each answer; as
+//! many as the queue of sends has places. A quarter of a kilobyte for each.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dispatch::posting::say;
+use dispatch::traces::{Arrival, SendTrace};
+use engine::{
+    Answered, Answers, ClientSend, ClientSendOutcome, ClientSends, Publisher, Question, Said,
+    SentBy,
+};
+use httpd::problem::ApiProblem;
+use hub::{ConnRef, Grant};
+use proto::Problem;
+use sys::clock;
+use tokio::task::yield_now;
+
+use crate::api::{Api, push_answer};
+
+/// How many sends are begun before others of the control plane have their turn.
+const SENDS_AT_ONCE: usize = 32;
+
+/// Tokens of which is known how much was sent by request of late. Those who have sent nothing for
+/// two seconds are forgotten past it; who comes when there are none of these is refused.
+const TOKENS_MAX: usize = 16 * 1024;
+
+/// Milliseconds in the unit of [`Publisher::take`].
+const TICK_MS: u64 = 100;
+
+/// Who posts what clients send.
+pub(crate) struct Poster {
+    api: Arc<Api>,
+    sends: Arc<ClientSends>,
+    answers: Answers,
+    /// What waits of each connection of which something is being posted.
+    waiting: Mutex<HashMap<ConnRef, VecDeque<ClientSend>>>,
+    /// What was sent by request of late, by token.
+    by_token: Mutex<HashMap<Box<str>, Publisher>>,
+}
+
+impl Poster {
+    pub(crate) fn new(api: Arc<Api>, sends: Arc<ClientSends>, answers: Answers) -> Arc<Poster> {
+        let (waiting, by_token) = (Mutex::default(), Mutex::default());
+        Arc::new(Poster { api, sends, answers, waiting, by_token })
+    }
+
+    /// Posts what comes, for as long as the runtime lives.
+    pub(crate) async fn run(self: Arc<Poster>) {
+        loop {
+            poll_fn(|context| self.sends.questions().poll_any(context)).await;
+            for _ in 0..SENDS_AT_ONCE {
+                let Some(send) = self.sends.questions().take_and_count() else { break };
+                self.begin(send);
+            }
+            yield_now().await;
+        }
+    }
+
+    /// Begins to post `send`, or puts it behind those of its connection.
+    fn begin(self: &Arc<Poster>, send: ClientSend) {
+        match self.waiting().entry(send.conn()) {
+            Entry::Occupied(mut waiting) => waiting.get_mut().push_back(send),
+            Entry::Vacant(place) => {
+                place.insert(VecDeque::new());
+                tokio::spawn(Arc::clone(self).post_all(send));
+            }
+        }
+    }
+
+    /// Posts `send`, and then what came behind it on its connection.
+    async fn post_all(self: Arc<Poster>, mut send: ClientSend) {
+        let conn = send.conn();
+        loop {
+            self.post(send).await;
+            let mut waiting = self.waiting();
+            match waiting.get_mut(&conn).and_then(VecDeque::pop_front) {
+                Some(next) => send = next,
+                None => {
+                    waiting.remove(&conn);
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn post(self: &Arc<Poster>, send: ClientSend) {
+        let arrival = match send.by() {
+            SentBy::Request { .. } => Arrival::Request,
+            SentBy::Message { .. } => Arrival::Message,
+        };
+        let trace = self.api.trace_of_client(arrival);
+        let posted = match self.bound_token(&send) {
+            Ok(()) => self.api.post_of_client(&send, trace.as_ref().map(SendTrace::marks)).await,
+            Err(problem) => Err(problem),
+        };
+        let poster = Arc::clone(self);
+        match posted {
+            Ok(posted) => drop(tokio::spawn(async move {
+                let delivered = poster.api.delivered_of_client(posted).await;
+                if let Some(trace) = trace {
+                    trace.end_one(delivered.as_ref().map_err(ApiProblem::status));
+                }
+                let answer = delivered.map(|delivered| {
+                    let mut text = Vec::with_capacity(64);
+                    push_answer(&mut text, &delivered);
+                    String::from_utf8_lossy(&text).into()
+                });
+                poster.answer(send, answer.map_err(Problem::from)).await;
+            })),
+            Err(problem) => {
+                if let Some(trace) = trace {
+                    trace.end_one(Err(problem.status()));
+                }
+                self.answer(send, Err(problem.into())).await;
+            }
+        }
+    }
+
+    /// Tells the connection of `send` what became of it.
+    async fn answer(&self, send: ClientSend, outcome: Result<Box<str>, Problem>) {
+        let status = outcome.as_ref().map_or_else(|problem| problem.status, |_| 200);
+        self.sends.count(ClientSendOutcome::of_status(status));
+        let reference = match send.by() {
+            SentBy::Message { reference, .. } => reference.clone(),
+            SentBy::Request { .. } => None,
+        };
+        let said = Said::Sent(Box::new(Answered { outcome, reference }));
+        say(&self.answers, send.conn(), said).await;
+        self.sends.questions().done(1, send.bytes());
+    }
+
+    /// Counts what is sent by request for its token.
+    fn bound_token(&self, send: &ClientSend) -> Result<(), ApiProblem> {
+        let (SentBy::Request { .. }, Some(grant)) = (send.by(), send.grant()) else {
+            return Ok(());
+        };
+        let Some(name) = name_of(grant) else { return Ok(()) };
+        // It wraps after thirteen years.
+        let now = (clock::monotonic_ms() / TICK_MS) as u32;
+        let mut by_token = self.by_token.lock().unwrap_or_else(PoisonError::into_inner);
+        if by_token.len() >= TOKENS_MAX && !by_token.contains_key(name) {
+            by_token.retain(|_, publisher| !publisher.is_refilled(now));
+            if by_token.len() >= TOKENS_MAX {
+                return Err(Problem::sends_busy(1).into());
+            }
+        }
+        let before = by_token.get(name).copied().unwrap_or_default();
+        let taken = before.take(send.limits(), now).map_err(|again| {
+            let seconds = again.retry_ms.div_ceil(1000).max(1) as u32;
+            Problem::too_many("This token sends too often. Send more slowly.", seconds)
+        })?;
+        by_token.insert(name.into(), taken.answered());
+        Ok(())
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<ConnRef, VecDeque<ClientSend>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whom what is sent by request is counted for: the subject of the token, or the token.
+fn name_of(grant: &Grant) -> Option<&str> {
+    grant.subject.as_deref().or(grant.token.as_deref())
+}
