@@ -34,7 +34,11 @@ export class Talk {
         shared.again();
       }
     };
-    this.rooms = new Rooms(watch, (id) => this.#say({ unwatch: id }));
+    this.rooms = new Rooms(watch, (id) => {
+      this.#say({ unwatch: id });
+      // Who looks at it again wants the list anew.
+      this.#asked = this.#asked?.filter((one) => one !== id);
+    });
   }
 
   /** Writes the rooms into the address of a stream. */

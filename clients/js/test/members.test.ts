@@ -157,9 +157,14 @@ test("rooms stand in the address of SSE, which is opened again for a later one",
   const other = connection.members(8);
   await changed(members);
   assert.deepEqual([other.of, other.isKnown], ["8", false]);
+  members.stop();
+  const again = connection.members("room:7");
+  await changed(again);
+  assert.deepEqual(again.list, [BOB]);
   assert.deepEqual(server.asked, [
     "sse /stream/bob?members=room%3A7",
     "sse /stream/bob?last_event_id=01&members=room%3A7&members=8",
+    "sse /stream/bob?last_event_id=01&members=8&members=room%3A7",
   ]);
 });
 
