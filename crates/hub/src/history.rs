@@ -29,6 +29,7 @@ mod begun;
 mod evicted;
 mod handed_over;
 mod kept;
+mod page;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +40,7 @@ use begun::{Asked, Open, Wait};
 use evicted::Evicted;
 pub use handed_over::{EvictedRange, Remembered};
 use kept::Kept;
+pub use page::{Page, PageOf};
 
 use crate::event::Event;
 use crate::id::{Id, IdText};
