@@ -333,12 +333,12 @@ impl Authenticator {
                     thread::park_timeout(SLEEP_MAX);
                     continue;
                 };
-                if !question.is_wanted() {
+                if !question.asker().is_waiting() {
                     continue;
                 }
                 let mut outcome = self.verify(question.token().text());
                 let grant = outcome.as_ref().ok().map(|granted| Arc::clone(&granted.grant));
-                while let Err(again) = queue.post_result(question.conn(), outcome) {
+                while let Err(again) = queue.post_result(question.asker().conn(), outcome) {
                     if stop.is_cancelled() {
                         return;
                     }

@@ -49,7 +49,7 @@ impl Ahead {
         for _ in 0..AHEAD_STEPS_MAX {
             let first = self.waiting.first_entry();
             if let Some(come) = first.filter(|first| first.key().0 <= posted) {
-                resumes.ahead.done(1);
+                resumes.ahead.done(1, 0);
                 resumes.post_anyway(come.remove());
                 continue;
             }
@@ -58,7 +58,7 @@ impl Ahead {
                 return resumes.ahead.is_any_to_take();
             };
             if let Some(lost) = self.waiting.remove(&key) {
-                resumes.ahead.done(1);
+                resumes.ahead.done(1, 0);
                 resumes.post_anyway(Resume { after: posted, is_lost: true, ..lost });
             }
         }

@@ -116,10 +116,9 @@ impl Guest {
                     GuestMail::Close(reason, Delivery { event: None, targets, stub })
                 }
                 Mail::Gap { up_to } => GuestMail::Gap(up_to),
-                // Its connections neither resume nor are drained: they have no stream to end.
-                Mail::CatchUp(_) | Mail::TokenResult(_) | Mail::Revoke(_) | Mail::Drain { .. } => {
-                    continue;
-                }
+                // Its connections ask nothing, and are not drained: they have no stream to end.
+                Mail::CatchUp(_) | Mail::TokenResult(_) | Mail::Say(_) => continue,
+                Mail::Revoke(_) | Mail::Drain { .. } => continue,
             });
         }
     }

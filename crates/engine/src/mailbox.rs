@@ -23,6 +23,7 @@ use crate::Event;
 use crate::catch_up::CatchUp;
 use crate::limits::{MAIL_TARGETS_MAX, MAILS_MAX};
 use crate::receipt::{Bell, Stub};
+use crate::said::Say;
 use crate::tokens::{Outcome, Revoked};
 
 /// The connections that a mail is for, all of one worker, sorted by slot.
@@ -37,6 +38,8 @@ pub(crate) enum Mail {
     CatchUp(Box<CatchUp>),
     /// What a token is found to be.
     TokenResult(TokenResult),
+    /// Something for one connection, which is no event.
+    Say(Say),
     /// End those whose tokens these are.
     Revoke(Revoked),
     /// Tell all connections that events may be missing up to this number; what is posted behind it
@@ -62,7 +65,7 @@ impl Mail {
         match self {
             Mail::Deliver { targets, .. } | Mail::Close { targets, .. } => targets.len(),
             Mail::CatchUp(catch_up) => 1 + catch_up.events.len(),
-            Mail::TokenResult(_) | Mail::Revoke(_) => 1,
+            Mail::TokenResult(_) | Mail::Revoke(_) | Mail::Say(_) => 1,
             Mail::Gap { .. } | Mail::Drain { .. } => 0,
         }
     }

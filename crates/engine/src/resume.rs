@@ -24,13 +24,10 @@
 //! of its ids, one into the history for each subject that they follow, one sort, and one mail; the
 //! same for each further window.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use atomic_waker::AtomicWaker;
-use crossbeam_queue::SegQueue;
-use hub::{ConnRef, Followers, FollowersError, Id, Since, Slice, Snapshot};
+use hub::{Followers, FollowersError, Id, Since, Slice, Snapshot};
 use smallvec::SmallVec;
 use sync::replies::Replies;
 
@@ -40,13 +37,14 @@ use crate::limits::{
     WINDOW_EVENTS_MAX,
 };
 use crate::mailbox::Mail;
+use crate::questions::{Asker, Question, QuestionBounds, Questions};
 use crate::router::Router;
 use crate::{Event, History};
 
 /// What a worker asks for.
 #[derive(Debug)]
 pub struct Resume {
-    pub(crate) conn: ConnRef,
+    pub(crate) asker: Asker,
     /// The ids that it is logged in under.
     pub(crate) ids: SmallVec<[Id; 2]>,
     /// The number of the last event that it has heard.
@@ -57,9 +55,9 @@ pub struct Resume {
     pub(crate) is_first: bool,
     /// The node has not come to where it was, so it goes on elsewhere: it is told of a gap.
     pub(crate) is_lost: bool,
-    /// Gone when its connection is, or no longer waits for an answer.
-    pub(crate) client: Weak<()>,
 }
+
+impl Question for Resume {}
 
 impl Resume {
     /// Whether it takes long: its client has many ids.
@@ -68,76 +66,14 @@ impl Resume {
     }
 }
 
-/// Questions in the order in which they came.
-#[derive(Debug, Default)]
-pub struct Questions {
-    queue: SegQueue<Resume>,
-    /// Relaxed: a bound on memory, good to within what workers ask at once.
-    waiting: AtomicUsize,
-    listener: AtomicWaker,
-}
-
-impl Questions {
-    fn has_room(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) < RESUMES_WAITING_MAX
-    }
-
-    fn push(&self, resume: Resume) {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        self.queue.push(resume);
-    }
-
-    /// The next question, if there is one.
-    pub fn take(&self) -> Option<Resume> {
-        let resume = self.take_and_count()?;
-        self.done(1);
-        Some(resume)
-    }
-
-    /// The next question, which goes on counting as one that waits until it is
-    /// [done](Questions::done).
-    pub(crate) fn take_and_count(&self) -> Option<Resume> {
-        self.queue.pop()
-    }
-
-    pub(crate) fn is_any_to_take(&self) -> bool {
-        !self.queue.is_empty()
-    }
-
-    /// So many that were taken do not wait any more.
-    pub(crate) fn done(&self, questions: usize) {
-        self.waiting.fetch_sub(questions, Ordering::Relaxed);
-    }
-
-    /// Waits until there is one.
-    pub(crate) fn poll_any(&self, context: &mut Context<'_>) -> Poll<()> {
-        self.listener.register(context.waker());
-        if self.is_any_to_take() { Poll::Ready(()) } else { Poll::Pending }
-    }
-
-    /// How many wait.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
-    }
-
-    /// Waits for the next question.
-    pub fn poll_take(&self, context: &mut Context<'_>) -> Poll<Resume> {
-        self.listener.register(context.waker());
-        self.take().map_or(Poll::Pending, Poll::Ready)
-    }
-}
-
 /// The questions of all workers, on their way to the control plane.
 #[derive(Debug)]
 pub struct Resumes {
-    small: Questions,
+    small: Questions<Resume>,
     /// Of clients with many ids: who has one does not wait behind them.
-    large: Questions,
+    large: Questions<Resume>,
     /// Of clients whose place is ahead of this node.
-    pub(crate) ahead: Questions,
-    /// Where the listeners' wakers go: a worker must not wake a task itself.
-    replies: Arc<Replies>,
+    pub(crate) ahead: Questions<Resume>,
     /// Relaxed, both: they are only reported.
     resumed: AtomicU64,
     gaps: AtomicU64,
@@ -145,11 +81,12 @@ pub struct Resumes {
 
 impl Resumes {
     pub(crate) fn new(replies: Arc<Replies>) -> Resumes {
+        // Their bound is in number: that on ids bounds their bytes.
+        let bounds = QuestionBounds { questions: RESUMES_WAITING_MAX, bytes: usize::MAX };
         Resumes {
-            small: Questions::default(),
-            large: Questions::default(),
-            ahead: Questions::default(),
-            replies,
+            small: Questions::for_task(bounds, Arc::clone(&replies)),
+            large: Questions::for_task(bounds, Arc::clone(&replies)),
+            ahead: Questions::for_task(bounds, replies),
             resumed: AtomicU64::new(0),
             gaps: AtomicU64::new(0),
         }
@@ -157,38 +94,21 @@ impl Resumes {
 
     /// Asks. `false` when too many wait; then the client is to be told of a gap.
     pub(crate) fn post(&self, resume: Resume) -> bool {
-        let has_room = self.questions_of(&resume).has_room();
-        if has_room {
-            self.post_anyway(resume);
-        }
-        has_room
+        self.questions_of(&resume).push(resume)
     }
 
     /// Asks for one that has waited elsewhere, and was counted there.
     pub(crate) fn post_anyway(&self, resume: Resume) {
-        let questions = self.questions_of(&resume);
-        questions.push(resume);
-        self.wake(questions);
+        self.questions_of(&resume).push_anyway(resume);
     }
 
     /// Asks once this node has come to the client's place. `false` when too many wait for that.
     pub(crate) fn post_ahead(&self, resume: Resume) -> bool {
-        let has_room = self.ahead.has_room();
-        if has_room {
-            self.ahead.push(resume);
-            self.wake(&self.ahead);
-        }
-        has_room
+        self.ahead.push(resume)
     }
 
-    fn questions_of(&self, resume: &Resume) -> &Questions {
+    fn questions_of(&self, resume: &Resume) -> &Questions<Resume> {
         if resume.is_large() { &self.large } else { &self.small }
-    }
-
-    fn wake(&self, questions: &Questions) {
-        if let Some(listener) = questions.listener.take() {
-            self.replies.post(listener);
-        }
     }
 
     /// A client has asked to go on where it was, and was told of a gap or not.
@@ -203,12 +123,12 @@ impl Resumes {
     }
 
     /// The questions of clients with few ids.
-    pub fn small(&self) -> &Questions {
+    pub fn small(&self) -> &Questions<Resume> {
         &self.small
     }
 
     /// Those of clients with many.
-    pub fn large(&self) -> &Questions {
+    pub fn large(&self) -> &Questions<Resume> {
         &self.large
     }
 
@@ -290,7 +210,7 @@ impl<'r> Resuming<'r> {
     /// Does the next piece of work. Call it until it answers [`ResumeStep::Done`], not after.
     pub fn step(&mut self, followers: &dyn Followers) -> ResumeStep {
         // Thousands that ask and hang up take nobody's time.
-        if self.resume.client.strong_count() == 0 {
+        if !self.resume.asker.is_waiting() {
             return ResumeStep::Done;
         }
         if self.subjects.is_empty() && self.read_slice(followers).is_err() {
@@ -336,7 +256,7 @@ impl<'r> Resuming<'r> {
 
     fn answer(&mut self) -> ResumeStep {
         let mail = self.answer.take().unwrap_or_else(|| self.catch_up());
-        match self.router.post_catch_up(self.resume.conn.worker(), mail) {
+        match self.router.post_catch_up(self.resume.asker.conn.worker(), mail) {
             Ok(()) => ResumeStep::Done,
             Err(mail) => {
                 self.answer = Some(mail);
@@ -377,7 +297,7 @@ impl<'r> Resuming<'r> {
         self.put_in_order();
         self.cut_to_bytes();
         Mail::CatchUp(Box::new(CatchUp {
-            target: self.resume.conn,
+            target: self.resume.asker.conn,
             events: std::mem::take(&mut self.events),
             gap: !self.covered,
             up_to: self.up_to,

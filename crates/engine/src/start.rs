@@ -22,6 +22,7 @@ pub use self::error::StartError;
 use self::error::claim;
 use crate::account::Account;
 use crate::addresses::Addresses;
+use crate::answers::Answers;
 use crate::clock::Clock;
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
@@ -269,6 +270,11 @@ impl Engine {
     /// these questions and answer them, or their clients are refused.
     pub fn token_queue(&self) -> TokenQueue {
         TokenQueue::new(self.mailboxes.clone(), self.tokens.clone())
+    }
+
+    /// The way to say something to one connection.
+    pub fn answers(&self) -> Answers {
+        Answers::new(self.mailboxes.clone())
     }
 
     /// Where texts are shown on the public port that prove whose names lead here.

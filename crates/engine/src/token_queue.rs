@@ -24,7 +24,7 @@ impl TokenQueue {
     /// From now on `thread` takes the questions, unless another one does. Without one all that ask
     /// are refused.
     pub fn set_verifier(&self, thread: Thread) {
-        self.tokens.questions.set_verifier(thread);
+        self.tokens.questions.set_thread(thread);
     }
 
     /// The next question, if there is one. Who finds none parks, and is woken by the next.

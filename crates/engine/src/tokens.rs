@@ -2,7 +2,7 @@
 //!
 //! A worker shows a token to a [`TokenCheck`], which answers at once or not at all: a signature
 //! takes longer to verify than a turn has for one client. Then the worker asks, as it asks what was
-//! missed, and whoever takes the [`TokenQuestions`] has the answer posted to it
+//! missed, and whoever takes the [questions](crate::questions) has the answer posted to it
 //! ([`TokenQueue::post_result`](crate::TokenQueue::post_result)). Meanwhile the connection waits in
 //! a state of its own ([`crate::conn::life`]).
 //!
@@ -11,16 +11,14 @@
 
 use std::fmt::{self, Debug};
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
-use std::thread::Thread;
+use std::sync::Arc;
 
-use crossbeam_queue::SegQueue;
-use hub::{ConnRef, Grant, TokenRefusal, TokenUses};
+use hub::{Grant, TokenRefusal, TokenUses};
 use proto::Secret;
 use siphasher::sip::SipHasher13;
 
 use crate::limits::{TOKEN_QUESTION_BYTES_MAX, TOKEN_QUESTIONS_MAX};
+use crate::questions::{Asker, Question, QuestionBounds, Questions};
 
 /// A token that is good.
 #[derive(Clone, Debug)]
@@ -52,15 +50,19 @@ pub struct TokenConfig {
 
 /// A token that is to be verified, and the connection that has shown it.
 pub struct TokenQuestion {
-    pub(crate) conn: ConnRef,
+    pub(crate) asker: Asker,
     pub(crate) token: Box<str>,
-    /// Gone when nobody wants the answer.
-    pub(crate) client: Weak<()>,
+}
+
+impl Question for TokenQuestion {
+    fn bytes(&self) -> usize {
+        self.token.len()
+    }
 }
 
 impl Debug for TokenQuestion {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "the token of {:?}", self.conn)
+        write!(formatter, "the token of {:?}", self.asker.conn)
     }
 }
 
@@ -70,71 +72,15 @@ impl TokenQuestion {
         Secret::from(&*self.token)
     }
 
-    /// Whether somebody still wants the answer.
-    pub fn is_wanted(&self) -> bool {
-        self.client.strong_count() > 0
-    }
-
-    /// Whom to tell.
-    pub fn conn(&self) -> ConnRef {
-        self.conn
-    }
-}
-
-/// The questions of all workers, in the order in which they came.
-#[derive(Debug, Default)]
-pub(crate) struct TokenQuestions {
-    queue: SegQueue<TokenQuestion>,
-    /// Relaxed, both: bounds on memory, good to within what workers ask at once.
-    waiting: AtomicUsize,
-    bytes: AtomicUsize,
-    /// Who takes them.
-    verifier: OnceLock<Thread>,
-}
-
-impl TokenQuestions {
-    /// Asks. `false` when too many wait, or nobody takes them.
-    pub(crate) fn push(&self, question: TokenQuestion) -> bool {
-        let Some(verifier) = self.verifier.get() else { return false };
-        let bytes = question.token.len();
-        if self.waiting.load(Ordering::Relaxed) >= TOKEN_QUESTIONS_MAX
-            || self.bytes.load(Ordering::Relaxed) + bytes > TOKEN_QUESTION_BYTES_MAX
-        {
-            return false;
-        }
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.queue.push(question);
-        // A futex, no descriptor: so a worker may do it (see `replies`). It costs a call only when
-        // the other sleeps.
-        verifier.unpark();
-        true
-    }
-
-    /// The next question, if there is one. Who finds none parks, and is woken by the next.
-    pub(crate) fn take(&self) -> Option<TokenQuestion> {
-        let question = self.queue.pop()?;
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
-        self.bytes.fetch_sub(question.token.len(), Ordering::Relaxed);
-        Some(question)
-    }
-
-    /// How many wait.
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
-    }
-
-    /// From now on `thread` takes them, unless another one does.
-    pub(crate) fn set_verifier(&self, thread: Thread) {
-        // There is one for as long as the process lives.
-        let _ = self.verifier.set(thread);
+    /// Who has shown it.
+    pub fn asker(&self) -> &Asker {
+        &self.asker
     }
 }
 
 /// What all workers share of tokens.
-#[derive(Default)]
 pub(crate) struct Tokens {
-    pub(crate) questions: TokenQuestions,
+    pub(crate) questions: Questions<TokenQuestion>,
     pub(crate) uses: TokenUses,
     /// What tokens are hashed under: nobody outside knows it, so nobody can aim at another's.
     key: [u8; 16],
@@ -182,7 +128,9 @@ impl Tokens {
     /// Those of a server that has the store with this [`hub::Names::key`], and goes on with what
     /// another process has kept of them.
     pub(crate) fn new(key: [u8; 16]) -> Tokens {
-        Tokens { key, ..Tokens::default() }
+        let bounds =
+            QuestionBounds { questions: TOKEN_QUESTIONS_MAX, bytes: TOKEN_QUESTION_BYTES_MAX };
+        Tokens { questions: Questions::for_thread(bounds), uses: TokenUses::default(), key }
     }
 
     pub(crate) fn session(&self, grant: &Grant) -> Session {
@@ -264,7 +212,7 @@ mod tests {
 
     #[test]
     fn session_is_found_by_what_is_revoked() {
-        let tokens = Tokens::default();
+        let tokens = Tokens::new([0; 16]);
         let session = tokens.session(&grant(Some("t1"), Some("bob"), Some(100)));
         let is_of = |revocation| session.is_of(tokens.revoked(&revocation));
         let before =
@@ -280,33 +228,11 @@ mod tests {
 
     #[test]
     fn uses_are_counted_by_name_or_else_by_subject() {
-        let tokens = Tokens::default();
+        let tokens = Tokens::new([0; 16]);
         let use_of = |token, subject| tokens.use_of(&grant(token, subject, None));
         assert_eq!(use_of(Some("t1"), Some("bob")), use_of(Some("t1"), Some("alice")));
         assert_ne!(use_of(Some("t1"), None), use_of(Some("t2"), None));
         assert_ne!(use_of(None, Some("bob")), use_of(None, Some("alice")));
         assert_ne!(use_of(None, Some("bob")), use_of(Some("bob"), None));
-    }
-
-    #[test]
-    fn questions_have_a_bound_and_need_somebody_who_takes_them() {
-        let questions = TokenQuestions::default();
-        let client = Arc::new(());
-        let question = |bytes: usize| TokenQuestion {
-            conn: ConnRef::new(0, 0, 0),
-            token: "x".repeat(bytes).into(),
-            client: Arc::downgrade(&client),
-        };
-        assert!(!questions.push(question(1)), "nobody is there");
-        questions.set_verifier(std::thread::current());
-        assert!(questions.push(question(TOKEN_QUESTION_BYTES_MAX)));
-        assert!(!questions.push(question(1)));
-        assert!(questions.take().is_some_and(|question| question.is_wanted()));
-        for _ in 0..TOKEN_QUESTIONS_MAX {
-            assert!(questions.push(question(1)));
-        }
-        assert!(!questions.push(question(1)));
-        drop(client);
-        assert!(!questions.take().unwrap().is_wanted());
     }
 }

@@ -50,6 +50,19 @@ impl Format {
         }
     }
 
+    /// Appends a message that is no event: `json`, one JSON text on one line. In SSE it is data
+    /// without an id, so that a client's place stays where it is. The classic page and polls have
+    /// no word for it.
+    pub fn push_message(self, out: &mut Vec<u8>, carrier: Carrier, json: &str) {
+        debug_assert!(!json.is_empty() && !json.contains(['\r', '\n']));
+        match self {
+            Format::Sse => push(out, carrier, &["data: ", json, "\n\n"].concat()),
+            Format::Ndjson => push(out, carrier, &[json, "\n"].concat()),
+            Format::Text => push(out, carrier, json),
+            Format::Classic | Format::Poll => {}
+        }
+    }
+
     /// Appends where a stream begins, `told` as its client can read it. An SSE client is told, too,
     /// how long to wait before it comes back.
     pub fn push_begin(

@@ -55,6 +55,13 @@ pub(crate) enum TokenAct {
     Renew,
 }
 
+/// What is to be done with what is said to it alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SaidAct {
+    /// Tell it on the stream.
+    Tell,
+}
+
 /// What is to be done, with nothing but the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Act {

@@ -16,6 +16,8 @@
 //! | `Ending` | discard | | drop | cut | linger | | | |
 //! | `Lingering` | discard | close | drop | close | | | | |
 //!
+//! The two streams are told what is said to them alone; elsewhere it is dropped.
+//!
 //! `Verifying` and the two streams know one more input, that a token is verified: the one goes back
 //! to its request, the others go on with another token or as they did. When the time of a stream's
 //! token is over, the stream is ended before anything else that its time asks for.
@@ -33,7 +35,7 @@ use std::io::ErrorKind;
 
 use hub::DisconnectReason;
 
-use super::act::{Act, BytesAct, EventAct, GapAct, MissedAct, TokenAct};
+use super::act::{Act, BytesAct, EventAct, GapAct, MissedAct, SaidAct, TokenAct};
 
 /// Where a connection is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -146,6 +148,14 @@ impl Life {
         match self {
             Life::Verifying => Some(TokenAct::Readmit),
             Life::Stream | Life::Held => Some(TokenAct::Renew),
+            _ => None,
+        }
+    }
+
+    /// What is to be done with what is said to it alone; `None` where it is not heard.
+    pub(crate) fn on_said(self) -> Option<SaidAct> {
+        match self {
+            Life::Stream | Life::Held => Some(SaidAct::Tell),
             _ => None,
         }
     }

@@ -86,6 +86,7 @@ impl<S: Sockets> Shard<S> {
                 }
             }
             Mail::TokenResult(result) => self.token_result(result),
+            Mail::Say(say) => self.say(say),
             Mail::Revoke(revoked) => self.revoke(revoked),
             Mail::Gap { up_to } => self.begin_gap(up_to),
             Mail::Drain { .. } => self.drain(),

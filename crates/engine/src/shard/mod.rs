@@ -30,6 +30,7 @@ mod poll;
 mod presence;
 mod reading;
 mod resume;
+mod saying;
 mod tokens;
 mod turn;
 mod up;

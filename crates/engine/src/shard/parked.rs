@@ -49,6 +49,7 @@ impl Parked {
                 targets.iter().any(|&target| self.has(target))
             }
             Mail::CatchUp(catch_up) => self.has(catch_up.target),
+            Mail::Say(say) => self.has(say.target),
             // It has nothing to do with events.
             Mail::TokenResult(_) => false,
             _ => true,
@@ -93,6 +94,7 @@ impl Rest {
                 targets[self.from..].binary_search_by_key(&target.slot(), |of| of.slot()).is_ok()
             }
             Mail::CatchUp(catch_up) => catch_up.target.slot() == target.slot(),
+            Mail::Say(say) => say.target.slot() == target.slot(),
             Mail::TokenResult(result) => result.target.slot() == target.slot(),
             Mail::Gap { .. } | Mail::Revoke(_) | Mail::Drain { .. } => true,
         }

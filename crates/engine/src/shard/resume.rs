@@ -18,6 +18,7 @@ use crate::conn::Marks;
 use crate::conn::act::MissedAct;
 use crate::conn::life::Life;
 use crate::limits::{self, RETRIES_PER_SECOND, RETRY_MS, RETRY_MS_MAX, RETRY_MS_SPREAD};
+use crate::questions::Asker;
 use crate::resume::{Resume, Resumes};
 use crate::sockets::Sockets;
 
@@ -88,8 +89,7 @@ impl<S: Sockets> Core<S> {
         }
         let client = Arc::new(());
         let resume = Resume {
-            client: Arc::downgrade(&client),
-            conn: self.conn_ref(at),
+            asker: Asker { conn: self.conn_ref(at), client: Arc::downgrade(&client) },
             ids: at.conn.ids().collect(),
             after,
             bytes_max: limits::window_bytes(self.config.backlog_bytes_max),

@@ -20,6 +20,7 @@ use crate::conn::act::TokenAct;
 use crate::conn::life::{Input, Life};
 use crate::limits::{RETRY_AFTER_SECONDS, work};
 use crate::mailbox::TokenResult;
+use crate::questions::Asker;
 use crate::sockets::Sockets;
 use crate::timer::Tick;
 use crate::tokens::{Granted, Outcome, Revoked, Session, TokenQuestion};
@@ -106,9 +107,8 @@ impl<S: Sockets> Core<S> {
     fn ask_token(&mut self, at: &mut At<'_, S::Socket>, token: &str) -> bool {
         let client = Arc::new(());
         let question = TokenQuestion {
-            conn: self.conn_ref(at),
+            asker: Asker { conn: self.conn_ref(at), client: Arc::downgrade(&client) },
             token: token.into(),
-            client: Arc::downgrade(&client),
         };
         let asked = self.tokens.questions.push(question);
         if asked {

@@ -55,7 +55,7 @@ impl<S: Sockets> Core<S> {
 
     /// Who is offered all and leaves more than it may is too slow. Its last words are not held
     /// against it.
-    fn bound_backlog(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+    pub(super) fn bound_backlog(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
         let is_over = at.conn.backlog_bytes() > self.config.backlog_bytes_max;
         match is_over && at.conn.life().hears() {
             true => Err(End { reason: DisconnectReason::SlowReader, abort: true }),

@@ -26,6 +26,7 @@ mod pollers;
 mod polls;
 mod random;
 mod resume;
+mod saying;
 mod scene;
 mod secure;
 mod server;

@@ -145,7 +145,7 @@ fn token_that_is_revoked_while_it_is_judged_is_no_way_in() {
         one.server.set_work_per_turn(work);
         for question in questions {
             let outcome = verify(question.token().text());
-            one.server.token_queue.post_result(question.conn(), outcome).unwrap();
+            one.server.token_queue.post_result(question.asker().conn(), outcome).unwrap();
         }
         revoke(&one);
         turns(&mut one);

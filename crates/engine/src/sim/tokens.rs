@@ -85,9 +85,9 @@ impl One {
     pub(super) fn judge_all(&mut self) -> usize {
         let mut verified = 0;
         while let Some(question) = self.server.token_queue.take() {
-            if question.is_wanted() {
+            if question.asker().is_waiting() {
                 let outcome = verify(question.token().text());
-                self.server.token_queue.post_result(question.conn(), outcome).unwrap();
+                self.server.token_queue.post_result(question.asker().conn(), outcome).unwrap();
                 verified += 1;
             }
         }

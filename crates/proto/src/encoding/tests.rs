@@ -76,6 +76,27 @@ fn notices_are_chunks_of_their_own() {
 }
 
 #[test]
+fn message_that_is_no_event_leaves_the_place_of_its_client_where_it_is() {
+    let mut wire = wire(Told::InBlock);
+    Format::Sse.push_message(&mut wire, Carrier::Close, r#"{"ok":1}"#);
+    let pieces = futures::stream::iter([Ok::<_, Infallible>(wire)]);
+    let events = EventStream::new(pieces).map(|event| event.unwrap());
+    let heard: Vec<_> = futures::executor::block_on(events.collect());
+    let last = heard.last().unwrap();
+    assert_eq!((&*last.event, &*last.id, &*last.data), ("message", IDS[2], r#"{"ok":1}"#));
+    let said = |format: Format, carrier| {
+        let mut wire = Vec::new();
+        format.push_message(&mut wire, carrier, "[]");
+        wire
+    };
+    assert_eq!(said(Format::Ndjson, Carrier::Chunked), b"3\r\n[]\n\r\n");
+    assert_eq!(said(Format::Text, Carrier::WebSocket), b"\x81\x02[]");
+    for format in [Format::Classic, Format::Poll] {
+        assert_eq!(said(format, Carrier::Chunked), b"", "{format:?}");
+    }
+}
+
+#[test]
 fn keep_alive_chunk_holds_the_plain_keep_alive() {
     for format in [Format::Sse, Format::Ndjson, Format::Classic] {
         let mut chunk = Vec::new();

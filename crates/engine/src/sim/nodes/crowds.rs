@@ -142,7 +142,7 @@ fn crowd_whose_places_never_come_is_told_of_a_gap_in_its_time_and_nobody_waits_f
         while ahead.go_on(&one.router, &resumes, now_ms) {}
     };
     look(&one, &mut ahead);
-    assert_eq!((one.answer(&Nobody), resumes.ahead.len()), (0, 2_000));
+    assert_eq!((one.answer(&Nobody), resumes.ahead.waiting()), (0, 2_000));
     // Others come back meanwhile, and this one's place comes.
     send(&one, "1", 1);
     let other = one.client(1 << 20, &resumed(&before));
@@ -163,7 +163,7 @@ fn crowd_whose_places_never_come_is_told_of_a_gap_in_its_time_and_nobody_waits_f
     assert_eq!(one.answer(&Nobody), 0, "not yet");
     one.turn_after(200);
     look(&one, &mut ahead);
-    assert_eq!((one.answer(&Nobody), resumes.ahead.len()), (2_000, 0));
+    assert_eq!((one.answer(&Nobody), resumes.ahead.waiting()), (2_000, 0));
     while one.turn_after(1) {}
     assert!(clients.iter().all(|&client| one.reads(client).matches("{\"gap\":true}").count() == 1));
 }
@@ -175,7 +175,7 @@ fn server_alone_takes_a_place_ahead_for_a_gap() {
     assert!(matches!(one.server.event_ids.known(ahead.as_bytes()), Known::Ahead(_)));
     let client = one.client(1 << 20, &resumed(&ahead));
     assert!(one.reads(client).ends_with("{\"gap\":true}\n"));
-    assert_eq!(one.server.resumes.ahead.len(), 0);
+    assert_eq!(one.server.resumes.ahead.waiting(), 0);
 }
 
 #[test]

@@ -192,7 +192,7 @@ impl Node {
         let now_ms = self.server.clock.now_ms();
         self.ahead.go_on(self.router, &self.server.resumes, now_ms);
         if let Some(resume) = self.server.resumes.take() {
-            let conn = resume.conn;
+            let conn = resume.asker.conn;
             self.resumings.push_back((conn, Resuming::begin(self.router, resume).unwrap()));
         }
         let (conn, mut resuming) = self.resumings.pop_front()?;
@@ -223,7 +223,7 @@ impl Node {
         // Who has gone while it waited is forgotten in time.
         self.server.clock.pass(10_000);
         while self.ahead.go_on(self.router, &self.server.resumes, self.server.clock.now_ms()) {}
-        while !self.resumings.is_empty() || self.server.resumes.small().len() > 0 {
+        while !self.resumings.is_empty() || self.server.resumes.small().waiting() > 0 {
             self.step_resume();
         }
         self.server.end();

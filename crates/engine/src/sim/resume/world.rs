@@ -279,7 +279,7 @@ impl Resumers {
 
     pub(super) fn step_resume<'r>(&mut self, router: &'r Router, resumings: &mut Resumings<'r>) {
         if let Some(resume) = self.server.resumes.take() {
-            resumings.push_back((resume.conn, Resuming::begin(router, resume).unwrap()));
+            resumings.push_back((resume.asker.conn, Resuming::begin(router, resume).unwrap()));
         }
         let Some((conn, mut resuming)) = resumings.pop_front() else { return };
         if resuming.step(&self.graph) != ResumeStep::Done {
