@@ -14,6 +14,7 @@ use thiserror::Error;
 
 pub use self::line::LINE_BYTES;
 use self::line::{BEFORE_ID, NO_ID, Parts};
+use crate::connection_id::ConnectionId;
 use crate::event_id::{EventId, ID_LEN, Tag};
 use crate::frames::Frames;
 use crate::id::{IdError, IdText};
@@ -24,6 +25,7 @@ pub struct Event<F> {
     number: u64,
     json: Box<str>,
     parts: Parts,
+    except: Option<ConnectionId>,
     frames: Frames<F>,
 }
 
@@ -44,6 +46,8 @@ pub struct EventParts<'a> {
     pub also: &'a [&'a str],
     /// What kind of event it is, in its sender's words.
     pub name: Option<&'a str>,
+    /// The id of who sent it, where the server knows that for sure.
+    pub from: Option<&'a str>,
     /// What is told.
     pub payload: Payload<'a>,
 }
@@ -79,7 +83,7 @@ pub const NAME_BYTES_MAX: usize = 200;
 /// Why there is no such event. The message tells its sender what to change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum EventError {
-    /// A subject is no id.
+    /// A subject, or who sent it, is no id.
     #[error(transparent)]
     Id(#[from] IdError),
     /// Over [`SUBJECTS_MAX`].
@@ -98,17 +102,19 @@ impl Draft {
     ///
     /// `about` is no id ([`IdText::parse`]).
     pub fn new(about: &str, data: &str) -> Result<Draft, EventError> {
-        Draft::of(EventParts { about, also: &[], name: None, payload: Payload::Json(data) })
+        let payload = Payload::Json(data);
+        Draft::of(EventParts { about, also: &[], name: None, from: None, payload })
     }
 
     /// A draft of all that an event may have. Subjects that are given twice count once.
     ///
     /// # Errors
     ///
-    /// A subject is no id, or there are more of them, or a longer name, than may be.
+    /// A subject or the sender is no id, or there are more subjects, or a longer name, than may be.
     pub fn of(parts: EventParts<'_>) -> Result<Draft, EventError> {
-        let EventParts { about, also, name, payload } = parts;
+        let EventParts { about, also, name, from, .. } = parts;
         IdText::parse(about)?;
+        from.map(IdText::parse).transpose()?;
         let mut others: SmallVec<[&str; 4]> = SmallVec::new();
         for &id in also {
             IdText::parse(id)?;
@@ -122,7 +128,7 @@ impl Draft {
         if let Some(name) = name.filter(|name| name.len() > NAME_BYTES_MAX) {
             return Err(EventError::Name(name.len()));
         }
-        let line = line::write((about, &others), name, payload);
+        let line = line::write(EventParts { also: &others, ..parts });
         let (json, parts) = line.expect("so many ids of such a length have their places");
         Ok(Draft { json, parts })
     }
@@ -169,7 +175,7 @@ impl Draft {
         let digits = id.digits();
         self.json.replace_range(place, str::from_utf8(&digits).expect("digits are ASCII"));
         let (number, json) = (id.number(), self.json.into_boxed_str());
-        Event { number, json, parts: self.parts, frames: Frames::default() }
+        Event { number, json, parts: self.parts, except: None, frames: Frames::default() }
     }
 }
 
@@ -184,7 +190,18 @@ impl<F> Event<F> {
     pub fn of_line(line: String) -> Option<Event<F>> {
         let (id, parts) = line::read(&line)?;
         let number = EventId::parse(id.as_bytes())?.number();
-        Some(Event { number, json: line.into_boxed_str(), parts, frames: Frames::default() })
+        let (json, frames) = (line.into_boxed_str(), Frames::default());
+        Some(Event { number, json, parts, except: None, frames })
+    }
+
+    /// The event, for all of its audience but this connection.
+    pub fn leaving_out(self, except: Option<ConnectionId>) -> Event<F> {
+        Event { except, ..self }
+    }
+
+    /// The one connection that does not hear it, whatever it is logged in under.
+    pub fn except(&self) -> Option<ConnectionId> {
+        self.except
     }
 
     /// The number that orders this event among all.

@@ -55,7 +55,8 @@ mod tests {
     #[test]
     fn subjects_stand_in_the_log_and_in_the_line() {
         let payload = hub::Payload::Text("x");
-        let parts = hub::EventParts { about: "a", also: &["b", "7"], name: Some("n"), payload };
+        let (name, from) = (Some("n"), Some("bob"));
+        let parts = hub::EventParts { about: "a", also: &["b", "7"], name, from, payload };
         let event = to_log(Draft::of(parts).unwrap().into(), None);
         assert_eq!((&*event.subject, &event.also[..]), ("a", &["b".to_owned(), "7".into()][..]));
         let draft = of_log(event.clone()).unwrap().draft;

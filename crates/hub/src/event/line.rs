@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"id":"0000000001Z00000","about":"bob","data":{"x":1}}
-//! {"id":"0000000001Z00000","about":"room:7","also":["bob"],"event":"typing","data":"…"}
+//! {"id":"0000000001Z00000","about":"room:7","also":["9"],"event":"typing","from":"bob","data":"…"}
 //! ```
 //!
 //! The parts are found while the line is put together and kept as places in it: nobody searches a
@@ -14,7 +14,7 @@ use std::iter;
 
 use smallvec::SmallVec;
 
-use super::{Payload, SUBJECTS_MAX};
+use super::{EventParts, Payload, SUBJECTS_MAX};
 use crate::event_id::ID_LEN;
 use crate::id::IdText;
 
@@ -35,7 +35,10 @@ const AFTER_ALSO: &str = "\"]";
 /// What stands before the event's name, if it has one.
 const BEFORE_NAME: &str = ",\"event\":\"";
 
-/// What stands before the payload, behind a subject's or a name's quote.
+/// What stands before its sender, if that is told.
+const BEFORE_FROM: &str = ",\"from\":\"";
+
+/// What stands before the payload, behind the quote of what stands before.
 pub(super) const BEFORE_DATA: &str = ",\"data\":";
 
 /// What stands behind the payload.
@@ -99,19 +102,17 @@ impl Parts {
     }
 }
 
-/// Puts a line together, but for its id. The subjects are ids, each once. `None` where they are too
-/// many.
-pub(super) fn write(
-    (about, also): (&str, &[&str]),
-    name: Option<&str>,
-    payload: Payload<'_>,
-) -> Option<(String, Parts)> {
+/// Puts the line of `parts` together, but for its id: subjects and sender are ids, each subject
+/// stands once. `None` where they are too many.
+pub(super) fn write(parts: EventParts<'_>) -> Option<(String, Parts)> {
+    let EventParts { about, also, name, from, payload } = parts;
     // To the byte, unless something is escaped or taken out: a line that fits is not moved when the
     // room behind it is given back.
     let others = also.iter().map(|id| BETWEEN_ALSO.len() + id.len()).sum::<usize>();
     let others = if others > 0 { others + BEFORE_ALSO.len() } else { 0 };
     let name_len = name.map_or(0, |name| BEFORE_NAME.len() + 1 + name.len());
-    let len = LINE_BYTES + about.len() + others + name_len + payload.len();
+    let from_len = from.map_or(0, |from| BEFORE_FROM.len() + 1 + from.len());
+    let len = LINE_BYTES + about.len() + others + name_len + from_len + payload.len();
     let mut line = String::with_capacity(len);
     line.push_str(BEFORE_ID);
     line.push_str(NO_ID);
@@ -130,6 +131,11 @@ pub(super) fn write(
         line.push('"');
         start
     });
+    if let Some(from) = from {
+        line.push_str(BEFORE_FROM);
+        push_escaped(&mut line, from);
+        line.push('"');
+    }
     line.push_str(BEFORE_DATA);
     let data_start = line.len();
     match payload {
@@ -178,6 +184,9 @@ pub(super) fn read(line: &str) -> Option<(&str, Parts)> {
         }
         None => None,
     };
+    if let Some(from) = rest.strip_prefix(BEFORE_FROM) {
+        rest = behind_id(from)?.strip_prefix('"')?;
+    }
     let data = rest.strip_prefix(BEFORE_DATA)?;
     let data_start = line.len() - data.len();
     let is_whole = data.strip_suffix(END).is_some_and(|data| !data.is_empty());

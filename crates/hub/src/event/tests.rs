@@ -86,7 +86,8 @@ fn event_has_several_subjects_a_name_and_a_text() {
     for also in [&ids[..0], &ids[1..2], &ids[..]] {
         for name in [None, Some(""), Some("typing"), Some("\",\"data\":\\\t")] {
             for payload in [Payload::Json("[1,\n2]"), Payload::Text(text)] {
-                let parts = EventParts { about: "room:7", also, name, payload };
+                let from = name.map(|_| "b\"ob");
+                let parts = EventParts { about: "room:7", also, name, from, payload };
                 let event: Event<()> = Draft::of(parts).unwrap().numbered(id(5));
                 let again: Event<()> = Event::of_line(event.json().to_owned()).unwrap();
                 let read: serde_json::Value = serde_json::from_str(event.json()).unwrap();
@@ -104,6 +105,7 @@ fn event_has_several_subjects_a_name_and_a_text() {
                     assert_eq!(data, read["data"]);
                 }
                 assert_eq!(read["event"].as_str(), name);
+                assert_eq!(read["from"].as_str(), from);
                 match payload {
                     Payload::Text(text) => assert_eq!(read["data"].as_str(), Some(text)),
                     Payload::Json(_) => assert_eq!(event.data(), "[1,2]"),
@@ -120,7 +122,8 @@ fn event_has_no_more_than_may_be() {
     let ids: Vec<String> = (0..200).map(|id| format!("{id:\"<255}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     fn draft(also: &[&str], name: Option<&str>) -> Result<Draft, EventError> {
-        Draft::of(EventParts { about: "0", also, name, payload: Payload::Json("1") })
+        let payload = Payload::Json("1");
+        Draft::of(EventParts { about: "0", also, name, from: Some("bob"), payload })
     }
     let longest = draft(&ids[..99], Some(&"n".repeat(200))).unwrap();
     assert_eq!(Draft::of_line(longest.json().to_owned()).as_ref(), Some(&longest));
@@ -136,6 +139,28 @@ fn event_has_no_more_than_may_be() {
     assert!(matches!(draft(&["a b"], None), Err(EventError::Id(_))));
     let twice = [&ids[..99], &ids[..99]].concat();
     assert_eq!(draft(&twice, None).unwrap().also().count(), 99);
+}
+
+#[test]
+fn sender_stands_between_name_and_payload_and_is_an_id() {
+    let parts = |from| {
+        let payload = Payload::Json("1");
+        EventParts { about: "a", also: &["b"], name: Some("n"), from, payload }
+    };
+    let line = Draft::of(parts(Some("b\"ob"))).unwrap().into_line();
+    let end = r#""about":"a","also":["b"],"event":"n","from":"b\"ob","data":1}"#;
+    assert!(line.ends_with(end), "{line}");
+    assert_eq!(Draft::of_line(line.clone()).unwrap(), Draft::of(parts(Some("b\"ob"))).unwrap());
+    let alone = Draft::of(EventParts { also: &[], name: None, ..parts(Some("7")) }).unwrap();
+    assert!(alone.json().ends_with(r#""about":"a","from":"7","data":1}"#), "{}", alone.json());
+    assert_eq!(Draft::of_line(alone.json().to_owned()).as_ref(), Some(&alone));
+    assert!(matches!(Draft::of(parts(Some("a b"))), Err(EventError::Id(_))));
+    for sender in ["\"\"", "\"a b\"", "7", "null"] {
+        let line = line.replacen("\"b\\\"ob\"", sender, 1);
+        assert!(Draft::of_line(line.clone()).is_none(), "{line}");
+    }
+    let swapped = line.replacen(r#""event":"n","from":"b\"ob""#, r#""from":"b","event":"n""#, 1);
+    assert!(Draft::of_line(swapped.clone()).is_none(), "{swapped}");
 }
 
 fn id(number: u64) -> EventId {

@@ -26,7 +26,8 @@ fn record(history: &History<()>, subject: &str, number: u64, now_ms: u64) {
 /// An event about each of `subjects`.
 fn event(subjects: &[&str], number: u64) -> Arc<Event<()>> {
     let payload = Payload::Json("1");
-    let parts = EventParts { about: subjects[0], also: &subjects[1..], name: None, payload };
+    let (about, also) = (subjects[0], &subjects[1..]);
+    let parts = EventParts { about, also, name: None, from: None, payload };
     Arc::new(Draft::of(parts).unwrap().numbered(EventId::new(number, Tag::of(0))))
 }
 

@@ -128,6 +128,7 @@ impl EventBody<'_> {
             about: &self.about.first.0,
             also: &also,
             name: self.event.as_deref(),
+            from: None,
             payload: self.payload()?,
         })?;
         Ok(Outgoing::from(draft))
