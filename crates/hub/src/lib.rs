@@ -45,7 +45,7 @@ pub use event::{LINE_BYTES, NAME_BYTES_MAX, SUBJECTS_MAX};
 pub use event_id::{EventId, Tag};
 pub use followers::{Followers, FollowersError, Nobody, SLICE_MAX, Subscription};
 pub use grant::{Grant, INFO_BYTES_MAX, TalkGrant, TokenRefusal};
-pub use history::{Begun, History, HistoryLimits, HistoryStats, Since, Slice, Snapshot};
+pub use history::{Above, Begun, History, HistoryLimits, HistoryStats, Since, Slice, Snapshot};
 pub use history::{EvictedRange, Page, PageOf, Remembered};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
 pub use id_patterns::{BadPatterns, IdPatterns, PATTERNS_MAX};

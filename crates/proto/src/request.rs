@@ -14,7 +14,7 @@
 //!   but a WebSocket) are ignored, as RFC 9110 has it. So is an `Upgrade` where there is nothing to
 //!   upgrade: in HTTP/1.0, with a method other than `GET`, on a path other than a stream's.
 //! - Where a browser goes on by itself, its `Last-Event-ID` is newer than the `last_event_id` in
-//!   the address, and counts instead of it.
+//!   the address, and counts instead of it and of `last`.
 //!
 //! Cost: bytes are looked at once for the blank line however they trickle in, and once more when
 //! the head is complete.
@@ -34,7 +34,7 @@ use std::borrow::Cow;
 
 use fields::Fields;
 use memchr::memchr;
-use query::Query;
+use query::{Place, Query};
 
 use crate::told::Told;
 use crate::{Carrier, Format, Forwarded, Problem};
@@ -97,10 +97,12 @@ pub struct Request<'b> {
     /// Possibly one of them twice, none checked against the rules for ids. Perhaps none, as for
     /// [`Method::Options`], [`Route::Page`] and [`Route::WellKnown`].
     pub ids: Vec<Cow<'b, str>>,
-    /// The id of the event after which the client has heard nothing, where it says so: `?after=` of
-    /// a poll, `Last-Event-ID` or `?last_event_id=` of a stream. Whether it is an event of ours is
-    /// not for us to say.
+    /// The id of the event after which the client has heard nothing, where it says so: `?after=`,
+    /// and of a stream `Last-Event-ID` or `?last_event_id=`. Whether it is an event of ours is not
+    /// for us to say.
     pub cursor: Option<&'b [u8]>,
+    /// What the client wants to hear of the time before, where it names no cursor.
+    pub past: Past,
     /// How a stream tells its client where it begins.
     pub told: Told,
     /// How long a poll waits for an event.
@@ -131,6 +133,18 @@ pub struct Request<'b> {
     pub host: Option<&'b str>,
     /// How many bytes of the buffer the head takes. What follows was sent too early to be served.
     pub head_len: usize,
+}
+
+/// What of the time before it a stream or a poll begins with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Past {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// All that is remembered (`?after=earliest`).
+    Earliest,
+    /// The last events about each of its ids, so many of each and one at least (`?last=`).
+    Last(u32),
 }
 
 /// A request that is refused.
@@ -275,6 +289,7 @@ fn serve<'b>(
         carrier,
         ids: Vec::new(),
         cursor: None,
+        past: Past::Nothing,
         told: Told::InHead,
         wait_seconds: POLL_WAIT_SECONDS_DEFAULT,
         upgrade: None,
@@ -296,13 +311,20 @@ fn serve<'b>(
     let query = Query::read(route, escaped)?;
     request.ids = query.ids;
     request.bearer.parameter = query.token;
-    request.cursor = query.after;
+    (request.cursor, request.past) = match query.after {
+        Place::Behind(id) => (Some(id), Past::Nothing),
+        Place::Earliest => (None, Past::Earliest),
+        Place::None if query.last > 0 => (None, Past::Last(query.last)),
+        Place::None => (None, Past::Nothing),
+    };
     request.wait_seconds = query.wait_seconds.unwrap_or(POLL_WAIT_SECONDS_DEFAULT);
     // RFC 9110, section 7.8: a client of HTTP/1.0 cannot mean it.
     let upgradable = method == Method::Get && carrier == Carrier::Chunked;
     match route {
         Route::Stream => {
-            request.cursor = fields.cursor.or(request.cursor);
+            if fields.cursor.is_some() {
+                (request.cursor, request.past) = (fields.cursor, Past::Nothing);
+            }
             request.told = if query.next { Told::InMessage } else { told };
             if fields.websocket && upgradable {
                 request.upgrade = Some(fields.upgrade);
