@@ -41,6 +41,7 @@ mod notices;
 mod origins;
 mod outbox;
 mod outgoing;
+mod past;
 mod pauses;
 mod questions;
 mod receipt;

@@ -11,6 +11,7 @@ mod config;
 mod connections;
 mod demo;
 mod erlang;
+mod events;
 mod flood;
 mod graph;
 mod ketama;
@@ -132,6 +133,7 @@ enum Command {
     Unsubscribe(subscriptions::UnsubscribeArgs),
     Subscribers(subscriptions::SubscribersArgs),
     Subscriptions(subscriptions::SubscriptionsArgs),
+    Events(events::EventsArgs),
     Connections(connections::ConnectionsArgs),
     Logout(connections::LogoutArgs),
     Ready(ready::ReadyArgs),
@@ -182,6 +184,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Unsubscribe(args) => subscriptions::unsubscribe(args),
         Command::Subscribers(args) => subscriptions::subscribers(args),
         Command::Subscriptions(args) => subscriptions::subscriptions(args),
+        Command::Events(args) => events::run(args),
         Command::Connections(args) => connections::connections(args),
         Command::Logout(args) => connections::logout(args),
         Command::Ready(args) => ready::run(args),

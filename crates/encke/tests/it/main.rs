@@ -54,6 +54,7 @@ mod logout;
 mod metrics;
 mod once;
 mod openapi;
+mod past;
 mod plot;
 mod poll;
 mod postgres_commands;

@@ -29,6 +29,7 @@ pub(super) struct Reply<'r> {
 pub(super) struct Manner<'r> {
     pub(super) wire: Wire,
     pub(super) cursor: Option<&'r [u8]>,
+    pub(super) past: request::Past,
     pub(super) told: Told,
     /// What the classic page greets.
     pub(super) first: &'r str,
@@ -217,12 +218,12 @@ impl<S: Sockets> Core<S> {
         let first = request.ids.first().map(|id| &**id);
         let first = first.or(grant.as_ref().and_then(|grant| grant.subject.as_deref()));
         let first = first.unwrap_or_default();
-        let (cursor, told) = (request.cursor, request.told);
+        let (cursor, past, told) = (request.cursor, request.past, request.told);
         if let Some(upgrade) = &request.upgrade {
             let wire = Wire::new(Format::Text, Carrier::WebSocket);
             return match self.open_websocket(at, upgrade) {
                 Ok(()) => {
-                    let manner = Manner { wire, cursor, told, first };
+                    let manner = Manner { wire, cursor, past, told, first };
                     self.begin(at, &ids, granted, manner, &reply)
                 }
                 Err(problem) => self.refuse(at, &problem, &reply),
@@ -236,7 +237,7 @@ impl<S: Sockets> Core<S> {
             return self.answered(at, DisconnectReason::Answered);
         }
         let wire = Wire::new(request.format, request.carrier);
-        let manner = Manner { wire, cursor, told, first };
+        let manner = Manner { wire, cursor, past, told, first };
         self.begin(at, &ids, granted, manner, &reply)
     }
 

@@ -55,10 +55,11 @@ impl<F> History<F> {
         Page { events, has_more, covered }
     }
 
-    /// The number above which the last `most` events about `subject` stand; 0 where there are no
-    /// more of them.
-    pub fn before_last(&self, subject: Id, most: usize) -> u64 {
+    /// The number above which the last `most` of the events about `subject` stand that are not
+    /// above the number `up_to`; 0 where there are no more of them.
+    pub fn before_last(&self, subject: Id, most: usize, up_to: u64) -> u64 {
         let state = self.lock();
-        state.kept.before_last(subject, state.floor, most).unwrap_or(0)
+        let before = up_to.saturating_add(1);
+        state.kept.before_last(subject, state.floor, before, most).unwrap_or(0)
     }
 }

@@ -70,15 +70,16 @@ impl<F> Kept<F> {
         self.between(subject, after, before).map(|slot| self.event(slot))
     }
 
-    /// The number of the event before the last `most` of `subject` that are above `after`; `None`
-    /// where there are no more of them.
+    /// The number of the event before the last `most` of `subject` between the numbers `after` and
+    /// `before`; `None` where there are no more of them.
     pub(in crate::history) fn before_last(
         &self,
         subject: Id,
         after: u64,
+        before: u64,
         most: usize,
     ) -> Option<u64> {
-        let slot = self.between(subject, after, u64::MAX).nth_back(most)?;
+        let slot = self.between(subject, after, before).nth_back(most)?;
         self.number(slot)
     }
 

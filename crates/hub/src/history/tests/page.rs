@@ -55,8 +55,9 @@ fn pages_from_either_end_are_what_is_remembered_between_two_places() {
             assert!(is_whole || !all_covered, "{of:?} lacks some and does not say so");
             assert_eq!(all_covered, since(&history, &[&text], after).1, "{of:?}");
             let last = run.random.usize(..8);
-            let remembered = since(&history, &[&text], 0).0;
-            let above = history.before_last(id, last);
+            let remembered = since(&history, &[&text], 0).0.into_iter();
+            let remembered: Vec<u64> = remembered.filter(|&number| number < before).collect();
+            let above = history.before_last(id, last, before - 1);
             let is_of_last = remembered.iter().filter(|&&number| number > above).count();
             assert_eq!(is_of_last, last.min(remembered.len()), "the last {last} of {remembered:?}");
             history.names.release(id);
@@ -80,8 +81,8 @@ fn each_place_among_thousands_is_found_while_old_ones_go() {
         let before: Vec<u64> = [place, place - 1].into_iter().filter(|&n| n > 2_000).collect();
         assert_eq!(of(0, place + 1, true), (before, false));
     }
-    assert_eq!(history.before_last(subject, 1_000), 4_000);
-    assert_eq!(history.before_last(subject, 3_000), 0);
+    assert_eq!(history.before_last(subject, 1_000, u64::MAX), 4_000);
+    assert_eq!(history.before_last(subject, 3_000, u64::MAX), 0);
     while history.expire(u64::MAX) {}
     assert_eq!(history.stats().events, 3_000, "of an age without a bound");
 }
@@ -105,5 +106,5 @@ fn page_of_what_is_below_the_floor_is_not_covered_and_has_none_of_it() {
     };
     assert_eq!(page(20), (vec![21], true));
     assert_eq!(page(0), (vec![21], false));
-    assert_eq!(history.before_last(Id::integer(7).unwrap(), 1), 0);
+    assert_eq!(history.before_last(Id::integer(7).unwrap(), 1, 100), 0);
 }

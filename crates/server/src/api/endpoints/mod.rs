@@ -4,6 +4,7 @@ pub(super) mod cluster;
 mod event;
 mod event_body;
 mod event_once;
+pub(super) mod events;
 pub(crate) mod graph;
 pub(super) mod health;
 pub(super) mod logout;
