@@ -233,7 +233,10 @@ impl<S: Sockets> Core<S> {
         if request.method == Method::Head {
             let next = self.event_ids.id(self.event_ids.begin_stream().1).to_string();
             let begins = Begins { next: &next, gap: false };
-            end_head(&mut self.answer, request.format.resumes().then_some(begins), cors);
+            let wants_past = request.past != request::Past::Nothing;
+            let has_place =
+                request.format.resumes() && !(wants_past && self.config.history.is_on());
+            end_head(&mut self.answer, has_place.then_some(begins), cors);
             return self.answered(at, DisconnectReason::Answered);
         }
         let wire = Wire::new(request.format, request.carrier);
