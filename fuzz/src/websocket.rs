@@ -153,9 +153,13 @@ pub fn websocket_command(data: &[u8]) {
     let outside = serde_json::from_str::<serde_json::Value>(text);
     let (name, answer) = match command::parse(text) {
         Ok(command) => {
-            let value = outside.unwrap();
-            let members = value.as_object().unwrap();
             let is_send = matches!(command, Command::Send(_));
+            let Ok(value) = outside else {
+                // A number may be too great, and a list too deep, for what reads all of it.
+                assert!(is_send, "{text}");
+                return;
+            };
+            let members = value.as_object().unwrap();
             assert!(members.len() == 1 || is_send && members.contains_key("ref"), "{text}");
             match &command {
                 Command::Login(ids) => {
@@ -164,9 +168,9 @@ pub fn websocket_command(data: &[u8]) {
                 Command::Logout(ids) => {
                     assert_eq!(members["logout"].as_array().unwrap().len(), ids.len());
                 }
+                Command::Members(id) => assert_eq!(!id.0.is_empty(), members["members"] != ""),
+                Command::Unwatch(id) => assert_eq!(!id.0.is_empty(), members["unwatch"] != ""),
                 Command::Token(token) => assert_eq!(members["token"], token.text()),
-                Command::Members(_) => assert!(members.contains_key("members")),
-                Command::Unwatch(_) => assert!(members.contains_key("unwatch")),
                 Command::Ping(number) => assert_eq!(members["ping"], serde_json::json!(number)),
                 Command::Send(send) => {
                     let read = |json: &str| serde_json::from_str::<serde_json::Value>(json);

@@ -54,7 +54,6 @@ pub async fn run(watches: Watches, barrier: Arc<Barrier>, grace: Duration) {
                 _ = looks.tick() => {}
                 () = poll_fn(|context| watches.questions().poll_any(context)) => {}
             }
-            // Who asks for a list was logged in before: it finds itself in there.
             teller.look().await;
             teller.answer_all().await;
         }
@@ -87,16 +86,18 @@ struct RoomTeller<'w> {
     news: Vec<News>,
     /// When it is tried again to post what a mailbox has no room for.
     tries: Interval,
-    /// The last list that was made, as long as nothing has changed: crowds ask for the same.
+    /// The last list that was made since the last look, unless something has changed: crowds ask for
+    /// the same.
     list: Option<(Id, Arc<str>)>,
 }
 
 impl RoomTeller<'_> {
     /// Looks what has changed, and tells it.
     async fn look(&mut self) {
-        let now_ms = self.begun.elapsed().as_millis() as u64;
+        // Who has left is in no list any more, also where nobody was to be told.
+        self.list = None;
+        let now_ms = self.now_ms();
         if self.roster.is_any_noted() {
-            self.list = None;
             for stripe in 0..Roster::STRIPES {
                 self.roster.look(stripe, now_ms, &mut self.news);
                 self.tell_news().await;
@@ -152,6 +153,11 @@ impl RoomTeller<'_> {
 
     async fn answer(&mut self, watch: &Watch) {
         let room = watch.room();
+        // Who asks was logged in before: it finds itself in the list.
+        if self.roster.look_at(room, self.now_ms(), &mut self.news) {
+            self.list = None;
+            self.tell_news().await;
+        }
         let known = self.list.as_ref().filter(|(of, _)| *of == room);
         let list = match known.map(|(_, list)| Arc::clone(list)) {
             Some(list) => list,
@@ -166,6 +172,10 @@ impl RoomTeller<'_> {
         while watch.is_waiting() && !self.watches.answer(watch, &list) {
             self.tries.tick().await;
         }
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.begun.elapsed().as_millis() as u64
     }
 
     fn list_of(&self, room: Id, of: &str) -> Arc<str> {

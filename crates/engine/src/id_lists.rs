@@ -46,7 +46,7 @@ pub(crate) struct IdLists {
 /// Blocks of one size.
 #[derive(Debug, Default)]
 struct Blocks {
-    pages: Vec<Page>,
+    pages: Vec<IdsPage>,
     /// The pages with a block that nobody has.
     roomy: BTreeSet<u32>,
 }
@@ -54,7 +54,7 @@ struct Blocks {
 /// Some blocks, one after the other. Behind a list's ids its block is filled up with
 /// [`Id::NONE`], which is greater than all others: the order tells how many there are.
 #[derive(Debug, Default)]
-struct Page {
+struct IdsPage {
     /// None where no block is in use.
     ids: Box<[Id]>,
     /// A bit for each block, set where it is in use.
@@ -150,7 +150,7 @@ impl Blocks {
     fn take(&mut self, size: usize) -> usize {
         let number = self.roomy.first().map_or(self.pages.len(), |&page| page as usize);
         if number == self.pages.len() {
-            self.pages.push(Page::default());
+            self.pages.push(IdsPage::default());
             self.roomy.insert(number as u32);
         }
         let (page, blocks) = (&mut self.pages[number], blocks_of_page(size));
@@ -182,7 +182,7 @@ impl Blocks {
     }
 }
 
-impl Page {
+impl IdsPage {
     /// The first block that is not in use; past the page's blocks there is none.
     fn first_free(&self) -> usize {
         let full = self.used.iter().take_while(|bits| **bits == u64::MAX).count();

@@ -237,8 +237,8 @@ pub const MESSAGE_AROUND_BYTES: usize = 6 * 1024;
 /// may be full, and than the log of a cluster is waited for.
 pub const SEND_TIMEOUT_MS: u64 = 30_000;
 
-/// Mails in a worker's mailbox. At 64 bytes each 128 KiB a worker. An event for all connections of a
-/// worker is one for each 4,096 of them, so it has room while that has 8 million at the most.
+/// Mails in a worker's mailbox. At 64 bytes each 128 KiB a worker. An event for all connections of
+/// a worker is one for each 4,096 of them, so it has room while those are 8 million at the most.
 pub const MAILS_MAX: usize = 2048;
 
 /// Deliveries waiting in a worker's mailbox, past which senders wait: 8 bytes each, 2 MiB a worker,

@@ -250,7 +250,7 @@ fn members(name: &str, connections: usize, room: impl Fn(usize) -> Id) {
         }
         let mut look = |roster: &mut Roster| {
             for stripe in 0..Roster::STRIPES {
-                looks.time(round, || roster.look(stripe, 0, &mut news));
+                _ = looks.time(round, || roster.look(stripe, 0, &mut news));
             }
         };
         look(&mut roster);

@@ -38,8 +38,8 @@ const STRIPES: usize = 1024;
 /// (75), and the allocator's share of the text.
 const NAME_BYTES: usize = 96;
 
-/// What a log-in is counted for: 17 bytes in such a table of the directory (39), and 16 in a block of
-/// its shard's lists that has just grown.
+/// What a log-in is counted for: 17 bytes in such a table of the directory (39), and 16 in a block
+/// of its shard's lists that has just grown.
 const LOGIN_BYTES: usize = 56;
 
 /// The maximum unless another one is set: two ids each of a million connections have room.

@@ -22,8 +22,8 @@
 //! SECONDS` (default 30) is how long the first rate is held, `--only bare|encke` leaves one out.
 //! `--sends` measures the sender's side alone, with the history and without it, `--singles` single
 //! events alone, in rounds of all that are compared, `--against PROGRAM` among them, another build
-//! of this; `--deflate` what it takes to compress an event. `--crowds` compares two ids a connection
-//! and one id of all.
+//! of this; `--deflate` what it takes to compress an event. `--crowds` compares two ids a
+//! connection and one id of all.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 

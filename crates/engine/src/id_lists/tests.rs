@@ -10,16 +10,16 @@ fn id(number: usize) -> Id {
 impl IdLists {
     /// Bytes of all pages, and of what tells them apart.
     fn bytes(&self) -> usize {
-        let of_pages = |pages: &Vec<Page>| -> usize {
+        let of_pages = |pages: &Vec<IdsPage>| -> usize {
             let ids: usize = pages.iter().map(|page| size_of_val(&*page.ids)).sum();
-            ids + pages.capacity() * size_of::<Page>()
+            ids + pages.capacity() * size_of::<IdsPage>()
         };
         self.sizes.iter().map(|blocks| of_pages(&blocks.pages)).sum()
     }
 
     /// Ids for which blocks in use have room.
     fn room(&self) -> usize {
-        let in_use = |page: &Page| page.used.iter().map(|bits| bits.count_ones()).sum::<u32>();
+        let in_use = |page: &IdsPage| page.used.iter().map(|bits| bits.count_ones()).sum::<u32>();
         let of_size = |(size, blocks): (usize, &Blocks)| {
             blocks.pages.iter().map(|page| (in_use(page) as usize) << size).sum::<usize>()
         };
@@ -28,7 +28,7 @@ impl IdLists {
 
     fn is_consistent(&self) -> bool {
         self.sizes.iter().enumerate().all(|(size, blocks)| {
-            let has_room = |page: &Page| page.first_free() < blocks_of_page(size);
+            let has_room = |page: &IdsPage| page.first_free() < blocks_of_page(size);
             let mut pages = (0..).zip(&blocks.pages);
             blocks.pages.last().is_none_or(|last| !last.is_unused())
                 && pages.all(|(number, page)| {

@@ -44,7 +44,7 @@ impl Plane {
     fn work(&mut self, one: &mut One, mut between: impl FnMut(&mut One)) {
         let (now_ms, mut news) = (one.server.clock.now_ms(), Vec::new());
         if self.roster.is_any_noted() {
-            (0..Roster::STRIPES).for_each(|stripe| self.roster.look(stripe, now_ms, &mut news));
+            (0..Roster::STRIPES).for_each(|stripe| _ = self.roster.look(stripe, now_ms, &mut news));
         }
         while self.roster.end_graces(now_ms, 2, &mut news) {}
         leave_out(&mut news);

@@ -108,10 +108,11 @@ impl Roster {
     }
 
     /// Goes through what has changed in the stripe with the number `stripe`. Appends what is to be
-    /// told to `news`.
-    pub fn look(&mut self, stripe: usize, now_ms: u64, news: &mut Vec<News>) {
+    /// told to `news`. Whether something had changed.
+    pub fn look(&mut self, stripe: usize, now_ms: u64, news: &mut Vec<News>) -> bool {
         let mut noted = std::mem::take(&mut self.noted);
         noted.append(&mut lock(&self.members.stripes[stripe]).noted);
+        let is_any = !noted.is_empty();
         for pair in noted.drain(..) {
             match self.members.find(pair) {
                 Standing::There => self.wait_no_more(pair),
@@ -127,6 +128,13 @@ impl Roster {
         if noted.capacity() <= 4096 {
             self.noted = noted;
         }
+        is_any
+    }
+
+    /// Goes through what has changed in `room`, and in its stripe, as [`Roster::look`] does.
+    pub fn look_at(&mut self, room: Id, now_ms: u64, news: &mut Vec<News>) -> bool {
+        let stripe = super::stripe_of(self.members.keys.hash(room.to_bits()));
+        self.look(stripe, now_ms, news)
     }
 
     /// Has those leave whose grace is over at `now_ms`, `most` of them. Whether there are more.

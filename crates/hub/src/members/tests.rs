@@ -38,7 +38,7 @@ impl World {
         let mut news = Vec::new();
         if self.roster.is_any_noted() {
             (0..Roster::STRIPES)
-                .for_each(|stripe| self.roster.look(stripe, self.now_ms, &mut news));
+                .for_each(|stripe| _ = self.roster.look(stripe, self.now_ms, &mut news));
         }
         while self.roster.end_graces(self.now_ms, 3, &mut news) {}
         leave_out(&mut news);

@@ -2,6 +2,7 @@
 //! answered as sent is heard once.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
@@ -10,8 +11,8 @@ use super::served::Upgraded;
 use crate::harness::{Socket, wait_for};
 
 /// Sends one event after the other until it is told to stop, each until it is taken.
-fn send_on(server: &Upgraded, number: u64, stop: &AtomicBool) -> Vec<(String, u64)> {
-    let mut socket = Socket::open(server.listen(), &format!("/stream/sender:{number}"));
+fn send_on(listen: SocketAddr, number: u64, stop: &AtomicBool) -> Vec<(String, u64)> {
+    let mut socket = Socket::open(listen, &format!("/stream/sender:{number}"));
     let (mut sent, mut next) = (Vec::new(), 0);
     while !stop.load(Ordering::Relaxed) {
         let key = format!("{number}-{next}");
@@ -37,8 +38,8 @@ fn what_clients_publish_in_the_middle_of_an_upgrade_is_heard_once_and_in_order()
     let mut listener = server.listener("room");
     let stop = AtomicBool::new(false);
     let sent: Vec<Vec<(String, u64)>> = std::thread::scope(|scope| {
-        let (server, stop) = (&server, &stop);
-        let send = |number| scope.spawn(move || send_on(server, number, stop));
+        let (listen, stop) = (server.listen(), &stop);
+        let send = |number| scope.spawn(move || send_on(listen, number, stop));
         let senders: Vec<_> = (0..4).map(send).collect();
         for _ in 0..2 {
             let before = server.api.stats()["events"].as_u64().unwrap();
