@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use hub::ConnRef;
+use hub::{ConnRef, Id};
 
 use crate::Event;
 use crate::limits::HELD_EVENT_BYTES;
+use crate::past::Floors;
 
 /// What was sent before a client came back, and what else it is told.
 #[derive(Debug)]
@@ -21,12 +22,15 @@ pub(crate) struct CatchUp {
     pub(crate) whole: bool,
     /// Whether the client is told of it for the first time.
     pub(crate) is_first: bool,
+    /// Above which number each id's last events stand, if it has asked for these.
+    pub(crate) floors: Option<Floors>,
 }
 
 impl CatchUp {
     /// The bytes that are kept for it: it may be the last to have its events.
     pub(crate) fn bytes(&self) -> usize {
         let events = self.events.iter().map(|event| event.json().len() + HELD_EVENT_BYTES);
-        size_of::<CatchUp>() + events.sum::<usize>()
+        let floors = self.floors.as_deref().map_or(0, size_of_val::<[(Id, u64)]>);
+        size_of::<CatchUp>() + events.sum::<usize>() + floors
     }
 }

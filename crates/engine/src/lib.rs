@@ -43,6 +43,7 @@ mod notices;
 mod origins;
 mod outbox;
 mod outgoing;
+mod past;
 mod pauses;
 mod questions;
 mod receipt;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use proto::Format;
 
+pub(crate) use self::held::Missed;
 use crate::Event;
 use crate::backlog::{Piece, Prefixes};
 use crate::conn::{Conn, Marks};

@@ -27,7 +27,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hub::{Followers, FollowersError, Id, Since, Slice, Snapshot};
+use hub::{Above, Followers, FollowersError, Id, Since, Slice, Snapshot};
 use smallvec::SmallVec;
 use sync::replies::Replies;
 
@@ -37,6 +37,7 @@ use crate::limits::{
     WINDOW_EVENTS_MAX,
 };
 use crate::mailbox::Mail;
+use crate::past::{Past, Wanted};
 use crate::questions::{Asker, Question, QuestionBounds, Questions};
 use crate::router::Router;
 use crate::{Event, History};
@@ -49,6 +50,8 @@ pub struct Resume {
     pub(crate) ids: SmallVec<[Id; 2]>,
     /// The number of the last event that it has heard.
     pub(crate) after: u64,
+    /// What it wants of the time before it, if it has named no place.
+    pub(crate) past: Option<Box<Past>>,
     /// Bytes of a window: as much as may wait for it.
     pub(crate) bytes_max: usize,
     /// Whether this is its first window.
@@ -178,8 +181,14 @@ pub struct Resuming<'r> {
     /// Which of the ids is being read, and the last one read of those that it follows.
     reading: usize,
     last: Option<Id>,
+    /// Whether that id itself is read, where it is read apart.
+    is_own_read: bool,
+    /// Of each id that is read apart the number above which its last events stand.
+    floors: Vec<(Id, u64)>,
     /// The subjects of the slice that is read and not looked up yet.
     subjects: Vec<Id>,
+    /// Which events about them.
+    above: Above,
     events: Vec<Arc<Event>>,
     covered: bool,
     /// The number up to which no event is left out for want of room.
@@ -198,7 +207,10 @@ impl<'r> Resuming<'r> {
             snapshot: history.now(),
             reading: 0,
             last: None,
+            is_own_read: false,
+            floors: Vec::new(),
             subjects: Vec::new(),
+            above: Above::from(resume.after),
             events: Vec::new(),
             covered: !resume.is_lost,
             up_to: u64::MAX,
@@ -221,8 +233,8 @@ impl<'r> Resuming<'r> {
         if self.subjects.is_empty() {
             return self.answer();
         }
-        let (after, snapshot) = (self.resume.after, self.snapshot);
-        match self.history.since(&self.subjects, after, snapshot, SLICE, &mut self.events) {
+        let (above, snapshot) = (self.above, self.snapshot);
+        match self.history.since(&self.subjects, above, snapshot, SLICE, &mut self.events) {
             Since::Pending => ResumeStep::Wait,
             Since::Read { covered, subjects, up_to } => {
                 self.covered &= covered;
@@ -239,19 +251,46 @@ impl<'r> Resuming<'r> {
     /// Reads the next ids that the client hears: those of its own, and whom each follows.
     fn read_slice(&mut self, followers: &dyn Followers) -> Result<(), FollowersError> {
         while let Some(&id) = self.resume.ids.get(self.reading) {
-            let subjects = &mut self.subjects;
-            if self.last.is_none() {
-                subjects.push(id);
+            if self.last.is_none() && self.read_own(id) {
+                return Ok(());
             }
+            let subjects = &mut self.subjects;
             let next = followers
                 .slice_of_following(id, self.last, &mut |subject| subjects.push(subject))?;
             self.last = next;
-            self.reading += usize::from(next.is_none());
+            if next.is_none() {
+                self.reading += 1;
+                self.is_own_read = false;
+            }
             if !self.subjects.is_empty() {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Reads `id` itself. Whether that is a slice of its own: its events begin elsewhere than those
+    /// of whom it follows.
+    fn read_own(&mut self, id: Id) -> bool {
+        let after = self.resume.after;
+        let past = self.resume.past.as_deref();
+        self.above = past.map_or(Above::from(after), |past| past.of_all(after));
+        let Some(past) = past.filter(|past| past.is_of_each()) else {
+            self.subjects.push(id);
+            return false;
+        };
+        if self.is_own_read {
+            return false;
+        }
+        let floor = match past.wanted {
+            Wanted::Last(most) => Some(self.history.before_last(id, most as usize, past.begun)),
+            _ => None,
+        };
+        self.floors.extend(floor.map(|floor| (id, floor)));
+        self.above = past.of_own(id, floor, after);
+        self.subjects.push(id);
+        self.is_own_read = true;
+        true
     }
 
     fn answer(&mut self) -> ResumeStep {
@@ -303,6 +342,7 @@ impl<'r> Resuming<'r> {
             up_to: self.up_to,
             whole: self.up_to == u64::MAX,
             is_first: self.resume.is_first,
+            floors: (!self.floors.is_empty()).then(|| std::mem::take(&mut self.floors).into()),
         }))
     }
 }

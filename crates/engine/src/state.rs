@@ -10,9 +10,13 @@
 
 use std::fmt;
 
+use hub::Id;
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
+use proto::resume::Told;
 use zeroize::Zeroize;
+
+use crate::past::{Past, Wanted};
 
 /// All that is kept of one connection: what each has, and what most have not.
 #[derive(Clone, PartialEq, Debug, Default, Encode, Decode)]
@@ -122,6 +126,9 @@ pub(crate) struct More {
     /// TLS, where it speaks that.
     #[n(15)]
     pub(crate) secured: Option<Secured>,
+    /// What it wants of the time before it, and where it stands then in place of `after`.
+    #[n(18)]
+    pub(crate) past: Option<PastState>,
     /// The subject of its token, which is a member of what it is logged in under.
     #[n(20)]
     pub(crate) subject: Option<String>,
@@ -132,6 +139,65 @@ pub(crate) struct More {
     #[n(22)]
     #[cbor(default)]
     pub(crate) watches: Vec<String>,
+}
+
+/// What a stream wants of the time before it; see [`Past`].
+#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct PastState {
+    #[n(0)]
+    pub(crate) after: u64,
+    #[n(1)]
+    pub(crate) begun: u64,
+    /// So many of each id; 0 where all are wanted.
+    #[n(2)]
+    pub(crate) last: Option<u32>,
+    /// The texts of ids, and above which number their last events stand.
+    #[n(3)]
+    pub(crate) floors: Option<Vec<(String, u64)>>,
+    /// How it is told where it stands: 1 in lines, 2 in blocks, 3 in a message.
+    #[n(4)]
+    pub(crate) told: Option<u8>,
+}
+
+impl PastState {
+    /// The state of `past` of one who is told all up to the number `after`.
+    pub(crate) fn of(past: &Past, after: u64, text: impl Fn(Id) -> Option<String>) -> PastState {
+        let floor = |&(id, floor): &(Id, u64)| Some((text(id)?, floor));
+        let (last, floors) = match &past.wanted {
+            Wanted::Since => (None, None),
+            Wanted::Earliest => (Some(0), None),
+            Wanted::Last(most) => (Some(*most), None),
+            Wanted::Above(floors) => (None, Some(floors.iter().filter_map(floor).collect())),
+        };
+        let told = match past.told {
+            Told::InHead => None,
+            Told::InLine => Some(1),
+            Told::InBlock => Some(2),
+            Told::InMessage => Some(3),
+        };
+        PastState { after, begun: past.begun, last, floors, told }
+    }
+
+    /// What it was of, where ids are found by their texts.
+    pub(crate) fn into_past(self, id: impl Fn(&str) -> Option<Id>) -> Past {
+        let wanted = match (self.last, self.floors) {
+            (None, None) => Wanted::Since,
+            (Some(0), _) => Wanted::Earliest,
+            (Some(most), _) => Wanted::Last(most),
+            (None, Some(floors)) => {
+                let floors = floors.iter().filter_map(|(text, floor)| Some((id(text)?, *floor)));
+                Wanted::Above(floors.collect())
+            }
+        };
+        let told = match self.told {
+            Some(1) => Told::InLine,
+            Some(2) => Told::InBlock,
+            Some(3) => Told::InMessage,
+            _ => Told::InHead,
+        };
+        Past { begun: self.begun, wanted, told }
+    }
 }
 
 /// What a token grants; see [`hub::Grant`].

@@ -29,6 +29,7 @@ mod begun;
 mod evicted;
 mod handed_over;
 mod kept;
+mod page;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +40,7 @@ use begun::{Asked, Open, Wait};
 use evicted::Evicted;
 pub use handed_over::{EvictedRange, Remembered};
 use kept::Kept;
+pub use page::{Page, PageOf};
 
 use crate::event::Event;
 use crate::id::{Id, IdText};
@@ -127,6 +129,22 @@ pub enum Since {
         /// The number up to which no event about these is left out for want of room.
         up_to: u64,
     },
+}
+
+/// Which events a look-up is to find.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Above {
+    /// Those above this number, as far as they are remembered.
+    pub number: u64,
+    /// All of those above this one: if some may have been forgotten the answer says so.
+    pub claimed: u64,
+}
+
+impl From<u64> for Above {
+    /// All above that number.
+    fn from(number: u64) -> Above {
+        Above { number, claimed: number }
+    }
 }
 
 /// How much a look-up reads at one time.
@@ -261,13 +279,13 @@ impl<F> History<F> {
         Snapshot(self.lock().tickets)
     }
 
-    /// Puts a slice of the events about `subjects` whose numbers are above `after` into `events`,
-    /// in no particular order, unless a send about one of them that began before `moment` is not
+    /// Puts a slice of the events about `subjects` whose numbers are `above` that into `events`, in
+    /// no particular order, unless a send about one of them that began before `moment` is not
     /// posted yet.
     pub fn since(
         &self,
         subjects: &[Id],
-        after: u64,
+        above: impl Into<Above>,
         moment: Snapshot,
         slice: Slice,
         events: &mut Vec<Arc<Event<F>>>,
@@ -283,7 +301,9 @@ impl<F> History<F> {
             }
             open.wait = Wait::Overtaken;
         }
-        let (mut covered, mut up_to, mut read) = (after >= state.floor, u64::MAX, 0);
+        let Above { number: after, claimed } = above.into();
+        debug_assert!(claimed >= after, "what is not read cannot be claimed");
+        let (mut covered, mut up_to, mut read) = (claimed >= state.floor, u64::MAX, 0);
         // What is remembered of before comes not, or a client whose windows all begin there would
         // be told of the same gap with each.
         let after = after.max(state.floor);
@@ -292,7 +312,7 @@ impl<F> History<F> {
                 break;
             }
             let (lost, left_out) = state.kept.since(subject, after, slice.per_subject, events);
-            covered &= lost.max(state.evicted.newest(subject)) <= after;
+            covered &= lost.max(state.evicted.newest(subject)) <= claimed;
             up_to = up_to.min(left_out.unwrap_or(u64::MAX));
             read += 1;
         }

@@ -15,7 +15,7 @@
 //!   but a WebSocket) are ignored, as RFC 9110 has it. So is an `Upgrade` where there is nothing to
 //!   upgrade: in HTTP/1.0, with a method other than `GET`, on a path other than a stream's.
 //! - Where a browser goes on by itself, its `Last-Event-ID` is newer than the `last_event_id` in
-//!   the address, and counts instead of it.
+//!   the address, and counts instead of it and of `last`.
 //!
 //! Cost: bytes are looked at once for the blank line however they trickle in, and once more when
 //! the head is complete.
@@ -35,7 +35,7 @@ use std::borrow::Cow;
 
 use fields::Fields;
 use memchr::memchr;
-use query::Query;
+use query::{Place, Query};
 
 use crate::told::Told;
 use crate::{Carrier, Format, Forwarded, Problem};
@@ -101,10 +101,12 @@ pub struct Request<'b> {
     pub ids: Vec<Cow<'b, str>>,
     /// The ids of which the stream is told who is logged in there, decoded and not checked.
     pub members: Vec<Cow<'b, str>>,
-    /// The id of the event after which the client has heard nothing, where it says so: `?after=` of
-    /// a poll, `Last-Event-ID` or `?last_event_id=` of a stream. Whether it is an event of ours is
-    /// not for us to say.
+    /// The id of the event after which the client has heard nothing, where it says so: `?after=`,
+    /// and of a stream `Last-Event-ID` or `?last_event_id=`. Whether it is an event of ours is not
+    /// for us to say.
     pub cursor: Option<&'b [u8]>,
+    /// What the client wants to hear of the time before, where it names no cursor.
+    pub past: Past,
     /// How a stream tells its client where it begins.
     pub told: Told,
     /// How long a poll waits for an event.
@@ -138,6 +140,18 @@ pub struct Request<'b> {
     /// How many bytes of the buffer the head takes. What follows, but for the body, was sent too
     /// early to be served.
     pub head_len: usize,
+}
+
+/// What of the time before it a stream or a poll begins with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Past {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// All that is remembered (`?after=earliest`).
+    Earliest,
+    /// The last events about each of its ids, so many of each and one at least (`?last=`).
+    Last(u32),
 }
 
 /// A request that is refused.
@@ -287,6 +301,7 @@ fn serve<'b>(
         ids: Vec::new(),
         members: Vec::new(),
         cursor: None,
+        past: Past::Nothing,
         told: Told::InHead,
         wait_seconds: POLL_WAIT_SECONDS_DEFAULT,
         upgrade: None,
@@ -310,13 +325,20 @@ fn serve<'b>(
     request.ids = query.ids;
     request.members = query.members;
     request.bearer.parameter = query.token;
-    request.cursor = query.after;
+    (request.cursor, request.past) = match query.after {
+        Place::Behind(id) => (Some(id), Past::Nothing),
+        Place::Earliest => (None, Past::Earliest),
+        Place::None if query.last > 0 => (None, Past::Last(query.last)),
+        Place::None => (None, Past::Nothing),
+    };
     request.wait_seconds = query.wait_seconds.unwrap_or(POLL_WAIT_SECONDS_DEFAULT);
     // RFC 9110, section 7.8: a client of HTTP/1.0 cannot mean it.
     let upgradable = method == Method::Get && carrier == Carrier::Chunked;
     match route {
         Route::Stream => {
-            request.cursor = fields.cursor.or(request.cursor);
+            if fields.cursor.is_some() {
+                (request.cursor, request.past) = (fields.cursor, Past::Nothing);
+            }
             request.told = if query.next { Told::InMessage } else { told };
             if fields.websocket && upgradable {
                 request.upgrade = Some(fields.upgrade);

@@ -20,8 +20,8 @@ use std::sync::{
 
 /// Who waits for a ticket.
 pub trait Waiter: Sized {
-    /// All stubs of its ticket are gone, which is ready. Called once, by whoever dropped the last of
-    /// them.
+    /// All stubs of its ticket are gone, and it is ready. Called once, by whoever dropped the last
+    /// of them.
     fn complete(&self);
 }
 

@@ -33,7 +33,7 @@ const CONNECTIONS: &str = "connections";
 const NODES: &str = "nodes";
 
 /// What a node says of itself.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NodeReport {
     /// What it is called, and where it serves.
     pub node: String,
@@ -83,14 +83,14 @@ pub(super) struct AnswerParts {
 }
 
 impl AnswerParts {
-    /// Who has not joined says nothing of itself, which would stand in the place of what a member
-    /// says: its answer is empty, so that nobody waits for another one. One that the others have
-    /// declared gone says how it is, and is not counted.
+    /// Who has not joined is nobody: its answer would stand in the place of a member's. One that
+    /// the others have declared gone says how it is, and is not counted.
     fn to(&self, question: &CoreMessage) -> Option<Bytes> {
         let membership = self.status.borrow().membership;
-        if question.subject == NODES {
+        if question.subject != CONNECTIONS {
             if matches!(membership, Membership::Joining | Membership::Gone) {
-                return Some(Bytes::new());
+                // Who asks for its name alone would wait for it.
+                return (question.subject != NODES).then(Bytes::new);
             }
             return Some(serde_json::to_vec(&self.report()).expect("plain values").into());
         }
@@ -132,8 +132,9 @@ pub(super) async fn answer(answers: AnswerParts) {
         let subscribed = (
             nats.subscribe_core(CONNECTIONS, WAITING_MAX).await,
             nats.subscribe_core(NODES, WAITING_MAX).await,
+            nats.subscribe_core(&subject_of(&answers.node), WAITING_MAX).await,
         );
-        let (Ok(mut connections), Ok(mut nodes)) = subscribed else {
+        let (Ok(mut connections), Ok(mut nodes), Ok(mut named)) = subscribed else {
             tokio::time::sleep(nats::ACK_TIMEOUT).await;
             continue;
         };
@@ -141,6 +142,7 @@ pub(super) async fn answer(answers: AnswerParts) {
             let question = tokio::select! {
                 question = connections.next() => question,
                 question = nodes.next() => question,
+                question = named.next() => question,
             };
             let Some(question) = question else { return };
             if let Some(bytes) = answers.to(&question) {
@@ -158,7 +160,8 @@ pub(super) async fn connections(
     members: usize,
 ) -> Option<(u64, usize)> {
     let question = Bytes::copy_from_slice(id.as_bytes());
-    let answers = nats.ask(CONNECTIONS, question, WAIT, after(members, |_| true)).await.ok()?;
+    let answers =
+        nats.ask(CONNECTIONS, question, WAIT, after(members.max(1), |_| true)).await.ok()?;
     let numbers =
         answers.iter().filter_map(|bytes| Some(u64::from_be_bytes((**bytes).try_into().ok()?)));
     let numbers: Vec<u64> = numbers.collect();
@@ -185,62 +188,28 @@ pub(super) async fn others_that_go_on(nats: &NatsClient, own: &str, members: usi
 /// What the nodes say of themselves, by name.
 pub(super) async fn nodes(nats: &NatsClient, members: usize) -> Option<Vec<NodeReport>> {
     let is_member = |bytes: &Bytes| report(bytes).is_some_and(|report| report.member);
-    let answers = nats.ask(NODES, Bytes::new(), WAIT, after(members, is_member)).await.ok()?;
+    let answers =
+        nats.ask(NODES, Bytes::new(), WAIT, after(members.max(1), is_member)).await.ok()?;
     let mut reports: Vec<NodeReport> = answers.iter().filter_map(report).collect();
     reports.sort_by(|one, other| one.node.cmp(&other.node));
     Some(reports)
 }
 
-/// The node called `name`, if it is there. Who has subscribed is waited for patiently, unless as
-/// many members have answered as they say that there are.
+/// The node called `name`, if it is there. It is waited for patiently where NATS knows somebody who
+/// takes questions to that name; where it knows nobody, that is known at once.
 pub(super) async fn node_called(nats: &NatsClient, name: &str) -> Option<NodeReport> {
-    let mut heard = Heard::default();
-    for wait in [WAIT, PATIENT_WAIT] {
-        heard = Heard::default();
-        // Where nobody has subscribed both end at once.
-        let asked = nats.ask(NODES, Bytes::new(), wait, |answer| heard.take(name, answer)).await;
-        if asked.is_err() || heard.is_all() {
-            break;
-        }
+    let asked = nats.ask(&subject_of(name), Bytes::new(), PATIENT_WAIT, |_| true).await;
+    if let Some(found) = asked.unwrap_or_default().iter().find_map(report) {
+        return Some(found);
     }
-    heard.found
+    // One of an earlier version has no such subject.
+    let all = nodes(nats, usize::MAX).await.unwrap_or_default();
+    all.into_iter().find(|other| other.node == name)
 }
 
-/// What was heard of the nodes by one that looks for another of its name.
-#[derive(Default)]
-struct Heard {
-    found: Option<NodeReport>,
-    /// How many members have answered, and how many there are at most, as they see it.
-    members: usize,
-    members_max: usize,
-    /// One that is no member has answered.
-    outsider: bool,
-}
-
-impl Heard {
-    /// Takes an answer. `true` when nothing more is to be heard.
-    fn take(&mut self, name: &str, answer: &Bytes) -> bool {
-        let Some(report) = report(answer) else {
-            self.outsider = true;
-            return false;
-        };
-        if report.member {
-            self.members += 1;
-            self.members_max = self.members_max.max(report.members);
-        } else {
-            self.outsider = true;
-        }
-        if report.node == name {
-            self.found = Some(report);
-        }
-        self.found.is_some() || (self.members > 0 && self.is_all())
-    }
-
-    /// Whether nobody is missing of whom something is known.
-    fn is_all(&self) -> bool {
-        let anybody = self.members > 0 || self.outsider;
-        self.found.is_some() || (anybody && self.members >= self.members_max)
-    }
+/// Under which subject the node called `name` alone is asked. A dot would part it.
+fn subject_of(name: &str) -> String {
+    format!("node.{}", name.replace('.', "~"))
 }
 
 fn report(bytes: &Bytes) -> Option<NodeReport> {
@@ -260,34 +229,14 @@ fn after(enough: usize, counts: impl Fn(&Bytes) -> bool) -> impl FnMut(&Bytes) -
 mod tests {
     use super::*;
 
-    fn answer(node: &str, member: bool, members: usize) -> Bytes {
-        let report = NodeReport { node: node.into(), member, members, ..NodeReport::default() };
-        serde_json::to_vec(&report).unwrap().into()
-    }
-
-    /// What is to be found by `n1`: of each row the answers, then for each whether it is the last
-    /// one that is needed, and in the end whether nobody is missing.
     #[test]
-    fn node_is_looked_for_until_all_have_answered() {
-        let (joining, n2) = (Bytes::new(), answer("n2", true, 3));
-        let (n3, away) = (answer("n3", true, 2), answer("n4", false, 3));
-        let of_three = answer("n5", true, 3);
-        for (answers, needed, is_all) in [
-            (vec![], vec![], false),
-            (vec![joining.clone()], vec![false], true),
-            (vec![away.clone()], vec![false], true),
-            (vec![n2.clone()], vec![false], false),
-            (vec![n2.clone(), joining, away], vec![false; 3], false),
-            (vec![n2.clone(), n3, of_three], vec![false, false, true], true),
-            (vec![n2.clone(), answer("n1", true, 3)], vec![false, true], true),
-            (vec![answer("n1", false, 9)], vec![true], true),
-            (vec![answer("n2", true, 1)], vec![true], true),
-        ] {
-            let mut heard = Heard::default();
-            let ends: Vec<bool> = answers.iter().map(|answer| heard.take("n1", answer)).collect();
-            assert_eq!((ends, heard.is_all()), (needed, is_all), "{answers:?}");
-            let there = answers.iter().filter_map(report).find(|report| report.node == "n1");
-            assert_eq!(heard.found, there);
+    fn nodes_of_different_names_have_different_subjects_of_one_part() {
+        let names = ["a.b", "a-b", "a_b", "ab", ".", "..", "a.", ".a"];
+        let subjects: Vec<String> = names.into_iter().map(subject_of).collect();
+        for (n, subject) in subjects.iter().enumerate() {
+            assert!(!subjects[..n].contains(subject));
+            let part = subject.strip_prefix("node.").unwrap();
+            assert!(!part.is_empty() && !part.contains(['.', '*', '>', ' ']), "{subject}");
         }
     }
 }

@@ -41,6 +41,7 @@ Examples:
   encke listen bob
   encke listen bob photo:789 --count 1
   encke listen 123 --json | jq .data
+  encke listen room:7 --last 50
   encke listen bob --transport websocket
   encke listen bob --silence 10     for a server with --keepalive 4
   ENCKE_TOKEN=$(cat token) encke listen bob
@@ -72,6 +73,9 @@ pub(crate) struct ListenArgs {
     /// The default suits a server that sends one every 20 s.
     #[arg(long, value_name = "SECONDS", default_value = SILENCE, value_parser = parse_silence)]
     silence: Duration,
+    /// Begin with the last N events about each id, as far as the server remembers them.
+    #[arg(long, value_name = "N")]
+    last: Option<u32>,
     /// End after so many events.
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -143,6 +147,7 @@ async fn listen(args: &ListenArgs) -> Result<()> {
         ids: args.ids.clone(),
         token: args.token()?,
         transport: args.transport.into(),
+        last: args.last.filter(|&last| last > 0),
         silence: (!args.silence.is_zero()).then_some(args.silence),
     });
     let mut left = args.count.unwrap_or(u64::MAX);

@@ -12,6 +12,7 @@ mod config;
 mod connections;
 mod demo;
 mod erlang;
+mod events;
 mod flood;
 mod graph;
 mod ketama;
@@ -135,6 +136,7 @@ enum Command {
     Unsubscribe(subscriptions::UnsubscribeArgs),
     Subscribers(subscriptions::SubscribersArgs),
     Subscriptions(subscriptions::SubscriptionsArgs),
+    Events(events::EventsArgs),
     Connections(connections::ConnectionsArgs),
     Members(connections::MembersArgs),
     Logout(connections::LogoutArgs),
@@ -186,6 +188,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Unsubscribe(args) => subscriptions::unsubscribe(args),
         Command::Subscribers(args) => subscriptions::subscribers(args),
         Command::Subscriptions(args) => subscriptions::subscriptions(args),
+        Command::Events(args) => events::run(args),
         Command::Connections(args) => connections::connections(args),
         Command::Members(args) => connections::members(args),
         Command::Logout(args) => connections::logout(args),

@@ -56,6 +56,7 @@ mod members;
 mod metrics;
 mod once;
 mod openapi;
+mod past;
 mod plot;
 mod poll;
 mod postgres_commands;

@@ -93,6 +93,11 @@ fn answers_have_all_that_is_described_and_nothing_else() {
         check(&event, "/components/schemas/Event");
         check(&server.api.post("/send", &event).ok(), "/components/schemas/Sent");
     }
+    let page = server.api.get("/events/rj?limit=1000").ok();
+    assert!(page["events"].as_array().unwrap().iter().any(|event| event["also"].is_array()));
+    check(&page, "/components/schemas/EventPage");
+    let gap = json!({ "events": [], "next": "2F3y6mQsYKmaB3xZ", "gap": true });
+    check(&gap, "/components/schemas/EventPage");
     for which in [json!({ "jti": "a", "exp": 1 }), json!({ "sub": "bob", "before": 1 })] {
         check(&which, "/components/schemas/Revocation");
         check(&server.api.post("/tokens/revoke", &which).ok(), "/components/schemas/Revoked");

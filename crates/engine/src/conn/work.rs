@@ -10,6 +10,7 @@ use crate::Event;
 use crate::backlog::Backlog;
 use crate::catch_up::CatchUp;
 use crate::limits::CLOSE_TO_NOTHING;
+use crate::past::Past;
 use crate::timer::Tick;
 use crate::tokens::Outcome;
 
@@ -61,6 +62,8 @@ pub(crate) struct Held {
     pub(crate) dropped_from: Option<u64>,
     /// Up to this number the client has been handed all.
     pub(crate) after: u64,
+    /// What it wants of the time before it, as far as it is not told.
+    pub(crate) past: Option<Box<Past>>,
     /// It has asked what it has missed, and is not answered: as long as this is here somebody wants
     /// the answer.
     pub(crate) asked: Option<Arc<()>>,
@@ -77,6 +80,7 @@ impl Work {
             && self.held.events.is_empty()
             && self.held.dropped_from.is_none()
             && self.held.after == 0
+            && self.held.past.is_none()
             && self.held.asked.is_none()
             && self.held.catch_up.is_none()
             && self.token.asked.is_none()
@@ -137,7 +141,8 @@ impl<S> Conn<S> {
             let backlog = if self.is(Marks::BLOCKED) { work.backlog.bytes() } else { 0 };
             let input = work.unread.capacity() + work.partial.bytes.capacity();
             let missed = work.held.catch_up.as_ref().map_or(0, |(_, bytes)| *bytes);
-            input + backlog + work.held.bytes + missed
+            let past = work.held.past.as_ref().map_or(0, |past| past.bytes());
+            input + backlog + work.held.bytes + missed + past
         });
         let kept = granted + under_way;
         // A few bytes are not worth a look at the account.

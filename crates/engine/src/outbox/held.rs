@@ -10,6 +10,18 @@ use std::sync::Arc;
 use crate::Event;
 use crate::conn::{Conn, Held};
 use crate::limits;
+use crate::past::{Floors, Past};
+
+/// What a held connection has missed.
+pub(crate) struct Missed {
+    /// In the order of their numbers, none left out up to `up_to`.
+    pub(crate) events: Vec<Arc<Event>>,
+    pub(crate) up_to: u64,
+    /// Nothing is missing behind them either.
+    pub(crate) whole: bool,
+    /// Above which number each id's last events stand, if that was asked for.
+    pub(crate) floors: Option<Floors>,
+}
 
 impl<S> Conn<S> {
     /// Puts `event` by. `false` when its client has heard it, at a node of the cluster that was
@@ -29,20 +41,13 @@ impl<S> Conn<S> {
         false
     }
 
-    /// Puts `missed` (in the order of their numbers, none left out up to the number `up_to`) into
-    /// the outbox, merged with what was put by up to there, each event once, with the bytes of
-    /// `before` before them. Says up to which number all is there then; `None` when that is all
-    /// there is.
-    ///
-    /// `whole` says that nothing is missing behind `missed` either.
-    pub(crate) fn catch_up(
-        &mut self,
-        before: &[u8],
-        missed: Vec<Arc<Event>>,
-        up_to: u64,
-        whole: bool,
-    ) -> Option<u64> {
-        let Held { events: came, dropped_from, .. } = std::mem::take(&mut self.new_work().held);
+    /// Puts what it has `missed` into the outbox, merged with what was put by up to there, each
+    /// event once, with the bytes of `before` before them. Says up to which number all is there
+    /// then; `None` when that is all there is.
+    pub(crate) fn catch_up(&mut self, before: &[u8], missed: Missed) -> Option<u64> {
+        let Missed { events: missed, up_to, whole, floors } = missed;
+        let Held { events: came, dropped_from, past, .. } =
+            std::mem::take(&mut self.new_work().held);
         let end = match (whole, dropped_from) {
             (true, None) => None,
             (true, Some(dropped)) => Some(dropped - 1),
@@ -64,18 +69,18 @@ impl<S> Conn<S> {
             self.push_event(&event);
         });
         if let Some(end) = end {
-            self.keep_later(came, end);
+            self.keep_later(came, end, past.map(|past| Box::new(past.behind(end, floors))));
         }
         self.tidy();
         end
     }
 
     /// Goes on putting by what is behind `end`, up to which all is handed over.
-    fn keep_later(&mut self, mut came: Vec<Arc<Event>>, end: u64) {
+    fn keep_later(&mut self, mut came: Vec<Arc<Event>>, end: u64, past: Option<Box<Past>>) {
         came.retain(|event| event.number() > end);
         let cost = |event: &Arc<Event>| event.json().len() + limits::HELD_EVENT_BYTES;
         let bytes = came.iter().map(cost).sum();
-        self.new_work().held = Held { events: came, bytes, after: end, ..Held::default() };
+        self.new_work().held = Held { events: came, bytes, after: end, past, ..Held::default() };
     }
 
     /// Gives back what was put by.

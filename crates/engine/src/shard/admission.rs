@@ -30,6 +30,7 @@ pub(super) struct Reply<'r> {
 pub(super) struct Manner<'r> {
     pub(super) wire: Wire,
     pub(super) cursor: Option<&'r [u8]>,
+    pub(super) past: request::Past,
     pub(super) told: Told,
     /// The rooms of which it is told who is there.
     pub(super) members: &'r [Cow<'r, str>],
@@ -253,12 +254,13 @@ impl<S: Sockets> Core<S> {
         let first = request.ids.first().map(|id| &**id);
         let first = first.or(grant.as_ref().and_then(|grant| grant.subject.as_deref()));
         let first = first.unwrap_or_default();
-        let (cursor, told, members) = (request.cursor, request.told, &request.members[..]);
+        let (cursor, past, told) = (request.cursor, request.past, request.told);
+        let members = &request.members[..];
         if let Some(upgrade) = &request.upgrade {
             let wire = Wire::new(Format::Text, Carrier::WebSocket);
             return match self.open_websocket(at, upgrade) {
                 Ok(()) => {
-                    let manner = Manner { wire, cursor, told, members, first };
+                    let manner = Manner { wire, cursor, past, told, members, first };
                     self.begin(at, &ids, granted, manner, reply)
                 }
                 Err(problem) => self.refuse(at, &problem, reply),
@@ -267,12 +269,15 @@ impl<S: Sockets> Core<S> {
         response::stream_head(request.format, request.carrier, cors, &mut self.answer);
         if request.method == Method::Head {
             let next = self.event_ids.id(self.event_ids.begin_stream().1).to_string();
-            let begins = Begins { next: Some(&next), ..Begins::default() };
-            end_head(&mut self.answer, request.format.resumes().then_some(begins), cors);
+            let wants_past = request.past != request::Past::Nothing;
+            let has_place =
+                request.format.resumes() && !(wants_past && self.config.history.is_on());
+            let begins = Begins { next: has_place.then_some(&*next), ..Begins::default() };
+            end_head(&mut self.answer, has_place.then_some(begins), cors);
             return self.answered(at, DisconnectReason::Answered);
         }
         let wire = Wire::new(request.format, request.carrier);
-        let manner = Manner { wire, cursor, told, members, first };
+        let manner = Manner { wire, cursor, past, told, members, first };
         self.begin(at, &ids, granted, manner, reply)
     }
 

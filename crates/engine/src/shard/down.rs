@@ -13,7 +13,7 @@ use super::naming::Belief;
 use crate::conn::life::Life;
 use crate::conn::{Conn, Marks, Partial};
 use crate::sockets::Sockets;
-use crate::state::{ConnState, GrantState, More, PartialState, Phase};
+use crate::state::{ConnState, GrantState, More, PartialState, PastState, Phase};
 use crate::timer::{TICK_MS, Tick};
 
 impl<S: Sockets> Shard<S> {
@@ -98,7 +98,13 @@ impl<S: Sockets> Core<S> {
         if let Some(work) = conn.work() {
             more.unread = (!work.unread.is_empty()).then(|| work.unread.clone().into());
             more.partial = self.partial(&work.partial);
-            more.after = (work.held.after > 0 || life.is_held()).then_some(work.held.after);
+            let after = work.held.after;
+            more.after = (after > 0 || life.is_held()).then_some(after);
+            if let Some(past) = &work.held.past {
+                more.past = Some(PastState::of(past, after, |id| self.names.text(id)));
+                // A version that does not know it goes on where the stream has begun.
+                more.after = Some(after.max(past.begun));
+            }
             more.asks = work.held.asked.is_some() || work.held.catch_up.is_some();
             more.origin = work.origin.as_deref().map(str::to_owned);
             more.token_asked = life.is_logged_in() && work.token.asked.is_some();

@@ -14,13 +14,15 @@
 
 use hub::{DisconnectReason, IdText};
 use proto::poll::Answer;
-use proto::{Carrier, Cors, Format, Request, Transport};
+use proto::resume::Told;
+use proto::{Carrier, Cors, Format, Request, Transport, request};
 
 use super::admission::Reply;
 use super::core::{At, Core, Lives, ticks};
 use crate::catch_up::CatchUp;
 use crate::conn::Marks;
 use crate::conn::life::Life;
+use crate::outbox::Missed;
 use crate::sockets::Sockets;
 use crate::timer::TICK_MS;
 use crate::tokens::Granted;
@@ -53,10 +55,13 @@ impl<S: Sockets> Core<S> {
         self.keep_cors(at, request, reply);
         self.counters.streams_opened[Transport::Poll.index()].add(1);
         self.note_begun(at.slot, gaps);
-        let asked = match request.cursor {
-            None => self.ask(at, newest),
-            Some(place) => self.ask_from(at, place),
+        let asked = match (request.cursor, request.past) {
+            (Some(place), _) => self.ask_from(at, place),
+            (None, request::Past::Nothing) => self.ask(at, newest),
+            (None, past) => self.ask_past(at, past, newest, Told::InHead),
         };
+        let is_refused = request.cursor.is_some()
+            || request.past != request::Past::Nothing && self.config.history.is_on();
         at.conn.move_to(if asked { Life::HeldPoll } else { Life::Poll });
         // The next poll shows its token anew.
         at.conn.active = self.now + wait;
@@ -64,7 +69,7 @@ impl<S: Sockets> Core<S> {
         if asked {
             return Ok(());
         }
-        if request.cursor.is_some() {
+        if is_refused {
             at.conn.mark(Marks::GAP, true);
             self.resumes.count(true);
         }
@@ -102,8 +107,8 @@ impl<S: Sockets> Core<S> {
 
     /// It is known what a held poll has missed: it is answered with that, or waits on.
     pub(super) fn catch_up_poll(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {
-        let CatchUp { events, gap, up_to, whole, .. } = catch_up;
-        let end = at.conn.catch_up(b"", events, up_to, whole);
+        let CatchUp { events, gap, up_to, whole, floors, .. } = catch_up;
+        let end = at.conn.catch_up(b"", Missed { events, up_to, whole, floors });
         at.conn.move_to(Life::Poll);
         if gap {
             at.conn.mark(Marks::GAP, true);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hub::Place;
 use proto::resume::{self, Begins, FirstMessage, Told};
-use proto::{Cors, Format, classic};
+use proto::{Cors, Format, classic, request};
 
 use super::admission::Manner;
 use super::core::{At, Core, Lives};
@@ -18,6 +18,8 @@ use crate::conn::Marks;
 use crate::conn::act::MissedAct;
 use crate::conn::life::Life;
 use crate::limits::{self, RETRIES_PER_SECOND, RETRY_MS, RETRY_MS_MAX, RETRY_MS_SPREAD};
+use crate::outbox::Missed;
+use crate::past::{Past, Wanted};
 use crate::questions::Asker;
 use crate::resume::{Resume, Resumes};
 use crate::sockets::Sockets;
@@ -37,16 +39,22 @@ impl<S: Sockets> Core<S> {
         newest: u64,
         cors: Option<Cors<'_>>,
     ) -> bool {
-        let &Manner { wire, cursor, told, first, .. } = manner;
+        let &Manner { wire, cursor, past, told, first, .. } = manner;
         let (format, carrier) = (wire.format(), wire.carrier());
-        let held = cursor.is_some_and(|place| self.ask_from(at, place));
-        let gap = cursor.is_some() && !held;
+        let wants_past = past != request::Past::Nothing && self.config.history.is_on();
+        let held = match cursor {
+            Some(place) => self.ask_from(at, place),
+            None => wants_past && self.ask_past(at, past, newest, told),
+        };
+        let gap = (cursor.is_some() || wants_past) && !held;
         // What could be asked from is the id of an event, so plain text.
         let own = cursor.filter(|_| held).and_then(|place| str::from_utf8(place).ok());
         let id = own.map_or_else(|| self.event_ids.id(newest).to_string(), str::to_owned);
         let connection = self.connection_id(self.conn_ref(at)).to_string();
-        let next = format.resumes().then_some(id.as_str());
-        let begins = Begins { connection: Some(&connection), next, gap: gap && next.is_some() };
+        // Who comes back with a place does not hear the time before: none until that is told.
+        let has_place = format.resumes() && !(held && wants_past);
+        let next = has_place.then_some(id.as_str());
+        let begins = Begins { connection: Some(&connection), next, gap: gap && has_place };
         let out = &mut self.answer;
         resume::end_head(out, Some(begins), cors);
         if format == Format::Classic {
@@ -56,7 +64,7 @@ impl<S: Sockets> Core<S> {
             self.resumes.count(true);
             format.push_gap(out, carrier, Some(&id));
         }
-        if !held && !gap || told == Told::InMessage {
+        if !held && !gap || told == Told::InMessage && has_place {
             let retry_ms = retry_ms(at.slot, self.config.workers as u32);
             let first = FirstMessage { connection: &connection, next: &id, retry_ms };
             format.push_begin(out, carrier, told, first);
@@ -74,6 +82,28 @@ impl<S: Sockets> Core<S> {
             }
             Place::Ahead(_) | Place::Unknown => false,
         }
+    }
+
+    /// Whether it could be asked for what the client wants of the time before, where its stream
+    /// begins behind the number `begun`.
+    pub(super) fn ask_past(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        past: request::Past,
+        begun: u64,
+        told: Told,
+    ) -> bool {
+        let wanted = match past {
+            request::Past::Nothing => Wanted::Since,
+            request::Past::Earliest => Wanted::Earliest,
+            request::Past::Last(most) => Wanted::Last(most),
+        };
+        at.conn.new_work().held.past = Some(Box::new(Past { begun, wanted, told }));
+        let asked = self.ask(at, 0);
+        if !asked {
+            at.conn.take_held();
+        }
+        asked
     }
 
     /// Whether it could be asked what the client has missed.
@@ -95,6 +125,7 @@ impl<S: Sockets> Core<S> {
             asker: Asker { conn: self.conn_ref(at), client: Arc::downgrade(&client) },
             ids: self.ids(at).collect(),
             after,
+            past: at.conn.work().and_then(|work| work.held.past.clone()),
             bytes_max: limits::window_bytes(self.config.backlog_bytes_max),
             is_first: !at.conn.life().is_held(),
             is_lost: false,
@@ -161,8 +192,10 @@ impl<S: Sockets> Core<S> {
 
     /// A held stream goes on: with what it has missed, then what has come meanwhile.
     fn catch_up_stream(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {
-        let CatchUp { events, gap, up_to, whole, is_first, .. } = catch_up;
-        match is_first {
+        let CatchUp { events, gap, up_to, whole, is_first, floors, .. } = catch_up;
+        let past = at.conn.work().and_then(|work| work.held.past.as_ref());
+        let told = past.map(|past| past.told);
+        match is_first && told.is_none() {
             true => self.resumes.count(gap),
             false if gap => self.resumes.count_gap(),
             false => {}
@@ -176,13 +209,21 @@ impl<S: Sockets> Core<S> {
             let next = is_all.then(|| self.event_ids.id(up_to).to_string());
             format.push_gap(&mut notice, carrier, next.as_deref());
         }
-        let end = at.conn.catch_up(&notice, events, up_to, whole);
+        let end = at.conn.catch_up(&notice, Missed { events, up_to, whole, floors });
         if end.is_none() {
             // No send was under way when it was answered, so all mail up to there came before.
             self.settle(up_to);
-            if last < up_to && at.conn.is(Marks::BLOCKS) && format == Format::Sse {
-                notice.clear();
-                format.push_cursor(&mut notice, carrier, &self.event_ids.id(up_to).to_string());
+            notice.clear();
+            let id = self.event_ids.id(up_to).to_string();
+            if let Some(told) = told {
+                let retry_ms = retry_ms(at.slot, self.config.workers as u32);
+                let connection = self.connection_id(self.conn_ref(at)).to_string();
+                let first = FirstMessage { connection: &connection, next: &id, retry_ms };
+                format.push_begin(&mut notice, carrier, told, first);
+            } else if last < up_to && at.conn.is(Marks::BLOCKS) {
+                format.push_cursor(&mut notice, carrier, &id);
+            }
+            if !notice.is_empty() {
                 at.conn.push_reply(&notice);
             }
             at.conn.move_to(Life::Stream);

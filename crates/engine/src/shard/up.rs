@@ -215,6 +215,12 @@ impl<S: Sockets> Core<S> {
         if let Some(after) = more.after {
             at.conn.new_work().held.after = after;
         }
+        if let Some(past) = more.past {
+            let find = |text: &str| self.names.lookup(IdText::parse(text).ok()?);
+            let held = &mut at.conn.new_work().held;
+            held.after = past.after;
+            held.past = Some(Box::new(past.into_past(find)));
+        }
         if let Some(origin) = more.origin {
             at.conn.new_work().origin = Some(origin.into());
         }

@@ -8,6 +8,7 @@
 mod check;
 mod clients;
 mod moves;
+mod past;
 mod upgrades;
 pub(super) mod user;
 mod world;
@@ -41,6 +42,8 @@ struct Plan {
     /// How many of those who have two ids and a WebSocket log in under the second one later; 0 is
     /// none.
     second_id_one_in: usize,
+    /// How many want to hear of the time before they came; 0 is none.
+    past_one_in: usize,
 }
 
 const PLAN: Plan = Plan {
@@ -53,6 +56,7 @@ const PLAN: Plan = Plan {
     tls: false,
     upgrade_after: NEVER,
     second_id_one_in: 0,
+    past_one_in: 0,
 };
 
 /// Each plan is run without another version and with some.
@@ -69,6 +73,8 @@ struct Outcome {
     /// Those that came with a place that the server cannot know.
     strangers: u64,
     second_ids: u64,
+    /// Streams that began in the past.
+    pasts: u64,
 }
 
 impl Outcome {
@@ -86,6 +92,7 @@ impl Outcome {
         self.slow += world.slow;
         self.strangers += world.strangers;
         self.second_ids += world.second_ids;
+        self.pasts += world.pasts;
     }
 }
 
@@ -117,6 +124,39 @@ fn client_that_comes_back_hears_all_it_missed_once_and_in_order() {
         // One in twenty came with the id of another server.
         came.expect(came.resumed > 1_000 && came.gaps > 0 && came.gaps * 10 < came.resumed);
         assert_eq!((came.gaps, came.slow), (came.strangers, 0), "nobody else is told of a gap");
+    }
+}
+
+/// Half of them begin in the past, the others are as before.
+#[test]
+fn stream_that_begins_in_the_past_hears_that_once_and_in_order_and_then_all() {
+    for came in run("stream_that_begins_in_the_past", 25, Plan { past_one_in: 2, ..PLAN }) {
+        came.expect(came.resumed > 500 && came.pasts > 100);
+        assert_eq!((came.gaps, came.slow), (came.strangers, 0), "nobody else is told of a gap");
+    }
+}
+
+/// The past comes in windows, while more comes than there is room for.
+#[test]
+fn past_that_comes_in_windows_is_heard_once_and_in_order() {
+    let plan = Plan {
+        backlog_bytes_max: 1_200,
+        socket_room: 300,
+        work_per_turn: 600,
+        past_one_in: 1,
+        ..PLAN
+    };
+    for came in run("past_that_comes_in_windows", 30, plan) {
+        came.expect(came.pasts > 300 && came.slow > 50 && came.gaps * 10 < came.resumed);
+    }
+}
+
+/// What was forgotten before a stream has begun is no gap.
+#[test]
+fn past_of_which_some_is_forgotten_is_heard_as_far_as_it_is_known() {
+    let history = HistoryLimits { age_ms_max: 3_000, ..PLAN.history };
+    for came in run("past_of_which_some", 15, Plan { past_one_in: 1, history, ..PLAN }) {
+        came.expect(came.pasts > 100);
     }
 }
 

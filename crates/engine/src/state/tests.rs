@@ -66,6 +66,7 @@ fn of_version_1() -> Vec<ConnState> {
         subject: None,
         info: None,
         watches: Vec::new(),
+        past: None,
     };
     let busy = ConnState {
         descriptor: 70_000,
@@ -126,6 +127,30 @@ fn grant_comes_out_of_its_state_as_it_went_in() {
         (&["y".into()][..], &["x".into(), "z*".into()][..])
     );
     assert_eq!(state.into_grant(), grant);
+}
+
+#[test]
+fn past_comes_out_of_its_state_as_it_went_in() {
+    let id = |number| Id::integer(number).unwrap();
+    let text = |id: Id| id.as_integer().map(|number| number.to_string());
+    let find = |text: &str| Id::integer(text.parse().ok()?);
+    let floors = Wanted::Above([(id(7), 1 << 59), (id(8), 3)].into());
+    let wanted = [Wanted::Since, Wanted::Earliest, Wanted::Last(50), floors];
+    let told = [Told::InHead, Told::InLine, Told::InBlock, Told::InMessage];
+    for (wanted, told) in wanted.into_iter().zip(told) {
+        let past = Past { begun: 1 << 61, wanted, told };
+        let state = ConnState {
+            more: Some(Box::new(More {
+                past: Some(PastState::of(&past, 1 << 60, text)),
+                ..More::default()
+            })),
+            ..ConnState::default()
+        };
+        let mut written = Vec::new();
+        state.write(&mut written);
+        let read = read(&written).remove(0).more.unwrap().past.unwrap();
+        assert_eq!((read.after, read.into_past(find)), (1 << 60, past));
+    }
 }
 
 /// A later version writes more.

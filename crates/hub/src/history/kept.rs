@@ -6,12 +6,16 @@
 //! slot for each, side by side in the list of all; the oldest of them has the event itself, and is
 //! counted for its bytes. What
 //! there is to say of a subject stands with its oldest event, so a subject with one event, as most
-//! have, costs a table's place of four bytes.
+//! have, costs a table's place of four bytes. One with many has their slots in a ring ([`rings`]),
+//! where a place is found by halves.
 //!
 //! An event is *warm* when it comes: somebody is being sent it, in a frame as long as itself. A
 //! little later its frames are forgotten, unless somebody slow still has them to send; whoever
 //! comes back for it has them made again.
 
+mod cost;
+mod of_subject;
+mod rings;
 mod several;
 
 use std::iter;
@@ -19,6 +23,8 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
+use self::cost::{cold_cost, frame_cost, slot_cost};
+use self::rings::Rings;
 use crate::event::Event;
 use crate::id::Id;
 use crate::keys::Keys;
@@ -29,11 +35,8 @@ const NONE: u32 = u32::MAX;
 /// The number of no event.
 const NO_NUMBER: u64 = u64::MAX;
 
-/// What an allocation costs beside its bytes, about: its head, and what it is rounded up by.
-const ALLOCATION: usize = 16;
-
-/// What a name costs that is known for its events alone, see [`crate::Names`].
-const NAME: usize = 80;
+/// The bit of a subject's count that says that it has a ring.
+const HAS_RING: u32 = 1 << 31;
 
 struct KeptSlot<F> {
     /// Gone while the slot is free, and where an older slot of the same event has it.
@@ -49,14 +52,20 @@ struct KeptSlot<F> {
     newer: u32,
     /// The next newer one of the same subject.
     next: u32,
-    /// Of a subject's oldest event: the newest one, and how many there are.
+    /// Of a subject's oldest event: the newest one, or which ring has them all.
     last: u32,
+    /// Of a subject's oldest event: how many there are, and [`HAS_RING`].
     events: u32,
     /// The bytes that it is counted for.
     cost: u32,
 }
 
 impl<F> KeptSlot<F> {
+    /// Of a subject's oldest event: how many there are.
+    fn events(&self) -> usize {
+        (self.events & !HAS_RING) as usize
+    }
+
     const FREE: KeptSlot<F> = KeptSlot {
         event: None,
         number: NO_NUMBER,
@@ -86,6 +95,7 @@ pub(super) struct Kept<F> {
     /// The oldest event of each subject.
     subjects: HashTable<u32>,
     slots: Vec<KeptSlot<F>>,
+    rings: Rings,
     free: u32,
     oldest: u32,
     newest: u32,
@@ -101,6 +111,7 @@ impl<F> Default for Kept<F> {
             keys: Keys::random(),
             subjects: HashTable::new(),
             slots: Vec::new(),
+            rings: Rings::default(),
             free: NONE,
             oldest: NONE,
             newest: NONE,
@@ -125,7 +136,7 @@ impl<F> Kept<F> {
     }
 
     pub(super) fn events_of(&self, subject: Id) -> usize {
-        self.first(subject).map_or(0, |first| first.events as usize)
+        self.first(subject).map_or(0, KeptSlot::events)
     }
 
     /// The subject of the oldest event of all, and when it came.
@@ -151,7 +162,7 @@ impl<F> Kept<F> {
 
     /// The number of the newest event of `subject`.
     pub(super) fn newest_of(&self, subject: Id) -> Option<u64> {
-        self.number(self.first(subject)?.last)
+        self.number(self.last_slot(self.first(subject)?))
     }
 
     /// The events above `number` in ascending order, each with its slot. To begin behind the event
@@ -217,43 +228,65 @@ impl<F> Kept<F> {
 
     /// Puts the newest event last among those of its subject. Returns how many that has then.
     fn join(&mut self, subject: Id, slot: u32) -> usize {
-        let Kept { keys, subjects, slots, .. } = self;
+        let Kept { keys, subjects, slots, rings, .. } = self;
         let hash = keys.hash(subject.to_bits());
         let of = |first: u32, slots: &[KeptSlot<F>]| slots[first as usize].subject;
         let found = subjects.find(hash, |&first| of(first, slots) == subject).copied();
-        let first = found.unwrap_or(slot);
-        if found.is_none() {
+        let Some(first) = found else {
             subjects.insert_unique(hash, slot, |&first| keys.hash(of(first, slots).to_bits()));
-        } else {
-            let last = slots[first as usize].last;
-            slots[last as usize].next = slot;
+            (slots[slot as usize].last, slots[slot as usize].events) = (slot, 1);
+            return 1;
+        };
+        let KeptSlot { last, events, .. } = slots[first as usize];
+        let before = if events & HAS_RING != 0 { rings.push(last, slot) } else { last };
+        slots[before as usize].next = slot;
+        let head = &mut slots[first as usize];
+        head.events += 1;
+        if events & HAS_RING == 0 {
+            head.last = slot;
+            if head.events() == rings::EVENTS_MIN {
+                self.make_ring(first);
+            }
         }
-        let first = &mut slots[first as usize];
-        first.last = slot;
-        first.events += 1;
-        first.events as usize
+        self.slots[first as usize].events()
+    }
+
+    /// Gives the subject whose oldest event is in the slot `first` a ring.
+    fn make_ring(&mut self, first: u32) {
+        let slots = &self.slots;
+        let next = |&slot: &u32| Some(slots[slot as usize].next).filter(|&next| next != NONE);
+        let ring = self.rings.add(iter::successors(Some(first), next));
+        let head = &mut self.slots[first as usize];
+        (head.last, head.events) = (ring, head.events | HAS_RING);
     }
 
     /// Takes the oldest event of `subject` out: its number, and whether it was the last one.
     pub(super) fn pop(&mut self, subject: Id) -> Option<(u64, bool)> {
-        let Kept { keys, subjects, slots, .. } = self;
+        let Kept { keys, subjects, slots, rings, .. } = self;
         let hash = keys.hash(subject.to_bits());
         let same = |&first: &u32| slots[first as usize].subject == subject;
         let mut found = subjects.find_entry(hash, same).ok()?;
         let slot = *found.get();
-        let KeptSlot { next, last, events, .. } = slots[slot as usize];
+        let KeptSlot { next, mut last, mut events, .. } = slots[slot as usize];
         let is_last = events == 1;
         if is_last {
             found.remove();
         } else {
             *found.get_mut() = next;
         }
+        events -= 1;
+        // A ring goes long before the last event.
+        if events & HAS_RING != 0
+            && let Some(newest) = rings.pop(last)
+        {
+            (last, events) = (newest, events & !HAS_RING);
+        }
         let number = self.slots[slot as usize].number;
         self.hand_on(slot);
         self.bytes -= self.slots[slot as usize].cost as usize;
         self.give_slot_back(slot);
         if let Some(first) = self.slots.get_mut(next as usize) {
-            (first.last, first.events, first.lost) = (last, events - 1, number);
+            (first.last, first.events, first.lost) = (last, events, number);
         }
         Some((number, is_last))
     }
@@ -269,32 +302,6 @@ impl<F> Kept<F> {
             }
             self.pop(subject);
         }
-    }
-
-    /// Puts the events of `subject` above the number `after` into `events`, the oldest `most` of
-    /// them. Tells the number of the last one that it has lost of late, and the number up to which
-    /// none is left out; `None` when none is.
-    pub(super) fn since(
-        &self,
-        subject: Id,
-        after: u64,
-        most: usize,
-        events: &mut Vec<Arc<Event<F>>>,
-    ) -> (u64, Option<u64>) {
-        let Some(first) = self.first(subject) else { return (0, None) };
-        let end = events.len() + most;
-        let has_newer = self.number(first.last) > Some(after);
-        let mut next = self.first_slot(subject).filter(|_| has_newer).unwrap_or(NONE);
-        while let Some(slot) = self.slots.get(next as usize) {
-            if slot.number > after {
-                if events.len() == end {
-                    return (first.lost, events.last().map(|last| last.number()));
-                }
-                events.push(Arc::clone(self.event(next)));
-            }
-            next = slot.next;
-        }
-        (first.lost, None)
     }
 
     /// Forgets the frames of the next `most` events at most that came up to `until_ms`, and of
@@ -371,21 +378,4 @@ impl<F> Kept<F> {
             None => self.newest = older,
         }
     }
-}
-
-/// The bytes that an event is counted for without a frame: its line, itself and its counts.
-fn cold_cost<F>(event: &Event<F>) -> usize {
-    event.text_len() + 2 * ALLOCATION + size_of::<Event<F>>() + 2 * size_of::<usize>()
-}
-
-/// The bytes of a slot with the room that a vector leaves free, of its subject's place, and perhaps
-/// of its name.
-fn slot_cost<F>(subject: Id) -> usize {
-    let name = if subject.is_name() { NAME } else { 0 };
-    size_of::<KeptSlot<F>>() * 3 / 2 + 2 * size_of::<u32>() + name
-}
-
-/// The bytes of a frame of one format: the line, and what stands around it and is kept with it.
-fn frame_cost<F>(event: &Event<F>) -> usize {
-    event.json().len() + Event::<F>::FRAME_BYTES + 3 * ALLOCATION
 }

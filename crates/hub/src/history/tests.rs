@@ -1,6 +1,7 @@
 //! The memory against its bounds, and against a plain list that forgets nothing.
 
 mod handed_over;
+mod page;
 
 use super::*;
 use crate::event::{Draft, EventParts, Payload};

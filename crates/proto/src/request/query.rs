@@ -5,7 +5,8 @@
 //! between `&`, and `+` for a space. `id` and `members` may be repeated; of the others the last one
 //! counts, so that a client may append to an address that it was given. A parameter that the route
 //! does not have is ignored, whatever it says, and so is a `token`, an `after` or a `last_event_id`
-//! of which nothing but the name is there: that is what a program has that knows none.
+//! of which nothing but the name is there: that is what a program has that knows none. A place goes
+//! before `last`: who comes back to an address with both has heard the last ones.
 
 use std::borrow::Cow;
 
@@ -23,16 +24,33 @@ const _: () = {
     assert!(POLL_WAIT_SECONDS_DEFAULT <= POLL_WAIT_SECONDS_MAX);
 };
 
+/// What stands for the place before all that is remembered.
+const EARLIEST: &str = "earliest";
+
 /// The length of an event's id.
 const EVENT_ID_LEN: usize = 16;
+
+/// Where a client wants to go on.
+#[derive(Clone, Copy, Default)]
+pub(super) enum Place<'b> {
+    /// It does not say.
+    #[default]
+    None,
+    /// Behind the event of this id.
+    Behind(&'b [u8]),
+    /// At the oldest event that is remembered.
+    Earliest,
+}
 
 /// What the parameters say.
 #[derive(Default)]
 pub(super) struct Query<'b> {
     /// The path's id, then the query's in their order, decoded.
     pub(super) ids: Vec<Cow<'b, str>>,
-    /// `after` of a poll, `last_event_id` of a stream.
-    pub(super) after: Option<&'b [u8]>,
+    /// `after`, which of a stream is `last_event_id` as well.
+    pub(super) after: Place<'b>,
+    /// `last`.
+    pub(super) last: u32,
     /// `wait` of a poll.
     pub(super) wait_seconds: Option<u8>,
     /// `next` of a stream: whether it says where it begins in a message.
@@ -63,10 +81,11 @@ impl<'b> Query<'b> {
                     query.token =
                         Some(unescape(value)?).filter(|token| !token.is_empty()).map(Secret);
                 }
-                (b"after", Route::Poll) => query.after = event_id(value, "after")?,
-                (b"last_event_id", Route::Stream) => {
-                    query.after = event_id(value, "last_event_id")?;
-                }
+                (b"after", Route::Poll | Route::Stream) => query.after = place(value, "after")?,
+                (b"last_event_id", Route::Stream) => query.after = place(value, "last_event_id")?,
+                // It tells no ids of events.
+                (b"after", Route::Classic) if value == EARLIEST => query.after = Place::Earliest,
+                (b"last", _) => query.last = last(value)?,
                 (b"next", Route::Stream) => query.next = value == "1",
                 (b"members", Route::Stream) => query.members.push(unescape_plus(value)?),
                 (b"members", _) => return Err(members_elsewhere()),
@@ -79,18 +98,33 @@ impl<'b> Query<'b> {
 }
 
 /// A program wrote it, so it is told when that cannot be an event's id at any server.
-fn event_id<'b>(value: &'b str, name: &str) -> Result<Option<&'b [u8]>, Problem> {
+fn place<'b>(value: &'b str, name: &str) -> Result<Place<'b>, Problem> {
     let bytes = value.as_bytes();
     if bytes.is_empty() {
-        return Ok(None);
+        return Ok(Place::None);
+    }
+    if value == EARLIEST {
+        return Ok(Place::Earliest);
     }
     if bytes.len() == EVENT_ID_LEN && bytes.iter().all(u8::is_ascii_alphanumeric) {
-        return Ok(Some(bytes));
+        return Ok(Place::Behind(bytes));
     }
     Err(Problem::bad_request(format!(
-        "The parameter {name} is not the id of an event, which has 16 letters and digits. Give the \
-         one that you heard last, or leave {name} out to hear what comes from now on."
+        "The parameter {name} is not the id of an event, which has 16 letters and digits, and not \
+         {EARLIEST}. Give the id that you heard last, or leave {name} out to hear what comes from \
+         now on."
     )))
+}
+
+/// How many events of each id come first. More than there can be is all that there are.
+fn last(value: &str) -> Result<u32, Problem> {
+    let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| value.parse().unwrap_or(u32::MAX)).ok_or_else(|| {
+        Problem::bad_request(
+            "The parameter last is not a whole number of events. Correct it, or leave it out to \
+             hear what comes from now on.",
+        )
+    })
 }
 
 fn wait_seconds(value: &str) -> Result<u8, Problem> {

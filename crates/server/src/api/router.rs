@@ -12,7 +12,8 @@ use httpd::problem::ApiProblem;
 use super::access::{self, Need, session};
 use super::dashboard;
 use super::endpoints::{
-    cluster, graph, health, logout, lookup, openapi, presence, send, subscriptions, tokens, tune,
+    cluster, events, graph, health, logout, lookup, openapi, presence, send, subscriptions, tokens,
+    tune,
 };
 use super::monitoring::{metrics, stats};
 use super::state::Api;
@@ -58,6 +59,7 @@ pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
         ("/graph/stats", scope(Graph), get(graph::stats)),
         ("/connections/{id}", scope(Read), get(lookup::connections)),
         ("/members/{id}", scope(Read), get(lookup::members)),
+        ("/events/{id}", scope(Read), get(events::events)),
         ("/presence", scope(Read), get(presence::presence)),
         ("/cluster", scope(Read), get(cluster::cluster)),
         ("/stats", scope(Read), get(stats::stats)),

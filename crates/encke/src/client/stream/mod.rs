@@ -34,6 +34,8 @@ pub(crate) struct Wanted {
     /// What each request is shown with.
     pub(crate) token: Option<TokenSource>,
     pub(crate) transport: Transport,
+    /// With how many of the last events about each id it begins.
+    pub(crate) last: Option<u32>,
     /// How long nothing at all may come; `None` is for ever.
     pub(crate) silence: Option<Duration>,
 }
@@ -104,7 +106,11 @@ fn authorized(wanted: &Wanted, path: &str) -> Result<Builder, Loss> {
 
 /// A request for the stream, from `place` on.
 fn request(wanted: &Wanted, place: Option<&str>) -> Result<Builder, Loss> {
-    let request = authorized(wanted, &path("/stream/", &wanted.ids, &[])?)?;
+    let last = wanted.last.filter(|_| place.is_none()).map(|last| last.to_string());
+    // The head does not say where such a stream stands: it does, behind the last events.
+    let parameters = last.iter().flat_map(|last| [("last", &**last), ("next", "1")]);
+    let parameters: Vec<_> = parameters.collect();
+    let request = authorized(wanted, &path("/stream/", &wanted.ids, &parameters)?)?;
     let Some(place) = place else { return Ok(request) };
     // Another server's may be any text (WHATWG HTML, section 9.2.4): UTF-8 on the wire.
     let value = HeaderValue::from_bytes(place.as_bytes());

@@ -52,7 +52,9 @@ impl Polls {
     async fn poll(&mut self, wait: u64, heard: &mut VecDeque<Heard>) -> Result<usize, Loss> {
         let (url, wait) = (&self.wanted.url, wait.to_string());
         let after = self.place.as_deref().map(|place| ("after", place));
-        let parameters: Vec<_> = [("wait", &*wait)].into_iter().chain(after).collect();
+        let last = self.wanted.last.filter(|_| after.is_none()).map(|last| last.to_string());
+        let from = after.or(last.as_deref().map(|last| ("last", last)));
+        let parameters: Vec<_> = [("wait", &*wait)].into_iter().chain(from).collect();
         let request = authorized(&self.wanted, &path("/poll/", &self.wanted.ids, &parameters)?)?;
         let response = ask(&mut self.sender, request, url, "application/json").await?;
         let field = |name| response.headers().get(name)?.to_str().ok();

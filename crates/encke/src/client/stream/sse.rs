@@ -55,7 +55,7 @@ impl EventStream {
 fn hear(event: Event<'_>, heard: &mut VecDeque<Heard>) {
     if event.name == b"gap" {
         heard.push_back(Heard::Gap);
-    } else if !event.is_position() {
+    } else if event.name != b"next" && !event.is_position() {
         heard.push_back(Heard::Event(event.data.to_vec()));
     }
     // Behind its event: who is cut off in between has not heard it.

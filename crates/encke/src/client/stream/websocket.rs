@@ -42,6 +42,7 @@ struct Message {
     id: Option<Value>,
     about: Option<Value>,
     gap: Option<Value>,
+    next: Option<String>,
     ok: Option<Answer>,
 }
 
@@ -120,6 +121,7 @@ fn hear(message: &[u8], is_encke: bool, heard: &mut VecDeque<Heard>) {
     let read = serde_json::from_slice::<Message>(message).ok();
     match read.filter(|_| is_encke) {
         Some(Message { about: None, gap: Some(_), .. }) => heard.push_back(Heard::Gap),
+        Some(Message { about: None, next: Some(next), .. }) => heard.push_back(Heard::Place(next)),
         Some(Message { about: None, ok: Some(answer), .. }) => {
             heard.extend(answer.next.map(Heard::Place));
         }

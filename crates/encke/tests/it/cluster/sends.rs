@@ -242,3 +242,21 @@ fn send_with_a_key_is_posted_once() {
     let is_right = if again.status() == 200 { twos == 1 } else { twos < 2 };
     assert!(heard[0] == "one" && heard.len() <= 3 && is_right, "{heard:?}");
 }
+
+#[test]
+fn past_of_an_id_is_the_same_on_every_node() {
+    let Some(world) = World::new() else { return };
+    let nodes: [Server; 2] = world.nodes();
+    // Each is posted at all nodes before it is answered.
+    for n in 0..6 {
+        assert_eq!(nodes[n % 2].api.send("room", n), 0);
+    }
+    for node in &nodes {
+        let page = node.api.get("/events/room?limit=2&order=desc").ok();
+        let heard = [0, 1].map(|n| page["events"][n]["data"].clone());
+        assert_eq!(heard, [json!(5), json!(4)]);
+        let mut stream = node.listener("room?last=3");
+        let heard = [0; 3].map(|_| stream.data());
+        assert_eq!(heard, [json!(3), json!(4), json!(5)]);
+    }
+}

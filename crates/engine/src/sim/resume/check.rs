@@ -17,6 +17,7 @@ impl Resumers {
             // Without a number are those that a restart has cut off.
             .filter_map(|sent| Some((self.sent[sent].1?, sent)))
             .filter(|(number, _)| *number > start)
+            .filter(|(number, _)| user.past.as_ref().is_none_or(|past| past.is_due(*number)))
             .collect();
         due.sort();
         let mut due = due.into_iter().peekable();

@@ -30,7 +30,9 @@ impl Resumers {
 
     pub(super) fn connect(&mut self, user: usize, under_way: Vec<usize>) {
         let shard = self.random.below(SHARDS);
-        let foreign = self.users[user].brought.take().or_else(|| self.foreign());
+        let begins = self.users[user].past.is_some() && self.users[user].cursor().is_none();
+        let brought = self.users[user].brought.take();
+        let foreign = if begins { None } else { brought.or_else(|| self.foreign()) };
         let number = self.users[user].cursor().filter(|_| foreign.is_none());
         let is_known = number.is_some_and(|number| self.epochs.last().unwrap().base <= number);
         let cursor = foreign.or_else(|| number.map(|number| self.id(number).to_string()));
@@ -40,14 +42,18 @@ impl Resumers {
         self.server.set_work_per_turn(UNBOUNDED);
         self.server.tick(shard);
         let place = self.server.connect(shard, self.plan.socket_room);
+        if begins {
+            self.begin_past(user);
+            self.pasts += 1;
+        }
         let user = &mut self.users[user];
         let polls = user.transport == Transport::Poll;
         // A poll asks for what is under way, too.
-        if !is_known && !polls {
+        if !is_known && !polls && !begins {
             user.excused.extend(under_way);
         }
         // The answer to its first ping may name a place before it came, which costs it nothing.
-        if cursor.is_none() && user.transport == Transport::WebSocket {
+        if cursor.is_none() && user.transport == Transport::WebSocket && !begins {
             user.excused.extend(0..self.sent.len());
         }
         // Some log in under their second id later, while they catch up or after it.
@@ -56,7 +62,12 @@ impl Resumers {
             && self.plan.second_id_one_in > 0
             && self.random.one_in(self.plan.second_id_one_in);
         let ids = if is_partial { &user.ids[..1] } else { &user.ids };
-        let head = user.head(ids, cursor, &mut self.random);
+        let mut head = user.head(ids, cursor, &mut self.random);
+        if let Some(past) = &mut user.past {
+            // Its address is the same each time.
+            head = past.ask(&head);
+            number.into_iter().for_each(|number| past.come_back(number));
+        }
         self.server.wire(place).client_sends(&head);
         self.server.hear_out(place);
         self.server.set_work_per_turn(self.plan.work_per_turn);
@@ -139,10 +150,15 @@ impl Resumers {
             self.cut_off(user);
             return;
         }
-        let cursor = user_of.cursor().map(|number| self.server.event_ids.id(number).to_string());
+        let number = user_of.cursor();
+        let cursor = number.map(|number| self.server.event_ids.id(number).to_string());
         let Some(connection) = user_of.online.as_mut().filter(|c| c.idle && asks) else { return };
         connection.idle = false;
-        let head = polls::request(&user_of.ids, cursor, &mut self.random);
+        let mut head = polls::request(&user_of.ids, cursor, &mut self.random);
+        if let Some(past) = &mut user_of.past {
+            head = past.ask(&head);
+            number.into_iter().for_each(|number| past.come_back(number));
+        }
         self.server.wire(place).client_sends(&head);
     }
 }

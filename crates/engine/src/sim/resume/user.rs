@@ -6,6 +6,7 @@ use hub::EventId;
 use proto::{Carrier, Transport};
 
 use super::IDS;
+use super::past::UserPast;
 use crate::sim::polls;
 use crate::sim::random::Random;
 use crate::sim::scene::{Graph, id_text, request_with};
@@ -37,6 +38,8 @@ pub(in crate::sim) struct User {
     /// The place that it brings from there.
     pub(in crate::sim) brought: Option<String>,
     pub(in crate::sim) heard: Vec<Heard>,
+    /// What it wants to hear of before it came.
+    pub(in crate::sim) past: Option<UserPast>,
     /// Events that it need not hear: they were on their way when it came without a place to go on.
     pub(in crate::sim) excused: BTreeSet<usize>,
 }
@@ -64,6 +67,7 @@ impl User {
             elsewhere: false,
             brought: None,
             heard: Vec::new(),
+            past: None,
             excused: BTreeSet::new(),
         }
     }
@@ -78,6 +82,7 @@ impl User {
             elsewhere: true,
             brought: None,
             heard: Vec::new(),
+            past: None,
             excused: BTreeSet::new(),
         }
     }
@@ -103,6 +108,9 @@ impl User {
     /// From which number on it must have heard all. A WebSocket says where it stands when asked,
     /// and the answer to a first poll only where it ends: what comes before is nobody's loss.
     pub(in crate::sim) fn start(&self) -> Option<u64> {
+        if self.past.is_some() {
+            return Some(0);
+        }
         self.heard.iter().find_map(|heard| match (heard, self.transport) {
             (Heard::Cursor(number), _) => Some(*number),
             (Heard::Event(_), Transport::Sse) => None,

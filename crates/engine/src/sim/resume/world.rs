@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hub::{ConnRef, DisconnectReason, Epoch, IdText, Names, Tag};
 
+use super::past::UserPast;
 use super::user::User;
 use super::{IDS, Plan, USERS};
 use crate::Outgoing;
@@ -67,6 +68,8 @@ pub(super) struct Resumers {
     pub(super) strangers: u64,
     /// Clients that logged in under an id more while they were online.
     pub(super) second_ids: u64,
+    /// Streams that began in the past.
+    pub(super) pasts: u64,
     /// Those that were too slow, in all lives.
     pub(super) slow: u64,
 }
@@ -89,7 +92,10 @@ impl Resumers {
         let graph = Graph::random(&mut random, names.clone(), IDS);
         let epoch = Epoch::begin(Tag::of(random.next()), 0, STARTED_MS);
         let (control, server) = start(names, &plan, epoch, seed);
-        let users = (0..USERS).map(|_| User::random(&mut random)).collect();
+        let mut users: Vec<User> = (0..USERS).map(|_| User::random(&mut random)).collect();
+        for user in users.iter_mut().filter(|_| plan.past_one_in > 0) {
+            user.past = random.one_in(plan.past_one_in).then(|| UserPast::random(&mut random));
+        }
         let world = Resumers {
             random,
             upgrades: Random::new(!seed),
@@ -105,6 +111,7 @@ impl Resumers {
             gaps: 0,
             strangers: 0,
             second_ids: 0,
+            pasts: 0,
             slow: 0,
         };
         (control, world)

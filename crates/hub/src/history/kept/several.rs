@@ -4,7 +4,8 @@
 use std::mem;
 use std::sync::Arc;
 
-use super::{Kept, KeptSlot, slot_cost};
+use super::cost::slot_cost;
+use super::{Kept, KeptSlot};
 use crate::event::Event;
 use crate::id::Id;
 

@@ -60,6 +60,7 @@ fn stream_request_tells_method_transport_framing_and_origin() {
         ids: vec!["alice".into(), "photo:789".into()],
         members: vec![],
         cursor: None,
+        past: Past::Nothing,
         told: Told::InHead,
         wait_seconds: POLL_WAIT_SECONDS_DEFAULT,
         upgrade: None,
@@ -194,14 +195,16 @@ fn cursor_comes_from_the_place_that_its_route_has() {
     const TWO: Option<&[u8]> = Some(b"2F3y6mQsYKnaB3xZ");
     let (one, two) = ("2F3y6mQsYKmaB3xZ", "Last-Event-ID:  2F3y6mQsYKnaB3xZ ");
     type Case<'c> = (&'c str, &'c [&'c str], Option<&'c [u8]>);
-    let cases: [Case<'_>; 14] = [
+    let cases: [Case<'_>; 16] = [
         ("/poll/a?after=", &[], ONE),
         ("/poll/a?after=2F3y6mQsYKnaB3xZ&after=", &[], ONE),
         ("/poll/a?%61fter=", &[], ONE),
         ("/poll/a?last_event_id=", &[two], None),
         ("/stream/a?last_event_id=", &[], ONE),
         ("/stream/a?last_event_id=", &[two], TWO),
-        ("/stream/a?after=", &[], None),
+        ("/stream/a?after=", &[], ONE),
+        ("/stream/a?last=5&after=", &[], ONE),
+        ("/stream/a?after=earliest&last_event_id=", &[], ONE),
         ("/stream/a?x=", &[two], TWO),
         ("/stream/a?x=", &["last-event-id:"], None),
         ("/stream/a?x=", &["Last-Event-ID: 17"], Some(b"17")),
@@ -213,6 +216,33 @@ fn cursor_comes_from_the_place_that_its_route_has() {
     for (target, lines, cursor) in cases {
         let buf = head(&format!("GET {target}{one}"), lines);
         assert_eq!(served(&buf).cursor, cursor, "{target} {lines:?}");
+    }
+}
+
+#[test]
+fn past_is_asked_for_where_no_cursor_is_known() {
+    let id = "2F3y6mQsYKmaB3xZ";
+    let header = "Last-Event-ID: 2F3y6mQsYKnaB3xZ";
+    let after = format!("/stream/a?after={id}&last=5");
+    let cases: [(&str, &[&str], Past); 14] = [
+        ("/stream/a?last=50", &[], Past::Last(50)),
+        ("/poll/a?last=050", &[], Past::Last(50)),
+        ("/test/a?last=1&last=2", &[], Past::Last(2)),
+        ("/stream/a?last=0", &[], Past::Nothing),
+        ("/stream/a?last=99999999999999999999", &[], Past::Last(u32::MAX)),
+        ("/stream/a?last=5&after=earliest", &[], Past::Earliest),
+        ("/stream/a?last_event_id=earliest", &[], Past::Earliest),
+        ("/poll/a?after=earliest", &[], Past::Earliest),
+        ("/test/a?after=earliest", &[], Past::Earliest),
+        ("/stream/a?after=earliest&after=", &[], Past::Nothing),
+        ("/stream/a?last=5&after=", &[], Past::Last(5)),
+        ("/stream/a?last=5", &["Last-Event-ID:"], Past::Last(5)),
+        ("/stream/a?last=5&after=earliest", &[header], Past::Nothing),
+        (&after, &[], Past::Nothing),
+    ];
+    for (target, lines, past) in cases {
+        let buf = head(&format!("GET {target}"), lines);
+        assert_eq!(served(&buf).past, past, "{target} {lines:?}");
     }
 }
 
@@ -240,6 +270,10 @@ fn parameters_that_cannot_be_read_are_refused_with_what_to_do() {
         ("/poll/a?wait=-1", "from 0 to 60"),
         ("/poll/a?wait=1.5", "from 0 to 60"),
         ("/poll/a?wait=256", "from 0 to 60"),
+        ("/poll/a?last=", "whole number of events"),
+        ("/stream/a?last=-1", "whole number of events"),
+        ("/test/a?last=1.5", "whole number of events"),
+        ("/stream/a?after=Earliest", "leave after out"),
         ("/poll/a?after=x", "leave after out"),
         ("/poll/a?after=1", "leave after out"),
         ("/poll/a?after=+000000000000001", "leave after out"),

@@ -5,6 +5,7 @@ pub(super) mod cluster;
 pub(super) mod event;
 mod event_body;
 mod event_once;
+pub(super) mod events;
 pub(crate) mod graph;
 pub(super) mod health;
 pub(super) mod logout;

@@ -1,0 +1,244 @@
+//! The past of an id: what was sent about it and is remembered, a page at a time.
+//!
+//! It is read from the history in memory, which on a node of a cluster has what was sent at any.
+//! Cost: the history's lock for a page, and a copy of its lines.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use engine::History;
+use httpd::path::PathId;
+use httpd::problem::ApiProblem;
+use hub::{EventId, EventIds, IdText, Names, PageOf, Place};
+use serde::Deserialize;
+
+use crate::api::state::Api;
+
+/// Events of a page, when the client does not say how many, and at most.
+const LIMIT_DEFAULT: usize = 100;
+const LIMIT_MAX: usize = 1000;
+
+/// Bytes of a page's lines at most, by one event more.
+const PAGE_BYTES_MAX: usize = 1 << 20;
+
+/// What stands for the place before all that is remembered.
+const EARLIEST: &str = "earliest";
+
+/// Which page.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct EventsQuery {
+    after: Option<String>,
+    before: Option<String>,
+    limit: Option<String>,
+    order: Option<String>,
+}
+
+/// What was asked for, by numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Wanted {
+    of: PageOf,
+    /// The client has heard all up to a place, and is to be told if some since may be missing.
+    is_told: bool,
+    /// That place, or the one at the other end, is none of this server's.
+    is_unknown: bool,
+}
+
+impl EventsQuery {
+    fn wanted(&self, ids: &EventIds) -> Result<Wanted, ApiProblem> {
+        let newest_first = match self.order.as_deref() {
+            None | Some("asc") => false,
+            Some("desc") => true,
+            Some(_) => return Err(ApiProblem::bad_request("order is asc or desc.")),
+        };
+        let limit = self.limit.as_ref().map_or(Some(LIMIT_DEFAULT), |text| text.parse().ok());
+        let limit = limit.filter(|limit| (1..=LIMIT_MAX).contains(limit));
+        let wrong = || ApiProblem::bad_request(format!("limit is a number from 1 to {LIMIT_MAX}."));
+        let events_max = limit.ok_or_else(wrong)?;
+        let given = |text: &'_ Option<String>| text.clone().filter(|text| !text.is_empty());
+        let after = given(&self.after).filter(|text| text != EARLIEST);
+        let (after, before) =
+            (place("after", after, ids)?, place("before", given(&self.before), ids)?);
+        let of = PageOf {
+            after: after.flatten().unwrap_or(0),
+            // Numbers grow from start to start: of what was before another one nothing is known.
+            before: before.map_or(u64::MAX, |before| before.unwrap_or(0)),
+            newest_first,
+            events_max,
+            bytes_max: PAGE_BYTES_MAX,
+        };
+        let is_unknown = after == Some(None) || before == Some(None);
+        Ok(Wanted { of, is_told: after.is_some() || is_unknown, is_unknown })
+    }
+}
+
+/// The number of a place that is given, or nothing where it is none of this server's.
+fn place(
+    name: &str,
+    text: Option<String>,
+    ids: &EventIds,
+) -> Result<Option<Option<u64>>, ApiProblem> {
+    let Some(text) = text else { return Ok(None) };
+    if EventId::parse(text.as_bytes()).is_none() {
+        return Err(ApiProblem::bad_request(format!(
+            "{name} is the id of an event, 16 letters and digits: give it as it came, or leave it \
+             out."
+        )));
+    }
+    Ok(Some(match ids.known(text.as_bytes()) {
+        Place::Known(number) => Some(number),
+        // Another node of the cluster was faster.
+        Place::Ahead(number) if ids.are_given() => Some(number),
+        Place::Ahead(_) | Place::Unknown => None,
+    }))
+}
+
+/// What was sent about an id.
+pub(crate) async fn events(
+    State(api): State<Arc<Api>>,
+    PathId(id): PathId,
+    query: Result<Query<EventsQuery>, QueryRejection>,
+) -> Result<Response, ApiProblem> {
+    let wanted = query?.0.wanted(api.router.event_ids())?;
+    let body = body(api.router.history(), api.router.names(), id.as_text(), wanted);
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+/// The answer: a line, as all are.
+fn body(history: Option<&History>, names: &Names, id: IdText<'_>, wanted: Wanted) -> String {
+    let Wanted { of, is_told, is_unknown } = wanted;
+    let page = history.map(|history| {
+        // A name of which nothing is remembered any more is found by what its id begins with.
+        let subject = names.acquire(id);
+        let page = history.page(subject, of);
+        names.release(subject);
+        page
+    });
+    let (events, has_more, covered) = match &page {
+        Some(page) => (&page.events[..], page.has_more, page.covered && !is_unknown),
+        None => (&[][..], false, false),
+    };
+    let lines: Vec<&str> = events.iter().map(|event| event.json()).collect();
+    let next = events.last().filter(|_| has_more);
+    let next = next.map_or("null".to_owned(), |last| format!("\"{}\"", last.id()));
+    // From the newest on, what is missing is missing behind the last page.
+    let gap = is_told && !covered && !(of.newest_first && has_more);
+    let gap = if gap { ",\"gap\":true" } else { "" };
+    format!("{{\"events\":[{}],\"next\":{next}{gap}}}\n", lines.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::Event;
+    use hub::{Draft, Epoch, HistoryLimits, Tag};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A server on which five events about bob were sent, of which it remembers four.
+    struct Server {
+        ids: EventIds,
+        names: Arc<Names>,
+        history: History,
+        sent: Vec<String>,
+    }
+
+    impl Server {
+        fn start() -> Server {
+            let epoch = Epoch::begin(Tag::of(7 << 50), 0, 1_700_000_000_000);
+            let (ids, names) = (EventIds::new(epoch), Arc::new(Names::new([3; 16])));
+            let limits = HistoryLimits { events_max: 4, ..HistoryLimits::default() };
+            let history = History::new(Arc::clone(&names), limits);
+            let mut sent = Vec::new();
+            for n in 0..5 {
+                let draft = Draft::new("bob", &n.to_string()).unwrap();
+                let event: Event = draft.numbered(ids.next(1_700_000_000_000));
+                sent.push(event.id().to_owned());
+                let begun = history.begin(&[IdText::parse("bob").unwrap()]);
+                history.record(begun, Arc::new(event), 0);
+            }
+            Server { ids, names, history, sent }
+        }
+
+        fn ask(&self, id: &str, query: Value) -> Value {
+            let query: EventsQuery = serde_json::from_value(query).unwrap();
+            let wanted = query.wanted(&self.ids).unwrap();
+            let text = IdText::parse(id).unwrap();
+            let body = body(Some(&self.history), &self.names, text, wanted);
+            let mut answer: Value = serde_json::from_str(&body).unwrap();
+            for event in answer["events"].as_array_mut().unwrap() {
+                *event = event["data"].take();
+            }
+            answer
+        }
+    }
+
+    #[test]
+    fn pages_go_on_from_one_to_the_next_and_say_what_is_missing() {
+        let server = Server::start();
+        let sent = &server.sent;
+        let ask = |query| server.ask("bob", query);
+        assert_eq!(ask(json!({})), json!({ "events": [1, 2, 3, 4], "next": null }));
+        assert_eq!(ask(json!({ "after": "earliest" })), ask(json!({})));
+        assert_eq!(
+            ask(json!({ "after": sent[0], "limit": "2" })),
+            json!({ "events": [1, 2], "next": sent[2] }),
+        );
+        let all = json!({ "after": sent[2], "before": sent[4] });
+        assert_eq!(ask(all), json!({ "events": [3], "next": null }));
+        assert_eq!(
+            ask(json!({ "order": "desc", "limit": "3" })),
+            json!({ "events": [4, 3, 2], "next": sent[2] }),
+        );
+        assert_eq!(
+            ask(json!({ "order": "desc", "before": sent[2] })),
+            json!({ "events": [1], "next": null }),
+        );
+        let foreign = "0000000000Aabcde";
+        assert_eq!(
+            ask(json!({ "after": foreign })),
+            json!({ "events": [1, 2, 3, 4], "next": null, "gap": true }),
+        );
+        assert_eq!(
+            ask(json!({ "after": foreign, "order": "desc", "limit": "3" })),
+            json!({ "events": [4, 3, 2], "next": sent[2] }),
+            "what is missing is missing behind the last page",
+        );
+        assert_eq!(
+            ask(json!({ "before": foreign })),
+            json!({ "events": [], "next": null, "gap": true }),
+        );
+        let base = server.ids.id(server.ids.epoch().base).to_string();
+        assert_eq!(
+            ask(json!({ "after": base })),
+            json!({ "events": [1, 2, 3, 4], "next": null, "gap": true }),
+        );
+        assert_eq!(
+            server.ask("alice", json!({ "after": base })),
+            json!({ "events": [], "next": null })
+        );
+        assert_eq!(server.names.len(), 1, "who is asked for is not kept");
+    }
+
+    #[test]
+    fn parameters_that_are_none_are_refused() {
+        let server = Server::start();
+        for (name, value) in [
+            ("after", "x"),
+            ("after", "Earliest"),
+            ("before", "earliest"),
+            ("before", "000000000000000"),
+            ("limit", "0"),
+            ("limit", "1001"),
+            ("limit", "-1"),
+            ("limit", "ten"),
+            ("order", "ASC"),
+            ("order", ""),
+        ] {
+            let query: EventsQuery = serde_json::from_value(json!({ name: value })).unwrap();
+            assert!(query.wanted(&server.ids).is_err(), "{name}={value}");
+        }
+    }
+}
