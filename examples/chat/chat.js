@@ -49,7 +49,7 @@ function show(connection, room, name) {
   $("rooms").replaceChildren(
     ...ROOMS.map((one) => {
       const link = make("a", `#${one}`, { href: `#${one}` });
-      link.toggleAttribute("aria-current", one === room);
+      link.ariaCurrent = one === room ? "page" : null;
       return link;
     }),
   );
