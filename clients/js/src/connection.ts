@@ -195,7 +195,7 @@ export class Live<E> implements BaseConnection<E> {
     let isBack = type === "online" || persisted;
     if (type === RETURNS[2]) {
       const at = this.state === "waiting" ? this.#turnedAt : this.#attempt!.heardAt;
-      isBack = !document.hidden && !!silenceMs && Date.now() - at > silenceMs;
+      isBack = !document.hidden && !!silenceMs && silenceMs < Date.now() - at;
       this.#turnedAt = Date.now();
     }
     if (isBack) {
