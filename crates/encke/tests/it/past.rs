@@ -230,7 +230,7 @@ fn commands_print_the_past_and_listen_from_the_last_events_on() {
             encke(["listen", "bob", "--json", "--last=2", "--count=3", "--url", &server.url()])
                 .args(["--transport", transport]),
         );
-        let mut next = || serde_json::from_str::<Value>(&listener.line()).unwrap()["data"].clone();
+        let next = || serde_json::from_str::<Value>(&listener.line()).unwrap()["data"].clone();
         assert_eq!((next(), next()), (json!(1_198), json!(1_199)), "{transport}");
         wait_for("it is online", || server.api.connections("bob") == 1);
         server.api.send("bob", "live");
