@@ -13,7 +13,7 @@ const CLUSTER: &str = include_str!("../../../../docs/cluster.md");
 const TLS: &str = include_str!("../../../../docs/tls.md");
 
 /// The pages that explain options.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     PROTOCOL,
     API,
     MONITORING,
@@ -23,6 +23,7 @@ const PAGES: [&str; 13] = [
     include_str!("../../../../docs/keys.md"),
     include_str!("../../../../docs/operations.md"),
     include_str!("../../../../docs/postgres.md"),
+    include_str!("../../../../docs/publish.md"),
     include_str!("../../../../docs/rate-limits.md"),
     include_str!("../../../../docs/tokens.md"),
     include_str!("../../../../docs/traces.md"),

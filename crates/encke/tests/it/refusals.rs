@@ -31,7 +31,7 @@ fn wrong_paths_are_404() {
         "/streams/1",
         "/stream/1/2",
         "/test",
-        "/send",
+        "/sends",
         "/STREAM/1",
         "/poll",
         "/poll/1/2",
