@@ -86,8 +86,8 @@ struct RoomTeller<'w> {
     news: Vec<News>,
     /// When it is tried again to post what a mailbox has no room for.
     tries: Interval,
-    /// The last list that was made since the last look, unless something has changed: crowds ask for
-    /// the same.
+    /// The last list that was made since the last look, unless something has changed: crowds ask
+    /// for the same.
     list: Option<(Id, Arc<str>)>,
 }
 
