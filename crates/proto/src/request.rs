@@ -212,7 +212,7 @@ fn head_end(buf: &[u8], from: usize) -> Option<usize> {
 /// `head` is a whole head: it ends with the only blank line in it.
 fn parse_head(head: &[u8], head_len: usize) -> Parsed<'_> {
     let mut headers = [httparse::EMPTY_HEADER; HEADER_LINES_MAX];
-    if let Some((target, lines)) = without_version(head) {
+    if let Some((target, lines)) = target::without_version(head) {
         return match httparse::parse_headers(lines, &mut headers) {
             Ok(httparse::Status::Complete((_, headers))) => {
                 answer("GET", target, Carrier::Close, headers, head_len)
@@ -262,13 +262,17 @@ fn answer<'b>(
     }
 }
 
-/// The target of a head for the classic page whose first line has no version, and its header lines.
-fn without_version(head: &[u8]) -> Option<(&str, &[u8])> {
-    let target = head.strip_prefix(b"GET ").filter(|target| target.starts_with(b"/test/"))?;
-    let (line, lines) = target.split_at(memchr(b'\n', target)?);
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let is_target = line.iter().all(u8::is_ascii_graphic);
-    Some((str::from_utf8(line).ok().filter(|_| is_target)?, &lines[1..]))
+/// The method of a request for `route`, if that has it.
+fn method_at(route: Route, name: &str) -> Result<Method, Problem> {
+    let method = match name {
+        "GET" | "HEAD" if route == Route::Send => None,
+        "GET" => Some(Method::Get),
+        "HEAD" => Some(Method::Head),
+        "OPTIONS" => Some(Method::Options),
+        "POST" if route == Route::Send => Some(Method::Post),
+        _ => None,
+    };
+    method.ok_or_else(|| Problem::method_not_allowed(route.methods()))
 }
 
 /// The request, but for the fields that a refusal has as well.
@@ -280,16 +284,7 @@ fn serve<'b>(
 ) -> Result<Request<'b>, Problem> {
     fields.check(carrier)?;
     let (route, escaped) = target::route(target)?;
-    let method = match method {
-        "GET" => Method::Get,
-        "HEAD" => Method::Head,
-        "OPTIONS" => Method::Options,
-        "POST" => Method::Post,
-        _ => return Err(Problem::method_not_allowed(route.methods())),
-    };
-    if method != Method::Options && (method == Method::Post) != (route == Route::Send) {
-        return Err(Problem::method_not_allowed(route.methods()));
-    }
+    let method = method_at(route, method)?;
     let body = if method == Method::Post { fields.body()? } else { fields.no_body()? };
     let told = fields.told();
     let mut request = Request {

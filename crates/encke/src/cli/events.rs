@@ -54,7 +54,7 @@ enum Order {
 }
 
 #[derive(Deserialize)]
-struct Page<'p> {
+struct EventPage<'p> {
     #[serde(borrow)]
     events: Vec<&'p RawValue>,
     next: Option<String>,
@@ -76,7 +76,7 @@ pub(crate) fn run(args: EventsArgs) -> Result<()> {
                 }
             }
             let body: Box<RawValue> = client.get(&path).await?;
-            let Page { events, next, gap } = serde_json::from_str(body.get())?;
+            let EventPage { events, next, gap } = serde_json::from_str(body.get())?;
             if gap {
                 tell("gap: events may have been forgotten; ask elsewhere how things stand");
             }

@@ -26,9 +26,9 @@ mod plot;
 mod postgres;
 mod presence;
 mod ready;
-mod send;
 #[cfg(test)]
 mod reference;
+mod send;
 mod serve;
 mod signer;
 mod spam;

@@ -59,7 +59,8 @@ impl<S: Sockets> Core<S> {
             id: least,
             active_ms: self.ms_from_now(conn.active),
             more: (more != More::default()).then(|| Box::new(more)),
-            connection_id: has_connection_id(life).then(|| self.connection_id(self.conn_ref(at)).bits()),
+            connection_id: has_connection_id(life)
+                .then(|| self.connection_id(self.conn_ref(at)).bits()),
         })
     }
 

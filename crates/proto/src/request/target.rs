@@ -1,5 +1,7 @@
 //! The request target (RFC 9112, section 3.2): which resource, and the escaped parts that name ids.
 
+use memchr::memchr;
+
 use crate::Problem;
 
 /// The methods of every path on this port but `/send`, as `Allow` lists them.
@@ -82,4 +84,13 @@ fn absolute(target: &str) -> Option<(&str, &str)> {
         return None;
     }
     Some(rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len())))
+}
+
+/// The target of a head for the classic page whose first line has no version, and its header lines.
+pub(super) fn without_version(head: &[u8]) -> Option<(&str, &[u8])> {
+    let target = head.strip_prefix(b"GET ").filter(|target| target.starts_with(b"/test/"))?;
+    let (line, lines) = target.split_at(memchr(b'\n', target)?);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let is_target = line.iter().all(u8::is_ascii_graphic);
+    Some((str::from_utf8(line).ok().filter(|_| is_target)?, &lines[1..]))
 }

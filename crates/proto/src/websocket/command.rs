@@ -4,8 +4,8 @@
 //! `{"token":"…"}`, `{"members":"a"}`, `{"unwatch":"a"}` or `{"send":{…}}`. Each is answered by one
 //! text message, in the order of the commands (but that a token may be looked at longer, and a list
 //! takes its time) and among the events: `{"ok":…}`, which repeats the command, or `{"error":{…}}`
-//! with a problem (RFC 9457); where it was a token, `{"error":{…},"token":true}`, lest a client take
-//! it for another's answer.
+//! with a problem (RFC 9457); where it was a token, `{"error":{…},"token":true}`, lest a client
+//! take it for another's answer.
 //! The answer to `members` is the list ([`crate::members`]), or `{"error":{…},"members":"a"}`.
 //!
 //! A send may have a `ref` beside it, a number or a text, which its answer repeats: it may come

@@ -116,9 +116,9 @@ impl Api {
         let ApiParts { engine, sender, keys, backlog_bytes_max, public_url, .. } = parts;
         let (resumes, client_sends, watches, listen, tls_listen) = {
             let engine = engine.read().unwrap_or_else(PoisonError::into_inner);
-            let (resumes, sends) = (Arc::clone(engine.resumes()), Arc::clone(engine.client_sends()));
-            let watches = engine.watches().cloned();
-            (resumes, sends, watches, engine.address(), engine.tls_address())
+            let resumes = Arc::clone(engine.resumes());
+            let sends = Arc::clone(engine.client_sends());
+            (resumes, sends, engine.watches().cloned(), engine.address(), engine.tls_address())
         };
         Ok(Api {
             router: Arc::clone(&sender.router),

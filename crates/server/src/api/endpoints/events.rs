@@ -42,7 +42,7 @@ struct Wanted {
     of: PageOf,
     /// The client has heard all up to a place, and is to be told if some since may be missing.
     is_told: bool,
-    /// That place, or the one at the other end, is none of this server's.
+    /// The place, or the one at the other end, is none of this server's.
     is_unknown: bool,
 }
 
