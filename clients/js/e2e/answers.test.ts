@@ -28,7 +28,6 @@ test("an answer goes on from its first word after a reload in the middle", async
   });
   await once(child.stdout, "data");
   const context = await openContext(t);
-  await context.addInitScript("globalThis.__name = (of) => of");
   const url = `http://${address}/?server=http://${server.listen}`;
   const page = await openPage(t, context, url, { hosts: [server.listen] });
   await page.getByLabel("Your question").fill("why?");

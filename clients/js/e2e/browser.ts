@@ -43,6 +43,8 @@ export async function openContext(
   browser ??= chromium.launch(start);
   // Without a graphics card what moves takes all that a busy machine has.
   const context = await (await browser).newContext({ reducedMotion: "reduce", ...options });
+  // The runner's compiler calls it in each function that has functions of its own.
+  await context.addInitScript("globalThis.__name = (of) => of");
   context.setDefaultTimeout(DEADLINE_MS);
   atEnd(test, () => context.close());
   return context;

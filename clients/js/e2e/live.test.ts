@@ -69,7 +69,6 @@ test("figures move in the page of the dashboard, also after Encke was away", asy
   if (!origin) return;
   startBackend(t, server);
   const context = await openContext(t);
-  await context.addInitScript("globalThis.__name = (of) => of");
   const page = await openPage(t, context, `${origin}/`, { console: /net::ERR_|502/ });
   const points = async () =>
     (await page.getAttribute('polyline[data-of="busy"]', "points"))?.split(" ").length ?? 0;

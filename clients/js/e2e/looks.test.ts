@@ -14,8 +14,6 @@ import { Encke, until } from "./server.js";
 test("both pages fit each screen and can be read, light and dark", async (t) => {
   const { url, api } = await startDemo(t, "--users=300", "--rate=60");
   const context = await openContext(t);
-  // The runner's compiler calls it in each function with functions of its own.
-  await context.addInitScript("globalThis.__name = (of) => of");
 
   const page = await openPage(t, context, `${url}#3`, { hosts: [api] });
   await page.locator("#feed .listens").nth(5).waitFor();
@@ -42,7 +40,6 @@ test("both pages fit each screen and can be read, light and dark", async (t) => 
 test("an empty server, one that is gone and one out of reach look like what they are", async (t) => {
   const server = await Encke.start(t);
   const context = await openContext(t);
-  await context.addInitScript("globalThis.__name = (of) => of");
   const expected = { hosts: [server.listen], console: /net::ERR_|Failed to load/ };
   const url = `http://${server.api}/`;
   const page = await openPage(t, context, url, expected);

@@ -23,8 +23,6 @@ async function nodes(t: TestContext, ...names: string[]): Promise<Encke[] | null
 
 async function dashboard(t: TestContext, server: Encke): Promise<Page> {
   const context = await openContext(t);
-  // The runner's compiler calls it in each function with functions of its own.
-  await context.addInitScript("globalThis.__name = (of) => of");
   const page = await openPage(t, context, `http://${server.api}/`, { hosts: [server.listen] });
   await page.locator('#state[data-state="live"]').waitFor();
   return page;

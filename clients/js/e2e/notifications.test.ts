@@ -63,8 +63,6 @@ test("rows of a table appear in the page of their account, once and in order", a
   const server = await Encke.start(t, `--allow-origin=${origin}`);
   await startBackend(t, { ...variables, ENCKE_API: `http://${server.api}` });
   const context = await openContext(t);
-  // The runner's compiler calls it in each function with functions of its own.
-  await context.addInitScript("globalThis.__name = (of) => of");
   const url = `${origin}/?account=bob&server=http://${server.listen}`;
   // The server ends in the middle.
   const console = /net::ERR_/;

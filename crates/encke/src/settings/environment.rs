@@ -255,7 +255,8 @@ mod tests {
         let said = |name: &str, value: &str| environment(name, value).unknown(&program()).join("");
         assert!(said("ENCKE_MAX_BACKLGO", "1").ends_with("is ENCKE_MAX_BACKLOG meant?"));
         let rate = said("ENCKE_RATE", "1");
-        assert!(rate.contains("ENCKE_DEMO_RATE") && rate.contains("ENCKE_SPAM_RATE"), "{rate}");
+        assert!(rate.contains("ENCKE_DEMO_RATE"), "{rate}");
+        assert!(rate.contains("ENCKE_CLIENT_SEND_RATE"), "{rate}");
         assert!(said("ENCKE_COLOUR_OF_THE_SKY", "1").ends_with("of any command"));
         for (name, value) in [
             ("ENCKE_CONFIG", "x"),

@@ -174,6 +174,7 @@ fn parameters_that_are_described_are_read() {
                 "query" => {
                     server.api.get(&format!("{path}?{name}=x!")).problem(400);
                     if let Some(usual) = schema.get("default") {
+                        let usual = usual.as_str().map_or(usual.to_string(), str::to_owned);
                         server.api.get(&format!("{path}?{name}={usual}")).ok();
                     }
                 }

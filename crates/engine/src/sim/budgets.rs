@@ -207,7 +207,7 @@ fn is_kept_alive(mut one: One) {
     let begins = one.reads(client);
     one.turn_after(1);
     assert!(begins.starts_with('{') && one.reads(client).ends_with("}\n"));
-    one.turn_after(19_000);
+    one.turn_after(29_000);
     assert_eq!(one.reads(client), "", "not yet");
     one.turn_after(1_100);
     assert_eq!(one.reads(client), "\n");

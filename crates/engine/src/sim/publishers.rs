@@ -104,7 +104,8 @@ impl World {
             let which = self.random.below(self.waiting.len());
             self.answer(which);
         }
-        self.one.turn_after(self.random.below(200) as u64);
+        // All steps together are shorter than a message may take to come whole.
+        self.one.turn_after(self.random.below(20) as u64);
     }
 
     /// The control plane takes what has come.
