@@ -25,6 +25,7 @@ mod plot;
 mod postgres;
 mod presence;
 mod ready;
+mod remember;
 mod send;
 mod serve;
 mod signer;
