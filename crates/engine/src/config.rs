@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hub::{HistoryLimits, ListLimits, Members, Names};
+use hub::{HistoryLimits, HistoryRules, ListLimits, Members, Names};
 use proto::{Networks, Page};
 use sync::replies::Replies;
 use tls::rustls::ServerConfig;
@@ -43,6 +43,9 @@ pub struct EngineConfig {
     pub cluster: bool,
     /// What is remembered for clients that come back.
     pub history: HistoryLimits,
+    /// The same of some ids, where it is not as of all others. Without a meaning while nothing is
+    /// remembered of those.
+    pub remember: HistoryRules,
     /// Bytes that the ids of all connections together may be [counted](hub::Names::bytes) for, past
     /// which a connection gets no further ids beside its first.
     pub ids_bytes_max: usize,
@@ -106,6 +109,7 @@ impl EngineConfig {
             buffered_bytes_max: 256 << 20,
             cluster: false,
             history: HistoryLimits::default(),
+            remember: HistoryRules::default(),
             ids_bytes_max: 128 << 20,
             websocket_deflate: false,
             tokens: None,

@@ -241,6 +241,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "no worker, but whoever takes the questions")]
     fn questions_for_a_thread_need_one_that_takes_them() {
         let questions = Questions::<usize>::for_thread(BOUNDS);
         assert!(!questions.push(1), "nobody is there");

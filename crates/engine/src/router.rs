@@ -29,7 +29,7 @@ mod tests;
 use std::sync::Arc;
 
 use hub::{Audience, Changes, Directory, DisconnectReason, EventId, EventIds};
-use hub::{HistoryLimits, Id, IdText, Names};
+use hub::{HistoryLimits, HistoryRules, Id, IdText, Names};
 use smallvec::SmallVec;
 use sync::posting::Posting;
 use sync::replies::Replies;
@@ -84,6 +84,15 @@ impl Router {
         let history = history.is_on().then(|| History::new(names.clone(), history));
         let posting = Posting::default();
         Router { names, directory, mailboxes, replies, event_ids, history, posting, clock }
+    }
+
+    /// The same, which remembers by `rules` beside the `limits` that it was given. Nothing has been
+    /// sent yet.
+    pub(crate) fn with_rules(self, limits: HistoryLimits, rules: &HistoryRules) -> Router {
+        let names = &self.names;
+        let history = (limits.is_on() && !rules.is_empty())
+            .then(|| History::with_rules(names.clone(), limits, rules.clone()));
+        Router { history: history.or(self.history), ..self }
     }
 
     /// Begins to hand an event to its audience.

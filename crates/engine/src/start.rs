@@ -150,6 +150,7 @@ impl Engine {
             config.history,
             Clock::System,
         );
+        let router = router.with_rules(config.history, &config.remember);
         let guest = mailboxes.get(config.workers).map(|mailbox| {
             Guest::new(config.workers, mailbox.clone(), names.clone(), directory.clone())
         });

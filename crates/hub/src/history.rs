@@ -27,9 +27,11 @@
 
 mod begun;
 mod evicted;
+mod forgetting;
 mod handed_over;
 mod kept;
 mod page;
+mod rules;
 #[cfg(test)]
 mod tests;
 
@@ -38,9 +40,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use begun::Begun;
 use begun::{Asked, Open, Wait};
 use evicted::Evicted;
-pub use handed_over::{EvictedRange, Remembered};
+use forgetting::cool;
+pub use handed_over::{EvictedRange, EvictedRule, Remembered};
 use kept::Kept;
 pub use page::{Page, PageOf};
+use rules::RuleBounds;
+pub use rules::{BadRule, HistoryRule, HistoryRules};
 
 use crate::event::Event;
 use crate::id::{Id, IdText};
@@ -84,17 +89,16 @@ const EXPIRED_MAX: usize = 1024;
 /// Aged events forgotten with each one that comes: more than one, so that they become fewer.
 const EXPIRED_PER_RECORD: usize = 2;
 
-/// How long an event keeps its frames, unless room is short: those who are to be sent it have it
-/// then, but for slow ones.
-const WARM_MS: u64 = 1_000;
-
 /// Events that are looked at for that with each one that comes.
 const COOLED_PER_RECORD: usize = 2;
 
 /// The last events of each subject. `F` is as in [`Event`].
 pub struct History<F> {
     names: Arc<Names>,
-    limits: HistoryLimits,
+    bytes_max: usize,
+    rules: HistoryRules,
+    /// Of subjects that no rule fits, then of each rule.
+    bounds: Box<[RuleBounds]>,
     state: Mutex<State<F>>,
 }
 
@@ -177,15 +181,27 @@ pub struct HistoryStats {
 impl<F> History<F> {
     /// An empty memory. The names of subjects are acquired in `names`.
     pub fn new(names: Arc<Names>, limits: HistoryLimits) -> History<F> {
+        History::with_rules(names, limits, HistoryRules::default())
+    }
+
+    /// An empty memory, which has `rules` for some subjects, and `limits` for all others.
+    pub fn with_rules(names: Arc<Names>, limits: HistoryLimits, rules: HistoryRules) -> History<F> {
+        let HistoryLimits { events_max, age_ms_max, bytes_max } = limits;
+        let others = RuleBounds { events_max, age_ms_max };
+        let bounds = rules.iter().map(|rule| {
+            let HistoryRule { events_max, age_ms_max, .. } = *rule;
+            RuleBounds { events_max, age_ms_max }
+        });
+        let bounds: Box<[RuleBounds]> = std::iter::once(others).chain(bounds).collect();
         let state = State {
-            kept: Kept::default(),
-            evicted: Evicted::default(),
+            kept: Kept::new(bounds.len()),
+            evicted: Evicted::new(bounds.len()),
             floor: 0,
             begun: Vec::new(),
             tickets: 0,
             dumped: 0,
         };
-        History { names, limits, state: Mutex::new(state) }
+        History { names, bytes_max, rules, bounds, state: Mutex::new(state) }
     }
 
     /// A send about `subjects`, each once, begins: before its audience is looked up.
@@ -240,23 +256,25 @@ impl<F> History<F> {
         let mut state = self.lock();
         state.end(&begun);
         let mut event = Some((event, now_ms.saturating_sub(age_ms)));
+        let subjects = begun.subjects.len();
         for subject in begun.subjects {
+            let rule = self.rule_of(&state, subject);
             let events = match event.take() {
-                Some((event, at_ms)) => state.kept.push(subject, event, at_ms),
-                None => state.kept.push_further(subject),
+                Some((event, at_ms)) => state.kept.push(subject, rule, event, at_ms),
+                None => state.kept.push_further(subject, rule),
             };
             if events > 1 {
                 // The subject has its name already.
                 self.names.release(subject);
             }
-            if events > self.limits.events_max {
+            if events > self.bounds[usize::from(rule)].events_max {
                 self.forget(&mut state, subject);
             }
         }
-        let is_full = state.kept.bytes() > self.limits.bytes_max;
+        let is_full = state.kept.bytes() > self.bytes_max;
         cool(&mut state, now_ms, is_full, COOLED_PER_RECORD);
         self.forget_beyond(&mut state);
-        self.forget_aged(&mut state, now_ms, EXPIRED_PER_RECORD);
+        self.forget_aged(&mut state, now_ms, EXPIRED_PER_RECORD.max(subjects + 1));
     }
 
     /// Forgets what is too old, events and frames, a slice of it. `true` when there is more.
@@ -312,7 +330,7 @@ impl<F> History<F> {
                 break;
             }
             let (lost, left_out) = state.kept.since(subject, after, slice.per_subject, events);
-            covered &= lost.max(state.evicted.newest(subject)) <= claimed;
+            covered &= lost.max(self.lost_last(&state, subject, claimed)) <= claimed;
             up_to = up_to.min(left_out.unwrap_or(u64::MAX));
             read += 1;
         }
@@ -325,57 +343,10 @@ impl<F> History<F> {
         HistoryStats { events: kept.len(), bytes: kept.bytes(), subjects: kept.subjects() }
     }
 
-    /// Forgets the oldest events until the others have room.
-    fn forget_beyond(&self, state: &mut State<F>) {
-        while state.kept.bytes() > self.limits.bytes_max && self.forget_oldest(state) > 0 {}
-    }
-
-    fn forget_aged(&self, state: &mut State<F>, now_ms: u64, most: usize) -> bool {
-        let mut forgotten = 0;
-        while forgotten < most {
-            match state.kept.oldest() {
-                Some((_, at_ms)) if now_ms.saturating_sub(at_ms) > self.limits.age_ms_max => {
-                    forgotten += self.forget_oldest(state);
-                }
-                _ => return false,
-            }
-        }
-        true
-    }
-
-    /// Forgets the oldest event of all, of each of its subjects: what is forgotten so is forgotten
-    /// in ascending order. Of how many subjects that was.
-    fn forget_oldest(&self, state: &mut State<F>) -> usize {
-        let Some((_, oldest)) = state.kept.oldest_number() else { return 0 };
-        let mut subjects = 0;
-        while let Some((subject, number)) = state.kept.oldest_number()
-            && number == oldest
-        {
-            self.forget(state, subject);
-            subjects += 1;
-        }
-        subjects
-    }
-
-    /// Forgets the oldest event of `subject`.
-    fn forget(&self, state: &mut State<F>, subject: Id) {
-        if let Some((number, true)) = state.kept.pop(subject) {
-            state.evicted.note(subject, number);
-            self.names.release(subject);
-        }
-    }
-
     /// A panic under the lock would leave it whole but for a count.
     fn lock(&self) -> MutexGuard<'_, State<F>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Forgets the frames of the next `most` events that have had their time, or of the next ones that
-/// nobody is being sent any more when it is `urgent`. `true` when there may be more.
-fn cool<F>(state: &mut State<F>, now_ms: u64, urgent: bool, most: usize) -> bool {
-    let until_ms = now_ms.checked_sub(WARM_MS);
-    (urgent || until_ms.is_some()) && state.kept.cool(until_ms.unwrap_or(0), urgent, most)
 }
 
 impl<F> State<F> {

@@ -47,11 +47,14 @@ pub use event_id::{EventId, Tag};
 pub use followers::{Followers, FollowersError, Nobody, SLICE_MAX, Subscription};
 pub use grant::{Grant, INFO_BYTES_MAX, TalkGrant, TokenRefusal};
 pub use history::{Above, Begun, History, HistoryLimits, HistoryStats, Since, Slice, Snapshot};
-pub use history::{EvictedRange, Page, PageOf, Remembered};
+pub use history::{BadRule, HistoryRule, HistoryRules};
+pub use history::{EvictedRange, EvictedRule, Page, PageOf, Remembered};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
 pub use id_patterns::{BadPatterns, IdPatterns, PATTERNS_MAX};
 pub use members::leave_out;
-pub use members::{Info, ListLimits, Manner, MemberChange, MemberList, Members, News, Roster};
+pub use members::{
+    Info, ListLimits, ListedMember, Manner, MemberChange, MemberList, Members, News, Roster,
+};
 pub use names::{IdsFull, Names};
 pub use pair_hash::{BUCKETS, PairHash, pair_hash};
 pub use sketch::{AddressKey, AddressKeys, CountSketch, RateSketch};

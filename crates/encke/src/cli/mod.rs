@@ -28,6 +28,7 @@ mod presence;
 mod ready;
 #[cfg(test)]
 mod reference;
+mod remember;
 mod send;
 mod serve;
 mod signer;

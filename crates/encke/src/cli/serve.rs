@@ -8,18 +8,20 @@ use anyhow::{Context, Result};
 use clap::Args;
 use engine::EngineConfig;
 use engine::workers::{fair_room, workers_for};
-use hub::HistoryLimits;
+use hub::{HistoryLimits, HistoryRules};
 use server::DemoFacts;
 use server::PublicUrl;
 
 pub(crate) use self::run::run;
 use self::tls::TlsArgs;
+use super::UsageError;
 use super::client_sends::ClientSendArgs;
 use super::cluster::ClusterArgs;
 use super::erlang::ErlangArgs;
 use super::names::{ListenAddress, NameArgs, Port};
 use super::otlp::OtlpArgs;
 use super::presence::PresenceArgs;
+use super::remember::Remember;
 use super::strangers::StrangerArgs;
 use super::tokens::TokenArgs;
 use crate::units::{parse_bytes, parse_seconds};
@@ -178,6 +180,13 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = parse_bytes)]
     #[arg(help_heading = HISTORY)]
     history_bytes: usize,
+    /// Rule for how much is remembered of some ids, such as 'room:*=1000,1h'.
+    ///
+    /// PATTERN is an id, or the beginning of ids with a * behind it; AGE has s, m, h or d. Repeat
+    /// the option, up to 32 times: the first rule that fits an id counts. For all other ids,
+    /// --history-events and --history-seconds count.
+    #[arg(long, value_name = "PATTERN=COUNT,AGE", help_heading = HISTORY)]
+    remember: Vec<Remember>,
     #[command(flatten)]
     names: NameArgs,
 }
@@ -218,6 +227,7 @@ impl LimitArgs {
             format!("--history-bytes={}", self.history_bytes),
         ];
         let given = |name: &str, bytes: Option<usize>| bytes.map(|bytes| format!("{name}={bytes}"));
+        options.extend(self.remember.iter().map(Remember::option));
         options.extend(given("--max-buffered", self.max_buffered));
         options.extend(given("--max-ids-memory", self.max_ids_memory));
         options.extend(self.websocket_deflate.then(|| "--websocket-deflate".to_owned()));
@@ -271,6 +281,7 @@ impl LimitArgs {
             Some(memory) => self.within(memory),
             None => self,
         };
+        let remember = limits.rules()?;
         let config = limits.engine(listen, cores, limit.soft);
         let most = config.workers as u64 * fair_room(limit.soft);
         if asked > most {
@@ -281,7 +292,23 @@ impl LimitArgs {
                 limit.soft,
             );
         }
-        Ok(config)
+        Ok(EngineConfig { remember, ..config })
+    }
+
+    /// How much is remembered of some ids.
+    fn rules(&self) -> Result<HistoryRules> {
+        let rules = self.remember.iter().map(|remember| remember.rule.clone()).collect();
+        let rules = HistoryRules::new(rules);
+        let rules = rules.map_err(|error| UsageError(format!("--remember: {error}")))?;
+        let is_off = self.history_events == 0
+            || self.history_seconds.as_millis() == 0
+            || self.history_bytes == 0;
+        if is_off && !rules.is_empty() {
+            let why = "--remember needs a server that remembers: set none of --history-events, \
+                       --history-seconds and --history-bytes to 0";
+            return Err(UsageError(why.into()).into());
+        }
+        Ok(rules)
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct TokenArgs {
 
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
-    New(NewArgs),
+    New(Box<NewArgs>),
     Check(Box<CheckArgs>),
 }
 
@@ -123,7 +123,7 @@ struct CheckArgs {
 
 pub(crate) fn run(args: TokenArgs) -> Result<()> {
     match args.command {
-        TokenCommand::New(args) => new(args),
+        TokenCommand::New(args) => new(*args),
         TokenCommand::Check(args) => check(*args),
     }
 }

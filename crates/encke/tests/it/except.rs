@@ -87,7 +87,8 @@ fn ids_stay_over_upgrades() {
         // Who comes later has an id of its own, and keeps it as well.
         let (ear, id) = open(connect(server.listen()), Kind::Ndjson, &["7", "room"]);
         assert!(!ids.contains(&id));
-        (ears.push(ear), ids.push(id));
+        ears.push(ear);
+        ids.push(id);
     }
     each_is_left_out(&server, &mut ears, &ids);
 }

@@ -246,3 +246,35 @@ fn commands_print_the_past_and_listen_from_the_last_events_on() {
         send_all(&server, "bob", 1_198..1_200);
     }
 }
+
+#[test]
+fn some_ids_are_remembered_by_rules_of_their_own() {
+    let serve = ["--history-events=3", "--remember=answer:*=500,1h", "--remember=x=1,1h"];
+    let server = Upgraded::serve(&serve);
+    let ids = send_all(&server, "answer:7", 0..100);
+    send_all(&server, "bob", 0..10);
+    send_all(&server, "x", 0..10);
+    let events = |id: &str| {
+        let page = server.api.get(&format!("/events/{id}?limit=1000")).ok();
+        data(page["events"].as_array().unwrap())
+    };
+    let check = |answers: u64| {
+        assert_eq!(events("answer:7"), (100 - answers..100).map(Value::from).collect::<Vec<_>>());
+        assert_eq!(events("bob"), [7, 8, 9].map(Value::from));
+        assert_eq!(events("x"), [json!(9)]);
+    };
+    check(100);
+    let mut back = server.listener(&format!("answer:7?after={}", ids[0]));
+    assert_eq!(back.data(), 1);
+    server.upgrade(&[]);
+    check(100);
+    // What the pattern does not say is told before anything is served.
+    for wrong in ["answer:*", "a b=5,1h", "a=0,1h", "a=5,never"] {
+        let program = Program::run(&mut encke(["serve", "--remember", wrong]));
+        assert_eq!(program.code(), Some(2), "{wrong}: {}", program.stderr);
+    }
+    let off = ["serve", "--remember=a=5,1h", "--history-bytes=0", "--listen=127.0.0.1:0"];
+    let dir = tempfile::tempdir().unwrap();
+    let program = Program::run(encke(off).arg("--api=127.0.0.1:0").arg("--data").arg(dir.path()));
+    assert_eq!(program.code(), Some(2), "{}", program.stderr);
+}

@@ -192,11 +192,9 @@ fn body_must_come_in_time_and_keeps_no_more_than_it_may() {
     assert_eq!(one.reads(slow), "");
     one.turn_after(1_200);
     assert_eq!(status(&one.reads(slow)), "408");
-    let long = format!(
-        "POST /send HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\
-                        Content-Length: 999999999999\r\n\r\n"
-    );
-    let long = one.client(ROOM, &long);
+    let long = "POST /send HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\
+                Content-Length: 999999999999\r\n\r\n";
+    let long = one.client(ROOM, long);
     assert_eq!(status(&one.reads(long)), "413");
     assert_eq!(one.outcome(ClientSendOutcome::TooLarge), 1);
     one.end(&[late, slow, long]);

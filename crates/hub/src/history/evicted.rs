@@ -27,61 +27,67 @@ pub(super) struct Evicted {
     subjects_max: usize,
     young: Generation,
     old: Generation,
-    /// The greatest number of the generations that are forgotten.
-    floor: u64,
+    /// Of each rule the greatest number of the generations that are forgotten.
+    floors: Box<[u64]>,
 }
 
 #[derive(Default)]
 struct Generation {
     /// The lasting bits of each subject's id, and the number.
     lost: HashTable<(u64, u64)>,
-    /// The greatest number of all.
-    last: u64,
+    /// Of each rule the greatest number of all, or a greater one.
+    last: Box<[u64]>,
 }
 
-impl Default for Evicted {
-    fn default() -> Evicted {
-        Evicted::new(SUBJECTS_MAX)
+impl Generation {
+    fn of_rules(rules: usize) -> Generation {
+        Generation { lost: HashTable::new(), last: vec![0; rules].into() }
     }
 }
 
 impl Evicted {
-    fn new(subjects_max: usize) -> Evicted {
-        let (young, old) = (Generation::default(), Generation::default());
-        Evicted { keys: Keys::random(), subjects_max, young, old, floor: 0 }
+    /// Those of so many rules.
+    pub(super) fn new(rules: usize) -> Evicted {
+        Evicted::bounded(rules, SUBJECTS_MAX)
     }
 
-    /// `subject` has lost its last event, `number`. Numbers come in ascending order, one of them
-    /// several times where an event was about several.
-    pub(super) fn note(&mut self, subject: Id, number: u64) {
+    fn bounded(rules: usize, subjects_max: usize) -> Evicted {
+        let (young, old) = (Generation::of_rules(rules), Generation::of_rules(rules));
+        Evicted { keys: Keys::random(), subjects_max, young, old, floors: vec![0; rules].into() }
+    }
+
+    /// `subject`, which is of `rule`, has lost its last event, `number`. Those of one rule come in
+    /// ascending order, one of them several times where an event was about several.
+    pub(super) fn note(&mut self, subject: Id, number: u64, rule: u8) {
         self.note_bits(subject.lasting_bits(), number);
+        let last = &mut self.young.last[usize::from(rule)];
+        *last = number.max(*last);
     }
 
     fn note_bits(&mut self, bits: u64, number: u64) {
-        debug_assert!(number >= self.young.last, "the oldest of all events goes first");
         let hash = self.keys.hash(bits);
         if let Some(lost) = self.young.lost.find_mut(hash, |(other, _)| *other == bits) {
-            lost.1 = number;
-        } else {
-            if self.young.lost.len() == self.subjects_max {
-                self.floor = self.floor.max(self.old.last);
-                mem::swap(&mut self.young, &mut self.old);
-                self.young.lost.clear();
-            }
-            let keys = &self.keys;
-            self.young.lost.insert_unique(hash, (bits, number), |(bits, _)| keys.hash(*bits));
+            lost.1 = number.max(lost.1);
+            return;
         }
-        self.young.last = number;
+        if self.young.lost.len() == self.subjects_max {
+            let floors = self.floors.iter_mut().zip(&self.old.last);
+            floors.for_each(|(floor, &last)| *floor = last.max(*floor));
+            mem::swap(&mut self.young, &mut self.old);
+            self.young.lost.clear();
+        }
+        let keys = &self.keys;
+        self.young.lost.insert_unique(hash, (bits, number), |(bits, _)| keys.hash(*bits));
     }
 
-    /// The number that was noted last.
-    pub(super) fn last(&self) -> u64 {
-        self.young.last
+    /// Of each rule the greatest number that was noted.
+    pub(super) fn last(&self) -> impl Iterator<Item = u64> {
+        self.young.last.iter().zip(&self.old.last).map(|(&young, &old)| young.max(old))
     }
 
-    /// Of what is not listed nothing above this number was lost.
-    pub(super) fn floor(&self) -> u64 {
-        self.floor
+    /// Of each rule: of what is not listed nothing above this number was lost.
+    pub(super) fn floors(&self) -> &[u64] {
+        &self.floors
     }
 
     /// Each subject's lasting bits, and its number, in the order of the numbers.
@@ -95,27 +101,41 @@ impl Evicted {
         list
     }
 
-    /// Takes over another one's floor and list, of which all is older than what was noted here, or
-    /// stands for the same losses.
-    pub(super) fn take_over(&mut self, floor: u64, list: &[(u64, u64)]) {
-        let last = list.last().map_or(0, |&(_, number)| number).max(floor);
-        let own = self.list().into_iter().filter(|&(_, number)| number >= last);
-        let floor = if self.floor > last { self.floor } else { floor };
-        let mut whole = Evicted { floor, ..Evicted::new(self.subjects_max) };
-        let theirs = list.iter().copied().filter(|&(_, number)| number > floor);
-        theirs.chain(own).for_each(|(bits, number)| whole.note_bits(bits, number));
+    /// Takes over another one's list and, of each rule, its floor and the greatest number in the
+    /// list, beside what was noted here.
+    pub(super) fn take_over(&mut self, rules: &[(u64, u64)], list: &[(u64, u64)]) {
+        let mut whole = Evicted::bounded(self.floors.len(), self.subjects_max);
+        let last: Vec<u64> =
+            self.last().zip(rules).map(|(own, &(_, last))| own.max(last)).collect();
+        for (floor, (own, (theirs, _))) in
+            whole.floors.iter_mut().zip(self.floors.iter().zip(rules))
+        {
+            *floor = *own.max(theirs);
+        }
+        let least = whole.floors.iter().min().copied().unwrap_or(0);
+        let mut all: Vec<(u64, u64)> =
+            self.list().into_iter().chain(list.iter().copied()).collect();
+        all.sort_unstable_by_key(|&(bits, number)| (number, bits));
+        for (bits, number) in all.into_iter().filter(|&(_, number)| number > least) {
+            whole.note_bits(bits, number);
+            // Of which rule it is, is not known here.
+            for (noted, &last) in whole.young.last.iter_mut().zip(&last) {
+                *noted = number.min(last).max(*noted);
+            }
+        }
         *self = whole;
     }
 
-    /// No event of `subject` above this number was lost.
-    pub(super) fn newest(&self, subject: Id) -> u64 {
+    /// The number of the last event that `subject` has lost, or a greater one, if it is listed.
+    pub(super) fn listed(&self, subject: Id) -> Option<u64> {
         let bits = subject.lasting_bits();
         let hash = self.keys.hash(bits);
         let find = |generation: &Generation| {
             let lost = generation.lost.find(hash, |(other, _)| *other == bits)?;
             Some(lost.1)
         };
-        find(&self.young).or_else(|| find(&self.old)).unwrap_or(self.floor)
+        // What came out of its order may be greater in the older one.
+        find(&self.young).max(find(&self.old))
     }
 }
 
@@ -127,49 +147,83 @@ mod tests {
         Id::integer(number).unwrap()
     }
 
+    /// No event of `subject`, which is of `rule`, above this number was lost.
+    fn newest(evicted: &Evicted, subject: u64, rule: u8) -> u64 {
+        evicted.listed(id(subject)).unwrap_or(evicted.floors()[usize::from(rule)])
+    }
+
     #[test]
     fn newest_is_never_below_what_was_lost_and_exact_for_the_last() {
-        let mut evicted = Evicted::new(50);
+        let mut evicted = Evicted::bounded(1, 50);
         for number in 1..1_500 {
-            evicted.note(id(number % 250), number);
-            let newest = |lost: u64| evicted.newest(id(lost % 250));
+            evicted.note(id(number % 250), number, 0);
+            let newest = |lost: u64| newest(&evicted, lost % 250, 0);
             assert!((1..=number).all(|lost| newest(lost) >= lost));
             assert!((1..=number).rev().take(50).all(|lost| newest(lost) == lost));
         }
-        assert_eq!(evicted.newest(id(250)), 1_400, "not further up than it must be");
+        assert_eq!(newest(&evicted, 250, 0), 1_400, "not further up than it must be");
     }
 
     #[test]
     fn few_subjects_are_known_for_ever() {
-        let mut evicted = Evicted::new(100);
-        (1..1_000).for_each(|number| evicted.note(id(number % 100), number));
-        assert_eq!((evicted.newest(id(99)), evicted.newest(id(100))), (999, 0));
+        let mut evicted = Evicted::bounded(1, 100);
+        (1..1_000).for_each(|number| evicted.note(id(number % 100), number, 0));
+        assert_eq!((newest(&evicted, 99, 0), newest(&evicted, 100, 0)), (999, 0));
+    }
+
+    /// Subjects of the second rule are forgotten long after those of the first.
+    #[test]
+    fn floor_of_a_rule_is_not_raised_by_what_others_lose() {
+        let mut evicted = Evicted::bounded(2, 50);
+        for number in 1_000..3_000 {
+            evicted.note(id(number % 250), number, 0);
+            if number % 10 == 0 {
+                evicted.note(id(1_000 + number), number / 10, 1);
+            }
+            let least = newest(&evicted, 9_999, 1);
+            assert!(least <= number / 10, "{least} when {number} is lost of others");
+            let lost = (1_000..=number).filter(|lost| lost % 10 == 0);
+            assert!(lost.clone().all(|lost| newest(&evicted, 1_000 + lost, 1) >= lost / 10));
+        }
+        assert!(newest(&evicted, 9_999, 0) > 2_000 && newest(&evicted, 9_999, 1) > 200);
+        let mut successor = Evicted::bounded(2, 50);
+        let rules: Vec<(u64, u64)> = evicted.floors().iter().copied().zip(evicted.last()).collect();
+        successor.take_over(&rules, &evicted.list());
+        assert_eq!(successor.floors(), evicted.floors());
+        assert!(successor.last().eq(evicted.last()));
     }
 
     #[test]
     fn successor_knows_of_each_subject_what_this_one_knows() {
-        let mut evicted = Evicted::new(50);
+        let mut evicted = Evicted::bounded(1, 50);
+        let hand_over = |evicted: &Evicted, successor: &mut Evicted| {
+            let rules: Vec<(u64, u64)> =
+                evicted.floors().iter().copied().zip(evicted.last()).collect();
+            successor.take_over(&rules, &evicted.list());
+        };
         for number in 1..1_500 {
-            evicted.note(id(number * number % 250), number);
-            let mut successor = Evicted::new(50);
-            successor.take_over(evicted.floor(), &evicted.list());
+            evicted.note(id(number * number % 250), number, 0);
+            let mut successor = Evicted::bounded(1, 50);
+            hand_over(&evicted, &mut successor);
             assert!(
-                (0..250)
-                    .all(|subject| successor.newest(id(subject)) == evicted.newest(id(subject)))
+                (0..250).all(|subject| {
+                    newest(&successor, subject, 0) == newest(&evicted, subject, 0)
+                })
             );
-            assert_eq!(successor.last(), evicted.last());
+            assert!(successor.last().eq(evicted.last()));
         }
-        let mut successor = Evicted::new(50);
-        successor.note(id(1), 1);
-        successor.note(id(2), 2_000);
-        successor.take_over(evicted.floor(), &evicted.list());
+        let mut successor = Evicted::bounded(1, 50);
+        successor.note(id(1), 1, 0);
+        successor.note(id(2), 2_000, 0);
+        hand_over(&evicted, &mut successor);
         assert_eq!(
-            (successor.newest(id(1)), successor.newest(id(2))),
-            (evicted.newest(id(1)), 2_000)
+            (newest(&successor, 1, 0), newest(&successor, 2, 0)),
+            (newest(&evicted, 1, 0), 2_000)
         );
-        (2_001..2_200).for_each(|number| successor.note(id(number), number));
+        (2_001..2_200).for_each(|number| successor.note(id(number), number, 0));
         assert!(
-            (0..250).all(|subject| successor.newest(id(subject)) >= evicted.newest(id(subject)))
+            (0..250)
+                .all(|subject| { newest(&successor, subject, 0) >= newest(&evicted, subject, 0) })
         );
     }
 }

@@ -16,6 +16,7 @@
 //! Cost: of each event a copy of its line, under the lock for as long as a slice takes.
 
 use std::borrow::Cow;
+use std::iter;
 use std::sync::Arc;
 
 use super::kept::Listed;
@@ -54,12 +55,38 @@ pub struct EvictedRange {
     /// Subjects that have no events any more, as what lasts of their ids, and the number of the
     /// last one that they had. Ascending numbers, 114,688 at most.
     pub evicted: Vec<(u64, u64)>,
+    /// Where there are rules: what is so of those of each rule, first of those that none fits. Then
+    /// the floor above is the greatest one.
+    pub rules: Vec<EvictedRule>,
+}
+
+/// What has been forgotten of the subjects of one rule.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct EvictedRule {
+    /// Its pattern; empty for those that none fits.
+    pub pattern: String,
+    /// Subjects of it that are not listed have lost no event above this number.
+    pub evicted_floor: u64,
+    /// All its events up to here are forgotten: the oldest one goes first.
+    pub last: u64,
 }
 
 impl EvictedRange {
-    /// All events up to here are forgotten: of all events the oldest goes first.
-    fn last(&self) -> u64 {
+    /// The number of the last event that is forgotten.
+    pub fn last(&self) -> u64 {
         self.evicted.last().map_or(0, |&(_, number)| number).max(self.evicted_floor)
+    }
+
+    /// Of each rule, where all are alike that of all others too.
+    fn by_rule(&self) -> Vec<EvictedRule> {
+        match self.rules.is_empty() {
+            true => vec![EvictedRule {
+                pattern: String::new(),
+                evicted_floor: self.evicted_floor,
+                last: self.last(),
+            }],
+            false => self.rules.clone(),
+        }
     }
 }
 
@@ -104,8 +131,21 @@ impl<F> History<F> {
     /// What was forgotten, to be asked for when the last event has been dumped.
     pub fn evicted_range(&self) -> EvictedRange {
         let state = self.lock();
-        let (evicted_floor, evicted) = (state.evicted.floor(), state.evicted.list());
-        EvictedRange { floor: state.floor, evicted_floor, evicted }
+        let evicted = state.evicted.list();
+        let of_rule =
+            |(pattern, (&evicted_floor, last))| EvictedRule { pattern, evicted_floor, last };
+        let known = state.evicted.floors().iter().zip(state.evicted.last());
+        let rules = match self.rules.is_empty() {
+            true => Vec::new(),
+            false => self.patterns().zip(known).map(of_rule).collect(),
+        };
+        let evicted_floor = state.evicted.floors().iter().copied().max().unwrap_or(0);
+        EvictedRange { floor: state.floor, evicted_floor, evicted, rules }
+    }
+
+    /// The patterns of the rules, first that of those that none fits.
+    fn patterns(&self) -> impl Iterator<Item = String> {
+        iter::once(String::new()).chain(self.rules.iter().map(|rule| rule.pattern()))
     }
 
     /// Takes over an event that another memory has dumped. `false`, and nothing is changed, when it
@@ -137,19 +177,20 @@ impl<F> History<F> {
         if event.number() != number || lost >= number {
             return false;
         }
-        let before = state.kept.newest_number().max(state.evicted.last());
+        let before = state.kept.newest_number().max(state.evicted.last().max().unwrap_or(0));
         let is_here =
             || self.names.lookup(about).map(|id| state.kept.newest_of(id)) == Some(Some(number));
         if if is_further { is_here() } else { number <= before } {
             return false;
         }
         let subject = self.names.acquire(about);
+        let rule = self.rule_of(&state, subject);
         let events = if is_further {
             // Whoever holds it keeps its frames warm.
             drop(event);
-            state.kept.push_further(subject)
+            state.kept.push_further(subject, rule)
         } else {
-            state.kept.push(subject, event, now_ms.saturating_sub(age_ms))
+            state.kept.push(subject, rule, event, now_ms.saturating_sub(age_ms))
         };
         if events > 1 {
             // The subject has its name already.
@@ -158,7 +199,7 @@ impl<F> History<F> {
         // Nobody is being sent it here.
         state.kept.cool(0, true, 1);
         state.kept.lose_up_to(subject, lost);
-        if state.kept.events_of(subject) > self.limits.events_max {
+        if state.kept.events_of(subject) > self.bounds[usize::from(rule)].events_max {
             self.forget(&mut state, subject);
         }
         true
@@ -167,17 +208,26 @@ impl<F> History<F> {
     /// Forgets what the other memory has forgotten, after all of its events have been inherited,
     /// and what is beyond the bounds.
     pub fn take_over_evicted(&self, evicted_range: EvictedRange, now_ms: u64) {
+        let patterns: Vec<String> = self.patterns().collect();
         let mut state = self.lock();
         state.floor = state.floor.max(evicted_range.floor);
-        while let Some((subject, number)) = state.kept.oldest_number()
-            && number <= evicted_range.last()
-        {
-            // It is listed there, or below that floor, unless it has a later event here.
-            if let Some((_, true)) = state.kept.pop(subject) {
-                self.names.release(subject);
+        let theirs = evicted_range.by_rule();
+        let rules: Vec<(u64, u64)> = if theirs.iter().map(|rule| &rule.pattern).eq(&patterns) {
+            for (subject, number, rule) in state.kept.up_to(evicted_range.last()) {
+                // It is listed there, or below that floor, unless it has a later event here.
+                if number <= theirs[usize::from(rule)].last
+                    && let Some((_, true)) = state.kept.pop(subject)
+                {
+                    self.names.release(subject);
+                }
             }
-        }
-        state.evicted.take_over(evicted_range.evicted_floor, &evicted_range.evicted);
+            theirs.iter().map(|rule| (rule.evicted_floor, rule.last)).collect()
+        } else {
+            // Of which of the rules here what was forgotten there is, nobody can tell.
+            let floor = theirs.iter().map(|rule| rule.evicted_floor).max().unwrap_or(0);
+            vec![(floor, evicted_range.last()); patterns.len()]
+        };
+        state.evicted.take_over(&rules, &evicted_range.evicted);
         self.forget_beyond(&mut state);
         self.forget_aged(&mut state, now_ms, usize::MAX);
     }

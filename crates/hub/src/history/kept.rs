@@ -13,6 +13,7 @@
 //! little later its frames are forgotten, unless somebody slow still has them to send; whoever
 //! comes back for it has them made again.
 
+mod aging;
 mod cost;
 mod of_subject;
 mod rings;
@@ -23,6 +24,8 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
+pub(super) use self::aging::Aged;
+use self::aging::Stamp;
 use self::cost::{cold_cost, frame_cost, slot_cost};
 use self::rings::Rings;
 use crate::event::Event;
@@ -44,7 +47,7 @@ struct KeptSlot<F> {
     /// The event's number, or [`NO_NUMBER`] while the slot is free.
     number: u64,
     subject: Id,
-    at_ms: u64,
+    stamp: Stamp,
     /// Of a subject's oldest event: the number of the last one that it has lost before.
     lost: u64,
     /// Neighbours in the list of all; of free slots, `newer` is the next free one.
@@ -70,7 +73,7 @@ impl<F> KeptSlot<F> {
         event: None,
         number: NO_NUMBER,
         subject: Id::NONE,
-        at_ms: 0,
+        stamp: Stamp::NONE,
         lost: 0,
         older: NONE,
         newer: NONE,
@@ -101,12 +104,15 @@ pub(super) struct Kept<F> {
     newest: u32,
     /// The oldest event that is warm.
     warm: u32,
+    /// Of each rule a slot before which none is of it. None where there is one rule.
+    aging: Box<[u32]>,
     len: usize,
     bytes: usize,
 }
 
-impl<F> Default for Kept<F> {
-    fn default() -> Kept<F> {
+impl<F> Kept<F> {
+    /// Those of so many rules.
+    pub(super) fn new(rules: usize) -> Kept<F> {
         Kept {
             keys: Keys::random(),
             subjects: HashTable::new(),
@@ -116,13 +122,12 @@ impl<F> Default for Kept<F> {
             oldest: NONE,
             newest: NONE,
             warm: NONE,
+            aging: vec![NONE; if rules > 1 { rules } else { 0 }].into(),
             len: 0,
             bytes: 0,
         }
     }
-}
 
-impl<F> Kept<F> {
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -139,15 +144,10 @@ impl<F> Kept<F> {
         self.first(subject).map_or(0, KeptSlot::events)
     }
 
-    /// The subject of the oldest event of all, and when it came.
-    pub(super) fn oldest(&self) -> Option<(Id, u64)> {
-        let slot = self.slots.get(self.oldest as usize)?;
-        Some((slot.subject, slot.at_ms))
-    }
-
     /// The subject of the oldest event of all, and the event's number.
     pub(super) fn oldest_number(&self) -> Option<(Id, u64)> {
-        Some((self.oldest()?.0, self.number(self.oldest)?))
+        let slot = self.slots.get(self.oldest as usize)?;
+        Some((slot.subject, slot.number))
     }
 
     /// The newest event of all.
@@ -177,7 +177,10 @@ impl<F> Kept<F> {
             let (at, slot) = (next, self.slots.get(next as usize)?);
             next = slot.newer;
             let event = self.event(at);
-            Some((at, Listed { event, subject: slot.subject, at_ms: slot.at_ms, lost: slot.lost }))
+            Some((
+                at,
+                Listed { event, subject: slot.subject, at_ms: slot.stamp.at_ms(), lost: slot.lost },
+            ))
         })
     }
 
@@ -203,12 +206,20 @@ impl<F> Kept<F> {
 
     /// Adds the newest event, that came `at_ms`, or with the one before it if that came later.
     /// Returns how many its subject has then.
-    pub(super) fn push(&mut self, subject: Id, event: Arc<Event<F>>, at_ms: u64) -> usize {
-        let before_ms = self.slots.get(self.newest as usize).map_or(0, |newest| newest.at_ms);
+    pub(super) fn push(
+        &mut self,
+        subject: Id,
+        rule: u8,
+        event: Arc<Event<F>>,
+        at_ms: u64,
+    ) -> usize {
+        let newest = self.slots.get(self.newest as usize);
+        let before_ms = newest.map_or(0, |newest| newest.stamp.at_ms());
         let cost = slot_cost::<F>(subject) + cold_cost(&event) + frame_cost(&event);
         self.len += 1;
-        let (number, cost, at_ms) = (event.number(), cost as u32, at_ms.max(before_ms));
-        self.add(KeptSlot { event: Some(event), number, subject, at_ms, cost, ..KeptSlot::FREE })
+        let stamp = Stamp::new(at_ms.max(before_ms), rule);
+        let (number, cost) = (event.number(), cost as u32);
+        self.add(KeptSlot { event: Some(event), number, subject, stamp, cost, ..KeptSlot::FREE })
     }
 
     fn add(&mut self, slot: KeptSlot<F>) -> usize {
@@ -223,6 +234,7 @@ impl<F> Kept<F> {
         if self.warm == NONE {
             self.warm = slot;
         }
+        self.aging.iter_mut().filter(|at| **at == NONE).for_each(|at| *at = slot);
         self.join(subject, slot)
     }
 
@@ -316,7 +328,7 @@ impl<F> Kept<F> {
                 continue;
             }
             seen += 1;
-            let is_due = slot.at_ms <= until_ms;
+            let is_due = slot.stamp.at_ms() <= until_ms;
             // Whoever else has the event may be about to send its frames.
             let event = slot.event.as_mut().and_then(Arc::get_mut);
             if !is_due && (!urgent || event.is_none()) {
@@ -367,6 +379,7 @@ impl<F> Kept<F> {
         if self.warm == index {
             self.warm = newer;
         }
+        self.aging.iter_mut().filter(|at| **at == index).for_each(|at| *at = newer);
         slot.newer = self.free;
         self.free = index;
         match self.slots.get_mut(older as usize) {

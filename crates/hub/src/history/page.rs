@@ -39,7 +39,7 @@ impl<F> History<F> {
     pub fn page(&self, subject: Id, of: PageOf) -> Page<F> {
         let PageOf { after, before, newest_first, events_max, bytes_max } = of;
         let state = self.lock();
-        let lost = state.kept.lost_of(subject).max(state.evicted.newest(subject));
+        let lost = state.kept.lost_of(subject).max(self.lost_last(&state, subject, after));
         let covered = after >= state.floor.max(lost);
         let mut found = state.kept.events_between(subject, after.max(state.floor), before);
         let mut next = || if newest_first { found.next_back() } else { found.next() };

@@ -2,7 +2,9 @@
 
 mod handed_over;
 mod page;
+mod rules;
 
+use super::forgetting::WARM_MS;
 use super::*;
 use crate::event::{Draft, EventParts, Payload};
 use crate::event_id::{EventId, Tag};

@@ -73,8 +73,11 @@ pub struct MemberList {
     /// How many.
     pub count: usize,
     /// Each of them, by its id, with what is told of it; `None` where there are too many.
-    pub members: Option<Vec<(Box<str>, Option<Arc<Info>>)>>,
+    pub members: Option<Vec<ListedMember>>,
 }
+
+/// The id of a member, and what is told of it.
+pub type ListedMember = (Box<str>, Option<Arc<Info>>);
 
 #[derive(Default)]
 struct RoomStripe {

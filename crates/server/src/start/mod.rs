@@ -30,7 +30,8 @@ impl Server {
         let live = LiveAccess::random().context("the system's random source fails")?;
         let mut setup = ServerSetup::load(config, live).await?;
         let config = &mut setup.config;
-        let age_ms = config.engine.history.age_ms_max;
+        let ages_ms = config.engine.remember.iter().map(|rule| rule.age_ms_max);
+        let age_ms = ages_ms.fold(config.engine.history.age_ms_max, u64::max);
         if let Some(cluster) = &mut config.cluster {
             cluster.history = Duration::from_millis(age_ms);
         }

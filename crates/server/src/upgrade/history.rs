@@ -9,7 +9,7 @@ use sys::clock;
 
 use super::conversation::{Broken, Conversation};
 use super::messages::{EVENT_PARTS_VERSION, EVENT_SENDER_VERSION};
-use super::messages::{EvictedRange, HistoryPart, ServingMessage};
+use super::messages::{EvictedRange, EvictedRule, HistoryPart, ServingMessage};
 
 /// Bytes of the lines in a part, at most by one event more. The memory is locked for as long as
 /// they are copied, some 0.2 ms.
@@ -37,15 +37,22 @@ pub(crate) struct Sent {
     known: u64,
     /// The number of the last one that was left out: the successor would not understand it.
     left_out: u64,
+    /// The version of the conversation.
+    version: u32,
 }
 
 impl Sent {
     /// What is forgotten, when nobody sends any more. Up to what was left out nothing can be
     /// relied on, so that whoever was before that is told of a gap.
     pub(crate) fn evicted_range(self, router: &Router) -> EvictedRange {
-        let evicted_range = router.history().map(History::evicted_range).unwrap_or_default();
-        let hub::EvictedRange { floor, evicted_floor, evicted } = evicted_range;
-        EvictedRange { floor: floor.max(self.left_out), evicted_floor, evicted }
+        let range = router.history().map(History::evicted_range).unwrap_or_default();
+        let range = if self.version < EVENT_PARTS_VERSION { without_rules(range) } else { range };
+        let hub::EvictedRange { floor, evicted_floor, evicted, rules } = range;
+        let rules = rules.into_iter().map(|hub::EvictedRule { pattern, evicted_floor, last }| {
+            EvictedRule { pattern, evicted_floor, last }
+        });
+        let floor = floor.max(self.left_out);
+        EvictedRange { floor, evicted_floor, evicted, rules: rules.collect() }
     }
 
     /// Of `part`, what is understood in `version` of the conversation.
@@ -57,6 +64,16 @@ impl Sent {
     }
 }
 
+/// What is told to a program that knows of no rules: that of no subject anything is sure up to the
+/// last event that any has lost. It forgets all up to there.
+fn without_rules(range: hub::EvictedRange) -> hub::EvictedRange {
+    if range.rules.is_empty() {
+        return range;
+    }
+    let evicted_floor = range.last();
+    hub::EvictedRange { evicted_floor, evicted: Vec::new(), rules: Vec::new(), ..range }
+}
+
 /// Sends what is remembered of events and was not sent yet, in `version` of the conversation.
 pub(crate) async fn send(
     successor: &mut Conversation,
@@ -65,6 +82,7 @@ pub(crate) async fn send(
     version: u32,
 ) -> Result<(), Broken> {
     let Some(history) = router.history() else { return Ok(()) };
+    sent.version = version;
     loop {
         let part = history.dump(sent.known, PART_BYTES, clock::monotonic_ms());
         let Some(last) = part.last() else { return Ok(()) };
@@ -95,9 +113,13 @@ pub(crate) fn take(router: &Router, bytes: &[u8]) -> Result<()> {
 
 /// Forgets the same.
 pub(crate) fn forget(router: &Router, evicted_range: EvictedRange) {
-    let EvictedRange { floor, evicted_floor, evicted } = evicted_range;
+    let EvictedRange { floor, evicted_floor, evicted, rules } = evicted_range;
     if let Some(history) = router.history() {
-        let evicted_range = hub::EvictedRange { floor, evicted_floor, evicted };
+        let rules = rules.into_iter().map(|EvictedRule { pattern, evicted_floor, last }| {
+            hub::EvictedRule { pattern, evicted_floor, last }
+        });
+        let rules = rules.collect();
+        let evicted_range = hub::EvictedRange { floor, evicted_floor, evicted, rules };
         history.take_over_evicted(evicted_range, clock::monotonic_ms());
     }
 }
@@ -128,6 +150,27 @@ fn first_version(form: LineForm) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn program_that_knows_of_no_rules_relies_on_nothing_up_to_the_last_loss() {
+        let rule = |pattern: &str, evicted_floor, last| hub::EvictedRule {
+            pattern: pattern.into(),
+            evicted_floor,
+            last,
+        };
+        let rules = vec![rule("", 30, 80), rule("a*", 5, 20)];
+        let range = hub::EvictedRange {
+            floor: 2,
+            evicted_floor: 30,
+            evicted: vec![(1, 20), (2, 80)],
+            rules,
+        };
+        let told =
+            hub::EvictedRange { floor: 2, evicted_floor: 80, ..hub::EvictedRange::default() };
+        assert_eq!(without_rules(range), told);
+        let alike = hub::EvictedRange { evicted: vec![(1, 20)], ..told };
+        assert_eq!(without_rules(alike.clone()), alike);
+    }
 
     #[test]
     fn program_of_an_earlier_version_is_told_of_a_gap_in_place_of_what_it_does_not_know() {

@@ -253,6 +253,17 @@ pub(crate) struct EvictedRange {
     pub(crate) floor: u64,
     pub(crate) evicted_floor: u64,
     pub(crate) evicted: Vec<(u64, u64)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) rules: Vec<EvictedRule>,
+}
+
+/// See [`hub::EvictedRule`].
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct EvictedRule {
+    pub(crate) pattern: String,
+    pub(crate) evicted_floor: u64,
+    pub(crate) last: u64,
 }
 
 /// How many connections the successor has.

@@ -113,6 +113,8 @@ fn limits_are_passed_on_as_they_are() {
         "--history-events=7",
         "--history-seconds=0.5",
         "--history-bytes=1MiB",
+        "--remember=room:*=1000,1h",
+        "--remember=*=5,10s",
         "--allow-origin=https://a.test,https://b.test",
         "--api-host=a.test",
     ];
@@ -147,6 +149,8 @@ fn wrong_values_are_refused() {
         "--public-url=push.example.org",
         "--keepalive=-1",
         "--workers=5000",
+        "--remember=room:*",
+        "--remember=room:*=0,1h",
     ] {
         assert!(Line::try_parse_from(["serve", wrong]).is_err(), "{wrong}");
     }

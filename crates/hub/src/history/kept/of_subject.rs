@@ -11,6 +11,7 @@ use crate::event::Event;
 use crate::id::Id;
 
 /// The slots of one subject between two numbers, in their order.
+#[allow(clippy::large_enum_variant, reason = "it stands on the stack, for one look")]
 enum Between<'k> {
     Ring(vec_deque::Iter<'k, u32>),
     Few(smallvec::IntoIter<[u32; rings::EVENTS_MIN]>),

@@ -88,7 +88,8 @@ mod tests {
         assert_eq!(gone, [None, None, None, Some(6)]);
         assert_eq!(rings.add(200..206), one, "its place is taken again");
         for _ in 0..3 {
-            (rings.pop(one), rings.pop(other));
+            rings.pop(one);
+            rings.pop(other);
         }
         assert!(rings.rings.iter().all(|ring| ring.capacity() == 0));
     }

@@ -4,6 +4,7 @@
 use std::mem;
 use std::sync::Arc;
 
+use super::aging::Stamp;
 use super::cost::slot_cost;
 use super::{Kept, KeptSlot};
 use crate::event::Event;
@@ -11,10 +12,11 @@ use crate::id::Id;
 
 impl<F> Kept<F> {
     /// Adds the newest event to a further one of its subjects. Returns how many that has then.
-    pub(in crate::history) fn push_further(&mut self, subject: Id) -> usize {
-        let KeptSlot { number, at_ms, .. } = self.slots[self.newest as usize];
+    pub(in crate::history) fn push_further(&mut self, subject: Id, rule: u8) -> usize {
+        let KeptSlot { number, stamp, .. } = self.slots[self.newest as usize];
+        let stamp = Stamp::new(stamp.at_ms(), rule);
         let cost = slot_cost::<F>(subject) as u32;
-        self.add(KeptSlot { number, subject, at_ms, cost, ..KeptSlot::FREE })
+        self.add(KeptSlot { number, subject, stamp, cost, ..KeptSlot::FREE })
     }
 
     /// Hands the event of a slot that is about to leave to the next one of the same event, with

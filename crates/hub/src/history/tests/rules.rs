@@ -1,0 +1,144 @@
+//! Subjects of which more or less is remembered than of others.
+
+use super::*;
+
+fn with_rules(limits: HistoryLimits, rules: &[(&str, usize, u64)]) -> History<()> {
+    let rule = |&(pattern, events_max, age_ms_max): &(&str, usize, u64)| {
+        HistoryRule::new(pattern, events_max, age_ms_max).unwrap()
+    };
+    let rules = HistoryRules::new(rules.iter().map(rule).collect()).unwrap();
+    History::with_rules(Arc::new(Names::new([5; 16])), limits, rules)
+}
+
+/// Hands all on, at rest.
+fn hand_on(old: &History<()>, successor: &History<()>, now_ms: u64) {
+    let mut after = 0;
+    while let Some(last) = old.dump(after, 500, now_ms).last() {
+        for remembered in old.dump(after, 500, now_ms) {
+            assert!(successor.take_over(remembered, now_ms));
+        }
+        after = last.number;
+    }
+    successor.take_over_evicted(old.evicted_range(), now_ms);
+}
+
+#[test]
+fn first_rule_that_fits_says_how_many_events_and_for_how_long() {
+    let rules = [("room:vip", 1, 900), ("room:*", 4, 5_000), ("room:7", 9, 1)];
+    let history = with_rules(limits(2, 1_000, usize::MAX), &rules);
+    for number in 0..20 {
+        let subject = ["room:vip", "room:7", "bob", "8"][number as usize % 4];
+        record(&history, subject, number + 1, number * 10);
+    }
+    let of = |subject| since(&history, &[subject], 0).0;
+    assert_eq!((of("room:vip"), of("room:7")), (vec![17], vec![6, 10, 14, 18]));
+    assert_eq!((of("bob"), of("8")), (vec![15, 19], vec![16, 20]));
+    // Those of 160 and 190 ms are of other ages.
+    while history.expire(1_061) {}
+    assert_eq!((of("room:vip"), of("room:7")), (vec![], vec![6, 10, 14, 18]));
+    assert_eq!((of("bob"), of("8")), (vec![19], vec![16, 20].split_off(0)));
+    while history.expire(1_200) {}
+    assert_eq!((of("bob"), of("8"), of("room:7").len()), (vec![], vec![], 4));
+    assert_eq!(since(&history, &["room:7"], 2), (vec![6, 10, 14, 18], true));
+    assert!(!since(&history, &["bob"], 18).1 && since(&history, &["bob"], 19).1);
+    while history.expire(5_200) {}
+    assert_eq!(history.stats(), HistoryStats::default());
+    assert!(history.names.is_empty());
+}
+
+#[test]
+fn event_about_subjects_of_several_rules_is_kept_as_long_as_any_of_them_keeps_it() {
+    let history = with_rules(limits(9, 100, usize::MAX), &[("a", 9, 1_000), ("b", 9, 10)]);
+    record_all(&history, &["b", "7", "a"], 1, 0);
+    for (now_ms, kept) in [(11, &["7", "a"][..]), (101, &["a"]), (1_001, &[])] {
+        while history.expire(now_ms) {}
+        for subject in ["a", "b", "7"] {
+            let expected = if kept.contains(&subject) { (vec![1], true) } else { (vec![], false) };
+            assert_eq!(since(&history, &[subject], 0), expected, "{subject} at {now_ms}");
+        }
+        assert_eq!(history.stats().events, usize::from(!kept.is_empty()));
+    }
+    assert_eq!(history.stats(), HistoryStats::default());
+}
+
+#[test]
+fn what_is_full_forgets_the_oldest_event_of_whatever_rule() {
+    let history = with_rules(limits(100, 100, 3_000), &[("a", 100, 1_000_000)]);
+    for number in 1..100 {
+        record(&history, if number % 2 == 0 { "a" } else { "7" }, number, number);
+    }
+    let stats = history.stats();
+    assert!(stats.bytes <= 3_000 && stats.events > 3, "{stats:?}");
+    let left = since(&history, &["a", "7"], 0).0;
+    assert_eq!(left, Vec::from_iter(100 - stats.events as u64..100));
+}
+
+/// Random events under rules and all bounds: what is answered is exact, or says that it is not.
+#[test]
+fn answers_under_rules_are_exact_or_say_that_they_are_not() {
+    by_seed("answers_under_rules", |seed| {
+        let mut run = Run::new(seed);
+        let rules = [
+            ("s1*", 1 + run.below(30) as usize, 1 + run.below(1_000)),
+            ("4", 1 + run.below(9) as usize, 1 + run.below(50)),
+        ];
+        let history = with_rules(run.bounds, &rules);
+        (0..1_000).for_each(|_| run.step(&history));
+        while history.expire(u64::MAX >> 8) {}
+        assert!(history.names.is_empty() && history.stats() == HistoryStats::default());
+    });
+}
+
+/// One with the same rules answers the same; one with others never says that all is there when
+/// something is missing.
+#[test]
+fn successor_has_its_own_rules_and_tells_what_is_missing() {
+    by_seed("successor_has_its_own_rules", |seed| {
+        let mut run = Run::new(seed);
+        let events_max = 1 + run.below(20) as usize;
+        let rules = [("s1*", events_max, 1 + run.below(1_000)), ("s*", 3, 50)];
+        let others = [("s*", 1 + run.below(9) as usize, 1 + run.below(2_000))];
+        let old = with_rules(run.bounds, &rules);
+        let (same, other) = (with_rules(run.bounds, &rules), with_rules(run.bounds, &others));
+        let none = history(run.bounds);
+        (0..run.below(600)).for_each(|_| run.step(&old));
+        while old.expire(run.now_ms) {}
+        for successor in [&same, &other, &none] {
+            hand_on(&old, successor, run.now_ms);
+        }
+        assert_eq!(same.evicted_range(), old.evicted_range());
+        for _ in 0..20 {
+            let subject = run.random.usize(..run.subjects.len());
+            let (text, after) = (run.subjects[subject].clone(), run.below(run.number));
+            let sent = run
+                .sent
+                .iter()
+                .filter(|(subjects, number)| subjects.contains(&subject) && *number > after);
+            let all: Vec<u64> = sent.map(|(_, number)| *number).collect();
+            assert_eq!(since(&same, &[&text], after), since(&old, &[&text], after));
+            for successor in [&other, &none] {
+                let (found, covered) = since(successor, &[&text], after);
+                assert!(found == all || !covered, "{found:?} of {all:?} about {text}");
+            }
+        }
+        (0..300).for_each(|_| run.step(&other));
+        while other.expire(u64::MAX >> 8) {}
+        assert!(other.names.is_empty() && other.stats() == HistoryStats::default());
+    });
+}
+
+#[test]
+fn rules_that_are_none_are_refused() {
+    for (pattern, events_max, age_ms_max, bad) in [
+        ("", 1, 1, BadRule::Pattern),
+        ("a b*", 1, 1, BadRule::Pattern),
+        ("a", 0, 1, BadRule::Bounds),
+        ("a", 1, 0, BadRule::Bounds),
+        ("a", 1_000_001, 1, BadRule::Bounds),
+    ] {
+        assert_eq!(HistoryRule::new(pattern, events_max, age_ms_max), Err(bad), "{pattern:?}");
+    }
+    let rule = HistoryRule::new("*", 1, 1).unwrap();
+    assert_eq!(HistoryRules::new(vec![rule.clone(); 33]), Err(BadRule::Many));
+    assert_eq!(HistoryRules::new(vec![rule; 32]).unwrap().iter().count(), 32);
+}
