@@ -144,7 +144,7 @@ fn check_stream_head(request: &Request<'_>) {
 
 fn check_problem(refusal: &Refusal<'_>) {
     let Refusal { problem, head_only, origin, .. } = refusal;
-    assert!([400, 404, 405, 406, 413, 431, 505].contains(&problem.status));
+    assert!([400, 404, 405, 406, 411, 413, 415, 431, 505].contains(&problem.status));
     let mut wire = Vec::new();
     response::problem(problem, *head_only, origin.map(Cors::plain), &mut wire);
     let (status, body_len) = read_response(&wire, *origin);

@@ -43,8 +43,8 @@ pub struct EngineConfig {
     pub cluster: bool,
     /// What is remembered for clients that come back.
     pub history: HistoryLimits,
-    /// The same of some ids, where it is not as of all others. Without a meaning while nothing is
-    /// remembered of those.
+    /// What is remembered of some ids, where it is not as of all others. Without a meaning while
+    /// nothing is remembered of those.
     pub remember: HistoryRules,
     /// Bytes that the ids of all connections together may be [counted](hub::Names::bytes) for, past
     /// which a connection gets no further ids beside its first.

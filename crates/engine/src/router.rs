@@ -86,8 +86,8 @@ impl Router {
         Router { names, directory, mailboxes, replies, event_ids, history, posting, clock }
     }
 
-    /// The same, which remembers by `rules` beside the `limits` that it was given. Nothing has been
-    /// sent yet.
+    /// This router, which remembers by `rules` beside the `limits` that it was given. Nothing has
+    /// been sent yet.
     pub(crate) fn with_rules(self, limits: HistoryLimits, rules: &HistoryRules) -> Router {
         let names = &self.names;
         let history = (limits.is_on() && !rules.is_empty())
