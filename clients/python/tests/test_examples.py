@@ -53,7 +53,7 @@ def blocks(server: Server) -> list[str]:
 
 def test_readme_sends(server: Server) -> None:
     sending = [block for block in blocks(server) if "Client(" in block]
-    assert len(sending) == 3
+    assert len(sending) == 5
     for block in sending:
         names: dict[str, Any] = {}
         exec(compile(block, "README.md", "exec"), names)
