@@ -115,6 +115,10 @@ pub(crate) fn recover(dir: &Path, disk: &dyn Disk) -> Result<(Table, Found), Ope
                 None => found.cut = Some(cut(path, &*file, (end, bytes.len() as u64), after)?),
             }
         }
+        if next.is_none() {
+            // Of a process that was killed the kernel may hold what is not on disk yet.
+            file.sync()?;
+        }
         if let Some(segment) = table.segments.get_mut(sequence) {
             segment.bytes = if next.is_some() { bytes.len() as u64 } else { end };
         }

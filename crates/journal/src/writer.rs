@@ -39,8 +39,8 @@ impl Writer {
             let closing = self.take();
             let result = self.turn(closing);
             self.shared.failing.store(result.is_err(), Release);
-            if let Err(error) = &result {
-                self.fail(error);
+            if result.is_err() {
+                self.fail();
             }
             let durable = self.shared.durable.load(Acquire);
             let (done, wait) = self.waiters.drain(..).partition(|waiter| waiter.number <= durable);
@@ -151,7 +151,7 @@ impl Writer {
 
     /// After a failed write or sync nothing since the last good sync is trusted: its waiters are
     /// told, and it is written again into a fresh segment.
-    fn fail(&mut self, _: &io::Error) {
+    fn fail(&mut self) {
         self.waiters.drain(..).for_each(|waiter| (waiter.done)(Err(Failed)));
         let durable = self.shared.durable.load(Acquire);
         let mut table = self.shared.table.write();
@@ -159,7 +159,12 @@ impl Writer {
         if let Some(open) = self.open.take() {
             // Best effort: the next segment's name says where this one's records end.
             let _ = open.file.cut(open.synced).and_then(|()| open.file.sync());
-            if let Some(segment) = table.segments.get_mut(&open.sequence) {
+            if open.synced == HEADER {
+                // Nothing in it counts; a disk that is full for long leaves no empty files.
+                if let Some(empty) = table.segments.remove(&open.sequence) {
+                    let _ = self.shared.disk.remove(&empty.path);
+                }
+            } else if let Some(segment) = table.segments.get_mut(&open.sequence) {
                 (segment.bytes, segment.last) = (open.synced, segment.last.min(durable));
             }
         }
