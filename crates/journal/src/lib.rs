@@ -5,6 +5,24 @@
 //! are read once, and the place of each record is kept in memory, about 32 bytes for each of its
 //! keys: the start and the memory grow with what is kept. A torn tail is cut and told; records
 //! behind damage in an older segment are told and not served.
+//!
+//! What it does not do yet:
+//! - Sealed segments have no index: a start reads all files, and memory grows with the records.
+//! - A damaged record in the last segment is taken for a torn tail: what follows it is cut.
+//! - A segment whose file is gone is not noticed: a header does not say what came before it.
+//! - A removed file is dropped with the table locked, and its name is not synced: readers wait for
+//!   a slow disk there.
+//! - A page of [`Journal::before`] whose records have all expired does not say where to go on.
+//!
+//! # Streams of bytes
+//!
+//! `crates/streams` keeps one file for each Durable Stream and syncs each append by itself. Here an
+//! append would be one record: the path and the stream's own number are its key, the data, the
+//! producer's sequence and the close are its body, and its answer waits for
+//! [`Journal::wait_durable`]. Many streams then share one sync. Three things are missing for it:
+//! a stream that is never dropped needs its records copied out of old segments, an offset within a
+//! record needs a place in bytes beside its number, and the state of an open stream (tail, closed,
+//! producers) has to be found from its last record instead of from its whole file.
 
 mod disk;
 mod record;
