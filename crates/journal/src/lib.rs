@@ -24,9 +24,13 @@
 //! record needs a place in bytes beside its number, and the state of an open stream (tail, closed,
 //! producers) has to be found from its last record instead of from its whole file.
 
+#[cfg(test)]
+mod crash;
 mod disk;
 mod record;
 mod recovery;
+#[cfg(test)]
+mod sim;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -80,7 +84,10 @@ pub enum OpenError {
     #[error("the log cannot be opened: {0}")]
     Io(#[from] io::Error),
     /// A newer program wrote it.
-    #[error("{} was written by a newer version; start that one, or move the log away", file.display())]
+    #[error(
+        "{} was written by a newer version; start that one, or move the log away",
+        file.display()
+    )]
     Format {
         /// The segment.
         file: PathBuf,
