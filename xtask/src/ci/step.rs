@@ -44,7 +44,7 @@ pub(super) const SEEDS: &str = "ENCKE_SEEDS";
 
 /// So often loom takes a thread's turn from it in one interleaving, unless everything is checked:
 /// then as often as it can be. A fault that takes more than two or three is a rare one
-/// (<https://docs.rs/loom>, "Large Models"), and each more takes several times as long.
+/// (its documentation, "Large Models"), and each more takes several times as long.
 const PREEMPTIONS_MAX: (&str, &str) = ("LOOM_MAX_PREEMPTIONS", "5");
 
 /// What the steps of one run have in common.
