@@ -104,7 +104,7 @@ pub(super) fn hex(file: &Path, place: &Path) -> anyhow::Result<()> {
 
 /// The crate alone, with the versions of the lockfile: what it depends on has fewer features then
 /// than in the whole workspace, and all with others is built anew. For packages that are quick to
-/// make it is only checked that all of it compiles, which takes a tenth of an installation.
+/// make it is only checked that all of it compiles, which takes less than half of an installation.
 pub(super) fn install(wanted: &Wanted, place: &Path) -> anyhow::Result<()> {
     if wanted.profile == "dev" {
         let mut cargo = Command::new("cargo");
