@@ -35,7 +35,10 @@ export default {
         text: "Build",
         items: [
           item("Your backend", "/backends"),
+          item("Clients that publish", "/publish"),
+          item("The past of an id", "/past"),
           item("Presence", "/presence"),
+          item("Members", "/members"),
           item("Live dashboard", "/examples/dashboard"),
           item("Answers of a model", "/examples/answers"),
           item("Notifications of a table", "/examples/notifications"),
