@@ -13,6 +13,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 mod cursor;
+mod date;
 mod expiry;
 mod file;
 mod json;
@@ -28,6 +29,7 @@ mod store;
 mod stream;
 
 pub use cursor::cursor;
+pub use date::parse_date;
 pub use json::{JsonFault, messages};
 pub use life::{Life, LifeFault};
 pub use offset::{Offset, OffsetFault, Start};
