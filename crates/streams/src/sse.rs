@@ -72,7 +72,7 @@ fn push_lines(out: &mut Vec<u8>, data: &[u8]) {
 
 /// Appends the event that says where the reader is.
 pub fn push_control(out: &mut Vec<u8>, next: Offset, cursor: u64, up_to_date: bool) {
-    let mut text = format!("event: control\ndata: {{\"streamNextOffset\":\"{next}\"");
+    let mut text = format!("event: control\ndata:{{\"streamNextOffset\":\"{next}\"");
     let _ = write!(text, ",\"streamCursor\":\"{cursor}\"");
     if up_to_date {
         text.push_str(",\"upToDate\":true");
@@ -84,7 +84,7 @@ pub fn push_control(out: &mut Vec<u8>, next: Offset, cursor: u64, up_to_date: bo
 /// Appends the event that says that the stream ends here.
 pub fn push_end(out: &mut Vec<u8>, next: Offset) {
     let data = format!("{{\"streamNextOffset\":\"{next}\",\"streamClosed\":true}}");
-    out.extend(format!("event: control\ndata: {data}\n\n").into_bytes());
+    out.extend(format!("event: control\ndata:{data}\n\n").into_bytes());
 }
 
 #[cfg(test)]

@@ -95,10 +95,12 @@ mod tests {
     fn document_describes_every_path_and_no_other() {
         let document: Value = serde_json::from_str(openapi::DOCUMENT).unwrap();
         let described = document["paths"].as_object().unwrap().keys().map(String::as_str);
-        let served = paths().into_iter().map(|(path, ..)| path);
-        assert_eq!(described.collect::<BTreeSet<_>>(), served.collect());
+        // A parameter of more than one segment is named as any other there.
+        let plain = |path: &str| path.replace("{*", "{");
+        let served = paths().into_iter().map(|(path, ..)| plain(path));
+        assert_eq!(described.map(str::to_owned).collect::<BTreeSet<_>>(), served.collect());
         for (path, need, _) in paths() {
-            let operations = document["paths"][path].as_object().unwrap();
+            let operations = document["paths"][plain(path)].as_object().unwrap();
             for (method, operation) in operations {
                 let described = operation.get("security").unwrap_or(&document["security"]);
                 let expected = match need {

@@ -197,7 +197,12 @@ async fn answer(api: Arc<Api>, request: Request) -> Result<Response, ApiProblem>
     use super::access::Permission;
     let Some(streams) = api.streams().cloned() else { return Err(ApiProblem::not_found()) };
     if request.method() == Method::OPTIONS {
-        return Ok((StatusCode::NO_CONTENT, [(header::ALLOW, METHODS)]).into_response());
+        let fields = [
+            (header::ALLOW, METHODS),
+            (header::ACCESS_CONTROL_ALLOW_METHODS, METHODS),
+            (header::ACCESS_CONTROL_ALLOW_HEADERS, "Content-Type, If-None-Match, Last-Event-ID"),
+        ];
+        return Ok((StatusCode::NO_CONTENT, fields).into_response());
     }
     let permission = Permission::of(request.extensions())?;
     let is_private = matches!(permission, Permission::Key(_));

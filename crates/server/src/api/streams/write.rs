@@ -139,9 +139,10 @@ pub(super) async fn append(call: Call, body: Body) -> Result<Response, ApiProble
         return Err(ApiProblem::bad_request(detail));
     }
     let (path, data) = (call.path.clone(), bytes.clone());
-    let is_producer = asked.producer.is_some();
+    // One that only closes is answered as any other close.
+    let tells = asked.producer.is_some() && !bytes.is_empty();
     match call.streams.work(move |store| append_in(store, &path, &asked, &data)).await {
-        Ok(Written::Done(appended)) => Ok(appended_answer(&appended, is_producer)),
+        Ok(Written::Done(appended)) => Ok(appended_answer(&appended, tells)),
         Ok(Written::NoJson(fault)) => Err(no_json(fault)),
         Err(undone) => call.undone(undone, bytes).await,
     }
@@ -167,8 +168,9 @@ fn append_in(
     store.append(path, &asked.append(data)).map(Written::Done)
 }
 
-fn appended_answer(appended: &Appended, is_producer: bool) -> Response {
-    let is_new = is_producer && !appended.repeated;
+/// The answer to what was taken; who appends as a producer is told whether it was by this request.
+fn appended_answer(appended: &Appended, tells: bool) -> Response {
+    let is_new = tells && !appended.repeated;
     let status = if is_new { StatusCode::OK } else { StatusCode::NO_CONTENT };
     let mut response = status.into_response();
     let answer = response.headers_mut();
