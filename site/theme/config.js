@@ -36,6 +36,7 @@ export default {
         items: [
           item("Your backend", "/backends"),
           item("Presence", "/presence"),
+          item("Durable streams", "/streams"),
           item("Live dashboard", "/examples/dashboard"),
           item("Answers of a model", "/examples/answers"),
           item("Notifications of a table", "/examples/notifications"),

@@ -1,3 +1,5 @@
+//! The table of producers, closes and sequences, with the protocol's own vectors.
+
 use super::*;
 use crate::Offset;
 

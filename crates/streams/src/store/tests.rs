@@ -1,3 +1,5 @@
+//! Streams on a real disk: restarts, torn and damaged files, lives, readers that wait.
+
 use std::cell::Cell;
 use std::fs;
 use std::sync::Arc;

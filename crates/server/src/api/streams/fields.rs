@@ -85,7 +85,7 @@ pub(super) fn producer(headers: &HeaderMap) -> Result<Option<Producer<'_>>, ApiP
 
 /// How a reader wants to be served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Live {
+pub(super) enum LiveMode {
     /// What is there.
     CatchUp,
     /// What is there, or what comes next.
@@ -96,17 +96,17 @@ pub(super) enum Live {
 
 /// What a reader asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Wanted {
+pub(super) struct ReadQuery {
     pub(super) start: Start,
-    pub(super) live: Live,
+    pub(super) live: LiveMode,
     /// The cursor that it was given last.
     pub(super) cursor: Option<String>,
 }
 
-impl Wanted {
+impl ReadQuery {
     /// Reads the query, of which parameters that mean nothing here are passed over.
-    pub(super) fn parse(query: &str, headers: &HeaderMap) -> Result<Wanted, ApiProblem> {
-        let (mut offset, mut live, mut cursor) = (None, Live::CatchUp, None);
+    pub(super) fn parse(query: &str, headers: &HeaderMap) -> Result<ReadQuery, ApiProblem> {
+        let (mut offset, mut live, mut cursor) = (None, LiveMode::CatchUp, None);
         for pair in query.split('&') {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let value = value.replace('+', " ");
@@ -119,8 +119,8 @@ impl Wanted {
                 "cursor" => cursor = Some(value),
                 "live" => {
                     live = match value.as_str() {
-                        "long-poll" => Live::LongPoll,
-                        "sse" => Live::Sse,
+                        "long-poll" => LiveMode::LongPoll,
+                        "sse" => LiveMode::Sse,
                         _ => {
                             let detail = "live= is long-poll or sse; leave it out to catch up.";
                             return Err(ApiProblem::bad_request(detail));
@@ -131,18 +131,18 @@ impl Wanted {
             }
         }
         // An `EventSource` repeats its address when it comes back, and says so where it is.
-        if live == Live::Sse
+        if live == LiveMode::Sse
             && let Some(last) = text(headers, "last-event-id")?.filter(|last| !last.is_empty())
         {
             offset = Some(last.to_owned());
         }
-        if live != Live::CatchUp && offset.is_none() {
+        if live != LiveMode::CatchUp && offset.is_none() {
             let detail = "A live read needs offset=: -1, now, or the last Stream-Next-Offset.";
             return Err(ApiProblem::bad_request(detail));
         }
         let parse = |offset: String| Start::parse(&offset);
         let start = offset.map_or(Ok(Start::Beginning), parse);
         let start = start.map_err(|fault| ApiProblem::bad_request(format!("{fault}.")))?;
-        Ok(Wanted { start, live, cursor })
+        Ok(ReadQuery { start, live, cursor })
     }
 }

@@ -1,4 +1,4 @@
-//! Live reads as server-sent events.
+//! LiveMode reads as server-sent events.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use streams::{LiveReader, Offset, Piece, Start};
 use tokio::time::{Instant, sleep_until};
 
 use super::Call;
-use super::fields::Wanted;
+use super::fields::ReadQuery;
 use super::read::{first, new_cursor, piece};
 
 /// When a stream of events ends, so that caches can join readers; they come back at once.
@@ -23,7 +23,7 @@ const TIME_MAX: Duration = Duration::from_secs(60);
 /// A reader of events.
 struct Reading {
     call: Call,
-    wanted: Wanted,
+    wanted: ReadQuery,
     encoding: Encoding,
     reader: LiveReader,
     /// What was read and not sent yet.
@@ -34,7 +34,7 @@ struct Reading {
 }
 
 /// `GET` with `live=sse`.
-pub(super) async fn get(call: Call, wanted: Wanted) -> Result<Response, ApiProblem> {
+pub(super) async fn get(call: Call, wanted: ReadQuery) -> Result<Response, ApiProblem> {
     let (reader, piece) = match first(&call, wanted.start).await {
         Ok(first) => first,
         Err(undone) => return call.undone(undone, Bytes::new()).await,
@@ -62,6 +62,7 @@ impl Reading {
     /// What is sent next.
     async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Reading)> {
         if self.is_over {
+            self.leave();
             return None;
         }
         let piece = match self.piece.take() {

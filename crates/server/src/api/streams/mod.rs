@@ -26,6 +26,7 @@ use httpd::problem::ApiProblem;
 use streams::{Limits, Refusal, Store};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::answers::refused;
@@ -47,7 +48,7 @@ const DISK_THREADS_MAX: usize = 64;
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// The methods that a stream has.
-const METHODS: &str = "GET, HEAD, PUT, POST, DELETE, OPTIONS";
+const METHODS: &str = "GET, HEAD, PUT, POST, DELETE";
 
 /// What streams are kept by.
 #[derive(Clone, Copy, Debug)]
@@ -143,10 +144,14 @@ impl Streams {
     /// Removes streams whose life is over, as long as this process has them.
     pub(crate) async fn sweep(self: Arc<Streams>) {
         for number in 0.. {
-            tokio::select! {
-                () = self.stop.cancelled() => return,
-                () = self.barrier.moved() => return,
-                () = tokio::time::sleep(SWEEP_EVERY) => {}
+            let ended = async {
+                tokio::select! {
+                    () = self.stop.cancelled() => {}
+                    () = self.barrier.moved() => {}
+                }
+            };
+            if timeout(SWEEP_EVERY, ended).await.is_ok() {
+                return;
             }
             let swept = self.work(move |store| Ok(store.sweep(number)?)).await;
             if let Err(Undone::Refused(error)) = swept {
@@ -195,6 +200,12 @@ pub(super) async fn serve(State(api): State<Arc<Api>>, request: Request) -> Resp
 
 async fn answer(api: Arc<Api>, request: Request) -> Result<Response, ApiProblem> {
     use super::access::Permission;
+    let is_method = METHODS.split(", ").any(|method| method == request.method().as_str());
+    if !is_method && request.method() != Method::OPTIONS {
+        let mut response = ApiProblem::method_not_allowed().into_response();
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(METHODS));
+        return Ok(response);
+    }
     let Some(streams) = api.streams().cloned() else { return Err(ApiProblem::not_found()) };
     if request.method() == Method::OPTIONS {
         let fields = [
@@ -215,10 +226,6 @@ async fn answer(api: Arc<Api>, request: Request) -> Result<Response, ApiProblem>
         Method::PUT => write::create(call, body).await,
         Method::POST => write::append(call, body).await,
         Method::DELETE => write::delete(call).await,
-        _ => {
-            let mut response = ApiProblem::method_not_allowed().into_response();
-            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(METHODS));
-            Ok(response)
-        }
+        _ => Err(ApiProblem::method_not_allowed()),
     }
 }

@@ -11,7 +11,7 @@ use streams::{LiveReader, Piece, Start, cursor, is_json};
 use tokio::time::{Instant, timeout_at};
 
 use super::answers::{CLOSED, CURSOR, TRUE, UP_TO_DATE, push_head, push_tail, value};
-use super::fields::{Live, Wanted};
+use super::fields::{LiveMode, ReadQuery};
 use super::{Call, Undone, live};
 
 /// Bytes of an answer, beside the rest of its last append.
@@ -36,14 +36,14 @@ pub(super) async fn head(call: Call) -> Result<Response, ApiProblem> {
 
 /// `GET`.
 pub(super) async fn get(call: Call) -> Result<Response, ApiProblem> {
-    let wanted = Wanted::parse(call.head.uri.query().unwrap_or_default(), &call.head.headers)?;
+    let wanted = ReadQuery::parse(call.head.uri.query().unwrap_or_default(), &call.head.headers)?;
     match wanted.live {
-        Live::CatchUp => match piece(&call, wanted.start).await {
+        LiveMode::CatchUp => match piece(&call, wanted.start).await {
             Ok(piece) => Ok(piece_answer(&call, &wanted, piece)),
             Err(undone) => call.undone(undone, Bytes::new()).await,
         },
-        Live::LongPoll => poll(call, wanted).await,
-        Live::Sse => live::get(call, wanted).await,
+        LiveMode::LongPoll => poll(call, wanted).await,
+        LiveMode::Sse => live::get(call, wanted).await,
     }
 }
 
@@ -65,7 +65,7 @@ pub(super) async fn first(call: &Call, start: Start) -> Result<(LiveReader, Piec
 }
 
 /// `GET` with `live=long-poll`.
-async fn poll(call: Call, wanted: Wanted) -> Result<Response, ApiProblem> {
+async fn poll(call: Call, wanted: ReadQuery) -> Result<Response, ApiProblem> {
     let end = Instant::now() + POLL_TIME;
     let (mut reader, mut piece) = match first(&call, wanted.start).await {
         Ok(first) => first,
@@ -106,7 +106,7 @@ async fn poll(call: Call, wanted: Wanted) -> Result<Response, ApiProblem> {
 }
 
 /// The answer with a piece, or that the client has it.
-fn piece_answer(call: &Call, wanted: &Wanted, piece: Piece) -> Response {
+fn piece_answer(call: &Call, wanted: &ReadQuery, piece: Piece) -> Response {
     let (is_json, ends) = (is_json(&piece.head.content_type), piece.ends());
     let mark = match (ends, piece.up_to_date) {
         (true, _) => "-closed",
@@ -137,7 +137,7 @@ fn piece_answer(call: &Call, wanted: &Wanted, piece: Piece) -> Response {
     if piece.up_to_date {
         fields.insert(UP_TO_DATE, TRUE);
     }
-    if wanted.live == Live::LongPoll && !ends {
+    if wanted.live == LiveMode::LongPoll && !ends {
         fields.insert(CURSOR, value(new_cursor(wanted)));
     }
     if is_sentinel {
@@ -162,7 +162,7 @@ fn array(messages: &[u8]) -> Vec<u8> {
 }
 
 /// The cursor that a reader is given, by the one that it has.
-pub(super) fn new_cursor(wanted: &Wanted) -> u64 {
+pub(super) fn new_cursor(wanted: &ReadQuery) -> u64 {
     cursor(sys::clock::unix_ms(), wanted.cursor.as_deref(), fastrand::u64(..))
 }
 

@@ -90,19 +90,19 @@ fn location(call: &Call) -> HeaderValue {
 }
 
 /// What a `POST` asks for, without its body.
-struct Asked {
+struct WriteFields {
     closes: bool,
     producer: Option<(String, u64, u64)>,
     sequence: Option<String>,
     content_type: Option<String>,
 }
 
-impl Asked {
-    fn of(headers: &HeaderMap) -> Result<Asked, ApiProblem> {
+impl WriteFields {
+    fn of(headers: &HeaderMap) -> Result<WriteFields, ApiProblem> {
         let owned =
             |producer: Producer<'_>| (producer.id.to_owned(), producer.epoch, producer.sequence);
         let text = |name| Ok::<_, ApiProblem>(fields::text(headers, name)?.map(str::to_owned));
-        Ok(Asked {
+        Ok(WriteFields {
             closes: fields::closes(headers),
             producer: fields::producer(headers)?.map(owned),
             sequence: text("stream-seq")?,
@@ -128,7 +128,7 @@ impl Asked {
 
 /// `POST`.
 pub(super) async fn append(call: Call, body: Body) -> Result<Response, ApiProblem> {
-    let asked = Asked::of(&call.head.headers)?;
+    let asked = WriteFields::of(&call.head.headers)?;
     let bytes = read(&call, body).await?;
     if bytes.is_empty() && !asked.closes {
         let detail = "There is nothing to append. Send a body, or Stream-Closed: true to close.";
@@ -151,7 +151,7 @@ pub(super) async fn append(call: Call, body: Body) -> Result<Response, ApiProble
 fn append_in(
     store: &Store,
     path: &str,
-    asked: &Asked,
+    asked: &WriteFields,
     body: &[u8],
 ) -> Result<Written<Appended>, Refusal> {
     let Head { content_type, closed, .. } = store.head(path)?;
