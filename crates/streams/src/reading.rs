@@ -95,10 +95,13 @@ impl Store {
     }
 
     /// Notes on disk that a live reader has gone, with whom the life of a stream begins anew.
-    pub fn left(&self, path: &str) {
+    ///
+    /// # Errors
+    /// There is no such stream any more, or it cannot be read.
+    pub fn left(&self, path: &str) -> Result<(), Refusal> {
         let stream = self.stream(path);
-        if let Ok(view) = self.look(&stream) {
-            self.touch(&stream, &view.meta);
-        }
+        let view = self.look(&stream)?;
+        self.touch(&stream, &view.meta);
+        Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! Answers: their fields, and what is said to who is refused.
 
+use std::io::ErrorKind;
+
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use figures::run::utc;
@@ -62,6 +64,9 @@ pub(super) fn refused(refusal: &Refusal) -> Response {
         Refusal::Producers(_) => StatusCode::TOO_MANY_REQUESTS,
         Refusal::Full(_) => StatusCode::INSUFFICIENT_STORAGE,
         Refusal::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        Refusal::Disk(error) if error.kind() == ErrorKind::StorageFull => {
+            StatusCode::INSUFFICIENT_STORAGE
+        }
         Refusal::Disk(_) => StatusCode::SERVICE_UNAVAILABLE,
     };
     let mut response = ApiProblem::new(status, sentence(&refusal.to_string())).into_response();

@@ -7,6 +7,9 @@ use streams::{Life, Producer, Start, parse_date};
 
 use super::{PATH_BYTES_MAX, PREFIX};
 
+/// The longest value of a field, which is stored with what it is about.
+const FIELD_BYTES_MAX: usize = 1_024;
+
 /// The greatest number that JavaScript has exactly.
 const NUMBER_MAX: u64 = (1 << 53) - 1;
 
@@ -31,8 +34,12 @@ pub(super) fn text<'h>(
     let mut all = headers.get_all(name).iter();
     let Some(first) = all.next() else { return Ok(None) };
     let text = first.to_str().ok().filter(|_| all.next().is_none());
-    let wrong = || ApiProblem::bad_request(format!("{name} is one field of visible ASCII."));
-    text.map(|text| Some(text.trim())).ok_or_else(wrong)
+    let text = text.map(str::trim).filter(|text| text.len() <= FIELD_BYTES_MAX);
+    text.map(Some).ok_or_else(|| {
+        let detail =
+            format!("{name} is one field of at most {FIELD_BYTES_MAX} visible characters.");
+        ApiProblem::bad_request(detail)
+    })
 }
 
 /// Whether the stream is to be closed.

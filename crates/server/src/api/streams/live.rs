@@ -107,7 +107,8 @@ impl Reading {
     fn leave(&self) {
         let (streams, path) = (self.call.streams.clone(), self.call.path.clone());
         tokio::spawn(async move {
-            let _ = streams.work(move |store| Ok(store.left(&path))).await;
+            // One that is gone, or another process', needs it not.
+            let _ = streams.work(move |store| store.left(&path)).await;
         });
     }
 }

@@ -8,7 +8,7 @@ use httpd::body::{Pieces, read_bytes};
 use httpd::problem::ApiProblem;
 use streams::{
     Append, Appended, Create, Created, Head, JsonFault, Life, Producer, Refusal, Store, is_json,
-    messages, same_type,
+    messages,
 };
 
 use super::answers::{CLOSED, PRODUCER_EPOCH, PRODUCER_SEQ, TRUE, push_head, push_tail, value};
@@ -154,12 +154,16 @@ fn append_in(
     asked: &WriteFields,
     body: &[u8],
 ) -> Result<Written<Appended>, Refusal> {
-    let Head { content_type, closed, .. } = store.head(path)?;
-    let is_same = asked.content_type.as_ref().is_some_and(|own| same_type(own, &content_type));
-    // What is refused for another reason need not be JSON.
-    let json = match is_json(&content_type) && is_same && !closed && !body.is_empty() {
+    let Head { content_type, closed, next, .. } = store.head(path)?;
+    let asks_for_json = asked.content_type.as_deref().is_some_and(is_json);
+    let json = match asks_for_json && !body.is_empty() {
         true => match messages(body) {
             Ok(data) => Some(data),
+            // Told where the stream takes JSON at all; nothing but messages is ever stored as JSON.
+            Err(_) if closed => return Err(Refusal::Closed(next)),
+            Err(_) if !is_json(&content_type) => {
+                return Err(Refusal::OtherType(content_type.as_ref().into()));
+            }
             Err(fault) => return Ok(Written::NoJson(fault)),
         },
         false => None,
