@@ -27,6 +27,7 @@ const PAGES: [&str; 14] = [
     include_str!("../../../../docs/rate-limits.md"),
     include_str!("../../../../docs/tokens.md"),
     include_str!("../../../../docs/traces.md"),
+    include_str!("../../../../docs/streams.md"),
     include_str!("../../../../docs/upgrade.md"),
 ];
 
