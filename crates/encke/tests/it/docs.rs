@@ -13,7 +13,7 @@ const CLUSTER: &str = include_str!("../../../../docs/cluster.md");
 const TLS: &str = include_str!("../../../../docs/tls.md");
 
 /// The pages that explain options.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     PROTOCOL,
     API,
     MONITORING,
