@@ -39,6 +39,7 @@ export default {
           item("The past of an id", "/past"),
           item("Presence", "/presence"),
           item("Members", "/members"),
+          item("Durable streams", "/streams"),
           item("Live dashboard", "/examples/dashboard"),
           item("Answers of a model", "/examples/answers"),
           item("Notifications of a table", "/examples/notifications"),

@@ -75,7 +75,15 @@ pub async fn read_whole(
     bytes_max: usize,
     idle_limit: &IdleLimit,
 ) -> Result<Bytes, ApiProblem> {
-    let mut pieces = Pieces::new(body, WHOLE_TIMEOUT, idle_limit);
+    let mut whole = read_bytes(Pieces::new(body, WHOLE_TIMEOUT, idle_limit), bytes_max).await?;
+    if whole.starts_with(BYTE_ORDER_MARK) {
+        whole.advance(BYTE_ORDER_MARK.len());
+    }
+    Ok(whole)
+}
+
+/// Reads all `pieces`, of at most `bytes_max` bytes together, as they are.
+pub async fn read_bytes(mut pieces: Pieces, bytes_max: usize) -> Result<Bytes, ApiProblem> {
     let mut first = Bytes::new();
     let mut whole = BytesMut::new();
     let mut overrun = 0;
@@ -101,11 +109,7 @@ pub async fn read_whole(
     }
     debug_assert!(first.is_empty() || whole.is_empty(), "one of the two has it all");
     debug_assert!(first.len() + whole.len() <= bytes_max);
-    let mut whole = if whole.is_empty() { first } else { whole.freeze() };
-    if whole.starts_with(BYTE_ORDER_MARK) {
-        whole.advance(BYTE_ORDER_MARK.len());
-    }
-    Ok(whole)
+    Ok(if whole.is_empty() { first } else { whole.freeze() })
 }
 
 /// The body of a request, piece by piece, as long as its client goes on with it.
