@@ -40,6 +40,8 @@ export default {
           item("Presence", "/presence"),
           item("Members", "/members"),
           item("Durable streams", "/streams"),
+          item("Chat room", "/examples/chat"),
+          item("Shared cursors", "/examples/cursors"),
           item("Live dashboard", "/examples/dashboard"),
           item("Answers of a model", "/examples/answers"),
           item("Notifications of a table", "/examples/notifications"),
