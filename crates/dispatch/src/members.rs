@@ -55,7 +55,7 @@ pub async fn run(watches: Watches, barrier: Arc<Barrier>, grace: Duration) {
                 () = poll_fn(|context| watches.questions().poll_any(context)) => {}
             }
             teller.look().await;
-            teller.answer_all().await;
+            teller.answer_some().await;
         }
     };
     tokio::select! {
@@ -139,16 +139,16 @@ impl RoomTeller<'_> {
         }
     }
 
-    /// Answers all who ask for a list.
-    async fn answer_all(&mut self) {
-        let mut answered = 0;
-        while let Some(watch) = self.watches.questions().take() {
-            self.answer(&watch).await;
-            answered += 1;
-            if answered % ANSWERS_SLICE == 0 {
-                yield_now().await;
+    /// Answers a slice of those who ask for a list: what changes is told in between.
+    async fn answer_some(&mut self) {
+        for _ in 0..ANSWERS_SLICE {
+            let Some(watch) = self.watches.questions().take() else { return };
+            // A list is not made for who has asked anew since, or has gone.
+            if watch.is_waiting() {
+                self.answer(&watch).await;
             }
         }
+        yield_now().await;
     }
 
     async fn answer(&mut self, watch: &Watch) {
