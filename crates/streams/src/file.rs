@@ -4,12 +4,13 @@
 //! was never acknowledged, and is cut off. A record that is wrong anywhere else is damage.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
+use sys::plain_file;
 
 use crate::life::Life;
 use crate::record::{self, Found, HEAD_BYTES, MAGIC, Record};
@@ -68,8 +69,9 @@ pub(crate) fn create(file: &Path, record: &Record<'_>) -> io::Result<u64> {
     record.write(&mut bytes);
     let unfinished = file.with_extension(NEW);
     let written = (|| {
-        fs::write(&unfinished, &bytes)?;
-        File::open(&unfinished)?.sync_all()?;
+        let mut made = plain_file::create(&unfinished, 0o644)?;
+        made.write_all(&bytes)?;
+        made.sync_all()?;
         fs::rename(&unfinished, file)?;
         sync_directory_of(file)
     })();
@@ -84,7 +86,7 @@ pub(crate) fn create(file: &Path, record: &Record<'_>) -> io::Result<u64> {
 pub(crate) fn append(file: &Path, tail: u64, record: &Record<'_>) -> io::Result<u64> {
     let mut bytes = Vec::new();
     record.write(&mut bytes);
-    let file = File::options().write(true).open(file)?;
+    let file = plain_file::open(file, File::options().write(true))?;
     let written = file.write_all_at(&bytes, tail).and_then(|()| file.sync_data());
     if let Err(error) = written {
         // What was not acknowledged is not to be there at the next start. If this fails too, it is
@@ -93,6 +95,11 @@ pub(crate) fn append(file: &Path, tail: u64, record: &Record<'_>) -> io::Result<
         return Err(error);
     }
     Ok(tail + bytes.len() as u64)
+}
+
+/// Opens `file` to be read.
+pub(crate) fn open(file: &Path) -> io::Result<File> {
+    plain_file::open(file, File::options().read(true))
 }
 
 /// Removes `file`.
@@ -104,7 +111,7 @@ pub(crate) fn remove(file: &Path) -> io::Result<()> {
 /// Notes that the stream in `file` was used at `now_ms`.
 pub(crate) fn touch(file: &Path, now_ms: u64) -> io::Result<()> {
     let time = UNIX_EPOCH + Duration::from_millis(now_ms);
-    File::options().write(true).open(file)?.set_modified(time)
+    plain_file::open(file, File::options().write(true))?.set_modified(time)
 }
 
 fn sync_directory_of(file: &Path) -> io::Result<()> {
@@ -114,7 +121,7 @@ fn sync_directory_of(file: &Path) -> io::Result<()> {
 
 /// Reads all of `file`; nothing where there is none. A torn record at its end is cut off.
 pub(crate) fn load(file: &Path) -> Result<Option<Loaded>, Refusal> {
-    let opened = match File::options().read(true).write(true).open(file) {
+    let opened = match plain_file::open(file, File::options().read(true).write(true)) {
         Ok(opened) => opened,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
@@ -144,7 +151,7 @@ pub(crate) fn load(file: &Path) -> Result<Option<Loaded>, Refusal> {
 
 /// The life of the stream in `file`, and whether it is over at `now_ms`, by its first record alone.
 pub(crate) fn path_if_over(file: &Path, now_ms: u64) -> Result<Option<Box<str>>, Refusal> {
-    let opened = File::open(file)?;
+    let opened = open(file)?;
     let touched_ms = modified_ms(&opened)?;
     Ok(match Reader::open(&opened)?.next()? {
         Some(Record::Create { path, create, .. }) => {

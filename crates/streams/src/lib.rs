@@ -30,7 +30,7 @@ mod stream;
 
 pub use cursor::cursor;
 pub use date::parse_date;
-pub use json::{JsonFault, messages};
+pub use json::{JsonFault, array, messages};
 pub use life::{Life, LifeFault};
 pub use offset::{Offset, OffsetFault, Start};
 pub use reading::Piece;

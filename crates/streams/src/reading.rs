@@ -1,9 +1,8 @@
 //! Reading: pieces of a stream, and waiting for more.
 
-use std::fs::File;
 use std::sync::Arc;
 
-use crate::file::Reader;
+use crate::file::{self, Reader};
 use crate::offset::{Offset, Start};
 use crate::record::MAGIC;
 use crate::refusal::Refusal;
@@ -63,7 +62,7 @@ impl Store {
         if piece.up_to_date {
             return Ok(piece);
         }
-        let file = File::open(self.file(&stream))?;
+        let file = file::open(&self.file(&stream))?;
         let mut reader = Reader::between(&file, position, view.tail);
         let separates = is_json(&view.meta.content_type);
         while piece.data.len() < bytes_max {

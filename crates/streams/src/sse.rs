@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::Offset;
+use crate::json::array;
 use crate::state::{is_json, same_type};
 
 /// How the bytes of a stream stand in events.
@@ -37,13 +38,7 @@ impl Encoding {
         out.extend(b"event: data\n");
         match self {
             Encoding::Text => push_lines(out, data),
-            Encoding::Json => {
-                let mut array = Vec::with_capacity(data.len() + 2);
-                array.push(b'[');
-                array.extend_from_slice(data);
-                array.push(b']');
-                push_lines(out, &array);
-            }
+            Encoding::Json => push_lines(out, &array(data)),
             Encoding::Base64 => push_lines(out, STANDARD.encode(data).as_bytes()),
         }
         out.extend(format!("id: {next}\n\n").into_bytes());

@@ -6,8 +6,11 @@ use crate::record::Record;
 use crate::refusal::Refusal;
 use crate::request::{Append, Producer};
 
-/// Producers of one stream, each some 60 bytes while the stream is in use.
+/// Producers of one stream.
 pub(crate) const PRODUCERS_MAX: usize = 1_024;
+
+/// Bytes of a producer in memory beside its name, about.
+const PRODUCER_BYTES: usize = 64;
 
 /// What became of an append.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +43,8 @@ pub(crate) struct State {
     closed_by: Option<(Box<str>, u64, u64)>,
     sequence: Option<Box<str>>,
     producers: HashMap<Box<str>, (u64, u64)>,
+    /// Bytes that these take in memory, about.
+    producers_bytes: usize,
 }
 
 impl State {
@@ -51,6 +56,7 @@ impl State {
             closed_by: None,
             sequence: None,
             producers: HashMap::new(),
+            producers_bytes: 0,
         }
     }
 
@@ -64,13 +70,20 @@ impl State {
                     self.sequence = Some(sequence.into());
                 }
                 if let Some(Producer { id, epoch, sequence }) = append.producer {
-                    self.producers.insert(id.into(), (epoch, sequence));
+                    if self.producers.insert(id.into(), (epoch, sequence)).is_none() {
+                        self.producers_bytes += id.len() + PRODUCER_BYTES;
+                    }
                     if append.closes {
                         self.closed_by = Some((id.into(), epoch, sequence));
                     }
                 }
             }
         }
+    }
+
+    /// Bytes that its producers take in memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.producers_bytes
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
@@ -16,10 +16,14 @@ use crate::record::{DATA_BYTES_MAX, Record};
 use crate::refusal::Refusal;
 use crate::request::{Append, Create};
 use crate::state::{Appended, State, Verdict, same_type};
-use crate::stream::{Stream, View};
+use crate::stream::{Public, Stream, View};
 
 /// Streams in use that are kept in memory, beside those of requests under way.
 const CACHE_MAX: usize = 4_096;
+
+/// Bytes of their states past which those that nobody uses are dropped, too: one with all producers
+/// that it may have takes a megabyte.
+const STATES_BYTES_MAX: usize = 32 << 20;
 
 /// What all streams together may take.
 #[derive(Clone, Copy, Debug)]
@@ -40,13 +44,16 @@ pub struct Store {
     /// The last number that a stream was given. Relaxed: only its own order counts.
     last_id: AtomicU64,
     cache: Mutex<Cache>,
+    /// Bytes of all states in memory. Relaxed, as `bytes`.
+    states_bytes: AtomicUsize,
 }
 
 #[derive(Debug)]
 struct Cache {
     streams: HashMap<Box<str>, Arc<Stream>>,
-    /// At how many those that nobody uses are dropped.
+    /// At how many those that nobody uses are dropped, and at how many bytes of states.
     drop_at: usize,
+    drop_at_bytes: usize,
 }
 
 /// What a stream is at one moment.
@@ -92,7 +99,8 @@ impl Store {
             }
         }
         fs::File::open(dir)?.sync_all()?;
-        let cache = Cache { streams: HashMap::new(), drop_at: CACHE_MAX };
+        let cache =
+            Cache { streams: HashMap::new(), drop_at: CACHE_MAX, drop_at_bytes: STATES_BYTES_MAX };
         Ok(Store {
             dir: dir.into(),
             limits,
@@ -100,6 +108,7 @@ impl Store {
             bytes: AtomicU64::new(bytes),
             last_id: AtomicU64::new(0),
             cache: Mutex::new(cache),
+            states_bytes: AtomicUsize::new(0),
         })
     }
 
@@ -135,7 +144,7 @@ impl Store {
         self.bytes.fetch_add(tail, Ordering::Relaxed);
         let meta = Meta { id, content_type: create.content_type.into(), life: create.life };
         let view = View { meta: Arc::new(meta), tail, closed: create.closed };
-        publish(&stream, Some(&view), now_ms);
+        self.publish(&stream, Some(&view), state.bytes(), now_ms);
         *writer = Some(state);
         Ok(Created { is_new: true, head: head(&view, tail) })
     }
@@ -166,14 +175,16 @@ impl Store {
             Err(error) => {
                 // What is on disk is not known any more: the next request looks.
                 *writer = None;
-                stream.public.lock().known = false;
+                let mut public = stream.public.lock();
+                public.known = false;
+                self.count_state(&mut public, 0);
                 return Err(error.into());
             }
         };
         state.apply(&record);
         self.bytes.fetch_add(tail - view.tail, Ordering::Relaxed);
         let view = View { tail, closed: state.is_closed(), ..view };
-        publish(&stream, Some(&view), self.now_ms());
+        self.publish(&stream, Some(&view), state.bytes(), self.now_ms());
         let next = view.offset(tail);
         Ok(Appended { next, closed: view.closed, repeated: false, producer: asked })
     }
@@ -204,10 +215,19 @@ impl Store {
         if let Some(stream) = cache.streams.get(path) {
             return Arc::clone(stream);
         }
-        if cache.streams.len() >= cache.drop_at {
+        let states = self.states_bytes.load(Ordering::Relaxed);
+        if cache.streams.len() >= cache.drop_at || states >= cache.drop_at_bytes {
             // Nobody gets another reference meanwhile.
-            cache.streams.retain(|_, stream| Arc::strong_count(stream) > 1);
+            cache.streams.retain(|_, stream| {
+                let is_used = Arc::strong_count(stream) > 1;
+                if !is_used {
+                    self.count_state(&mut stream.public.lock(), 0);
+                }
+                is_used
+            });
+            let left = self.states_bytes.load(Ordering::Relaxed);
             cache.drop_at = CACHE_MAX.max(2 * cache.streams.len());
+            cache.drop_at_bytes = STATES_BYTES_MAX.max(2 * left);
         }
         let stream = Stream::new(path);
         cache.streams.insert(path.into(), Arc::clone(&stream));
@@ -235,11 +255,12 @@ impl Store {
         let is_known = stream.public.lock().known;
         if !is_known {
             match file::load(&self.file(stream))? {
-                None => publish(stream, None, 0),
+                None => self.publish(stream, None, 0, 0),
                 Some(loaded) => {
                     let (tail, closed) = (loaded.tail, loaded.state.is_closed());
                     let view = View { meta: Arc::new(loaded.meta), tail, closed };
-                    publish(stream, Some(&view), loaded.touched_ms);
+                    let bytes = loaded.state.bytes();
+                    self.publish(stream, Some(&view), bytes, loaded.touched_ms);
                     *writer = Some(loaded.state);
                 }
             }
@@ -263,7 +284,7 @@ impl Store {
         file::remove(&self.file(stream))?;
         self.bytes.fetch_sub(view.tail, Ordering::Relaxed);
         *writer = None;
-        publish(stream, None, 0);
+        self.publish(stream, None, 0, 0);
         Ok(())
     }
 
@@ -275,6 +296,27 @@ impl Store {
             // A disk that does not take it is no reason to refuse what was asked for.
             let _ = file::touch(&self.file(stream), now_ms);
         }
+    }
+
+    /// Shows a stream to readers, or that there is none, and wakes those who wait. Its state takes
+    /// so many bytes.
+    fn publish(&self, stream: &Stream, view: Option<&View>, state_bytes: usize, touched_ms: u64) {
+        let mut public = stream.public.lock();
+        public.known = true;
+        public.meta = view.map(|view| Arc::clone(&view.meta));
+        public.tail = view.map_or(0, |view| view.tail);
+        public.closed = view.is_some_and(|view| view.closed);
+        public.touched_ms = touched_ms;
+        self.count_state(&mut public, state_bytes);
+        public.wake();
+    }
+
+    /// Counts the state of a stream, which takes so many bytes now.
+    fn count_state(&self, public: &mut Public, bytes: usize) {
+        let before = std::mem::replace(&mut public.state_bytes, bytes);
+        self.states_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let all = self.states_bytes.fetch_sub(before, Ordering::Relaxed);
+        debug_assert!(all >= before, "what was counted before is taken out");
     }
 
     fn has_room(&self) -> Result<(), Refusal> {
@@ -305,17 +347,6 @@ impl Store {
     pub(crate) fn clock(&self) -> fn() -> u64 {
         self.clock
     }
-}
-
-/// Shows a stream to readers, or that there is none, and wakes those who wait.
-fn publish(stream: &Stream, view: Option<&View>, touched_ms: u64) {
-    let mut public = stream.public.lock();
-    public.known = true;
-    public.meta = view.map(|view| Arc::clone(&view.meta));
-    public.tail = view.map_or(0, |view| view.tail);
-    public.closed = view.is_some_and(|view| view.closed);
-    public.touched_ms = touched_ms;
-    public.wake();
 }
 
 pub(crate) fn head(view: &View, position: u64) -> Head {

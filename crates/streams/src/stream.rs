@@ -1,5 +1,6 @@
 //! A stream in use: what readers see of it, and who waits for more.
 
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -33,9 +34,12 @@ pub(crate) struct Public {
     pub(crate) tail: u64,
     pub(crate) closed: bool,
     pub(crate) touched_ms: u64,
+    /// Bytes of the writer's state, as the store has counted them.
+    pub(crate) state_bytes: usize,
     /// Live readers, which hold it alive.
     live: u32,
-    waiting: Vec<(u64, Waker)>,
+    /// Who waits, by number: one more costs the same however many there are.
+    waiting: HashMap<u64, Waker>,
     /// The number of the next who waits.
     next_number: u64,
 }
@@ -69,7 +73,7 @@ impl Public {
 
     /// Wakes all who wait, once what they wait for is written here.
     pub(crate) fn wake(&mut self) {
-        self.waiting.drain(..).for_each(|(_, waker)| waker.wake());
+        self.waiting.drain().for_each(|(_, waker)| waker.wake());
     }
 }
 
@@ -107,11 +111,7 @@ impl LiveReader {
             if !is_same || public.closed || public.tail > offset.position {
                 return Poll::Ready(());
             }
-            let own = public.waiting.iter_mut().find(|(waiting, _)| waiting == number);
-            match own {
-                Some((_, waker)) => waker.clone_from(context.waker()),
-                None => public.waiting.push((*number, context.waker().clone())),
-            }
+            public.waiting.insert(*number, context.waker().clone());
             Poll::Pending
         })
         .await;
@@ -122,7 +122,7 @@ impl Drop for LiveReader {
     fn drop(&mut self) {
         let now_ms = (self.clock)();
         let mut public = self.stream.public.lock();
-        public.waiting.retain(|(number, _)| *number != self.number);
+        public.waiting.remove(&self.number);
         public.live -= 1;
         public.touched_ms = public.touched_ms.max(now_ms);
     }

@@ -226,6 +226,46 @@ fn offset_of_a_stream_that_was_deleted_is_known_as_one() {
 }
 
 #[test]
+fn states_that_nobody_uses_are_dropped_past_their_bound_and_known_again() {
+    let dir = TempDir::new().unwrap();
+    let store = Store::open(dir.path(), Limits { bytes_max: u64::MAX }, now).unwrap();
+    let append = |path: &str, name: &str, sequence| {
+        let producer = Some(Producer { id: name, epoch: 0, sequence });
+        store.append(path, &Append { producer, ..bytes(b"x") }).map(|appended| appended.repeated)
+    };
+    let states = || store.states_bytes.load(Ordering::Relaxed);
+    store.create("s", &text()).unwrap();
+    for name in ["a", "b", "a"] {
+        append("s", name, 0).unwrap();
+    }
+    assert_eq!(states(), 2 * (1 + 64));
+    // As if the others took so much.
+    let many = STATES_BYTES_MAX;
+    store.count_state(&mut store.stream("t").public.lock(), many);
+    assert!(states() > many);
+    assert!(matches!(store.head("u"), Err(Refusal::Unknown)));
+    assert_eq!((states(), store.cache.lock().streams.len()), (0, 1), "all were dropped");
+    assert!(append("s", "b", 0).unwrap(), "it is read again");
+    assert_eq!(states(), 2 * (1 + 64));
+    store.delete("s").unwrap();
+    assert_eq!(states(), 0);
+}
+
+#[test]
+fn file_that_is_a_link_is_neither_read_nor_written() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    store.create("s", &text()).unwrap();
+    let (file, other) = (file::file_of(dir.path(), "s"), dir.path().join("other"));
+    fs::rename(&file, &other).unwrap();
+    std::os::unix::fs::symlink(&other, &file).unwrap();
+    let before = fs::read(&other).unwrap();
+    assert!(matches!(store.append("s", &bytes(b"x")), Err(Refusal::Disk(_))));
+    assert!(matches!(open(&dir).head("s"), Err(Refusal::Disk(_))));
+    assert_eq!(fs::read(&other).unwrap(), before);
+}
+
+#[test]
 fn messages_of_json_are_joined_and_bytes_are_bounded() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir);
