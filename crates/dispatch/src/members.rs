@@ -120,16 +120,18 @@ impl RoomTeller<'_> {
         for news in news.drain(..) {
             // Where nobody watches any more nobody is to be told.
             if let Some(of) = self.watches.name(news.room) {
-                let is_list = news.manner == Manner::List;
-                let text = if is_list { self.list_of(news.room, &of) } else { text(&of, &news) };
-                self.tell(news.room, text, is_list).await;
+                let text = match news.manner {
+                    Manner::List => self.list_of(news.room, &of),
+                    Manner::Whole | Manner::Count => text(&of, &news),
+                };
+                self.tell(news.room, text).await;
             }
         }
         self.news = news;
     }
 
-    async fn tell(&mut self, room: Id, text: Arc<str>, is_list: bool) {
-        let mut telling = self.watches.tell(room, text, is_list);
+    async fn tell(&mut self, room: Id, text: Arc<str>) {
+        let mut telling = self.watches.tell(room, text);
         loop {
             match telling.step() {
                 TellStep::More => yield_now().await,

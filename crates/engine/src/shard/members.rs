@@ -276,10 +276,13 @@ impl<S: Sockets> Core<S> {
         let Some(watched) = watching.into_iter().find(|watched| watched.room == text.room) else {
             return false;
         };
-        if text.is_list {
-            watched.asked = None;
+        match (&watched.asked, &text.answers) {
+            (Some(asked), Some(asker)) if asker.is(asked) => watched.asked = None,
+            // It was asked before the connection has watched anew, or its answer comes behind this.
+            (Some(_), _) | (None, Some(_)) => return false,
+            (None, None) => {}
         }
-        watched.asked.is_none()
+        true
     }
 }
 
