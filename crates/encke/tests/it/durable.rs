@@ -190,8 +190,28 @@ fn keys_read_or_write_and_without_the_option_there_is_nothing() {
     sender.get("/v1/stream/a/b").problem(403);
     let read = reader.get("/v1/stream/a/b");
     assert!(read.head.field("cache-control").unwrap().starts_with("private"), "{read:?}");
+    // A key that may send about some subjects writes streams of these names alone.
+    let some = server.api.with_key(&new_key(data.path(), &["--scope=send", "--about=run*"]));
+    assert_eq!(put(&some, "run/1").status(), 201);
+    put(&some, "a/c").problem(403);
+    append(&some, "a/b", "", "x").problem(403);
+    some.request("DELETE", "/v1/stream/a/b", None, b"").unwrap().problem(403);
+    assert_eq!(text(&reader, "a/b"), "x");
     let without = Server::start(&[]);
     put(&without.api, "a/b").problem(404);
+}
+
+/// Or a key that sends could have whoever looks at the dashboard do what only they may.
+#[test]
+fn page_in_a_stream_is_no_page_of_the_api() {
+    let server = Server::start(&["--streams"]);
+    let page = b"<script>fetch('/stats')</script>";
+    server.api.request("PUT", "/v1/stream/page", Some("text/html"), page).unwrap();
+    for path in ["/v1/stream/page", "/v1/stream/page?offset=now", "/v1/stream/none"] {
+        let answer = server.api.get(path);
+        assert_eq!(answer.head.field("content-security-policy"), Some("sandbox"), "{answer:?}");
+        assert_eq!(answer.head.field("x-content-type-options"), Some("nosniff"));
+    }
 }
 
 #[test]

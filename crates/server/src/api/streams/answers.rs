@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use figures::run::utc;
-use httpd::problem::ApiProblem;
+use httpd::problem::{ApiProblem, sentence};
 use streams::{Head, Life, Offset, Refusal};
 
 pub(super) const NEXT_OFFSET: HeaderName = HeaderName::from_static("stream-next-offset");
@@ -83,9 +83,4 @@ pub(super) fn refused(refusal: &Refusal) -> Response {
     // What is refused now need not be the next time.
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
-}
-
-fn sentence(text: &str) -> String {
-    let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
-    format!("{}{rest}.", first.to_uppercase())
 }

@@ -1,6 +1,7 @@
 //! What the head of a request says.
 
-use axum::http::HeaderMap;
+use axum::extract::Query;
+use axum::http::{HeaderMap, Uri};
 use httpd::problem::ApiProblem;
 use percent_encoding::percent_decode_str;
 use streams::{Life, Producer, Start, parse_date};
@@ -112,13 +113,11 @@ pub(super) struct ReadQuery {
 
 impl ReadQuery {
     /// Reads the query, of which parameters that mean nothing here are passed over.
-    pub(super) fn parse(query: &str, headers: &HeaderMap) -> Result<ReadQuery, ApiProblem> {
+    pub(super) fn parse(uri: &Uri, headers: &HeaderMap) -> Result<ReadQuery, ApiProblem> {
         let (mut offset, mut live, mut cursor) = (None, LiveMode::CatchUp, None);
-        for pair in query.split('&') {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let value = value.replace('+', " ");
-            let value = percent_decode_str(&value).decode_utf8_lossy().into_owned();
-            match name {
+        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)?;
+        for (name, value) in pairs {
+            match name.as_str() {
                 "offset" if offset.is_some() => {
                     return Err(ApiProblem::bad_request("Send offset= once."));
                 }

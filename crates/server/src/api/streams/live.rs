@@ -1,4 +1,4 @@
-//! LiveMode reads as server-sent events.
+//! Live reads as server-sent events.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -87,7 +87,9 @@ impl Reading {
             let cursor = new_cursor(&self.wanted);
             sse::push_control(&mut events, self.next, cursor, piece.up_to_date);
         }
-        Some((Ok(events.into()), self))
+        // Where there is no room for it, the reader comes back with its last offset.
+        let events = self.call.streams.pieces.hold(events).ok()?;
+        Some((Ok(events), self))
     }
 
     /// Waits for the next piece; nothing where the reader is to come back for it.

@@ -8,6 +8,7 @@
 mod answers;
 mod fields;
 mod live;
+mod memory;
 mod read;
 mod write;
 
@@ -30,6 +31,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::answers::refused;
+use self::memory::Memory;
 use super::state::Api;
 
 /// Where streams are.
@@ -40,6 +42,10 @@ const PREFIX: &str = "/v1/stream/";
 
 /// The longest path of a stream.
 const PATH_BYTES_MAX: usize = 1_024;
+
+/// Bytes of bodies at one time, and of what readers have not taken yet.
+const BODIES_BYTES_MAX: usize = 256 << 20;
+const PIECES_BYTES_MAX: usize = 256 << 20;
 
 /// Threads that wait for a disk at one time.
 const DISK_THREADS_MAX: usize = 64;
@@ -65,6 +71,10 @@ pub(crate) struct Streams {
     /// Opened when it is first needed: by a successor not before everything is its own.
     store: OnceCell<Arc<Store>>,
     places: Semaphore,
+    /// Room for bodies, until what they say is done.
+    bodies: Memory,
+    /// Room for what was read, until it is sent.
+    pieces: Memory,
     barrier: Arc<Barrier>,
     stop: CancellationToken,
 }
@@ -92,6 +102,8 @@ impl Streams {
             config,
             store: OnceCell::new(),
             places: Semaphore::new(DISK_THREADS_MAX),
+            bodies: Memory::new(BODIES_BYTES_MAX),
+            pieces: Memory::new(PIECES_BYTES_MAX),
             barrier: Arc::clone(barrier),
             stop: stop.clone(),
         })
@@ -195,6 +207,9 @@ pub(super) async fn serve(State(api): State<Arc<Api>>, request: Request) -> Resp
     fields.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let policy = HeaderName::from_static("cross-origin-resource-policy");
     fields.insert(policy, HeaderValue::from_static("cross-origin"));
+    // Whoever writes streams chooses their type. A page among them is none of the API's: it runs no
+    // script, and has nothing of the dashboard's session.
+    fields.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
     response
 }
 
@@ -218,6 +233,9 @@ async fn answer(api: Arc<Api>, request: Request) -> Result<Response, ApiProblem>
     let permission = Permission::of(request.extensions())?;
     let is_private = matches!(permission, Permission::Key(_));
     let path = fields::path(request.uri().path())?;
+    if !request.method().is_safe() {
+        api.access.check_about(&permission, [path.as_str()].into_iter())?;
+    }
     let (head, body) = request.into_parts();
     let call = Call { api, streams, is_private, path: path.into(), head };
     match call.head.method {

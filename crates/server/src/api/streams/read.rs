@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use httpd::problem::ApiProblem;
-use streams::{LiveReader, Piece, Start, cursor, is_json};
+use streams::{LiveReader, Piece, Start, array, cursor, is_json};
 use tokio::time::{Instant, timeout_at};
 
 use super::answers::{CLOSED, CURSOR, TRUE, UP_TO_DATE, push_head, push_tail, value};
@@ -36,10 +36,10 @@ pub(super) async fn head(call: Call) -> Result<Response, ApiProblem> {
 
 /// `GET`.
 pub(super) async fn get(call: Call) -> Result<Response, ApiProblem> {
-    let wanted = ReadQuery::parse(call.head.uri.query().unwrap_or_default(), &call.head.headers)?;
+    let wanted = ReadQuery::parse(&call.head.uri, &call.head.headers)?;
     match wanted.live {
         LiveMode::CatchUp => match piece(&call, wanted.start).await {
-            Ok(piece) => Ok(piece_answer(&call, &wanted, piece)),
+            Ok(piece) => piece_answer(&call, &wanted, piece),
             Err(undone) => call.undone(undone, Bytes::new()).await,
         },
         LiveMode::LongPoll => poll(call, wanted).await,
@@ -92,7 +92,7 @@ async fn poll(call: Call, wanted: ReadQuery) -> Result<Response, ApiProblem> {
     }
     drop(reader);
     if !piece.data.is_empty() {
-        return Ok(piece_answer(&call, &wanted, piece));
+        return piece_answer(&call, &wanted, piece);
     }
     let mut response = StatusCode::NO_CONTENT.into_response();
     let fields = response.headers_mut();
@@ -106,7 +106,7 @@ async fn poll(call: Call, wanted: ReadQuery) -> Result<Response, ApiProblem> {
 }
 
 /// The answer with a piece, or that the client has it.
-fn piece_answer(call: &Call, wanted: &ReadQuery, piece: Piece) -> Response {
+fn piece_answer(call: &Call, wanted: &ReadQuery, piece: Piece) -> Result<Response, ApiProblem> {
     let (is_json, ends) = (is_json(&piece.head.content_type), piece.ends());
     let mark = match (ends, piece.up_to_date) {
         (true, _) => "-closed",
@@ -124,7 +124,8 @@ fn piece_answer(call: &Call, wanted: &ReadQuery, piece: Piece) -> Response {
     let mut response = if is_known {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        Body::from(if is_json { array(&piece.data) } else { piece.data }).into_response()
+        let data = if is_json { array(&piece.data) } else { piece.data };
+        Body::from(call.streams.pieces.hold(data)?).into_response()
     };
     let fields = response.headers_mut();
     if !is_known {
@@ -142,7 +143,7 @@ fn piece_answer(call: &Call, wanted: &ReadQuery, piece: Piece) -> Response {
     }
     if is_sentinel {
         no_store(&mut response);
-        return response;
+        return Ok(response);
     }
     let cached = match call.is_private {
         true => "private, max-age=60, stale-while-revalidate=300",
@@ -150,15 +151,7 @@ fn piece_answer(call: &Call, wanted: &ReadQuery, piece: Piece) -> Response {
     };
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static(cached));
     fields.insert(header::ETAG, tag);
-    response
-}
-
-fn array(messages: &[u8]) -> Vec<u8> {
-    let mut array = Vec::with_capacity(messages.len() + 2);
-    array.push(b'[');
-    array.extend_from_slice(messages);
-    array.push(b']');
-    array
+    Ok(response)
 }
 
 /// The cursor that a reader is given, by the one that it has.

@@ -199,7 +199,10 @@ pub(super) async fn delete(call: Call) -> Result<Response, ApiProblem> {
 }
 
 async fn read(call: &Call, body: Body) -> Result<Bytes, ApiProblem> {
-    read_bytes(Pieces::of_stream(body, &call.api.idle_limit), BODY_BYTES_MAX).await
+    let mut room = call.streams.bodies.room();
+    let pieces = Pieces::of_whole(body, &call.api.idle_limit);
+    let bytes = read_bytes(pieces, BODY_BYTES_MAX, |len| room.grow(len)).await?;
+    Ok(room.hold(bytes))
 }
 
 fn no_json(fault: JsonFault) -> ApiProblem {
