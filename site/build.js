@@ -25,6 +25,8 @@ const elsewhere = new Map([
   ["clients/python/README.md", "clients/python.md"],
   ["clients/go/README.md", "clients/go.md"],
   ["examples/answers/README.md", "examples/answers.md"],
+  ["examples/chat/README.md", "examples/chat.md"],
+  ["examples/cursors/README.md", "examples/cursors.md"],
   ["examples/dashboard/README.md", "examples/dashboard.md"],
   ["examples/notifications/README.md", "examples/notifications.md"],
 ]);

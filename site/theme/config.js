@@ -35,7 +35,13 @@ export default {
         text: "Build",
         items: [
           item("Your backend", "/backends"),
+          item("Clients that publish", "/publish"),
+          item("The past of an id", "/past"),
           item("Presence", "/presence"),
+          item("Members", "/members"),
+          item("Durable streams", "/streams"),
+          item("Chat room", "/examples/chat"),
+          item("Shared cursors", "/examples/cursors"),
           item("Live dashboard", "/examples/dashboard"),
           item("Answers of a model", "/examples/answers"),
           item("Notifications of a table", "/examples/notifications"),

@@ -19,7 +19,7 @@ use crate::tools::{pip_into, pip_runs, python_version};
 /// A folder of `compat/`, and what is done in its copy.
 type Part = (&'static str, fn(&Path, &Path) -> anyhow::Result<()>);
 
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
     ("collector", collector),
     ("go", go),
     ("java", java),
@@ -28,6 +28,8 @@ const PARTS: [Part; 7] = [
     ("perl", |_, _| Ok(())),
     ("python", python),
     ("rust", rust),
+    // The conformance tests of Durable Streams, and its client; the test `durable` runs them.
+    ("streams", node),
 ];
 
 /// Plugins of Maven are named with their version too.

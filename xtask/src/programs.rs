@@ -68,11 +68,16 @@ const PROGRAMS: [Program; 27] = [
     },
     // Without a font it draws no letter, and some versions do not start.
     Program {
-        name: "chromium",
-        packages: "chromium fonts-liberation",
+        name: HEADLESS,
+        packages: "chromium-headless-shell fonts-liberation",
         reason: "pages are tried in it",
     },
 ];
+
+/// Chromium without a screen, and the whole browser, which does as well where the former cannot be
+/// installed: it only takes longer.
+const HEADLESS: &str = "chromium-headless-shell";
+const WHOLE_BROWSER: &str = "chromium";
 
 /// Installs what is missing where that is possible. An error names what is missing still.
 pub(crate) fn ensure_all() -> anyhow::Result<()> {
@@ -88,7 +93,9 @@ pub(crate) fn ensure_all() -> anyhow::Result<()> {
             println!("{error:#}");
         }
     }
-    let sentences: Vec<String> = missing().map(Program::sentence).collect();
+    let has_stand_in = |name| name == HEADLESS && is_on(&path, WHOLE_BROWSER);
+    let needed = missing().filter(|program| !has_stand_in(program.name));
+    let sentences: Vec<String> = needed.map(Program::sentence).collect();
     ensure!(sentences.is_empty(), "{}", sentences.join("\n"));
     Ok(())
 }

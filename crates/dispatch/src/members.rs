@@ -55,7 +55,7 @@ pub async fn run(watches: Watches, barrier: Arc<Barrier>, grace: Duration) {
                 () = poll_fn(|context| watches.questions().poll_any(context)) => {}
             }
             teller.look().await;
-            teller.answer_all().await;
+            teller.answer_some().await;
         }
     };
     tokio::select! {
@@ -120,16 +120,18 @@ impl RoomTeller<'_> {
         for news in news.drain(..) {
             // Where nobody watches any more nobody is to be told.
             if let Some(of) = self.watches.name(news.room) {
-                let is_list = news.manner == Manner::List;
-                let text = if is_list { self.list_of(news.room, &of) } else { text(&of, &news) };
-                self.tell(news.room, text, is_list).await;
+                let text = match news.manner {
+                    Manner::List => self.list_of(news.room, &of),
+                    Manner::Whole | Manner::Count => text(&of, &news),
+                };
+                self.tell(news.room, text).await;
             }
         }
         self.news = news;
     }
 
-    async fn tell(&mut self, room: Id, text: Arc<str>, is_list: bool) {
-        let mut telling = self.watches.tell(room, text, is_list);
+    async fn tell(&mut self, room: Id, text: Arc<str>) {
+        let mut telling = self.watches.tell(room, text);
         loop {
             match telling.step() {
                 TellStep::More => yield_now().await,
@@ -139,16 +141,16 @@ impl RoomTeller<'_> {
         }
     }
 
-    /// Answers all who ask for a list.
-    async fn answer_all(&mut self) {
-        let mut answered = 0;
-        while let Some(watch) = self.watches.questions().take() {
-            self.answer(&watch).await;
-            answered += 1;
-            if answered % ANSWERS_SLICE == 0 {
-                yield_now().await;
+    /// Answers a slice of those who ask for a list: what changes is told in between.
+    async fn answer_some(&mut self) {
+        for _ in 0..ANSWERS_SLICE {
+            let Some(watch) = self.watches.questions().take() else { return };
+            // A list is not made for who has asked anew since, or has gone.
+            if watch.is_waiting() {
+                self.answer(&watch).await;
             }
         }
+        yield_now().await;
     }
 
     async fn answer(&mut self, watch: &Watch) {

@@ -42,6 +42,11 @@ impl Asker {
         self.conn
     }
 
+    /// Whether it is what a connection waits for that keeps `client`.
+    pub(crate) fn is(&self, client: &Arc<()>) -> bool {
+        std::ptr::eq(self.client.as_ptr(), Arc::as_ptr(client))
+    }
+
     /// Whether somebody still wants the answer.
     pub fn is_waiting(&self) -> bool {
         self.client.strong_count() > 0

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use hub::{ConnRef, Group, Id};
 use proto::Problem;
 
+use crate::questions::Asker;
+
 /// The connections that a mail is for, all of one worker, sorted by slot.
 pub(crate) type Targets = Group;
 
@@ -40,8 +42,8 @@ pub(crate) struct Say {
 pub(crate) struct RoomText {
     pub(crate) room: Id,
     pub(crate) text: Arc<str>,
-    /// It is a whole list, which those who wait for one have waited for.
-    pub(crate) is_list: bool,
+    /// Whose question it answers, with a whole list. What is told to all answers nobody's.
+    pub(crate) answers: Option<Asker>,
     /// Sorted by slot.
     pub(crate) targets: Targets,
 }

@@ -3,7 +3,8 @@
 //! A connection that wants to know is first put among those who watch the room
 //! ([`hub::Members::watchers`]), then its worker asks here for the list. The control plane posts
 //! what changes to all who watch, and answers with the list, one after the other. A connection that
-//! still waits for its list passes changes over: they were posted before it, so they are in it.
+//! still waits for its list passes all others over: they were posted before it, so they are in it,
+//! and one that answers a question of before may lack what was told in between.
 //! What is posted behind the list comes behind it. So the list and what changes it fit each other.
 //!
 //! Cost: nothing where nobody watches. For one who does, a place in a directory and 32 bytes in its
@@ -78,7 +79,6 @@ pub struct Telling<'w> {
     watches: &'w Watches,
     room: Id,
     text: Arc<str>,
-    is_list: bool,
     audience: Audience,
     is_gathered: bool,
 }
@@ -114,16 +114,16 @@ impl Watches {
         let conn = watch.asker.conn();
         let Some(mut room) = self.mailboxes[conn.worker()].reserve(1, 1) else { return false };
         let (text, targets) = (Arc::clone(list), Targets::from_slice(&[conn]));
-        let text = RoomText { room: watch.room, text, is_list: true, targets };
+        let text = RoomText { room: watch.room, text, answers: Some(watch.asker.clone()), targets };
         room.post(Mail::Room(Box::new(text)));
         true
     }
 
     /// Begins to tell all who watch `room` this text, a whole list or what has changed. Texts come
     /// in the order in which they are told, so each is to be done before the next one.
-    pub fn tell(&self, room: Id, text: Arc<str>, is_list: bool) -> Telling<'_> {
+    pub fn tell(&self, room: Id, text: Arc<str>) -> Telling<'_> {
         let audience = Audience::of([room], false);
-        Telling { watches: self, room, text, is_list, audience, is_gathered: false }
+        Telling { watches: self, room, text, audience, is_gathered: false }
     }
 }
 
@@ -151,7 +151,7 @@ impl Telling<'_> {
             }
             let (_, room) = rooms.last_mut().expect("room is reserved for each group");
             let text = Arc::clone(&self.text);
-            let text = RoomText { room: self.room, text, is_list: self.is_list, targets };
+            let text = RoomText { room: self.room, text, answers: None, targets };
             room.post(Mail::Room(Box::new(text)));
         }
         TellStep::Done

@@ -75,7 +75,21 @@ pub async fn read_whole(
     bytes_max: usize,
     idle_limit: &IdleLimit,
 ) -> Result<Bytes, ApiProblem> {
-    let mut pieces = Pieces::new(body, WHOLE_TIMEOUT, idle_limit);
+    let pieces = Pieces::of_whole(body, idle_limit);
+    let mut whole = read_bytes(pieces, bytes_max, |_| Ok(())).await?;
+    if whole.starts_with(BYTE_ORDER_MARK) {
+        whole.advance(BYTE_ORDER_MARK.len());
+    }
+    Ok(whole)
+}
+
+/// Reads all `pieces`, of at most `bytes_max` bytes together, as they are. `keep` hears the length
+/// of each one before it is kept, and may refuse that.
+pub async fn read_bytes(
+    mut pieces: Pieces,
+    bytes_max: usize,
+    mut keep: impl FnMut(usize) -> Result<(), ApiProblem>,
+) -> Result<Bytes, ApiProblem> {
     let mut first = Bytes::new();
     let mut whole = BytesMut::new();
     let mut overrun = 0;
@@ -87,7 +101,10 @@ pub async fn read_whole(
             if overrun > OVERRUN_BYTES_MAX {
                 break;
             }
-        } else if first.is_empty() && whole.is_empty() {
+            continue;
+        }
+        keep(piece.len())?;
+        if first.is_empty() && whole.is_empty() {
             // Most bodies come in one piece, which needs no copy.
             first = piece;
         } else {
@@ -101,11 +118,7 @@ pub async fn read_whole(
     }
     debug_assert!(first.is_empty() || whole.is_empty(), "one of the two has it all");
     debug_assert!(first.len() + whole.len() <= bytes_max);
-    let mut whole = if whole.is_empty() { first } else { whole.freeze() };
-    if whole.starts_with(BYTE_ORDER_MARK) {
-        whole.advance(BYTE_ORDER_MARK.len());
-    }
-    Ok(whole)
+    Ok(if whole.is_empty() { first } else { whole.freeze() })
 }
 
 /// The body of a request, piece by piece, as long as its client goes on with it.
@@ -121,6 +134,11 @@ impl Pieces {
     /// A body that is read while its client writes it, and may take its time.
     pub fn of_stream(body: Body, idle_limit: &IdleLimit) -> Pieces {
         Pieces::new(body, STREAM_TIMEOUT, idle_limit)
+    }
+
+    /// A body that is read to its end before anything is done with it.
+    pub fn of_whole(body: Body, idle_limit: &IdleLimit) -> Pieces {
+        Pieces::new(body, WHOLE_TIMEOUT, idle_limit)
     }
 
     fn new(body: Body, timeout: Duration, idle_limit: &IdleLimit) -> Pieces {

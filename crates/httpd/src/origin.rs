@@ -34,6 +34,9 @@ pub async fn guard(
     let Some(origin) = foreign_origin(request.uri(), request.headers()) else {
         return Ok(next.run(request).await);
     };
+    if asks_of_a_stream(&request) {
+        return Ok(next.run(request).await);
+    }
     let origin = origin.clone();
     let preflight = preflight_method(&request);
     let method = preflight.as_ref().unwrap_or(request.method());
@@ -73,6 +76,12 @@ fn foreign_origin<'r>(uri: &Uri, headers: &'r HeaderMap) -> Option<&'r HeaderVal
 fn is_demo_page(origin: &HeaderValue, uri: &Uri, headers: &HeaderMap, demo: DemoPort) -> bool {
     let Some(port) = demo else { return false };
     origin.to_str().is_ok_and(|origin| is_origin_at_port(origin, host(uri, headers), port))
+}
+
+/// Whether it only asks what a durable stream lets it do. The answer names no origin, so a browser
+/// lets its page do nothing.
+fn asks_of_a_stream(request: &Request) -> bool {
+    request.method() == Method::OPTIONS && request.uri().path().starts_with("/v1/stream/")
 }
 
 /// What the demo page does: it sends, and looks up who follows whom and who is online.

@@ -10,6 +10,7 @@
 //! Cost: a task for each connection that sends, as long as it does, and one for each answer; as
 //! many as the queue of sends has places. A quarter of a kilobyte for each.
 
+use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -147,6 +148,7 @@ impl Poster {
             return Ok(());
         };
         let Some(name) = name_of(grant) else { return Ok(()) };
+        let name = &*name;
         // It wraps after thirteen years.
         let now = (clock::monotonic_ms() / TICK_MS) as u32;
         let mut by_token = self.by_token.lock().unwrap_or_else(PoisonError::into_inner);
@@ -171,6 +173,26 @@ impl Poster {
 }
 
 /// Whom what is sent by request is counted for: the subject of the token, or the token.
-fn name_of(grant: &Grant) -> Option<&str> {
-    grant.subject.as_deref().or(grant.token.as_deref())
+fn name_of(grant: &Grant) -> Option<Cow<'_, str>> {
+    // No subject has a slash.
+    let token = || grant.token.as_deref().map(|token| format!("/{token}").into());
+    grant.subject.as_deref().map(Cow::Borrowed).or_else(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn token_without_a_subject_shares_nothing_with_a_subject_of_its_name() {
+        let of = |subject: Option<&str>, token: Option<&str>| Grant {
+            subject: subject.map(Into::into),
+            token: token.map(Into::into),
+            ..Grant::default()
+        };
+        let (subject, token) = (of(Some("bob"), Some("1")), of(None, Some("bob")));
+        assert_eq!(name_of(&subject).as_deref(), Some("bob"));
+        assert_eq!(name_of(&token).as_deref(), Some("/bob"));
+        assert_eq!(name_of(&of(None, None)), None);
+    }
 }

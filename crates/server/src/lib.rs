@@ -52,7 +52,7 @@ use proto::request::Hosts;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub use crate::api::{PublicUrl, graph_stats_json};
+pub use crate::api::{PublicUrl, StreamsConfig, graph_stats_json};
 use crate::certs::Certificates;
 pub use crate::certs::acme::AcmeConfig;
 pub use crate::certs::{PairFiles, TrustError, client_config, roots};
@@ -108,6 +108,8 @@ pub struct ServeConfig {
     pub presence: PresenceConfig,
     /// Where traces of sends go, if anywhere.
     pub traces: Option<TracesConfig>,
+    /// By what streams are kept on disk, if there may be some.
+    pub streams: Option<StreamsConfig>,
     /// The demo whose page the public port shows, if it is one.
     pub demo: Option<DemoFacts>,
     /// What it was started as, if it may start a new version of itself.

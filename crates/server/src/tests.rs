@@ -64,6 +64,7 @@ pub(crate) fn config(data: &Path) -> ServeConfig {
         erlang: None,
         presence: PresenceConfig::new(Duration::from_secs(5), Vec::new(), None).unwrap(),
         traces: None,
+        streams: None,
         demo: None,
         program: None,
     }

@@ -67,6 +67,7 @@ impl Streams {
             traces: None,
             // Nobody asks for it here.
             presence: PresenceConfig { grace: Duration::ZERO, webhooks: Vec::new() },
+            streams: None,
             demo: None,
             program: None,
         };

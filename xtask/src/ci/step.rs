@@ -42,6 +42,11 @@ pub(super) struct Outcome {
 /// Names what the seeds of random tests are made of.
 pub(super) const SEEDS: &str = "ENCKE_SEEDS";
 
+/// So often loom takes a thread's turn from it in one interleaving, unless everything is checked:
+/// then as often as it can be. A fault that takes more than two or three is a rare one
+/// (its documentation, "Large Models"), and each more takes several times as long.
+const PREEMPTIONS_MAX: (&str, &str) = ("LOOM_MAX_PREEMPTIONS", "5");
+
 /// What the steps of one run have in common.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
@@ -98,6 +103,9 @@ impl Run<'_> {
         command.env(skipped::VARIABLE, self.skipped);
         if let Some(seeds) = self.seeds {
             command.env(SEEDS, seeds);
+        }
+        if self.extent < Extent::Whole {
+            command.env(PREEMPTIONS_MAX.0, PREEMPTIONS_MAX.1);
         }
         if self.client_is_built {
             command.env(node::CLIENT_IS_BUILT, "1");

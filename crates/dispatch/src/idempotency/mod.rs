@@ -73,6 +73,23 @@ pub enum Progress {
     Unknown,
 }
 
+/// Whose a key is. Names of different holders differ.
+#[derive(Clone, Copy, Debug)]
+pub enum KeyHolder<'a> {
+    /// Who calls the API.
+    Application(&'a str),
+    /// A client of streams. All clients together leave places to applications.
+    Client(&'a str),
+}
+
+impl<'a> KeyHolder<'a> {
+    fn name(self) -> &'a str {
+        match self {
+            KeyHolder::Application(name) | KeyHolder::Client(name) => name,
+        }
+    }
+}
+
 /// What is to be done about a send with a key.
 #[derive(Debug)]
 pub enum Claimed {
@@ -146,17 +163,17 @@ impl IdempotencyKeys {
         })
     }
 
-    /// Claims `key` of `sender` for an event, or tells what became of the one that was sent with it
+    /// Claims `key` of `holder` for an event, or tells what became of the one that was sent with it
     /// before.
     pub fn claim(
         self: &Arc<IdempotencyKeys>,
-        sender: &str,
+        holder: KeyHolder<'_>,
         key: &IdempotencyKey<'_>,
         about: &str,
         data: &str,
     ) -> Result<Claimed, Refusal> {
-        let (key, body) = (self.hasher.key(sender, key), self.hasher.body(about, data));
-        match self.table().claim(key, body, self.now_ms()) {
+        let (key, body) = (self.hasher.key(holder.name(), key), self.hasher.body(about, data));
+        match self.table().claim(holder, key, body, self.now_ms()) {
             Ok(Found::New(progress)) => {
                 let keys = Arc::clone(self);
                 Ok(Claimed::First(Claim { keys, key, body, progress: Some(progress) }))
@@ -314,7 +331,7 @@ mod tests {
     const ID: &[u8; 16] = b"2F3y6mQsYKmaB3xZ";
 
     fn claim(keys: &Arc<IdempotencyKeys>, key: &str, data: &str) -> Result<Claimed, Refusal> {
-        keys.claim("", &IdempotencyKey::new(key).unwrap(), "rj", data)
+        keys.claim(KeyHolder::Application(""), &IdempotencyKey::new(key).unwrap(), "rj", data)
     }
 
     fn first(keys: &Arc<IdempotencyKeys>, key: &str) -> Claim {

@@ -5,8 +5,11 @@ use std::collections::HashMap;
 use tokio::sync::watch;
 
 use super::remembered::{Entry, Outcome, Remembered};
-use super::{EventId, Progress};
+use super::{EventId, KeyHolder, Progress};
 use crate::outcome::Delivered;
+
+/// One of so many parts of all places is for applications alone, however many keys clients use.
+const APPLICATIONS_PART: usize = 4;
 
 /// All keys that are known, by their hash.
 #[derive(Debug)]
@@ -54,8 +57,15 @@ impl Table {
         Table { claimed: HashMap::new(), remembered, keys_max, time_ms }
     }
 
-    /// Claims `key` for an event with the hash `body`. Times are milliseconds since the start.
-    pub(super) fn claim(&mut self, key: u128, body: u128, now_ms: u64) -> Result<Found, Refusal> {
+    /// Claims `key` of `holder` for an event with the hash `body`. Times are milliseconds since the
+    /// start.
+    pub(super) fn claim(
+        &mut self,
+        holder: KeyHolder<'_>,
+        key: u128,
+        body: u128,
+        now_ms: u64,
+    ) -> Result<Found, Refusal> {
         // Two for each that comes, so that nobody has to wait for the task that forgets.
         self.forget(now_ms, 2);
         if let Some(waiting) = self.claimed.get(&key) {
@@ -71,7 +81,11 @@ impl Table {
                 Outcome::Answered(answer) => Ok(Found::Answered(*answer)),
             };
         }
-        if self.len() >= self.keys_max {
+        let places = match holder {
+            KeyHolder::Application(_) => self.keys_max,
+            KeyHolder::Client(_) => self.keys_max - self.keys_max / APPLICATIONS_PART,
+        };
+        if self.len() >= places {
             let until_ms = self.remembered.oldest().map_or(now_ms, |entry| entry.until_ms);
             let seconds = until_ms.saturating_sub(now_ms).div_ceil(1000).max(1);
             return Err(Refusal::Full { retry_after: seconds.try_into().unwrap_or(u32::MAX) });
@@ -199,160 +213,4 @@ fn brought_answer(id: EventId) -> Outcome {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TIME: u64 = 300_000;
-    const ANSWER: Delivered = Delivered { count: 7, id: *b"2F3y6mQsYKmaB3xZ", at_least: false };
-
-    fn seconds(seconds: u64) -> u64 {
-        seconds * 1000
-    }
-
-    fn send(table: &mut Table, key: u128, now_ms: u64) {
-        assert!(matches!(table.claim(key, 0, now_ms), Ok(Found::New(_))), "{key} is new");
-        let place = table.remember(key, now_ms);
-        table.answered(place, ANSWER);
-    }
-
-    #[test]
-    fn key_is_remembered_for_its_time_from_the_first_and_not_from_a_repeat() {
-        let mut table = Table::new(10, TIME);
-        send(&mut table, 1, seconds(10));
-        for now in [seconds(10), seconds(200), seconds(310) - 1] {
-            let Ok(Found::Answered(answer)) = table.claim(1, 0, now) else { panic!("{now}") };
-            assert_eq!(answer, ANSWER);
-        }
-        send(&mut table, 1, seconds(310));
-        assert!(matches!(table.claim(1, 0, seconds(609)), Ok(Found::Answered(_))));
-    }
-
-    /// More keys are over than one that comes forgets.
-    #[test]
-    fn key_that_is_sent_again_after_its_time_is_known_though_the_old_one_is_not_forgotten() {
-        let mut table = Table::new(100, TIME);
-        // The upper half is what the table goes by.
-        let key = |number: u128| number << 64;
-        (0..50).for_each(|number| send(&mut table, key(number), seconds(0)));
-        send(&mut table, key(40), seconds(300));
-        assert!(matches!(table.claim(key(40), 0, seconds(300)), Ok(Found::Answered(_))));
-        assert!(table.brought(key(41), 0, *b"2F3y6mQsYKmaB3xO", seconds(300)));
-        assert!(!table.brought(key(41), 0, *b"2F3y6mQsYKmaB3xP", seconds(300)));
-        assert_eq!(table.forget(seconds(300), 100), 42);
-        assert!(matches!(table.claim(key(40), 0, seconds(301)), Ok(Found::Answered(_))));
-    }
-
-    #[test]
-    fn key_with_another_body_is_refused_at_each_step() {
-        let mut table = Table::new(10, TIME);
-        let Ok(Found::New(_progress)) = table.claim(1, 5, seconds(0)) else { panic!() };
-        assert_eq!(table.claim(1, 6, seconds(0)).unwrap_err(), Refusal::OtherBody);
-        let place = table.remember(1, seconds(0));
-        assert_eq!(table.claim(1, 6, seconds(0)).unwrap_err(), Refusal::OtherBody);
-        table.answered(place, ANSWER);
-        assert_eq!(table.claim(1, 6, seconds(0)).unwrap_err(), Refusal::OtherBody);
-    }
-
-    #[test]
-    fn full_table_refuses_new_keys_until_the_oldest_is_over_and_keeps_the_rest() {
-        let mut table = Table::new(3, TIME);
-        (0..2).for_each(|key| send(&mut table, key, seconds(key as u64)));
-        let Ok(Found::New(_progress)) = table.claim(2, 0, seconds(2)) else { panic!() };
-        for (now, retry_after) in [(2, 298), (299, 1)] {
-            let refused = table.claim(9, 0, seconds(now)).unwrap_err();
-            assert_eq!(refused, Refusal::Full { retry_after });
-        }
-        assert!(matches!(table.claim(0, 0, seconds(299)), Ok(Found::Answered(_))));
-        send(&mut table, 9, seconds(300));
-        assert_eq!(table.len(), 3);
-        // A claim that is given up makes room as well.
-        assert!(table.claim(10, 0, seconds(300)).is_err());
-        table.give_up(2, seconds(0));
-        send(&mut table, 10, seconds(300));
-    }
-
-    #[test]
-    fn answer_that_comes_after_its_time_meets_no_other_key() {
-        let mut table = Table::new(10, TIME);
-        let Ok(Found::New(_progress)) = table.claim(1, 0, seconds(0)) else { panic!() };
-        let late = table.remember(1, seconds(0));
-        assert_eq!(table.forget(seconds(300), 10), 1);
-        let Ok(Found::New(_progress)) = table.claim(2, 0, seconds(300)) else { panic!() };
-        table.remember(2, seconds(300));
-        table.answered(late, ANSWER);
-        assert!(matches!(table.claim(2, 0, seconds(301)), Ok(Found::UnderWay(_))));
-    }
-
-    #[test]
-    fn first_event_that_the_log_brings_is_the_one_of_its_key_whatever_is_known_here() {
-        const OURS: EventId = *b"2F3y6mQsYKmaB3xO";
-        const OTHER: EventId = *b"2F3y6mQsYKmaB3xP";
-        let known = |table: &mut Table, key| match table.claim(key, 0, seconds(1)) {
-            Ok(Found::Answered(Delivered { id, count: 0, at_least: true })) => id,
-            other => panic!("{other:?}"),
-        };
-        let mut table = Table::new(10, TIME);
-        // Nothing is.
-        assert!(table.brought(1, 0, OTHER, seconds(0)) && !table.brought(1, 0, OURS, seconds(0)));
-        assert_eq!(known(&mut table, 1), OTHER);
-        assert_eq!(table.claim(1, 9, seconds(1)).unwrap_err(), Refusal::OtherBody);
-        // It is being sent here.
-        let Ok(Found::New(_progress)) = table.claim(2, 0, seconds(0)) else { panic!() };
-        assert_eq!(table.first_of(2), None);
-        assert!(table.brought(2, 0, OTHER, seconds(0)) && !table.brought(2, 0, OURS, seconds(0)));
-        assert_eq!(table.first_of(2), Some(OTHER));
-        table.give_up(2, seconds(0));
-        assert_eq!(known(&mut table, 2), OTHER);
-        // It was posted here, and is not counted yet.
-        let Ok(Found::New(progress)) = table.claim(3, 0, seconds(0)) else { panic!() };
-        assert!(table.brought(3, 0, OURS, seconds(0)));
-        table.remember(3, seconds(0));
-        progress.send_replace(Progress::Posted(OURS));
-        assert!(!table.brought(3, 0, OTHER, seconds(0)));
-        // Nobody knew whether the log has it.
-        let Ok(Found::New(progress)) = table.claim(4, 0, seconds(0)) else { panic!() };
-        table.remember(4, seconds(0));
-        progress.send_replace(Progress::Unknown);
-        assert!(table.brought(4, 0, OURS, seconds(0)) && !table.brought(4, 0, OTHER, seconds(0)));
-        assert_eq!(known(&mut table, 4), OURS);
-        // Its time is over.
-        assert!(
-            !table.brought(1, 0, OURS, seconds(299)) && table.brought(1, 0, OURS, seconds(300))
-        );
-    }
-
-    #[test]
-    fn what_the_log_brings_is_bounded_and_posted_all_the_same() {
-        let mut table = Table::new(3, TIME);
-        for key in 0..10 {
-            assert!(table.brought(key, 0, ANSWER.id, seconds(0)));
-        }
-        assert_eq!(table.len(), 6);
-        assert!(matches!(table.claim(20, 0, seconds(0)), Err(Refusal::Full { .. })));
-    }
-
-    #[test]
-    fn memory_grows_with_use_and_is_given_back() {
-        const KEYS: usize = 100_000;
-        let mut table = Table::new(KEYS, TIME);
-        assert_eq!(table.bytes(), 0);
-        (0..KEYS).for_each(|key| send(&mut table, spread(key), seconds(0)));
-        assert!(table.claim(spread(KEYS), 0, seconds(0)).is_err());
-        for key in 0..KEYS {
-            assert!(matches!(table.claim(spread(key), 0, seconds(299)), Ok(Found::Answered(_))));
-        }
-        let full = table.bytes();
-        assert!(full < KEYS * 90, "{full} bytes for {KEYS} keys");
-        let mut forgotten = 0;
-        while table.len() > 0 {
-            forgotten += table.forget(seconds(300), 1000);
-            assert_eq!(table.len(), KEYS - forgotten);
-        }
-        assert!(table.bytes() < 64 << 10, "{} bytes for nothing", table.bytes());
-    }
-
-    /// A hash for each number, as far apart as those of keys are.
-    fn spread(number: usize) -> u128 {
-        (number as u128 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
-    }
-}
+mod tests;

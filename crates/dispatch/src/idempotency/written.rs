@@ -144,13 +144,14 @@ fn hash(text: &str) -> Result<u128, KeysFault> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Claimed, IdempotencyKey};
+    use super::super::{Claimed, IdempotencyKey, KeyHolder};
     use super::*;
 
     const ID: [u8; 16] = *b"2F3y6mQsYKmaB3xZ";
 
     fn claim(keys: &Arc<IdempotencyKeys>, key: &str, data: &str) -> Claimed {
-        keys.claim("me", &IdempotencyKey::new(key).unwrap(), "rj", data).unwrap()
+        keys.claim(KeyHolder::Application("me"), &IdempotencyKey::new(key).unwrap(), "rj", data)
+            .unwrap()
     }
 
     fn post(keys: &Arc<IdempotencyKeys>, key: &str) -> super::super::Uncounted {
@@ -191,7 +192,8 @@ mod tests {
             let Claimed::Answered(answer) = claim(&new, key, "1") else { panic!("{key}") };
             assert_eq!(answer, Delivered { id: ID, count, at_least }, "{key}");
         }
-        let refused = new.claim("me", &IdempotencyKey::new("a").unwrap(), "rj", "2");
+        let refused =
+            new.claim(KeyHolder::Application("me"), &IdempotencyKey::new("a").unwrap(), "rj", "2");
         assert!(refused.is_err(), "it is no repeat");
         assert!(matches!(claim(&new, "claimed", "1"), Claimed::First(_)), "it was not posted");
     }

@@ -34,6 +34,7 @@ mod serve;
 mod signer;
 mod spam;
 mod strangers;
+mod streams;
 mod subscriptions;
 mod ticker;
 mod token;

@@ -23,6 +23,7 @@ use super::otlp::OtlpArgs;
 use super::presence::PresenceArgs;
 use super::remember::Remember;
 use super::strangers::StrangerArgs;
+use super::streams::StreamArgs;
 use super::tokens::TokenArgs;
 use crate::units::{parse_bytes, parse_seconds};
 
@@ -88,6 +89,8 @@ pub(crate) struct ServeArgs {
     tokens: TokenArgs,
     #[command(flatten)]
     presence: PresenceArgs,
+    #[command(flatten)]
+    streams: StreamArgs,
     #[command(flatten)]
     otlp: OtlpArgs,
     /// Time to end connections in order when the server stops, in seconds.

@@ -13,7 +13,7 @@ const CLUSTER: &str = include_str!("../../../../docs/cluster.md");
 const TLS: &str = include_str!("../../../../docs/tls.md");
 
 /// The pages that explain options.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     PROTOCOL,
     API,
     MONITORING,
@@ -27,6 +27,7 @@ const PAGES: [&str; 14] = [
     include_str!("../../../../docs/rate-limits.md"),
     include_str!("../../../../docs/tokens.md"),
     include_str!("../../../../docs/traces.md"),
+    include_str!("../../../../docs/streams.md"),
     include_str!("../../../../docs/upgrade.md"),
 ];
 

@@ -29,6 +29,7 @@ mod demo;
 mod demo_page;
 mod deploy;
 mod docs;
+mod durable;
 mod ending;
 mod epoch;
 mod erlang;

@@ -34,7 +34,9 @@ fn operations(document: &Value) -> Vec<Operation> {
         let path = path.replace("{id}", "rj");
         Operation { method: method.to_uppercase(), path, place, body }
     };
-    let paths = document["paths"].as_object().unwrap();
+    // Durable streams are a protocol of others, whose own tests run in `durable`.
+    let mut paths = document["paths"].as_object().unwrap().clone();
+    paths.remove("/v1/stream/{path}").unwrap();
     let methods = |path: &Value| path.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     let all = paths.iter().flat_map(|(path, value)| {
         methods(value).into_iter().map(move |method| operation(path, &method))

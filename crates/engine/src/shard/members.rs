@@ -135,17 +135,17 @@ impl<S: Sockets> Core<S> {
                 None => Ok(Some(members::list(&room.to_string(), 0, Some([])))),
             };
         };
+        let full = |_| Problem::ids_full(RETRY_AFTER_SECONDS);
+        let room = self.names.login(room, false).map_err(full)?;
         let watching = self.watching.entry(at.slot).or_default();
-        if watching.len() >= WATCHES_PER_CONNECTION_MAX {
+        if watching.iter().any(|watched| watched.room == room) {
+            self.names.logout(room);
+        } else if watching.len() >= WATCHES_PER_CONNECTION_MAX {
+            self.names.logout(room);
             return Err(Problem::bad_request(format!(
                 "A connection is told of at most {WATCHES_PER_CONNECTION_MAX} rooms who is there. \
                  Stop with some first: {{\"unwatch\":\"id\"}}."
             )));
-        }
-        let full = |_| Problem::ids_full(RETRY_AFTER_SECONDS);
-        let room = self.names.login(room, false).map_err(full)?;
-        if watching.iter().any(|watched| watched.room == room) {
-            self.names.logout(room);
         } else {
             // First of all: what changes from now on comes behind the list, or is in it.
             let me = hub::ConnRef::new(self.worker, at.slot as usize, at.place.generation);
@@ -276,10 +276,13 @@ impl<S: Sockets> Core<S> {
         let Some(watched) = watching.into_iter().find(|watched| watched.room == text.room) else {
             return false;
         };
-        if text.is_list {
-            watched.asked = None;
+        match (&watched.asked, &text.answers) {
+            (Some(asked), Some(asker)) if asker.is(asked) => watched.asked = None,
+            // It was asked before the connection has watched anew, or its answer comes behind this.
+            (Some(_), _) | (None, Some(_)) => return false,
+            (None, None) => {}
         }
-        watched.asked.is_none()
+        true
     }
 }
 

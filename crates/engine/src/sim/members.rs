@@ -57,7 +57,7 @@ impl Plane {
                 }
                 MemberChange::Left => members::left(&of, &sub),
             };
-            let mut telling = self.watches.tell(room, text.into(), false);
+            let mut telling = self.watches.tell(room, text.into());
             while telling.step() != TellStep::Done {}
             between(one);
         }
@@ -220,6 +220,35 @@ fn rooms_are_watched_as_far_as_the_token_grants() {
     }
     let over = one.says(socket, r#"{"members":"room:x"}"#);
     assert!(over.contains("at most 100 rooms"), "{over}");
+    let mut plane = Plane::of(&one);
+    plane.work(&mut one, |_| {});
+    while one.turn_after(1) {}
+    one.texts(socket);
+    assert_eq!(one.says(socket, r#"{"members":"room:7"}"#), "", "one of these is asked again");
+    plane.work(&mut one, |_| {});
+    while one.turn_after(1) {}
+    assert!(one.texts(socket).contains("\"of\":\"room:7\""));
+}
+
+#[test]
+fn list_for_a_watch_of_before_is_none_for_the_one_of_now() {
+    let mut one = guarded();
+    let plane = Plane::of(&one);
+    let token = "sub=bob;ids=room:*;members=room:*";
+    let socket = one.client(1 << 20, &websocket("/stream/bob", token));
+    assert_eq!(one.says(socket, r#"{"members":"room:7"}"#), "");
+    let before = plane.watches.questions().take().unwrap();
+    one.says(socket, r#"{"unwatch":"room:7"}"#);
+    assert_eq!(one.says(socket, r#"{"members":"room:7"}"#), "");
+    let now = plane.watches.questions().take().unwrap();
+    assert!(!before.is_waiting() && now.is_waiting());
+    for (watch, list, heard) in [(&before, "old", ""), (&now, "new", "new")] {
+        // As if it had been made before the connection watched anew.
+        assert!(plane.watches.answer(watch, &list.into()));
+        while one.turn_after(1) {}
+        assert_eq!(one.texts(socket), heard);
+    }
+    assert!(!now.is_waiting());
 }
 
 #[test]

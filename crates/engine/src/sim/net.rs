@@ -73,7 +73,8 @@ impl Wire {
     /// The client reads up to `len` bytes.
     pub(super) fn client_reads(&mut self, len: usize) -> Vec<u8> {
         let len = len.min(self.to_client.len());
-        let read = self.to_client.drain(..len).collect();
+        let read = self.to_client.make_contiguous()[..len].to_vec();
+        self.to_client.drain(..len);
         // A record may have brought more text than there was room for.
         if len > 0 && self.to_client.len() < self.room {
             self.edge |= std::mem::take(&mut self.starved);
@@ -163,6 +164,13 @@ fn is_keep_alive(bytes: &[u8]) -> bool {
     let carriers = [Carrier::Chunked, Carrier::Close];
     let of = |transport: &Transport| carriers.map(|carrier| transport.format().keep_alive(carrier));
     STREAMS.iter().flat_map(of).any(|keep_alive| keep_alive == bytes)
+}
+
+/// All that a call sends, in one piece.
+pub(super) fn gathered(parts: &[IoSlice<'_>]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
+    parts.iter().for_each(|part| bytes.extend_from_slice(part));
+    bytes
 }
 
 /// What a shard sees of all wires, which holds them too.
@@ -290,9 +298,8 @@ impl Sockets for Net {
             return if wire.client_ended { Ok(end) } else { Err(ErrorKind::WouldBlock.into()) };
         }
         let len = buffer.len().min(wire.to_server.len());
-        for byte in &mut buffer[..len] {
-            *byte = wire.to_server.pop_front().unwrap();
-        }
+        buffer[..len].copy_from_slice(&wire.to_server.make_contiguous()[..len]);
+        wire.to_server.drain(..len);
         wire.received += len;
         self.spend(len as u32 / work::BYTES);
         Ok(Received::of(len, buffer.len()))
@@ -306,10 +313,10 @@ impl Sockets for Net {
             return Err(ErrorKind::BrokenPipe.into());
         }
         let room = wire.room - wire.to_client.len();
-        let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter()).copied().collect();
+        let bytes = gathered(parts);
         let whole = bytes.len();
         wire.note(&bytes, room, self.now_ms.get(), self.keepalive_ms);
-        wire.to_client.extend(bytes.iter().take(room));
+        wire.to_client.extend(&bytes[..room.min(whole)]);
         wire.sent += room.min(whole);
         self.spend(room.min(whole) as u32 / work::BYTES);
         wire.starved |= room < whole;

@@ -320,7 +320,8 @@ pub(super) fn take(
     };
     let counted = match &mail {
         Mail::Deliver { event, targets, .. } => {
-            let number = events.iter().rposition(|sent| sent.id == event.id());
+            // They are numbered in the order of posting.
+            let number = events.binary_search_by(|sent| sent.id.as_str().cmp(event.id())).ok();
             let mut streams = |target: &&ConnRef| {
                 let key = Key { slot: target.slot() as u32, generation: target.generation() };
                 let is_it = |Place { shard: at, key: of, .. }| (at, of) == (shard, key);

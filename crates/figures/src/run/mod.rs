@@ -8,7 +8,7 @@
 mod intervals;
 mod line;
 mod reading;
-mod utc;
+pub mod utc;
 
 pub use intervals::{Bucket, Durations};
 pub use line::row_line;

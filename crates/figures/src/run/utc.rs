@@ -3,7 +3,7 @@
 const DAY_MS: u64 = 86_400_000;
 
 /// `2026-11-21T10:54:23.120Z` of milliseconds since 1970.
-pub(super) fn format_ms(unix_ms: u64) -> String {
+pub fn format_ms(unix_ms: u64) -> String {
     let (year, month, day) = date(unix_ms / DAY_MS);
     let ms = unix_ms % DAY_MS;
     let (hour, minute) = (ms / 3_600_000, ms / 60_000 % 60);

@@ -15,6 +15,7 @@ mod monitoring;
 mod past;
 mod router;
 mod state;
+mod streams;
 mod upgraded;
 
 pub(crate) use dashboard::live;
@@ -25,4 +26,6 @@ pub(crate) use endpoints::send_at_once::{AtOnce, SendAtOnce};
 pub(crate) use past::ApiPast;
 pub(crate) use router::routes;
 pub(crate) use state::{Api, ApiParts};
+pub(crate) use streams::Streams;
+pub use streams::StreamsConfig;
 pub(crate) use upgraded::Figures;

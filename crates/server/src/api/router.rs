@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, any, get, post};
 use httpd::host::{self, ApiHosts};
 use httpd::origin::{self, DemoPort};
 use httpd::problem::ApiProblem;
@@ -17,6 +17,7 @@ use super::endpoints::{
 };
 use super::monitoring::{metrics, stats};
 use super::state::Api;
+use super::streams;
 
 /// The whole API, which is called by `hosts`; a demo page at the port `demo` may use a small part
 /// of it.
@@ -67,6 +68,7 @@ pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
         ("/healthz", Need::Nothing, get(health::healthz)),
         ("/readyz", Need::Nothing, get(health::readyz)),
         ("/tune.json", scope(Read), get(tune::tune)),
+        (streams::PATH, Need::ByMethod, any(streams::serve)),
         ("/openapi.json", Need::Key, get(openapi::openapi)),
     ]
 }
@@ -84,6 +86,7 @@ pub(super) fn needs() -> HashMap<&'static str, Need> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use auth::keys::Scope::{Read, Send};
     use serde_json::{Value, json};
 
     use super::*;
@@ -92,16 +95,22 @@ mod tests {
     fn document_describes_every_path_and_no_other() {
         let document: Value = serde_json::from_str(openapi::DOCUMENT).unwrap();
         let described = document["paths"].as_object().unwrap().keys().map(String::as_str);
-        let served = paths().into_iter().map(|(path, ..)| path);
-        assert_eq!(described.collect::<BTreeSet<_>>(), served.collect());
+        // A parameter of more than one segment is named as any other there.
+        let plain = |path: &str| path.replace("{*", "{");
+        let served = paths().into_iter().map(|(path, ..)| plain(path));
+        assert_eq!(described.map(str::to_owned).collect::<BTreeSet<_>>(), served.collect());
         for (path, need, _) in paths() {
-            let operations = document["paths"][path].as_object().unwrap();
+            let operations = document["paths"][plain(path)].as_object().unwrap();
             for (method, operation) in operations {
                 let described = operation.get("security").unwrap_or(&document["security"]);
                 let expected = match need {
                     Need::Nothing => json!([]),
                     Need::Key => json!([{ "key": [] }]),
                     Need::Scope(scope) => json!([{ "key": [scope.as_str()] }]),
+                    Need::ByMethod if method == "get" || method == "head" => {
+                        json!([{ "key": [Read.as_str()] }])
+                    }
+                    Need::ByMethod => json!([{ "key": [Send.as_str()] }]),
                 };
                 assert_eq!(described, &expected, "{method} {path}");
             }

@@ -31,7 +31,7 @@ use super::monitoring::duration::SendDurations;
 use super::monitoring::process;
 use super::monitoring::sockets::SocketMemoryReader;
 use super::router::needs;
-use crate::api::Figures;
+use crate::api::{Figures, Streams};
 use crate::certs::Certificates;
 
 /// What the endpoints share.
@@ -82,6 +82,8 @@ pub(crate) struct Api {
     pub(super) sockets: SocketMemoryReader,
     /// Who makes traces of sends, if a collector is named.
     pub(super) traces: Option<Traces>,
+    /// Streams that are kept on disk, if there may be some.
+    streams: Option<Arc<Streams>>,
     /// The Erlang side, if there is one.
     erlang: OnceLock<Erlang>,
     /// The upgrade by which it began, if it did so.
@@ -106,6 +108,7 @@ pub(crate) struct ApiParts {
     pub(crate) public_url: Option<PublicUrl>,
     pub(crate) idempotency: Arc<IdempotencyKeys>,
     pub(crate) traces: Option<Traces>,
+    pub(crate) streams: Option<Arc<Streams>>,
     pub(crate) idle_limit: IdleLimit,
     pub(crate) stop: CancellationToken,
 }
@@ -148,6 +151,7 @@ impl Api {
             durations: SendDurations::default(),
             sockets: SocketMemoryReader::default(),
             traces: parts.traces,
+            streams: parts.streams,
             erlang: OnceLock::new(),
             upgraded: OnceLock::new(),
             idle_limit: parts.idle_limit,
@@ -161,6 +165,11 @@ impl Api {
             Ok(engine) => Ok(engine.snapshot()),
             Err(_) => Err(ApiProblem::starting_or_stopping()),
         }
+    }
+
+    /// Streams that are kept on disk, if there may be some.
+    pub(crate) fn streams(&self) -> Option<&Arc<Streams>> {
+        self.streams.as_ref()
     }
 
     /// The Erlang side, if there is one.

@@ -137,6 +137,9 @@ impl ControlPlane {
         let permits = ConnectionPermits::new();
         let handshakes = Arc::<Handshakes>::default();
         let backlog_bytes_max = config.engine.backlog_bytes_max;
+        let streams = config
+            .streams
+            .map(|streams| api::Streams::new(&config.data, streams, &sender.barrier, &stop));
         let state = Arc::new(Api::new(ApiParts {
             engine: Arc::clone(&engine),
             sender: sender.clone(),
@@ -151,6 +154,7 @@ impl ControlPlane {
             public_url: config.public_url,
             idempotency,
             traces,
+            streams,
             idle_limit: permits.idle_limit(),
             stop: stop.clone(),
         })?);
@@ -191,6 +195,14 @@ impl ControlPlane {
             chores: stop.child_token(),
             stop,
         })
+    }
+
+    /// Opens what is kept on disk beside the graph.
+    pub(crate) async fn open_streams(&self) -> Result<()> {
+        match self.state.streams() {
+            Some(streams) => streams.open().await,
+            None => Ok(()),
+        }
     }
 
     /// Begins all that nobody calls for. Numbers of events are reserved in `epoch_file`, but in a
@@ -234,6 +246,9 @@ impl ControlPlane {
         tokio::spawn(certs::watch::run(Arc::clone(&self.certificates), stop.clone()));
         if self.certificates.acme().is_some() {
             tokio::spawn(certs::acme::run(Arc::clone(&self.certificates), self.chores.clone()));
+        }
+        if let Some(streams) = self.state.streams() {
+            tokio::spawn(Arc::clone(streams).sweep());
         }
         tokio::spawn(api::live::run(Arc::clone(&self.state)));
         tokio::spawn(idempotency::forget(Arc::clone(self.state.idempotency())));

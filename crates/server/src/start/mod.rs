@@ -75,6 +75,7 @@ impl Server {
             None => IdempotencyKeys::new().context("the system's random source fails")?,
         };
         let mut control = ControlPlane::new(setup, engine, graph, member, idempotency)?;
+        control.open_streams().await?;
         control.begin(epoch_file);
         let erlang = match control.take_erlang() {
             Some(erlang) => Some(erlang.start(Duration::ZERO).await?),

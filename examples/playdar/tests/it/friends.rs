@@ -46,6 +46,7 @@ impl Encke {
             erlang: None,
             traces: None,
             presence: PresenceConfig { grace: Duration::ZERO, webhooks: Vec::new() },
+            streams: None,
             demo: None,
             program: None,
         };

@@ -158,6 +158,7 @@ fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
         erlang: args.erlang.config()?,
         presence: args.presence.config()?,
         traces: args.otlp.config(),
+        streams: args.streams.config(),
         demo: args.demo_page,
         program,
     })

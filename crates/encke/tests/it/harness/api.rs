@@ -212,7 +212,7 @@ pub(crate) fn escape(id: &str) -> String {
 /// Reads a whole answer to a request with `method`.
 pub(crate) fn read_answer(wire: &mut Wire, method: &str) -> io::Result<Answer> {
     let head = wire.try_head()?;
-    let body = if method == "HEAD" {
+    let body = if method == "HEAD" || matches!(head.status, 204 | 304) {
         Vec::new()
     } else if let Some(len) = head.field("content-length") {
         wire.take(len.parse().unwrap())?

@@ -125,7 +125,8 @@ impl Client {
             return None;
         }
         let read = wire.received;
-        let sent: Vec<u8> = self.got.iter().chain(&wire.to_client).copied().collect();
+        let (first, second) = wire.to_client.as_slices();
+        let sent = [self.got.as_slice(), first, second].concat();
         let (mut answered, mut rest) = (self.answers.len(), sent.as_slice());
         while let Some((_, len)) = Answer::read(rest) {
             (answered, rest) = (answered + 1, &rest[len..]);

@@ -14,7 +14,7 @@ use tls::rustls::pki_types::ServerName;
 use tls::{Alert, Fault, Handshake, Keys, Opened, Step};
 
 use super::{NAME, configs};
-use crate::sim::net::Net;
+use crate::sim::net::{Net, gathered};
 use crate::sim::random::Random;
 use crate::sockets::{Received, Sockets};
 use crate::tls::Numbered;
@@ -179,7 +179,7 @@ impl Sockets for Relay {
             if wire.client_reset {
                 return Err(ErrorKind::BrokenPipe.into());
             }
-            let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter()).copied().collect();
+            let bytes = gathered(parts);
             assert!(!bytes.is_empty(), "a call for nothing");
             let taken = match wire.room_left() {
                 0 => 0,

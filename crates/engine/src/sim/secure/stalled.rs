@@ -105,6 +105,9 @@ impl Crowd {
                 self.hellos.remove(at);
                 self.answers.push(place);
             }
+            if !self.one.wire(place).has_news() {
+                break;
+            }
         }
         let (shakes, _) = self.state(place);
         if !shakes && !self.one.is_closed(place) && !self.done.contains(&place) {

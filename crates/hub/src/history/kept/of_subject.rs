@@ -35,6 +35,14 @@ impl DoubleEndedIterator for Between<'_> {
             Between::Few(slots) => slots.next_back(),
         }
     }
+
+    /// In one step, however many there are.
+    fn nth_back(&mut self, skipped: usize) -> Option<u32> {
+        match self {
+            Between::Ring(slots) => slots.nth_back(skipped).copied(),
+            Between::Few(slots) => slots.nth_back(skipped),
+        }
+    }
 }
 
 impl<F> Kept<F> {

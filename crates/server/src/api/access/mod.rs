@@ -39,6 +39,20 @@ pub(super) enum Need {
     Key,
     /// A key for this.
     Scope(Scope),
+    /// A key that reads for a request that does, else one that sends.
+    ByMethod,
+}
+
+impl Need {
+    /// The scope that a request with this method needs of a key, if it needs one.
+    fn scope(self, method: &Method) -> Option<Scope> {
+        match self {
+            Need::Nothing | Need::Key => None,
+            Need::Scope(scope) => Some(scope),
+            Need::ByMethod if method.is_safe() => Some(Scope::Read),
+            Need::ByMethod => Some(Scope::Send),
+        }
+    }
 }
 
 /// Who may call.
@@ -239,7 +253,7 @@ pub(super) async fn guard(
     let (peer, headers) = (access.client(&request), request.headers());
     match access.permission(request.method(), request.uri(), headers, peer).await {
         Ok(permission) => {
-            if let (Permission::Key(key), Need::Scope(scope)) = (&permission, need)
+            if let (Permission::Key(key), Some(scope)) = (&permission, need.scope(request.method()))
                 && !key.allows(scope)
             {
                 return Err(access.refuse(Refusal::Scope(scope)));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use dispatch::barrier::WritePermit;
-use dispatch::idempotency::IdempotencyKey;
+use dispatch::idempotency::{IdempotencyKey, KeyHolder};
 use dispatch::outcome::Delivered;
 use dispatch::traces::{Arrival, Marks, SendTrace};
 use engine::{ClientSend, Outgoing, SentBy};
@@ -73,8 +73,8 @@ impl Api {
         }
         match key_of(send, member)? {
             Some(key) => {
-                let sender = key_holder(send.grant().map(|grant| &**grant));
-                let known = Known::of(&sender, &key, &body);
+                let holder = key_holder(send.grant().map(|grant| &**grant));
+                let known = Known::of(KeyHolder::Client(&holder), &key, &body);
                 self.post_once(&permit, known, outgoing, marks).await.map(ClientPosted::Once)
             }
             None => self.post_plainly(&permit, outgoing, marks).await,

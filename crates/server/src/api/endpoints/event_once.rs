@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dispatch::barrier::WritePermit;
-use dispatch::idempotency::{Claim, Claimed, IdempotencyKey, Progress};
+use dispatch::idempotency::{Claim, Claimed, IdempotencyKey, KeyHolder, Progress};
 use dispatch::outcome::{Delivered, LogTrouble, MAILBOX_TIMEOUT, Unposted};
 use dispatch::traces::Marks;
 use engine::Outgoing;
@@ -41,20 +41,20 @@ pub(crate) enum Once {
 /// By what an event is known that is posted once.
 pub(super) struct Known<'e> {
     /// Who sends it: its keys are nobody else's.
-    sender: &'e str,
+    holder: KeyHolder<'e>,
     key: &'e IdempotencyKey<'e>,
     about: &'e str,
     fingerprint: Cow<'e, str>,
 }
 
 impl<'e> Known<'e> {
-    /// The event of `body`, which `sender` sends with this `key`.
+    /// The event of `body`, which `holder` sends with this `key`.
     pub(super) fn of<Echo>(
-        sender: &'e str,
+        holder: KeyHolder<'e>,
         key: &'e IdempotencyKey<'e>,
         body: &'e EventBody<'_, Echo>,
     ) -> Known<'e> {
-        Known { sender, key, about: body.about(), fingerprint: body.fingerprint() }
+        Known { holder, key, about: body.about(), fingerprint: body.fingerprint() }
     }
 }
 
@@ -69,9 +69,9 @@ impl Api {
         marks: Option<&Arc<Marks>>,
     ) -> Result<Once, ApiProblem> {
         let deadline = tokio::time::Instant::now() + POSTED_TIMEOUT;
-        let Known { sender, key, about, fingerprint } = known;
+        let Known { holder, key, about, fingerprint } = known;
         loop {
-            match self.idempotency.claim(sender, key, about, &fingerprint)? {
+            match self.idempotency.claim(holder, key, about, &fingerprint)? {
                 Claimed::First(claim) => {
                     let posted = self.post(permit, outgoing, Some(claim.once()), marks).await?;
                     return Ok(self.follow(claim, posted));

@@ -146,5 +146,6 @@ pub(crate) async fn members(
         }
         (None, None) => nobody,
     };
-    Ok(([(header::CONTENT_TYPE, "application/json")], list_text(&id.to_string(), &list)))
+    let line = list_text(&id.to_string(), &list) + "\n";
+    Ok(([(header::CONTENT_TYPE, "application/json")], line))
 }

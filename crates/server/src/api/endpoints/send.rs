@@ -9,7 +9,7 @@ use axum::http::header;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use dispatch::barrier::WritePermit;
-use dispatch::idempotency::IdempotencyKey;
+use dispatch::idempotency::{IdempotencyKey, KeyHolder};
 use dispatch::outcome::Delivered;
 use dispatch::traces::{Marks, SendTrace};
 use httpd::body::{BodyKind, read_whole};
@@ -95,7 +95,7 @@ async fn send_one(
         (field, member) => field.or(member),
     };
     if let Some(key) = key {
-        let known = Known::of(permission.key_id(), &key, &body);
+        let known = Known::of(KeyHolder::Application(permission.key_id()), &key, &body);
         let once = api.post_once(&permit, known, body.outgoing()?, marks).await?;
         drop(permit);
         return once.answer().await;

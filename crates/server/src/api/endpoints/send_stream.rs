@@ -24,7 +24,7 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use bytes::Bytes;
 use dispatch::barrier::{NoPermit, WritePermit};
-use dispatch::idempotency::IdempotencyKey;
+use dispatch::idempotency::{IdempotencyKey, KeyHolder};
 use dispatch::outcome::Delivered;
 use dispatch::successor::{FirstLine, Rest, Told, upgrade_hangs};
 use dispatch::traces::SendTrace;
@@ -354,6 +354,6 @@ async fn post_once(
     key: Box<str>,
 ) -> Result<Once, ApiProblem> {
     let key = IdempotencyKey::new(String::from(key))?;
-    let known = Known::of(permission.key_id(), &key, body);
+    let known = Known::of(KeyHolder::Application(permission.key_id()), &key, body);
     api.post_once(permit, known, body.outgoing()?, None).await
 }

@@ -1,0 +1,86 @@
+//! Answers: their fields, and what is said to who is refused.
+
+use std::io::ErrorKind;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use figures::run::utc;
+use httpd::problem::{ApiProblem, sentence};
+use streams::{Head, Life, Offset, Refusal};
+
+pub(super) const NEXT_OFFSET: HeaderName = HeaderName::from_static("stream-next-offset");
+pub(super) const CLOSED: HeaderName = HeaderName::from_static("stream-closed");
+pub(super) const UP_TO_DATE: HeaderName = HeaderName::from_static("stream-up-to-date");
+pub(super) const CURSOR: HeaderName = HeaderName::from_static("stream-cursor");
+pub(super) const PRODUCER_EPOCH: HeaderName = HeaderName::from_static("producer-epoch");
+pub(super) const PRODUCER_SEQ: HeaderName = HeaderName::from_static("producer-seq");
+const EXPECTED_SEQ: HeaderName = HeaderName::from_static("producer-expected-seq");
+const RECEIVED_SEQ: HeaderName = HeaderName::from_static("producer-received-seq");
+const TTL: HeaderName = HeaderName::from_static("stream-ttl");
+const EXPIRES_AT: HeaderName = HeaderName::from_static("stream-expires-at");
+
+/// The value of a field that says yes.
+pub(super) const TRUE: HeaderValue = HeaderValue::from_static("true");
+
+/// A value of a field that we have made ourselves, or read out of one.
+pub(super) fn value(text: impl ToString) -> HeaderValue {
+    HeaderValue::try_from(text.to_string()).expect("it is visible ASCII")
+}
+
+/// Says where a reader goes on, and whether the stream is closed.
+pub(super) fn push_tail(fields: &mut HeaderMap, next: Offset, closed: bool) {
+    fields.insert(NEXT_OFFSET, value(next));
+    if closed {
+        fields.insert(CLOSED, TRUE);
+    }
+}
+
+/// Says what the stream is.
+pub(super) fn push_head(fields: &mut HeaderMap, head: &Head) {
+    fields.insert(header::CONTENT_TYPE, value(&head.content_type));
+    push_tail(fields, head.next, head.closed);
+    match head.life {
+        Life::Unbounded => {}
+        Life::Ttl(seconds) => drop(fields.insert(TTL, value(seconds))),
+        Life::ExpiresAt(ms) => drop(fields.insert(EXPIRES_AT, value(utc::format_ms(ms)))),
+    }
+}
+
+/// The answer to who is refused.
+pub(super) fn refused(refusal: &Refusal) -> Response {
+    if let Refusal::Disk(_) | Refusal::Damaged(_) = refusal {
+        tracing::error!("streams: {refusal}");
+    }
+    let status = match refusal {
+        Refusal::Unknown => StatusCode::NOT_FOUND,
+        Refusal::OldOffset => StatusCode::GONE,
+        Refusal::Exists
+        | Refusal::Closed(_)
+        | Refusal::OtherType(_)
+        | Refusal::Sequence
+        | Refusal::Gap { .. } => StatusCode::CONFLICT,
+        Refusal::StaleEpoch(_) => StatusCode::FORBIDDEN,
+        Refusal::EpochStart | Refusal::BadOffset => StatusCode::BAD_REQUEST,
+        Refusal::Producers(_) => StatusCode::TOO_MANY_REQUESTS,
+        Refusal::Full(_) => StatusCode::INSUFFICIENT_STORAGE,
+        Refusal::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        Refusal::Disk(error) if error.kind() == ErrorKind::StorageFull => {
+            StatusCode::INSUFFICIENT_STORAGE
+        }
+        Refusal::Disk(_) => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let mut response = ApiProblem::new(status, sentence(&refusal.to_string())).into_response();
+    let fields = response.headers_mut();
+    match *refusal {
+        Refusal::Closed(next) => push_tail(fields, next, true),
+        Refusal::StaleEpoch(epoch) => drop(fields.insert(PRODUCER_EPOCH, value(epoch))),
+        Refusal::Gap { expected, received } => {
+            fields.insert(EXPECTED_SEQ, value(expected));
+            fields.insert(RECEIVED_SEQ, value(received));
+        }
+        _ => {}
+    }
+    // What is refused now need not be the next time.
+    fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,154 @@
+//! What the head of a request says.
+
+use axum::extract::Query;
+use axum::http::{HeaderMap, Uri};
+use httpd::problem::ApiProblem;
+use percent_encoding::percent_decode_str;
+use streams::{Life, Producer, Start, parse_date};
+
+use super::{PATH_BYTES_MAX, PREFIX};
+
+/// The longest value of a field, which is stored with what it is about.
+const FIELD_BYTES_MAX: usize = 1_024;
+
+/// The greatest number that JavaScript has exactly.
+const NUMBER_MAX: u64 = (1 << 53) - 1;
+
+/// The path of the stream in the path of a URL.
+pub(super) fn path(of_url: &str) -> Result<String, ApiProblem> {
+    let rest = of_url.strip_prefix(PREFIX).unwrap_or_default();
+    let decoded = percent_decode_str(rest).decode_utf8().map_err(|_| {
+        ApiProblem::bad_request("The path of the stream is not UTF-8. Percent-encode its UTF-8.")
+    })?;
+    if decoded.is_empty() || decoded.len() > PATH_BYTES_MAX {
+        let detail = format!("The path of a stream has 1 to {PATH_BYTES_MAX} bytes.");
+        return Err(ApiProblem::bad_request(detail));
+    }
+    Ok(decoded.into_owned())
+}
+
+/// The one field of this name.
+pub(super) fn text<'h>(
+    headers: &'h HeaderMap,
+    name: &'static str,
+) -> Result<Option<&'h str>, ApiProblem> {
+    let mut all = headers.get_all(name).iter();
+    let Some(first) = all.next() else { return Ok(None) };
+    let text = first.to_str().ok().filter(|_| all.next().is_none());
+    let text = text.map(str::trim).filter(|text| text.len() <= FIELD_BYTES_MAX);
+    text.map(Some).ok_or_else(|| {
+        let detail =
+            format!("{name} is one field of at most {FIELD_BYTES_MAX} visible characters.");
+        ApiProblem::bad_request(detail)
+    })
+}
+
+/// Whether the stream is to be closed.
+pub(super) fn closes(headers: &HeaderMap) -> bool {
+    let field = headers.get("stream-closed").and_then(|field| field.to_str().ok());
+    field.is_some_and(|field| field.trim().eq_ignore_ascii_case("true"))
+}
+
+/// The life that a stream is created with.
+pub(super) fn life(headers: &HeaderMap) -> Result<Life, ApiProblem> {
+    let date = text(headers, "stream-expires-at")?;
+    match (text(headers, "stream-ttl")?, date) {
+        (None, None) => Ok(Life::Unbounded),
+        (Some(_), Some(_)) => {
+            let detail = "Stream-TTL and Stream-Expires-At exclude each other. Send one of them.";
+            Err(ApiProblem::bad_request(detail))
+        }
+        (Some(ttl), None) => {
+            Life::parse_ttl(ttl).map_err(|fault| ApiProblem::bad_request(format!("{fault}.")))
+        }
+        (None, Some(date)) => parse_date(date).map(Life::ExpiresAt).ok_or_else(|| {
+            let detail = "Stream-Expires-At is no date and time of RFC 3339, such as \
+                          2030-01-31T12:00:00Z.";
+            ApiProblem::bad_request(detail)
+        }),
+    }
+}
+
+/// The writer that may repeat itself.
+pub(super) fn producer(headers: &HeaderMap) -> Result<Option<Producer<'_>>, ApiProblem> {
+    let id = text(headers, "producer-id")?;
+    let (epoch, sequence) = (text(headers, "producer-epoch")?, text(headers, "producer-seq")?);
+    let wrong = || {
+        let detail = "Producer-Id, Producer-Epoch and Producer-Seq come together: a name, and two \
+                      numbers from 0 to 9007199254740991.";
+        ApiProblem::bad_request(detail)
+    };
+    let (id, epoch, sequence) = match (id, epoch, sequence) {
+        (None, None, None) => return Ok(None),
+        (Some(id), Some(epoch), Some(sequence)) if !id.is_empty() => (id, epoch, sequence),
+        _ => return Err(wrong()),
+    };
+    let number = |text: &str| {
+        let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = is_plain.then(|| text.parse().ok()).flatten();
+        number.filter(|number| *number <= NUMBER_MAX).ok_or_else(wrong)
+    };
+    Ok(Some(Producer { id, epoch: number(epoch)?, sequence: number(sequence)? }))
+}
+
+/// How a reader wants to be served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum LiveMode {
+    /// What is there.
+    CatchUp,
+    /// What is there, or what comes next.
+    LongPoll,
+    /// What is there and all that comes, as events.
+    Sse,
+}
+
+/// What a reader asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct ReadQuery {
+    pub(super) start: Start,
+    pub(super) live: LiveMode,
+    /// The cursor that it was given last.
+    pub(super) cursor: Option<String>,
+}
+
+impl ReadQuery {
+    /// Reads the query, of which parameters that mean nothing here are passed over.
+    pub(super) fn parse(uri: &Uri, headers: &HeaderMap) -> Result<ReadQuery, ApiProblem> {
+        let (mut offset, mut live, mut cursor) = (None, LiveMode::CatchUp, None);
+        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)?;
+        for (name, value) in pairs {
+            match name.as_str() {
+                "offset" if offset.is_some() => {
+                    return Err(ApiProblem::bad_request("Send offset= once."));
+                }
+                "offset" => offset = Some(value),
+                "cursor" => cursor = Some(value),
+                "live" => {
+                    live = match value.as_str() {
+                        "long-poll" => LiveMode::LongPoll,
+                        "sse" => LiveMode::Sse,
+                        _ => {
+                            let detail = "live= is long-poll or sse; leave it out to catch up.";
+                            return Err(ApiProblem::bad_request(detail));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        // An `EventSource` repeats its address when it comes back, and says so where it is.
+        if live == LiveMode::Sse
+            && let Some(last) = text(headers, "last-event-id")?.filter(|last| !last.is_empty())
+        {
+            offset = Some(last.to_owned());
+        }
+        if live != LiveMode::CatchUp && offset.is_none() {
+            let detail = "A live read needs offset=: -1, now, or the last Stream-Next-Offset.";
+            return Err(ApiProblem::bad_request(detail));
+        }
+        let parse = |offset: String| Start::parse(&offset);
+        let start = offset.map_or(Ok(Start::Beginning), parse);
+        let start = start.map_err(|fault| ApiProblem::bad_request(format!("{fault}.")))?;
+        Ok(ReadQuery { start, live, cursor })
+    }
+}

@@ -1,0 +1,116 @@
+//! Live reads as server-sent events.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
+use httpd::problem::ApiProblem;
+use streams::sse::{self, Encoding};
+use streams::{LiveReader, Offset, Piece, Start};
+use tokio::time::{Instant, sleep_until};
+
+use super::Call;
+use super::fields::ReadQuery;
+use super::read::{first, new_cursor, piece};
+
+/// When a stream of events ends, so that caches can join readers; they come back at once.
+const TIME_MAX: Duration = Duration::from_secs(60);
+
+/// A reader of events.
+struct Reading {
+    call: Call,
+    wanted: ReadQuery,
+    encoding: Encoding,
+    reader: LiveReader,
+    /// What was read and not sent yet.
+    piece: Option<Piece>,
+    next: Offset,
+    end: Instant,
+    is_over: bool,
+}
+
+/// `GET` with `live=sse`.
+pub(super) async fn get(call: Call, wanted: ReadQuery) -> Result<Response, ApiProblem> {
+    let (reader, piece) = match first(&call, wanted.start).await {
+        Ok(first) => first,
+        Err(undone) => return call.undone(undone, Bytes::new()).await,
+    };
+    let encoding = Encoding::of(&piece.head.content_type);
+    let (next, end) = (piece.head.next, Instant::now() + TIME_MAX);
+    let piece = Some(piece);
+    let reading = Reading { call, wanted, encoding, reader, piece, next, end, is_over: false };
+    let body = Body::from_stream(stream::unfold(reading, Reading::next));
+    let fields = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-cache"),
+        // Or nginx keeps what is told until it has much of it.
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    let mut response = (fields, body).into_response();
+    if encoding == Encoding::Base64 {
+        let name = HeaderName::from_static("stream-sse-data-encoding");
+        response.headers_mut().insert(name, HeaderValue::from_static("base64"));
+    }
+    Ok(response)
+}
+
+impl Reading {
+    /// What is sent next.
+    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Reading)> {
+        if self.is_over {
+            self.leave();
+            return None;
+        }
+        let piece = match self.piece.take() {
+            Some(piece) => piece,
+            None => match self.wait().await {
+                Some(piece) => piece,
+                None => {
+                    self.leave();
+                    return None;
+                }
+            },
+        };
+        let mut events = Vec::new();
+        self.next = piece.head.next;
+        if !piece.data.is_empty() {
+            self.encoding.push_data(&mut events, self.next, &piece.data);
+        }
+        if piece.ends() {
+            sse::push_end(&mut events, self.next);
+            self.is_over = true;
+        } else {
+            let cursor = new_cursor(&self.wanted);
+            sse::push_control(&mut events, self.next, cursor, piece.up_to_date);
+        }
+        // Where there is no room for it, the reader comes back with its last offset.
+        let events = self.call.streams.pieces.hold(events).ok()?;
+        Some((Ok(events), self))
+    }
+
+    /// Waits for the next piece; nothing where the reader is to come back for it.
+    async fn wait(&mut self) -> Option<Piece> {
+        let streams = &self.call.streams;
+        tokio::select! {
+            biased;
+            () = streams.stop.cancelled() => return None,
+            () = streams.barrier.moved() => return None,
+            () = sleep_until(self.end) => return None,
+            () = self.reader.changed(self.next) => {}
+        }
+        piece(&self.call, Start::At(self.next)).await.ok()
+    }
+
+    /// The life of the stream begins anew, which this reader has held. Nobody waits for it.
+    fn leave(&self) {
+        let (streams, path) = (self.call.streams.clone(), self.call.path.clone());
+        tokio::spawn(async move {
+            // One that is gone, or another process', needs it not.
+            let _ = streams.work(move |store| store.left(&path)).await;
+        });
+    }
+}

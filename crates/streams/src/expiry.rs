@@ -1,0 +1,31 @@
+//! Streams whose life is over, and for which nobody asks.
+
+use std::fs;
+use std::io;
+
+use crate::file;
+use crate::refusal::Refusal;
+use crate::store::Store;
+
+impl Store {
+    /// Removes the streams of directory `number`, modulo 256, whose life is over. Whoever asks for
+    /// one removes it too. It reads the first record of each, some 20 µs. How many were removed.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn sweep(&self, number: usize) -> io::Result<usize> {
+        let mut removed = 0;
+        for entry in fs::read_dir(file::directory(self.dir(), number % file::DIRECTORIES))? {
+            let found = entry?.path();
+            if file::is_unfinished(&found) {
+                continue;
+            }
+            // A file that cannot be read is told to who asks for its stream.
+            let Ok(Some(path)) = file::path_if_over(&found, self.now_ms()) else { continue };
+            if let Err(Refusal::Unknown) = self.look(&self.stream(&path)) {
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+}

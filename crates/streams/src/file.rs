@@ -1,0 +1,254 @@
+//! The file of one stream: made whole or not at all, and appended to by whole records.
+//!
+//! One record at a time is on its way to the disk, so only the last one of a file can be torn: it
+//! was never acknowledged, and is cut off. A record that is wrong anywhere else is damage.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sha2::{Digest as _, Sha256};
+use sys::plain_file;
+
+use crate::life::Life;
+use crate::record::{self, Found, HEAD_BYTES, MAGIC, Record};
+use crate::refusal::Refusal;
+use crate::state::State;
+
+/// Directories over which files are spread.
+pub(crate) const DIRECTORIES: usize = 256;
+
+/// The suffix of files that are being made.
+const NEW: &str = "new";
+
+/// How much is read at once.
+const READ_BYTES: usize = 64 * 1024;
+
+/// What does not change of a stream.
+#[derive(Debug)]
+pub(crate) struct Meta {
+    /// Its own number, which no other stream of its path has.
+    pub(crate) id: u64,
+    pub(crate) content_type: Box<str>,
+    pub(crate) life: Life,
+}
+
+/// What a file says.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) meta: Meta,
+    pub(crate) state: State,
+    /// Where its last record ends.
+    pub(crate) tail: u64,
+    /// When it was last used.
+    pub(crate) touched_ms: u64,
+}
+
+/// The directory of number `number` in `dir`.
+pub(crate) fn directory(dir: &Path, number: usize) -> PathBuf {
+    dir.join(format!("{number:02x}"))
+}
+
+/// The file of the stream at `path` in `dir`.
+pub(crate) fn file_of(dir: &Path, path: &str) -> PathBuf {
+    let hash = Sha256::digest(path.as_bytes());
+    let name: String = hash[1..20].iter().map(|byte| format!("{byte:02x}")).collect();
+    directory(dir, hash[0].into()).join(name)
+}
+
+/// Whether a file is one that was being made when its process ended.
+pub(crate) fn is_unfinished(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == NEW)
+}
+
+/// Makes `file` with its first record; where it ends.
+pub(crate) fn create(file: &Path, record: &Record<'_>) -> io::Result<u64> {
+    let mut bytes = MAGIC.to_vec();
+    record.write(&mut bytes);
+    let unfinished = file.with_extension(NEW);
+    let written = (|| {
+        let mut made = plain_file::create(&unfinished, 0o644)?;
+        made.write_all(&bytes)?;
+        made.sync_all()?;
+        fs::rename(&unfinished, file)?;
+        sync_directory_of(file)
+    })();
+    if written.is_err() {
+        // What is left of it is removed at the next start, too.
+        let _ = fs::remove_file(&unfinished);
+    }
+    written.map(|()| bytes.len() as u64)
+}
+
+/// Appends a record to `file` at its `tail`, and syncs it; where it ends.
+pub(crate) fn append(file: &Path, tail: u64, record: &Record<'_>) -> io::Result<u64> {
+    let mut bytes = Vec::new();
+    record.write(&mut bytes);
+    let file = plain_file::open(file, File::options().write(true))?;
+    let written = file.write_all_at(&bytes, tail).and_then(|()| file.sync_data());
+    if let Err(error) = written {
+        // What was not acknowledged is not to be there at the next start. If this fails too, it is
+        // a repeat for a producer that sends it again.
+        let _ = file.set_len(tail);
+        return Err(error);
+    }
+    Ok(tail + bytes.len() as u64)
+}
+
+/// Opens `file` to be read.
+pub(crate) fn open(file: &Path) -> io::Result<File> {
+    plain_file::open(file, File::options().read(true))
+}
+
+/// Removes `file`.
+pub(crate) fn remove(file: &Path) -> io::Result<()> {
+    fs::remove_file(file)?;
+    sync_directory_of(file)
+}
+
+/// Notes that the stream in `file` was used at `now_ms`.
+pub(crate) fn touch(file: &Path, now_ms: u64) -> io::Result<()> {
+    let time = UNIX_EPOCH + Duration::from_millis(now_ms);
+    plain_file::open(file, File::options().write(true))?.set_modified(time)
+}
+
+fn sync_directory_of(file: &Path) -> io::Result<()> {
+    let directory = file.parent().ok_or(ErrorKind::InvalidInput)?;
+    File::open(directory)?.sync_all()
+}
+
+/// Reads all of `file`; nothing where there is none. A torn record at its end is cut off.
+pub(crate) fn load(file: &Path) -> Result<Option<Loaded>, Refusal> {
+    let opened = match plain_file::open(file, File::options().read(true).write(true)) {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let touched_ms = modified_ms(&opened)?;
+    let mut reader = Reader::open(&opened)?;
+    let meta = match reader.next()? {
+        Some(Record::Create { id, create, .. }) => {
+            Meta { id, content_type: create.content_type.into(), life: create.life }
+        }
+        // It is made whole, or not at all.
+        Some(Record::Append(_)) | None => return Err(Refusal::Damaged(MAGIC.len() as u64)),
+    };
+    let mut state = State::new(&meta.content_type);
+    let mut again = Reader::open(&opened)?;
+    while let Some(record) = again.next()? {
+        state.apply(&record);
+    }
+    let tail = again.position;
+    if tail < again.len {
+        opened.set_len(tail)?;
+        opened.sync_all()?;
+        touch(file, touched_ms)?;
+    }
+    Ok(Some(Loaded { meta, state, tail, touched_ms }))
+}
+
+/// The life of the stream in `file`, and whether it is over at `now_ms`, by its first record alone.
+pub(crate) fn path_if_over(file: &Path, now_ms: u64) -> Result<Option<Box<str>>, Refusal> {
+    let opened = open(file)?;
+    let touched_ms = modified_ms(&opened)?;
+    Ok(match Reader::open(&opened)?.next()? {
+        Some(Record::Create { path, create, .. }) => {
+            let end = create.life.end_ms(touched_ms);
+            end.is_some_and(|end| end <= now_ms).then(|| path.into())
+        }
+        Some(Record::Append(_)) | None => None,
+    })
+}
+
+fn modified_ms(file: &File) -> io::Result<u64> {
+    let since: Duration =
+        file.metadata()?.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Ok(since.as_millis() as u64)
+}
+
+/// Reads a file from record to record.
+pub(crate) struct Reader<'f> {
+    file: &'f File,
+    /// Where the next record begins.
+    pub(crate) position: u64,
+    /// Where what is read ends.
+    len: u64,
+    buffer: Vec<u8>,
+    /// How much of the buffer was read before.
+    used: usize,
+}
+
+impl<'f> Reader<'f> {
+    /// From the first record on, to the end of the file.
+    fn open(file: &'f File) -> Result<Reader<'f>, Refusal> {
+        let mut magic = [0; MAGIC.len()];
+        file.read_exact_at(&mut magic, 0)?;
+        if &magic != MAGIC {
+            return Err(Refusal::Damaged(0));
+        }
+        let len = file.metadata()?.len();
+        Ok(Reader::between(file, MAGIC.len() as u64, len))
+    }
+
+    /// Between two places.
+    pub(crate) fn between(file: &'f File, position: u64, len: u64) -> Reader<'f> {
+        Reader { file, position, len, buffer: Vec::new(), used: 0 }
+    }
+
+    /// The next record; nothing at the end, and before a torn one.
+    pub(crate) fn next(&mut self) -> Result<Option<Record<'_>>, Refusal> {
+        let left = self.len.saturating_sub(self.position);
+        if left == 0 {
+            return Ok(None);
+        }
+        loop {
+            let missing = match record::first(&self.buffer[self.used..]) {
+                // Asked again below, since the borrow checker does not let it go on from here.
+                Found::Whole(..) => break,
+                Found::Needs(bytes) if bytes as u64 > left => return Ok(None),
+                Found::Needs(bytes) => bytes,
+                Found::Bad(bytes) if bytes as u64 == left => return Ok(None),
+                Found::Bad(_) if self.rest_is_zero()? => return Ok(None),
+                Found::Bad(_) => return Err(Refusal::Damaged(self.position)),
+            };
+            self.fill(missing, left)?;
+        }
+        match record::first(&self.buffer[self.used..]) {
+            Found::Whole(record, len) => {
+                self.used += len;
+                self.position += len as u64;
+                Ok(Some(record))
+            }
+            Found::Needs(_) | Found::Bad(_) => Err(Refusal::Damaged(self.position)),
+        }
+    }
+
+    /// Reads until the buffer has `bytes` from the position on, and more where there are.
+    fn fill(&mut self, bytes: usize, left: u64) -> io::Result<()> {
+        self.buffer.drain(..self.used);
+        self.used = 0;
+        let have = self.buffer.len();
+        let wanted = bytes.max(READ_BYTES).min(usize::try_from(left).unwrap_or(usize::MAX));
+        debug_assert!(wanted > have, "it is asked for what is missing");
+        self.buffer.resize(wanted, 0);
+        self.file.read_exact_at(&mut self.buffer[have..], self.position + have as u64)
+    }
+
+    /// Whether there are only zeros behind the head of a record from here on, as a file system
+    /// leaves them that has lost power. The head itself may be torn.
+    fn rest_is_zero(&self) -> io::Result<bool> {
+        let mut position = self.position + HEAD_BYTES as u64;
+        let mut buffer = [0; 4096];
+        while position < self.len {
+            let most = buffer.len().min((self.len - position) as usize);
+            self.file.read_exact_at(&mut buffer[..most], position)?;
+            if buffer[..most].iter().any(|byte| *byte != 0) {
+                return Ok(false);
+            }
+            position += most as u64;
+        }
+        Ok(true)
+    }
+}

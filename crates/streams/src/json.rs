@@ -1,0 +1,82 @@
+//! JSON streams: messages keep their bounds.
+
+use std::fmt;
+
+use serde::de::{Deserializer as _, SeqAccess, Visitor};
+use serde_json::Deserializer;
+use serde_json::value::RawValue;
+
+/// Why a body is not one or more messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum JsonFault {
+    /// It is no JSON.
+    #[error("the body is not valid JSON")]
+    Invalid,
+    /// It is an array without messages.
+    #[error("an empty array appends nothing")]
+    Empty,
+}
+
+/// The messages of `body` as they are stored: with commas between them, each as it was written. An
+/// array is a list of messages, one level deep; anything else is one message.
+///
+/// # Errors
+/// The body is no JSON, or an empty array.
+pub fn messages(body: &[u8]) -> Result<Vec<u8>, JsonFault> {
+    let whole: &RawValue = serde_json::from_slice(body).map_err(|_| JsonFault::Invalid)?;
+    let text = whole.get().trim();
+    if !text.starts_with('[') {
+        return Ok(text.as_bytes().to_vec());
+    }
+    let stored = Deserializer::from_str(text).deserialize_seq(Joined(Vec::new()));
+    let stored = stored.map_err(|_| JsonFault::Invalid)?;
+    if stored.is_empty() { Err(JsonFault::Empty) } else { Ok(stored) }
+}
+
+/// Stored messages as the array that readers get.
+pub fn array(messages: &[u8]) -> Vec<u8> {
+    [b"[", messages, b"]"].concat()
+}
+
+/// The elements of an array as they are stored, put together without a list of them: that would
+/// take many times the memory of an array of short ones.
+struct Joined(Vec<u8>);
+
+impl<'de> Visitor<'de> for Joined {
+    type Value = Vec<u8>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<Vec<u8>, A::Error> {
+        while let Some(element) = elements.next_element::<&RawValue>()? {
+            if !self.0.is_empty() {
+                self.0.push(b',');
+            }
+            self.0.extend_from_slice(element.get().as_bytes());
+        }
+        Ok(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_are_flattened_by_one_level() {
+        let stored = |body: &str| messages(body.as_bytes()).map(|b| String::from_utf8(b).unwrap());
+        assert_eq!(stored(r#"{"a":1}"#).as_deref(), Ok(r#"{"a":1}"#));
+        assert_eq!(stored(r#" [{"a":1}, {"b":2}] "#).as_deref(), Ok(r#"{"a":1},{"b":2}"#));
+        assert_eq!(stored("[[1,2],[3,4]]").as_deref(), Ok("[1,2],[3,4]"));
+        assert_eq!(stored("[[[1,2,3]]]").as_deref(), Ok("[[1,2,3]]"));
+        assert_eq!(array(b"1,2"), b"[1,2]");
+        assert_eq!(stored("1e999").as_deref(), Ok("1e999"));
+        assert_eq!(stored("[]"), Err(JsonFault::Empty));
+        for wrong in ["", "{", "[1,]", "1 2", "\u{1}"] {
+            assert_eq!(stored(wrong), Err(JsonFault::Invalid), "{wrong:?}");
+        }
+        assert_eq!(messages(b"\"\xff\""), Err(JsonFault::Invalid));
+    }
+}

@@ -1,0 +1,55 @@
+//! Why a request about a stream is refused.
+
+use std::io;
+
+/// Why a request is refused. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// There is no such stream.
+    #[error("there is no stream at this path")]
+    Unknown,
+    /// The stream exists in another form.
+    #[error("the stream exists with another type, life or state")]
+    Exists,
+    /// The stream is closed; its tail.
+    #[error("the stream is closed")]
+    Closed(crate::Offset),
+    /// The body has another type than the stream.
+    #[error("the body has another Content-Type than the stream, which is {0}")]
+    OtherType(Box<str>),
+    /// `Stream-Seq` does not grow.
+    #[error("Stream-Seq must be greater than the last one, byte by byte")]
+    Sequence,
+    /// The producer's epoch is lower than this one, which is known.
+    #[error("another writer has taken over with epoch {0}")]
+    StaleEpoch(u64),
+    /// A new epoch begins with another sequence than 0.
+    #[error("a new epoch begins with Producer-Seq 0")]
+    EpochStart,
+    /// Requests of the producer are missing.
+    #[error("requests of this producer are missing: expected Producer-Seq {expected}")]
+    Gap {
+        /// The sequence that would be next.
+        expected: u64,
+        /// The sequence that came.
+        received: u64,
+    },
+    /// The stream has as many producers as it may.
+    #[error("this stream has had {0} producers, the most that it may")]
+    Producers(usize),
+    /// The offset belongs to a stream that was at this path before.
+    #[error("this offset belongs to a stream that was deleted: begin with offset=-1")]
+    OldOffset,
+    /// The offset is none of this stream's.
+    #[error("this is no offset of this stream")]
+    BadOffset,
+    /// All streams together have as many bytes as they may.
+    #[error("all streams together have {0} bytes, the most that they may: delete some")]
+    Full(u64),
+    /// Bytes of the stream's file are not what was written.
+    #[error("the file of this stream is damaged at byte {0}")]
+    Damaged(u64),
+    /// The disk fails.
+    #[error("the disk fails: {0}")]
+    Disk(#[from] io::Error),
+}

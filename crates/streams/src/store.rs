@@ -1,0 +1,362 @@
+//! All streams: where they are, who changes them, and how much they may be.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::file::{self, Meta};
+use crate::life::Life;
+use crate::offset::Offset;
+use crate::record::{DATA_BYTES_MAX, Record};
+use crate::refusal::Refusal;
+use crate::request::{Append, Create};
+use crate::state::{Appended, State, Verdict, same_type};
+use crate::stream::{Public, Stream, View};
+
+/// Streams in use that are kept in memory, beside those of requests under way.
+const CACHE_MAX: usize = 4_096;
+
+/// Bytes of their states past which those that nobody uses are dropped, too: one with all producers
+/// that it may have takes a megabyte.
+const STATES_BYTES_MAX: usize = 32 << 20;
+
+/// What all streams together may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of all files.
+    pub bytes_max: u64,
+}
+
+/// All streams of a server. Its functions wait for a disk unless they say otherwise.
+#[derive(Debug)]
+pub struct Store {
+    dir: PathBuf,
+    limits: Limits,
+    /// Milliseconds since 1970.
+    clock: fn() -> u64,
+    /// Relaxed: a bound may be passed by what is under way.
+    bytes: AtomicU64,
+    /// The last number that a stream was given. Relaxed: only its own order counts.
+    last_id: AtomicU64,
+    cache: Mutex<Cache>,
+    /// Bytes of all states in memory. Relaxed, as `bytes`.
+    states_bytes: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Cache {
+    streams: HashMap<Box<str>, Arc<Stream>>,
+    /// At how many those that nobody uses are dropped, and at how many bytes of states.
+    drop_at: usize,
+    drop_at_bytes: usize,
+}
+
+/// What a stream is at one moment.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// The type of its content.
+    pub content_type: Arc<str>,
+    /// How long it lives.
+    pub life: Life,
+    /// Its tail.
+    pub next: Offset,
+    /// Whether it is closed.
+    pub closed: bool,
+}
+
+/// What became of a creation.
+#[derive(Clone, Debug)]
+pub struct Created {
+    /// Whether it is new.
+    pub is_new: bool,
+    /// The stream.
+    pub head: Head,
+}
+
+impl Store {
+    /// Opens the streams in `dir`, which is made if there is none. It reads names and sizes only.
+    /// `clock` tells milliseconds since 1970.
+    ///
+    /// # Errors
+    /// The directory cannot be made, read or changed.
+    pub fn open(dir: &Path, limits: Limits, clock: fn() -> u64) -> io::Result<Store> {
+        let mut bytes = 0;
+        for number in 0..file::DIRECTORIES {
+            let directory = file::directory(dir, number);
+            fs::create_dir_all(&directory)?;
+            for entry in fs::read_dir(&directory)? {
+                let entry = entry?;
+                if file::is_unfinished(&entry.path()) {
+                    fs::remove_file(entry.path())?;
+                } else {
+                    bytes += entry.metadata()?.len();
+                }
+            }
+        }
+        fs::File::open(dir)?.sync_all()?;
+        let cache =
+            Cache { streams: HashMap::new(), drop_at: CACHE_MAX, drop_at_bytes: STATES_BYTES_MAX };
+        Ok(Store {
+            dir: dir.into(),
+            limits,
+            clock,
+            bytes: AtomicU64::new(bytes),
+            last_id: AtomicU64::new(0),
+            cache: Mutex::new(cache),
+            states_bytes: AtomicUsize::new(0),
+        })
+    }
+
+    /// Bytes of all files. It does not wait.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Creates the stream at `path`, or finds it as it is wanted.
+    ///
+    /// # Errors
+    /// It exists in another form, or it cannot be stored.
+    pub fn create(&self, path: &str, create: &Create<'_>) -> Result<Created, Refusal> {
+        assert!(create.data.len() <= DATA_BYTES_MAX, "the body was bounded when it was read");
+        let stream = self.stream(path);
+        let mut writer = stream.writer.lock();
+        if let Some(view) = self.settle(&stream, &mut writer)? {
+            let is_same = same_type(&view.meta.content_type, create.content_type)
+                && view.meta.life == create.life
+                && view.closed == create.closed;
+            if !is_same {
+                return Err(Refusal::Exists);
+            }
+            self.touch(&stream, &view.meta);
+            return Ok(Created { is_new: false, head: head(&view, view.tail) });
+        }
+        self.has_room()?;
+        let (id, now_ms) = (self.new_id(), self.now_ms());
+        let record = Record::Create { id, path, create: *create };
+        let tail = file::create(&self.file(&stream), &record)?;
+        let mut state = State::new(create.content_type);
+        state.apply(&record);
+        self.bytes.fetch_add(tail, Ordering::Relaxed);
+        let meta = Meta { id, content_type: create.content_type.into(), life: create.life };
+        let view = View { meta: Arc::new(meta), tail, closed: create.closed };
+        self.publish(&stream, Some(&view), state.bytes(), now_ms);
+        *writer = Some(state);
+        Ok(Created { is_new: true, head: head(&view, tail) })
+    }
+
+    /// Appends to the stream at `path`, closes it, or both. It is on disk when this is done.
+    ///
+    /// # Errors
+    /// It is refused, or cannot be stored; nothing was changed.
+    pub fn append(&self, path: &str, append: &Append<'_>) -> Result<Appended, Refusal> {
+        assert!(append.data.len() <= DATA_BYTES_MAX, "the body was bounded when it was read");
+        let stream = self.stream(path);
+        let mut writer = stream.writer.lock();
+        let view = self.settle(&stream, &mut writer)?.ok_or(Refusal::Unknown)?;
+        let state = writer.as_mut().ok_or(Refusal::Unknown)?;
+        let verdict = state.judge(append, view.offset(view.tail))?;
+        let asked = append.producer.map(|producer| (producer.epoch, producer.sequence));
+        if let Verdict::Repeat(producer) = verdict {
+            self.touch(&stream, &view.meta);
+            let next = view.offset(view.tail);
+            return Ok(Appended { next, closed: view.closed, repeated: true, producer });
+        }
+        if !append.data.is_empty() {
+            self.has_room()?;
+        }
+        let record = Record::Append(*append);
+        let tail = match file::append(&self.file(&stream), view.tail, &record) {
+            Ok(tail) => tail,
+            Err(error) => {
+                // What is on disk is not known any more: the next request looks.
+                *writer = None;
+                let mut public = stream.public.lock();
+                public.known = false;
+                self.count_state(&mut public, 0);
+                return Err(error.into());
+            }
+        };
+        state.apply(&record);
+        self.bytes.fetch_add(tail - view.tail, Ordering::Relaxed);
+        let view = View { tail, closed: state.is_closed(), ..view };
+        self.publish(&stream, Some(&view), state.bytes(), self.now_ms());
+        let next = view.offset(tail);
+        Ok(Appended { next, closed: view.closed, repeated: false, producer: asked })
+    }
+
+    /// Deletes the stream at `path`.
+    ///
+    /// # Errors
+    /// There is none, or the disk fails.
+    pub fn delete(&self, path: &str) -> Result<(), Refusal> {
+        let stream = self.stream(path);
+        let mut writer = stream.writer.lock();
+        let view = self.settle(&stream, &mut writer)?.ok_or(Refusal::Unknown)?;
+        self.remove(&stream, &mut writer, &view)
+    }
+
+    /// What the stream at `path` is. That is no use of it.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
+    pub fn head(&self, path: &str) -> Result<Head, Refusal> {
+        let view = self.look(&self.stream(path))?;
+        Ok(head(&view, view.tail))
+    }
+
+    /// The path in use.
+    pub(crate) fn stream(&self, path: &str) -> Arc<Stream> {
+        let mut cache = self.cache.lock();
+        if let Some(stream) = cache.streams.get(path) {
+            return Arc::clone(stream);
+        }
+        let states = self.states_bytes.load(Ordering::Relaxed);
+        if cache.streams.len() >= cache.drop_at || states >= cache.drop_at_bytes {
+            // Nobody gets another reference meanwhile.
+            cache.streams.retain(|_, stream| {
+                let is_used = Arc::strong_count(stream) > 1;
+                if !is_used {
+                    self.count_state(&mut stream.public.lock(), 0);
+                }
+                is_used
+            });
+            let left = self.states_bytes.load(Ordering::Relaxed);
+            cache.drop_at = CACHE_MAX.max(2 * cache.streams.len());
+            cache.drop_at_bytes = STATES_BYTES_MAX.max(2 * left);
+        }
+        let stream = Stream::new(path);
+        cache.streams.insert(path.into(), Arc::clone(&stream));
+        stream
+    }
+
+    /// The stream as readers see it, for which a disk is waited for only where it is not known.
+    pub(crate) fn look(&self, stream: &Stream) -> Result<View, Refusal> {
+        {
+            let public = stream.public.lock();
+            if public.known && !public.is_over(self.now_ms()) {
+                return public.view().ok_or(Refusal::Unknown);
+            }
+        }
+        let mut writer = stream.writer.lock();
+        self.settle(stream, &mut writer)?.ok_or(Refusal::Unknown)
+    }
+
+    /// Reads the file if nobody has, and removes it if its life is over; what is there then.
+    pub(crate) fn settle(
+        &self,
+        stream: &Stream,
+        writer: &mut Option<State>,
+    ) -> Result<Option<View>, Refusal> {
+        let is_known = stream.public.lock().known;
+        if !is_known {
+            match file::load(&self.file(stream))? {
+                None => self.publish(stream, None, 0, 0),
+                Some(loaded) => {
+                    let (tail, closed) = (loaded.tail, loaded.state.is_closed());
+                    let view = View { meta: Arc::new(loaded.meta), tail, closed };
+                    let bytes = loaded.state.bytes();
+                    self.publish(stream, Some(&view), bytes, loaded.touched_ms);
+                    *writer = Some(loaded.state);
+                }
+            }
+        }
+        let (view, is_over) = {
+            let public = stream.public.lock();
+            (public.view(), public.is_over(self.now_ms()))
+        };
+        match view {
+            Some(view) if is_over => self.remove(stream, writer, &view).map(|()| None),
+            view => Ok(view),
+        }
+    }
+
+    fn remove(
+        &self,
+        stream: &Stream,
+        writer: &mut Option<State>,
+        view: &View,
+    ) -> Result<(), Refusal> {
+        file::remove(&self.file(stream))?;
+        self.bytes.fetch_sub(view.tail, Ordering::Relaxed);
+        *writer = None;
+        self.publish(stream, None, 0, 0);
+        Ok(())
+    }
+
+    /// Begins the life of a stream anew, which was read or written now.
+    pub(crate) fn touch(&self, stream: &Stream, meta: &Meta) {
+        let now_ms = self.now_ms();
+        stream.public.lock().touched_ms = now_ms;
+        if matches!(meta.life, Life::Ttl(_)) {
+            // A disk that does not take it is no reason to refuse what was asked for.
+            let _ = file::touch(&self.file(stream), now_ms);
+        }
+    }
+
+    /// Shows a stream to readers, or that there is none, and wakes those who wait. Its state takes
+    /// so many bytes.
+    fn publish(&self, stream: &Stream, view: Option<&View>, state_bytes: usize, touched_ms: u64) {
+        let mut public = stream.public.lock();
+        public.known = true;
+        public.meta = view.map(|view| Arc::clone(&view.meta));
+        public.tail = view.map_or(0, |view| view.tail);
+        public.closed = view.is_some_and(|view| view.closed);
+        public.touched_ms = touched_ms;
+        self.count_state(&mut public, state_bytes);
+        public.wake();
+    }
+
+    /// Counts the state of a stream, which takes so many bytes now.
+    fn count_state(&self, public: &mut Public, bytes: usize) {
+        let before = std::mem::replace(&mut public.state_bytes, bytes);
+        self.states_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let all = self.states_bytes.fetch_sub(before, Ordering::Relaxed);
+        debug_assert!(all >= before, "what was counted before is taken out");
+    }
+
+    fn has_room(&self) -> Result<(), Refusal> {
+        let most = self.limits.bytes_max;
+        if self.bytes() >= most { Err(Refusal::Full(most)) } else { Ok(()) }
+    }
+
+    /// A number that no stream of this server had: the time, or one more than the last.
+    fn new_id(&self) -> u64 {
+        let now_ms = self.now_ms();
+        let next = |last: u64| Some(now_ms.max(last + 1));
+        let last = self.last_id.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        now_ms.max(last.unwrap_or_else(|last| last) + 1)
+    }
+
+    pub(crate) fn file(&self, stream: &Stream) -> PathBuf {
+        file::file_of(&self.dir, &stream.path)
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        (self.clock)()
+    }
+
+    pub(crate) fn clock(&self) -> fn() -> u64 {
+        self.clock
+    }
+}
+
+pub(crate) fn head(view: &View, position: u64) -> Head {
+    Head {
+        content_type: view.meta.content_type.as_ref().into(),
+        life: view.meta.life,
+        next: view.offset(position),
+        closed: view.closed,
+    }
+}
+
+#[cfg(test)]
+mod tests;

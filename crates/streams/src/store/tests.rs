@@ -1,0 +1,288 @@
+//! Streams on a real disk: restarts, torn and damaged files, lives, readers that wait.
+
+use std::cell::Cell;
+use std::fs;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::{Producer, Start, messages};
+
+thread_local! {
+    static NOW_MS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn now() -> u64 {
+    NOW_MS.get()
+}
+
+const LIMITS: Limits = Limits { bytes_max: 1 << 20 };
+
+fn open(dir: &TempDir) -> Store {
+    if now() == 0 {
+        // What files are dated by goes on from here, too.
+        let since = fs::metadata(dir.path()).unwrap().modified().unwrap();
+        let since = since.duration_since(std::time::UNIX_EPOCH).unwrap();
+        NOW_MS.set(since.as_millis() as u64);
+    }
+    Store::open(dir.path(), LIMITS, now).unwrap()
+}
+
+fn text() -> Create<'static> {
+    Create { content_type: "text/plain", life: Life::Unbounded, closed: false, data: b"" }
+}
+
+fn bytes(data: &[u8]) -> Append<'_> {
+    Append { closes: false, producer: None, sequence: None, data, content_type: Some("text/plain") }
+}
+
+fn all(store: &Store, path: &str) -> String {
+    let mut start = Start::Beginning;
+    let mut whole = Vec::new();
+    loop {
+        let piece = store.read(path, start, 5).unwrap();
+        whole.extend(piece.data);
+        start = Start::At(piece.head.next);
+        if piece.up_to_date {
+            return String::from_utf8(whole).unwrap();
+        }
+    }
+}
+
+#[test]
+fn stream_is_read_in_pieces_and_survives_a_restart() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    assert!(store.create("a/b", &text()).unwrap().is_new);
+    let producer = Some(Producer { id: "p", epoch: 0, sequence: 0 });
+    let first = Append { producer, ..bytes(b"first ") };
+    let next = store.append("a/b", &first).unwrap().next;
+    store.append("a/b", &bytes(b"second ")).unwrap();
+    let tail = store.append("a/b", &Append { closes: true, ..bytes(b"third") }).unwrap().next;
+    assert_eq!(all(&store, "a/b"), "first second third");
+    let used = store.bytes();
+    drop(store);
+    let store = open(&dir);
+    assert_eq!(store.bytes(), used);
+    assert_eq!(all(&store, "a/b"), "first second third");
+    let piece = store.read("a/b", Start::At(next), 1 << 20).unwrap();
+    assert_eq!((piece.data.as_slice(), piece.ends()), (b"second third".as_slice(), true));
+    assert_eq!(piece.head.next, tail);
+    assert!(matches!(store.append("a/b", &bytes(b"x")), Err(Refusal::Closed(at)) if at == tail));
+    let again = store.create("a/b", &Create { closed: true, ..text() }).unwrap();
+    assert!(!again.is_new);
+    assert!(matches!(store.create("a/b", &text()), Err(Refusal::Exists)));
+}
+
+#[test]
+fn repeat_of_a_producer_is_known_after_a_restart() {
+    let dir = TempDir::new().unwrap();
+    let producer = Some(Producer { id: "p", epoch: 3, sequence: 0 });
+    let append = Append { producer, ..bytes(b"once") };
+    let store = open(&dir);
+    store.create("s", &text()).unwrap();
+    store.append("s", &append).unwrap();
+    drop(store);
+    let store = open(&dir);
+    assert!(store.append("s", &append).unwrap().repeated);
+    assert_eq!(all(&store, "s"), "once");
+}
+
+#[test]
+fn file_that_is_cut_anywhere_has_all_whole_records() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    store.create("s", &text()).unwrap();
+    store.append("s", &bytes(b"kept")).unwrap();
+    let file = file::file_of(dir.path(), "s");
+    let before = fs::read(&file).unwrap();
+    store.append("s", &bytes(b"torn")).unwrap();
+    let whole = fs::read(&file).unwrap();
+    for cut in before.len()..whole.len() {
+        for zeros in [0, whole.len() - cut, 5000] {
+            let mut torn = whole[..cut].to_vec();
+            torn.resize(cut + zeros, 0);
+            // Zeros behind a cut in the middle of a record are one that no crash leaves.
+            if zeros == 5000 && cut > before.len() {
+                continue;
+            }
+            fs::write(&file, &torn).unwrap();
+            let store = open(&dir);
+            assert_eq!(all(&store, "s"), "kept", "cut at {cut}, then {zeros} zeros");
+            store.append("s", &bytes(b" on")).unwrap();
+            assert_eq!(all(&open(&dir), "s"), "kept on");
+        }
+    }
+}
+
+#[test]
+fn damage_is_told_and_never_served_or_cut_off() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    store.create("s", &text()).unwrap();
+    let place = store.append("s", &bytes(b"first")).unwrap().next.position as usize;
+    store.append("s", &bytes(b"second")).unwrap();
+    let file = file::file_of(dir.path(), "s");
+    let whole = fs::read(&file).unwrap();
+    for at in 0..place {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x10;
+        fs::write(&file, &damaged).unwrap();
+        let read = open(&dir).read("s", Start::Beginning, 100);
+        assert!(matches!(read, Err(Refusal::Damaged(_))), "byte {at}");
+        assert_eq!(fs::read(&file).unwrap(), damaged);
+    }
+}
+
+#[test]
+fn life_slides_over_restarts_and_ends() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    let ttl = Create { life: Life::Ttl(10), ..text() };
+    store.create("s", &ttl).unwrap();
+    let at = NOW_MS.get() + 100_000;
+    store.create("t", &Create { life: Life::ExpiresAt(at), ..text() }).unwrap();
+    NOW_MS.set(NOW_MS.get() + 9_000);
+    store.head("s").unwrap();
+    store.read("s", Start::Beginning, 1).unwrap();
+    drop(store);
+    let store = open(&dir);
+    NOW_MS.set(NOW_MS.get() + 9_000);
+    assert!(store.read("s", Start::Beginning, 1).is_ok(), "reading has begun it anew");
+    let mut live = store.live("s");
+    NOW_MS.set(NOW_MS.get() + 20_000);
+    assert!(store.head("s").is_ok(), "a live reader holds it");
+    let offset = store.head("s").unwrap().next;
+    let mut waits = Box::pin(live.changed(offset));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(waits.as_mut().poll(&mut context).is_pending());
+    drop(waits);
+    drop(live);
+    NOW_MS.set(NOW_MS.get() + 10_000);
+    assert!(matches!(store.head("s"), Err(Refusal::Unknown)));
+    assert!(!file::file_of(dir.path(), "s").exists());
+    assert!(store.head("t").is_ok());
+    NOW_MS.set(at);
+    let removed: usize = (0..256).map(|number| store.sweep(number).unwrap()).sum();
+    assert_eq!((removed, store.bytes()), (1, 0), "nobody has asked for it");
+}
+
+struct Woken(Mutex<u32>);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        *self.0.lock() += 1;
+    }
+}
+
+#[test]
+fn live_reader_is_woken_by_an_append_a_close_and_a_deletion() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    let woken = Arc::new(Woken(Mutex::new(0)));
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut context = Context::from_waker(&waker);
+    let offset = store.create("s", &text()).unwrap().head.next;
+    let changes: [&dyn Fn(); 3] = [
+        &|| assert!(!store.append("s", &bytes(b"x")).unwrap().closed),
+        &|| {
+            let close = Append { closes: true, ..bytes(b"") };
+            assert!(store.append("s", &close).unwrap().closed);
+        },
+        &|| store.delete("s").unwrap(),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let here = if number == 0 { offset } else { store.head("s").unwrap().next };
+        let mut live = store.live("s");
+        let mut waits = Box::pin(live.changed(here));
+        if number < 2 {
+            assert!(waits.as_mut().poll(&mut context).is_pending());
+            change();
+            assert_eq!(*woken.0.lock(), number as u32 + 1);
+        } else {
+            change();
+        }
+        assert_eq!(waits.as_mut().poll(&mut context), Poll::Ready(()));
+    }
+}
+
+#[test]
+fn offset_of_a_stream_that_was_deleted_is_known_as_one() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    let old = store.create("s", &text()).unwrap().head.next;
+    store.delete("s").unwrap();
+    assert!(matches!(store.delete("s"), Err(Refusal::Unknown)));
+    assert!(store.create("s", &text()).unwrap().is_new);
+    store.append("s", &bytes(b"new")).unwrap();
+    assert!(matches!(store.read("s", Start::At(old), 9), Err(Refusal::OldOffset)));
+    let new = store.head("s").unwrap().next;
+    for position in [new.position - 1, new.position + 1, 0] {
+        let made_up = Start::At(Offset { position, ..new });
+        assert!(matches!(store.read("s", made_up, 9), Err(Refusal::BadOffset)), "{position}");
+    }
+}
+
+#[test]
+fn states_that_nobody_uses_are_dropped_past_their_bound_and_known_again() {
+    let dir = TempDir::new().unwrap();
+    let store = Store::open(dir.path(), Limits { bytes_max: u64::MAX }, now).unwrap();
+    let append = |path: &str, name: &str, sequence| {
+        let producer = Some(Producer { id: name, epoch: 0, sequence });
+        store.append(path, &Append { producer, ..bytes(b"x") }).map(|appended| appended.repeated)
+    };
+    let states = || store.states_bytes.load(Ordering::Relaxed);
+    store.create("s", &text()).unwrap();
+    for name in ["a", "b", "a"] {
+        append("s", name, 0).unwrap();
+    }
+    assert_eq!(states(), 2 * (1 + 64));
+    // As if the others took so much.
+    let many = STATES_BYTES_MAX;
+    store.count_state(&mut store.stream("t").public.lock(), many);
+    assert!(states() > many);
+    assert!(matches!(store.head("u"), Err(Refusal::Unknown)));
+    assert_eq!((states(), store.cache.lock().streams.len()), (0, 1), "all were dropped");
+    assert!(append("s", "b", 0).unwrap(), "it is read again");
+    assert_eq!(states(), 2 * (1 + 64));
+    store.delete("s").unwrap();
+    assert_eq!(states(), 0);
+}
+
+#[test]
+fn file_that_is_a_link_is_neither_read_nor_written() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    store.create("s", &text()).unwrap();
+    let (file, other) = (file::file_of(dir.path(), "s"), dir.path().join("other"));
+    fs::rename(&file, &other).unwrap();
+    std::os::unix::fs::symlink(&other, &file).unwrap();
+    let before = fs::read(&other).unwrap();
+    assert!(matches!(store.append("s", &bytes(b"x")), Err(Refusal::Disk(_))));
+    assert!(matches!(open(&dir).head("s"), Err(Refusal::Disk(_))));
+    assert_eq!(fs::read(&other).unwrap(), before);
+}
+
+#[test]
+fn messages_of_json_are_joined_and_bytes_are_bounded() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    let json = Create { content_type: "application/json; charset=utf-8", ..text() };
+    store.create("j", &json).unwrap();
+    for body in ["[1,2]", "{}", "[[3]]"] {
+        let data = messages(body.as_bytes()).unwrap();
+        let append = Append { content_type: Some("Application/JSON"), ..bytes(&data) };
+        store.append("j", &append).unwrap();
+    }
+    store.append("j", &Append { closes: true, ..bytes(b"") }).unwrap();
+    assert_eq!(store.read("j", Start::Beginning, 99).unwrap().data, b"1,2,{},[3]");
+    store.create("s", &text()).unwrap();
+    let long = vec![b'x'; 1 << 20];
+    store.append("s", &bytes(&long)).unwrap();
+    assert!(matches!(store.append("s", &bytes(b"x")), Err(Refusal::Full(_))));
+    assert!(store.append("s", &Append { closes: true, ..bytes(b"") }).is_ok(), "a close may");
+    store.delete("s").unwrap();
+    assert!(store.create("s", &text()).is_ok());
+}
