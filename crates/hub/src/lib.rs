@@ -7,6 +7,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
+mod archive;
 mod audience;
 mod bound;
 mod changes;
@@ -33,6 +34,7 @@ mod sketch;
 mod tables;
 mod token_uses;
 
+pub use archive::{Archive, ArchiveError};
 pub use audience::{Audience, Group, Need};
 pub use bound::Bound;
 pub use changes::{Change, Changes};
