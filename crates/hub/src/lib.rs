@@ -26,6 +26,7 @@ mod grant;
 mod history;
 mod id;
 mod id_patterns;
+mod keeper;
 mod keys;
 mod members;
 mod names;
@@ -53,6 +54,7 @@ pub use history::{BadRule, HistoryRule, HistoryRules};
 pub use history::{EvictedRange, EvictedRule, Page, PageOf, Remembered};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
 pub use id_patterns::{BadPatterns, IdPatterns, PATTERNS_MAX};
+pub use keeper::{KeepRoom, Keeper, NoRoomToKeep, WhenDurable};
 pub use members::leave_out;
 pub use members::{
     Info, ListLimits, ListedMember, Manner, MemberChange, MemberList, Members, News, Roster,

@@ -1,0 +1,202 @@
+//! Events that stay: of the subjects that a rule keeps, each event is written to the log on disk
+//! ([`journal`]) as it is posted, and read again by subject.
+//!
+//! It does not decide when an event is posted, and remembers nothing in memory beside what the log
+//! does: what was sent of late is read from [`hub::History`].
+//!
+//! Cost of a send: each rule is looked at for each subject; one that is kept is copied once, and
+//! waits for nothing. A page is read from the disk, on the thread of whoever asks.
+//!
+//! The log is one process's. Before another one opens it this one [lets go](EventArchive::let_go)
+//! of it, and may [take it back](EventArchive::take_back).
+
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
+
+mod reading;
+mod record;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::io;
+use std::iter;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hub::{Archive, ArchiveError, Draft, Event, KeepRoom, Keeper, NoRoomToKeep};
+use hub::{Page, PageOf, WhenDurable};
+use journal::{Config, Disk, Found, Journal, NoRoom, OpenError, Opened, Record, Room, Stats, Sync};
+use parking_lot::RwLock;
+use smallvec::SmallVec;
+
+use crate::reading::{Floors, Subject};
+pub use crate::rules::{BadKeepRule, KeepRule, KeepRules};
+
+/// The events that stay, on disk.
+pub struct EventArchive {
+    rules: KeepRules,
+    config: Config,
+    disk: Arc<dyn Disk>,
+    /// `None` while another process has it.
+    journal: RwLock<Option<Journal>>,
+    floors: Floors,
+}
+
+/// What each record takes beside its keys and its body.
+const EMPTY: Record<'_> =
+    Record { number: 0, at_ms: 0, expires_ms: 0, keys: &[], kind: 0, body: &[] };
+
+/// Room for one event.
+struct EventRoom<'a> {
+    archive: &'a EventArchive,
+    room: Room,
+}
+
+impl EventArchive {
+    /// Opens the log, and says what was in it.
+    ///
+    /// # Errors
+    ///
+    /// The log cannot be read, another process has it, or a newer version wrote it.
+    pub fn open(
+        rules: KeepRules,
+        config: Config,
+        disk: Arc<dyn Disk>,
+    ) -> Result<(EventArchive, Found), OpenError> {
+        let Opened { journal, found } = Journal::open(config.clone(), Arc::clone(&disk))?;
+        let (journal, floors) = (RwLock::new(Some(journal)), Floors::default());
+        Ok((EventArchive { rules, config, disk, journal, floors }, found))
+    }
+
+    /// Forgets what has expired, as far as whole files have.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be removed.
+    pub fn drop_expired(&self) -> io::Result<()> {
+        self.journal().map_or(Ok(()), |journal| journal.drop_expired(now_ms()))
+    }
+
+    /// Figures of the log; `None` while another process has it.
+    pub fn stats(&self) -> Option<Stats> {
+        self.journal().map(|journal| journal.stats())
+    }
+
+    /// Writes and syncs all that was appended, and gives the log up. From now on nothing is kept
+    /// here, and sends of what is to be kept are refused.
+    ///
+    /// # Errors
+    ///
+    /// The last of it could not be written.
+    pub fn let_go(&self) -> io::Result<()> {
+        match self.journal.write().take() {
+            Some(journal) => journal.close(),
+            None => Ok(()),
+        }
+    }
+
+    /// Opens the log again after [`EventArchive::let_go`].
+    ///
+    /// # Errors
+    ///
+    /// As [`EventArchive::open`].
+    pub fn take_back(&self) -> Result<(), OpenError> {
+        let mut journal = self.journal.write();
+        if journal.is_none() {
+            let opened = Journal::open(self.config.clone(), Arc::clone(&self.disk))?;
+            *journal = Some(opened.journal);
+        }
+        Ok(())
+    }
+
+    fn journal(&self) -> Option<Journal> {
+        self.journal.read().clone()
+    }
+}
+
+impl<F: Send + std::marker::Sync> Archive<F> for EventArchive {
+    fn keeps(&self, id: &str) -> bool {
+        self.rules.find(id).is_some()
+    }
+
+    fn page(&self, id: &str, of: PageOf) -> Result<Page<F>, ArchiveError> {
+        let Some(rule) = self.rules.find(id) else {
+            return Ok(Page { events: Vec::new(), has_more: false, covered: false });
+        };
+        let gone = || ArchiveError("another process has the log".to_owned());
+        let journal = self.journal().ok_or_else(gone)?;
+        if journal.stats().failing && of.before > journal.written().saturating_add(1) {
+            // What waits for the disk may be forgotten elsewhere by now.
+            return Err(ArchiveError("its disk is full or fails".to_owned()));
+        }
+        Subject { journal: &journal, id, rule, now_ms: now_ms() }.page(of, &self.floors)
+    }
+}
+
+impl<F: Send + std::marker::Sync> Keeper<F> for EventArchive {
+    fn reserve(&self, draft: &Draft) -> Result<Option<Box<dyn KeepRoom<F> + '_>>, NoRoomToKeep> {
+        let (mut keys, mut count) = (0, 0_usize);
+        for id in iter::once(draft.about()).chain(draft.also()) {
+            if self.rules.find(&id).is_some() {
+                (keys, count) = (keys + id.len(), count + 1);
+            }
+        }
+        if count == 0 {
+            return Ok(None);
+        }
+        // As many bytes at most as the record will have: only the lengths count here.
+        let bytes = EMPTY.bytes() + keys + 2 * count + record::body_max(draft.json().len());
+        let journal = self.journal.read();
+        let room = journal.as_ref().ok_or(NoRoomToKeep::Disk)?.reserve(bytes);
+        let room = room.map_err(|why| match why {
+            NoRoom::Queue => NoRoomToKeep::Queue,
+            NoRoom::Disk => NoRoomToKeep::Disk,
+        })?;
+        Ok(Some(Box::new(EventRoom { archive: self, room })))
+    }
+
+    fn is_always_durable(&self) -> bool {
+        self.config.sync == Sync::Always
+    }
+
+    fn when_durable(&self, number: u64, done: WhenDurable) {
+        match &*self.journal.read() {
+            Some(journal) => journal.wait_durable(number, |result| done(result.is_ok())),
+            None => done(false),
+        }
+    }
+}
+
+impl<F> KeepRoom<F> for EventRoom<'_> {
+    fn append(self: Box<Self>, event: &Event<F>, now_ms: u64) {
+        let EventRoom { archive, room } = *self;
+        let (mut kept, mut age_ms) = (SmallVec::<[Cow<'_, str>; 1]>::new(), 0);
+        for id in iter::once(event.about()).chain(event.also()) {
+            if let Some(rule) = archive.rules.find(&id) {
+                age_ms = age_ms.max(rule.age_ms_max);
+                kept.push(id);
+            }
+        }
+        let keys: SmallVec<[&[u8]; 1]> = kept.iter().map(|id| id.as_bytes()).collect();
+        let (kind, body) = record::write(event);
+        let record = Record {
+            number: event.number(),
+            at_ms: now_ms,
+            expires_ms: now_ms.saturating_add(age_ms),
+            keys: &keys,
+            kind,
+            body: body.as_bytes(),
+        };
+        // A log that was let go of since has lost the room as well: nothing is posted then, because
+        // whoever lets go of it has closed the way of all sends before.
+        if let Some(journal) = &*archive.journal.read() {
+            journal.append(room, record);
+        }
+    }
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
