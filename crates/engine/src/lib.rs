@@ -94,7 +94,7 @@ pub use outgoing::Outgoing;
 pub use questions::{Asker, Question, Questions};
 pub use receipt::{LaneBell, Receipt};
 pub use refused_origins::RefusedOrigins;
-pub use resume::{Resume, ResumeStep, Resumes, Resuming};
+pub use resume::{ArchiveAnswer, ArchiveQuestion, Resume, ResumeStep, Resumes, Resuming};
 pub use router::{GapStep, Router, Sending, Step};
 pub use said::{Answered, Said};
 pub use settings::Settings;
@@ -131,3 +131,6 @@ const _: () = {
 
 /// The memory of such events.
 pub type History = hub::History<proto::Frame>;
+
+/// Such events on disk.
+pub type EventArchive = dyn hub::Archive<proto::Frame>;

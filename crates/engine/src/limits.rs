@@ -187,6 +187,9 @@ pub const WINDOW_EVENTS_MAX: usize = if cfg!(test) { 8 } else { 512 };
 /// Events that a look into the history takes at a time: at some 20 ns each 40 µs under its lock.
 pub const SINCE_EVENTS_MAX: usize = 4 * WINDOW_EVENTS_MAX;
 
+/// Subjects of one question to the archive: their texts are 255 bytes each at most. In tests a few.
+pub const ARCHIVE_SUBJECTS_MAX: usize = if cfg!(test) { 2 } else { 64 };
+
 /// What an event counts for beside its line in what is put by, and in a window.
 pub const HELD_EVENT_BYTES: usize = 64;
 

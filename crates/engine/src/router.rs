@@ -40,7 +40,7 @@ use self::sending::{Drafted, Reservations, ToAll};
 use crate::clock::Clock;
 use crate::mailbox::{Mail, Mailbox};
 use crate::receipt::Receipt;
-use crate::{Event, History, Outgoing, TERM_SLOT};
+use crate::{Event, EventArchive, History, Outgoing, TERM_SLOT};
 
 /// Finds audiences and posts mail. Shared by all senders.
 pub struct Router {
@@ -51,6 +51,8 @@ pub struct Router {
     event_ids: Arc<EventIds>,
     /// `None` when nothing is remembered.
     history: Option<History>,
+    /// `None` when nothing is kept on disk.
+    archive: Option<Arc<EventArchive>>,
     posting: Posting,
     clock: Clock,
 }
@@ -83,7 +85,13 @@ impl Router {
     ) -> Router {
         let history = history.is_on().then(|| History::new(names.clone(), history));
         let posting = Posting::default();
-        Router { names, directory, mailboxes, replies, event_ids, history, posting, clock }
+        let archive = None;
+        Router { names, directory, mailboxes, replies, event_ids, history, archive, posting, clock }
+    }
+
+    /// This router, of which some events are kept in an archive. Nothing has been sent yet.
+    pub(crate) fn with_archive(self, archive: Option<Arc<EventArchive>>) -> Router {
+        Router { archive, ..self }
     }
 
     /// This router, which remembers by `rules` beside the `limits` that it was given. Nothing has
@@ -155,6 +163,11 @@ impl Router {
     /// What was sent of late; `None` when nothing is remembered.
     pub fn history(&self) -> Option<&History> {
         self.history.as_ref()
+    }
+
+    /// What is kept on disk; `None` when nothing is.
+    pub fn archive(&self) -> Option<&Arc<EventArchive>> {
+        self.archive.as_ref()
     }
 
     /// Posts what a client of `worker` has missed, when no send is between its number and its last

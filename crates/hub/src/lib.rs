@@ -33,6 +33,8 @@ mod names;
 mod pair_hash;
 mod sketch;
 mod tables;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod token_uses;
 
 pub use archive::{Archive, ArchiveError};
@@ -51,7 +53,7 @@ pub use followers::{Followers, FollowersError, Nobody, SLICE_MAX, Subscription};
 pub use grant::{Grant, INFO_BYTES_MAX, TalkGrant, TokenRefusal};
 pub use history::{Above, Begun, History, HistoryLimits, HistoryStats, Since, Slice, Snapshot};
 pub use history::{BadRule, HistoryRule, HistoryRules};
-pub use history::{EvictedRange, EvictedRule, Page, PageOf, Remembered};
+pub use history::{EvictedRange, EvictedRule, Lack, Page, PageOf, PagePart, Remembered};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
 pub use id_patterns::{BadPatterns, IdPatterns, PATTERNS_MAX};
 pub use keeper::{KeepRoom, Keeper, NoRoomToKeep, WhenDurable};

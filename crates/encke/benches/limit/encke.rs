@@ -101,6 +101,7 @@ fn answer(router: &Router, resumes: &Resumes) {
                 ResumeStep::More => {}
                 ResumeStep::Wait => thread::yield_now(),
                 ResumeStep::Done => break,
+                ResumeStep::Read => unreachable!("nothing is kept on disk"),
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::History;
+use super::{History, PagePart};
 use crate::event::Event;
 use crate::id::Id;
 
@@ -37,10 +37,15 @@ pub struct Page<F> {
 impl<F> History<F> {
     /// A page of the events about `subject`.
     pub fn page(&self, subject: Id, of: PageOf) -> Page<F> {
+        self.page_part(subject, of).page
+    }
+
+    /// The same, as a part of a page that an [`Archive`](crate::Archive) makes whole.
+    pub fn page_part(&self, subject: Id, of: PageOf) -> PagePart<F> {
         let PageOf { after, before, newest_first, events_max, bytes_max } = of;
         let state = self.lock();
-        let lost = state.kept.lost_of(subject).max(self.lost_last(&state, subject, after));
-        let covered = after >= state.floor.max(lost);
+        let lost = self.lost(&state, subject, after);
+        let covered = after >= lost;
         let mut found = state.kept.events_between(subject, after.max(state.floor), before);
         let mut next = || if newest_first { found.next_back() } else { found.next() };
         let (mut events, mut bytes) = (Vec::new(), 0);
@@ -52,14 +57,14 @@ impl<F> History<F> {
             }
             events.push(Arc::clone(event));
         };
-        Page { events, has_more, covered }
+        PagePart { page: Page { events, has_more, covered }, lost, of }
     }
 
     /// The number above which the last `most` of the events about `subject` stand that are not
-    /// above the number `up_to`; 0 where there are no more of them.
-    pub fn before_last(&self, subject: Id, most: usize, up_to: u64) -> u64 {
+    /// above the number `up_to`; `None` where no more of them are remembered.
+    pub fn before_last(&self, subject: Id, most: usize, up_to: u64) -> Option<u64> {
         let state = self.lock();
         let before = up_to.saturating_add(1);
-        state.kept.before_last(subject, state.floor, before, most).unwrap_or(0)
+        state.kept.before_last(subject, state.floor, before, most)
     }
 }
