@@ -7,8 +7,8 @@
 //! Cost of a send: each rule is looked at for each subject; one that is kept is copied once, and
 //! waits for nothing. A page is read from the disk, on the thread of whoever asks.
 //!
-//! The log is one process's. Before another one opens it this one [lets go](EventArchive::let_go)
-//! of it, and may [take it back](EventArchive::take_back).
+//! The log is one process's. Before another one opens it this one [lets go](DiskArchive::let_go)
+//! of it, and may [take it back](DiskArchive::take_back).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
@@ -34,7 +34,7 @@ use crate::reading::{Floors, Subject};
 pub use crate::rules::{BadKeepRule, KeepRule, KeepRules};
 
 /// The events that stay, on disk.
-pub struct EventArchive {
+pub struct DiskArchive {
     rules: KeepRules,
     config: Config,
     disk: Arc<dyn Disk>,
@@ -49,11 +49,11 @@ const EMPTY: Record<'_> =
 
 /// Room for one event.
 struct EventRoom<'a> {
-    archive: &'a EventArchive,
+    archive: &'a DiskArchive,
     room: Room,
 }
 
-impl EventArchive {
+impl DiskArchive {
     /// Opens the log, and says what was in it.
     ///
     /// # Errors
@@ -63,10 +63,10 @@ impl EventArchive {
         rules: KeepRules,
         config: Config,
         disk: Arc<dyn Disk>,
-    ) -> Result<(EventArchive, Found), OpenError> {
+    ) -> Result<(DiskArchive, Found), OpenError> {
         let Opened { journal, found } = Journal::open(config.clone(), Arc::clone(&disk))?;
         let (journal, floors) = (RwLock::new(Some(journal)), Floors::default());
-        Ok((EventArchive { rules, config, disk, journal, floors }, found))
+        Ok((DiskArchive { rules, config, disk, journal, floors }, found))
     }
 
     /// Forgets what has expired, as far as whole files have.
@@ -96,11 +96,11 @@ impl EventArchive {
         }
     }
 
-    /// Opens the log again after [`EventArchive::let_go`].
+    /// Opens the log again after [`DiskArchive::let_go`].
     ///
     /// # Errors
     ///
-    /// As [`EventArchive::open`].
+    /// As [`DiskArchive::open`].
     pub fn take_back(&self) -> Result<(), OpenError> {
         let mut journal = self.journal.write();
         if journal.is_none() {
@@ -115,7 +115,7 @@ impl EventArchive {
     }
 }
 
-impl<F: Send + std::marker::Sync> Archive<F> for EventArchive {
+impl<F: Send + std::marker::Sync> Archive<F> for DiskArchive {
     fn keeps(&self, id: &str) -> bool {
         self.rules.find(id).is_some()
     }
@@ -134,7 +134,7 @@ impl<F: Send + std::marker::Sync> Archive<F> for EventArchive {
     }
 }
 
-impl<F: Send + std::marker::Sync> Keeper<F> for EventArchive {
+impl<F: Send + std::marker::Sync> Keeper<F> for DiskArchive {
     fn reserve(&self, draft: &Draft) -> Result<Option<Box<dyn KeepRoom<F> + '_>>, NoRoomToKeep> {
         let (mut keys, mut count) = (0, 0_usize);
         for id in iter::once(draft.about()).chain(draft.also()) {

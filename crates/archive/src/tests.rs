@@ -17,14 +17,14 @@ fn rules(list: &[(&str, u64, Option<u64>, Option<u64>)]) -> KeepRules {
     KeepRules::new(list.iter().map(rule).collect()).unwrap()
 }
 
-fn open(dir: &Path, rules: KeepRules) -> (EventArchive, Found) {
+fn open(dir: &Path, rules: KeepRules) -> (DiskArchive, Found) {
     let config = Config {
         dir: dir.to_owned(),
         bytes_max: 1 << 30,
         segment_bytes: 1 << 20,
         sync: Sync::Group,
     };
-    EventArchive::open(rules, config, Arc::new(RealDisk)).unwrap()
+    DiskArchive::open(rules, config, Arc::new(RealDisk)).unwrap()
 }
 
 fn draft(subjects: &[&str], data: &str) -> Draft {
@@ -34,7 +34,7 @@ fn draft(subjects: &[&str], data: &str) -> Draft {
 }
 
 /// Whether it is kept; then it is on disk.
-fn post(archive: &EventArchive, draft: Draft, number: u64, at_ms: u64) -> bool {
+fn post(archive: &DiskArchive, draft: Draft, number: u64, at_ms: u64) -> bool {
     let keeper: &dyn Keeper<()> = archive;
     let Some(room) = keeper.reserve(&draft).unwrap() else { return false };
     room.append(&draft.numbered(EventId::new(number, Tag::of(7))), at_ms);
@@ -48,7 +48,7 @@ fn of(after: u64, newest_first: bool, events_max: usize) -> PageOf {
     PageOf { after, before: u64::MAX, newest_first, events_max, bytes_max: 1 << 20 }
 }
 
-fn page(archive: &EventArchive, id: &str, of: PageOf) -> (Vec<u64>, bool, bool) {
+fn page(archive: &DiskArchive, id: &str, of: PageOf) -> (Vec<u64>, bool, bool) {
     let page: Page<()> = archive.page(id, of).unwrap();
     let numbers = page.events.iter().map(|event| event.number()).collect();
     (numbers, page.has_more, page.covered)

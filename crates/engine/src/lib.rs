@@ -83,7 +83,7 @@ pub use client_sends::{
     CLIENT_SENDS_PER_SECOND_MAX, ClientSend, ClientSendLimits, ClientSendOutcome, ClientSends,
     Publisher, SentBy, TooMany,
 };
-pub use config::{AddressLimits, EngineConfig, TlsConfig};
+pub use config::{AddressLimits, EngineConfig, Keeper, TlsConfig};
 pub use counters::{Snapshot, Total, WorkerSnapshot};
 pub use guest::{Delivery, Guest, GuestMail};
 pub use handover::{Copying, Handover, HandoverFacts, Predecessor, Takeover};
@@ -134,3 +134,6 @@ pub type History = hub::History<proto::Frame>;
 
 /// Such events on disk.
 pub type EventArchive = dyn hub::Archive<proto::Frame>;
+
+/// Whoever writes them there.
+pub type EventKeeper = dyn hub::Keeper<proto::Frame>;
