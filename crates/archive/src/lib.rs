@@ -21,7 +21,7 @@ mod tests;
 use std::borrow::Cow;
 use std::io;
 use std::iter;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hub::{Archive, ArchiveError, Draft, Event, KeepRoom, Keeper, NoRoomToKeep};
@@ -41,6 +41,8 @@ pub struct DiskArchive {
     /// `None` while another process has it.
     journal: RwLock<Option<Journal>>,
     floors: Floors,
+    /// From which number on each rule has kept its subjects; from the first one while unsaid.
+    since: OnceLock<Box<[u64]>>,
 }
 
 /// What each record takes beside its keys and its body.
@@ -64,9 +66,35 @@ impl DiskArchive {
         config: Config,
         disk: Arc<dyn Disk>,
     ) -> Result<(DiskArchive, Found), OpenError> {
-        let Opened { journal, found } = Journal::open(config.clone(), Arc::clone(&disk))?;
-        let (journal, floors) = (RwLock::new(Some(journal)), Floors::default());
-        Ok((DiskArchive { rules, config, disk, journal, floors }, found))
+        let archive = DiskArchive::closed(rules, config, disk);
+        let found = archive.take_back()?.unwrap_or_default();
+        Ok((archive, found))
+    }
+
+    /// The archive of a log that is another process's now, until it is
+    /// [taken](DiskArchive::take_back).
+    pub fn closed(rules: KeepRules, config: Config, disk: Arc<dyn Disk>) -> DiskArchive {
+        let (journal, floors, since) = (RwLock::new(None), Floors::default(), OnceLock::new());
+        DiskArchive { rules, config, disk, journal, floors, since }
+    }
+
+    /// The rules in their order have kept what their patterns fit since these numbers: of events up
+    /// to there nothing is claimed. Said once, before anything is read.
+    pub fn set_since(&self, since: Vec<u64>) {
+        let was_said = self.since.set(since.into()).is_err();
+        debug_assert!(!was_said, "it is said once");
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &KeepRules {
+        &self.rules
+    }
+
+    /// From which number on all events about `id` were kept: as long as any rule has kept it.
+    fn since(&self, id: &str) -> u64 {
+        let Some(since) = self.since.get() else { return 0 };
+        let those = self.rules.iter().zip(since).filter(|(rule, _)| rule.fits(id));
+        those.map(|(_, since)| *since).min().unwrap_or(u64::MAX)
     }
 
     /// Forgets what has expired, as far as whole files have.
@@ -96,18 +124,20 @@ impl DiskArchive {
         }
     }
 
-    /// Opens the log again after [`DiskArchive::let_go`].
+    /// Opens the log after [`DiskArchive::let_go`], and says what was in it; `None` when it is open.
     ///
     /// # Errors
     ///
     /// As [`DiskArchive::open`].
-    pub fn take_back(&self) -> Result<(), OpenError> {
+    pub fn take_back(&self) -> Result<Option<Found>, OpenError> {
         let mut journal = self.journal.write();
-        if journal.is_none() {
-            let opened = Journal::open(self.config.clone(), Arc::clone(&self.disk))?;
-            *journal = Some(opened.journal);
+        if journal.is_some() {
+            return Ok(None);
         }
-        Ok(())
+        let Opened { journal: open, found } =
+            Journal::open(self.config.clone(), Arc::clone(&self.disk))?;
+        *journal = Some(open);
+        Ok(Some(found))
     }
 
     fn journal(&self) -> Option<Journal> {
@@ -130,7 +160,10 @@ impl<F: Send + std::marker::Sync> Archive<F> for DiskArchive {
             // What waits for the disk may be forgotten elsewhere by now.
             return Err(ArchiveError("its disk is full or fails".to_owned()));
         }
-        Subject { journal: &journal, id, rule, now_ms: now_ms() }.page(of, &self.floors)
+        let subject = Subject { journal: &journal, id, rule, now_ms: now_ms() };
+        let mut page = subject.page(of, &self.floors)?;
+        page.covered &= of.after >= self.since(id);
+        Ok(page)
     }
 }
 

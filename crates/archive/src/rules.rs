@@ -69,6 +69,11 @@ impl KeepRule {
         Ok(KeepRule { events_max, bytes_max, ..self })
     }
 
+    /// Whether the pattern fits `id`.
+    pub fn fits(&self, id: &str) -> bool {
+        self.pattern.allows(id)
+    }
+
     /// The pattern as it was given.
     pub fn pattern(&self) -> String {
         self.pattern.texts().next().map(String::from).unwrap_or_default()
@@ -89,6 +94,11 @@ impl KeepRules {
         if rules.len() > RULES_MAX { Err(BadKeepRule::Many) } else { Ok(KeepRules(rules.into())) }
     }
 
+    /// The rules in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &KeepRule> {
+        self.0.iter()
+    }
+
     /// Whether nothing is kept.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -96,6 +106,6 @@ impl KeepRules {
 
     /// The rule that counts for `id`, if it is kept.
     pub fn find(&self, id: &str) -> Option<&KeepRule> {
-        self.0.iter().find(|rule| rule.pattern.allows(id))
+        self.0.iter().find(|rule| rule.fits(id))
     }
 }

@@ -187,3 +187,16 @@ fn rule_that_keeps_nothing_is_refused() {
     assert!(rule.clone().with_bounds(None, Some(0)).is_err());
     assert_eq!(KeepRules::new(vec![rule; 33]).err(), Some(BadKeepRule::Many));
 }
+
+#[test]
+fn what_was_sent_before_a_rule_was_there_is_not_claimed() {
+    let dir = tempfile::tempdir().unwrap();
+    let list = [("a1", DAY_MS, None, None), ("a*", DAY_MS, None, None), ("b", DAY_MS, None, None)];
+    let (archive, _) = open(dir.path(), rules(&list));
+    archive.set_since(vec![500, 100, 300]);
+    let covered = |id: &str, after: u64| page(&archive, id, of(after, false, 9)).2;
+    assert!(covered("a1", 100), "another rule has kept it before");
+    assert!(!covered("a1", 99));
+    assert!(covered("a2", 100) && !covered("a2", 99));
+    assert!(covered("b", 300) && !covered("b", 299));
+}

@@ -33,6 +33,7 @@ use crate::api::{Api, ApiParts, ApiPast, Figures};
 use crate::certs::Certificates;
 use crate::client_sends::Poster;
 use crate::epoch::EpochFile;
+use crate::keep::Keeping;
 use crate::lane::Lanes;
 use crate::memory::Kept;
 use crate::ports::{ApiAddresses, ApiListeners};
@@ -53,6 +54,7 @@ pub(crate) struct Member {
 pub(crate) struct ControlPlane {
     pub(super) engine: Arc<RwLock<Engine>>,
     pub(super) graph: Graph,
+    keeping: Option<Keeping>,
     router: Arc<engine::Router>,
     pub(super) cluster: Option<Arc<Cluster>>,
     sender: Sender,
@@ -94,7 +96,7 @@ impl ControlPlane {
         member: Option<Member>,
         idempotency: Arc<IdempotencyKeys>,
     ) -> Result<ControlPlane> {
-        let ServerSetup { config, credentials, traces, apis } = setup;
+        let ServerSetup { config, credentials, traces, apis, keeping } = setup;
         let Credentials { keys, tokens, certificates, live } = credentials;
         let never_upgraded = never_upgraded(&config);
         let stop = CancellationToken::new();
@@ -155,6 +157,7 @@ impl ControlPlane {
             idempotency,
             traces,
             streams,
+            log: keeping.as_ref().map(|keeping| Arc::clone(&keeping.archive)),
             idle_limit: permits.idle_limit(),
             stop: stop.clone(),
         })?);
@@ -167,6 +170,7 @@ impl ControlPlane {
         Ok(ControlPlane {
             engine,
             graph,
+            keeping,
             router,
             cluster,
             sender,
@@ -250,6 +254,9 @@ impl ControlPlane {
         if let Some(streams) = self.state.streams() {
             tokio::spawn(Arc::clone(streams).sweep());
         }
+        if let Some(keeping) = &self.keeping {
+            tokio::spawn(keeping.clone().forget());
+        }
         tokio::spawn(api::live::run(Arc::clone(&self.state)));
         tokio::spawn(idempotency::forget(Arc::clone(self.state.idempotency())));
         tokio::spawn(memory::give_back(Kept {
@@ -315,6 +322,7 @@ impl ControlPlane {
         let serving = Serving {
             engine: Arc::clone(&self.engine),
             graph: self.graph.clone(),
+            keeping: self.keeping.clone(),
             barrier: Arc::clone(&barrier),
             lanes,
             router: self.router,
@@ -332,6 +340,7 @@ impl ControlPlane {
         Server {
             engine: self.engine,
             graph: self.graph,
+            keeping: self.keeping,
             cluster: self.cluster,
             listen,
             tls_listen,

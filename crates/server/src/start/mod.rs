@@ -48,7 +48,15 @@ impl Server {
         setup.set_apis(sockets.addresses()?);
         let config = &mut setup.config;
         let random = getrandom::u64().map_err(|error| anyhow!("no random numbers: {error}"))?;
-        let (mut epoch, epoch_file) = epoch::begin(&config.data, random, sys::clock::unix_ms());
+        let log = match &setup.keeping {
+            Some(keeping) => Some(keeping.open().await?),
+            None => None,
+        };
+        let begun = epoch::begin(&config.data, random, sys::clock::unix_ms(), log);
+        let (mut epoch, epoch_file) = (begun.epoch, begun.file);
+        if let Some(keeping) = &setup.keeping {
+            keeping.begin(epoch.tag, begun.start)?;
+        }
         let member = match config.cluster.take() {
             Some(cluster) => {
                 let api_keys = KeyFile::in_dir(&config.data);
@@ -64,6 +72,11 @@ impl Server {
         // In a cluster the log gives the numbers.
         let epoch_file = member.is_none().then_some(epoch_file);
         let engine = Engine::prepare(config.engine.clone(), epoch, Arc::clone(graph.names()))?;
+        if log.is_some() {
+            // Of what is not kept nothing is known of before.
+            engine.router().forget_up_to(begun.start);
+            engine.router().event_ids().set_lost(begun.lost);
+        }
         if !engine.full_workers_leave() {
             tracing::warn!(
                 "this kernel does not let a full worker leave new clients to the others \

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archive::DiskArchive;
 use axum::extract::State;
 use engine::{TurnSnapshot, WorkerSnapshot};
 use gateway::{Erlang, Report};
@@ -46,6 +47,8 @@ pub(crate) struct Stats {
     /// Events that are remembered, and what they are counted for.
     history_events: usize,
     history_bytes: usize,
+    /// The log of the events that stay; null where none do.
+    log: Option<LogStats>,
     /// Clients that came back with the id of an event, and those of them that were told of a gap.
     resumes: u64,
     resume_gaps: u64,
@@ -75,6 +78,24 @@ pub(crate) struct Stats {
     #[serde(flatten)]
     whole: WorkerStats,
     workers: Vec<WorkerStats>,
+}
+
+/// The log of the events that stay.
+#[derive(Debug, Serialize)]
+struct LogStats {
+    /// Bytes of all segments, against `--log-bytes`.
+    bytes: u64,
+    segments: usize,
+    /// Whether the last write or sync has failed.
+    failing: bool,
+}
+
+impl LogStats {
+    /// `None` while another process has it.
+    fn of(archive: &DiskArchive) -> Option<LogStats> {
+        let journal::Stats { bytes, segments, failing, .. } = archive.stats()?;
+        Some(LogStats { bytes, segments, failing })
+    }
 }
 
 /// The figures of one worker, or their sum.
@@ -204,6 +225,7 @@ pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Ap
         send_duration: api.durations.reading(),
         history_events: history.events,
         history_bytes: history.bytes,
+        log: api.log.as_deref().and_then(LogStats::of),
         resumes: api.resumes.resumed(),
         resume_gaps: api.resumes.gaps(),
         idempotency_keys: api.idempotency.count(),
