@@ -89,9 +89,10 @@ impl Router {
         Router { names, directory, mailboxes, replies, event_ids, history, archive, posting, clock }
     }
 
-    /// This router, of which some events are kept in an archive. Nothing has been sent yet.
-    pub(crate) fn with_archive(self, archive: Option<Arc<EventArchive>>) -> Router {
-        Router { archive, ..self }
+    /// From now on what is kept is read from `archive`.
+    #[cfg(test)]
+    pub(crate) fn set_archive(&mut self, archive: Arc<EventArchive>) {
+        self.archive = Some(archive);
     }
 
     /// This router, which remembers by `rules` beside the `limits` that it was given. Nothing has
