@@ -60,6 +60,10 @@ impl Resumers {
         {
             archive.set_failing(self.random.one_in(2));
         }
+        // It is another process's for a moment, which makes no gap.
+        if let Some(archive) = &self.archive {
+            archive.set_closed(self.random.one_in(4));
+        }
     }
 
     /// Whether nothing about the subject may ever be missing.

@@ -260,6 +260,7 @@ impl Resumers {
         let Control { router, .. } = control;
         let UnderWay { full, sendings, mut resumings } = under_way;
         drop(full);
+        self.archive.iter().for_each(|archive| archive.set_closed(false));
         assert!(sendings.is_empty(), "a send that does not come to its end");
         self.hurries = true;
         for round in 0..ROUNDS {
