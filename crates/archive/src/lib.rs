@@ -21,8 +21,10 @@ mod tests;
 use std::borrow::Cow;
 use std::io;
 use std::iter;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hub::{Archive, ArchiveError, Draft, Event, KeepRoom, Keeper, NoRoomToKeep};
 use hub::{Page, PageOf, WhenDurable};
@@ -43,7 +45,13 @@ pub struct DiskArchive {
     floors: Floors,
     /// From which number on each rule has kept its subjects; from the first one while unsaid.
     since: OnceLock<Box<[u64]>>,
+    /// The number of the last event that was appended here.
+    appended: AtomicU64,
 }
+
+/// How long a page waits for what was appended to be written, and how often it looks.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
+const WRITTEN_LOOK: Duration = Duration::from_millis(1);
 
 /// What each record takes beside its keys and its body.
 const EMPTY: Record<'_> =
@@ -75,7 +83,8 @@ impl DiskArchive {
     /// [taken](DiskArchive::take_back).
     pub fn closed(rules: KeepRules, config: Config, disk: Arc<dyn Disk>) -> DiskArchive {
         let (journal, floors, since) = (RwLock::new(None), Floors::default(), OnceLock::new());
-        DiskArchive { rules, config, disk, journal, floors, since }
+        let appended = AtomicU64::new(0);
+        DiskArchive { rules, config, disk, journal, floors, since, appended }
     }
 
     /// The rules in their order have kept what their patterns fit since these numbers: of events up
@@ -150,20 +159,37 @@ impl<F: Send + std::marker::Sync> Archive<F> for DiskArchive {
         self.rules.find(id).is_some()
     }
 
+    fn is_open(&self) -> bool {
+        self.journal.read().is_some()
+    }
+
     fn page(&self, id: &str, of: PageOf) -> Result<Page<F>, ArchiveError> {
         let Some(rule) = self.rules.find(id) else {
             return Ok(Page { events: Vec::new(), has_more: false, covered: false });
         };
         let gone = || ArchiveError("another process has the log".to_owned());
         let journal = self.journal().ok_or_else(gone)?;
-        if journal.stats().failing && of.before > journal.written().saturating_add(1) {
-            // What waits for the disk may be forgotten elsewhere by now.
-            return Err(ArchiveError("its disk is full or fails".to_owned()));
-        }
+        self.wait_written(&journal, of.before)?;
         let subject = Subject { journal: &journal, id, rule, now_ms: now_ms() };
         let mut page = subject.page(of, &self.floors)?;
         page.covered &= of.after >= self.since(id);
         Ok(page)
+    }
+}
+
+impl DiskArchive {
+    /// Waits until all that was appended, below the number `before`, can be read.
+    fn wait_written(&self, journal: &Journal, before: u64) -> Result<(), ArchiveError> {
+        // Acquires what was appended before the number was stored.
+        let wanted = self.appended.load(Ordering::Acquire).min(before.saturating_sub(1));
+        let since = Instant::now();
+        while journal.written() < wanted {
+            if journal.stats().failing || since.elapsed() > WRITTEN_WITHIN {
+                return Err(ArchiveError("its disk is full, fails or is slow".to_owned()));
+            }
+            thread::sleep(WRITTEN_LOOK);
+        }
+        Ok(())
     }
 }
 
@@ -225,6 +251,7 @@ impl<F> KeepRoom<F> for EventRoom<'_> {
         // whoever lets go of it has closed the way of all sends before.
         if let Some(journal) = &*archive.journal.read() {
             journal.append(room, record);
+            archive.appended.store(event.number(), Ordering::Release);
         }
     }
 }

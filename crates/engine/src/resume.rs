@@ -275,6 +275,7 @@ impl<'r> Resuming<'r> {
         self.up_to = self.up_to.min(answer.up_to);
         self.floors.extend(answer.floor);
         self.lacks.extend(answer.rest);
+        self.last_of = answer.last_of;
         self.events.extend(answer.events);
         // They are nobody else's, so no more of them are kept than it takes.
         self.put_in_order();

@@ -113,6 +113,12 @@ impl Router {
         Router { archive, keeper, ..self }
     }
 
+    /// From now on what is kept is read from `archive`.
+    #[cfg(test)]
+    pub(crate) fn set_archive(&mut self, archive: Arc<EventArchive>) {
+        self.archive = Some(archive);
+    }
+
     /// This router, which remembers by `rules` beside the `limits` that it was given. Nothing has
     /// been sent yet.
     pub(crate) fn with_rules(self, limits: HistoryLimits, rules: &HistoryRules) -> Router {

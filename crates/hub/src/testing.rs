@@ -20,6 +20,7 @@ pub struct MemoryArchive {
 struct State {
     subjects: BTreeMap<String, Kept>,
     is_failing: bool,
+    is_closed: bool,
     pages: u64,
 }
 
@@ -58,6 +59,11 @@ impl MemoryArchive {
         self.lock().is_failing = is_failing;
     }
 
+    /// From now on another process has it, or it is back.
+    pub fn set_closed(&self, is_closed: bool) {
+        self.lock().is_closed = is_closed;
+    }
+
     /// How many pages were read.
     pub fn pages(&self) -> u64 {
         self.lock().pages
@@ -76,7 +82,7 @@ impl<F: Send + Sync> Archive<F> for MemoryArchive {
     fn page(&self, id: &str, of: PageOf) -> Result<Page<F>, ArchiveError> {
         let PageOf { after, before, newest_first, events_max, bytes_max } = of;
         let mut state = self.lock();
-        if state.is_failing {
+        if state.is_failing || state.is_closed {
             return Err(ArchiveError("the test says so".to_owned()));
         }
         state.pages += 1;
@@ -101,5 +107,8 @@ impl<F: Send + Sync> Archive<F> for MemoryArchive {
             }));
         }
         Ok(Page { events, has_more, covered: after >= kept.lost })
+    }
+    fn is_open(&self) -> bool {
+        !self.lock().is_closed
     }
 }

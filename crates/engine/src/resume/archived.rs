@@ -19,6 +19,12 @@ pub(super) struct Lacking {
     pub(super) up_to: u64,
 }
 
+impl Lacking {
+    fn lack(&self) -> Lack {
+        Lack { subject: self.subject, up_to: self.up_to }
+    }
+}
+
 /// An id whose last events are looked for.
 pub(super) struct LastOf {
     pub(super) id: Id,
@@ -58,7 +64,10 @@ pub struct ArchiveAnswer {
     pub(super) floor: Option<(Id, u64)>,
     /// What was not read yet.
     pub(super) rest: Vec<Lack>,
+    /// The same of an id whose last events are looked for.
+    pub(super) last_of: Option<LastOf>,
     failed: Option<ArchiveError>,
+    is_closed: bool,
 }
 
 impl ArchiveQuestion {
@@ -94,13 +103,21 @@ impl ArchiveAnswer {
             up_to: u64::MAX,
             floor: None,
             rest: Vec::new(),
+            last_of: None,
             failed: None,
+            is_closed: false,
         }
     }
 
     /// Why something could not be read, if that is so: its client is told of a gap.
     pub fn failed(&self) -> Option<&ArchiveError> {
         self.failed.as_ref()
+    }
+
+    /// Whether the archive was not [open](hub::Archive::is_open), so that something is to be asked
+    /// again, a little later. It is if this process goes on; if another one does it will ask.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
     /// Notes why something is missing.
@@ -115,16 +132,21 @@ impl Missed {
         let mut answer = ArchiveAnswer { up_to: self.up_to, ..ArchiveAnswer::empty() };
         let (mut bytes, claimed) = (0, self.above.claimed);
         for lacking in &self.lacking {
-            if answer.events.len() >= SINCE_EVENTS_MAX || bytes >= self.bytes_max {
-                let &Lacking { subject, up_to, .. } = lacking;
-                answer.rest.push(Lack { subject, up_to });
+            let is_full = answer.events.len() >= SINCE_EVENTS_MAX || bytes >= self.bytes_max;
+            if is_full || answer.is_closed {
+                answer.rest.push(lacking.lack());
                 continue;
             }
             let up_to = lacking.up_to.min(answer.up_to);
             let mut page = match archive.page(&lacking.text, self.page_up_to(up_to)) {
                 Ok(page) => page,
-                Err(error) => {
+                Err(error) if archive.is_open() => {
                     answer.fail(error);
+                    continue;
+                }
+                Err(_) => {
+                    answer.is_closed = true;
+                    answer.rest.push(lacking.lack());
                     continue;
                 }
             };
@@ -177,13 +199,19 @@ impl Missed {
 
 impl LastOf {
     fn read(self, archive: &EventArchive) -> ArchiveAnswer {
-        let (floor, failed) = match self.floor(archive) {
-            Ok(floor) => (floor, None),
-            Err(error) => (0, Some(error)),
-        };
-        let covered = failed.is_none();
-        let floor = Some((self.id, floor));
-        ArchiveAnswer { floor, covered, failed, ..ArchiveAnswer::empty() }
+        let mut answer = ArchiveAnswer::empty();
+        match self.floor(archive) {
+            Ok(floor) => answer.floor = Some((self.id, floor)),
+            Err(_) if !archive.is_open() => {
+                (answer.is_closed, answer.last_of) = (true, Some(self));
+            }
+            Err(error) => {
+                // All that can be read are no more of them.
+                answer.floor = Some((self.id, 0));
+                answer.fail(error);
+            }
+        }
+        answer
     }
 
     /// The number above which they stand; 0 where there are no more of them.

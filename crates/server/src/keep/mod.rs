@@ -9,6 +9,8 @@
 
 mod kept_file;
 
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -77,6 +79,7 @@ impl Keeping {
     /// Opens the log, and tells the server's log what was in it.
     pub(crate) async fn open(&self) -> Result<LogState> {
         let since = Instant::now();
+        self.make_dir()?;
         let found = loop {
             let archive = Arc::clone(&self.archive);
             match spawn_blocking(move || archive.take_back()).await.context("no log was opened")? {
@@ -182,6 +185,14 @@ impl Keeping {
                 Err(_) => return,
             }
         }
+    }
+
+    /// Makes the directory, if it is not there, for the user of the server alone: what is kept may
+    /// be nobody else's.
+    fn make_dir(&self) -> Result<()> {
+        let dir = self.dir();
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
+        made.with_context(|| format!("cannot make {}", dir.display()))
     }
 
     fn dir(&self) -> PathBuf {

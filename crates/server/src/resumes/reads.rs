@@ -10,12 +10,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use engine::{ArchiveAnswer, Resuming};
+use engine::{ArchiveAnswer, ArchiveQuestion, Resuming};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::{Id, JoinError, JoinSet, spawn_blocking};
+use tokio::time::sleep;
 
 /// Resumes of either ring that may have a part of what they answer from the archive at one time.
 const SEATS: usize = 8;
+
+/// How long to wait before it is asked again what another process has. It is over when that process
+/// goes on for this one, or has failed to.
+const CLOSED_PAUSE: Duration = Duration::from_millis(20);
 
 /// How often it is said at most that the archive cannot be read.
 const SAY_EVERY: Duration = Duration::from_secs(60);
@@ -32,12 +37,24 @@ impl<'r> From<Resuming<'r>> for Under<'r> {
     }
 }
 
+/// Which task has read, and what, unless the thread has come to grief.
+type Answered = Result<(Id, Result<ArchiveAnswer, JoinError>), JoinError>;
+
+/// Reads the answer where it holds up nobody.
+async fn answer_of(question: ArchiveQuestion) -> Result<ArchiveAnswer, JoinError> {
+    let answer = spawn_blocking(move || question.read()).await?;
+    if answer.is_closed() {
+        sleep(CLOSED_PAUSE).await;
+    }
+    Ok(answer)
+}
+
 /// Those that read, or wait for a seat.
 pub(super) struct Reads<'r> {
     seats: Arc<Semaphore>,
     waiting: VecDeque<Under<'r>>,
     reading: HashMap<Id, Under<'r>>,
-    answers: JoinSet<ArchiveAnswer>,
+    answers: JoinSet<Result<ArchiveAnswer, JoinError>>,
     said: Option<Instant>,
 }
 
@@ -97,15 +114,15 @@ impl<'r> Reads<'r> {
             debug_assert!(false, "a step said that there is something to read");
             return;
         };
-        let task = self.answers.spawn_blocking(move || question.read());
+        let task = self.answers.spawn(answer_of(question));
         self.reading.insert(task.id(), under);
     }
 
-    fn answered(&mut self, answered: Result<(Id, ArchiveAnswer), JoinError>) -> Option<Under<'r>> {
+    fn answered(&mut self, answered: Answered) -> Option<Under<'r>> {
         let id = answered.as_ref().map_or_else(JoinError::id, |&(id, _)| id);
         let mut under = self.reading.remove(&id)?;
-        let failed = match answered {
-            Ok((_, answer)) => {
+        let failed = match answered.and_then(|(_, answer)| answer) {
+            Ok(answer) => {
                 let failed = answer.failed().map(ToString::to_string);
                 under.resuming.tell(answer);
                 failed
