@@ -54,7 +54,7 @@ pub struct KeepConfig {
 /// The log of one server.
 #[derive(Clone)]
 pub(crate) struct Keeping {
-    pub(crate) archive: Arc<DiskArchive>,
+    archive: Arc<DiskArchive>,
     data: PathBuf,
 }
 
@@ -69,6 +69,11 @@ impl Keeping {
         };
         let archive = DiskArchive::closed(config.rules.clone(), journal, Arc::new(RealDisk));
         Keeping { archive: Arc::new(archive), data: data.to_owned() }
+    }
+
+    /// What is on disk.
+    pub(crate) fn archive(&self) -> Arc<DiskArchive> {
+        Arc::clone(&self.archive)
     }
 
     /// For the configuration of the engine.

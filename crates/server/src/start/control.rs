@@ -157,7 +157,7 @@ impl ControlPlane {
             idempotency,
             traces,
             streams,
-            log: keeping.as_ref().map(|keeping| Arc::clone(&keeping.archive)),
+            log: keeping.as_ref().map(Keeping::archive),
             idle_limit: permits.idle_limit(),
             stop: stop.clone(),
         })?);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use archive::DiskArchive;
 use axum::extract::State;
 use engine::{TurnSnapshot, WorkerSnapshot};
 use gateway::{Erlang, Report};
@@ -15,6 +14,7 @@ use serde::{Serialize, Serializer};
 
 use super::cluster::ClusterStats;
 use super::duration::DurationStats;
+use super::log::LogStats;
 use super::tls::TlsStats;
 use super::tokens::TokenStats;
 use crate::api::state::Api;
@@ -78,24 +78,6 @@ pub(crate) struct Stats {
     #[serde(flatten)]
     whole: WorkerStats,
     workers: Vec<WorkerStats>,
-}
-
-/// The log of the events that stay.
-#[derive(Debug, Serialize)]
-struct LogStats {
-    /// Bytes of all segments, against `--log-bytes`.
-    bytes: u64,
-    segments: usize,
-    /// Whether the last write or sync has failed.
-    failing: bool,
-}
-
-impl LogStats {
-    /// `None` while another process has it.
-    fn of(archive: &DiskArchive) -> Option<LogStats> {
-        let journal::Stats { bytes, segments, failing, .. } = archive.stats()?;
-        Some(LogStats { bytes, segments, failing })
-    }
 }
 
 /// The figures of one worker, or their sum.
