@@ -28,7 +28,7 @@ fn append(journal: &Journal, number: u64, body: &[u8]) {
 
 /// What becomes of the wait for a number, which may not be appended yet.
 fn waited(journal: &Journal, number: u64) -> mpsc::Receiver<Result<(), Failed>> {
-    let (sender, receiver) = mpsc::channel();
+    let (sender, receiver) = mpsc::sync_channel(1);
     journal.wait_durable(number, move |result| {
         // A test that has seen enough listens no more.
         let _ = sender.send(result);

@@ -1,18 +1,19 @@
 //! A log of records on disk, found by key: files and bytes, nothing of what they mean.
 //!
 //! Records go to one writer thread; all that is queued is one write, and one `fdatasync` answers
-//! all who wait. Segments of a bounded size are dropped oldest first. At the start all segments
-//! are read once, and the place of each record is kept in memory, about 32 bytes for each of its
-//! keys: the start and the memory grow with what is kept. A torn tail is cut and told; records
-//! behind damage in an older segment are told and not served.
+//! all who wait. A record is read from the moment it is appended. Segments of a bounded size are
+//! dropped oldest first; each that is full gets an index in a file beside it, so that memory holds
+//! of sealed segments about a byte for each key in each of them, and a start reads the last segment
+//! and small tables. The open segment's index is in memory: up to 60 bytes a record.
 //!
-//! What it does not do yet:
-//! - Sealed segments have no index: a start reads all files, and memory grows with the records.
-//! - A damaged record in the last segment is taken for a torn tail: what follows it is cut.
-//! - A segment whose file is gone is not noticed: a header does not say what came before it.
-//! - A removed file is dropped with the table locked, and its name is not synced: readers wait for
-//!   a slow disk there.
-//! - A page of [`Journal::before`] whose records have all expired does not say where to go on.
+//! After a crash the log ends at the first byte that cannot be read behind the last known sync; the
+//! torn tail is cut and told. What cannot be read before it is damage: told, never served, and what
+//! follows it counts. A segment that is gone is told as a hole. `src/scan.rs` has the rules.
+//!
+//! What it does not do: a bit that flips behind the last mark of the segment that was written last
+//! is taken for a torn tail (the mark of the last sync is written at once and synced with the next);
+//! a segment is dropped as a whole, so counts and ages of each key are for the reader to obey; the
+//! first segments, once dropped or lost all together, are not missed.
 //!
 //! # Streams of bytes
 //!
@@ -27,8 +28,19 @@
 #[cfg(test)]
 mod crash;
 mod disk;
+#[cfg(test)]
+mod faults;
+mod format;
+mod index;
+#[cfg(test)]
+mod model;
+mod offline;
+mod queue;
+mod read;
 mod record;
 mod recovery;
+mod scan;
+mod shared;
 #[cfg(test)]
 mod sim;
 mod table;
@@ -36,21 +48,23 @@ mod table;
 mod tests;
 mod writer;
 
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex, RwLock};
 
+use queue::{Queue, Waiter};
+use shared::Shared;
+
 pub use disk::{Disk, DiskFile, RealDisk};
+pub use offline::{Report, check, export};
 pub use record::{Record, RecordRead};
+use recovery::Recovered;
 pub use recovery::{Cut, Damage, Found};
-pub use table::{Most, Slice};
 
 /// Bytes that may wait for the writer.
 const QUEUE_BYTES_MAX: usize = 8 << 20;
@@ -69,9 +83,9 @@ pub enum Sync {
 pub struct Config {
     /// The directory, made if absent.
     pub dir: PathBuf,
-    /// Bytes of all segments; over it the oldest is dropped, but for the one that is written.
+    /// Bytes of all files; the oldest segments are dropped for it, but for the one that is written.
     pub bytes_max: u64,
-    /// Bytes after which a segment is sealed.
+    /// Bytes after which a segment is sealed; a fourth of `bytes_max` and 1 GiB at most.
     pub segment_bytes: u64,
     /// When it is synced.
     pub sync: Sync,
@@ -110,47 +124,32 @@ pub enum NoRoom {
 #[error("the log's disk failed")]
 pub struct Failed;
 
-pub(crate) struct Waiter {
-    pub(crate) number: u64,
-    pub(crate) done: Box<dyn FnOnce(Result<(), Failed>) + Send>,
+/// How much one read answers at most, and the time that decides what has expired.
+#[derive(Clone, Copy, Debug)]
+pub struct Most {
+    /// Records at most.
+    pub records: usize,
+    /// Stops once the records read take that many bytes on disk.
+    pub bytes: usize,
+    /// Records that expire at this time or before are passed over, in milliseconds since 1970.
+    pub now_ms: u64,
 }
 
-#[derive(Default)]
-pub(crate) struct Queue {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) waiters: Vec<Waiter>,
-    pub(crate) last: u64,
-    pub(crate) closing: bool,
+/// What a read says about the records it gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// Nothing of the key above this number was dropped or lost.
+    pub from: u64,
+    /// Whether there may be more in that direction, also when none was given.
+    pub more: bool,
+    /// From where the next read goes on: its `above`, or its `below`.
+    pub next: u64,
 }
 
-/// Memory orders: each number is stored by the writer alone, after what it speaks of.
-pub(crate) struct Shared {
-    pub(crate) config: Config,
-    pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) queue: Mutex<Queue>,
-    pub(crate) wake: Condvar,
-    pub(crate) table: RwLock<table::Table>,
-    pub(crate) reserved: AtomicUsize,
-    pub(crate) written: AtomicU64,
-    pub(crate) durable: AtomicU64,
-    pub(crate) failing: AtomicBool,
-    pub(crate) closed: Mutex<Option<io::Result<()>>>,
-    _lock: File,
-}
-
-impl Shared {
-    pub(crate) fn release(&self, bytes: usize) {
-        self.reserved.fetch_sub(bytes, AcqRel);
-    }
-
-    /// Drops the oldest segments while all are over the bound.
-    pub(crate) fn drop_over(&self) {
-        let mut table = self.table.write();
-        while table.segments.len() > 1 && table.bytes() > self.config.bytes_max {
-            let Some(path) = table.drop_oldest() else { break };
-            // A file that stays is dropped at the next start again.
-            let _ = self.disk.remove(&path);
-        }
+impl Config {
+    /// A segment's bytes for a log of that many, so that there are some 64 segments.
+    pub fn segment_bytes_for(bytes_max: u64) -> u64 {
+        (bytes_max / 64).clamp(256 << 10, 256 << 20)
     }
 }
 
@@ -206,12 +205,24 @@ pub struct Opened {
 }
 
 /// Figures of the log.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Stats {
-    /// Bytes of all segments.
+    /// Bytes of all segments and of their indices.
     pub bytes: u64,
     /// Segments.
     pub segments: usize,
+    /// Records that are synced, expired ones too.
+    pub records: u64,
+    /// The smallest number on disk.
+    pub first: Option<u64>,
+    /// The greatest number on disk.
+    pub last: Option<u64>,
+    /// Syncs of records since the start.
+    pub syncs: u64,
+    /// Writes and syncs that failed since the start.
+    pub failures: u64,
+    /// Bytes that wait to be written.
+    pub queued: usize,
     /// Whether the last write or sync failed.
     pub failing: bool,
 }
@@ -220,32 +231,30 @@ impl Journal {
     /// Opens the log, cuts a torn tail and starts the writer.
     pub fn open(config: Config, disk: Arc<dyn Disk>) -> Result<Opened, OpenError> {
         let lock = disk.lock(&config.dir)?;
-        let (table, found) = recovery::recover(&config.dir, &*disk)?;
-        let last = found.last.unwrap_or(0);
-        let sequence = table.segments.keys().next_back().copied().unwrap_or(0);
+        let Recovered { table, found, salt, sequence } = recovery::recover(&config.dir, &*disk)?;
+        let last = table.last;
+        let open = table.open.as_ref().map(|open| {
+            let (bytes, file) = (open.summary.end, Arc::clone(&open.file));
+            writer::Open { file, bytes, synced: bytes }
+        });
         let shared = Arc::new(Shared {
             config,
             disk,
-            queue: Mutex::new(Queue { last, ..Queue::default() }),
+            queue: Mutex::new(Queue::new(last, salt)),
             wake: Condvar::new(),
+            open_bytes: AtomicU64::new(open.as_ref().map_or(0, |open| open.bytes)),
             table: RwLock::new(table),
             reserved: AtomicUsize::new(0),
             written: AtomicU64::new(last),
             durable: AtomicU64::new(last),
             failing: AtomicBool::new(false),
+            syncs: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            doomed: Mutex::default(),
             closed: Mutex::new(None),
             _lock: lock,
         });
-        // Each start begins a segment of its own: what was found is never written to again.
-        let writer = writer::Writer {
-            shared: Arc::clone(&shared),
-            sequence,
-            open: None,
-            unsynced: Vec::new(),
-            written: 0,
-            waiters: Vec::new(),
-            synced_at: Instant::now(),
-        };
+        let writer = writer::Writer::new(Arc::clone(&shared), salt, sequence, open);
         let handle = std::thread::Builder::new().name("journal".into()).spawn(|| writer.run())?;
         let handle = Mutex::new(Some(handle));
         let thread = Arc::new(Thread { shared: Arc::clone(&shared), handle });
@@ -269,9 +278,7 @@ impl Journal {
         let bytes = record.bytes();
         assert!(bytes <= room.bytes, "a record fits into the room reserved for it");
         let mut queue = self.shared.queue.lock();
-        assert!(record.number > queue.last, "numbers ascend");
-        queue.last = record.number;
-        record.encode(&mut queue.bytes);
+        queue.append(&record);
         drop(queue);
         // The writer gives these back once they are written; the rest goes with the room.
         room.bytes -= bytes;
@@ -298,7 +305,7 @@ impl Journal {
         self.shared.wake.notify_one();
     }
 
-    /// The records of a key above the number, oldest first.
+    /// The records of a key above the number, oldest first, also those that are not written yet.
     pub fn after(
         &self,
         key: &[u8],
@@ -306,10 +313,10 @@ impl Journal {
         most: Most,
         out: &mut Vec<RecordRead>,
     ) -> io::Result<Slice> {
-        self.read(key, (above, u64::MAX), (most, false), out)
+        self.shared.read(key, (above, u64::MAX), (most, false), out)
     }
 
-    /// The records of a key below the number, newest first.
+    /// The records of a key below the number, newest first, also those that are not written yet.
     pub fn before(
         &self,
         key: &[u8],
@@ -317,57 +324,39 @@ impl Journal {
         most: Most,
         out: &mut Vec<RecordRead>,
     ) -> io::Result<Slice> {
-        self.read(key, (0, below), (most, true), out)
+        self.shared.read(key, (0, below), (most, true), out)
     }
 
-    fn read(
-        &self,
-        key: &[u8],
-        between: (u64, u64),
-        (most, newest_first): (Most, bool),
-        out: &mut Vec<RecordRead>,
-    ) -> io::Result<Slice> {
-        let table = self.shared.table.read();
-        let mut from = table.floor;
-        let places = table.places(key, between, most.records.saturating_add(1), newest_first);
-        drop(table);
-        let mut bytes = 0;
-        for (at, (place, file)) in places.iter().enumerate() {
-            if at == most.records || bytes >= most.bytes {
-                return Ok(Slice { from, more: true });
-            }
-            bytes += place.bytes as usize;
-            match table::read(place, &**file)? {
-                Some(record) if record.expires_ms > most.now_ms => out.push(record),
-                Some(record) => from = from.max(record.number),
-                None => from = from.max(place.number),
-            }
-        }
-        Ok(Slice { from, more: false })
-    }
-
-    /// The greatest number of a key, expired or not.
+    /// The greatest number of a key that can be read, expired or not.
     pub fn last_of(&self, key: &[u8]) -> Option<u64> {
-        self.shared.table.read().last_of(key)
+        let mut out = Vec::new();
+        let most = Most { records: 1, bytes: usize::MAX, now_ms: 0 };
+        self.shared.read(key, (0, u64::MAX), (most, true), &mut out).ok()?;
+        out.first().map(|record| record.number)
     }
 
     /// Drops the oldest segments all of whose records have expired, but for the last segment.
     pub fn drop_expired(&self, now_ms: u64) -> io::Result<()> {
-        let mut table = self.shared.table.write();
-        while table.segments.len() > 1
-            && table.segments.values().next().is_some_and(|oldest| oldest.expires_ms <= now_ms)
-        {
-            let Some(path) = table.drop_oldest() else { break };
-            self.shared.disk.remove(&path)?;
-        }
-        Ok(())
+        self.shared.drop_while(&|table| {
+            table.sealed.first().is_some_and(|oldest| oldest.index().summary.expires_ms <= now_ms)
+        })
     }
 
     /// Figures of the log.
     pub fn stats(&self) -> Stats {
-        let table = self.shared.table.read();
-        let failing = self.shared.failing.load(Acquire);
-        Stats { bytes: table.bytes(), segments: table.segments.len(), failing }
+        let shared = &self.shared;
+        let table = shared.table.read();
+        Stats {
+            bytes: table.sealed_bytes() + shared.open_bytes.load(Relaxed),
+            segments: table.segments(),
+            records: table.records(),
+            first: table.first(),
+            last: (table.records() > 0).then_some(table.last),
+            syncs: shared.syncs.load(Relaxed),
+            failures: shared.failures.load(Relaxed),
+            queued: shared.reserved.load(Relaxed),
+            failing: shared.failing.load(Acquire),
+        }
     }
 
     /// Writes and syncs what is queued and ends the writer; nothing is appended afterwards.

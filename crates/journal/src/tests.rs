@@ -8,16 +8,23 @@ use std::sync::{Arc, mpsc};
 
 use crate::*;
 
-const MOST: Most = Most { records: 1000, bytes: 1 << 20, now_ms: 10 };
+pub(crate) const MOST: Most = Most { records: 1000, bytes: 1 << 20, now_ms: 10 };
 
-fn open(dir: &Path, disk: Arc<dyn Disk>, segment_bytes: u64) -> Opened {
+pub(crate) fn open(dir: &Path, disk: Arc<dyn Disk>, segment_bytes: u64) -> Opened {
     let dir = dir.to_owned();
     let bytes_max = segment_bytes.saturating_mul(4);
     let config = Config { dir, bytes_max, segment_bytes, sync: Sync::Group };
     Journal::open(config, disk).expect("the log opens")
 }
 
-fn append(journal: &Journal, number: u64, keys: &[&[u8]]) {
+/// A log each of whose records fills a segment.
+pub(crate) fn open_small(dir: &Path) -> Opened {
+    let dir = dir.to_owned();
+    let config = Config { dir, bytes_max: 1 << 20, segment_bytes: 65, sync: Sync::Group };
+    Journal::open(config, Arc::new(RealDisk)).expect("the log opens")
+}
+
+pub(crate) fn append(journal: &Journal, number: u64, keys: &[&[u8]]) {
     let body = format!("body {number}");
     let expires_ms = if number == 3 { 10 } else { u64::MAX };
     let body = body.as_bytes();
@@ -25,20 +32,20 @@ fn append(journal: &Journal, number: u64, keys: &[&[u8]]) {
     journal.append(journal.reserve(record.bytes()).expect("there is room"), record);
 }
 
-fn wait(journal: &Journal, number: u64) -> Result<(), Failed> {
-    let (sender, receiver) = mpsc::channel();
+pub(crate) fn wait(journal: &Journal, number: u64) -> Result<(), Failed> {
+    let (sender, receiver) = mpsc::sync_channel(1);
     journal.wait_durable(number, move |result| sender.send(result).expect("the test waits"));
     receiver.recv().expect("the writer answers")
 }
 
-fn numbers(journal: &Journal, key: &[u8], above: u64) -> Vec<u64> {
+pub(crate) fn numbers(journal: &Journal, key: &[u8], above: u64) -> Vec<u64> {
     let mut out = Vec::new();
     let slice = journal.after(key, above, MOST, &mut out).expect("it reads");
     assert!(!slice.more);
     out.iter().map(|record| record.number).collect()
 }
 
-fn segments(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn segments(dir: &Path) -> Vec<PathBuf> {
     let mut paths = RealDisk.list(dir).expect("the directory lists");
     paths.retain(|path| path.extension().is_some_and(|ext| ext == "log"));
     paths.sort();
@@ -74,7 +81,8 @@ fn last_record_torn_at_any_byte_is_cut_and_told() {
     journal.close().expect("it closes");
     let path = segments(dir.path()).remove(0);
     let bytes = std::fs::read(&path).expect("the segment reads");
-    let record = 8 + 26 + 3 + 6;
+    // Its prefix, three numbers, the kind and the count of keys, the key, the body.
+    let record = 8 + 3 + 2 + 2 + 6;
     for torn in 1..record {
         segments(dir.path()).iter().for_each(|path| std::fs::remove_file(path).expect("removed"));
         std::fs::write(&path, &bytes[..bytes.len() - torn]).expect("it writes");
@@ -93,21 +101,33 @@ fn last_record_torn_at_any_byte_is_cut_and_told() {
 #[test]
 fn damage_in_an_older_segment_is_told_and_not_served() {
     let dir = tempfile::tempdir().expect("a directory");
-    for number in 1..=3 {
-        let journal = open(dir.path(), Arc::new(RealDisk), 1 << 20).journal;
-        append(&journal, number * 10, &[b"k"]);
-        journal.close().expect("it closes");
-    }
+    let journal = open_small(dir.path()).journal;
+    (1..=3).for_each(|number| append(&journal, number * 10, &[b"k"]));
+    journal.close().expect("it closes");
     let path = segments(dir.path()).remove(1);
     let mut bytes = std::fs::read(&path).expect("the segment reads");
-    *bytes.last_mut().expect("it has bytes") ^= 1;
+    bytes[64 + 12] ^= 1;
     std::fs::write(&path, bytes).expect("it writes");
-    let Opened { journal, found } = open(dir.path(), Arc::new(RealDisk), 1 << 20);
-    assert_eq!(found.damaged, [Damage { file: path, after: 10, before: 30 }]);
-    let mut out = Vec::new();
-    let slice = journal.after(b"k", 0, MOST, &mut out).expect("it reads");
-    assert_eq!(slice.from, 29);
-    assert_eq!(out.iter().map(|record| record.number).collect::<Vec<_>>(), [10, 30]);
+    let read = |journal: &Journal| {
+        let mut out = Vec::new();
+        let slice = journal.after(b"k", 0, MOST, &mut out).expect("it reads");
+        assert_eq!(slice.from, 20);
+        assert_eq!(out.iter().map(|record| record.number).collect::<Vec<_>>(), [10, 30]);
+    };
+    // Its index is whole: the damage is met when the record is read.
+    let Opened { journal, found } = open_small(dir.path());
+    assert!(found.damaged.is_empty());
+    read(&journal);
+    drop(journal);
+    std::fs::remove_file(path.with_extension("idx")).expect("it had an index");
+    let Opened { journal, found } = open_small(dir.path());
+    assert_eq!(found.damaged, [Damage { file: path.clone(), after: 10, before: 21 }]);
+    read(&journal);
+    drop(journal);
+    // The index that was made again knows of it.
+    let Opened { journal, found } = open_small(dir.path());
+    assert_eq!(found.damaged, [Damage { file: path, after: 10, before: 21 }]);
+    read(&journal);
 }
 
 #[test]
@@ -208,8 +228,8 @@ fn second_process_and_newer_format_are_refused() {
     let path = segments(dir.path()).remove(0);
     let mut bytes = std::fs::read(&path).expect("the segment reads");
     bytes[8] += 1;
-    let sum = crc32fast::hash(&bytes[..12]).to_le_bytes();
-    bytes[12..16].copy_from_slice(&sum);
+    let sum = crc32fast::hash(&bytes[..28]).to_le_bytes();
+    bytes[28..32].copy_from_slice(&sum);
     std::fs::write(&path, bytes).expect("it writes");
     let newer = Journal::open(config, Arc::new(RealDisk));
     assert!(matches!(newer.err(), Some(OpenError::Format { .. })));
