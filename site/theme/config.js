@@ -77,6 +77,7 @@ export default {
           item("Protocol", "/protocol"),
           item("Where a stream starts", "/stream-start"),
           item("API", "/api"),
+          item("Errors", "/errors"),
           item("Commands", "/commands"),
           item("Options of the commands", "/command-options"),
           item("Terms", "/glossary"),
