@@ -34,6 +34,7 @@ export default {
       {
         text: "Build",
         items: [
+          item("Moving to Encke", "/moving"),
           item("Your backend", "/backends"),
           item("Clients that publish", "/publish"),
           item("The past of an id", "/past"),
