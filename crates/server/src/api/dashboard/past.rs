@@ -106,6 +106,8 @@ mod tests {
             kernel_socket_bytes: None,
             connections_open: 0,
             events: 0,
+            client_sends: 0,
+            client_sends_refused: 0,
             deliveries: 0,
             send_p50_seconds: None,
             send_p99_seconds: None,
