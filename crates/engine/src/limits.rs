@@ -158,7 +158,7 @@ pub const POLL_IDLE_MS: u64 = 75_000;
 pub const PIPELINED_BYTES_MAX: usize = 2 * proto::request::HEAD_BYTES_MAX;
 
 /// Resumes of either size that wait for the control plane; who comes back past it is told of a gap.
-/// 72 bytes each, 18 MiB; those of ids beside the second are a seventh of what their connection
+/// 80 bytes each, 20 MiB; those of ids beside the second are a seventh of what their connection
 /// has in the bound on ids.
 pub const RESUMES_WAITING_MAX: usize = 256 * 1024;
 

@@ -86,6 +86,8 @@ pub struct Resuming<'r> {
     above: Above,
     events: Vec<Arc<Event>>,
     covered: bool,
+    /// What is not covered is not above this number, where that is known.
+    gap_up_to: u64,
     /// The number up to which no event is left out for want of room.
     up_to: u64,
     /// Made, and not posted yet.
@@ -110,6 +112,7 @@ impl<'r> Resuming<'r> {
             above: Above::from(resume.after),
             events: Vec::new(),
             covered: !resume.is_lost,
+            gap_up_to: 0,
             up_to: u64::MAX,
             answer: None,
             resume,
@@ -176,7 +179,7 @@ impl<'r> Resuming<'r> {
     fn read_own(&mut self, id: Id) -> bool {
         let after = self.resume.after;
         let past = self.resume.past.as_deref();
-        self.above = past.map_or(Above::from(after), |past| past.of_all(after));
+        self.above = self.told(past.map_or(Above::from(after), |past| past.of_all(after)));
         let Some(past) = past.filter(|past| past.is_of_each()) else {
             self.subjects.push(id);
             return false;
@@ -196,10 +199,16 @@ impl<'r> Resuming<'r> {
         };
         let known = self.floors.last().is_some_and(|&(last, _)| last == id);
         self.floors.extend(floor.filter(|_| !known).map(|floor| (id, floor)));
-        self.above = past.of_own(id, floor, after);
+        self.above = self.told(past.of_own(id, floor, after));
         self.subjects.push(id);
         self.is_own_read = true;
         true
+    }
+
+    /// The same, of which nothing is claimed where the client knows of a gap: windows that all begin
+    /// before it would else be told of it one after the other.
+    fn told(&self, above: Above) -> Above {
+        Above { claimed: above.claimed.max(self.resume.gap_up_to), ..above }
     }
 
     /// The number above which the last `most` events of `id` stand that are not above `begun`, or
@@ -242,12 +251,15 @@ impl<'r> Resuming<'r> {
         let mut lacks = Vec::new();
         self.history.lacking(&self.subjects[..subjects], number, &mut lacks);
         let mut covered = true;
+        let mut gap_up_to = self.gap_up_to;
         lacks.retain(|lack| {
             let is_kept = self.kept_text(lack.subject).is_some();
-            covered &= is_kept || lack.up_to <= claimed;
+            if !is_kept && lack.up_to > claimed {
+                (covered, gap_up_to) = (false, gap_up_to.max(lack.up_to));
+            }
             is_kept
         });
-        self.lacks = lacks;
+        (self.lacks, self.gap_up_to) = (lacks, gap_up_to);
         covered
     }
 
@@ -272,6 +284,7 @@ impl<'r> Resuming<'r> {
     /// Goes on with what the archive has answered.
     pub fn tell(&mut self, answer: ArchiveAnswer) {
         self.covered &= answer.covered;
+        self.gap_up_to = self.gap_up_to.max(answer.gap_up_to);
         self.up_to = self.up_to.min(answer.up_to);
         self.floors.extend(answer.floor);
         self.lacks.extend(answer.rest);
@@ -337,6 +350,7 @@ impl<'r> Resuming<'r> {
             target: self.resume.asker.conn,
             events: std::mem::take(&mut self.events),
             gap: !self.covered,
+            gap_up_to: self.gap_up_to,
             up_to: self.up_to,
             whole: self.up_to == u64::MAX,
             is_first: self.resume.is_first,

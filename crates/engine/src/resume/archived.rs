@@ -58,6 +58,8 @@ struct Missed {
 pub struct ArchiveAnswer {
     pub(super) events: Vec<Arc<Event>>,
     pub(super) covered: bool,
+    /// What is not covered is not above this number.
+    pub(super) gap_up_to: u64,
     /// No event up to this number is left out for want of room.
     pub(super) up_to: u64,
     /// An id, and the number above which its last events stand.
@@ -100,6 +102,7 @@ impl ArchiveAnswer {
         ArchiveAnswer {
             events: Vec::new(),
             covered: true,
+            gap_up_to: 0,
             up_to: u64::MAX,
             floor: None,
             rest: Vec::new(),
@@ -157,7 +160,11 @@ impl Missed {
                 page.covered &= last.is_some();
             }
             match self.is_covered(archive, lacking, &page) {
-                Ok(covered) => answer.covered &= covered,
+                Ok(true) => {}
+                Ok(false) => {
+                    answer.covered = false;
+                    answer.gap_up_to = answer.gap_up_to.max(lacking.up_to);
+                }
                 Err(error) => answer.fail(error),
             }
             bytes += page.events.iter().map(|event| event.json().len()).sum::<usize>();

@@ -19,6 +19,8 @@ pub struct Resume {
     pub(crate) ids: SmallVec<[Id; 2]>,
     /// The number of the last event that it has heard.
     pub(crate) after: u64,
+    /// It was told, while it caught up, that some up to this number may be missing.
+    pub(crate) gap_up_to: u64,
     /// What it wants of the time before it, if it has named no place.
     pub(crate) past: Option<Box<Past>>,
     /// Bytes of a window: as much as may wait for it.

@@ -3,6 +3,7 @@
 mod kills;
 mod refused;
 mod restarts;
+mod resume;
 mod upgrades;
 
 use serde_json::{Value, json};

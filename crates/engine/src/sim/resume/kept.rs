@@ -133,6 +133,23 @@ fn client_hears_what_is_kept_merged_with_what_is_not() {
     }
 }
 
+/// Windows that begin before the gap are behind its notice.
+#[test]
+fn client_that_catches_up_in_windows_hears_what_is_kept_merged_with_what_is_not() {
+    let plan = Plan {
+        lives: 3,
+        keeps: Some(SOME),
+        no_strangers: true,
+        backlog_bytes_max: 1_200,
+        socket_room: 300,
+        work_per_turn: 600,
+        ..PLAN
+    };
+    for came in run("kept_and_not_in_windows", 15, plan) {
+        came.expect(came.resumed > 500 && came.slow > 20 && came.gaps > 50 && came.pages > 500);
+    }
+}
+
 #[test]
 fn client_that_missed_more_than_is_kept_is_told_of_a_gap() {
     let keeps = Some(Keeps { events_max: 5, ..ALL });
