@@ -83,14 +83,16 @@ impl From<Unposted> for ApiProblem {
     fn from(unposted: Unposted) -> ApiProblem {
         match unposted {
             Unposted::MailboxFull => ApiProblem::mailbox_full(),
-            Unposted::NotKept => ApiProblem::unavailable(
+            Unposted::NotKept => ApiProblem::of(
+                ProblemKind::DiskFails,
                 "This event is about an id that is kept (--keep), and the disk of the log is full \
                  or fails: make room in the data directory, or look at the server's log. Nothing \
                  was sent.",
-            ),
+            )
+            .retry_after(1),
             // Without Retry-After: it would be posted twice.
-            Unposted::NotDurable => ApiProblem::new(
-                StatusCode::SERVICE_UNAVAILABLE,
+            Unposted::NotDurable => ApiProblem::of(
+                ProblemKind::OutcomeUnknown,
                 "The event was posted, but is not on disk for sure: the disk of the log failed. \
                  If you send it again, clients may hear it twice.",
             ),

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::history::{Page, PageOf};
+use crate::page::{Page, PageOf};
 
 /// Events on disk of the subjects that are kept. `F` is as in [`Event`](crate::Event).
 pub trait Archive<F>: Send + Sync {

@@ -46,7 +46,6 @@ use forgetting::cool;
 pub use handed_over::{EvictedRange, EvictedRule, Remembered};
 use kept::Kept;
 pub use lacks::Lack;
-pub use page::{Page, PageOf};
 pub use part::PagePart;
 use rules::RuleBounds;
 pub use rules::{BadRule, HistoryRule, HistoryRules};

@@ -30,6 +30,7 @@ mod keeper;
 mod keys;
 mod members;
 mod names;
+mod page;
 mod pair_hash;
 mod sketch;
 mod tables;
@@ -53,7 +54,7 @@ pub use followers::{Followers, FollowersError, Nobody, SLICE_MAX, Subscription};
 pub use grant::{Grant, INFO_BYTES_MAX, TalkGrant, TokenRefusal};
 pub use history::{Above, Begun, History, HistoryLimits, HistoryStats, Since, Slice, Snapshot};
 pub use history::{BadRule, HistoryRule, HistoryRules};
-pub use history::{EvictedRange, EvictedRule, Lack, Page, PageOf, PagePart, Remembered};
+pub use history::{EvictedRange, EvictedRule, Lack, PagePart, Remembered};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
 pub use id_patterns::{BadPatterns, IdPatterns, PATTERNS_MAX};
 pub use keeper::{KeepRoom, Keeper, NoRoomToKeep, WhenDurable};
@@ -62,6 +63,7 @@ pub use members::{
     Info, ListLimits, ListedMember, Manner, MemberChange, MemberList, Members, News, Roster,
 };
 pub use names::{IdsFull, Names};
+pub use page::{Page, PageOf};
 pub use pair_hash::{BUCKETS, PairHash, pair_hash};
 pub use sketch::{AddressKey, AddressKeys, CountSketch, RateSketch};
 pub use token_uses::TokenUses;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::archive::{Archive, ArchiveError};
 use crate::connection_id::ConnectionId;
 use crate::event::Event;
-use crate::history::{Page, PageOf};
+use crate::page::{Page, PageOf};
 
 /// The events of each subject that it keeps, of which it may lose the oldest ones, or all reads.
 pub struct MemoryArchive {

@@ -42,11 +42,11 @@ pub struct ArchiveQuestion {
 }
 
 enum Asked {
-    Missed(Missed),
+    Missed(MissedEvents),
     Last(LastOf),
 }
 
-struct Missed {
+struct MissedEvents {
     lacking: Vec<Lacking>,
     above: Above,
     /// No event above this number has room.
@@ -80,7 +80,7 @@ impl ArchiveQuestion {
         up_to: u64,
         bytes_max: usize,
     ) -> ArchiveQuestion {
-        let asked = Asked::Missed(Missed { lacking, above, up_to, bytes_max });
+        let asked = Asked::Missed(MissedEvents { lacking, above, up_to, bytes_max });
         ArchiveQuestion { archive, asked }
     }
 
@@ -130,7 +130,7 @@ impl ArchiveAnswer {
     }
 }
 
-impl Missed {
+impl MissedEvents {
     fn read(self, archive: &EventArchive) -> ArchiveAnswer {
         let mut answer = ArchiveAnswer { up_to: self.up_to, ..ArchiveAnswer::empty() };
         let (mut bytes, claimed) = (0, self.above.claimed);

@@ -5,34 +5,8 @@
 use std::sync::Arc;
 
 use super::{History, PagePart};
-use crate::event::Event;
 use crate::id::Id;
-
-/// Which events of a subject a page is to have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PageOf {
-    /// Those above this number; 0 is all.
-    pub after: u64,
-    /// Those below this number; [`u64::MAX`] is all.
-    pub before: u64,
-    /// From the newest one to the oldest one.
-    pub newest_first: bool,
-    /// How many at most.
-    pub events_max: usize,
-    /// How many bytes their lines have together at most; the first one always has room.
-    pub bytes_max: usize,
-}
-
-/// A page of them.
-#[derive(Debug)]
-pub struct Page<F> {
-    /// In the order that was asked for.
-    pub events: Vec<Arc<Event<F>>>,
-    /// Whether there are more behind them.
-    pub has_more: bool,
-    /// Whether all that there were above `after` are still remembered.
-    pub covered: bool,
-}
+use crate::page::{Page, PageOf};
 
 impl<F> History<F> {
     /// A page of the events about `subject`.
@@ -40,7 +14,7 @@ impl<F> History<F> {
         self.page_part(subject, of).page
     }
 
-    /// The same, as a part of a page that an [`Archive`](crate::Archive) makes whole.
+    /// What the memory has of such a page, for an [`Archive`](crate::Archive) to make it whole.
     pub fn page_part(&self, subject: Id, of: PageOf) -> PagePart<F> {
         let PageOf { after, before, newest_first, events_max, bytes_max } = of;
         let state = self.lock();

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Page, PageOf};
 use crate::archive::{Archive, ArchiveError};
 use crate::event::Event;
+use crate::page::{Page, PageOf};
 
 /// What the memory has of a page.
 #[derive(Debug)]
