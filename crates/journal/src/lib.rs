@@ -11,7 +11,7 @@
 //! follows it counts. A segment that is gone is told as a hole. `src/scan.rs` has the rules.
 //!
 //! What it does not do: a bit that flips behind the last mark of the segment that was written last
-//! is taken for a torn tail (the mark of the last sync is written at once and synced with the next);
+//! is taken for a torn tail (the last sync's mark is written at once and synced with the next);
 //! a segment is dropped as a whole, so counts and ages of each key are for the reader to obey; the
 //! first segments, once dropped or lost all together, are not missed.
 //!

@@ -1,5 +1,5 @@
-//! A record's bytes: `u32 len | u32 sum | number | at | life | u8 kind | u8 keys | (length | key)… |
-//! body`, little endian.
+//! A record's bytes: `u32 len | u32 sum | number | at | life | u8 kind | u8 keys`, then
+//! `length | key` for each key, then the body; little endian.
 //!
 //! `len` counts what follows the sum, which covers it and begins with the segment's salt. `number`,
 //! `at`, `life` and `length` are variable-length integers of seven bits a byte; `life` is 0 for

@@ -97,7 +97,12 @@ pub(crate) fn recover(dir: &Path, disk: &dyn Disk) -> Result<Recovered, OpenErro
             continue;
         };
         match segments.get(at + 1) {
-            Some(next) => sealed(segment, header, next, disk, &mut table, &mut found)?,
+            Some(next) => {
+                let sealed = sealed(segment, header, next, disk)?;
+                let summary = &sealed.index().summary;
+                take_over(summary, &segment.named.path, &mut table, &mut found);
+                table.push(sealed);
+            }
             None => {
                 last(segment, header, disk, &mut table, &mut found)?;
                 salt = header.salt;
@@ -174,9 +179,7 @@ fn sealed(
     header: Header,
     next: &Segment,
     disk: &dyn Disk,
-    table: &mut Table,
-    found: &mut Found,
-) -> Result<(), OpenError> {
+) -> Result<Sealed, OpenError> {
     let path = &segment.named.path;
     let previous = next.header.map(|header| header.previous);
     let loaded =
@@ -185,16 +188,13 @@ fn sealed(
         let summary = &index.summary;
         summary.end <= segment.bytes && previous.is_none_or(|previous| previous == summary.last)
     };
-    let sealed = match loaded.filter(fits) {
+    match loaded.filter(fits) {
         Some(index) => {
             let id = (segment.named.sequence, path.clone());
-            Sealed::new(id, Arc::clone(&segment.file), header.salt, index)
+            Ok(Sealed::new(id, Arc::clone(&segment.file), header.salt, index))
         }
-        None => scanned(segment, header, Some(next))?.seal(disk),
-    };
-    take_over(&sealed.index().summary, path, table, found);
-    table.push(sealed);
-    Ok(())
+        None => Ok(scanned(segment, header, Some(next))?.seal(disk)),
+    }
 }
 
 fn take_over(summary: &Summary, path: &Path, table: &mut Table, found: &mut Found) {

@@ -1,4 +1,5 @@
-//! What is on disk for good: sealed segments with their indices, and the open one's index in memory.
+//! What is on disk for good: sealed segments with their indices, and the open one with its index in
+//! memory.
 
 use std::collections::HashMap;
 use std::io;
@@ -132,7 +133,7 @@ impl OpenSegment {
         Index::encode(&self.summary, self.numbers.iter().copied(), places)
     }
 
-    /// The same segment, sealed; its index is in memory if the disk does not take it.
+    /// Gives the segment as a sealed one; its index is in memory if the disk does not take it.
     pub(crate) fn seal(&self, disk: &dyn Disk) -> Sealed {
         let index = write_index(disk, &self.path, self.encode_index());
         Sealed::new((self.sequence, self.path.clone()), Arc::clone(&self.file), self.salt, index)
