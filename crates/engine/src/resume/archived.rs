@@ -66,7 +66,7 @@ pub struct ArchiveAnswer {
     pub(super) floor: Option<(Id, u64)>,
     /// What was not read yet.
     pub(super) rest: Vec<Lack>,
-    /// The same of an id whose last events are looked for.
+    /// What was not read yet of an id whose last events are looked for.
     pub(super) last_of: Option<LastOf>,
     failed: Option<ArchiveError>,
     is_closed: bool,
