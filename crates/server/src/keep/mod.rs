@@ -29,10 +29,6 @@ use crate::epoch::{self, LogState};
 /// The log's directory within that of the data.
 const DIR: &str = "log";
 
-/// Bytes of a segment at most, and the part of the whole log that one may be.
-const SEGMENT_BYTES_MAX: u64 = 64 << 20;
-const SEGMENT_PART: u64 = 32;
-
 /// How often it is looked whether a segment has expired.
 const FORGET_EVERY: Duration = Duration::from_secs(20);
 
@@ -64,7 +60,7 @@ impl Keeping {
         let journal = Config {
             dir: data.join(DIR),
             bytes_max: config.bytes_max,
-            segment_bytes: (config.bytes_max / SEGMENT_PART).clamp(1, SEGMENT_BYTES_MAX),
+            segment_bytes: Config::segment_bytes_for(config.bytes_max),
             sync: if config.always_durable { Sync::Always } else { Sync::Group },
         };
         let archive = DiskArchive::closed(config.rules.clone(), journal, Arc::new(RealDisk));

@@ -118,12 +118,11 @@ impl ControlPlane {
                 stop.clone(),
             )
         });
-        let (sending, followers) = (Arc::clone(&router), graph.clone());
-        let (cluster_too, barrier) = (cluster.clone(), Barrier::new());
+        let barrier = Barrier::new();
         let sender = Sender {
-            router: sending,
-            graph: followers,
-            cluster: cluster_too,
+            router: Arc::clone(&router),
+            graph: graph.clone(),
+            cluster: cluster.clone(),
             barrier: barrier.clone(),
         };
         let acme_routes = certificates.acme().map(|_| {

@@ -1,5 +1,6 @@
 //! Events that stay: what is on disk after an end of whatever kind, and who hears it then.
 
+mod commands;
 mod kills;
 mod refused;
 mod restarts;
