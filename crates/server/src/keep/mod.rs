@@ -18,13 +18,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use archive::{DiskArchive, KeepRules};
 use engine::Keeper;
-use hub::Tag;
 use journal::{Config, Found, RealDisk, Sync};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use self::kept_file::KeptFile;
-use crate::epoch::{self, LogState};
+use crate::epoch::{self, Begun, LogState};
 
 /// The log's directory within that of the data.
 const DIR: &str = "log";
@@ -131,10 +130,11 @@ impl Keeping {
         }
     }
 
-    /// The epoch of `tag` begins or goes on behind the number `start`: says since when each rule
-    /// has kept what it fits.
-    pub(crate) fn begin(&self, tag: Tag, start: u64) -> Result<()> {
-        let before = KeptFile::read(&self.dir()).filter(|kept| kept.tag == tag);
+    /// An epoch begins, or goes on in this process: says since when each rule
+    /// has kept what it fits. Only if the process before kept events, too, its rules count.
+    pub(crate) fn begin(&self, begun: &Begun) -> Result<()> {
+        let (tag, start) = (begun.epoch.tag, begun.start);
+        let before = KeptFile::read(&self.dir()).filter(|kept| begun.goes_on && kept.tag == tag);
         let kept = KeptFile::next(before, tag, start, self.archive.rules());
         let dir = self.dir();
         kept.write(&dir).with_context(|| format!("cannot write in {}", dir.display()))?;

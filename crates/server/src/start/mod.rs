@@ -53,10 +53,10 @@ impl Server {
             None => None,
         };
         let begun = epoch::begin(&config.data, random, sys::clock::unix_ms(), log);
-        let (mut epoch, epoch_file) = (begun.epoch, begun.file);
         if let Some(keeping) = &setup.keeping {
-            keeping.begin(epoch.tag, begun.start)?;
+            keeping.begin(&begun)?;
         }
+        let (mut epoch, epoch_file) = (begun.epoch, begun.file);
         let member = match config.cluster.take() {
             Some(cluster) => {
                 let api_keys = KeyFile::in_dir(&config.data);
