@@ -12,6 +12,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
+mod offline;
 mod reading;
 mod record;
 mod rules;
@@ -21,10 +22,8 @@ mod tests;
 use std::borrow::Cow;
 use std::io;
 use std::iter;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use hub::{Archive, ArchiveError, Draft, Event, KeepRoom, Keeper, NoRoomToKeep};
 use hub::{Page, PageOf, WhenDurable};
@@ -32,6 +31,9 @@ use journal::{Config, Disk, Found, Journal, NoRoom, OpenError, Opened, Record, R
 use parking_lot::RwLock;
 use smallvec::SmallVec;
 
+pub use journal::Report;
+
+pub use crate::offline::{Kept, check, export};
 use crate::reading::{Floors, Subject};
 pub use crate::rules::{BadKeepRule, KeepRule, KeepRules};
 
@@ -45,17 +47,20 @@ pub struct DiskArchive {
     floors: Floors,
     /// From which number on each rule has kept its subjects; from the first one while unsaid.
     since: OnceLock<Box<[u64]>>,
-    /// The number of the last event that was appended here.
-    appended: AtomicU64,
 }
 
-/// How long a page waits for what was appended to be written, and how often it looks.
-const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
-const WRITTEN_LOOK: Duration = Duration::from_millis(1);
+/// A record without keys and a body, whose number and time take as many bytes as any can.
+const EMPTY: Record<'_> = Record {
+    number: u64::MAX,
+    at_ms: u64::MAX,
+    expires_ms: u64::MAX,
+    keys: &[],
+    kind: 0,
+    body: &[],
+};
 
-/// What each record takes beside its keys and its body.
-const EMPTY: Record<'_> =
-    Record { number: 0, at_ms: 0, expires_ms: 0, keys: &[], kind: 0, body: &[] };
+/// Bytes that a record's age takes at most, beside the one of a record that never expires.
+const AGE_BYTES: usize = 9;
 
 /// Room for one event.
 struct EventRoom<'a> {
@@ -83,8 +88,7 @@ impl DiskArchive {
     /// [taken](DiskArchive::take_back).
     pub fn closed(rules: KeepRules, config: Config, disk: Arc<dyn Disk>) -> DiskArchive {
         let (journal, floors, since) = (RwLock::new(None), Floors::default(), OnceLock::new());
-        let appended = AtomicU64::new(0);
-        DiskArchive { rules, config, disk, journal, floors, since, appended }
+        DiskArchive { rules, config, disk, journal, floors, since }
     }
 
     /// The rules in their order have kept what their patterns fit since these numbers: of events up
@@ -133,7 +137,8 @@ impl DiskArchive {
         }
     }
 
-    /// Opens the log after [`DiskArchive::let_go`], and says what was in it; `None` when it is open.
+    /// Opens the log after [`DiskArchive::let_go`], and says what was in it; `None` when it is
+    /// open.
     ///
     /// # Errors
     ///
@@ -169,27 +174,10 @@ impl<F: Send + std::marker::Sync> Archive<F> for DiskArchive {
         };
         let gone = || ArchiveError("another process has the log".to_owned());
         let journal = self.journal().ok_or_else(gone)?;
-        self.wait_written(&journal, of.before)?;
         let subject = Subject { journal: &journal, id, rule, now_ms: now_ms() };
         let mut page = subject.page(of, &self.floors)?;
         page.covered &= of.after >= self.since(id);
         Ok(page)
-    }
-}
-
-impl DiskArchive {
-    /// Waits until all that was appended, below the number `before`, can be read.
-    fn wait_written(&self, journal: &Journal, before: u64) -> Result<(), ArchiveError> {
-        // Acquires what was appended before the number was stored.
-        let wanted = self.appended.load(Ordering::Acquire).min(before.saturating_sub(1));
-        let since = Instant::now();
-        while journal.written() < wanted {
-            if journal.stats().failing || since.elapsed() > WRITTEN_WITHIN {
-                return Err(ArchiveError("its disk is full, fails or is slow".to_owned()));
-            }
-            thread::sleep(WRITTEN_LOOK);
-        }
-        Ok(())
     }
 }
 
@@ -205,7 +193,8 @@ impl<F: Send + std::marker::Sync> Keeper<F> for DiskArchive {
             return Ok(None);
         }
         // As many bytes at most as the record will have: only the lengths count here.
-        let bytes = EMPTY.bytes() + keys + 2 * count + record::body_max(draft.json().len());
+        let bytes =
+            EMPTY.bytes() + AGE_BYTES + keys + 2 * count + record::body_max(draft.json().len());
         let journal = self.journal.read();
         let room = journal.as_ref().ok_or(NoRoomToKeep::Disk)?.reserve(bytes);
         let room = room.map_err(|why| match why {
@@ -251,7 +240,6 @@ impl<F> KeepRoom<F> for EventRoom<'_> {
         // whoever lets go of it has closed the way of all sends before.
         if let Some(journal) = &*archive.journal.read() {
             journal.append(room, record);
-            archive.appended.store(event.number(), Ordering::Release);
         }
     }
 }

@@ -71,7 +71,6 @@ impl Subject<'_> {
             let slice = self.after(above, self.most(of, &pages), &mut records)?;
             pages.floor = pages.floor.max(slice.from);
             for record in &records {
-                above = record.number;
                 if record.number >= of.before {
                     return Ok(pages);
                 }
@@ -82,7 +81,7 @@ impl Subject<'_> {
                 }
             }
             // Those that have expired are passed over by the log itself.
-            above = above.max(slice.from);
+            above = slice.next;
             if !slice.more {
                 return Ok(pages);
             }
@@ -102,7 +101,6 @@ impl Subject<'_> {
             records.clear();
             let slice = self.before(below, self.most(of, &pages), &mut records)?;
             for record in &records {
-                below = record.number;
                 if record.number <= of.after {
                     return Ok(pages);
                 }
@@ -114,8 +112,8 @@ impl Subject<'_> {
                     return Ok(pages);
                 }
             }
-            // Where all of a slice have expired those before them have, too.
-            if !slice.more || records.is_empty() {
+            below = slice.next;
+            if !slice.more {
                 return Ok(pages);
             }
         }
@@ -162,9 +160,9 @@ impl Subject<'_> {
                 if is_over {
                     return Ok(read.number);
                 }
-                below = read.number;
             }
-            if !slice.more || records.is_empty() {
+            below = slice.next;
+            if !slice.more {
                 return Ok(0);
             }
         }

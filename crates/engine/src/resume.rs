@@ -205,8 +205,8 @@ impl<'r> Resuming<'r> {
         true
     }
 
-    /// What is to be found of `above`, without a claim where the client knows of a gap: windows that
-    /// all begin before it would else be told of it one after the other.
+    /// What is to be found of `above`, without a claim where the client knows of a gap: windows
+    /// that all begin before it would else be told of it one after the other.
     fn told(&self, above: Above) -> Above {
         Above { claimed: above.claimed.max(self.resume.gap_up_to), ..above }
     }

@@ -67,6 +67,8 @@ pub(super) struct Begun {
     pub(super) start: u64,
     /// Between which numbers events may be lost, both exclusive.
     pub(super) lost: Vec<(u64, u64)>,
+    /// Whether the process before kept events in this epoch, and this one does.
+    pub(super) goes_on: bool,
     pub(super) file: EpochFile,
 }
 
@@ -95,22 +97,18 @@ pub(super) fn begin(dir: &Path, random: u64, now_ms: u64, log: Option<LogState>)
     let written = Mark { until: mark.until, run };
     let mut file = EpochFile { dir: dir.to_owned(), written };
     file.reserve(until);
-    Begun { epoch: Epoch { tag, base, until }, start, lost, file }
+    Begun { epoch: Epoch { tag, base, until }, start, lost, goes_on: base < start, file }
 }
 
 /// Goes on with `epoch`, which was begun by the process that had the data directory `dir` before,
 /// and in which `last` was its last number. To be called when the directory is ours, and before a
-/// number is used. If events are kept here, says between which numbers some may be lost.
-pub(super) fn take_over(
-    dir: &Path,
-    epoch: Epoch,
-    last: u64,
-    keeps: bool,
-) -> (EpochFile, Vec<(u64, u64)>) {
+/// number is used. `keeps` says whether events are kept here.
+pub(super) fn take_over(dir: &Path, epoch: Epoch, last: u64, keeps: bool) -> Begun {
     // Whatever is wrong with the file, it is written anew.
     let before = read(dir).unwrap_or_default();
+    let same = before.run.clone().filter(|run| keeps && run.tag == epoch.tag);
+    let goes_on = same.is_some();
     let run = keeps.then(|| {
-        let same = before.run.clone().filter(|run| run.tag == epoch.tag);
         let new = || Run { base: epoch.base, ..Run::new(epoch.tag, last) };
         Run { began: last, ..same.unwrap_or_else(new) }
     });
@@ -120,7 +118,7 @@ pub(super) fn take_over(
     if before.until < epoch.until || !is_same {
         file.reserve(epoch.until.max(before.until));
     }
-    (file, lost)
+    Begun { epoch, start: last, lost, goes_on, file }
 }
 
 /// The process ends in order, and all of its kept events are on disk: `last` is its last number.
@@ -253,7 +251,7 @@ mod tests {
         let successor = EventIds::new(epoch);
         successor.skip_to(ids.last());
         let written = fs::read(dir.path().join(NAME)).unwrap();
-        let (mut file, _) = take_over(dir.path(), epoch, ids.last(), false);
+        let Begun { mut file, .. } = take_over(dir.path(), epoch, ids.last(), false);
         assert_eq!(fs::read(dir.path().join(NAME)).unwrap(), written, "it has what it needs");
         assert!(successor.next(later_ms).number() > ids.last());
         assert_eq!(
@@ -304,5 +302,25 @@ mod tests {
         fs::create_dir(&data).unwrap();
         file.reserve_more(&ids, NOW_MS);
         assert!(read(&data).unwrap().until > second.number());
+    }
+
+    #[test]
+    fn epoch_goes_on_with_a_log_only_if_the_process_before_kept_events() {
+        let dir = tempfile::tempdir().unwrap();
+        let Begun { epoch, goes_on, .. } =
+            begin(dir.path(), 1 << 50, NOW_MS, Some(LogState::default()));
+        assert!(!goes_on, "it is the first");
+        let last = epoch.base + 9;
+        let take_over = |keeps: bool| take_over(dir.path(), epoch, last, keeps).goes_on;
+        assert!(take_over(true));
+        assert!(!take_over(false));
+        assert!(!take_over(true), "the one before kept nothing");
+        assert!(take_over(true));
+        let log = LogState { tag: Some(epoch.tag), ..LogState::default() };
+        let again = begin(dir.path(), 2 << 50, NOW_MS, Some(log));
+        assert!(again.goes_on && again.epoch.tag == epoch.tag && again.start > last);
+        assert!(!begin(dir.path(), 3 << 50, NOW_MS, None).goes_on);
+        let later = begin(dir.path(), 4 << 50, NOW_MS, Some(log));
+        assert!(!later.goes_on && later.epoch.tag != epoch.tag, "another kept nothing meanwhile");
     }
 }

@@ -18,20 +18,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use archive::{DiskArchive, KeepRules};
 use engine::Keeper;
-use hub::Tag;
 use journal::{Config, Found, RealDisk, Sync};
 use tokio::task::spawn_blocking;
-use tokio::time::sleep;
+use tokio::time::interval;
 
 use self::kept_file::KeptFile;
-use crate::epoch::{self, LogState};
+use crate::epoch::{self, Begun, LogState};
 
 /// The log's directory within that of the data.
 const DIR: &str = "log";
-
-/// Bytes of a segment at most, and the part of the whole log that one may be.
-const SEGMENT_BYTES_MAX: u64 = 64 << 20;
-const SEGMENT_PART: u64 = 32;
 
 /// How often it is looked whether a segment has expired.
 const FORGET_EVERY: Duration = Duration::from_secs(20);
@@ -64,7 +59,7 @@ impl Keeping {
         let journal = Config {
             dir: data.join(DIR),
             bytes_max: config.bytes_max,
-            segment_bytes: (config.bytes_max / SEGMENT_PART).clamp(1, SEGMENT_BYTES_MAX),
+            segment_bytes: Config::segment_bytes_for(config.bytes_max),
             sync: if config.always_durable { Sync::Always } else { Sync::Group },
         };
         let archive = DiskArchive::closed(config.rules.clone(), journal, Arc::new(RealDisk));
@@ -85,14 +80,15 @@ impl Keeping {
     pub(crate) async fn open(&self) -> Result<LogState> {
         let since = Instant::now();
         self.make_dir()?;
+        let mut tries = interval(TRY_AGAIN);
         let found = loop {
+            tries.tick().await;
             let archive = Arc::clone(&self.archive);
             match spawn_blocking(move || archive.take_back()).await.context("no log was opened")? {
                 Ok(found) => break found.unwrap_or_default(),
                 // The one before lets go of it when its last reader has.
                 Err(error) if since.elapsed() < TAKE_MAX && is_busy(&error) => {
                     tracing::debug!(%error, "the log is tried again");
-                    sleep(TRY_AGAIN).await;
                 }
                 Err(error) => {
                     let dir = self.dir();
@@ -135,10 +131,11 @@ impl Keeping {
         }
     }
 
-    /// The epoch of `tag` begins or goes on behind the number `start`: says since when each rule
-    /// has kept what it fits.
-    pub(crate) fn begin(&self, tag: Tag, start: u64) -> Result<()> {
-        let before = KeptFile::read(&self.dir()).filter(|kept| kept.tag == tag);
+    /// An epoch begins, or goes on in this process: says since when each rule
+    /// has kept what it fits. Only if the process before kept events, too, its rules count.
+    pub(crate) fn begin(&self, begun: &Begun) -> Result<()> {
+        let (tag, start) = (begun.epoch.tag, begun.start);
+        let before = KeptFile::read(&self.dir()).filter(|kept| begun.goes_on && kept.tag == tag);
         let kept = KeptFile::next(before, tag, start, self.archive.rules());
         let dir = self.dir();
         kept.write(&dir).with_context(|| format!("cannot write in {}", dir.display()))?;
@@ -155,8 +152,9 @@ impl Keeping {
 
     /// Takes the log back that was let go of, as soon as nobody else has it.
     pub(crate) async fn take_back(self) {
-        let mut is_told = false;
+        let (mut is_told, mut tries) = (false, interval(TRY_AGAIN));
         loop {
+            tries.tick().await;
             let archive = Arc::clone(&self.archive);
             match spawn_blocking(move || archive.take_back()).await {
                 Ok(Ok(_)) | Err(_) => return,
@@ -166,7 +164,6 @@ impl Keeping {
                 }
                 Ok(Err(_)) => {}
             }
-            sleep(TRY_AGAIN).await;
         }
     }
 
@@ -181,8 +178,9 @@ impl Keeping {
 
     /// Drops what has expired, for as long as the runtime lives.
     pub(crate) async fn forget(self) {
+        let mut looks = interval(FORGET_EVERY);
         loop {
-            sleep(FORGET_EVERY).await;
+            looks.tick().await;
             let archive = Arc::clone(&self.archive);
             match spawn_blocking(move || archive.drop_expired()).await {
                 Ok(Ok(())) => {}

@@ -109,7 +109,7 @@ async fn begin_epoch(data: &Path, keeping: Option<&Keeping>, random: u64) -> Res
     };
     let log = keeping.open().await?;
     let begun = epoch::begin(data, random, sys::clock::unix_ms(), Some(log));
-    keeping.begin(begun.epoch.tag, begun.start)?;
+    keeping.begin(&begun)?;
     Ok(begun)
 }
 

@@ -6,12 +6,13 @@ use std::thread;
 use serde_json::Value;
 
 use super::{send, send_durable};
-use crate::harness::Server;
+use crate::harness::{Api, Server};
 use crate::upgrade::Upgraded;
+use crate::upgrade::served::rewriting;
 
 const KEEP: &[&str] = &["--keep=k*=7d", "--history-events=2"];
 
-fn kept(api: &crate::harness::Api) -> Vec<Value> {
+fn kept(api: &Api) -> Vec<Value> {
     let page = api.get("/events/k1?limit=1000").ok();
     page["events"].as_array().unwrap().iter().map(|event| event["data"].clone()).collect()
 }
@@ -51,15 +52,27 @@ fn what_is_kept_is_there_after_an_upgrade_in_the_middle_of_sends() {
     assert_eq!(kept(&server.api), all);
 }
 
+/// A client that comes back to `k1` from `place` is told of a gap.
+#[track_caller]
+fn expect_gap(server: &Upgraded, place: &str) {
+    let page = server.api.another().get(&format!("/events/k1?after={place}")).ok();
+    assert_eq!(page["gap"], true, "{page}");
+}
+
 #[test]
 fn upgrade_that_begins_to_keep_claims_nothing_of_before() {
-    let server = Upgraded::serve(&["--history-events=2"]);
-    let place = send(&server.api, "k1", "heard");
-    (0..5).for_each(|nth| drop(send(&server.api, "k1", nth)));
-    server.upgrade(&["--keep=k*=7d"]);
+    let server = Upgraded::serve(KEEP);
+    let kept_at_first = send_durable(&server.api, "k1", "heard");
+    let off = rewriting(&server.data().join("off"), &[("--keep=", "")]);
+    server.upgrade(&["--binary", &off]);
     let api = server.api.another();
-    let page = api.get(&format!("/events/k1?after={place}")).ok();
-    assert_eq!(page["gap"], true, "{page}");
+    let place = send(&api, "k1", "heard");
+    (0..5).for_each(|nth| drop(send(&api, "k1", nth)));
+    let on = rewriting(&server.data().join("on"), &[("", "--keep=k*=7d")]);
+    server.upgrade(&["--binary", &on]);
+    expect_gap(&server, &place);
+    expect_gap(&server, &kept_at_first);
+    let api = server.api.another();
     let later = send_durable(&api, "k1", "later");
     (0..5).for_each(|nth| drop(send_durable(&api, "k1", nth)));
     let mut back = server.listener(&format!("k1?after={later}"));

@@ -145,7 +145,7 @@ fn control(api: &Api, sockets: SocketBytes) -> Vec<MetricFamily> {
         gauge("encke_ids_online", "Ids with a stream.", api.router.ids_online() as f64),
         gauge("encke_subscriptions", "Stored subscriptions.", api.graph.subscriptions() as f64),
     ];
-    let log = api.log.as_deref().and_then(LogStats::of);
+    let log = LogStats::of(api);
     families.extend(log.iter().flat_map(LogStats::families));
     if let Ok(bytes) = api.graph.disk_bytes() {
         families.push(gauge("encke_store_bytes", "Size of the graph's file.", bytes as f64));

@@ -207,7 +207,7 @@ pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Ap
         send_duration: api.durations.reading(),
         history_events: history.events,
         history_bytes: history.bytes,
-        log: api.log.as_deref().and_then(LogStats::of),
+        log: LogStats::of(&api),
         resumes: api.resumes.resumed(),
         resume_gaps: api.resumes.gaps(),
         idempotency_keys: api.idempotency.count(),
