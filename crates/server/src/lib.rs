@@ -19,6 +19,7 @@ mod client_sends;
 mod demo_page;
 mod ending;
 mod epoch;
+mod history_reads;
 mod lane;
 mod listener;
 mod memory;
@@ -32,6 +33,7 @@ mod resumes;
 mod shortage;
 mod start;
 mod takeover;
+mod token_rates;
 mod upgrade;
 mod web;
 

@@ -18,6 +18,7 @@ mod client;
 mod client_sends;
 mod crowds;
 mod greedy;
+mod history_reads;
 mod left_out;
 mod lives;
 mod members;

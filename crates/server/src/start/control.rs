@@ -33,9 +33,11 @@ use crate::api::{Api, ApiParts, ApiPast, Figures};
 use crate::certs::Certificates;
 use crate::client_sends::Poster;
 use crate::epoch::EpochFile;
+use crate::history_reads::PageMaker;
 use crate::lane::Lanes;
 use crate::memory::Kept;
 use crate::ports::{ApiAddresses, ApiListeners};
+use crate::token_rates::TokenRates;
 use crate::upgrade::{Program, Serving, Upgrades};
 use crate::{
     ErlangConfig, ServeConfig, Server, api, certs, client_log, epoch, listener, memory, passing,
@@ -219,7 +221,7 @@ impl ControlPlane {
             (replies, asked, Arc::clone(engine.notices()), Arc::clone(engine.account()))
         };
         tokio::spawn(replies::listen(replies));
-        tokio::spawn(self.poster().run());
+        self.answer_clients();
         for size in [resumes::Size::Small, resumes::Size::Large] {
             let (router, asked) = (Arc::clone(router), Arc::clone(&asked));
             tokio::spawn(resumes::answer(router, asked, size, self.graph.clone()));
@@ -260,11 +262,14 @@ impl ControlPlane {
         }));
     }
 
-    /// Who posts what clients send.
-    fn poster(&self) -> Arc<Poster> {
+    /// Posts what clients send, and makes the pages that they read.
+    fn answer_clients(&self) {
+        let (api, rates) = (Arc::clone(&self.state), Arc::<TokenRates>::default());
         let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
-        let sends = Arc::clone(engine.client_sends());
-        Poster::new(Arc::clone(&self.state), sends, engine.answers())
+        let (sends, reads) = (engine.client_sends().clone(), engine.history_reads().clone());
+        let poster = Poster::new(api.clone(), sends, engine.answers(), rates.clone());
+        tokio::spawn(poster.run());
+        tokio::spawn(PageMaker::new(api, reads, engine.answers(), rates).run());
     }
 
     /// What our node among Erlang nodes is made of, if there is to be one.

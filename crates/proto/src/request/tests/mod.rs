@@ -2,6 +2,7 @@
 
 mod absent;
 mod forms;
+mod pages;
 mod refusals;
 mod sends;
 
