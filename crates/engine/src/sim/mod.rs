@@ -17,6 +17,7 @@ mod check;
 mod client;
 mod client_sends;
 mod crowds;
+mod full_queue;
 mod greedy;
 mod history_reads;
 mod left_out;
