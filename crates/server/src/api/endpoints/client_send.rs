@@ -12,13 +12,12 @@ use dispatch::idempotency::{IdempotencyKey, KeyHolder};
 use dispatch::outcome::Delivered;
 use dispatch::traces::{Arrival, Marks, SendTrace};
 use engine::{ClientSend, Outgoing, SentBy};
-use httpd::object::Object;
 use httpd::problem::ApiProblem;
 use hub::{Grant, Payload};
 use proto::Problem;
 
+use super::client_event_body::ClientEventBody;
 use super::event::Posted;
-use super::event_body::ClientEventBody;
 use super::event_once::{Known, Once};
 use crate::api::state::Api;
 
@@ -50,7 +49,7 @@ impl Api {
         let Some(permit) = self.sender.barrier.try_enter() else {
             return Err(Problem::sends_busy(UPGRADE_SECONDS).into());
         };
-        let Object(mut body): Object<ClientEventBody<'_>> =
+        let ClientEventBody { event: mut body, echo } =
             serde_json::from_slice(send.event()).map_err(|error| unread(&error))?;
         if let Some(grant) = send.grant()
             && let Some(denied) = body.about.iter().find(|id| !grant.allows_send(id))
@@ -68,7 +67,7 @@ impl Api {
         }
         let member = body.key.take();
         let mut outgoing = body.outgoing_from(from(send))?;
-        if let (SentBy::Message { own, .. }, None | Some(false)) = (send.by(), body.echo) {
+        if let (SentBy::Message { own, .. }, false) = (send.by(), echo) {
             outgoing.except = outgoing.except.or(*own);
         }
         match key_of(send, member)? {
