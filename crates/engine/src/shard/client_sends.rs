@@ -84,7 +84,9 @@ impl<S: Sockets> Core<S> {
         }
         let limits = self.config.settings.client_sends;
         let publisher = self.take_of_rate(at)?;
-        let send = ClientSend { conn: self.conn_ref(at), event: event.into(), by, grant, limits };
+        let source = self.sources.get(at.slot).map(|key| key.bits());
+        let (conn, event) = (self.conn_ref(at), event.into());
+        let send = ClientSend { conn, event, by, grant, source, limits };
         if !self.client_sends.questions().push(send) {
             return Err(Problem::sends_busy(RETRY_AFTER_SECONDS));
         }

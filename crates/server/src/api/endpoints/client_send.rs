@@ -72,8 +72,10 @@ impl Api {
         }
         match key_of(send, member)? {
             Some(key) => {
-                let holder = key_holder(send.grant().map(|grant| &**grant));
-                let known = Known::of(KeyHolder::Client(&holder), &key, &body);
+                let name = key_holder(send.grant().map(|grant| &**grant));
+                let counted = counted_for(send, &name);
+                let holder = KeyHolder::Client { name: &name, counted: counted.as_deref() };
+                let known = Known::of(holder, &key, &body);
                 self.post_once(&permit, known, outgoing, marks).await.map(ClientPosted::Once)
             }
             None => self.post_plainly(&permit, outgoing, marks).await,
@@ -143,5 +145,14 @@ fn key_holder(grant: Option<&Grant>) -> Cow<'static, str> {
         // No subject has a slash.
         Some((None, Some(token))) => format!("{CLIENT}/{token}").into(),
         Some((None, None)) | None => CLIENT.into(),
+    }
+}
+
+/// For whom the keys of a client called `name` are counted: for that one; without tokens, for its
+/// address.
+fn counted_for<'n>(send: &ClientSend, name: &'n str) -> Option<Cow<'n, str>> {
+    match send.grant() {
+        Some(_) => Some(name.into()),
+        None => send.source().map(|source| format!("{CLIENT}{source}").into()),
     }
 }
