@@ -14,7 +14,9 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use dispatch::barrier::Barrier;
 use dispatch::posting::say;
 use dispatch::traces::{Arrival, SendTrace};
 use engine::{
@@ -30,6 +32,9 @@ use crate::token_rates::TokenRates;
 
 /// How many sends are begun before others of the control plane have their turn.
 const SENDS_AT_ONCE: usize = 32;
+
+/// How long an upgrade waits for what becomes of sends: less than a worker may take to be quiet.
+const UPGRADE_WAIT: Duration = Duration::from_secs(1);
 
 /// Who posts what clients send.
 pub(crate) struct Poster {
@@ -103,7 +108,8 @@ impl Poster {
         let poster = Arc::clone(self);
         match posted {
             Ok(posted) => drop(tokio::spawn(async move {
-                let delivered = poster.api.delivered_of_client(posted).await;
+                let delivered = poster.api.delivered_of_client(posted);
+                let delivered = known_in_time(poster.api.barrier(), delivered).await;
                 if let Some(trace) = trace {
                     trace.end_one(delivered.as_ref().map_err(ApiProblem::status));
                 }
@@ -148,5 +154,37 @@ impl Poster {
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<ConnRef, VecDeque<ClientSend>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What becomes of a send. The log of a cluster may be slow to say, and no upgrade waits for that:
+/// whoever sent it is told that it is not known. It may send again with the same key, which the
+/// next process knows as soon as the log brings it.
+async fn known_in_time<T>(
+    barrier: &Barrier,
+    outcome: impl Future<Output = Result<T, ApiProblem>>,
+) -> Result<T, ApiProblem> {
+    tokio::select! {
+        biased;
+        outcome = outcome => outcome,
+        () = barrier.closed_for(UPGRADE_WAIT) => Err(Problem::send_unanswered().into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn upgrade_does_not_wait_for_a_send_whose_outcome_the_log_does_not_tell() {
+        let barrier = Barrier::new();
+        barrier.close();
+        let known = known_in_time(&barrier, ready(Ok(7))).await;
+        assert_eq!(known.ok(), Some(7));
+        let unknown = known_in_time(&barrier, pending::<Result<u8, ApiProblem>>()).await;
+        let problem = Problem::from(unknown.unwrap_err());
+        assert_eq!(problem, Problem::send_unanswered());
     }
 }
