@@ -38,6 +38,7 @@ export default {
           item("Your backend", "/backends"),
           item("Clients that publish", "/publish"),
           item("The past of an id", "/past"),
+          item("Events that stay", "/keep"),
           item("Presence", "/presence"),
           item("Members", "/members"),
           item("Durable streams", "/streams"),

@@ -18,6 +18,12 @@ pub enum Unposted {
     /// The workers have more to deliver than they can.
     #[error("a mailbox is full")]
     MailboxFull,
+    /// One of its subjects is kept on disk, and that is full or fails.
+    #[error("the disk of the log is full or fails")]
+    NotKept,
+    /// It was posted, and should be on disk, and is not known to be.
+    #[error("the event was posted, but is not on disk for sure")]
+    NotDurable,
     /// The graph could not be read.
     #[error(transparent)]
     Followers(#[from] FollowersError),
@@ -77,6 +83,19 @@ impl From<Unposted> for ApiProblem {
     fn from(unposted: Unposted) -> ApiProblem {
         match unposted {
             Unposted::MailboxFull => ApiProblem::mailbox_full(),
+            Unposted::NotKept => ApiProblem::of(
+                ProblemKind::DiskFails,
+                "This event is about an id that is kept (--keep), and the disk of the log is full \
+                 or fails: make room in the data directory, or look at the server's log. Nothing \
+                 was sent.",
+            )
+            .retry_after(1),
+            // Without Retry-After: it would be posted twice.
+            Unposted::NotDurable => ApiProblem::of(
+                ProblemKind::OutcomeUnknown,
+                "The event was posted, but is not on disk for sure: the disk of the log failed. \
+                 If you send it again, clients may hear it twice.",
+            ),
             Unposted::Followers(error) => error.into(),
             Unposted::Log(LogTrouble::Full) => cluster_log(
                 "More waits for the log of the cluster than may: send again a little later. \

@@ -84,7 +84,7 @@ pub use client_sends::{
     CLIENT_SENDS_PER_SECOND_MAX, ClientSend, ClientSendLimits, ClientSendOutcome, ClientSends,
     Publisher, SentBy, TooMany,
 };
-pub use config::{AddressLimits, EngineConfig, TlsConfig};
+pub use config::{AddressLimits, EngineConfig, Keeper, TlsConfig};
 pub use counters::{Snapshot, Total, WorkerSnapshot};
 pub use guest::{Delivery, Guest, GuestMail};
 pub use handover::{Copying, Handover, HandoverFacts, Predecessor, Takeover};
@@ -96,7 +96,7 @@ pub use outgoing::Outgoing;
 pub use questions::{Asker, Question, Questions};
 pub use receipt::{LaneBell, Receipt};
 pub use refused_origins::RefusedOrigins;
-pub use resume::{Resume, ResumeStep, Resumes, Resuming};
+pub use resume::{ArchiveAnswer, ArchiveQuestion, Resume, ResumeStep, Resumes, Resuming};
 pub use router::{GapStep, Router, Sending, Step};
 pub use said::{Answered, Said};
 pub use settings::Settings;
@@ -133,3 +133,9 @@ const _: () = {
 
 /// The memory of such events.
 pub type History = hub::History<proto::Frame>;
+
+/// Such events on disk.
+pub type EventArchive = dyn hub::Archive<proto::Frame>;
+
+/// Whoever writes them there.
+pub type EventKeeper = dyn hub::Keeper<proto::Frame>;

@@ -158,7 +158,7 @@ pub const POLL_IDLE_MS: u64 = 75_000;
 pub const PIPELINED_BYTES_MAX: usize = 2 * proto::request::HEAD_BYTES_MAX;
 
 /// Resumes of either size that wait for the control plane; who comes back past it is told of a gap.
-/// 72 bytes each, 18 MiB; those of ids beside the second are a seventh of what their connection
+/// 80 bytes each, 20 MiB; those of ids beside the second are a seventh of what their connection
 /// has in the bound on ids.
 pub const RESUMES_WAITING_MAX: usize = 256 * 1024;
 
@@ -186,6 +186,9 @@ pub const WINDOW_EVENTS_MAX: usize = if cfg!(test) { 8 } else { 512 };
 
 /// Events that a look into the history takes at a time: at some 20 ns each 40 µs under its lock.
 pub const SINCE_EVENTS_MAX: usize = 4 * WINDOW_EVENTS_MAX;
+
+/// Subjects of one question to the archive: their texts are 255 bytes each at most. In tests a few.
+pub const ARCHIVE_SUBJECTS_MAX: usize = if cfg!(test) { 2 } else { 64 };
 
 /// What an event counts for beside its line in what is put by, and in a window.
 pub const HELD_EVENT_BYTES: usize = 64;

@@ -154,6 +154,7 @@ impl Engine {
             Clock::System,
         );
         let router = router.with_rules(config.history, &config.remember);
+        let router = router.with_keeper(config.keeper.clone().map(|keeper| keeper.0));
         let guest = mailboxes.get(config.workers).map(|mailbox| {
             Guest::new(config.workers, mailbox.clone(), names.clone(), directory.clone())
         });

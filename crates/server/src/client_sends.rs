@@ -13,14 +13,14 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use dispatch::barrier::Barrier;
 use dispatch::posting::say;
 use dispatch::traces::{Arrival, SendTrace};
 use engine::{
-    Answered, Answers, ClientSend, ClientSendOutcome, ClientSends, Question, Said, SentBy,
+    Answered, Answers, ClientSend, ClientSendOutcome, ClientSends, Engine, Question, Said, SentBy,
 };
 use httpd::problem::ApiProblem;
 use hub::ConnRef;
@@ -28,6 +28,7 @@ use proto::Problem;
 use tokio::task::yield_now;
 
 use crate::api::{Api, push_answer};
+use crate::history_reads::PageMaker;
 use crate::token_rates::TokenRates;
 
 /// How many sends are begun before others of the control plane have their turn.
@@ -37,7 +38,7 @@ const SENDS_AT_ONCE: usize = 32;
 const UPGRADE_WAIT: Duration = Duration::from_secs(1);
 
 /// Who posts what clients send.
-pub(crate) struct Poster {
+struct Poster {
     api: Arc<Api>,
     sends: Arc<ClientSends>,
     answers: Answers,
@@ -46,8 +47,19 @@ pub(crate) struct Poster {
     rates: Arc<TokenRates>,
 }
 
+/// Posts what the clients of `engine` send, and makes the pages that they read, for as long as the
+/// runtime lives.
+pub(crate) fn answer_all(api: &Arc<Api>, engine: &RwLock<Engine>) {
+    let rates = Arc::<TokenRates>::default();
+    let engine = engine.read().unwrap_or_else(PoisonError::into_inner);
+    let (sends, reads) = (engine.client_sends().clone(), engine.history_reads().clone());
+    let poster = Poster::new(api.clone(), sends, engine.answers(), rates.clone());
+    tokio::spawn(poster.run());
+    tokio::spawn(PageMaker::new(api.clone(), reads, engine.answers(), rates).run());
+}
+
 impl Poster {
-    pub(crate) fn new(
+    fn new(
         api: Arc<Api>,
         sends: Arc<ClientSends>,
         answers: Answers,
@@ -57,7 +69,7 @@ impl Poster {
     }
 
     /// Posts what comes, for as long as the runtime lives.
-    pub(crate) async fn run(self: Arc<Poster>) {
+    async fn run(self: Arc<Poster>) {
         loop {
             poll_fn(|context| self.sends.questions().poll_any(context)).await;
             for _ in 0..SENDS_AT_ONCE {

@@ -68,6 +68,8 @@ pub enum Progress {
     Posted(EventId),
     /// It is delivered.
     Answered(Delivered),
+    /// It is delivered, and should be on disk, and is not known to be.
+    NotDurable,
     /// The cluster did not take it, and the key is free again.
     Refused(LogTrouble),
     /// Nobody knows whether the cluster took it, so that it must not be sent again.
@@ -321,6 +323,11 @@ impl Uncounted {
     /// Who waits may listen here.
     pub fn progress(&self) -> watch::Receiver<Progress> {
         self.progress.subscribe()
+    }
+
+    /// It should be on disk, and is not known to be.
+    pub fn not_durable(self) {
+        self.progress.send_replace(Progress::NotDurable);
     }
 
     /// All workers have delivered.

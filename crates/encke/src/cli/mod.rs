@@ -15,6 +15,7 @@ mod erlang;
 mod events;
 mod flood;
 mod graph;
+mod keep;
 mod ketama;
 mod key;
 mod listen;

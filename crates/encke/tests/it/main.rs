@@ -43,6 +43,7 @@ mod graph_commands;
 mod hostile;
 mod http2;
 mod instruments;
+mod keep;
 mod ketama;
 mod ketama_erlang;
 mod key_commands;

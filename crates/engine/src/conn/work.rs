@@ -63,6 +63,8 @@ pub(crate) struct Held {
     pub(crate) dropped_from: Option<u64>,
     /// Up to this number the client has been handed all.
     pub(crate) after: u64,
+    /// It was told that some up to this number may be missing.
+    pub(crate) gap_up_to: u64,
     /// What it wants of the time before it, as far as it is not told.
     pub(crate) past: Option<Box<Past>>,
     /// It has asked what it has missed, and is not answered: as long as this is here somebody wants

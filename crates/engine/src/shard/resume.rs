@@ -125,6 +125,7 @@ impl<S: Sockets> Core<S> {
             asker: Asker { conn: self.conn_ref(at), client: Arc::downgrade(&client) },
             ids: self.ids(at).collect(),
             after,
+            gap_up_to: at.conn.work().map_or(0, |work| work.held.gap_up_to),
             past: at.conn.work().and_then(|work| work.held.past.clone()),
             bytes_max: limits::window_bytes(self.config.backlog_bytes_max),
             is_first: !at.conn.life().is_held(),
@@ -205,7 +206,7 @@ impl<S: Sockets> Core<S> {
 
     /// A held stream goes on: with what it has missed, then what has come meanwhile.
     fn catch_up_stream(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {
-        let CatchUp { events, gap, up_to, whole, is_first, floors, .. } = catch_up;
+        let CatchUp { events, gap, gap_up_to, up_to, whole, is_first, floors, .. } = catch_up;
         let told = at.conn.past_told();
         match is_first && told.is_none() {
             true => self.resumes.count(gap),
@@ -221,7 +222,7 @@ impl<S: Sockets> Core<S> {
             let next = is_all.then(|| self.event_ids.id(up_to).to_string());
             format.push_gap(&mut notice, carrier, next.as_deref());
         }
-        let end = at.conn.catch_up(&notice, Missed { events, up_to, whole, floors });
+        let end = at.conn.catch_up(&notice, Missed { events, gap_up_to, up_to, whole, floors });
         if end.is_none() {
             // No send was under way when it was answered, so all mail up to there came before.
             self.settle(up_to);

@@ -149,7 +149,7 @@ pub(super) fn posted(sending: &mut Sending<'_>, followers: &dyn Followers) -> Re
             Step::Posted(receipt) => return receipt,
             Step::More => {}
             Step::MailboxFull => panic!("a box of thousands is full"),
-            Step::Stale => panic!("a number that does not grow"),
+            Step::Stale | Step::NotKept => panic!("a number that does not grow"),
         }
     }
 }

@@ -125,6 +125,8 @@ kinds! {
     IdempotencyKeysFull = 503 "idempotency-keys-full";
     /// The log of the cluster cannot be reached, or an older node cannot read this.
     ClusterLog = 503 "cluster-log";
+    /// The log on disk cannot be written.
+    DiskFails = 503 "disk-fails";
     /// A version of HTTP that the port does not speak.
     HttpVersion = 505 "http-version";
     /// The disk is full, or a bound of it is reached.

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use anyhow::Context;
+use archive::DiskArchive;
 use auth::keys::ring::KeyRing;
 use auth::token_service::TokenService;
 use dispatch::barrier::Barrier;
@@ -85,6 +86,8 @@ pub(crate) struct Api {
     pub(super) traces: Option<Traces>,
     /// Streams that are kept on disk, if there may be some.
     streams: Option<Arc<Streams>>,
+    /// The log of the events that stay, if some do.
+    pub(super) log: Option<Arc<DiskArchive>>,
     /// The Erlang side, if there is one.
     erlang: OnceLock<Erlang>,
     /// The upgrade by which it began, if it did so.
@@ -110,6 +113,7 @@ pub(crate) struct ApiParts {
     pub(crate) idempotency: Arc<IdempotencyKeys>,
     pub(crate) traces: Option<Traces>,
     pub(crate) streams: Option<Arc<Streams>>,
+    pub(crate) log: Option<Arc<DiskArchive>>,
     pub(crate) idle_limit: IdleLimit,
     pub(crate) stop: CancellationToken,
 }
@@ -153,6 +157,7 @@ impl Api {
             sockets: SocketMemoryReader::default(),
             traces: parts.traces,
             streams: parts.streams,
+            log: parts.log,
             erlang: OnceLock::new(),
             upgraded: OnceLock::new(),
             idle_limit: parts.idle_limit,

@@ -21,6 +21,8 @@ pub(crate) use self::control::ControlPlane;
 use self::control::Member;
 use self::credentials::Credentials;
 pub(crate) use self::setup::ServerSetup;
+use crate::epoch::Begun;
+use crate::keep::Keeping;
 use crate::ports::ApiSockets;
 use crate::{ServeConfig, Server, epoch};
 
@@ -48,7 +50,8 @@ impl Server {
         setup.set_apis(sockets.addresses()?);
         let config = &mut setup.config;
         let random = getrandom::u64().map_err(|error| anyhow!("no random numbers: {error}"))?;
-        let (mut epoch, epoch_file) = epoch::begin(&config.data, random, sys::clock::unix_ms());
+        let begun = begin_epoch(&config.data, setup.keeping.as_ref(), random).await?;
+        let mut epoch = begun.epoch;
         let member = match config.cluster.take() {
             Some(cluster) => {
                 let api_keys = KeyFile::in_dir(&config.data);
@@ -62,8 +65,13 @@ impl Server {
             config.engine.cluster = true;
         }
         // In a cluster the log gives the numbers.
-        let epoch_file = member.is_none().then_some(epoch_file);
+        let epoch_file = member.is_none().then_some(begun.file);
         let engine = Engine::prepare(config.engine.clone(), epoch, Arc::clone(graph.names()))?;
+        if setup.keeping.is_some() {
+            // Of what is not kept nothing is known of before.
+            engine.router().forget_up_to(begun.start);
+            engine.router().event_ids().set_lost(begun.lost);
+        }
         if !engine.full_workers_leave() {
             tracing::warn!(
                 "this kernel does not let a full worker leave new clients to the others \
@@ -92,6 +100,17 @@ impl Server {
         drop(engine);
         Ok(server)
     }
+}
+
+/// Begins an epoch in the data directory `data`, or goes on with that of the log, which is opened.
+async fn begin_epoch(data: &Path, keeping: Option<&Keeping>, random: u64) -> Result<Begun> {
+    let Some(keeping) = keeping else {
+        return Ok(epoch::begin(data, random, sys::clock::unix_ms(), None));
+    };
+    let log = keeping.open().await?;
+    let begun = epoch::begin(data, random, sys::clock::unix_ms(), Some(log));
+    keeping.begin(begun.epoch.tag, begun.start)?;
+    Ok(begun)
 }
 
 /// Opens the graph in the data directory `dir`.

@@ -4,6 +4,7 @@
 //! {"about":"room:7","data":{"x":1}}
 //! {"about":["room:7","user:9"],"event":"typing","text":"any text","key":"once"}
 //! {"about":"room:7","data":1,"except":"9f86d081884c7d65"}
+//! {"about":"room:7","data":1,"durable":true}
 //! ```
 
 use std::borrow::Cow;
@@ -36,6 +37,9 @@ pub(crate) struct EventBody<'a> {
     /// The event is posted once with this key.
     #[serde(default, deserialize_with = "idempotency::member")]
     pub(crate) key: Option<Box<str>>,
+    /// Whether it is answered when it is on disk.
+    #[serde(default)]
+    pub(crate) durable: bool,
 }
 
 /// What an event is about: an id, or a list of them, none of them checked.
@@ -167,7 +171,7 @@ impl EventBody<'_> {
             from,
             payload: self.payload()?,
         })?;
-        Ok(Outgoing { except: self.except, ..Outgoing::from(draft) })
+        Ok(Outgoing { except: self.except, durable: self.durable, ..Outgoing::from(draft) })
     }
 
     /// Its first subject.
@@ -276,6 +280,7 @@ mod tests {
             r#"{"about":1,"data":2,"except":7}"#,
             r#"{"about":1,"data":2,"except":["9f86d081884c7d65"]}"#,
             r#"{"about":1,"data":2,"from":"bob"}"#,
+            r#"{"about":1,"data":2,"durable":1}"#,
             r#"{"data":1}"#,
             "[]",
             "[1,2]",

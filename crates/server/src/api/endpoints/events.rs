@@ -1,6 +1,9 @@
-//! The past of an id: what was sent about it and is remembered, a page at a time.
+//! The past of an id: what was sent about it and is remembered or kept, a page at a time.
 //!
 //! It is read from the history in memory, which on a node of a cluster has what was sent at any.
+//! Of an id whose events are kept on disk the rest comes from there, read by threads that may wait,
+//! [`READS_MAX`] at a time.
+//!
 //! Cost: the history's lock for a page, and a copy of its lines.
 
 use std::sync::Arc;
@@ -9,11 +12,14 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::{Uri, header};
 use axum::response::{IntoResponse, Response};
-use engine::History;
+use engine::{EventArchive, History, Router};
 use httpd::path::PathId;
-use httpd::problem::ApiProblem;
-use hub::{EventId, EventIds, IdText, Names, PageOf, Place};
+use httpd::problem::{ApiProblem, sentence};
+use hub::{EventId, EventIds, IdText, Names, PageOf, PagePart, Place};
+use proto::Frame;
 use serde::Deserialize;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 
 use crate::api::state::Api;
 
@@ -23,6 +29,10 @@ const LIMIT_MAX: usize = 1000;
 
 /// Bytes of a page's lines at most, but for one event.
 const PAGE_BYTES_MAX: usize = 1 << 20;
+
+/// Pages that are read from disk at one time, of [`PAGE_BYTES_MAX`] each; further ones wait.
+const READS_MAX: usize = 4;
+static READS: Semaphore = Semaphore::const_new(READS_MAX);
 
 /// What stands for the place before all that is remembered.
 const EARLIEST: &str = "earliest";
@@ -123,21 +133,60 @@ impl Api {
         bytes_max: usize,
     ) -> Result<String, ApiProblem> {
         let wanted = query.wanted(self.router.event_ids(), bytes_max)?;
-        Ok(body(self.router.history(), self.router.names(), id, wanted))
+        let page = page(&self.router, id, wanted.of).await?;
+        Ok(body(page.as_ref(), wanted))
     }
 }
 
+type Page = hub::Page<Frame>;
+
+/// The page; `None` where nothing is remembered.
+async fn page(router: &Router, id: IdText<'_>, of: PageOf) -> Result<Option<Page>, ApiProblem> {
+    let Some(history) = router.history() else { return Ok(None) };
+    let part = remembered(history, router.names(), id, of);
+    let text = id.to_string();
+    let archive = router.archive().filter(|archive| !part.is_whole() && archive.keeps(&text));
+    match archive.cloned() {
+        Some(archive) => Ok(Some(joined(part, archive, text).await?)),
+        None => Ok(Some(part.into_page())),
+    }
+}
+
+/// What the memory has of it.
+fn remembered(history: &History, names: &Names, id: IdText<'_>, of: PageOf) -> PagePart<Frame> {
+    // A name of which nothing is remembered any more is found by what its id begins with.
+    let subject = names.acquire(id);
+    let part = history.page_part(subject, of);
+    names.release(subject);
+    part
+}
+
+/// That, and what is on disk.
+async fn joined(
+    part: PagePart<Frame>,
+    archive: Arc<EventArchive>,
+    id: String,
+) -> Result<Page, ApiProblem> {
+    // It is never closed.
+    let _place = READS.acquire().await.ok();
+    match spawn_blocking(move || part.join(&*archive, &id)).await {
+        Ok(Ok(page)) => Ok(page),
+        Ok(Err(error)) => Err(unread(&error)),
+        Err(error) => Err(unread(&error)),
+    }
+}
+
+fn unread(error: &dyn std::fmt::Display) -> ApiProblem {
+    ApiProblem::unavailable(format!(
+        "{} Try again; the server's log says more.",
+        sentence(&error.to_string())
+    ))
+}
+
 /// The answer.
-fn body(history: Option<&History>, names: &Names, id: IdText<'_>, wanted: Wanted) -> String {
+fn body(page: Option<&Page>, wanted: Wanted) -> String {
     let Wanted { of, is_told, is_unknown } = wanted;
-    let page = history.map(|history| {
-        // A name of which nothing is remembered any more is found by what its id begins with.
-        let subject = names.acquire(id);
-        let page = history.page(subject, of);
-        names.release(subject);
-        page
-    });
-    let (events, has_more, covered) = match &page {
+    let (events, has_more, covered) = match page {
         Some(page) => (&page.events[..], page.has_more, page.covered && !is_unknown),
         None => (&[][..], false, false),
     };
@@ -153,6 +202,7 @@ fn body(history: Option<&History>, names: &Names, id: IdText<'_>, wanted: Wanted
 #[cfg(test)]
 mod tests {
     use engine::Event;
+    use hub::testing::MemoryArchive;
     use hub::{Draft, Epoch, HistoryLimits, Tag};
     use serde_json::{Value, json};
 
@@ -163,11 +213,16 @@ mod tests {
         ids: EventIds,
         names: Arc<Names>,
         history: History,
+        archive: Option<MemoryArchive>,
         sent: Vec<String>,
     }
 
     impl Server {
         fn start() -> Server {
+            Server::with_archive(None)
+        }
+
+        fn with_archive(archive: Option<MemoryArchive>) -> Server {
             let epoch = Epoch::begin(Tag::of(7 << 50), 0, 1_700_000_000_000);
             let (ids, names) = (EventIds::new(epoch), Arc::new(Names::new([3; 16])));
             let limits = HistoryLimits { events_max: 4, ..HistoryLimits::default() };
@@ -178,16 +233,22 @@ mod tests {
                 let event: Event = draft.numbered(ids.next(1_700_000_000_000));
                 sent.push(event.id().to_owned());
                 let begun = history.begin(&[IdText::parse("bob").unwrap()]);
+                archive.iter().for_each(|archive| archive.append(&event));
                 history.record(begun, Arc::new(event), 0);
             }
-            Server { ids, names, history, sent }
+            Server { ids, names, history, archive, sent }
         }
 
         fn ask(&self, id: &str, query: Value) -> Value {
             let query: EventsQuery = serde_json::from_value(query).unwrap();
             let wanted = query.wanted(&self.ids, PAGE_BYTES_MAX).unwrap();
             let text = IdText::parse(id).unwrap();
-            let body = body(Some(&self.history), &self.names, text, wanted);
+            let part = remembered(&self.history, &self.names, text, wanted.of);
+            let page = match &self.archive {
+                Some(archive) => part.join(archive, id).unwrap(),
+                None => part.into_page(),
+            };
+            let body = body(Some(&page), wanted);
             let mut answer: Value = serde_json::from_str(&body).unwrap();
             for event in answer["events"].as_array_mut().unwrap() {
                 *event = event["data"].take();
@@ -241,6 +302,28 @@ mod tests {
             json!({ "events": [], "next": null })
         );
         assert_eq!(server.names.len(), 1, "who is asked for is not kept");
+    }
+
+    #[test]
+    fn pages_of_what_is_kept_begin_where_the_archive_begins() {
+        let ask = |events_max: usize, query: fn(&Server) -> Value| {
+            let server = Server::with_archive(Some(MemoryArchive::new(|_| true, events_max)));
+            let query = query(&server);
+            (server.ask("bob", query), server.sent)
+        };
+        let (all, _) = ask(9, |_| json!({}));
+        assert_eq!(all, json!({ "events": [0, 1, 2, 3, 4], "next": null }));
+        let base = |server: &Server| {
+            let base = server.ids.id(server.ids.epoch().base).to_string();
+            json!({ "after": base, "limit": "3" })
+        };
+        let (first, sent) = ask(9, base);
+        assert_eq!(first, json!({ "events": [0, 1, 2], "next": sent[2] }), "no gap");
+        let newest = |_: &Server| json!({ "order": "desc", "limit": "5" });
+        assert_eq!(ask(9, newest).0, json!({ "events": [4, 3, 2, 1, 0], "next": null }));
+        let (lost, sent) = ask(2, base);
+        let events = json!({ "events": [1, 2, 3], "next": sent[3], "gap": true });
+        assert_eq!(lost, events, "the archive has lost the first three, the memory the first one");
     }
 
     #[test]

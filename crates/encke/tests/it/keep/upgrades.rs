@@ -1,0 +1,67 @@
+//! An upgrade hands the log over: whoever sends or listens notices nothing.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use serde_json::Value;
+
+use super::{send, send_durable};
+use crate::harness::Server;
+use crate::upgrade::Upgraded;
+
+const KEEP: &[&str] = &["--keep=k*=7d", "--history-events=2"];
+
+fn kept(api: &crate::harness::Api) -> Vec<Value> {
+    let page = api.get("/events/k1?limit=1000").ok();
+    page["events"].as_array().unwrap().iter().map(|event| event["data"].clone()).collect()
+}
+
+#[test]
+fn what_is_kept_is_there_after_an_upgrade_in_the_middle_of_sends() {
+    let server = Upgraded::serve(KEEP);
+    let first = send_durable(&server.api, "k1", -1);
+    let is_over = AtomicBool::new(false);
+    let sent = thread::scope(|scope| {
+        let (api, is_over) = (server.api.another(), &is_over);
+        let sends = scope.spawn(move || {
+            let mut sent = 0;
+            while !is_over.load(Ordering::Relaxed) && sent < 900 {
+                send_durable(&api, "k1", sent);
+                sent += 1;
+            }
+            sent
+        });
+        server.upgrade(&[]);
+        is_over.store(true, Ordering::Relaxed);
+        sends.join().unwrap()
+    });
+    let api = server.api.another();
+    send_durable(&api, "k1", "last");
+    let mut all: Vec<Value> = (-1..sent).map(Value::from).collect();
+    all.push("last".into());
+    assert_eq!(kept(&api), all);
+    let mut back = server.listener(&format!("k1?after={first}"));
+    (0..sent).for_each(|nth| assert_eq!(back.data(), nth));
+    assert_eq!(api.stats()["resume_gaps"], 0);
+    // And the next start goes on, too.
+    server.kill_owner();
+    let server = Server::start_in(server.data(), KEEP);
+    let mut back = server.listener(&format!("k1?after={first}"));
+    assert_eq!(back.data(), if sent > 0 { Value::from(0) } else { "last".into() });
+    assert_eq!(kept(&server.api), all);
+}
+
+#[test]
+fn upgrade_that_begins_to_keep_claims_nothing_of_before() {
+    let server = Upgraded::serve(&["--history-events=2"]);
+    let place = send(&server.api, "k1", "heard");
+    (0..5).for_each(|nth| drop(send(&server.api, "k1", nth)));
+    server.upgrade(&["--keep=k*=7d"]);
+    let api = server.api.another();
+    let page = api.get(&format!("/events/k1?after={place}")).ok();
+    assert_eq!(page["gap"], true, "{page}");
+    let later = send_durable(&api, "k1", "later");
+    (0..5).for_each(|nth| drop(send_durable(&api, "k1", nth)));
+    let mut back = server.listener(&format!("k1?after={later}"));
+    (0..5).for_each(|nth| assert_eq!(back.data(), nth));
+}
