@@ -227,6 +227,13 @@ pub const CLIENT_SENDS_MAX: usize = 16 * 1024;
 /// Bytes of their text.
 pub const CLIENT_SEND_BYTES_MAX: usize = 16 << 20;
 
+/// Reads of what was sent that wait, of all clients together, their answers among them that no
+/// worker has taken yet: 16 MiB of these. Who comes past it is answered 503.
+pub const HISTORY_READS_MAX: usize = 256;
+
+/// Bytes of their ids and queries.
+pub const HISTORY_READ_BYTES_MAX: usize = 1 << 20;
+
 /// Sends of one connection that are not answered.
 pub const CLIENT_SENDS_PER_CONNECTION_MAX: u32 = 64;
 

@@ -186,6 +186,17 @@ impl ApiProblem {
         ApiProblem::of(ProblemKind::IdempotencyKeysFull, detail).retry_after(retry_after)
     }
 
+    /// 429: a client has as many idempotency keys as one may, none of which is over before so many
+    /// seconds.
+    pub fn key_share(keys: usize, retry_after: u32) -> ApiProblem {
+        let detail = format!(
+            "The server remembers {keys} idempotency keys of a client, each for five minutes, and \
+             this client has used as many. Nothing of this event is sent; send it again later, or \
+             without a key."
+        );
+        ApiProblem::of(ProblemKind::TooMany, detail).retry_after(retry_after)
+    }
+
     /// 503: a worker's mailbox stayed full.
     pub fn mailbox_full() -> ApiProblem {
         let detail = "The workers have more events to deliver than they can. Nothing of this one \

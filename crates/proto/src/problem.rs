@@ -102,6 +102,26 @@ impl Problem {
         }
     }
 
+    /// 403: an id of which the token does not grant to read what was sent about it.
+    pub fn history_not_granted(id: &str) -> Problem {
+        Problem {
+            challenge: Some("Bearer error=\"insufficient_scope\""),
+            ..Problem::of(
+                ProblemKind::HistoryNotGranted,
+                format!(
+                    "The token does not grant to read what was sent about {id}. Get a token whose \
+                     encke.history lists this id."
+                ),
+            )
+        }
+    }
+
+    /// 503: no room or no time for a page of events; `retry_after` is in seconds.
+    pub fn history_busy(retry_after: u32) -> Problem {
+        let detail = "Too many clients read what was sent before. Try again later.";
+        Problem { retry_after: Some(retry_after), ..Problem::of(ProblemKind::Busy, detail) }
+    }
+
     /// 404: a server that does not keep who is in a room.
     pub fn members_off() -> Problem {
         Problem::of(

@@ -19,6 +19,7 @@ mod client_sends;
 mod demo_page;
 mod ending;
 mod epoch;
+mod history_reads;
 mod keep;
 mod lane;
 mod listener;
@@ -33,6 +34,7 @@ mod resumes;
 mod shortage;
 mod start;
 mod takeover;
+mod token_rates;
 mod upgrade;
 mod web;
 

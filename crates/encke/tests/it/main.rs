@@ -59,6 +59,7 @@ mod metrics;
 mod once;
 mod openapi;
 mod past;
+mod past_public;
 mod plot;
 mod poll;
 mod postgres_commands;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use proto::resume::Told;
 use proto::websocket::Reader;
 
 use super::{Conn, Marks};
@@ -133,6 +134,13 @@ impl<S> Conn<S> {
     /// Up to which number its client has been handed all, where that is noted.
     pub(crate) fn handed_up_to(&self) -> u64 {
         self.work().map_or(0, |work| work.held.after)
+    }
+
+    /// How a stream that begins in the past is told where it stands, and the number behind which
+    /// it has begun; `None` once that is told.
+    pub(crate) fn past_told(&self) -> Option<(Told, u64)> {
+        let past = self.work()?.held.past.as_ref()?;
+        Some((past.told, past.begun))
     }
 
     /// The bytes that are kept for it alone, or for which it alone may be to blame: what it has

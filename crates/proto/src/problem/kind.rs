@@ -59,6 +59,8 @@ kinds! {
     SendNotGranted = 403 "send-not-granted";
     /// An id of which the token does not grant to know the members.
     MembersNotGranted = 403 "members-not-granted";
+    /// An id of which the token does not grant to read what was sent about it.
+    HistoryNotGranted = 403 "history-not-granted";
     /// More ids than the token is good for.
     TooManyIds = 403 "too-many-ids";
     /// A browser page that may not connect.

@@ -10,6 +10,7 @@ use anyhow::Context;
 use archive::DiskArchive;
 use auth::keys::ring::KeyRing;
 use auth::token_service::TokenService;
+use dispatch::barrier::Barrier;
 use dispatch::idempotency::IdempotencyKeys;
 use dispatch::posting::Sender;
 use dispatch::presence::Presence;
@@ -186,6 +187,11 @@ impl Api {
     pub(crate) fn set_erlang(&self, erlang: Erlang) {
         // There is one guest, so it is set once.
         let _ = self.erlang.set(erlang);
+    }
+
+    /// What an upgrade closes.
+    pub(crate) fn barrier(&self) -> &Barrier {
+        &self.sender.barrier
     }
 
     /// The tokens of streams, where they are needed.

@@ -31,7 +31,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{Credentials, ServerSetup};
 use crate::api::{Api, ApiParts, ApiPast, Figures};
 use crate::certs::Certificates;
-use crate::client_sends::Poster;
 use crate::epoch::EpochFile;
 use crate::keep::Keeping;
 use crate::lane::Lanes;
@@ -39,8 +38,8 @@ use crate::memory::Kept;
 use crate::ports::{ApiAddresses, ApiListeners};
 use crate::upgrade::{Program, Serving, Upgrades};
 use crate::{
-    ErlangConfig, ServeConfig, Server, api, certs, client_log, epoch, listener, memory, passing,
-    refused_origins, replies, resumes, shortage,
+    ErlangConfig, ServeConfig, Server, api, certs, client_log, client_sends, epoch, listener,
+    memory, passing, refused_origins, replies, resumes, shortage,
 };
 
 /// What a server has more that is to be a node of a cluster.
@@ -222,7 +221,7 @@ impl ControlPlane {
             (replies, asked, Arc::clone(engine.notices()), Arc::clone(engine.account()))
         };
         tokio::spawn(replies::listen(replies));
-        tokio::spawn(self.poster().run());
+        client_sends::answer_all(&self.state, &self.engine);
         for size in [resumes::Size::Small, resumes::Size::Large] {
             let (router, asked) = (Arc::clone(router), Arc::clone(&asked));
             tokio::spawn(resumes::answer(router, asked, size, self.graph.clone()));
@@ -264,13 +263,6 @@ impl ControlPlane {
             idempotency: Arc::clone(self.state.idempotency()),
             permits: Arc::clone(&self.permits),
         }));
-    }
-
-    /// Who posts what clients send.
-    fn poster(&self) -> Arc<Poster> {
-        let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
-        let sends = Arc::clone(engine.client_sends());
-        Poster::new(Arc::clone(&self.state), sends, engine.answers())
     }
 
     /// What our node among Erlang nodes is made of, if there is to be one.

@@ -49,10 +49,10 @@ pub(super) struct Known<'e> {
 
 impl<'e> Known<'e> {
     /// The event of `body`, which `holder` sends with this `key`.
-    pub(super) fn of<Echo>(
+    pub(super) fn of(
         holder: KeyHolder<'e>,
         key: &'e IdempotencyKey<'e>,
-        body: &'e EventBody<'_, Echo>,
+        body: &'e EventBody<'_>,
     ) -> Known<'e> {
         Known { holder, key, about: body.about(), fingerprint: body.fingerprint() }
     }

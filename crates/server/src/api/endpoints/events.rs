@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use axum::http::header;
+use axum::http::{Uri, header};
 use axum::response::{IntoResponse, Response};
 use engine::{EventArchive, History, Router};
 use httpd::path::PathId;
@@ -27,7 +27,7 @@ use crate::api::state::Api;
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 1000;
 
-/// Bytes of a page's lines at most, by one event more.
+/// Bytes of a page's lines at most, but for one event.
 const PAGE_BYTES_MAX: usize = 1 << 20;
 
 /// Pages that are read from disk at one time, of [`PAGE_BYTES_MAX`] each; further ones wait.
@@ -57,7 +57,7 @@ struct Wanted {
 }
 
 impl EventsQuery {
-    fn wanted(&self, ids: &EventIds) -> Result<Wanted, ApiProblem> {
+    fn wanted(&self, ids: &EventIds, bytes_max: usize) -> Result<Wanted, ApiProblem> {
         let newest_first = match self.order.as_deref() {
             None | Some("asc") => false,
             Some("desc") => true,
@@ -77,7 +77,7 @@ impl EventsQuery {
             before: before.map_or(u64::MAX, |before| before.unwrap_or(0)),
             newest_first,
             events_max,
-            bytes_max: PAGE_BYTES_MAX,
+            bytes_max,
         };
         let is_unknown = after == Some(None) || before == Some(None);
         Ok(Wanted { of, is_told: after.is_some() || is_unknown, is_unknown })
@@ -111,9 +111,31 @@ pub(crate) async fn events(
     PathId(id): PathId,
     query: Result<Query<EventsQuery>, QueryRejection>,
 ) -> Result<Response, ApiProblem> {
-    let wanted = query?.0.wanted(api.router.event_ids())?;
-    let page = page(&api.router, id.as_text(), wanted.of).await?;
-    Ok(([(header::CONTENT_TYPE, "application/json")], body(page.as_ref(), wanted)).into_response())
+    let page = api.events_page(id.as_text(), &query?.0, PAGE_BYTES_MAX).await?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], page + "\n").into_response())
+}
+
+/// The parameters in the query of a request.
+pub(crate) fn query_of(query: &str) -> Result<EventsQuery, ApiProblem> {
+    let unread = "The query cannot be read. Percent-encode what no address may hold.";
+    let uri = format!("/?{query}").parse::<Uri>();
+    let uri = uri.map_err(|_| ApiProblem::bad_request(unread))?;
+    Ok(Query::try_from_uri(&uri)?.0)
+}
+
+impl Api {
+    /// A page of what was sent about `id`, of so many bytes of events at most, but for one: a JSON
+    /// object.
+    pub(crate) async fn events_page(
+        &self,
+        id: IdText<'_>,
+        query: &EventsQuery,
+        bytes_max: usize,
+    ) -> Result<String, ApiProblem> {
+        let wanted = query.wanted(self.router.event_ids(), bytes_max)?;
+        let page = page(&self.router, id, wanted.of).await?;
+        Ok(body(page.as_ref(), wanted))
+    }
 }
 
 type Page = hub::Page<Frame>;
@@ -161,7 +183,7 @@ fn unread(error: &dyn std::fmt::Display) -> ApiProblem {
     ))
 }
 
-/// The answer: a line, as all are.
+/// The answer.
 fn body(page: Option<&Page>, wanted: Wanted) -> String {
     let Wanted { of, is_told, is_unknown } = wanted;
     let (events, has_more, covered) = match page {
@@ -174,7 +196,7 @@ fn body(page: Option<&Page>, wanted: Wanted) -> String {
     // From the newest on, what is missing is missing behind the last page.
     let gap = is_told && !covered && !(of.newest_first && has_more);
     let gap = if gap { ",\"gap\":true" } else { "" };
-    format!("{{\"events\":[{}],\"next\":{next}{gap}}}\n", lines.join(","))
+    format!("{{\"events\":[{}],\"next\":{next}{gap}}}", lines.join(","))
 }
 
 #[cfg(test)]
@@ -219,7 +241,7 @@ mod tests {
 
         fn ask(&self, id: &str, query: Value) -> Value {
             let query: EventsQuery = serde_json::from_value(query).unwrap();
-            let wanted = query.wanted(&self.ids).unwrap();
+            let wanted = query.wanted(&self.ids, PAGE_BYTES_MAX).unwrap();
             let text = IdText::parse(id).unwrap();
             let part = remembered(&self.history, &self.names, text, wanted.of);
             let page = match &self.archive {
@@ -320,7 +342,7 @@ mod tests {
             ("order", ""),
         ] {
             let query: EventsQuery = serde_json::from_value(json!({ name: value })).unwrap();
-            assert!(query.wanted(&server.ids).is_err(), "{name}={value}");
+            assert!(query.wanted(&server.ids, PAGE_BYTES_MAX).is_err(), "{name}={value}");
         }
     }
 }
