@@ -321,7 +321,9 @@ fn worker_whose_mailbox_is_full_holds_up_nobody_and_gets_whole_lists_later() {
     let late = watcher(&mut one, &mut plane, 0, "ann");
     let other = watcher(&mut one, &mut plane, 1, "bob");
     let quiet = watcher(&mut one, &mut plane, 0, "cid");
-    [(late, 0), (quiet, 0), (other, 1)].map(|(place, shard)| heard(&mut one, place, shard));
+    for (place, shard) in [(late, 0), (quiet, 0), (other, 1)] {
+        heard(&mut one, place, shard);
+    }
     let mailboxes = Arc::clone(&one.server.mailboxes);
     let full = mailboxes[0].reserve(MAILS_MAX, 0).unwrap();
     let zoe = watcher(&mut one, &mut plane, 1, "zoe");
