@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use self::graces::{Begun, Graces};
+use self::graces::{Graces, Placed};
 use super::{Info, ListLimits, Member, MemberList, Members, Membership, Room, STRIPES, lock};
 use crate::id::Id;
 
@@ -150,9 +150,9 @@ impl Roster {
 
     fn wait(&mut self, pair: Membership, over_ms: u64, news: &mut Vec<News>) {
         let early = match self.graces.begin(pair, over_ms) {
-            Begun::Waits => None,
-            Begun::WaitsFor(first) => Some(first),
-            Begun::HasNoPlace => Some(pair),
+            Placed::Waits => None,
+            Placed::WaitsFor(first) => Some(first),
+            Placed::HasNoPlace => Some(pair),
         };
         self.leave_early(early, news);
         // One that waits keeps names, and a connection's first ids are let in past the bound of all

@@ -1,11 +1,12 @@
 //! Members that have gone and wait for their grace, in the order in which it ends.
 //!
 //! There are [`GRACES_MAX`] at most. Past that the one that waits longest leaves early. One id has
-//! half of the places at most: whoever goes there past that leaves at once. So no crowd makes those
-//! of other ids leave early.
+//! half of the places at most: a user that goes there past that leaves at once. So no crowd makes
+//! those of other ids leave early.
 //!
 //! Cost of one that waits: a place in a table, and two in a queue at most. An entry of the queue
-//! counts for nothing once its member waits no more or anew; when most are such, they are taken out.
+//! counts for nothing once its member waits no more or anew. When most are such, all of them are
+//! taken out.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -54,7 +55,7 @@ impl Default for Graces {
 
 /// What became of a member that is to wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Begun {
+pub(super) enum Placed {
     /// It waits.
     Waits,
     /// It waits, and this one, which has waited longest, is to leave early.
@@ -76,12 +77,12 @@ impl Graces {
     }
 
     /// The grace of `pair` begins, or begins anew; no other that waits ends later than `over_ms`.
-    pub(super) fn begin(&mut self, pair: Membership, over_ms: u64) -> Begun {
+    pub(super) fn begin(&mut self, pair: Membership, over_ms: u64) -> Placed {
         debug_assert!(self.queue.back().is_none_or(|last| last.over_ms <= over_ms));
         let mut first = None;
         if !self.waiting.contains_key(&pair) {
             if self.of_rooms.get(&pair.room).is_some_and(|&of_room| of_room >= self.most / 2) {
-                return Begun::HasNoPlace;
+                return Placed::HasNoPlace;
             }
             if self.len() >= self.most {
                 first = self.take_first();
@@ -96,7 +97,7 @@ impl Graces {
             let waiting = &self.waiting;
             self.queue.retain(|turn| waiting.get(&turn.pair) == Some(&turn.number));
         }
-        first.map_or(Begun::Waits, Begun::WaitsFor)
+        first.map_or(Placed::Waits, Placed::WaitsFor)
     }
 
     /// `pair` waits no more, if it did.
