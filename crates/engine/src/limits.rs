@@ -206,7 +206,11 @@ pub const fn held_bytes(backlog_bytes_max: usize) -> usize {
 /// Rooms that one connection watches.
 pub const WATCHES_PER_CONNECTION_MAX: usize = 100;
 
-/// Lists of members that connections wait for: 40 bytes each, 10 MiB. Who asks past it is answered
+/// Questions of one connection for lists that it does not wait for any more and that were not
+/// looked at yet: it has asked, stopped and asked anew. Who asks past it is answered 429.
+pub const WATCHES_STALE_MAX: usize = 8;
+
+/// Lists of members that connections wait for: 48 bytes each, 12 MiB. Who asks past it is answered
 /// 503.
 pub const WATCHES_WAITING_MAX: usize = 256 * 1024;
 
