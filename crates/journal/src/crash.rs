@@ -152,3 +152,34 @@ fn crash_after_each_call_that_fails_keeps_what_was_told_durable() {
     }
     assert!(failed > 100, "most cases meet their failing call: {failed}");
 }
+
+/// One call fails; all is appended, waited for as often as it takes, and is there after it.
+fn mended(call: u64) -> u64 {
+    let mut rng = Rng(call);
+    let disk = SimDisk::default();
+    let settings = || config(150, 1 << 20);
+    let journal = Journal::open(settings(), Arc::new(disk.clone())).expect("it opens").journal;
+    disk.fail(call..call + 1);
+    let mut model = Model::new();
+    for number in 1..=8 {
+        let body = body(number, &mut rng);
+        append(&journal, number, &body);
+        model.insert(number, body);
+        while waited(&journal, number).recv().expect("the writer answers").is_err() {}
+    }
+    assert_eq!(read(&journal), (0, model.clone()), "call {call}");
+    let disk_after = disk.after(End::Power, &mut rng);
+    let opened = Journal::open(settings(), Arc::new(disk_after)).expect("it opens");
+    assert_eq!(compare(&opened, &model, 8, call), 8);
+    disk.failed()
+}
+
+#[test]
+fn crash_after_a_failure_that_was_mended_keeps_everything() {
+    // The writer pauses after a failure: all cases wait for it at once.
+    let failed: u64 = std::thread::scope(|scope| {
+        let cases: Vec<_> = (0..40).map(|call| scope.spawn(move || mended(call))).collect();
+        cases.into_iter().map(|case| case.join().expect("it holds")).sum()
+    });
+    assert!(failed > 20, "most cases meet their failing call: {failed}");
+}

@@ -7,6 +7,7 @@
 //!
 //! An index is not synced: one that is lost or damaged is made again from its segment.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
@@ -206,13 +207,17 @@ impl Index {
         let end = self.fences.partition_point(|fence| *fence < high).max(first);
         for step in 0..end - first {
             let page = if newest_first { end - 1 - step } else { first + step };
-            let Some(places) = self.page(page)? else { return Ok(Err(Damaged)) };
-            let start = places.partition_point(|place| *place < low);
-            let inside = &places[start..places.partition_point(|place| *place < high).max(start)];
+            let Some(bytes) = self.page(page)? else { return Ok(Err(Damaged)) };
+            let (places, _) = bytes[8..].as_chunks::<8>();
+            let start = places.partition_point(|place| u64::from_le_bytes(*place) < low);
+            let end = places.partition_point(|place| u64::from_le_bytes(*place) < high);
+            let inside = places[start..end.max(start)].iter();
+            // The offset is the lower half.
+            let inside = inside.map(|place| u64::from_le_bytes(*place) as u32);
             let left = most - found.len();
             match newest_first {
-                true => found.extend(inside.iter().rev().take(left).map(|place| *place as u32)),
-                false => found.extend(inside.iter().take(left).map(|place| *place as u32)),
+                true => found.extend(inside.rev().take(left)),
+                false => found.extend(inside.take(left)),
             }
             if found.len() == most {
                 break;
@@ -221,11 +226,13 @@ impl Index {
         Ok(Ok(found))
     }
 
-    fn page(&self, page: usize) -> io::Result<Option<Vec<u64>>> {
+    /// A page with its sum and its count; none if it is not what was written.
+    fn page(&self, page: usize) -> io::Result<Option<Cow<'_, [u8]>>> {
         let start = page * PAGE;
-        let read;
         let bytes = match &self.pages {
-            Pages::Memory(bytes) => &bytes[start.min(bytes.len())..bytes.len().min(start + PAGE)],
+            Pages::Memory(bytes) => {
+                Cow::Borrowed(&bytes[start.min(bytes.len())..bytes.len().min(start + PAGE)])
+            }
             Pages::File(file) => {
                 let left = self.bytes.saturating_sub(self.pages_at + start as u64);
                 let mut bytes = vec![0; left.min(PAGE as u64) as usize];
@@ -233,14 +240,11 @@ impl Index {
                     Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
                     result => result?,
                 }
-                read = bytes;
-                &read
+                Cow::Owned(bytes)
             }
         };
-        if bytes.len() < 8 || word(bytes, 0) != sum(page as u32, &bytes[4..]) {
-            return Ok(None);
-        }
-        Ok(Some(bytes[8..].chunks_exact(8).map(|place| long(place, 0)).collect()))
+        let whole = bytes.len() >= 8 && word(&bytes, 0) == sum(page as u32, &bytes[4..]);
+        Ok(whole.then_some(bytes))
     }
 }
 
