@@ -37,7 +37,7 @@ enum LogCommand {
     /// A torn end that the next start of the server cuts off is told, and is no damage.
     Check(LookArgs),
     /// Print the kept events, one line of JSON each, in the order of their ids.
-    Export(ExportArgs),
+    Export(LogExportArgs),
 }
 
 /// Where the log is.
@@ -52,7 +52,7 @@ struct LookArgs {
 }
 
 #[derive(Debug, Args)]
-struct ExportArgs {
+struct LogExportArgs {
     /// The data directory.
     #[arg(long, value_name = "DIR", default_value = "./encke-data")]
     data: PathBuf,
@@ -168,7 +168,7 @@ fn check(args: &LookArgs) -> Result<()> {
     Ok(())
 }
 
-fn export(args: &ExportArgs) -> Result<()> {
+fn export(args: &LogExportArgs) -> Result<()> {
     let dir = dir_in(&args.data)?;
     let mut written: Result<(), OutputError> = Ok(());
     let report = archive::export(&dir, &mut |Kept { event, has_expired, .. }| {

@@ -54,7 +54,7 @@ impl Run {
         Run { tag, base: start, began: start, ended: None, lost: Vec::new() }
     }
 
-    /// The same after a restart, when the numbers begin above `start`; `None` when it is over.
+    /// The epoch after a restart, when numbers begin above `start`; `None` when it is over.
     pub(super) fn gone_on(mut self, start: u64, log: LogState) -> Option<Run> {
         if self.ended.is_none() || log.is_cut {
             // What the process sent behind that, and did not write any more, is lost.

@@ -34,7 +34,7 @@ pub(super) struct KeptFile {
 }
 
 impl KeptFile {
-    /// That of the log in `dir`; `None` where there is none, or a damaged one.
+    /// The file of the log in `dir`; `None` where there is none, or a damaged one.
     pub(super) fn read(dir: &Path) -> Option<KeptFile> {
         let bytes = plain_file::read(&dir.join(NAME)).ok()?;
         KeptFile::parse(str::from_utf8(&bytes).ok()?)

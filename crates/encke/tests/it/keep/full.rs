@@ -1,5 +1,5 @@
-//! A disk that is full: what is to be kept is refused, all else goes on, and what is kept, too, once
-//! there is room.
+//! A disk that is full: what is to be kept is refused, and all else goes on. Once there is room,
+//! what is kept is taken again.
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -40,7 +40,7 @@ impl LogStats {
         })
     }
 
-    /// The same for Prometheus.
+    /// The figures of the log for Prometheus.
     pub(super) fn families(&self) -> [MetricFamily; 6] {
         let failing = f64::from(u8::from(self.failing));
         [
