@@ -23,13 +23,13 @@ use std::borrow::Cow;
 use std::io;
 use std::iter;
 use std::sync::{Arc, OnceLock};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use hub::{Archive, ArchiveError, Draft, Event, KeepRoom, Keeper, NoRoomToKeep};
 use hub::{Page, PageOf, WhenDurable};
 use journal::{Config, Disk, Found, Journal, NoRoom, OpenError, Opened, Record, Room, Stats, Sync};
 use parking_lot::RwLock;
 use smallvec::SmallVec;
+use sys::clock::unix_ms as now_ms;
 
 pub use journal::Report;
 
@@ -242,9 +242,4 @@ impl<F> KeepRoom<F> for EventRoom<'_> {
             journal.append(room, record);
         }
     }
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_millis() as u64)
 }

@@ -38,7 +38,7 @@ fn post(archive: &DiskArchive, draft: Draft, number: u64, at_ms: u64) -> bool {
     let keeper: &dyn Keeper<()> = archive;
     let Some(room) = keeper.reserve(&draft).unwrap() else { return false };
     room.append(&draft.numbered(EventId::new(number, Tag::of(7))), at_ms);
-    let (said, hear) = mpsc::channel();
+    let (said, hear) = mpsc::sync_channel(1);
     keeper.when_durable(number, Box::new(move |is_durable| said.send(is_durable).unwrap()));
     assert!(hear.recv().unwrap());
     true

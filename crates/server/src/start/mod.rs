@@ -22,7 +22,6 @@ use self::control::Member;
 use self::credentials::Credentials;
 pub(crate) use self::setup::ServerSetup;
 use crate::epoch::Begun;
-use crate::keep::Keeping;
 use crate::ports::ApiSockets;
 use crate::{ServeConfig, Server, epoch};
 
@@ -48,10 +47,10 @@ impl Server {
         };
         let sockets = ApiSockets::bind(setup.apis)?;
         setup.set_apis(sockets.addresses()?);
-        let config = &mut setup.config;
         let random = getrandom::u64().map_err(|error| anyhow!("no random numbers: {error}"))?;
-        let begun = begin_epoch(&config.data, setup.keeping.as_ref(), random).await?;
-        let mut epoch = begun.epoch;
+        let begun = begin_epoch(&setup, random).await?;
+        let config = &mut setup.config;
+        let (mut epoch, epoch_file) = (begun.epoch, begun.file);
         let member = match config.cluster.take() {
             Some(cluster) => {
                 let api_keys = KeyFile::in_dir(&config.data);
@@ -65,7 +64,7 @@ impl Server {
             config.engine.cluster = true;
         }
         // In a cluster the log gives the numbers.
-        let epoch_file = member.is_none().then_some(begun.file);
+        let epoch_file = member.is_none().then_some(epoch_file);
         let engine = Engine::prepare(config.engine.clone(), epoch, Arc::clone(graph.names()))?;
         if setup.keeping.is_some() {
             // Of what is not kept nothing is known of before.
@@ -102,14 +101,17 @@ impl Server {
     }
 }
 
-/// Begins an epoch in the data directory `data`, or goes on with that of the log, which is opened.
-async fn begin_epoch(data: &Path, keeping: Option<&Keeping>, random: u64) -> Result<Begun> {
-    let Some(keeping) = keeping else {
-        return Ok(epoch::begin(data, random, sys::clock::unix_ms(), None));
+/// Begins the epoch of this process, or goes on with that of the events that stay, whose log is
+/// opened.
+async fn begin_epoch(setup: &ServerSetup, random: u64) -> Result<Begun> {
+    let log = match &setup.keeping {
+        Some(keeping) => Some(keeping.open().await?),
+        None => None,
     };
-    let log = keeping.open().await?;
-    let begun = epoch::begin(data, random, sys::clock::unix_ms(), Some(log));
-    keeping.begin(&begun)?;
+    let begun = epoch::begin(&setup.config.data, random, sys::clock::unix_ms(), log);
+    if let Some(keeping) = &setup.keeping {
+        keeping.begin(&begun)?;
+    }
     Ok(begun)
 }
 
