@@ -66,7 +66,7 @@ pub(super) async fn answer(router: Arc<Router>, resumes: Arc<Resumes>, size: Siz
         if ring.is_empty() {
             match poll_fn(|context| poll_any(questions, &mut reads, context)).await {
                 Next::Asked(resume) => ring.extend(begin(resume)),
-                Next::Answered(under) => ring.push_back(under),
+                Next::Answered(under) => ring.push_back(*under),
             }
         }
         let began_ns = clock::monotonic_ns();
@@ -101,7 +101,7 @@ pub(super) async fn answer(router: Arc<Router>, resumes: Arc<Resumes>, size: Siz
 enum Next<'r> {
     Asked(Resume),
     /// One that has an answer of the archive.
-    Answered(Under<'r>),
+    Answered(Box<Under<'r>>),
 }
 
 /// Waits for what comes next into a ring that is empty.
@@ -111,7 +111,7 @@ fn poll_any<'r>(
     context: &mut Context<'_>,
 ) -> Poll<Next<'r>> {
     if let Poll::Ready(Some(under)) = reads.poll_next(context) {
-        return Poll::Ready(Next::Answered(under));
+        return Poll::Ready(Next::Answered(Box::new(under)));
     }
     if reads.len() >= UNDER_WAY_MAX {
         return Poll::Pending;
