@@ -44,7 +44,6 @@ const SLEEPERS: [(&str, &str); 35] = [
     ("crates/server/src/ending.rs", "nobody rings when the last connection has gone"),
     ("crates/server/src/passing/", "neither a program nor a connection that ends rings"),
     ("crates/dispatch/src/successor/requests.rs", "a program that is not ready does not ring"),
-    ("crates/server/src/keep/mod.rs", "a log that another process has does not ring"),
     ("crates/server/src/takeover.rs", "a port that is left does not ring"),
     ("crates/server/src/upgrade/", "neither workers' counters nor another process ring"),
     ("crates/server/src/resumes", "neither a full mailbox nor an event's age rings"),

@@ -1,5 +1,7 @@
 //! Sends of what is kept, over a keeper that has room or not, and a disk that is slow or fails.
 
+#![expect(clippy::disallowed_types, reason = "no worker comes here")]
+
 use std::sync::Mutex;
 
 use hub::{Archive, ArchiveError, Keeper, Page, PageOf, WhenDurable};

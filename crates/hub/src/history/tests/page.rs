@@ -1,6 +1,7 @@
 //! Pages of one subject, against the plain list.
 
 use super::*;
+use crate::page::PageOf;
 use crate::testing::MemoryArchive;
 
 /// All pages of what is asked for, and of each whether it is covered.
