@@ -83,7 +83,8 @@ fn client_of_each_transport_hears_after_a_kill_what_was_kept() {
     assert_eq!(numbers(&events), Vec::from_iter(0..21));
     assert_eq!((ndjson.data(), socket.data()), (json!(20), json!(20)));
     let stats = server.api.stats();
-    assert_eq!((&stats["resumes"], &stats["resume_gaps"]), (&json!(4), &json!(0)));
+    // Each poll has a place; those without a gap are not counted.
+    assert_eq!((&stats["resumes"], &stats["resume_gaps"]), (&json!(3), &json!(0)));
 }
 
 /// A page that loads its messages from a database goes on from the last one; nothing was said since
