@@ -31,12 +31,18 @@ pub(crate) struct LogArgs {
 #[derive(Debug, Subcommand)]
 enum LogCommand {
     /// Print how much is kept: events, bytes, the first event and the last one.
+    #[command(after_help = "Examples:\n  encke log stats --data ./encke-data --json")]
     Stats(LookArgs),
     /// Look for damage, and end with exit code 1 if there is any.
     ///
     /// A torn end that the next start of the server cuts off is told, and is no damage.
+    #[command(after_help = "Examples:\n  encke log check --data ./encke-data")]
     Check(LookArgs),
     /// Print the kept events, one line of JSON each, in the order of their ids.
+    #[command(after_help = "\
+Examples:
+  encke log export --data ./encke-data > events.ndjson
+  encke log export --data ./encke-data --about room:7")]
     Export(LogExportArgs),
 }
 
