@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use graph::Graph;
 use hub::{Epoch, EventIds, Tag};
-use sys::{clock, plain_file};
+use sys::{clock, machine, plain_file};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
@@ -87,8 +87,10 @@ pub(super) fn begin(dir: &Path, random: u64, now_ms: u64, log: Option<LogState>)
     let Epoch { tag, base: start, until } =
         Epoch::begin(Tag::of(random), mark.until.max(last), now_ms);
     let run = log.map(|log| {
-        let before = mark.run.clone().filter(|run| log.tag == Some(run.tag));
-        before.and_then(|run| run.gone_on(start, log)).unwrap_or_else(|| Run::new(tag, start))
+        let (before, boot) = (mark.run.clone(), machine::boot_id());
+        let before = before.filter(|run| log.tag == Some(run.tag));
+        let run = before.and_then(|run| run.gone_on(start, log, boot.as_deref()));
+        Run { boot, ..run.unwrap_or_else(|| Run::new(tag, start)) }
     });
     let (tag, base, lost) = match &run {
         Some(run) => (run.tag, run.base, run.lost.clone()),
@@ -110,7 +112,7 @@ pub(super) fn take_over(dir: &Path, epoch: Epoch, last: u64, keeps: bool) -> Beg
     let goes_on = same.is_some();
     let run = keeps.then(|| {
         let new = || Run { base: epoch.base, ..Run::new(epoch.tag, last) };
-        Run { began: last, ..same.unwrap_or_else(new) }
+        Run { began: last, boot: machine::boot_id(), ..same.unwrap_or_else(new) }
     });
     let lost = run.as_ref().map_or_else(Vec::new, |run| run.lost.clone());
     let is_same = run == before.run;

@@ -39,6 +39,19 @@ fn client_that_comes_back_after_a_restart_hears_what_it_missed_on_every_transpor
     }
 }
 
+/// Its place may be that of an event that nobody keeps, which the log does not know.
+#[test]
+fn client_of_what_is_kept_alone_hears_no_gap_after_a_kill_wherever_it_was() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_in(data.path(), KEEP);
+    send_durable(&server.api, "x", "heard");
+    let place = send(&server.api, "other", "not kept");
+    server.stop("KILL");
+    let server = Server::start_in(data.path(), KEEP);
+    send(&server.api, "x", "missed");
+    expect(&server, &place, "missed");
+}
+
 #[test]
 fn restart_is_a_gap_for_what_is_not_kept_also_beside_what_is() {
     let data = tempfile::tempdir().unwrap();
