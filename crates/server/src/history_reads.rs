@@ -3,7 +3,8 @@
 //! A page is made as the API makes it, as large as its connection can take. Those who read share
 //! the rate of their token with what they send by request.
 //!
-//! Cost: a task for each page that is being made, [`READS_AT_ONCE`] at most.
+//! Cost: a task for each page until its worker has it. [`READS_AT_ONCE`] are made at one time, and
+//! those that wait for a worker are bounded with the reads ([`HistoryReads`]).
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -49,8 +50,9 @@ impl PageMaker {
             let maker = Arc::clone(&self);
             tokio::spawn(async move {
                 let page = maker.page(&read).await;
-                say(&maker.answers, read.conn(), Said::Page(Box::new(page))).await;
+                // A worker whose mailbox is full holds up nobody else's pages.
                 drop(place);
+                say(&maker.answers, read.conn(), Said::Page(Box::new(page))).await;
             });
         }
     }
