@@ -22,7 +22,8 @@ mod tests;
 use std::borrow::Cow;
 use std::io;
 use std::iter;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hub::{Archive, ArchiveError, Draft, Event, KeepRoom, Keeper, NoRoomToKeep};
 use hub::{Page, PageOf, WhenDurable};
@@ -46,7 +47,13 @@ pub struct DiskArchive {
     journal: RwLock<Option<Journal>>,
     floors: Floors,
     /// From which number on each rule has kept its subjects; from the first one while unsaid.
-    since: OnceLock<Box<[u64]>>,
+    since: RwLock<Option<Box<[u64]>>>,
+    /// The last number that was in the log when it was opened: what comes again is there.
+    was_kept: AtomicU64,
+    /// Nothing is kept until it is written down what is missing.
+    paused: AtomicBool,
+    /// Up to which number some that were to be kept are missing.
+    lost: AtomicU64,
 }
 
 /// A record without keys and a body, whose number and time take as many bytes as any can.
@@ -87,15 +94,47 @@ impl DiskArchive {
     /// The archive of a log that is another process's now, until it is
     /// [taken](DiskArchive::take_back).
     pub fn closed(rules: KeepRules, config: Config, disk: Arc<dyn Disk>) -> DiskArchive {
-        let (journal, floors, since) = (RwLock::new(None), Floors::default(), OnceLock::new());
-        DiskArchive { rules, config, disk, journal, floors, since }
+        DiskArchive {
+            rules,
+            config,
+            disk,
+            journal: RwLock::new(None),
+            floors: Floors::default(),
+            since: RwLock::new(None),
+            was_kept: AtomicU64::new(0),
+            paused: AtomicBool::new(false),
+            lost: AtomicU64::new(0),
+        }
     }
 
     /// The rules in their order have kept what their patterns fit since these numbers: of events up
-    /// to there nothing is claimed. Said once, before anything is read.
+    /// to there nothing is claimed. Said before anything is read, and again when some are missing.
     pub fn set_since(&self, since: Vec<u64>) {
-        let was_said = self.since.set(since.into()).is_err();
-        debug_assert!(!was_said, "it is said once");
+        debug_assert_eq!(since.len(), self.rules.iter().count(), "a number for each rule");
+        *self.since.write() = Some(since.into());
+    }
+
+    /// Refuses to keep anything, or keeps again: between the two nothing is claimed.
+    pub fn pause(&self, pause: bool) {
+        self.paused.store(pause, Ordering::Release);
+    }
+
+    /// Not all that was to be kept up to the number is in the log.
+    pub fn lose(&self, up_to: u64) {
+        self.lost.fetch_max(up_to, Ordering::AcqRel);
+    }
+
+    /// Whether all that was kept up to the number, and was posted, is on disk.
+    pub fn is_on_disk(&self, number: u64) -> bool {
+        let Some(journal) = self.journal() else { return false };
+        let stats = journal.stats();
+        let is_idle = !stats.failing && stats.queued == 0;
+        journal.durable() >= number || is_idle && journal.durable() >= journal.written()
+    }
+
+    /// The last number that was in the log when it was opened; 0 where there was none.
+    pub fn last_found(&self) -> u64 {
+        self.was_kept.load(Ordering::Acquire)
     }
 
     /// The rules.
@@ -105,7 +144,8 @@ impl DiskArchive {
 
     /// From which number on all events about `id` were kept: as long as any rule has kept it.
     fn since(&self, id: &str) -> u64 {
-        let Some(since) = self.since.get() else { return 0 };
+        let since = self.since.read();
+        let Some(since) = &*since else { return 0 };
         let those = self.rules.iter().zip(since).filter(|(rule, _)| rule.fits(id));
         those.map(|(_, since)| *since).min().unwrap_or(u64::MAX)
     }
@@ -151,6 +191,7 @@ impl DiskArchive {
         let Opened { journal: open, found } =
             Journal::open(self.config.clone(), Arc::clone(&self.disk))?;
         *journal = Some(open);
+        self.was_kept.store(found.last.unwrap_or(0), Ordering::Release);
         Ok(Some(found))
     }
 
@@ -192,6 +233,9 @@ impl<F: Send + std::marker::Sync> Keeper<F> for DiskArchive {
         if count == 0 {
             return Ok(None);
         }
+        if self.paused.load(Ordering::Acquire) {
+            return Err(NoRoomToKeep::Disk);
+        }
         // As many bytes at most as the record will have: only the lengths count here.
         let bytes =
             EMPTY.bytes() + AGE_BYTES + keys + 2 * count + record::body_max(draft.json().len());
@@ -210,8 +254,10 @@ impl<F: Send + std::marker::Sync> Keeper<F> for DiskArchive {
 
     fn when_durable(&self, number: u64, done: WhenDurable) {
         match &*self.journal.read() {
-            Some(journal) => journal.wait_durable(number, |result| done(result.is_ok())),
-            None => done(false),
+            Some(journal) if number > self.lost.load(Ordering::Acquire) => {
+                journal.wait_durable(number, |result| done(result.is_ok()));
+            }
+            Some(_) | None => done(false),
         }
     }
 }
@@ -219,6 +265,10 @@ impl<F: Send + std::marker::Sync> Keeper<F> for DiskArchive {
 impl<F> KeepRoom<F> for EventRoom<'_> {
     fn append(self: Box<Self>, event: &Event<F>, now_ms: u64) {
         let EventRoom { archive, room } = *self;
+        if event.number() <= archive.last_found() {
+            // A node of a cluster reads the end of the cluster's log again.
+            return;
+        }
         let (mut kept, mut age_ms) = (SmallVec::<[Cow<'_, str>; 1]>::new(), 0);
         for id in iter::once(event.about()).chain(event.also()) {
             if let Some(rule) = archive.rules.find(&id) {

@@ -23,6 +23,11 @@ impl Epoch {
         self.base.saturating_add(place)
     }
 
+    /// The sequence of the record that the event `number` is in; `None` of another epoch.
+    pub fn sequence_of(self, number: u64) -> Option<u64> {
+        number.checked_sub(self.base).map(|place| place >> crate::limits::INDEX_BITS)
+    }
+
     /// The greatest number up to `sequence`: the place behind its record.
     pub fn behind(self, sequence: u64) -> u64 {
         self.number_of(sequence, (1 << crate::limits::INDEX_BITS) - 1)

@@ -97,7 +97,7 @@ pub use questions::{Asker, Question, Questions};
 pub use receipt::{LaneBell, Receipt};
 pub use refused_origins::RefusedOrigins;
 pub use resume::{ArchiveAnswer, ArchiveQuestion, Resume, ResumeStep, Resumes, Resuming};
-pub use router::{GapStep, Router, Sending, Step};
+pub use router::{GapStep, Remembered, Router, Sending, Step};
 pub use said::{Answered, Said};
 pub use settings::Settings;
 pub use start::{Engine, StartError};

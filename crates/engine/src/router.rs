@@ -35,7 +35,7 @@ use smallvec::SmallVec;
 use sync::posting::Posting;
 use sync::replies::Replies;
 
-pub use self::given::GapStep;
+pub use self::given::{GapStep, Remembered};
 pub use self::sending::Sending;
 use self::sending::{Drafted, Reservations, ToAll};
 use crate::clock::Clock;
@@ -245,10 +245,13 @@ impl Router {
 
     /// Room on disk for what is kept there; `None` of all else.
     fn reserve_to_keep(&self, drafted: Option<&Drafted>) -> Result<RoomToKeep<'_>, NoRoomToKeep> {
-        let Some(keeper) = &self.keeper else { return Ok(None) };
-        match drafted.filter(|drafted| !drafted.outgoing.alone) {
-            Some(drafted) => keeper.reserve(&drafted.outgoing.draft),
-            None => Ok(None),
+        drafted.map_or(Ok(None), |drafted| self.reserve_for(&drafted.outgoing))
+    }
+
+    fn reserve_for(&self, outgoing: &Outgoing) -> Result<RoomToKeep<'_>, NoRoomToKeep> {
+        match &self.keeper {
+            Some(keeper) if !outgoing.alone => keeper.reserve(&outgoing.draft),
+            _ => Ok(None),
         }
     }
 

@@ -30,9 +30,9 @@ pub type WhenDurable = Box<dyn FnOnce(bool) + Send>;
 
 /// Room for one event. Dropped unused it is given back.
 pub trait KeepRoom<F> {
-    /// Writes the event down, which was sent at `now_ms` since 1970. Its number is above that of
-    /// all events before it.
-    fn append(self: Box<Self>, event: &Event<F>, now_ms: u64);
+    /// Writes the event down, which was sent at `sent_ms` since 1970. Its number is above that of
+    /// all events before it. One that was written down before a restart is passed over.
+    fn append(self: Box<Self>, event: &Event<F>, sent_ms: u64);
 }
 
 /// Why an event cannot be kept now.

@@ -46,7 +46,7 @@ impl Server {
         let Server { engine, graph, keeping, cluster, running, stop, .. } = self;
         let (mut api_task, upgrades_task) = (self.api_task, self.upgrades_task);
         let (traces, passing_task) = (self.traces, self.passing_task);
-        let deadline = Instant::now() + grace;
+        let (deadline, in_cluster) = (Instant::now() + grace, cluster.is_some());
         if let Some(cluster) = cluster.as_ref().filter(|_| !stop.is_cancelled()) {
             move_clients(&engine, cluster, grace.mul_f64(MOVE_SHARE)).await;
         }
@@ -78,10 +78,14 @@ impl Server {
             let left = deadline.saturating_duration_since(Instant::now());
             let mut engine = engine.write().unwrap_or_else(PoisonError::into_inner);
             engine.drain(left.as_millis() as u64);
-            let last = engine.router().event_ids().last();
+            let event_ids = engine.router().event_ids();
+            let (last, posted) = (event_ids.last(), event_ids.posted());
             drop(engine);
             if let Some(keeping) = keeping {
-                graph.while_ours(|| keeping.end(last));
+                graph.while_ours(|| match in_cluster {
+                    true => keeping.end_of_node(posted),
+                    false => keeping.end(last),
+                });
             }
             // The last owner closes the file, unless a request that was cut off still has it; then
             // the process' end does, and what was acknowledged is on disk already.

@@ -12,13 +12,14 @@ use auth::token_service::TokenService;
 use auth::tokens::RevocationLine;
 use cluster::Order;
 use cluster::limits::WINDOW;
-use engine::{GapStep, Receipt, Router, Sending, Step};
+use engine::{GapStep, Outgoing, Receipt, Remembered, Router, Sending, Step};
 use graph::Graph;
-use hub::{Epoch, EventId, IdText};
+use hub::{Epoch, EventId, IdText, Tag};
 use tokio::sync::mpsc;
-use tokio::task::yield_now;
+use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::sleep;
 
+use super::kept_log::KeptLog;
 use super::{log_event, revocations};
 use crate::idempotency::IdempotencyKeys;
 
@@ -45,6 +46,8 @@ pub(super) enum Work {
     Order { place: LogPlace, order: Order },
     /// All before this number is unknown here: only before there are clients.
     Forget(u64),
+    /// What is kept on disk goes on behind this number of the epoch: only before there are clients.
+    Keep(Tag, u64),
     /// All streams are told of a gap, and go on behind this number.
     Gap(u64),
     /// Another epoch begins, and all streams are told of a gap.
@@ -66,6 +69,16 @@ enum Item<'r> {
     Sending(LogPlace, Option<u64>, Sending<'r>),
     LostRecords(LostRecords),
     Revoked(Revoked),
+    /// An event of before this node was a member, and so old.
+    Past(LogPlace, Option<Box<Outgoing>>, EventId, u64),
+    Keep(Tag, u64),
+}
+
+/// What the log on disk is to be told before anything else is posted.
+#[derive(Clone, Copy)]
+enum ToKept {
+    Begin(Tag, u64),
+    Lost(Tag, u64),
 }
 
 /// Streams that are to end: once all mailboxes have room.
@@ -74,6 +87,7 @@ struct Revoked {
     line: RevocationLine<'static>,
 }
 
+#[derive(Clone, Copy)]
 enum LostRecords {
     Gap(u64),
     Epoch(Epoch),
@@ -86,11 +100,13 @@ pub(super) struct Posting {
     /// The tokens of this node's streams, where they have some.
     pub(super) tokens: Option<TokenService>,
     pub(super) keys: Arc<IdempotencyKeys>,
+    /// What this node keeps on disk, where it does.
+    pub(super) kept: Option<Arc<dyn KeptLog>>,
 }
 
 /// Posts for as long as the node loop lives.
 pub(super) async fn run(
-    Posting { router, graph, tokens, keys }: Posting,
+    Posting { router, graph, tokens, keys, kept }: Posting,
     mut work: mpsc::Receiver<Work>,
     counted: mpsc::Sender<Counted>,
 ) {
@@ -101,6 +117,9 @@ pub(super) async fn run(
         window: VecDeque::new(),
         counting: VecDeque::new(),
         done: Vec::new(),
+        tag: router.event_ids().epoch().tag,
+        keeps: kept.is_some(),
+        to_kept: None,
     };
     loop {
         while log_applier.window.len() < WINDOW
@@ -109,6 +128,17 @@ pub(super) async fn run(
             log_applier.take(next);
         }
         let state = log_applier.steps(&graph);
+        if let (Some(word), Some(kept)) = (log_applier.to_kept.take(), &kept) {
+            let kept = Arc::clone(kept);
+            // Nothing is kept behind it before it is on disk.
+            let told = spawn_blocking(move || match word {
+                ToKept::Begin(tag, before) => kept.begin(tag, before),
+                ToKept::Lost(tag, up_to) => kept.lost(tag, up_to),
+            });
+            if told.await.is_err() {
+                return;
+            }
+        }
         log_applier.count();
         for done in log_applier.done.drain(..) {
             if counted.send(done).await.is_err() {
@@ -137,6 +167,10 @@ struct LogApplier<'r> {
     window: VecDeque<Item<'r>>,
     counting: VecDeque<(LogPlace, Receipt)>,
     done: Vec<Counted>,
+    /// Of the epoch whose events are posted.
+    tag: Tag,
+    keeps: bool,
+    to_kept: Option<ToKept>,
 }
 
 /// What is left to do.
@@ -155,6 +189,7 @@ impl<'r> LogApplier<'r> {
                 None => self.done.push(Counted { place, count: Some(0) }),
             },
             Work::Forget(number) => self.router.forget_up_to(number),
+            Work::Keep(tag, before) => self.window.push_back(Item::Keep(tag, before)),
             Work::Gap(number) => self.window.push_back(Item::LostRecords(LostRecords::Gap(number))),
             Work::Epoch(epoch) => {
                 // Nobody waits for what is of the epoch before.
@@ -194,8 +229,8 @@ impl<'r> LogApplier<'r> {
             return self.done.push(Counted { place, count: Some(0) });
         };
         if let Some(age_ms) = age_ms {
-            let _ = self.router.remember(outgoing, id, age_ms);
-            return self.done.push(Counted { place, count: Some(0) });
+            let past = Item::Past(place, Some(Box::new(outgoing)), id, age_ms);
+            return self.window.push_back(past);
         }
         let sending = self.router.send_numbered(outgoing, id);
         self.window.push_back(Item::Sending(place, Some(id.number()), sending));
@@ -205,28 +240,17 @@ impl<'r> LogApplier<'r> {
     fn steps(&mut self, graph: &Graph) -> ApplierState {
         let mut steps = 0;
         while let Some(item) = self.window.front_mut() {
-            if steps >= STEPS {
+            if steps >= STEPS || self.to_kept.is_some() {
                 return ApplierState::Busy;
             }
             steps += 1;
-            let (place, number, sending) = match item {
-                Item::Sending(place, number, sending) => (*place, *number, sending),
-                Item::Revoked(Revoked { place, line }) => {
-                    if self.tokens.as_ref().is_some_and(|tokens| !tokens.end_streams(line)) {
-                        return ApplierState::Full;
-                    }
-                    self.done.push(Counted { place: *place, count: Some(1) });
-                    self.window.pop_front();
-                    continue;
+            let Item::Sending(place, number, sending) = item else {
+                match self.step_other() {
+                    Some(state) => return state,
+                    None => continue,
                 }
-                Item::LostRecords(lost) => match lost.step(self.router) {
-                    GapStep::Wait => return ApplierState::Full,
-                    GapStep::Told | GapStep::Behind => {
-                        self.window.pop_front();
-                        continue;
-                    }
-                },
             };
+            let (place, number) = (*place, *number);
             match sending.step(graph) {
                 Ok(Step::More) => {}
                 Ok(Step::MailboxFull) => {
@@ -234,7 +258,11 @@ impl<'r> LogApplier<'r> {
                     return ApplierState::Full;
                 }
                 Ok(Step::Posted(receipt)) => {
+                    let is_missing = sending.is_not_kept();
                     self.window.pop_front();
+                    if is_missing && let Some(number) = number {
+                        self.to_kept = Some(ToKept::Lost(self.tag, number));
+                    }
                     match receipt.ready() {
                         Some(count) => self.done.push(Counted { place, count: Some(count) }),
                         None => self.counting.push_back((place, receipt)),
@@ -256,6 +284,61 @@ impl<'r> LogApplier<'r> {
             }
         }
         ApplierState::Idle
+    }
+
+    /// Does what is at the head of the window, which is no send. What is left to do, where it is
+    /// there still.
+    fn step_other(&mut self) -> Option<ApplierState> {
+        let mut done = None;
+        match self.window.front_mut()? {
+            Item::Sending(..) => unreachable!("a send is stepped by itself"),
+            Item::Revoked(Revoked { place, line }) => {
+                if self.tokens.as_ref().is_some_and(|tokens| !tokens.end_streams(line)) {
+                    return Some(ApplierState::Full);
+                }
+                done = Some(Counted { place: *place, count: Some(1) });
+            }
+            Item::LostRecords(lost) => {
+                let lost = *lost;
+                match lost.step(self.router) {
+                    GapStep::Wait => return Some(ApplierState::Full),
+                    GapStep::Told | GapStep::Behind => self.note_lost(lost),
+                }
+            }
+            Item::Past(place, outgoing, id, age_ms) => {
+                let (place, id) = (*place, *id);
+                let event = *outgoing.take().expect("it is there until it is remembered");
+                match self.router.remember(event, id, *age_ms) {
+                    Remembered::Yes | Remembered::Stale => {}
+                    Remembered::NotKept => {
+                        self.to_kept = Some(ToKept::Lost(self.tag, id.number()));
+                    }
+                    Remembered::Wait(event) => {
+                        *outgoing = Some(event);
+                        return Some(ApplierState::Full);
+                    }
+                }
+                done = Some(Counted { place, count: Some(0) });
+            }
+            Item::Keep(tag, before) => self.to_kept = Some(ToKept::Begin(*tag, *before)),
+        }
+        self.done.extend(done);
+        self.window.pop_front();
+        None
+    }
+
+    /// What is kept has a hole now, too.
+    fn note_lost(&mut self, lost: LostRecords) {
+        let up_to = match lost {
+            LostRecords::Gap(number) => number,
+            LostRecords::Epoch(Epoch { tag, base, .. }) => {
+                self.tag = tag;
+                base
+            }
+        };
+        if self.keeps {
+            self.to_kept = Some(ToKept::Lost(self.tag, up_to));
+        }
     }
 
     /// While the first one waits for a mailbox, a slice of those behind it is looked up.
@@ -282,8 +365,8 @@ impl<'r> LogApplier<'r> {
 }
 
 impl LostRecords {
-    fn step(&self, router: &Router) -> GapStep {
-        match *self {
+    fn step(self, router: &Router) -> GapStep {
+        match self {
             LostRecords::Gap(number) => router.lose_up_to(number),
             LostRecords::Epoch(epoch) => router.begin_epoch(epoch),
         }

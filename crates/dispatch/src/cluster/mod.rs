@@ -18,6 +18,7 @@ mod compare;
 mod config;
 mod following;
 mod graph_changes;
+mod kept_log;
 mod keys;
 mod log_applier;
 mod log_event;
@@ -58,6 +59,7 @@ use self::chores::{forget_logs, refuse_all};
 pub use self::config::ClusterConfig;
 pub use self::graph_changes::GraphTrouble;
 use self::graph_changes::{GraphChanges, Obeyed};
+pub use self::kept_log::KeptLog;
 use self::keys::Reading;
 use self::log_applier::Posting;
 use self::node_loop::{Channels, NodeLoop, ReplicaLink};
@@ -100,6 +102,7 @@ pub struct Joining {
     /// By which all nodes hash idempotency keys.
     keys_secret: [u8; 16],
     api_keys: KeyFile,
+    kept: Option<Arc<dyn KeptLog>>,
 }
 
 /// The way to the other nodes.
@@ -124,7 +127,8 @@ impl Joining {
         chores::refuse_double(&nats, &config.node).await?;
         let keys_secret = keys::secret(&nats).await.context("cannot join the cluster")?;
         join_first(&nats, &api_keys).await.context("cannot join the cluster")?;
-        Ok(Joining { config, address: String::new(), nats, agreed, keys_secret, api_keys })
+        let (address, kept) = (String::new(), None);
+        Ok(Joining { config, address, nats, agreed, keys_secret, api_keys, kept })
     }
 
     /// What numbers and places are.
@@ -140,6 +144,12 @@ impl Joining {
     /// Says where the node's clients connect.
     pub fn at(mut self, listen: SocketAddr) -> Joining {
         self.address = listen.to_string();
+        self
+    }
+
+    /// Says that the node keeps events on disk.
+    pub fn keeping(mut self, kept: Option<Arc<dyn KeptLog>>) -> Joining {
+        self.kept = kept;
         self
     }
 
@@ -198,7 +208,8 @@ impl Joining {
                 // It stands still.
                 None => (None, Known::Nothing),
             };
-            let posting = Posting { router, graph, tokens, keys };
+            let kept = self.kept.clone();
+            let posting = Posting { router, graph, tokens, keys, kept };
             NodeLoop::new(self, posting, (replica, known), channels, stop).run().await;
         });
         let reading = Reading::default();

@@ -2,6 +2,7 @@
 
 mod actions;
 mod epochs;
+mod reading;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use cluster::{Config, GraphPlace, Known, LogMark, Node, NotTaken, Ticket};
 use engine::Router;
 use hub::Tag;
-use nats::{Followed, LogError, NatsClient};
+use nats::NatsClient;
 use sys::clock;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -21,11 +22,12 @@ use super::admitting::Admitting;
 use super::agreement::Agreed;
 use super::following::Following;
 use super::graph_changes::Obeyed;
+use super::kept_log::KeptLog;
 use super::log_applier::{self, Counted, Posting, Work};
 use super::messages::Messages;
 use super::replica_sync::{Kept, ReplicaSync, Task};
 use super::status::{Membership, NodeStatus};
-use super::tasks::{self, Happened};
+use super::tasks::Happened;
 use super::traced::Traced;
 use super::{Command, Joining, Reply, log_event};
 use crate::log_interval::LogInterval;
@@ -40,6 +42,13 @@ const TICK_MIN: Duration = Duration::from_millis(1);
 
 /// How long to wait before an epoch is proposed again in the place of one that was put back.
 const PROPOSE_AGAIN: Duration = Duration::from_secs(1);
+
+/// Who waits for what it sent.
+pub(super) struct Waiting {
+    reply: Reply,
+    /// It is answered when it is on disk here.
+    durable: bool,
+}
 
 /// What is between the node loop and the cluster's handle.
 pub(super) struct Channels {
@@ -95,11 +104,13 @@ pub(super) struct NodeLoop {
     /// When records were taken by the log, of those that are not posted: only until the node is a
     /// member.
     times: VecDeque<(u64, u64)>,
-    replies: HashMap<Ticket, Reply>,
+    replies: HashMap<Ticket, Waiting>,
     traced: Traced,
     replica: Option<ReplicaLink>,
     /// Where the log must be read from for the graph's sake, at a start.
     graph_at: u64,
+    /// What this node keeps on disk, where it does.
+    kept_log: Option<Arc<dyn KeptLog>>,
     admitting: Admitting,
     /// How long events are remembered for clients that come back.
     history: Duration,
@@ -121,7 +132,7 @@ impl NodeLoop {
         Channels { commands, tell }: Channels,
         stop: CancellationToken,
     ) -> NodeLoop {
-        let Joining { config, address, nats, agreed, .. } = joining;
+        let Joining { config, address, nats, agreed, kept: kept_log, .. } = joining;
         let (router, tokens) = (Arc::clone(&posting.router), posting.tokens.clone());
         let (lot, proves) = (clock::unix_ns(), tokens.is_some());
         let node = Config { name: config.node, address, lot, proves };
@@ -163,6 +174,7 @@ impl NodeLoop {
             traced: Traced::default(),
             replica,
             graph_at,
+            kept_log,
             admitting: Admitting::new(tokens),
             history: config.history,
             status: NodeStatus::default(),
@@ -247,9 +259,14 @@ impl NodeLoop {
         let (taken, reply) = match command {
             Command::Send(outgoing, SendOptions { once, marks }, reply) => {
                 traced = marks;
-                (self.node.submit(now, log_event::to_log(outgoing, once)), reply)
+                let durable = outgoing.durable
+                    || self.router.is_always_durable() && self.router.keeps(&outgoing.draft);
+                let taken = self.node.submit(now, log_event::to_log(outgoing, once));
+                (taken, Waiting { reply, durable })
             }
-            Command::Order(order, reply) => (self.node.submit_order(now, order), reply),
+            Command::Order(order, reply) => {
+                (self.node.submit_order(now, order), Waiting { reply, durable: false })
+            }
             Command::Leave => {
                 self.leaving = true;
                 return self.node.leave(now);
@@ -260,95 +277,11 @@ impl NodeLoop {
                 self.traced.begin(ticket, traced);
                 self.replies.insert(ticket, reply);
             }
-            Err(why) => drop(reply.send(Err(match why {
+            Err(why) => drop(reply.reply.send(Err(match why {
                 NotTaken::Full => LogTrouble::Full,
                 NotTaken::TooLarge => LogTrouble::TooLarge,
                 NotTaken::Leaving => LogTrouble::Away,
             }))),
-        }
-    }
-
-    fn read(&mut self) {
-        let now = clock::monotonic_ms();
-        while self.node.wants_records() {
-            let Some(following) = &mut self.following else { return };
-            let epoch = following.log.epoch();
-            match following.take() {
-                None => return,
-                Some(Followed::Record(record)) => {
-                    if self.status.membership == Membership::Joining {
-                        self.times.push_back((record.sequence, record.time_ns));
-                    }
-                    self.node.record(now, epoch, record.sequence, &record.bytes);
-                }
-                Some(Followed::Trimmed { first, .. }) => {
-                    // The head is what is known to be there.
-                    self.node.following(now, epoch, first, first.saturating_sub(1));
-                }
-                Some(Followed::Behind { last }) => self.node.following(now, epoch, last + 1, last),
-                // It is read again from the record that was read last, and compared.
-                Some(Followed::Changed { .. }) => {
-                    self.wanted = Some((epoch, Some(self.node.read_up_to())))
-                }
-                Some(Followed::Gone) => self.node.stream_gone(now, epoch),
-            }
-            self.open();
-        }
-    }
-
-    fn happened(&mut self, happened: Happened) {
-        let now = clock::monotonic_ms();
-        match happened {
-            Happened::Published { epoch, id, outcome, is_gone } => {
-                self.node.published(now, epoch, &id, outcome);
-                if is_gone {
-                    self.node.stream_gone(now, epoch);
-                }
-            }
-            Happened::Opened { log, extent, recent } => {
-                self.opening.take_if(|epoch| *epoch == log.epoch());
-                let Some((epoch, from)) = self.wanted.take_if(|(epoch, _)| *epoch == log.epoch())
-                else {
-                    return;
-                };
-                let begin = from.unwrap_or(recent.min(self.graph_at)).max(extent.first);
-                if from.is_none() && begin > 1 {
-                    let before = self.agreed.epoch().number_of(begin, 0).saturating_sub(1);
-                    self.work.push_back(Work::Forget(before));
-                }
-                self.following = Some(Following::begin(log, begin));
-                self.node.following(now, epoch, begin, extent.last);
-            }
-            Happened::NotOpened { epoch, error } => {
-                self.opening.take_if(|opening| *opening == epoch);
-                // It is not made anew: its numbers would come twice.
-                if matches!(error, LogError::Sealed(_) | LogError::Absent(_)) {
-                    return self.node.stream_gone(now, epoch);
-                }
-                if !error.is_passing() {
-                    tracing::error!(%error, epoch, "the cluster's log cannot be used");
-                }
-                self.open();
-            }
-            Happened::Learnt(time) => self.admitting.learnt(time),
-            Happened::Proposed => {
-                if self.put_back {
-                    self.propose_anew(PROPOSE_AGAIN);
-                }
-            }
-        }
-    }
-
-    /// Opens what the node wants to read, if it is not being opened: the node may ask again while
-    /// that takes long.
-    fn open(&mut self) {
-        if let Some((epoch, _)) = self.wanted {
-            self.following = None;
-            if self.opening.replace(epoch) == Some(epoch) {
-                return;
-            }
-            let nats = self.nats.clone();
-            tasks::open(&mut self.tasks, nats, epoch, self.history);
         }
     }
 

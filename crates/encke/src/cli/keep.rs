@@ -47,20 +47,11 @@ enum LogSync {
 
 impl KeepArgs {
     /// Which events are kept, if any are: by a server with this memory, in a cluster or not.
-    pub(crate) fn config(
-        &self,
-        history: HistoryLimits,
-        in_cluster: bool,
-    ) -> Result<Option<KeepConfig>> {
+    pub(crate) fn config(&self, history: HistoryLimits) -> Result<Option<KeepConfig>> {
         if self.keep.is_empty() {
             return Ok(None);
         }
         let refused = |why: &str| Err(UsageError(why.to_owned()).into());
-        if in_cluster {
-            return refused(
-                "--keep is not for a node of a cluster (--nats) yet: leave one of both out",
-            );
-        }
         if !history.is_on() {
             return refused(
                 "--keep needs a server that remembers: set none of --history-events, \

@@ -1,7 +1,7 @@
 //! The router of a cluster's node: numbers come from its log, what was sent before the node was
 //! there is remembered, and what the node has missed for good is told as a gap.
 
-use hub::{Epoch, EventId};
+use hub::{Epoch, EventId, NoRoomToKeep};
 
 use super::{Router, Sending, made};
 use crate::Outgoing;
@@ -17,6 +17,19 @@ pub enum GapStep {
     /// What is said to be lost was posted here already, or the epoch begins below it: nothing is
     /// changed.
     Behind,
+}
+
+/// What an attempt to remember an event came to.
+#[derive(Debug)]
+pub enum Remembered {
+    /// It is, and kept on disk where it is to be.
+    Yes,
+    /// It is in memory alone, and was to be kept: the disk is full or fails.
+    NotKept,
+    /// Too many wait for the disk: try again a little later.
+    Wait(Box<Outgoing>),
+    /// Its id is not above all that is known, or of another epoch: it is not remembered.
+    Stale,
 }
 
 /// What is changed together with telling all clients of a gap.
@@ -42,22 +55,41 @@ impl Router {
     }
 
     /// Remembers an event that was posted elsewhere, or here before a restart, `age_ms` ago, so
-    /// that who has missed it hears it. `false` when `id` is not above all that is known, or of
-    /// another epoch.
+    /// that who has missed it hears it.
     ///
     /// For the start of a cluster's node, before clients can connect: it says where [what it reads
     /// of the log begins](Router::forget_up_to), then what stands there, in ascending order.
     #[must_use]
-    pub fn remember(&self, outgoing: Outgoing, id: EventId, age_ms: u64) -> bool {
+    pub fn remember(&self, outgoing: Outgoing, id: EventId, age_ms: u64) -> Remembered {
+        let (room, is_kept) = match self.reserve_for(&outgoing) {
+            Ok(room) => (room, true),
+            Err(NoRoomToKeep::Queue) => return Remembered::Wait(Box::new(outgoing)),
+            Err(NoRoomToKeep::Disk) => (None, false),
+        };
         if !self.event_ids.take(id) {
-            return false;
+            return Remembered::Stale;
         }
-        if let Some(history) = self.history.as_ref().filter(|_| !outgoing.alone) {
-            let begun = outgoing.draft.subjects(|subjects| history.begin(subjects));
-            history.record_aged(begun, made(outgoing, id), age_ms, self.clock.monotonic_ms());
+        let is_remembered = !outgoing.alone;
+        let history = self.history.as_ref().filter(|_| is_remembered);
+        let begun = history.map(|history| outgoing.draft.subjects(|ids| history.begin(ids)));
+        let event = made(outgoing, id);
+        if let Some(room) = room {
+            room.append(&event, self.clock.unix_ms().saturating_sub(age_ms));
+        }
+        if let (Some(history), Some(begun)) = (history, begun) {
+            history.record_aged(begun, event, age_ms, self.clock.monotonic_ms());
         }
         self.event_ids.set_posted(id.number());
-        true
+        if is_kept { Remembered::Yes } else { Remembered::NotKept }
+    }
+
+    /// Calls `done` once the event `number` is on disk, if this node keeps events there, or when
+    /// that has failed.
+    pub fn when_durable(&self, number: u64, done: hub::WhenDurable) {
+        match &self.keeper {
+            Some(keeper) => keeper.when_durable(number, done),
+            None => done(false),
+        }
     }
 
     /// What was sent up to `number` is not known here, and will not be posted: places before it are

@@ -46,6 +46,8 @@ pub struct Sending<'r> {
     bell: Option<Arc<Bell>>,
     /// The event whose being on disk the receipt waits for.
     durable: Option<u64>,
+    /// It was posted, and was to be kept on disk, which is full or fails.
+    is_not_kept: bool,
     is_posted: bool,
 }
 
@@ -61,6 +63,7 @@ impl<'r> Sending<'r> {
             renewed: false,
             bell: None,
             durable: None,
+            is_not_kept: false,
             is_posted: false,
         }
     }
@@ -119,12 +122,18 @@ impl<'r> Sending<'r> {
             self.wait();
             return Step::MailboxFull;
         };
+        self.is_not_kept = false;
         let room_to_keep = match router.reserve_to_keep(self.draft.as_ref()) {
             Ok(room) => room,
             // As a mailbox that is full.
             Err(NoRoomToKeep::Queue) => {
                 self.wait();
                 return Step::MailboxFull;
+            }
+            // What the cluster's log has is posted on every node.
+            Err(NoRoomToKeep::Disk) if self.has_number() => {
+                self.is_not_kept = true;
+                None
             }
             Err(NoRoomToKeep::Disk) => return Step::NotKept,
         };
@@ -137,13 +146,24 @@ impl<'r> Sending<'r> {
             self.draft = Some(drafted);
             return Step::Stale;
         };
-        let waits =
-            room_to_keep.is_some() && (drafted.outgoing.durable || router.is_always_durable());
+        // In a cluster only the node that has taken it waits, not the order of the log.
+        let waits = room_to_keep.is_some()
+            && drafted.id.is_none()
+            && (drafted.outgoing.durable || router.is_always_durable());
         self.durable = waits.then_some(id.number());
         self.said = Some(ToAll::Event(router.remembered(drafted, id, room_to_keep)));
         let posted = self.post_to(rooms);
         router.event_ids.set_posted(id.number());
         posted
+    }
+
+    fn has_number(&self) -> bool {
+        self.draft.as_ref().is_some_and(|drafted| drafted.id.is_some())
+    }
+
+    /// Whether it is missing on disk, although it was posted: for a number that a cluster gave.
+    pub fn is_not_kept(&self) -> bool {
+        self.is_not_kept
     }
 
     /// The event, once it has its number.

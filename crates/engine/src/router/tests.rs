@@ -374,7 +374,7 @@ fn number_that_does_not_grow_or_is_of_another_epoch_is_never_posted() {
     assert_eq!(router.begin_epoch(Epoch { base: base + 5, ..low }), GapStep::Told);
     assert!(stale(old) && stale(id(5)));
     assert!(matches!(begin(id(6)).step(&hub::Nobody), Ok(Step::Posted(_))));
-    assert!(!router.remember(event("7", "1"), id(6), 0));
+    assert!(matches!(router.remember(event("7", "1"), id(6), 0), Remembered::Stale));
     // A gap needs room in each mailbox, and changes nothing without.
     fill(&router, 1);
     let gaps = router.event_ids.begin_stream();

@@ -5,8 +5,12 @@
 //! encke kept 1
 //! epoch 241…
 //! since 1845… room:*
+//! read 1846…
 //! check 0123456789abcdef
 //! ```
+//!
+//! A node of a cluster also says up to which number it has read the cluster's log, and has on disk
+//! what it keeps of that.
 //!
 //! Where it is missing or damaged, nothing of before is claimed: a new epoch begins.
 
@@ -31,6 +35,8 @@ pub(super) struct KeptFile {
     pub(super) tag: Tag,
     /// The rules' patterns in their order, each with the number.
     rules: Vec<(u64, String)>,
+    /// Up to which number the cluster's log was read.
+    pub(super) read: Option<u64>,
 }
 
 impl KeptFile {
@@ -53,12 +59,18 @@ impl KeptFile {
             same.map_or(start, |(since, _)| *since)
         };
         let rules = rules.iter().map(|rule| rule.pattern());
-        KeptFile { tag, rules: rules.map(|pattern| (since(&pattern), pattern)).collect() }
+        let rules = rules.map(|pattern| (since(&pattern), pattern)).collect();
+        KeptFile { tag, rules, read: None }
     }
 
     /// The numbers in the order of the rules.
     pub(super) fn since(&self) -> Vec<u64> {
         self.rules.iter().map(|(since, _)| *since).collect()
+    }
+
+    /// Nothing up to the number is claimed.
+    pub(super) fn lose(&mut self, up_to: u64) {
+        self.rules.iter_mut().for_each(|(since, _)| *since = up_to.max(*since));
     }
 
     pub(super) fn write(&self, dir: &Path) -> io::Result<()> {
@@ -71,17 +83,26 @@ impl KeptFile {
             // A String takes all that is written to it.
             let _ = writeln!(lines, "since {since} {pattern}");
         }
+        if let Some(read) = self.read {
+            let _ = writeln!(lines, "read {read}");
+        }
         checked(lines)
     }
 
     fn parse(file: &str) -> Option<KeptFile> {
         let mut lines = file.lines().skip(1);
         let tag = Tag::of_bits(lines.next()?.strip_prefix("epoch ")?.parse().ok()?)?;
-        let rules = lines.map_while(|line| line.strip_prefix("since ")).map(|line| {
-            let (since, pattern) = line.split_once(' ')?;
-            Some((since.parse().ok()?, pattern.to_owned()))
-        });
-        let kept = KeptFile { tag, rules: rules.collect::<Option<_>>()? };
+        let (mut rules, mut read) = (Vec::new(), None);
+        for line in lines {
+            if let Some((since, pattern)) =
+                line.strip_prefix("since ").and_then(|rule| rule.split_once(' '))
+            {
+                rules.push((since.parse().ok()?, pattern.to_owned()));
+            } else if let Some(number) = line.strip_prefix("read ") {
+                read = Some(number.parse().ok()?);
+            }
+        }
+        let kept = KeptFile { tag, rules, read };
         (file == kept.text()).then_some(kept)
     }
 }
@@ -113,12 +134,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(KeptFile::read(dir.path()), None);
         let kept = KeptFile::next(None, Tag::of(3 << 50), 7, &rules(&["a*", "*"]));
-        kept.write(dir.path()).unwrap();
-        assert_eq!(KeptFile::read(dir.path()), Some(kept.clone()));
-        let text = kept.text();
-        for at in 0..text.len() {
-            assert_eq!(KeptFile::parse(&text[..at]), None, "cut at {at}");
+        for read in [None, Some(9)] {
+            let kept = KeptFile { read, ..kept.clone() };
+            kept.write(dir.path()).unwrap();
+            assert_eq!(KeptFile::read(dir.path()), Some(kept.clone()));
+            let text = kept.text();
+            for at in 0..text.len() {
+                assert_eq!(KeptFile::parse(&text[..at]), None, "cut at {at}");
+            }
+            assert_eq!(KeptFile::parse(&text.replace("since 7", "since 8")), None);
         }
-        assert_eq!(KeptFile::parse(&text.replace("since 7", "since 8")), None);
     }
 }

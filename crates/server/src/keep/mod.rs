@@ -8,11 +8,12 @@
 //! again, and sends of what is kept are refused meanwhile.
 
 mod kept_file;
+mod node;
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -51,6 +52,8 @@ pub struct KeepConfig {
 pub(crate) struct Keeping {
     archive: Arc<DiskArchive>,
     data: PathBuf,
+    /// What a node of a cluster says of it on disk; `None` while nothing is said.
+    claims: Arc<Mutex<Option<KeptFile>>>,
 }
 
 impl Keeping {
@@ -63,7 +66,8 @@ impl Keeping {
             sync: if config.always_durable { Sync::Always } else { Sync::Group },
         };
         let archive = DiskArchive::closed(config.rules.clone(), journal, Arc::new(RealDisk));
-        Keeping { archive: Arc::new(archive), data: data.to_owned() }
+        let (archive, claims) = (Arc::new(archive), Arc::default());
+        Keeping { archive, data: data.to_owned(), claims }
     }
 
     /// What is on disk.

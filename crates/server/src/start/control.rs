@@ -254,6 +254,9 @@ impl ControlPlane {
         }
         if let Some(keeping) = &self.keeping {
             tokio::spawn(keeping.clone().forget());
+            if self.cluster.is_some() {
+                tokio::spawn(keeping.clone().say_read(Arc::clone(router)));
+            }
         }
         tokio::spawn(api::live::run(Arc::clone(&self.state)));
         tokio::spawn(idempotency::forget(Arc::clone(self.state.idempotency())));

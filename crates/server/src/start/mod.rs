@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use auth::keys::KeyFile;
 use auth::live_access::LiveAccess;
-use dispatch::cluster::{Joining, ReplicaSync};
+use dispatch::cluster::{Joining, KeptLog, ReplicaSync};
 use dispatch::idempotency::IdempotencyKeys;
 use engine::Engine;
 use graph::{Graph, GraphOptions};
@@ -54,7 +54,13 @@ impl Server {
         let member = match config.cluster.take() {
             Some(cluster) => {
                 let api_keys = KeyFile::in_dir(&config.data);
-                let joining = Joining::begin(cluster, epoch.base, api_keys).await?;
+                let above = epoch.base.max(setup.keeping.as_ref().map_or(0, KeptLog::last));
+                let joining = Joining::begin(cluster, above, api_keys).await?;
+                if let Some(keeping) = setup.keeping.clone() {
+                    keeping.put_aside_if_foreign(joining.epoch())?;
+                }
+                let kept = setup.keeping.clone().map(|keeping| Arc::new(keeping) as Arc<_>);
+                let joining = joining.keeping(kept);
                 Some(Member { joining, replica_sync })
             }
             None => None,
@@ -66,7 +72,7 @@ impl Server {
         // In a cluster the log gives the numbers.
         let epoch_file = member.is_none().then_some(epoch_file);
         let engine = Engine::prepare(config.engine.clone(), epoch, Arc::clone(graph.names()))?;
-        if setup.keeping.is_some() {
+        if setup.keeping.is_some() && member.is_none() {
             // Of what is not kept nothing is known of before.
             engine.router().forget_up_to(begun.start);
             engine.router().event_ids().set_lost(begun.lost);
@@ -108,8 +114,11 @@ async fn begin_epoch(setup: &ServerSetup, random: u64) -> Result<Begun> {
         Some(keeping) => Some(keeping.open().await?),
         None => None,
     };
+    // A node of a cluster keeps events under its numbers.
+    let is_alone = setup.config.cluster.is_none();
+    let log = log.filter(|_| is_alone);
     let begun = epoch::begin(&setup.config.data, random, sys::clock::unix_ms(), log);
-    if let Some(keeping) = &setup.keeping {
+    if let Some(keeping) = setup.keeping.as_ref().filter(|_| is_alone) {
         keeping.begin(&begun)?;
     }
     Ok(begun)

@@ -6,7 +6,7 @@ use cluster::{Action, Deliver, EndReason, GraphPlace, LogFault, Outcome, Ticket}
 use hub::EventId;
 use sys::clock;
 
-use super::NodeLoop;
+use super::{NodeLoop, Waiting};
 use crate::cluster::agreement;
 use crate::cluster::log_applier::{Counted, LogPlace, Work};
 use crate::cluster::replica_sync::{DIFFERS, Kept, Task, UNREADABLE};
@@ -196,7 +196,7 @@ impl NodeLoop {
 
     fn answer(&mut self, ticket: Ticket, outcome: Outcome) {
         self.traced.end(ticket, outcome);
-        let Some(reply) = self.replies.remove(&ticket) else { return };
+        let Some(Waiting { reply, durable }) = self.replies.remove(&ticket) else { return };
         let outcomes = &mut self.status.outcomes;
         let answer = match outcome {
             Outcome::Sent { number, delivered, at_least } => {
@@ -208,7 +208,19 @@ impl NodeLoop {
                 let id = EventId::new(number, tag).to_string();
                 let id = id.as_bytes().try_into().expect("ids have 16 letters and digits");
                 let count = u32::try_from(delivered).unwrap_or(u32::MAX);
-                Ok(Delivered { id, count, at_least })
+                let delivered = Ok(Delivered { id, count, at_least });
+                if durable {
+                    // Clients have heard it: where it cannot be written nobody knows what stays.
+                    let done = move |is_durable: bool| {
+                        let _ = reply.send(if is_durable {
+                            delivered
+                        } else {
+                            Err(LogTrouble::Silent)
+                        });
+                    };
+                    return self.router.when_durable(number, Box::new(done));
+                }
+                delivered
             }
             Outcome::NotSent => {
                 outcomes.not_sent += 1;

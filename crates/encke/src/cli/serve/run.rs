@@ -143,7 +143,7 @@ fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
     let members_max = args.presence.members_max();
     let engine = EngineConfig { settings, listen: args.listen.address(), members_max, ..engine };
     let cluster = args.cluster.config()?;
-    let keep = args.keep.config(engine.history, cluster.is_some())?;
+    let keep = args.keep.config(engine.history)?;
     Ok(ServeConfig {
         engine,
         tls_listen: args.tls.tls_listen.address(),

@@ -7,6 +7,7 @@ mod epochs;
 mod erlang;
 mod failures;
 mod graph;
+mod keep;
 mod keys;
 mod nemesis;
 mod publish;

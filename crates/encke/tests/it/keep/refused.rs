@@ -17,10 +17,6 @@ fn options_that_cannot_be_kept_are_refused_with_a_sentence() {
         (&["--keep=*=7d", "--log-sync=never"], "never"),
         (&["--keep=*=7d", "--history-events=0"], "needs a server that remembers"),
         (&["--keep=*=7d", "--history-bytes=0"], "needs a server that remembers"),
-        (
-            &["--keep=*=7d", "--nats=nats://127.0.0.1:1", "--cluster=c"],
-            "is not for a node of a cluster",
-        ),
     ] {
         let mut command = encke(serve);
         let program = Program::run(command.args(options).arg("--data").arg(dir.path()));

@@ -58,9 +58,13 @@ impl KeepRoom<Frame> for Room<'_> {
 }
 
 fn keeping(kept: Kept) -> (Router, Arc<Kept>) {
+    kept_by(router(HistoryLimits::default()), kept)
+}
+
+fn kept_by(router: Router, kept: Kept) -> (Router, Arc<Kept>) {
     let kept = Arc::new(kept);
     let keeper: Arc<EventKeeper> = kept.clone();
-    (router(HistoryLimits::default()).with_keeper(Some(keeper)), kept)
+    (router.with_keeper(Some(keeper)), kept)
 }
 
 #[test]
@@ -119,4 +123,28 @@ fn receipt_of_a_durable_event_waits_for_the_disk_and_says_if_that_fails() {
         let mut unkept = router.send(Outgoing { durable, ..event("x", "1") });
         assert_eq!(post(&mut unkept, &hub::Nobody).ready(), Some(0));
     }
+}
+
+/// What the cluster's log has is posted on every node, whatever a node's disk says.
+#[test]
+fn event_with_a_number_of_the_cluster_is_posted_without_room_on_disk() {
+    let (router, kept) = kept_by(of_cluster(), Kept::default());
+    let id = |above| router.event_ids().id(router.event_ids().last() + above);
+    let mut sending = router.send_numbered(event("k1", "1"), id(1));
+    *kept.full.lock().unwrap() = Some(NoRoomToKeep::Queue);
+    assert!(waits(&mut sending, &hub::Nobody));
+    *kept.full.lock().unwrap() = Some(NoRoomToKeep::Disk);
+    post(&mut sending, &hub::Nobody);
+    assert!(sending.is_not_kept());
+    let remembered = router.remember(event("k1", "1"), id(1), 5);
+    assert!(matches!(remembered, Remembered::NotKept), "{remembered:?}");
+    *kept.full.lock().unwrap() = Some(NoRoomToKeep::Queue);
+    let place = id(1);
+    let Remembered::Wait(same) = router.remember(event("k1", "1"), place, 5) else { panic!() };
+    *kept.full.lock().unwrap() = None;
+    assert!(matches!(router.remember(*same, place, 5), Remembered::Yes));
+    let durable = Outgoing { durable: true, ..event("k1", "1") };
+    let mut sending = router.send_numbered(durable, id(1));
+    assert_eq!(post(&mut sending, &hub::Nobody).ready(), Some(0), "the log's order does not wait");
+    assert_eq!(*kept.numbers.lock().unwrap(), [place.number(), place.number() + 1]);
 }

@@ -13,7 +13,7 @@ use crate::config::EngineConfig;
 use crate::limits::MAILS_MAX;
 use crate::mailbox::Reservation;
 use crate::resume::{ResumeStep, Resuming};
-use crate::router::{GapStep, Router, Sending, Step};
+use crate::router::{GapStep, Remembered, Router, Sending, Step};
 use crate::sim::random::Random;
 use crate::sim::scene::Graph;
 use crate::sim::server::{SHARDS, Server, silent_config};
@@ -88,7 +88,8 @@ impl Node {
         self.router.forget_up_to(before);
         for (index, (about, number)) in log.events[from..applied].iter().enumerate() {
             let (id, age_ms) = (EventId::new(*number, tag), (applied - from - index) as u64);
-            assert!(self.router.remember(Outgoing::new(about, "1").unwrap(), id, age_ms));
+            let remembered = self.router.remember(Outgoing::new(about, "1").unwrap(), id, age_ms);
+            assert!(matches!(remembered, Remembered::Yes));
         }
         self.applied = applied;
     }
