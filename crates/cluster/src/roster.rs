@@ -55,12 +55,12 @@ pub(crate) struct Roster {
     /// By incarnation.
     members: Vec<Member>,
     /// Where the view is not known.
-    strangers: Option<Strangers>,
+    unlisted: Option<Unlisted>,
 }
 
 /// Who publishes into a log of which the view is not known.
 #[derive(Debug)]
-struct Strangers {
+struct Unlisted {
     /// The last join or leave, or what is before all that we have read.
     changed: u64,
     /// By incarnation, the last batch that we have read.
@@ -70,12 +70,12 @@ struct Strangers {
 impl Roster {
     /// The view of a log of which all up to `before` was not read. That of a whole one is known.
     pub(crate) fn new(before: u64) -> Roster {
-        let strangers = Strangers { changed: before, last_batch: BTreeMap::new() };
-        Roster { members: Vec::new(), strangers: (before > 0).then_some(strangers) }
+        let unlisted = Unlisted { changed: before, last_batch: BTreeMap::new() };
+        Roster { members: Vec::new(), unlisted: (before > 0).then_some(unlisted) }
     }
 
     pub(crate) fn is_known(&self) -> bool {
-        self.strangers.is_none()
+        self.unlisted.is_none()
     }
 
     pub(crate) fn members(&self) -> &[Member] {
@@ -91,7 +91,7 @@ impl Roster {
     pub(crate) fn learn(&mut self, members: Vec<Member>) {
         debug_assert!(!self.is_known(), "what follows from the log is not told by anybody");
         debug_assert!(members.len() <= MEMBERS_MAX);
-        *self = Roster { members, strangers: None };
+        *self = Roster { members, unlisted: None };
     }
 
     /// Whether a newer process than the one of `lot` is a member under its name.
@@ -104,9 +104,9 @@ impl Roster {
         if join.founding.is_some() {
             *self = Roster::new(0);
         }
-        if let Some(strangers) = &mut self.strangers {
-            debug_assert!(strangers.changed < sequence, "the log is read in its order");
-            strangers.changed = sequence;
+        if let Some(unlisted) = &mut self.unlisted {
+            debug_assert!(unlisted.changed < sequence, "the log is read in its order");
+            unlisted.changed = sequence;
         }
         if self.has_newer(&join.name, lot) {
             return Joined::Refused;
@@ -131,9 +131,9 @@ impl Roster {
 
     /// A leave of `incarnation` at `sequence`; whether that was a member.
     pub(crate) fn leave(&mut self, sequence: u64, incarnation: u64) -> bool {
-        if let Some(strangers) = &mut self.strangers {
-            debug_assert!(strangers.changed < sequence, "the log is read in its order");
-            strangers.changed = sequence;
+        if let Some(unlisted) = &mut self.unlisted {
+            debug_assert!(unlisted.changed < sequence, "the log is read in its order");
+            unlisted.changed = sequence;
         }
         let place = self.place(incarnation);
         place.is_ok_and(|place| self.members.remove(place).incarnation == incarnation)
@@ -143,12 +143,12 @@ impl Roster {
     /// up to `after`.
     pub(crate) fn counts(&mut self, incarnation: u64, batch: u64, after: u64) -> RecordCounts {
         let place = self.place(incarnation);
-        let last = match (&mut self.strangers, place) {
-            (Some(strangers), _) => {
-                if after < strangers.changed || strangers.last_batch.len() >= MEMBERS_MAX {
+        let last = match (&mut self.unlisted, place) {
+            (Some(unlisted), _) => {
+                if after < unlisted.changed || unlisted.last_batch.len() >= MEMBERS_MAX {
                     return RecordCounts::Unknown;
                 }
-                strangers.last_batch.entry(incarnation).or_default()
+                unlisted.last_batch.entry(incarnation).or_default()
             }
             (None, Ok(place)) => &mut self.members[place].last_batch,
             (None, Err(_)) => return RecordCounts::No,

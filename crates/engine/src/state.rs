@@ -47,7 +47,7 @@ pub(crate) struct ConnState {
     pub(crate) connection_id: Option<u64>,
 }
 
-/// Where a connection is, as [`Life`](crate::conn::life::Life) knows it.
+/// Where a connection is, as [`State`](crate::conn::state::State) knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Encode, Decode)]
 #[cbor(index_only)]
 pub(crate) enum Phase {
@@ -122,7 +122,7 @@ pub(crate) struct More {
     pub(crate) source: Option<u64>,
     /// Whether its peer is believed: 1 for fields, 2 for a header too.
     #[n(14)]
-    pub(crate) belief: Option<u8>,
+    pub(crate) trust: Option<u8>,
     /// TLS, where it speaks that.
     #[n(15)]
     pub(crate) secured: Option<Secured>,

@@ -4,7 +4,7 @@
 //! takes longer to verify than a turn has for one client. Then the worker asks, as it asks what was
 //! missed, and whoever takes the [questions](crate::questions) has the answer posted to it
 //! ([`TokenQueue::post_result`](crate::TokenQueue::post_result)). Meanwhile the connection waits in
-//! a state of its own ([`crate::conn::life`]).
+//! a state of its own ([`crate::conn::state`]).
 //!
 //! What is kept of a token: its end in the record, and twelve bytes beside it by which it is found
 //! when it is revoked. Of a WebSocket, which may log in later, all that is granted.

@@ -1,12 +1,12 @@
 //! The figures of a server and of its instruments: latencies and their quantiles ([`latency`]), a
 //! run over time as rows of a file ([`run`]), numbers as people read them ([`numbers`]), and what a
-//! crowd of listeners takes of a machine ([`crowd`]).
+//! crowd of listeners takes of a machine ([`listeners`]).
 //!
 //! It draws nothing and measures nothing; it knows no connection.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
-pub mod crowd;
 pub mod latency;
+pub mod listeners;
 pub mod numbers;
 pub mod run;

@@ -24,21 +24,21 @@ use super::transaction::Transaction;
 use super::verify::{FORMAT, FORMAT_REPLICA, META_FORMAT, META_NAMES_KEY, META_STATE};
 
 /// A stored name, and the id under which it is stored but not known here.
-pub(super) type Stranger = (Id, String);
+pub(super) type Unmatched = (Id, String);
 
 impl Store {
     /// Looks at what is stored now, where `known` was: names that were stored since are known from
-    /// now on, those that were forgotten are not. `strangers` are the ones that have another id
+    /// now on, those that were forgotten are not. `unmatched` are the ones that have another id
     /// here.
     pub(super) fn look_again(
         &self,
         known: &mut State,
-        strangers: &mut Vec<Stranger>,
+        unmatched: &mut Vec<Unmatched>,
     ) -> Result<(), OpenReason> {
         let txn = self.env.read_txn()?;
         let state = read_state(&txn, self.tables)?;
         if state.sums.of(Table::Names) != known.sums.of(Table::Names) {
-            *strangers = self.compare_names(&txn)?;
+            *unmatched = self.compare_names(&txn)?;
         }
         *known = state;
         self.subscriptions.store(state.subscriptions, Ordering::Relaxed);
@@ -49,22 +49,22 @@ impl Store {
     pub(super) fn catch_up(
         &self,
         mut known: MutexGuard<'_, State>,
-        mut strangers: Vec<Stranger>,
+        mut unmatched: Vec<Unmatched>,
     ) -> Result<(), OpenReason> {
-        self.look_again(&mut known, &mut strangers)?;
+        self.look_again(&mut known, &mut unmatched)?;
         self.level();
-        if strangers.is_empty() {
+        if unmatched.is_empty() {
             return Ok(());
         }
         let mut transaction = Transaction::after(self, known)?;
-        for (id, name) in &strangers {
+        for (id, name) in &unmatched {
             transaction.rename(*id, name)?;
         }
         Ok(transaction.commit()?)
     }
 
     /// Makes the names that are known as stored those that are; returns those that cannot be.
-    fn compare_names(&self, txn: &RoTxn<'_>) -> Result<Vec<Stranger>, OpenReason> {
+    fn compare_names(&self, txn: &RoTxn<'_>) -> Result<Vec<Unmatched>, OpenReason> {
         let mut known = self.names.pinned();
         known.sort_unstable();
         let mut known = known.into_iter().peekable();
@@ -77,7 +77,7 @@ impl Store {
             }
         }
         gone.extend(known);
-        // First, so that somebody who went and came back is no stranger.
+        // First, so that somebody who went and came back is not unmatched.
         gone.into_iter().for_each(|id| self.names.unpin(id));
         new.retain(|(id, name)| !self.names.adopt(*id, name));
         Ok(new)

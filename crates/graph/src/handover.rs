@@ -28,7 +28,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
 use super::Graph;
-use super::catch_up::{Stranger, read_state};
+use super::catch_up::{Unmatched, read_state};
 use super::error::{OpenError, OpenReason, Unusable};
 use super::lock::{DirectoryLock, lock_until, look_until};
 use super::map::{data_file, map};
@@ -116,7 +116,7 @@ impl Graph {
     /// Opens the store in `dir` beside the process that has it open, to take it over.
     pub fn open_beside(dir: &Path, options: &GraphOptions) -> Result<Beside, OpenError> {
         match Store::open_beside(dir, options) {
-            Ok(store) => Ok(Beside { store, strangers: Vec::new() }),
+            Ok(store) => Ok(Beside { store, unmatched: Vec::new() }),
             Err(reason) => Err(OpenError { dir: dir.to_owned(), reason }),
         }
     }
@@ -146,7 +146,7 @@ impl Graph {
 pub struct Beside {
     store: Store,
     /// As of the last look.
-    strangers: Vec<Stranger>,
+    unmatched: Vec<Unmatched>,
 }
 
 impl Beside {
@@ -161,16 +161,16 @@ impl Beside {
     pub fn catch_up(&mut self) -> Result<(), OpenError> {
         let store = &self.store;
         let mut known = store.committed.lock().unwrap_or_else(PoisonError::into_inner);
-        let looked = store.look_again(&mut known, &mut self.strangers);
+        let looked = store.look_again(&mut known, &mut self.unmatched);
         looked.map_err(|reason| OpenError { dir: store.dir.clone(), reason })
     }
 
     /// Makes it ours, once the other process has let go of it or is dead, for which it waits up to
     /// 2 s.
     pub fn take(self) -> Result<Graph, OpenError> {
-        let Beside { store, strangers } = self;
+        let Beside { store, unmatched } = self;
         store.installed.store(true, Ordering::SeqCst);
-        let taken = store.take_over(strangers);
+        let taken = store.take_over(unmatched);
         taken.map_err(|reason| OpenError { dir: store.dir.clone(), reason })?;
         Graph::start(store)
     }
@@ -204,13 +204,13 @@ impl Store {
     }
 
     /// Takes the directory's lock, and catches up with what another process did.
-    fn take_over(&self, strangers: Vec<Stranger>) -> Result<(), OpenReason> {
+    fn take_over(&self, unmatched: Vec<Unmatched>) -> Result<(), OpenReason> {
         let known = self.committed.lock().unwrap_or_else(PoisonError::into_inner);
         if self.lock.is_held() {
             return Ok(());
         }
         self.lock.take_within(TAKE_WITHIN)?;
-        let taken = self.is_the_one().and_then(|()| self.catch_up(known, strangers));
+        let taken = self.is_the_one().and_then(|()| self.catch_up(known, unmatched));
         if taken.is_err() {
             // Its names may not be those that we know, so nothing is to be changed yet.
             self.lock.let_go(Instant::now(), || {});

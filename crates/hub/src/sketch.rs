@@ -26,7 +26,7 @@
 //! pass beside it, so a bound is held to within one a thread. Rows are made when the first address
 //! is entered. Memory: 1 MiB for counts, 2 MiB for a rate. Cost, with a million connections: 55 ns
 //! for a connect and its close, 26 ns for a request, 10 ns for a connect that is refused (`cargo
-//! bench -p hub --bench strangers`).
+//! bench -p hub --bench addresses`).
 
 // The addresses of `std::net`, without its sockets.
 use core::net::IpAddr;

@@ -265,7 +265,7 @@ impl RunReport {
         if others > 0 && self.to_others.is_none() {
             findings.unchecked.push(format!(
                 "losses that left no gap: {} others connected too, and {} deliveries that the \
-                 crowd did not receive may be theirs",
+                 listeners did not receive may be theirs",
                 grouped(others),
                 grouped(lost)
             ));

@@ -213,8 +213,8 @@ fn ports(machine: &Machine, demand: &Demand) -> Option<Check> {
     let why = "Ports that the crowd takes of each of its source addresses.";
     let mut check = Check::new(PORTS, why, Unit::Count);
     check.here = vec![(last + 1).saturating_sub(first)];
-    check.asked = vec![demand.users.min(figures::crowd::PORTS_PER_SOURCE.into())];
-    let sources = demand.crowd_sources;
+    check.asked = vec![demand.users.min(figures::listeners::PORTS_PER_SOURCE.into())];
+    let sources = demand.listener_sources;
     let last = std::net::Ipv4Addr::from(0x7f00_0000 + sources as u32);
     check.follows = Some(format!("source addresses 127.0.0.1 to {last}"));
     if check.here[0] < check.asked[0] {

@@ -5,7 +5,7 @@
 
 use engine::limits::DESCRIPTORS_RESERVED;
 use engine::workers::{descriptors_for, fair_room, workers_for};
-use figures::crowd::{loopback_sources, threads_for};
+use figures::listeners::{loopback_sources, threads_for};
 use hub::ConnRef;
 use serde::Serialize;
 
@@ -69,9 +69,9 @@ pub(crate) struct Demand {
     /// Workers that the server starts.
     pub(crate) workers: u64,
     /// Threads of the crowd, when it is here.
-    pub(crate) crowd_threads: u64,
+    pub(crate) listener_threads: u64,
     /// Source addresses of the crowd, when it is here.
-    pub(crate) crowd_sources: u64,
+    pub(crate) listener_sources: u64,
     /// Descriptors of each worker with which one worker per core would do.
     pub(crate) descriptors_wanted: u64,
     /// Whether a firewall keeps track of connections.
@@ -91,8 +91,8 @@ impl Demand {
             users: connections,
             ends,
             workers: workers_for(connections, descriptors, cores) as u64,
-            crowd_threads: crowd(threads_for(users, descriptors, cores as u32)),
-            crowd_sources: crowd(loopback_sources(users)),
+            listener_threads: crowd(threads_for(users, descriptors, cores as u32)),
+            listener_sources: crowd(loopback_sources(users)),
             descriptors_wanted: descriptors_for(connections.div_ceil(cores as u64)),
             tracked: machine.conntrack_entries.is_some_and(|entries| entries > 0),
             files_of_others: machine.files_open,
@@ -108,8 +108,8 @@ impl Demand {
             users: users.into(),
             ends,
             workers: 1,
-            crowd_threads: u64::from(ends == Ends::Both),
-            crowd_sources: 0,
+            listener_threads: u64::from(ends == Ends::Both),
+            listener_sources: 0,
             descriptors_wanted: descriptors_for(users.into()),
             tracked: true,
             files_of_others: 0,
@@ -130,13 +130,13 @@ impl Demand {
 
     /// Files of the whole machine.
     pub(crate) fn files(&self) -> u64 {
-        let threads = self.workers + self.crowd_threads;
+        let threads = self.workers + self.listener_threads;
         self.sockets() + threads * DESCRIPTORS_RESERVED + self.files_of_others
     }
 
     /// Threads of the program.
     pub(crate) fn own_threads(&self) -> u64 {
-        self.workers + self.crowd_threads + THREADS_BESIDE
+        self.workers + self.listener_threads + THREADS_BESIDE
     }
 
     /// Threads of the whole machine.
@@ -151,7 +151,7 @@ impl Demand {
 
     /// Pieces of the process' memory.
     pub(crate) fn maps(&self) -> u64 {
-        (self.workers + self.crowd_threads) * MAPS_PER_THREAD + MAPS_BESIDE
+        (self.workers + self.listener_threads) * MAPS_PER_THREAD + MAPS_BESIDE
     }
 
     /// Connections that meet one worker's listener when one of so many users comes back at once.
@@ -164,7 +164,7 @@ impl Demand {
     /// Memory that idle users take, in its parts.
     pub(crate) fn memory(&self) -> Memory {
         let listeners = if self.crowd_is_here() { self.users * USER_BYTES_PER_LISTENER } else { 0 };
-        let threads = (self.workers + self.crowd_threads) * BYTES_PER_WORKER;
+        let threads = (self.workers + self.listener_threads) * BYTES_PER_WORKER;
         Memory {
             sockets: self.sockets() * KERNEL_BYTES_PER_SOCKET,
             process: self.users * USER_BYTES_PER_CONNECTION + listeners + threads + BYTES_BESIDE,

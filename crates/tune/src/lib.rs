@@ -46,9 +46,9 @@ pub struct Report {
     /// Workers that the server starts for them.
     pub workers: u64,
     /// Threads of the crowd, when it is here.
-    pub crowd_threads: u64,
+    pub listener_threads: u64,
     /// Loopback addresses that the crowd connects from, when it is here.
-    pub crowd_sources: u64,
+    pub listener_sources: u64,
     /// The limits that were looked at, in the order of the table.
     pub checks: Vec<Check>,
 }
@@ -79,8 +79,8 @@ impl Report {
             users_max_with_clients: most_users(machine, Ends::Both, |_| true),
             cores: machine.cores,
             workers: demand.workers,
-            crowd_threads: demand.crowd_threads,
-            crowd_sources: demand.crowd_sources,
+            listener_threads: demand.listener_threads,
+            listener_sources: demand.listener_sources,
             checks,
         }
     }

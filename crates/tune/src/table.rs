@@ -43,7 +43,7 @@ impl Report {
         let (users, workers) = (grouped(self.users.into()), grouped(self.workers));
         write!(f, "users {users}  cores {}  workers {workers}", self.cores)?;
         if self.ends == Ends::Both {
-            let (threads, sources) = (self.crowd_threads, self.crowd_sources);
+            let (threads, sources) = (self.listener_threads, self.listener_sources);
             write!(f, "  client threads {threads}  source addresses {sources}")?;
         }
         writeln!(f)

@@ -78,7 +78,7 @@ fn plenty_is_enough_and_the_table_says_so() {
         assert_eq!(report.workers, 2);
     }
     let both = Report::of(&machine(&[]), 1_000_000, Ends::Both);
-    assert_eq!((both.crowd_threads, both.crowd_sources), (2, 84));
+    assert_eq!((both.listener_threads, both.listener_sources), (2, 84));
     assert!(both.users_max_with_clients < both.users_max);
 }
 

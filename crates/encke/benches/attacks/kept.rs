@@ -122,8 +122,8 @@ pub(crate) fn never_readers(target: &Target) {
     let url = format!("http://{}/stream/silent", target.listen);
     let users = 12_000;
     let config = FloodConfig { url, users, slow: 1.0, threads: 1, ..FloodConfig::default() };
-    let crowd = Flood::start(config).unwrap();
-    crowd.wait_until(Duration::from_secs(30), |totals| totals.open() >= u64::from(users));
+    let listeners = Flood::start(config).unwrap();
+    listeners.wait_until(Duration::from_secs(30), |totals| totals.open() >= u64::from(users));
     let api = Api::new(target.api);
     let event = json!({ "about": "silent", "data": "y".repeat(15_000) });
     for _ in 0..20 {

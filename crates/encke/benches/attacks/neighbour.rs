@@ -19,7 +19,7 @@ const EVENTS_PER_SECOND: f64 = 500.0;
 
 /// Listeners and their sender.
 pub(crate) struct Neighbour {
-    crowd: Flood,
+    listeners: Flood,
     sender: Spam,
     secure: Option<SecureNeighbour>,
 }
@@ -90,9 +90,9 @@ impl Neighbour {
     /// file.
     pub(crate) fn start(server: &Server, query: &str, secure: Option<&str>) -> Neighbour {
         let url = format!("{}/stream/{{id}}{query}", server.url());
-        let crowd = FloodConfig { url, users: LISTENERS, threads: 1, ..FloodConfig::default() };
-        let crowd = Flood::start(crowd).unwrap();
-        assert!(crowd.wait_until(DEADLINE, |totals| totals.open() == u64::from(LISTENERS)));
+        let listeners = FloodConfig { url, users: LISTENERS, threads: 1, ..FloodConfig::default() };
+        let listeners = Flood::start(listeners).unwrap();
+        assert!(listeners.wait_until(DEADLINE, |totals| totals.open() == u64::from(LISTENERS)));
         let sender = SpamConfig {
             api: server.api_url(),
             users: LISTENERS,
@@ -101,14 +101,14 @@ impl Neighbour {
             ..SpamConfig::default()
         };
         let secure = secure.map(|ca| SecureNeighbour::start(server, ca));
-        Neighbour { crowd, sender: Spam::start(&sender).unwrap(), secure }
+        Neighbour { listeners, sender: Spam::start(&sender).unwrap(), secure }
     }
 
     /// What is heard as long as `goes_on` says so, asked often, and for a second at least.
     pub(crate) fn hear_while(&mut self, mut goes_on: impl FnMut() -> bool) -> Heard {
         let mut heard = Heard::default();
         // What came since the last look is not a part of it.
-        self.crowd.snapshot();
+        self.listeners.snapshot();
         self.secure.as_ref().map(SecureNeighbour::take);
         while goes_on() || heard.plain.0.is_empty() {
             let second = Instant::now() + Duration::from_secs(1);
@@ -116,7 +116,7 @@ impl Neighbour {
                 thread::sleep(LOOK);
             }
             thread::sleep(second.saturating_duration_since(Instant::now()));
-            heard.plain.0.push(self.crowd.snapshot().latency);
+            heard.plain.0.push(self.listeners.snapshot().latency);
             heard.secure.0.extend(self.secure.as_ref().map(SecureNeighbour::take));
         }
         heard
@@ -136,8 +136,8 @@ impl Neighbour {
         self.sender.stop();
         wait_for("the sender ends", || self.sender.is_finished());
         let sent = self.sender.finish().totals;
-        self.crowd.wait_until(DEADLINE, |totals| totals.events >= sent.delivered);
-        let heard = self.crowd.finish().unwrap().totals;
+        self.listeners.wait_until(DEADLINE, |totals| totals.events >= sent.delivered);
+        let heard = self.listeners.finish().unwrap().totals;
         let all = sent.problems_total() == 0
             && sent.answered == sent.sent
             && sent.delivered == sent.sent

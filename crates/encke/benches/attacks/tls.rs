@@ -69,16 +69,16 @@ fn half_open_at(target: &Target, connections: usize) {
             let (hello, begun) = (&hello, &begun);
             scope.spawn(move || {
                 sys::table::make_private(&[]).unwrap();
-                let mut crowd = Crowd::new(thread, target.listen, hello);
+                let mut listeners = Crowd::new(thread, target.listen, hello);
                 while !target.is_over() {
                     let due = (start.elapsed().as_nanos() / pause.as_nanos()) as usize;
-                    while crowd.sockets.len() < due.min(each) {
-                        crowd.connect();
+                    while listeners.sockets.len() < due.min(each) {
+                        listeners.connect();
                     }
-                    crowd.go_on();
+                    listeners.go_on();
                     thread::sleep(PAUSE);
                 }
-                begun.fetch_add(crowd.begun, Ordering::Relaxed);
+                begun.fetch_add(listeners.begun, Ordering::Relaxed);
             });
         }
     });

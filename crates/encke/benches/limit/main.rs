@@ -29,13 +29,13 @@
 
 mod bare;
 mod child;
-mod crowds;
 mod deflate;
 mod encke;
 mod paced;
 mod rounds;
 mod secured;
 mod sends;
+mod shapes;
 mod singles;
 
 use std::path::{Path, PathBuf};
@@ -166,8 +166,8 @@ fn main() -> Outcome<()> {
     if flag("--deflate") {
         return deflate::run();
     }
-    if flag("--crowds") {
-        return crowds::run(&plan);
+    if flag("--loads") {
+        return shapes::run(&plan);
     }
     match flag("--paced") || flag("--million") {
         true if transport == Transport::Poll => Err("fixed rates are for streams".into()),
@@ -178,7 +178,7 @@ fn main() -> Outcome<()> {
 
 /// A crowd of `users` on its way to `child`, on the plan's transport; 0 threads is as many as the
 /// descriptor limit asks for.
-fn start_crowd(
+fn start_listeners(
     child: &Child,
     plan: &Plan,
     users: u32,
@@ -195,17 +195,17 @@ fn start_crowd(
         let separator = if n == 1 { '?' } else { '&' };
         url.push_str(&format!("{separator}id={n}-{{id}}"));
     }
-    let crowd =
+    let listeners =
         FloodConfig { url, trust, transport, users, first_id, threads, ..FloodConfig::default() };
-    Ok(Flood::start(crowd)?)
+    Ok(Flood::start(listeners)?)
 }
 
-fn await_online(crowd: &Flood, users: u64) -> Outcome<()> {
-    if crowd.wait_until(TIMEOUT, |totals| totals.open() >= users) {
+fn await_online(listeners: &Flood, users: u64) -> Outcome<()> {
+    if listeners.wait_until(TIMEOUT, |totals| totals.open() >= users) {
         return Ok(());
     }
     let open = std::cell::Cell::new(0);
-    crowd.wait_until(Duration::ZERO, |totals| {
+    listeners.wait_until(Duration::ZERO, |totals| {
         open.set(totals.open());
         false
     });

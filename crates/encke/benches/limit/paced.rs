@@ -15,7 +15,7 @@ use sys::clock;
 
 use crate::child::Child;
 use crate::{AUDIENCE, Outcome, Plan, TIMEOUT};
-use crate::{await_online, heading, line, per_second, start_crowd};
+use crate::{await_online, heading, line, per_second, start_listeners};
 
 /// Events a second about each user: everybody hears one a minute.
 const MINUTE_RATE_PER_USER: f64 = 1.0 / 60.0 / AUDIENCE as f64;
@@ -47,7 +47,7 @@ struct Figures {
 struct Pace {
     deliveries_per_second: f64,
     cpu_us_per_delivery: f64,
-    crowd_us_per_delivery: f64,
+    listener_us_per_delivery: f64,
     p50_ms: f64,
     p99_ms: f64,
 }
@@ -72,12 +72,12 @@ pub(crate) fn run(plan: &Plan) -> Outcome<()> {
     both("user bytes per connection after traffic", |f| f.traffic_user_bytes);
     both("an event a minute for all, deliveries/s", |f| f.minute.deliveries_per_second);
     both("  µs of processor per delivery", |f| f.minute.cpu_us_per_delivery);
-    both("  µs of the crowd's per delivery", |f| f.minute.crowd_us_per_delivery);
+    both("  µs of the crowd's per delivery", |f| f.minute.listener_us_per_delivery);
     both("  p50, ms", |f| f.minute.p50_ms);
     both("  p99, ms", |f| f.minute.p99_ms);
     both("highest rate borne, deliveries/s", |f| f.highest.deliveries_per_second);
     both("  µs of processor per delivery", |f| f.highest.cpu_us_per_delivery);
-    both("  µs of the crowd's per delivery", |f| f.highest.crowd_us_per_delivery);
+    both("  µs of the crowd's per delivery", |f| f.highest.listener_us_per_delivery);
     both("  p50, ms", |f| f.highest.p50_ms);
     both("  p99, ms", |f| f.highest.p99_ms);
     Ok(())
@@ -100,21 +100,21 @@ fn measure(role: &str, plan: &Plan, graph: &Path) -> Outcome<Figures> {
     let (available, memory) = (available_bytes()?, child.memory_bytes()?);
     let own = sys::process::resident()?.anonymous as f64;
     let (cpu, started) = (child.cpu_us()?, clock::monotonic_ns());
-    let crowd = start_crowd(&child, plan, plan.connections, 0, 0)?;
+    let listeners = start_listeners(&child, plan, plan.connections, 0, 0)?;
     let last_tenth = users / 10;
-    await_online(&crowd, users - last_tenth)?;
+    await_online(&listeners, users - last_tenth)?;
     let middle = clock::monotonic_ns();
-    await_online(&crowd, users)?;
+    await_online(&listeners, users)?;
     figures.last_connects_per_second = per_second(last_tenth, middle);
     figures.connects_per_second = per_second(users, started);
     figures.cpu_us_per_connect = (child.cpu_us()? - cpu) / users as f64;
     figures.idle_user_bytes = (child.memory_bytes()? - memory) / users as f64;
     // The crowd's own records are an instrument's, not the machine's.
-    let crowd_bytes = sys::process::resident()?.anonymous as f64 - own;
-    figures.idle_machine_bytes = (available - available_bytes()? - crowd_bytes) / users as f64;
+    let listener_bytes = sys::process::resident()?.anonymous as f64 - own;
+    figures.idle_machine_bytes = (available - available_bytes()? - listener_bytes) / users as f64;
     println!("  {role}: online, heap and stacks {:.1} MB", child.memory_bytes()? / 1e6);
 
-    let mut run = Run { child, crowd, users };
+    let mut run = Run { child, listeners, users };
     let rate = (users as f64 * MINUTE_RATE_PER_USER).round().max(1.0) as u64;
     figures.minute = run.pace(role, rate, plan.minute)?.1;
     for rate in LADDER.step_by(LADDER_STEP as usize) {
@@ -126,22 +126,22 @@ fn measure(role: &str, plan: &Plan, graph: &Path) -> Outcome<Figures> {
     }
     figures.traffic_user_bytes = (run.child.memory_bytes()? - memory) / users as f64;
     println!("  {role}: after traffic, heap and stacks {:.1} MB", run.child.memory_bytes()? / 1e6);
-    run.crowd.finish()?;
+    run.listeners.finish()?;
     Ok(figures)
 }
 
 /// A server with its crowd.
 struct Run {
     child: Child,
-    crowd: Flood,
+    listeners: Flood,
     users: u64,
 }
 
 impl Run {
     /// Holds a rate, waits until all has arrived, and tells whether it was borne.
     fn pace(&mut self, role: &str, rate: u64, seconds: u64) -> Outcome<(bool, Pace)> {
-        let before = self.crowd.snapshot().totals.events;
-        let (cpu, crowd_cpu) = (self.child.cpu_us()?, clock::process_cpu());
+        let before = self.listeners.snapshot().totals.events;
+        let (cpu, listener_cpu) = (self.child.cpu_us()?, clock::process_cpu());
         let started_ns = clock::monotonic_ns();
         self.child.tell(&format!("paced {rate} {seconds} {}", self.users))?;
         self.child.done()?;
@@ -150,14 +150,15 @@ impl Run {
         // The first users of the graph have fewer followers, so what is due is not quite exact.
         let all = before + due - due / 1_000;
         let left_ns = deadline_ns.saturating_sub(clock::monotonic_ns());
-        self.crowd.wait_until(Duration::from_nanos(left_ns), |totals| totals.events >= all);
+        self.listeners.wait_until(Duration::from_nanos(left_ns), |totals| totals.events >= all);
         let took = (clock::monotonic_ns() - started_ns) as f64 / 1e9;
-        let in_time = self.crowd.snapshot();
+        let in_time = self.listeners.snapshot();
         let events = (in_time.totals.events - before) as f64;
         let pace = Pace {
             deliveries_per_second: events / took.max(seconds as f64),
             cpu_us_per_delivery: (self.child.cpu_us()? - cpu) / events,
-            crowd_us_per_delivery: (clock::process_cpu() - crowd_cpu).as_micros() as f64 / events,
+            listener_us_per_delivery: (clock::process_cpu() - listener_cpu).as_micros() as f64
+                / events,
             p50_ms: in_time.latency.p50_ms,
             p99_ms: in_time.latency.p99_ms,
         };
@@ -170,10 +171,10 @@ impl Run {
             pace.p50_ms,
             pace.p99_ms,
             pace.cpu_us_per_delivery,
-            pace.crowd_us_per_delivery,
+            pace.listener_us_per_delivery,
         );
         // What comes after its time must not count for the next rate.
-        self.crowd.wait_until(TIMEOUT, |totals| totals.events >= all);
+        self.listeners.wait_until(TIMEOUT, |totals| totals.events >= all);
         Ok((share >= BORNE_SHARE && pace.p99_ms < BORNE_P99_MS, pace))
     }
 }

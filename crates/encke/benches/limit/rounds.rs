@@ -6,7 +6,7 @@ use sys::clock;
 
 use crate::child::Child;
 use crate::{Outcome, Plan, TIMEOUT};
-use crate::{await_online, heading, line, per_second, start_crowd};
+use crate::{await_online, heading, line, per_second, start_listeners};
 
 /// What one server did in one run.
 #[derive(Clone, Copy, Default)]
@@ -38,12 +38,12 @@ fn measure(role: &str, plan: &Plan) -> Outcome<Figures> {
     let mut child = Child::spawn(role, plan, None)?;
     let (n, mut figures) = (u64::from(plan.connections), Figures::default());
     let (cpu, started) = (child.cpu_us()?, clock::monotonic_ns());
-    let crowd = bring_online(&mut child, plan, plan.connections, 0)?;
+    let listeners = bring_online(&mut child, plan, plan.connections, 0)?;
     figures.connects_per_second = per_second(n, started);
     figures.cpu_us_per_connect = (child.cpu_us()? - cpu) / n as f64;
     figures.idle_bytes = idle_bytes;
     if plan.transport == Transport::Poll {
-        crowd.finish()?;
+        listeners.finish()?;
         return Ok(figures);
     }
 
@@ -54,7 +54,7 @@ fn measure(role: &str, plan: &Plan) -> Outcome<Figures> {
     for _ in 0..plan.rounds {
         child.tell("broadcast 1")?;
         heard += n;
-        await_events(&crowd, heard)?;
+        await_events(&listeners, heard)?;
     }
     figures.broadcast_per_second = per_second(deliveries, started);
     figures.cpu_us_per_broadcast_delivery = (child.cpu_us()? - cpu) / deliveries as f64;
@@ -63,7 +63,7 @@ fn measure(role: &str, plan: &Plan) -> Outcome<Figures> {
     let (cpu, started) = (child.cpu_us()?, clock::monotonic_ns());
     child.tell(&format!("unicast {deliveries}"))?;
     heard += deliveries;
-    await_events(&crowd, heard)?;
+    await_events(&listeners, heard)?;
     figures.unicast_per_second = per_second(deliveries, started);
     figures.cpu_us_per_unicast = (child.cpu_us()? - cpu) / deliveries as f64;
 
@@ -71,9 +71,9 @@ fn measure(role: &str, plan: &Plan) -> Outcome<Figures> {
     let started = clock::monotonic_ns();
     child.tell(&format!("broadcast {}", plan.rounds))?;
     heard += deliveries;
-    await_events(&crowd, heard)?;
+    await_events(&listeners, heard)?;
     figures.flat_out_per_second = per_second(deliveries, started);
-    crowd.finish()?;
+    listeners.finish()?;
     Ok(figures)
 }
 
@@ -95,25 +95,20 @@ fn idle_bytes_slope(role: &str, plan: &Plan) -> Outcome<f64> {
     if plan.tls.is_some() {
         after_deliveries(role, &mut child, &[&few, &more, &most], first)?;
     }
-    for crowd in [few, more, most] {
-        crowd.finish()?;
+    for listeners in [few, more, most] {
+        listeners.finish()?;
     }
     Ok((last - first) / 14_000.0)
 }
 
 /// The same slope after ten deliveries to each connection, and after ten more.
-fn after_deliveries(
-    role: &str,
-    child: &mut Child,
-    crowds: &[&Flood; 3],
-    first: f64,
-) -> Outcome<()> {
+fn after_deliveries(role: &str, child: &mut Child, loads: &[&Flood; 3], first: f64) -> Outcome<()> {
     let mut slopes = [0.0; 2];
     for (times, slope) in (1..).zip(&mut slopes) {
         for round in 1..=10 {
             child.tell("broadcast 1")?;
-            for (crowd, users) in crowds.iter().zip([1_000, 4_000, 10_000]) {
-                await_events(crowd, users * ((times - 1) * 10 + round))?;
+            for (listeners, users) in loads.iter().zip([1_000, 4_000, 10_000]) {
+                await_events(listeners, users * ((times - 1) * 10 + round))?;
             }
         }
         *slope = (child.memory_bytes()? - first) / 14_000.0;
@@ -129,16 +124,16 @@ pub(crate) fn bring_online(
     users: u32,
     first_id: u64,
 ) -> Outcome<Flood> {
-    let crowd = start_crowd(child, plan, users, first_id, 1)?;
-    await_online(&crowd, users.into())?;
+    let listeners = start_listeners(child, plan, users, first_id, 1)?;
+    await_online(&listeners, users.into())?;
     if plan.transport == Transport::Poll {
         child.await_polls(first_id + u64::from(users))?;
     }
-    Ok(crowd)
+    Ok(listeners)
 }
 
-pub(crate) fn await_events(crowd: &Flood, events: u64) -> Outcome<()> {
-    if crowd.wait_until(TIMEOUT, |totals| totals.events >= events) {
+pub(crate) fn await_events(listeners: &Flood, events: u64) -> Outcome<()> {
+    if listeners.wait_until(TIMEOUT, |totals| totals.events >= events) {
         return Ok(());
     }
     Err("events were lost".into())

@@ -28,7 +28,7 @@ struct Contender<'p> {
 struct Figures {
     per_second: f64,
     cpu_us: f64,
-    crowd_us: f64,
+    listener_us: f64,
 }
 
 /// Rounds of all contenders, and a table of their medians with the least and the greatest.
@@ -57,7 +57,7 @@ pub(crate) fn run(plan: &Plan, against: Option<&Path>) -> Outcome<()> {
         println!("\n{name}");
         line("deliveries/s", &contenders, |round| round[half].per_second);
         line("µs of processor per delivery", &contenders, |round| round[half].cpu_us);
-        line("µs of the crowd's per delivery", &contenders, |round| round[half].crowd_us);
+        line("µs of the crowd's per delivery", &contenders, |round| round[half].listener_us);
     }
     Ok(())
 }
@@ -65,21 +65,21 @@ pub(crate) fn run(plan: &Plan, against: Option<&Path>) -> Outcome<()> {
 fn measure(contender: &Contender<'_>, plan: &Plan) -> Outcome<[Figures; 2]> {
     let Contender { program, role, flags, .. } = contender;
     let mut child = Child::spawn_from(program, role, plan, None, flags)?;
-    let crowd = bring_online(&mut child, plan, plan.connections, 0)?;
+    let listeners = bring_online(&mut child, plan, plan.connections, 0)?;
     let events = u64::from(plan.connections) * u64::from(plan.rounds);
     let mut half = |heard: u64| -> Outcome<Figures> {
-        let (cpu, crowd_cpu) = (child.cpu_us()?, clock::process_cpu());
+        let (cpu, listener_cpu) = (child.cpu_us()?, clock::process_cpu());
         let started_ns = clock::monotonic_ns();
         child.tell(&format!("unicast {events}"))?;
-        await_events(&crowd, heard)?;
+        await_events(&listeners, heard)?;
         Ok(Figures {
             per_second: per_second(events, started_ns),
             cpu_us: (child.cpu_us()? - cpu) / events as f64,
-            crowd_us: (clock::process_cpu() - crowd_cpu).as_micros() as f64 / events as f64,
+            listener_us: (clock::process_cpu() - listener_cpu).as_micros() as f64 / events as f64,
         })
     };
     let figures = [half(events)?, half(2 * events)?];
-    crowd.finish()?;
+    listeners.finish()?;
     Ok(figures)
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn traffic(options: &Options, table: &mut Table) {
     sleep(ARRIVAL);
     let floods: Vec<Value> = floods.into_iter().map(Flood::finish).collect();
     account(table, &floods, &spams);
-    table.shown("latency p50, the worst of three crowds", ms(worst(&floods, "latency", "p50_ms")));
+    table.shown("latency p50, the worst of three loads", ms(worst(&floods, "latency", "p50_ms")));
     table.most("latency p99", worst(&floods, "latency", "p99_ms"), 25.0, " ms");
     table.shown("latency max", ms(worst(&floods, "latency", "max_ms")));
     table.shown("answers p99", ms(worst(&spams, "answer", "p99_ms")));

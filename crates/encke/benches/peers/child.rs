@@ -4,8 +4,8 @@ use std::process::{ChildStdin, Command};
 
 use serde::{Deserialize, Serialize};
 
-use crate::crowd::{self, Streams};
 use crate::harness::Program;
+use crate::listeners::{self, Streams};
 use crate::publish::{self, Order};
 use crate::{Outcome, bare};
 
@@ -16,7 +16,7 @@ const FLAG: &str = "--role";
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Role {
     Bare { threads: usize, streams: u32 },
-    Crowd { streams: Streams, users: u32 },
+    Load { streams: Streams, users: u32 },
     Publish(Order),
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn play(arguments: &[String]) -> Option<Outcome<()>> {
     }
     Some(match serde_json::from_str(role) {
         Ok(Role::Bare { threads, streams }) => bare::serve(threads, streams as usize),
-        Ok(Role::Crowd { streams, users }) => crowd::run(&streams, users),
+        Ok(Role::Load { streams, users }) => listeners::run(&streams, users),
         Ok(Role::Publish(order)) => publish::run(&order),
         Err(error) => Err(error.into()),
     })

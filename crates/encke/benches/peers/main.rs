@@ -34,10 +34,10 @@
 
 mod bare;
 mod child;
-mod crowd;
 #[allow(clippy::unwrap_used, dead_code, unused_imports, reason = "a part of what the tests use")]
 #[path = "../../tests/it/harness/mod.rs"]
 mod harness;
+mod listeners;
 mod nats;
 mod publish;
 mod rows;

@@ -15,7 +15,7 @@ use sys::epoll::{Epoll, Events};
 use sys::{clock, socket};
 
 use crate::Outcome;
-use crate::crowd::{Crowd, Heard};
+use crate::listeners::{Heard, Load};
 
 /// The answer to a `PING`, either way.
 pub(crate) const PONG: &[u8] = b"PONG\r\n";
@@ -148,7 +148,7 @@ fn message(bytes: &[u8]) -> Outcome<Option<Message<'_>>> {
     Ok((bytes.len() >= len).then(whole))
 }
 
-impl Crowd for Subscribers {
+impl Load for Subscribers {
     fn await_online(&self, users: u64) -> Outcome<()> {
         // Each was answered as it began.
         (self.online == users).then_some(()).ok_or_else(|| "not all are online".into())

@@ -8,8 +8,8 @@ use figures::numbers::grouped;
 use sys::clock;
 
 use crate::child::{self, Role};
-use crate::crowd::Heard;
 use crate::harness::Program;
+use crate::listeners::Heard;
 use crate::publish::{Order, Published};
 use crate::systems::{Running, System};
 use crate::{Outcome, Plan, START_MAX};
@@ -125,8 +125,8 @@ pub(crate) fn measure(system: System, plan: &Plan, seed: u64) -> Outcome<Vec<Fig
 struct World {
     streams: u32,
     system: Running,
-    crowd: Program,
-    to_crowd: ChildStdin,
+    listeners: Program,
+    to_listeners: ChildStdin,
 }
 
 /// What came of a row.
@@ -141,11 +141,11 @@ struct Run {
 impl World {
     fn start(system: System, plan: &Plan, streams: u32) -> Outcome<World> {
         let system = system.start(plan, streams)?;
-        let role = Role::Crowd { streams: system.streams.clone(), users: streams };
-        let (crowd, to_crowd) = child::spawn(&role)?;
+        let role = Role::Load { streams: system.streams.clone(), users: streams };
+        let (listeners, to_listeners) = child::spawn(&role)?;
         // Its own time is less, so that it can tell who is not online.
-        crowd.line_within(START_MAX + GRACE)?;
-        let mut world = World { streams, system, crowd, to_crowd };
+        listeners.line_within(START_MAX + GRACE)?;
+        let mut world = World { streams, system, listeners, to_listeners };
         world.publish(PUBLISHERS, None, WARM_UP_SECONDS, 0)?;
         Ok(world)
     }
@@ -167,8 +167,8 @@ impl World {
         let line = program.line_within(Duration::from_secs_f64(seconds) + GRACE)?;
         let published: Published = serde_json::from_str(&line)?;
         // An answer may come before the event is heard.
-        writeln!(self.to_crowd, "{}", published.sent - published.refused)?;
-        let heard = serde_json::from_str(&self.crowd.line_within(GRACE)?)?;
+        writeln!(self.to_listeners, "{}", published.sent - published.refused)?;
+        let heard = serde_json::from_str(&self.listeners.line_within(GRACE)?)?;
         let server_us = self.system.cpu_us()? - before_us;
         Ok(Run { published, heard, server_us, seconds })
     }
@@ -185,7 +185,7 @@ impl Run {
             (refused, lost) => format!("; {refused} REFUSED, {lost} LOST"),
         };
         println!(
-            "  {} s: {:<6} {:<6} {:>7}/s, µs a send: server {:.1}, publishers {:.1}, crowd \
+            "  {} s: {:<6} {:<6} {:>7}/s, µs a send: server {:.1}, publishers {:.1}, listeners \
              {:.1}{trouble}",
             clock::monotonic_ms() / 1_000,
             system.name(),

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use testing::{NatsServer, free_port};
 
 use crate::child::{self, Role};
-use crate::crowd::Streams;
 use crate::harness::{Program, Server};
+use crate::listeners::Streams;
 use crate::wire::Wire;
 use crate::{Outcome, Plan, START_MAX};
 

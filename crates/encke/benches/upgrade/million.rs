@@ -71,10 +71,10 @@ pub(crate) fn million(options: &Options, table: &mut Table) {
     table.oracle("  events lost or doubled", probed.wrong, 0);
     let longest = probed.answers.longest.as_secs_f64();
     table.most("the longest that a sender waits for an answer", longest, 2.0, " s");
-    let crowd = &floods[0]["latency"];
-    table.shown("latency of the crowd, p50", format!("{} ms", crowd["p50_ms"]));
-    table.shown("  p99", format!("{} ms", crowd["p99_ms"]));
-    table.shown("  max", format!("{} ms", crowd["max_ms"]));
+    let listeners = &floods[0]["latency"];
+    table.shown("latency of the crowd, p50", format!("{} ms", listeners["p50_ms"]));
+    table.shown("  p99", format!("{} ms", listeners["p99_ms"]));
+    table.shown("  max", format!("{} ms", listeners["max_ms"]));
     table.oracle("  later than 2 s", floods[0]["late"].as_u64().unwrap(), 0);
     let opened = stats["connections_opened"].as_u64().unwrap();
     table.oracle("streams that came, in all", opened, streams + 8);

@@ -1,13 +1,13 @@
 //! What the tests of `tests/it/upgrade` stand on.
 
-#[path = "../../tests/it/upgrade/crowd.rs"]
-mod crowd;
 #[path = "../../tests/it/upgrade/ear.rs"]
 mod ear;
 #[path = "../../tests/it/upgrade/killing.rs"]
 mod killing;
 #[path = "../../tests/it/upgrade/kind.rs"]
 mod kind;
+#[path = "../../tests/it/upgrade/listeners.rs"]
+mod listeners;
 #[path = "../../tests/it/upgrade/records.rs"]
 mod records;
 #[path = "../../tests/it/upgrade/senders.rs"]

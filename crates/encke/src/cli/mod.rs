@@ -3,6 +3,7 @@
 //!
 //! Each command has a file of its own: its options, its help, and what it does.
 
+mod address_limits;
 mod client;
 mod client_sends;
 mod cluster;
@@ -35,7 +36,6 @@ mod send;
 mod serve;
 mod signer;
 mod spam;
-mod strangers;
 mod streams;
 mod subscriptions;
 mod ticker;

@@ -15,6 +15,7 @@ use server::PublicUrl;
 pub(crate) use self::run::run;
 use self::tls::TlsArgs;
 use super::UsageError;
+use super::address_limits::AddressLimitArgs;
 use super::client_sends::ClientSendArgs;
 use super::cluster::ClusterArgs;
 use super::erlang::ErlangArgs;
@@ -23,7 +24,6 @@ use super::names::{ListenAddress, NameArgs, Port};
 use super::otlp::OtlpArgs;
 use super::presence::PresenceArgs;
 use super::remember::Remember;
-use super::strangers::StrangerArgs;
 use super::streams::StreamArgs;
 use super::tokens::TokenArgs;
 use crate::units::{parse_bytes, parse_seconds};
@@ -79,7 +79,7 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
-    strangers: StrangerArgs,
+    address_limits: AddressLimitArgs,
     #[command(flatten)]
     client_sends: ClientSendArgs,
     #[command(flatten)]

@@ -99,24 +99,24 @@ fn accounts_of_senders_listeners_and_server_agree() {
         ("websocket", &["--payload=300", "--connections=2"]),
     ] {
         let server = Server::start(&[]);
-        let crowd = flood(&server, transport);
+        let listeners = flood(&server, transport);
         let spam = spam(&server, options);
         assert_eq!(number(&spam, "delivered"), number(&spam, "sent"), "each about one user online");
-        let flood = end(crowd, number(&spam, "delivered"));
+        let flood = end(listeners, number(&spam, "delivered"));
         expect_no_loss(&server, &spam, &flood);
     }
 }
 
 /// What falls between two polls is delivered to nobody and heard all the same.
 #[test]
-fn crowd_that_polls_hears_all_that_is_sent() {
+fn listener_that_polls_hears_all_that_is_sent() {
     let server = Server::start(&[]);
-    let crowd = flood(&server, "poll");
+    let listeners = flood(&server, "poll");
     wait_for("all of them poll", || server.api.stats()["streams_open"]["poll"] == 200);
     let spam = spam(&server, &["--connections=2"]);
     let sent = number(&spam, "sent");
     assert!(number(&spam, "delivered") <= sent, "{spam}");
-    let flood = end(crowd, sent);
+    let flood = end(listeners, sent);
     assert_eq!((number(&flood, "events"), number(&flood, "stamped")), (sent, sent));
     for member in ["missing", "doubled", "overtaken", "untracked", "failed", "closed"] {
         assert_eq!(number(&flood, member), 0, "{member} of {flood}");
@@ -134,10 +134,10 @@ fn friends_hear_what_is_about_each_other() {
     assert_eq!(Program::run(encke(generate).arg(&file)).code(), Some(0));
     let mut load = encke(["graph", "load", "--both", "--api", &server.api_url()]);
     assert_eq!(Program::run(load.arg(&file)).code(), Some(0));
-    let crowd = flood(&server, "sse");
+    let listeners = flood(&server, "sse");
     let spam = spam(&server, &[]);
     assert!(number(&spam, "delivered") > 5 * number(&spam, "sent"), "{spam}");
-    let flood = end(crowd, number(&spam, "delivered"));
+    let flood = end(listeners, number(&spam, "delivered"));
     expect_no_loss(&server, &spam, &flood);
 }
 
@@ -164,7 +164,7 @@ fn streams_that_the_server_ends_are_told_by_reason() {
 /// A server that treats the 150th of 200 events badly: who can see it fails, and says what it was.
 #[test]
 fn fault_of_the_server_is_the_instruments_failure() {
-    for (fate, heard, sender, listeners) in [
+    for (fate, heard, sender, listener) in [
         (Fate::Deliver, 200, None, None),
         (Fate::Lose, 199, None, Some("1 events are missing")),
         (Fate::Double, 201, None, Some("1 events came twice")),
@@ -175,16 +175,16 @@ fn fault_of_the_server_is_the_instruments_failure() {
         let deliver = move |number| if number == 150 { fate } else { Fate::Deliver };
         let server = scripted::Server::start(deliver);
         let url = server.stream_url();
-        let crowd = ["flood", "--users=10", "--late-after=60", "--json", "--url", &url];
-        let crowd = Program::spawn(&mut encke(crowd));
-        wait_for("the crowd is online", || crowd.stderr().contains("  open 10 "));
+        let listeners = ["flood", "--users=10", "--late-after=60", "--json", "--url", &url];
+        let listeners = Program::spawn(&mut encke(listeners));
+        wait_for("the crowd is online", || listeners.stderr().contains("  open 10 "));
         let spam = ["spam", "--users=10", "--rate=10000", "--seconds=0.02", "--late-after=60"];
         let spam = Program::run(encke(spam).args(["--json", "--api", &server.url()]));
         let told = format!("  events {heard} (");
-        wait_for("the crowd has heard it", || crowd.stderr().contains(&told));
-        crowd.signal("INT");
-        let crowd = crowd.finish();
-        for (finished, fault) in [(&spam, sender), (&crowd, listeners)] {
+        wait_for("the crowd has heard it", || listeners.stderr().contains(&told));
+        listeners.signal("INT");
+        let listeners = listeners.finish();
+        for (finished, fault) in [(&spam, sender), (&listeners, listener)] {
             match fault {
                 Some(words) => expect_failure(finished, words),
                 None => assert_eq!(report(finished)["faults"], serde_json::json!([]), "{fate:?}"),

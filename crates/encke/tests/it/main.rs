@@ -13,6 +13,7 @@
 
 mod harness;
 
+mod address_limits;
 mod api;
 mod api_bounds;
 mod audience;
@@ -77,8 +78,6 @@ mod silence;
 mod starting;
 mod store_formats;
 mod storm;
-mod strangers;
-mod strangers_proxies;
 mod streams;
 mod streams_ids;
 mod stuck_log;
@@ -94,6 +93,7 @@ mod tls_streams;
 mod token_commands;
 mod tokens;
 mod traces;
+mod trusted_proxies;
 mod tune;
 mod upgrade;
 mod watch;

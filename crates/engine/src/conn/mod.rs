@@ -1,8 +1,8 @@
 //! The record of a connection: all that a silent one owns.
 
-pub(crate) mod act;
+pub(crate) mod action;
 mod ids;
-pub(crate) mod life;
+pub(crate) mod state;
 mod work;
 
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use proto::{Carrier, Format, Transport};
 
 pub(crate) use work::{Held, Partial, Work};
 
-use self::act::Act;
-use self::life::{Input, Life};
+use self::action::Action;
+use self::state::{Input, State};
 use crate::Event;
 use crate::backlog::Backlog;
 use crate::slab::Slot;
@@ -49,7 +49,7 @@ pub(crate) struct Conn<S> {
     pub(crate) expires: Tick,
     /// What it is counted for in the account of all connections, in bytes.
     pub(crate) charged: u32,
-    life: Life,
+    state: State,
     pub(crate) wire: Wire,
     marks: Marks,
 }
@@ -116,16 +116,16 @@ impl<S> Conn<S> {
             socket,
             expires: Tick::MAX,
             charged: 0,
-            life: Life::Head,
+            state: State::Head,
             wire: Wire::new(Format::Ndjson, Carrier::Chunked),
             marks: Marks::default(),
         }
     }
 
     /// It is the one that another process has written down.
-    pub(crate) fn take_over(&mut self, life: Life, transport: Transport, marks: u8) {
+    pub(crate) fn take_over(&mut self, state: State, transport: Transport, marks: u8) {
         self.wire = Wire::of(transport, marks & Marks::CLOSE.0 != 0);
-        (self.life, self.marks) = (life, Marks(marks & Marks::LASTING));
+        (self.state, self.marks) = (state, Marks(marks & Marks::LASTING));
     }
 
     /// What is noted of it beside where it waits.
@@ -135,19 +135,19 @@ impl<S> Conn<S> {
     }
 
     /// Where it is.
-    pub(crate) fn life(&self) -> Life {
-        self.life
+    pub(crate) fn state(&self) -> State {
+        self.state
     }
 
     /// It is somewhere else now.
-    pub(crate) fn move_to(&mut self, next: Life) {
-        debug_assert!(self.life.may_move_to(next), "{:?} to {next:?}", self.life);
-        self.life = next;
+    pub(crate) fn move_to(&mut self, next: State) {
+        debug_assert!(self.state.may_move_to(next), "{:?} to {next:?}", self.state);
+        self.state = next;
     }
 
     /// What is to be done now that `input` has happened.
-    pub(crate) fn on(&self, input: Input) -> Act {
-        self.life.on(input, self.is(Marks::BLOCKED))
+    pub(crate) fn on(&self, input: Input) -> Action {
+        self.state.on(input, self.is(Marks::BLOCKED))
     }
 
     /// Whether that is noted.
@@ -182,8 +182,8 @@ impl<S> Conn<S> {
 
     /// Whether a request may be served now.
     pub(crate) fn awaits_request(&self) -> bool {
-        matches!(self.life, Life::Head | Life::Body)
-            || (self.life == Life::Between && self.is_flushed())
+        matches!(self.state, State::Head | State::Body)
+            || (self.state == State::Between && self.is_flushed())
     }
 
     /// Whether everything has been given to the kernel.

@@ -9,11 +9,11 @@ use proto::resume::{Begins, Told, end_head};
 use proto::{Carrier, Cors, Format, Method, Problem, Route, response};
 
 use super::core::{At, Core, End, Lives};
-use super::naming::Before;
+use super::forwarded::Before;
 use super::request_ids::ids_of;
 use super::tokens::Presented;
 use crate::conn::Marks;
-use crate::conn::life::Life;
+use crate::conn::state::State;
 use crate::limits::{self, work};
 use crate::sockets::Sockets;
 use crate::tokens::Granted;
@@ -85,7 +85,7 @@ impl<S: Sockets> Core<S> {
         mut seen: usize,
     ) -> Result<usize, End> {
         let mut used = 0;
-        if at.conn.life() == Life::Body {
+        if at.conn.state() == State::Body {
             // Its head is read again, with the body.
             seen = 0;
         }
@@ -116,7 +116,7 @@ impl<S: Sockets> Core<S> {
                     self.budget.spend(work::REQUEST);
                     let whole = request.head_len.saturating_add(request.body.len);
                     self.admit(at, &request, left.get(request.head_len..whole))?;
-                    if matches!(at.conn.life(), Life::Verifying | Life::Body) {
+                    if matches!(at.conn.state(), State::Verifying | State::Body) {
                         // It is read again when its token is verified, or its body is there.
                         break;
                     }
@@ -138,34 +138,34 @@ impl<S: Sockets> Core<S> {
     /// the next ones wrong.
     fn put_by(&mut self, at: &mut At<'_, S::Socket>, mut unread: Vec<u8>) -> Lives {
         let conn = &mut at.conn;
-        match conn.life() {
+        match conn.state() {
             _ if unread.is_empty() => Ok(()),
-            Life::Stream | Life::Held if conn.wire.carrier().has_messages() => {
+            State::Stream | State::Held if conn.wire.carrier().has_messages() => {
                 self.hear(at, &mut unread)
             }
             // What a proxy says before a handshake may be half there as well.
-            Life::Handshake
-            | Life::Head
-            | Life::Body
-            | Life::Verifying
-            | Life::Sending
-            | Life::Between
-            | Life::Poll
-            | Life::HeldPoll => {
+            State::Handshake
+            | State::Head
+            | State::Body
+            | State::Verifying
+            | State::Sending
+            | State::Between
+            | State::Poll
+            | State::HeldPoll => {
                 if unread.len() > limits::PIPELINED_BYTES_MAX + conn.whole_request() {
                     return Err(End { reason: DisconnectReason::BadRequest, abort: true });
                 }
-                let is_next = conn.life() == Life::Between && conn.is_flushed();
+                let is_next = conn.state() == State::Between && conn.is_flushed();
                 conn.new_work().unread = unread;
                 if is_next && !conn.is(Marks::DEFERRED) {
-                    conn.move_to(Life::Head);
+                    conn.move_to(State::Head);
                     conn.active = self.now;
                     self.wait(at);
                 }
                 Ok(())
             }
-            Life::Stream | Life::Held | Life::Leaving(_) => Ok(()),
-            Life::Ending(_) | Life::Lingering(_) => Ok(()),
+            State::Stream | State::Held | State::Leaving(_) => Ok(()),
+            State::Ending(_) | State::Lingering(_) => Ok(()),
         }
     }
 
@@ -311,7 +311,7 @@ impl<S: Sockets> Core<S> {
         for list in lists {
             wire.format().push_message(&mut self.answer, wire.carrier(), &list);
         }
-        at.conn.move_to(if held { Life::Held } else { Life::Stream });
+        at.conn.move_to(if held { State::Held } else { State::Stream });
         at.conn.active = self.now;
         self.wait(at);
         self.send_answer(at)
@@ -381,7 +381,7 @@ impl<S: Sockets> Core<S> {
         // What was sent too early is not read any more.
         at.conn.forget_body();
         take_unread(at);
-        at.conn.move_to(Life::Ending(reason));
+        at.conn.move_to(State::Ending(reason));
         self.send_answer(at)?;
         self.finish(at, reason)
     }

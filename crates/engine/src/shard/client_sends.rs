@@ -17,7 +17,7 @@ use super::poll::kept_cors;
 use super::tokens::Presented;
 use crate::client_sends::{ClientSend, ClientSendOutcome, Publisher, SentBy};
 use crate::conn::Marks;
-use crate::conn::life::Life;
+use crate::conn::state::State;
 use crate::limits::RETRY_AFTER_SECONDS;
 use crate::sockets::Sockets;
 use crate::wire::Wire;
@@ -136,7 +136,7 @@ impl<S: Sockets> Core<S> {
         // It is answered as a poll is: once, and then the connection is there for the next request.
         at.conn.wire = Wire::new(Format::Poll, carrier);
         self.keep_cors(at, request, reply);
-        at.conn.move_to(Life::Sending);
+        at.conn.move_to(State::Sending);
         at.conn.active = self.now;
         self.wait(at);
         let by = SentBy::Request { key: request.body.key.map(Into::into) };
@@ -147,7 +147,7 @@ impl<S: Sockets> Core<S> {
     /// The rest of the body is to come, for which there is a time.
     fn await_body(&mut self, at: &mut At<'_, S::Socket>, request: &Request<'_>) -> Lives {
         at.conn.new_work().whole = request.head_len + request.body.len;
-        at.conn.move_to(Life::Body);
+        at.conn.move_to(State::Body);
         at.conn.active = self.now;
         self.wait(at);
         if request.body.expects {
@@ -190,7 +190,7 @@ impl<S: Sockets> Core<S> {
         at.conn.mark(Marks::HEAD_ONLY, false);
         at.conn.mark(Marks::READS, false);
         at.conn.tidy();
-        at.conn.move_to(Life::Between);
+        at.conn.move_to(State::Between);
         at.conn.active = self.now;
         self.put_answer(at)?;
         self.wait(at);

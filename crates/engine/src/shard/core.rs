@@ -11,9 +11,9 @@ use proto::websocket::deflate::Deflater;
 use sync::connection_limit::ConnectionLimit;
 
 use super::Shared;
+use super::forwarded::Trust;
 use super::gap::Untold;
 use super::members::{Subject, Watching};
-use super::naming::Belief;
 use super::wall::Wall;
 use crate::account::Account;
 use crate::addresses::Addresses;
@@ -21,8 +21,8 @@ use crate::budget::Budget;
 use crate::client_sends::{ClientSends, Publisher};
 use crate::column::Column;
 use crate::config::EngineConfig;
-use crate::conn::act::Act;
-use crate::conn::life::Input;
+use crate::conn::action::Action;
+use crate::conn::state::Input;
 use crate::conn::{Conn, Marks};
 use crate::counters::Counters;
 use crate::history_reads::HistoryReads;
@@ -53,7 +53,7 @@ pub(super) struct Core<S> {
     /// For which address a connection is counted, by slot.
     pub(super) sources: Column<Option<AddressKey>>,
     /// What it is believed, where a trusted peer has it.
-    pub(super) beliefs: Column<Belief>,
+    pub(super) trusts: Column<Trust>,
     pub(super) connection_ids: ConnectionIds,
     /// What connections that came from another process are called, by slot.
     pub(super) kept_ids: Column<Option<ConnectionId>>,
@@ -152,7 +152,7 @@ impl<S: Sockets> Core<S> {
             account: shared.account,
             addresses: shared.addresses,
             sources: Column::default(),
-            beliefs: Column::default(),
+            trusts: Column::default(),
             connection_ids: shared.connection_ids,
             kept_ids: Column::default(),
             more_ids: IdLists::default(),
@@ -203,42 +203,42 @@ impl<S: Sockets> Core<S> {
 
     /// Carries out what the table says of `input`.
     pub(super) fn happen(&mut self, at: &mut At<'_, S::Socket>, input: Input) -> Lives {
-        let act = at.conn.on(input);
-        match act {
-            Act::Nothing => Ok(()),
-            Act::Close { reason, abort } => Err(End { reason, abort }),
-            Act::RefuseLate => self.refuse_late(at),
-            Act::RefuseBody => self.refuse_body(at),
-            Act::RefuseMessage => self.refuse_message(at),
-            Act::RefuseToken => self.refuse_token(at),
-            Act::RefuseSend => self.refuse_unanswered(at),
-            Act::EndBehindAnswer => {
+        let action = at.conn.on(input);
+        match action {
+            Action::Nothing => Ok(()),
+            Action::Close { reason, abort } => Err(End { reason, abort }),
+            Action::RefuseLate => self.refuse_late(at),
+            Action::RefuseBody => self.refuse_body(at),
+            Action::RefuseMessage => self.refuse_message(at),
+            Action::RefuseToken => self.refuse_token(at),
+            Action::RefuseSend => self.refuse_unanswered(at),
+            Action::EndBehindAnswer => {
                 at.conn.wire = Wire::new(at.conn.wire.format(), Carrier::Close);
                 Ok(())
             }
-            Act::KeepAlive => self.keep_alive(at),
-            Act::Answer => self.answer_poll(at, None, None),
-            Act::AnswerLast(reason) => self.answer_poll(at, Some(reason), None),
-            Act::WaitOn => {
+            Action::KeepAlive => self.keep_alive(at),
+            Action::Answer => self.answer_poll(at, None, None),
+            Action::AnswerLast(reason) => self.answer_poll(at, Some(reason), None),
+            Action::WaitOn => {
                 // Its time stays what it was: with what it has missed it is answered at once.
                 self.wheel.start(at.slot, self.now + self.poll_idle());
                 Ok(())
             }
-            Act::Ask => self.ask_on(at),
-            Act::ReadOn => {
+            Action::Ask => self.ask_on(at),
+            Action::ReadOn => {
                 self.read_on(at);
                 Ok(())
             }
-            Act::Linger(reason) => {
+            Action::Linger(reason) => {
                 self.linger(at, reason);
                 Ok(())
             }
-            Act::Fail(reason) => {
+            Action::Fail(reason) => {
                 self.fail(at, reason);
                 Ok(())
             }
-            Act::EndStream(reason) => self.end_stream(at, reason),
-            Act::Finish(reason) => self.finish(at, reason),
+            Action::EndStream(reason) => self.end_stream(at, reason),
+            Action::Finish(reason) => self.finish(at, reason),
         }
     }
 

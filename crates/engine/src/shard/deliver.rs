@@ -8,7 +8,7 @@ use hub::{ConnRef, DisconnectReason};
 use super::core::{At, End};
 use super::parked::Rest;
 use super::{Shard, key_of};
-use crate::conn::act::EventAct;
+use crate::conn::action::EventAction;
 use crate::conn::{Conn, Marks, Queue};
 use crate::limits;
 use crate::mailbox::{Mail, Targets};
@@ -74,11 +74,11 @@ impl<S: Sockets> Shard<S> {
             self.flush_full(key.slot);
         }
         let Some((place, conn)) = self.conns.find(key) else { return Handed::ToNobody };
-        let (waiting, takes) = match conn.life().on_event() {
-            EventAct::Take => (conn.push_event(event), true),
+        let (waiting, takes) = match conn.state().on_event() {
+            EventAction::Take => (conn.push_event(event), true),
             // Without room it is asked for again, so it was not handed over.
-            EventAct::Hold => (0, conn.hold(event, limits::held_bytes(bytes_max))),
-            EventAct::Drop => return Handed::ToNobody,
+            EventAction::Hold => (0, conn.hold(event, limits::held_bytes(bytes_max))),
+            EventAction::Drop => return Handed::ToNobody,
         };
         let mut at = At { slot: key.slot, place, conn };
         if at.conn.work().is_some()

@@ -9,8 +9,8 @@ use minicbor::bytes::ByteVec;
 
 use super::Shard;
 use super::core::{At, Core};
-use super::naming::Belief;
-use crate::conn::life::Life;
+use super::forwarded::Trust;
+use crate::conn::state::State;
 use crate::conn::{Conn, Marks, Partial};
 use crate::sockets::Sockets;
 use crate::state::{ConnState, GrantState, More, PartialState, PastState, Phase};
@@ -46,9 +46,9 @@ impl<S: Sockets> Shard<S> {
 impl<S: Sockets> Core<S> {
     fn write_down(&self, at: &At<'_, S::Socket>) -> Option<ConnState> {
         let conn = &*at.conn;
-        let life = conn.life();
-        let (phase, reason) = phase(life)?;
-        let has_transport = life.is_logged_in() || matches!(life, Life::Between | Life::Head);
+        let state = conn.state();
+        let (phase, reason) = phase(state)?;
+        let has_transport = state.is_logged_in() || matches!(state, State::Between | State::Head);
         let least = conn.least_id().and_then(Id::as_integer);
         let more = self.write_more(at, reason, least.is_some())?;
         Some(ConnState {
@@ -59,7 +59,7 @@ impl<S: Sockets> Core<S> {
             id: least,
             active_ms: self.ms_from_now(conn.active),
             more: (more != More::default()).then(|| Box::new(more)),
-            connection_id: has_connection_id(life)
+            connection_id: has_connection_id(state)
                 .then(|| self.connection_id(self.conn_ref(at)).bits()),
         })
     }
@@ -71,7 +71,7 @@ impl<S: Sockets> Core<S> {
         is_first_written: bool,
     ) -> Option<More> {
         let (slot, conn) = (at.slot, &*at.conn);
-        let life = conn.life();
+        let state = conn.state();
         let unsent = conn.unsent();
         let messages = unsent.as_ref().map_or(conn.messages, |(_, messages)| *messages);
         let ids = self.ids(at).skip(usize::from(is_first_written));
@@ -83,15 +83,15 @@ impl<S: Sockets> Core<S> {
             grant: conn.grant().map(|grant| GrantState::of(grant)),
             unsent: unsent.map(|(bytes, _)| bytes.into()),
             source: self.sources.get(slot).map(|key| key.bits()),
-            belief: match self.beliefs.get(slot) {
-                Belief::Nothing => None,
-                Belief::Fields => Some(1),
-                Belief::Header => Some(2),
+            trust: match self.trusts.get(slot) {
+                Trust::Nothing => None,
+                Trust::Fields => Some(1),
+                Trust::Header => Some(2),
             },
             secured: self.io.write_down(&conn.socket).ok()?,
             ..More::default()
         };
-        if self.config.tokens.is_some() && life.is_logged_in() {
+        if self.config.tokens.is_some() && state.is_logged_in() {
             more.session = Some(self.sessions.get(slot).parts());
             (more.subject, more.info) = self.member_texts(slot, conn.least_id());
             more.watches = self.watched_texts(slot);
@@ -100,7 +100,7 @@ impl<S: Sockets> Core<S> {
             more.unread = (!work.unread.is_empty()).then(|| work.unread.clone().into());
             more.partial = self.partial(&work.partial);
             let after = work.held.after;
-            more.after = (after > 0 || life.is_held()).then_some(after);
+            more.after = (after > 0 || state.is_held()).then_some(after);
             if let Some(past) = &work.held.past {
                 more.past = Some(PastState::of(past, after, |id| self.names.text(id)));
                 // A version that does not know it goes on where the stream has begun.
@@ -108,7 +108,7 @@ impl<S: Sockets> Core<S> {
             }
             more.asks = work.held.asked.is_some() || work.held.catch_up.is_some();
             more.origin = work.origin.as_deref().map(str::to_owned);
-            more.token_asked = life.is_logged_in() && work.token.asked.is_some();
+            more.token_asked = state.is_logged_in() && work.token.asked.is_some();
         }
         Some(more)
     }
@@ -132,24 +132,24 @@ impl<S: Sockets> Core<S> {
 }
 
 /// Whether a client in this state may have been told what its connection is called.
-fn has_connection_id(life: Life) -> bool {
-    matches!(life, Life::Stream | Life::Held)
+fn has_connection_id(state: State) -> bool {
+    matches!(state, State::Stream | State::Held)
 }
 
-fn phase(life: Life) -> Option<(Phase, Option<DisconnectReason>)> {
-    Some(match life {
-        Life::Handshake => (Phase::Handshake, None),
+fn phase(state: State) -> Option<(Phase, Option<DisconnectReason>)> {
+    Some(match state {
+        State::Handshake => (Phase::Handshake, None),
         // Its request is read again, and its token verified again.
-        Life::Head | Life::Body | Life::Verifying => (Phase::Head, None),
-        Life::Stream => (Phase::Stream, None),
-        Life::Held => (Phase::Held, None),
-        Life::Poll => (Phase::Poll, None),
-        Life::HeldPoll => (Phase::HeldPoll, None),
-        Life::Between => (Phase::Between, None),
-        Life::Ending(reason) => (Phase::Ending, Some(reason)),
-        Life::Lingering(reason) => (Phase::Lingering, Some(reason)),
+        State::Head | State::Body | State::Verifying => (Phase::Head, None),
+        State::Stream => (Phase::Stream, None),
+        State::Held => (Phase::Held, None),
+        State::Poll => (Phase::Poll, None),
+        State::HeldPoll => (Phase::HeldPoll, None),
+        State::Between => (Phase::Between, None),
+        State::Ending(reason) => (Phase::Ending, Some(reason)),
+        State::Lingering(reason) => (Phase::Lingering, Some(reason)),
         // All of them have been ended, or answered.
-        Life::Leaving(_) | Life::Sending => return None,
+        State::Leaving(_) | State::Sending => return None,
     })
 }
 

@@ -6,7 +6,7 @@
 //! counts ([`crate::pauses`]). That costs a call for whoever would be ended.
 
 use super::core::{At, Core, Lives, ticks};
-use crate::conn::life::{Due, Input, Life};
+use crate::conn::state::{Due, Input, State};
 use crate::conn::{Conn, Marks};
 use crate::limits::{self, MESSAGE_TIMEOUT_TICKS, work};
 use crate::sockets::Sockets;
@@ -83,12 +83,12 @@ impl<S: Sockets> Core<S> {
 
     fn where_to_look(&self, conn: &Conn<S::Socket>) -> Look {
         let Due { blocked, late, expired } = self.what_is_due(conn);
-        match conn.life() {
-            Life::Stream | Life::Held if expired => Look::Nowhere,
-            Life::Stream | Life::Held | Life::Between if blocked => Look::Output,
-            Life::Ending(_) => Look::Output,
-            Life::Stream | Life::Held if late => Look::Input,
-            Life::Handshake | Life::Head | Life::Body | Life::Between => Look::Input,
+        match conn.state() {
+            State::Stream | State::Held if expired => Look::Nowhere,
+            State::Stream | State::Held | State::Between if blocked => Look::Output,
+            State::Ending(_) => Look::Output,
+            State::Stream | State::Held if late => Look::Input,
+            State::Handshake | State::Head | State::Body | State::Between => Look::Input,
             _ => Look::Nowhere,
         }
     }
@@ -119,8 +119,8 @@ impl<S: Sockets> Core<S> {
     /// For what it is time.
     fn what_is_due(&self, conn: &Conn<S::Socket>) -> Due {
         let is_past = |due: Tick| due <= self.now;
-        let is_still = match conn.life() {
-            Life::Stream | Life::Held => is_past(self.silent(conn, STILL)),
+        let is_still = match conn.state() {
+            State::Stream | State::Held => is_past(self.silent(conn, STILL)),
             _ => true,
         };
         Due {
@@ -154,12 +154,12 @@ impl<S: Sockets> Core<S> {
     /// When a connection's time has come if nothing else happens to it.
     fn due(&self, conn: &Conn<S::Socket>) -> Option<Tick> {
         let silent = |silence| Some(self.silent(conn, silence));
-        match conn.life() {
-            Life::Handshake => silent(HANDSHAKE_TIMEOUT),
-            Life::Head | Life::Body => silent(ticks(self.config.settings.head_timeout_ms)),
-            Life::Verifying => silent(TOKEN_TIMEOUT),
-            Life::Sending => silent(SEND_TIMEOUT),
-            Life::Stream | Life::Held => {
+        match conn.state() {
+            State::Handshake => silent(HANDSHAKE_TIMEOUT),
+            State::Head | State::Body => silent(ticks(self.config.settings.head_timeout_ms)),
+            State::Verifying => silent(TOKEN_TIMEOUT),
+            State::Sending => silent(SEND_TIMEOUT),
+            State::Stream | State::Held => {
                 let still = match conn.is(Marks::BLOCKED) {
                     true => silent(STILL),
                     false => self.keepalive().map(|silence| conn.active + silence),
@@ -167,11 +167,11 @@ impl<S: Sockets> Core<S> {
                 let ends = Some(self.ends(conn)).filter(|&ends| ends < Tick::MAX);
                 still.into_iter().chain(self.message_due(conn)).chain(ends).min()
             }
-            Life::Poll | Life::HeldPoll => Some(conn.active.min(self.ends(conn))),
-            Life::Between => silent(self.poll_idle()),
-            Life::Leaving(_) => None,
-            Life::Ending(_) => silent(LAST_BYTES_STILL),
-            Life::Lingering(_) => silent(LINGER),
+            State::Poll | State::HeldPoll => Some(conn.active.min(self.ends(conn))),
+            State::Between => silent(self.poll_idle()),
+            State::Leaving(_) => None,
+            State::Ending(_) => silent(LAST_BYTES_STILL),
+            State::Lingering(_) => silent(LINGER),
         }
     }
 }

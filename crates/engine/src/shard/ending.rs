@@ -6,14 +6,14 @@
 //!
 //! Ends cost: a write, a call, a log-out under each id. So where an application logs thousands out,
 //! a drain ends all, or many readers are too slow at once, each connection is told at once that it
-//! [leaves](Life::Leaving), which costs a store, and is ended in its turn.
+//! [leaves](State::Leaving), which costs a store, and is ended in its turn.
 
 use hub::{ConnRef, DisconnectReason};
 use proto::{Carrier, Format};
 
 use super::core::{At, Core, End, Lives};
 use super::{Shard, key_of, websocket};
-use crate::conn::life::{Input, Leave, Life};
+use crate::conn::state::{Input, Leave, State};
 use crate::limits::work;
 use crate::mailbox::Targets;
 use crate::receipt::Stub;
@@ -39,8 +39,8 @@ impl<S: Sockets> Shard<S> {
     ) {
         for &target in &targets {
             let Some((_, conn)) = self.conns.find(key_of(target)) else { continue };
-            if conn.life().hears() {
-                conn.move_to(Life::Leaving(Leave::Graceful(reason)));
+            if conn.state().hears() {
+                conn.move_to(State::Leaving(Leave::Graceful(reason)));
                 stub.count_one();
             }
         }
@@ -51,7 +51,7 @@ impl<S: Sockets> Shard<S> {
     /// Has a connection that hears cut in its turn.
     pub(super) fn cut_later(&mut self, target: ConnRef, reason: DisconnectReason) {
         if let Some((_, conn)) = self.conns.find(key_of(target)) {
-            conn.move_to(Life::Leaving(Leave::Cut(reason)));
+            conn.move_to(State::Leaving(Leave::Cut(reason)));
             let targets = Targets::from_elem(target, 1);
             self.leaving.push_back(LeavingBatch { targets, ended: 0, _stub: None });
         }
@@ -103,9 +103,9 @@ impl<S: Sockets> Shard<S> {
 impl<S: Sockets> Core<S> {
     /// It is the turn of one that is to end.
     fn end_leaving(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
-        match at.conn.life() {
-            Life::Leaving(Leave::Cut(reason)) => Err(End { reason, abort: true }),
-            Life::Leaving(Leave::Graceful(reason)) => {
+        match at.conn.state() {
+            State::Leaving(Leave::Cut(reason)) => Err(End { reason, abort: true }),
+            State::Leaving(Leave::Graceful(reason)) => {
                 self.end_stream(at, reason)?;
                 // What it has said meanwhile is still in the kernel: a close over it would be a
                 // reset.
@@ -139,17 +139,17 @@ impl<S: Sockets> Core<S> {
         // What has come while it was held is not told, or its client would take it for all.
         at.conn.take_held();
         self.leave(at);
-        at.conn.move_to(Life::Ending(reason));
+        at.conn.move_to(State::Ending(reason));
         self.send_answer(at)?;
         self.finish(at, reason)
     }
 
     /// Sends what waits, then our end, then gives the client a moment for its own.
     pub(super) fn finish(&mut self, at: &mut At<'_, S::Socket>, reason: DisconnectReason) -> Lives {
-        if matches!(at.conn.life(), Life::Lingering(_)) {
+        if matches!(at.conn.state(), State::Lingering(_)) {
             return Ok(());
         }
-        at.conn.move_to(Life::Ending(reason));
+        at.conn.move_to(State::Ending(reason));
         if at.conn.is_flushed() {
             self.linger(at, reason);
             return Ok(());
@@ -169,7 +169,7 @@ impl<S: Sockets> Core<S> {
 
     /// All is written.
     pub(super) fn linger(&mut self, at: &mut At<'_, S::Socket>, reason: DisconnectReason) {
-        at.conn.move_to(Life::Lingering(reason));
+        at.conn.move_to(State::Lingering(reason));
         self.io.shutdown(&at.conn.socket);
         at.conn.active = self.now;
         self.wait(at);

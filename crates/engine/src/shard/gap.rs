@@ -19,8 +19,8 @@ use hub::ConnRef;
 use super::core::{At, Core, Lives};
 use super::{Shard, key_of};
 use crate::conn::Marks;
-use crate::conn::act::GapAct;
-use crate::conn::life::Life;
+use crate::conn::action::GapAction;
+use crate::conn::state::State;
 use crate::limits::GAP_WORK_PER_TURN;
 use crate::slab::Key;
 use crate::sockets::Sockets;
@@ -151,14 +151,14 @@ impl<S: Sockets> Core<S> {
 
     /// Tells a connection of a gap, at once.
     fn tell_gap(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
-        match at.conn.life().on_gap() {
-            Some(GapAct::Tell) => {
+        match at.conn.state().on_gap() {
+            Some(GapAction::Tell) => {
                 self.let_go(at);
                 self.push_gap(at);
                 self.send_answer(at)
             }
             // It looks around and asks again from there.
-            Some(GapAct::TellPoll) => {
+            Some(GapAction::TellPoll) => {
                 let up_to = self.untold.as_ref().map(|untold| untold.up_to);
                 self.put_gap(at);
                 self.answer_poll(at, None, up_to)
@@ -169,8 +169,8 @@ impl<S: Sockets> Core<S> {
 
     /// Puts the notice of a gap behind what waits for the connection.
     fn put_gap(&mut self, at: &mut At<'_, S::Socket>) {
-        match at.conn.life().on_gap() {
-            Some(GapAct::Tell) => {
+        match at.conn.state().on_gap() {
+            Some(GapAction::Tell) => {
                 self.let_go(at);
                 self.push_gap(at);
                 if !self.answer.is_empty() {
@@ -179,7 +179,7 @@ impl<S: Sockets> Core<S> {
                     self.queue(at, true);
                 }
             }
-            Some(GapAct::TellPoll) => {
+            Some(GapAction::TellPoll) => {
                 self.let_go(at);
                 self.put_gap_of_poll(at);
             }
@@ -200,9 +200,9 @@ impl<S: Sockets> Core<S> {
     /// the gap.
     fn let_go(&mut self, at: &mut At<'_, S::Socket>) {
         at.conn.take_held();
-        match at.conn.life() {
-            Life::Held => at.conn.move_to(Life::Stream),
-            Life::HeldPoll => at.conn.move_to(Life::Poll),
+        match at.conn.state() {
+            State::Held => at.conn.move_to(State::Stream),
+            State::HeldPoll => at.conn.move_to(State::Poll),
             _ => {}
         }
     }

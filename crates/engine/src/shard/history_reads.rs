@@ -13,7 +13,7 @@ use super::client_sends::UPGRADE_SECONDS;
 use super::core::{At, Core, Lives};
 use super::tokens::Presented;
 use crate::conn::Marks;
-use crate::conn::life::Life;
+use crate::conn::state::State;
 use crate::history_reads::{HistoryRead, page_bytes_max};
 use crate::limits::RETRY_AFTER_SECONDS;
 use crate::sockets::Sockets;
@@ -57,7 +57,7 @@ impl<S: Sockets> Core<S> {
         self.keep_cors(at, request, reply);
         at.conn.mark(Marks::READS, true);
         at.conn.mark(Marks::HEAD_ONLY, request.method == Method::Head);
-        at.conn.move_to(Life::Sending);
+        at.conn.move_to(State::Sending);
         at.conn.active = self.now;
         self.wait(at);
         let asked = self.ask_to_read(at, id, request.query, granted);

@@ -6,7 +6,7 @@
 //! Nothing here waits. The only locks are a directory and a names stripe, at login and logout.
 //!
 //! A connection is looked up in one place, [`Shard::serve`]. What is done with it is the
-//! [`Core`]'s, by what the table of [`crate::conn::life`] says; whether it lives on is the answer,
+//! [`Core`]'s, by what the table of [`crate::conn::state`] says; whether it lives on is the answer,
 //! and one function closes. What clients make a turn do is counted in one budget: who comes
 //! when that is spent is [put off](Core::defer) to the next turn.
 
@@ -18,13 +18,13 @@ mod deliver;
 mod down;
 mod due;
 mod ending;
+mod forwarded;
 mod full;
 mod gap;
 mod history_reads;
 mod mail;
 mod members;
 mod moving;
-mod naming;
 mod notices;
 #[cfg(test)]
 mod observed;
@@ -61,7 +61,7 @@ use crate::addresses::{Addresses, Peer};
 use crate::client_sends::ClientSends;
 use crate::config::EngineConfig;
 use crate::conn::Conn;
-use crate::conn::life::Life;
+use crate::conn::state::State;
 use crate::counters::Counters;
 use crate::history_reads::HistoryReads;
 use crate::limits::work;
@@ -251,7 +251,7 @@ impl<S: Sockets> Shard<S> {
     /// proxy says before it.
     pub(crate) fn secure(&mut self, slot: u32) {
         self.serve(slot, |core, at| {
-            at.conn.move_to(Life::Handshake);
+            at.conn.move_to(State::Handshake);
             core.secure(at);
             core.wait(at);
             Ok(())
@@ -269,7 +269,7 @@ impl<S: Sockets> Shard<S> {
     /// There is room to write.
     pub(crate) fn writable(&mut self, slot: u32) {
         self.serve(slot, |core, at| {
-            if at.conn.life() == Life::Handshake {
+            if at.conn.state() == State::Handshake {
                 return core.shake(at, false);
             }
             core.unblock(at);

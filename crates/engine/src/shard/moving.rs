@@ -7,7 +7,7 @@
 use hub::DisconnectReason;
 
 use super::{NoPlace, Shard};
-use crate::conn::life::Input;
+use crate::conn::state::Input;
 use crate::limits::{MOVE_SLICE_MS, work};
 use crate::sockets::Sockets;
 

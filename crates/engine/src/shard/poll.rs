@@ -21,7 +21,7 @@ use super::admission::Reply;
 use super::core::{At, Core, Lives, ticks};
 use crate::catch_up::CatchUp;
 use crate::conn::Marks;
-use crate::conn::life::Life;
+use crate::conn::state::State;
 use crate::outbox::Missed;
 use crate::sockets::Sockets;
 use crate::timer::TICK_MS;
@@ -62,7 +62,7 @@ impl<S: Sockets> Core<S> {
         };
         let is_refused = request.cursor.is_some()
             || request.past != request::Past::Nothing && self.config.history.is_on();
-        at.conn.move_to(if asked { Life::HeldPoll } else { Life::Poll });
+        at.conn.move_to(if asked { State::HeldPoll } else { State::Poll });
         // The next poll shows its token anew.
         at.conn.active = self.now + wait;
         self.wait(at);
@@ -109,7 +109,7 @@ impl<S: Sockets> Core<S> {
     pub(super) fn catch_up_poll(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {
         let CatchUp { events, gap, gap_up_to, up_to, whole, floors, .. } = catch_up;
         let end = at.conn.catch_up(b"", Missed { events, gap_up_to, up_to, whole, floors });
-        at.conn.move_to(Life::Poll);
+        at.conn.move_to(State::Poll);
         if gap {
             at.conn.mark(Marks::GAP, true);
             self.resumes.count(true);
@@ -169,7 +169,7 @@ impl<S: Sockets> Core<S> {
             cors: kept_cors(conn.is(Marks::CORS), origin.as_deref()),
         };
         answer.push_head(&mut head);
-        conn.move_to(Life::Between);
+        conn.move_to(State::Between);
         conn.active = self.now;
         let sent = self.metered(|core| conn.send_array(&head, &mut core.io, &core.counters));
         head.clear();

@@ -153,7 +153,7 @@ impl<S: Sockets> Core<S> {
 
     /// Logs the connection out of all its ids if it is logged in: its stream is at its end.
     pub(super) fn leave(&mut self, at: &mut At<'_, S::Socket>) {
-        if !at.conn.life().is_logged_in() {
+        if !at.conn.state().is_logged_in() {
             // It may be verified, and not let in yet.
             self.forget_session(at);
             return;

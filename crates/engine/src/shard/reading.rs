@@ -6,8 +6,8 @@ use hub::DisconnectReason;
 
 use super::core::{At, Core, End, Lives};
 use crate::conn::Marks;
-use crate::conn::act::BytesAct;
-use crate::conn::life::{Input, Life};
+use crate::conn::action::BytesAction;
+use crate::conn::state::{Input, State};
 use crate::limits::{self, work};
 use crate::sockets::{Received, Sockets};
 
@@ -21,12 +21,12 @@ impl<S: Sockets> Core<S> {
                 self.defer(at);
                 return Ok(());
             }
-            let act = at.conn.life().on_bytes(at.conn.wire.carrier().has_messages());
-            let most = match act {
-                BytesAct::LeaveUnread => return Ok(()),
-                BytesAct::Shake => return self.shake(at, hung_up),
-                BytesAct::Message => limits::MESSAGE_READ_BYTES.min(self.scratch.len()),
-                BytesAct::Request | BytesAct::Discard => self.scratch.len(),
+            let action = at.conn.state().on_bytes(at.conn.wire.carrier().has_messages());
+            let most = match action {
+                BytesAction::LeaveUnread => return Ok(()),
+                BytesAction::Shake => return self.shake(at, hung_up),
+                BytesAction::Message => limits::MESSAGE_READ_BYTES.min(self.scratch.len()),
+                BytesAction::Request | BytesAction::Discard => self.scratch.len(),
             };
             self.budget.spend(work::READ);
             let received = self.io.receive(&at.conn.socket, &mut self.scratch[..most]);
@@ -43,17 +43,17 @@ impl<S: Sockets> Core<S> {
                 Err(error) => return self.happen(at, Input::Broken(error.kind())),
             };
             self.budget.spend_bytes(len);
-            if act != BytesAct::Request {
+            if action != BytesAction::Request {
                 self.bound_messages(at, len)?;
             }
-            match act {
-                BytesAct::Message if !at.conn.life().hears() => {}
-                BytesAct::Request => self.read_head(at, len)?,
-                BytesAct::Message => self.read_messages(at, len)?,
-                BytesAct::LeaveUnread | BytesAct::Shake | BytesAct::Discard => {
+            match action {
+                BytesAction::Message if !at.conn.state().hears() => {}
+                BytesAction::Request => self.read_head(at, len)?,
+                BytesAction::Message => self.read_messages(at, len)?,
+                BytesAction::LeaveUnread | BytesAction::Shake | BytesAction::Discard => {
                     stray_bytes += len;
                     // Who is at its end may have said much before it knew.
-                    if stray_bytes > limits::STRAY_BYTES_PER_TURN && at.conn.life().hears() {
+                    if stray_bytes > limits::STRAY_BYTES_PER_TURN && at.conn.state().hears() {
                         let reason = DisconnectReason::BadRequest;
                         return Err(End { reason, abort: true });
                     }
@@ -76,7 +76,7 @@ impl<S: Sockets> Core<S> {
         match shaken {
             Ok(false) => Ok(()),
             Ok(true) => {
-                at.conn.move_to(Life::Head);
+                at.conn.move_to(State::Head);
                 at.conn.active = self.now;
                 self.wait(at);
                 self.readable(at, hung_up)

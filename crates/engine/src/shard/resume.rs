@@ -15,8 +15,8 @@ use super::admission::Manner;
 use super::core::{At, Core, Lives};
 use crate::catch_up::CatchUp;
 use crate::conn::Marks;
-use crate::conn::act::MissedAct;
-use crate::conn::life::Life;
+use crate::conn::action::MissedAction;
+use crate::conn::state::State;
 use crate::limits::{self, RETRIES_PER_SECOND, RETRY_MS, RETRY_MS_MAX, RETRY_MS_SPREAD};
 use crate::outbox::Missed;
 use crate::past::{Past, Wanted};
@@ -128,7 +128,7 @@ impl<S: Sockets> Core<S> {
             gap_up_to: at.conn.work().map_or(0, |work| work.held.gap_up_to),
             past: at.conn.work().and_then(|work| work.held.past.clone()),
             bytes_max: limits::window_bytes(self.config.backlog_bytes_max),
-            is_first: !at.conn.life().is_held(),
+            is_first: !at.conn.state().is_held(),
             is_lost: false,
         };
         let asked = post(&self.resumes, resume);
@@ -157,7 +157,7 @@ impl<S: Sockets> Core<S> {
         for event in at.conn.take_held() {
             at.conn.push_event(&event);
         }
-        at.conn.move_to(Life::Stream);
+        at.conn.move_to(State::Stream);
         self.queue(at, false);
         Ok(())
     }
@@ -196,9 +196,9 @@ impl<S: Sockets> Core<S> {
             let id = self.connection_id(self.conn_ref(at));
             catch_up.events.retain(|event| event.except() != Some(id));
         }
-        match at.conn.life().on_missed() {
-            Some(MissedAct::CatchUp) => self.catch_up_stream(at, catch_up),
-            Some(MissedAct::CatchUpPoll) => self.catch_up_poll(at, catch_up),
+        match at.conn.state().on_missed() {
+            Some(MissedAction::CatchUp) => self.catch_up_stream(at, catch_up),
+            Some(MissedAction::CatchUpPoll) => self.catch_up_poll(at, catch_up),
             // It ends.
             None => Ok(()),
         }
@@ -236,7 +236,7 @@ impl<S: Sockets> Core<S> {
             if !notice.is_empty() {
                 at.conn.push_reply(&notice);
             }
-            at.conn.move_to(Life::Stream);
+            at.conn.move_to(State::Stream);
         } else if at.conn.is_flushed() {
             return self.ask_on(at);
         }

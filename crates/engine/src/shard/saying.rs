@@ -6,7 +6,7 @@ use proto::websocket::{self, command};
 
 use super::core::{At, Core, Lives};
 use super::{Shard, key_of};
-use crate::conn::act::SaidAct;
+use crate::conn::action::SaidAction;
 use crate::limits::EXPRESS_BYTES_MAX;
 use crate::said::{Answered, Said, Say};
 use crate::sockets::Sockets;
@@ -33,13 +33,13 @@ impl<S: Sockets> Shard<S> {
 
 impl<S: Sockets> Core<S> {
     pub(super) fn say(&mut self, at: &mut At<'_, S::Socket>, said: Said) -> Lives {
-        match (at.conn.life().on_said(), said) {
-            (Some(SaidAct::Tell), Said::Message(text)) => {
+        match (at.conn.state().on_said(), said) {
+            (Some(SaidAction::Tell), Said::Message(text)) => {
                 let wire = at.conn.wire;
                 wire.format().push_message(&mut self.answer, wire.carrier(), &text);
                 self.put_answer(at)
             }
-            (Some(SaidAct::Tell), Said::Sent(answered)) => {
+            (Some(SaidAction::Tell), Said::Sent(answered)) => {
                 let Answered { outcome, reference } = *answered;
                 let text = match &outcome {
                     Ok(answer) => command::send_ok(answer, reference.as_deref()),
@@ -48,16 +48,16 @@ impl<S: Sockets> Core<S> {
                 websocket::push_text(&mut self.answer, &text);
                 self.put_answer(at)
             }
-            (Some(SaidAct::Answer), Said::Sent(answered)) => {
+            (Some(SaidAction::Answer), Said::Sent(answered)) => {
                 self.answer_request(at, answered.outcome.as_deref())
             }
-            (Some(SaidAct::Answer), Said::Page(page)) => {
+            (Some(SaidAction::Answer), Said::Page(page)) => {
                 self.answer_request(at, (*page).as_deref())
             }
             // A stream has asked for none.
-            (Some(SaidAct::Tell), Said::Page(_)) => Ok(()),
+            (Some(SaidAction::Tell), Said::Page(_)) => Ok(()),
             // A request has no stream.
-            (Some(SaidAct::Answer), Said::Message(_)) => Ok(()),
+            (Some(SaidAction::Answer), Said::Message(_)) => Ok(()),
             // It ends.
             (None, _) => Ok(()),
         }

@@ -16,8 +16,8 @@ use proto::{Problem, ProblemKind, Request};
 use super::core::{At, Core, Lives, ticks};
 use super::{Shard, key_of};
 use crate::conn::Marks;
-use crate::conn::act::TokenAct;
-use crate::conn::life::{Input, Life};
+use crate::conn::action::TokenAction;
+use crate::conn::state::{Input, State};
 use crate::limits::{RETRY_AFTER_SECONDS, work};
 use crate::mailbox::TokenResult;
 use crate::questions::Asker;
@@ -78,7 +78,7 @@ impl<S: Sockets> Core<S> {
                 self.shown(outcome)
             }
             None if self.ask_token(at, &token) => {
-                at.conn.move_to(Life::Verifying);
+                at.conn.move_to(State::Verifying);
                 at.conn.active = self.now;
                 self.wait(at);
                 Presented::Asked
@@ -124,14 +124,14 @@ impl<S: Sockets> Core<S> {
         if work.token.asked.take().is_none() {
             return Ok(());
         }
-        match at.conn.life().on_token() {
-            Some(TokenAct::Readmit) => {
+        match at.conn.state().on_token() {
+            Some(TokenAction::Readmit) => {
                 // Until it is let in it is found by this, when its token is revoked.
                 if let Ok(granted) = &outcome {
                     self.sessions.set(at.slot, self.tokens.session(&granted.grant));
                 }
                 at.conn.new_work().token.outcome = Some(outcome);
-                at.conn.move_to(Life::Head);
+                at.conn.move_to(State::Head);
                 at.conn.active = self.now;
                 self.wait(at);
                 if self.budget.is_spent() || at.conn.is(Marks::DEFERRED) {
@@ -140,7 +140,7 @@ impl<S: Sockets> Core<S> {
                 }
                 self.read_unread(at)
             }
-            Some(TokenAct::Renew) => {
+            Some(TokenAction::Renew) => {
                 at.conn.tidy();
                 let renewed = match outcome {
                     Ok(granted) => self.renew_with(at, granted),

@@ -12,9 +12,9 @@ use smallvec::SmallVec;
 
 use super::Shard;
 use super::core::{At, Core, Lives};
-use super::naming::Belief;
+use super::forwarded::Trust;
 use super::presence::SOME_IDS;
-use crate::conn::life::Life;
+use crate::conn::state::State;
 use crate::conn::{Conn, Marks, Partial};
 use crate::counters::Total;
 use crate::limits::{RETRY_AFTER_SECONDS, work};
@@ -28,13 +28,13 @@ use crate::tokens::Session;
 pub(crate) enum Untaken {
     /// There is no place for it.
     Full,
-    /// It is in a state, or has a transport or an id, that this version does not know.
+    /// It is in a written, or has a transport or an id, that this version does not know.
     Unknown,
 }
 
 /// What must be understood of a connection before it is taken.
 struct Understood {
-    life: Life,
+    state: State,
     transport: Transport,
     partial: Option<Partial>,
 }
@@ -52,10 +52,10 @@ impl<S: Sockets> Shard<S> {
         self.conns.remove(slot).map(|conn| conn.socket)
     }
 
-    /// Goes on with the connection that `state` was written of, which was expected in `slot`.
-    pub(crate) fn take_over(&mut self, slot: u32, state: ConnState) -> Result<(), Untaken> {
+    /// Goes on with the connection that `written` tells of, which was expected in `slot`.
+    pub(crate) fn take_over(&mut self, slot: u32, written: ConnState) -> Result<(), Untaken> {
         let core = &mut self.core;
-        let Some(Understood { life, transport, partial }) = core.understand(&state) else {
+        let Some(Understood { state, transport, partial }) = core.understand(&written) else {
             return Err(Untaken::Unknown);
         };
         let Some((place, conn)) = self.conns.at(slot) else { return Err(Untaken::Unknown) };
@@ -63,12 +63,12 @@ impl<S: Sockets> Shard<S> {
             return Err(Untaken::Full);
         }
         core.counters.opened.add(1);
-        conn.take_over(life, transport, state.marks);
+        conn.take_over(state, transport, written.marks);
         if let Some(partial) = partial {
             conn.new_work().partial = partial;
         }
         let mut at = At { slot, place, conn };
-        if core.settle_in(&mut at, state) {
+        if core.settle_in(&mut at, written) {
             self.taken_over.push_back(slot);
         }
         Ok(())
@@ -108,24 +108,24 @@ impl<S: Sockets> Shard<S> {
 }
 
 impl<S: Sockets> Core<S> {
-    fn understand(&self, state: &ConnState) -> Option<Understood> {
-        let more = state.more.as_deref();
+    fn understand(&self, written: &ConnState) -> Option<Understood> {
+        let more = written.more.as_deref();
         let reason = || {
             let name = more.and_then(|more| more.reason.as_deref());
             DisconnectReason::ALL.iter().find(|reason| Some(reason.as_str()) == name).copied()
         };
-        let life = match state.phase {
-            Phase::Head => Life::Head,
-            Phase::Handshake => Life::Handshake,
-            Phase::Stream => Life::Stream,
-            Phase::Held => Life::Held,
-            Phase::Poll => Life::Poll,
-            Phase::HeldPoll => Life::HeldPoll,
-            Phase::Between => Life::Between,
-            Phase::Ending => Life::Ending(reason()?),
-            Phase::Lingering => Life::Lingering(reason()?),
+        let state = match written.phase {
+            Phase::Head => State::Head,
+            Phase::Handshake => State::Handshake,
+            Phase::Stream => State::Stream,
+            Phase::Held => State::Held,
+            Phase::Poll => State::Poll,
+            Phase::HeldPoll => State::HeldPoll,
+            Phase::Between => State::Between,
+            Phase::Ending => State::Ending(reason()?),
+            Phase::Lingering => State::Lingering(reason()?),
         };
-        let transport = match state.transport {
+        let transport = match written.transport {
             Some(index) => *Transport::ALL.get(usize::from(index))?,
             None => Transport::Ndjson,
         };
@@ -139,10 +139,10 @@ impl<S: Sockets> Core<S> {
         };
         let texts = || more.into_iter().flat_map(|more| &more.ids);
         let ids_are_good = texts().all(|id| IdText::parse(id).is_ok())
-            && state.id.is_none_or(|id| Id::integer(id).is_some());
-        let has_ids = state.id.is_some() || texts().next().is_some();
-        (ids_are_good && (life.is_logged_in() || !has_ids)).then_some(Understood {
-            life,
+            && written.id.is_none_or(|id| Id::integer(id).is_some());
+        let has_ids = written.id.is_some() || texts().next().is_some();
+        (ids_are_good && (state.is_logged_in() || !has_ids)).then_some(Understood {
+            state,
             transport,
             partial,
         })
@@ -150,21 +150,21 @@ impl<S: Sockets> Core<S> {
 
     /// Puts everything of a connection where it belongs. Whether something is to be done for it as
     /// soon as it is ours.
-    fn settle_in(&mut self, at: &mut At<'_, S::Socket>, state: ConnState) -> bool {
-        at.conn.active = self.tick_from_now(state.active_ms);
-        let least = state.id.and_then(Id::integer).map(IdText::Integer);
-        if let Some(id) = state.connection_id.and_then(ConnectionId::of_bits) {
+    fn settle_in(&mut self, at: &mut At<'_, S::Socket>, written: ConnState) -> bool {
+        at.conn.active = self.tick_from_now(written.active_ms);
+        let least = written.id.and_then(Id::integer).map(IdText::Integer);
+        if let Some(id) = written.connection_id.and_then(ConnectionId::of_bits) {
             self.keep_connection_id(at, id);
         }
-        let (mut more, life) = (state.more, at.conn.life());
+        let (mut more, state) = (written.more, at.conn.state());
         let texts = more.iter().flat_map(|more| &more.ids).filter_map(|id| IdText::parse(id).ok());
         self.login_again(at, least.into_iter().chain(texts));
-        if life.is_logged_in() {
+        if state.is_logged_in() {
             self.counters.streams_opened[at.conn.wire.transport().index()].add(1);
         }
         let is_to_go_on = more.take().is_some_and(|more| self.settle_more(at, *more));
         self.wait(at);
-        is_to_go_on || life.is_held()
+        is_to_go_on || state.is_held()
     }
 
     /// The connection had its ids before: no bound of today's takes them away.
@@ -203,12 +203,12 @@ impl<S: Sockets> Core<S> {
             self.addresses.take_over(key);
             self.sources.set(at.slot, Some(key));
         }
-        let belief = match more.belief {
-            Some(1) => Belief::Fields,
-            Some(2) => Belief::Header,
-            _ => Belief::Nothing,
+        let trust = match more.trust {
+            Some(1) => Trust::Fields,
+            Some(2) => Trust::Header,
+            _ => Trust::Nothing,
         };
-        self.beliefs.set(at.slot, belief);
+        self.trusts.set(at.slot, trust);
         if let Some(unread) = more.unread {
             at.conn.new_work().unread = unread.into();
         }
@@ -246,17 +246,17 @@ impl<S: Sockets> Core<S> {
     fn go_on_taken_over(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
         let lost = at.conn.some_work().map(|work| std::mem::take(&mut work.token.is_lost));
         at.conn.tidy();
-        if lost == Some(true) && at.conn.life().hears() {
+        if lost == Some(true) && at.conn.state().hears() {
             let answer = command::token_error(&Problem::tokens_busy(RETRY_AFTER_SECONDS));
             websocket::push_text(&mut self.answer, &answer);
             self.send_answer(at)?;
         }
         self.ask_lists(at);
         self.send_answer(at)?;
-        match at.conn.life() {
+        match at.conn.state() {
             // With a window that is not written it asks for the next one when it is.
-            Life::Held if at.conn.is_flushed() => self.ask_on(at)?,
-            Life::HeldPoll if !at.conn.has_asked() => {
+            State::Held if at.conn.is_flushed() => self.ask_on(at)?,
+            State::HeldPoll if !at.conn.has_asked() => {
                 let after = at.conn.handed_up_to();
                 if !self.ask(at, after) {
                     at.conn.mark(Marks::GAP, true);

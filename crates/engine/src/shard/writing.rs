@@ -6,7 +6,7 @@ use hub::DisconnectReason;
 
 use super::Shard;
 use super::core::{At, Core, End, Lives};
-use crate::conn::life::{Input, Life};
+use crate::conn::state::{Input, State};
 use crate::conn::{Marks, Queue};
 use crate::limits::{self, work};
 use crate::outbox::Flushed;
@@ -42,7 +42,7 @@ impl<S: Sockets> Core<S> {
         if at.conn.is(Marks::BLOCKED) || at.conn.is_flushed() {
             return Ok(());
         }
-        if at.conn.life() == Life::Poll {
+        if at.conn.state() == State::Poll {
             return self.answer_poll(at, None, None);
         }
         let flushed = self.metered(|core| {
@@ -57,7 +57,7 @@ impl<S: Sockets> Core<S> {
     /// against it.
     pub(super) fn bound_backlog(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
         let is_over = at.conn.backlog_bytes() > self.config.backlog_bytes_max;
-        match is_over && at.conn.life().hears() {
+        match is_over && at.conn.state().hears() {
             true => Err(End { reason: DisconnectReason::SlowReader, abort: true }),
             false => Ok(()),
         }

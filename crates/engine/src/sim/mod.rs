@@ -12,6 +12,7 @@
 //! and none is kept alive early, what is kept for clients is accounted for, no socket is used after
 //! its end, and nothing is left of who went.
 
+mod addresses;
 mod budgets;
 mod check;
 mod client;
@@ -37,7 +38,6 @@ mod scene;
 mod secure;
 mod sends;
 mod server;
-mod strangers;
 mod talk;
 mod token_ends;
 mod tokens;

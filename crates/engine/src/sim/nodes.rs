@@ -70,7 +70,7 @@ struct Outcome {
     /// Clients that came with a place which their node had not come to.
     ahead: u64,
     /// Those that came with a place of another server or of an epoch before.
-    strangers: u64,
+    foreign: u64,
     /// Audiences that were gathered anew, and posts that met a full mailbox.
     renewed: u64,
     full: u64,
@@ -99,27 +99,27 @@ fn run(name: &str, seeds: u64, plan: Plan) -> Outcome {
 fn user_that_moves_between_nodes_hears_all_once_and_in_order() {
     let came = run("user_that_moves_between_nodes", 25, PLAN);
     came.expect(came.resumed > 1_000 && came.ahead > 200 && came.renewed > 100 && came.full > 100);
-    assert_eq!((came.resume_gaps, came.gaps), (came.strangers, 0), "nobody else is told of a gap");
+    assert_eq!((came.resume_gaps, came.gaps), (came.foreign, 0), "nobody else is told of a gap");
 }
 
 #[test]
 fn user_that_moves_between_nodes_by_tls_hears_all_once_and_in_order() {
     let came = run("user_that_moves_between_nodes_by_tls", 10, Plan { tls: true, ..PLAN });
     came.expect(came.resumed > 400 && came.ahead > 80);
-    assert_eq!((came.resume_gaps, came.gaps), (came.strangers, 0), "nobody else is told of a gap");
+    assert_eq!((came.resume_gaps, came.gaps), (came.foreign, 0), "nobody else is told of a gap");
 }
 
 #[test]
 fn node_that_lags_for_too_long_tells_a_gap() {
     let came = run("node_that_lags", 20, Plan { stall_ms: 60, ..PLAN });
-    came.expect(came.ahead > 200 && came.resume_gaps > came.strangers + 20);
+    came.expect(came.ahead > 200 && came.resume_gaps > came.foreign + 20);
 }
 
 #[test]
 fn node_that_is_started_anew_knows_what_it_has_read_again() {
     let came = run("node_that_is_started_anew", 20, Plan { restart_one_in: 1_500, ..PLAN });
     // Only who has missed more than is read again.
-    came.expect(came.resumed > 1_000 && came.resume_gaps < came.strangers + came.resumed / 10);
+    came.expect(came.resumed > 1_000 && came.resume_gaps < came.foreign + came.resumed / 10);
 }
 
 /// Gaps in mid-stream, with readers that have windows and events waiting for them.

@@ -48,7 +48,7 @@ struct Plan {
     /// Of which subjects an archive keeps what is sent, where there is one.
     keeps: Option<Keeps>,
     /// Nobody brings a place that is none of ours.
-    no_strangers: bool,
+    none_foreign: bool,
 }
 
 /// An archive of a plan.
@@ -73,7 +73,7 @@ const PLAN: Plan = Plan {
     second_id_one_in: 0,
     past_one_in: 0,
     keeps: None,
-    no_strangers: false,
+    none_foreign: false,
 };
 
 /// Each plan is run without another version and with some.
@@ -88,7 +88,7 @@ struct Outcome {
     gaps: u64,
     slow: u64,
     /// Those that came with a place that the server cannot know.
-    strangers: u64,
+    foreign: u64,
     second_ids: u64,
     /// Streams that began in the past.
     pasts: u64,
@@ -109,7 +109,7 @@ impl Outcome {
         self.resumed += world.resumed;
         self.gaps += world.gaps;
         self.slow += world.slow;
-        self.strangers += world.strangers;
+        self.foreign += world.foreign;
         self.second_ids += world.second_ids;
         self.pasts += world.pasts;
         self.pages += world.archive.as_ref().map_or(0, |archive| archive.pages());
@@ -143,7 +143,7 @@ fn client_that_comes_back_hears_all_it_missed_once_and_in_order() {
     for came in run("client_that_comes_back", 25, PLAN) {
         // One in twenty came with the id of another server.
         came.expect(came.resumed > 1_000 && came.gaps > 0 && came.gaps * 10 < came.resumed);
-        assert_eq!((came.gaps, came.slow), (came.strangers, 0), "nobody else is told of a gap");
+        assert_eq!((came.gaps, came.slow), (came.foreign, 0), "nobody else is told of a gap");
     }
 }
 
@@ -152,7 +152,7 @@ fn client_that_comes_back_hears_all_it_missed_once_and_in_order() {
 fn stream_that_begins_in_the_past_hears_that_once_and_in_order_and_then_all() {
     for came in run("stream_that_begins_in_the_past", 25, Plan { past_one_in: 2, ..PLAN }) {
         came.expect(came.resumed > 500 && came.pasts > 100);
-        assert_eq!((came.gaps, came.slow), (came.strangers, 0), "nobody else is told of a gap");
+        assert_eq!((came.gaps, came.slow), (came.foreign, 0), "nobody else is told of a gap");
     }
 }
 
@@ -244,7 +244,7 @@ fn client_that_logs_in_under_another_id_while_it_catches_up_hears_all_of_both() 
 fn client_that_comes_back_through_tls_hears_all_it_missed_once_and_in_order() {
     for came in run("comes_back_through_tls", 15, Plan { tls: true, ..PLAN }) {
         came.expect(came.resumed > 500 && came.gaps > 0 && came.gaps * 10 < came.resumed);
-        assert_eq!((came.gaps, came.slow), (came.strangers, 0), "nobody else is told of a gap");
+        assert_eq!((came.gaps, came.slow), (came.foreign, 0), "nobody else is told of a gap");
     }
 }
 
@@ -260,7 +260,7 @@ fn client_that_catches_up_through_tls_hears_all_once_and_in_order() {
     };
     for came in run("catches_up_through_tls", 15, plan) {
         came.expect(came.resumed > 500 && came.slow > 50);
-        assert_eq!(came.gaps, came.strangers, "nobody else is told of a gap");
+        assert_eq!(came.gaps, came.foreign, "nobody else is told of a gap");
     }
 }
 
@@ -276,6 +276,6 @@ fn client_that_moves_between_two_servers_is_told_of_a_gap_and_back_hears_all() {
             }
         });
         came.expect(came.gaps > 1_000 && came.resumed > came.gaps + 1_000);
-        assert_eq!((came.gaps, came.slow), (came.strangers, 0), "nobody else is told of a gap");
+        assert_eq!((came.gaps, came.slow), (came.foreign, 0), "nobody else is told of a gap");
     }
 }

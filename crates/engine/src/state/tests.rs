@@ -60,7 +60,7 @@ fn of_version_1() -> Vec<ConnState> {
         origin: Some("https://example.org".into()),
         token_asked: true,
         source: Some(1 << 63),
-        belief: Some(2),
+        trust: Some(2),
         secured: Some(secured),
         // Of later versions.
         subject: None,

@@ -18,17 +18,17 @@
 //!
 //! **Handshakes.** A client's hello is gathered before rustls hears of it, so that half of one
 //! costs its own bytes and no more. How many may be under way, and who goes when there are more,
-//! says [`crowd`].
+//! says [`queue`].
 //!
 //! Cost for sockets without TLS: a look at their place, which is not there unless TLS has been
 //! spoken near it.
 
-mod crowd;
 mod handing;
+mod handshake;
 mod places;
+mod queue;
 mod receive;
 mod send;
-mod shake;
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice};
@@ -39,9 +39,9 @@ use tls::limits::{ALERT_BYTES_MAX, RECORD_BYTES_MAX, SEALED_BYTES_MAX};
 use tls::rustls::ServerConfig;
 use tls::{Alert, Handshake, Keys};
 
-use self::crowd::Crowd;
-pub(crate) use self::crowd::HandshakeLimits;
 use self::places::Places;
+pub(crate) use self::queue::HandshakeLimits;
+use self::queue::HandshakeQueue;
 use crate::counters::Counters;
 use crate::sockets::{Received, Sockets, Unwritable};
 use crate::state::Secured;
@@ -67,9 +67,9 @@ pub(crate) struct Tls<S> {
     /// The one buffer for what is sealed.
     wire: Box<[u8]>,
     /// Clients whose hello is not whole.
-    hellos: Crowd,
+    hellos: HandshakeQueue,
     /// Handshakes that rustls has begun.
-    handshakes: Crowd,
+    handshakes: HandshakeQueue,
     /// How often a client has begun to wait.
     stamp: u64,
     /// What was done since somebody asked, as [`work`](crate::limits::work) counts.
@@ -164,8 +164,8 @@ impl<S: Numbered> Tls<S> {
             places: Places::default(),
             under_way: HashMap::new(),
             wire: vec![0; wire_bytes].into(),
-            hellos: Crowd::new(limits.hellos, limits.own),
-            handshakes: Crowd::new(limits.handshakes, limits.own),
+            hellos: HandshakeQueue::new(limits.hellos, limits.own),
+            handshakes: HandshakeQueue::new(limits.handshakes, limits.own),
             stamp: 0,
             work: 0,
             counters,

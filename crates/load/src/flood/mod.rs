@@ -30,9 +30,9 @@
 
 mod coarse_time;
 mod config;
-mod crowd;
 mod cursor;
 mod listener;
+mod listeners;
 mod plan;
 mod reason;
 mod report;
@@ -65,7 +65,7 @@ use sys::clock;
 
 use crate::order::STREAMS_MAX;
 use crate::target::Target;
-use crowd::Link;
+use listeners::Link;
 use plan::Plan;
 use role::Roles;
 use tally::Troubled;
@@ -126,7 +126,8 @@ impl Flood {
             let builder = std::thread::Builder::new().name(format!("flood {thread}"));
             let shared = link.clone();
             // The stack holds no buffers.
-            let join = builder.stack_size(256 * 1024).spawn(move || crowd::run(task, &shared))?;
+            let join =
+                builder.stack_size(256 * 1024).spawn(move || listeners::run(task, &shared))?;
             flood.threads.push(Thread { link, join: Some(join) });
         }
         Ok(flood)

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use figures::crowd::{loopback_sources, room, threads_for};
+use figures::listeners::{loopback_sources, room, threads_for};
 
 use crate::flood::{FloodConfig, FloodError};
 

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn crowd_without_roles_is_steady() {
+    fn listener_without_roles_is_steady() {
         let roles = Roles::new(&FloodConfig { users: 7, ..FloodConfig::default() });
         assert_eq!(roles.count(Role::Steady), 7);
         assert!((0..7).all(|index| roles.role(index) == Role::Steady));

@@ -89,12 +89,12 @@ impl Load<'_> {
             return Ok(None);
         }
         let (friends, sent) = (self.demo.friends(), spam.sent as usize);
-        let to_crowd = spawn_blocking(move || {
+        let to_listeners = spawn_blocking(move || {
             let followers = friends.followers()?;
             let audience = |user: u32| 1 + u64::from(followers[user as usize]);
             Ok::<u64, anyhow::Error>(subjects.take(sent).map(audience).sum())
         });
-        Ok(Some(spam.delivered.saturating_sub(to_crowd.await??)))
+        Ok(Some(spam.delivered.saturating_sub(to_listeners.await??)))
     }
 
     /// Brings everybody online. `None` when it was stopped first.

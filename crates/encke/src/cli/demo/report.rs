@@ -194,8 +194,8 @@ impl Display for DemoReport {
         let share = 100.0 * server.cpu_share;
         let costs = format!("{connect:.1} µs a connect, {delivery:.1} µs a delivery");
         row("server, processor", format!("{costs}, {share:.1} % of a core in traffic"))?;
-        let crowd = 100.0 * spam.cpu_seconds / seconds.max(1e-3);
-        row("senders", format!("{crowd:.1} % of a core"))?;
+        let listeners = 100.0 * spam.cpu_seconds / seconds.max(1e-3);
+        row("senders", format!("{listeners:.1} % of a core"))?;
         let (delivered, received) = (grouped(spam.delivered), grouped(flood.runs.of(spam.run)));
         let streams = grouped(self.visitors);
         match (self.visitors, run.to_others) {

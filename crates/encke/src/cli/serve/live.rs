@@ -41,7 +41,7 @@ pub(super) fn settings(args: &ServeArgs, started: &ServeArgs) -> (Settings, Host
         origins: limits.names.origins(&listened, started.public_url.as_ref()),
         keepalive_ms: limits.keepalive.as_millis() as u64,
         head_timeout_ms: limits.head_timeout.as_millis() as u64,
-        connections_per_id_max: args.strangers.connections_per_id(),
+        connections_per_id_max: args.address_limits.connections_per_id(),
         message_bytes_max: limits.max_message,
         client_sends: args.client_sends.limits(),
     };

@@ -139,7 +139,7 @@ fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
         return Err(UsageError(none.to_owned()).into());
     }
     let (settings, api_hosts) = live::settings(&args, &args);
-    let engine = args.strangers.engine(args.limits.engine_here(first)?);
+    let engine = args.address_limits.engine(args.limits.engine_here(first)?);
     let members_max = args.presence.members_max();
     let engine = EngineConfig { settings, listen: args.listen.address(), members_max, ..engine };
     let cluster = args.cluster.config()?;

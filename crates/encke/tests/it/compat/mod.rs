@@ -258,9 +258,9 @@ fn check_copies(from: &Path, to: &Path) {
 fn start_all(folder: &Path, server: &Server, asks: bool) -> Crowd {
     let listed = CLIENTS.iter().filter(|listed| !asks || listed.beginning == Beginning::IfAsked);
     let clients = listed.map(|listed| Client::start(listed, folder, server, asks)).collect();
-    let mut crowd = Crowd { clients, phase: "to connect" };
-    crowd.wait_online(&server.api, 1);
-    crowd
+    let mut listeners = Crowd { clients, phase: "to connect" };
+    listeners.wait_online(&server.api, 1);
+    listeners
 }
 
 #[test]
@@ -268,46 +268,46 @@ fn clients_of_others_hear_everything_once_and_nothing_else() {
     let Some(folder) = programs() else { return };
     let data = tempfile::tempdir().unwrap();
     let server = start_server(data.path());
-    let mut crowd = start_all(&folder, &server, false);
-    reset_before_the_first_event(&mut crowd, &server, |client| {
+    let mut listeners = start_all(&folder, &server, false);
+    reset_before_the_first_event(&mut listeners, &server, |client| {
         client.listed.beginning != Beginning::IfAsked
     });
 
-    crowd.phase = "1,000 events";
+    listeners.phase = "1,000 events";
     let many = numbers("many", 1_000);
-    crowd.send(&server.api, &many, true);
-    crowd.hear(&many);
+    listeners.send(&server.api, &many, true);
+    listeners.hear(&many);
 
-    crowd.phase = "Unicode and 60 KB";
+    listeners.phase = "Unicode and 60 KB";
     let odd = [json!(UNICODE), json!({ UNICODE: "key" }), json!("x".repeat(60_000)), json!("")];
-    crowd.send(&server.api, &odd, true);
-    crowd.hear(&odd);
+    listeners.send(&server.api, &odd, true);
+    listeners.hear(&odd);
 
-    crowd.phase = "keep-alives";
-    crowd.keep_alive(3);
+    listeners.phase = "keep-alives";
+    listeners.keep_alive(3);
     let after = numbers("after keep-alives", 3);
-    crowd.send(&server.api, &after, true);
-    crowd.hear(&after);
+    listeners.send(&server.api, &after, true);
+    listeners.hear(&after);
 
-    crowd.phase = "reset among events";
+    listeners.phase = "reset among events";
     let (before, away) = (numbers("before", HISTORY_EVENTS / 2), numbers("away", 10));
-    crowd.send(&server.api, &before, true);
-    crowd.shut(&server.api);
-    crowd.send(&server.api, &away, false);
-    crowd.open(&server);
-    crowd.hear(&[before, away].concat());
+    listeners.send(&server.api, &before, true);
+    listeners.shut(&server.api);
+    listeners.send(&server.api, &away, false);
+    listeners.open(&server);
+    listeners.hear(&[before, away].concat());
 
-    crowd.phase = "gap";
-    crowd.shut(&server.api);
+    listeners.phase = "gap";
+    listeners.shut(&server.api);
     let forgotten = numbers("forgotten", HISTORY_EVENTS * 2);
-    crowd.send(&server.api, &forgotten, false);
-    crowd.open(&server);
-    crowd.each(|client| client.hear(&[Heard::Gap]));
-    crowd.hear(&forgotten[HISTORY_EVENTS as usize..]);
+    listeners.send(&server.api, &forgotten, false);
+    listeners.open(&server);
+    listeners.each(|client| client.hear(&[Heard::Gap]));
+    listeners.hear(&forgotten[HISTORY_EVENTS as usize..]);
 
-    let server = start_anew(&mut crowd, server, data.path(), "kill -9");
-    let _server = start_anew(&mut crowd, server, data.path(), "SIGTERM");
-    report(&crowd);
+    let server = start_anew(&mut listeners, server, data.path(), "kill -9");
+    let _server = start_anew(&mut listeners, server, data.path(), "SIGTERM");
+    report(&listeners);
 }
 
 /// Those that know the beginning of their streams only if they ask for it.
@@ -316,37 +316,37 @@ fn clients_of_others_that_ask_where_they_begin_lose_nothing_before_the_first_eve
     let Some(folder) = programs() else { return };
     let data = tempfile::tempdir().unwrap();
     let server = start_server(data.path());
-    let mut crowd = start_all(&folder, &server, true);
-    reset_before_the_first_event(&mut crowd, &server, |_| true);
-    let _server = start_anew(&mut crowd, server, data.path(), "kill -9");
+    let mut listeners = start_all(&folder, &server, true);
+    reset_before_the_first_event(&mut listeners, &server, |_| true);
+    let _server = start_anew(&mut listeners, server, data.path(), "kill -9");
     // At first, after the reset, after the kill.
-    crowd.each(|client| match client.beginnings {
+    listeners.each(|client| match client.beginnings {
         Some(3..) => {}
         told => client.fail(&format!("told its beginning {told:?} times")),
     });
-    report(&crowd);
+    report(&listeners);
 }
 
 /// What was sent meanwhile is heard by those who know where they were.
 fn reset_before_the_first_event(
-    crowd: &mut Crowd,
+    listeners: &mut Crowd,
     server: &Server,
     knows: impl Fn(&Client) -> bool,
 ) {
-    crowd.phase = "reset before the first event";
-    crowd.each(|client| {
+    listeners.phase = "reset before the first event";
+    listeners.each(|client| {
         if client.beginnings.is_some() {
             client.hear(&[Heard::Beginning]);
         }
     });
     // A head, perhaps a block with the beginning in it, a keep-alive behind them.
-    crowd.keep_alive(2);
-    crowd.shut(&server.api);
+    listeners.keep_alive(2);
+    listeners.shut(&server.api);
     let early = numbers("early", 3);
-    crowd.send(&server.api, &early, false);
-    crowd.open(server);
+    listeners.send(&server.api, &early, false);
+    listeners.open(server);
     let early: Vec<Heard> = early.into_iter().map(Heard::Event).collect();
-    crowd.each(|client| {
+    listeners.each(|client| {
         if knows(client) {
             client.hear(&early);
         }
@@ -355,27 +355,27 @@ fn reset_before_the_first_event(
 
 /// A server that starts anew knows nothing of what was before: that is told as a gap. It is killed
 /// or it stops by itself, which ends each stream as HTTP and WebSocket want it.
-fn start_anew(crowd: &mut Crowd, server: Server, data: &Path, signal: &'static str) -> Server {
-    crowd.phase = signal;
+fn start_anew(listeners: &mut Crowd, server: Server, data: &Path, signal: &'static str) -> Server {
+    listeners.phase = signal;
     match signal {
         "kill -9" => server.into_program().kill(),
         _ => assert_eq!(server.stop("TERM").code(), Some(0)),
     }
-    crowd.each(|client| client.gate.shut());
+    listeners.each(|client| client.gate.shut());
     let server = start_server(data);
-    crowd.send(&server.api, &numbers("while nobody is there", 1), false);
-    crowd.open(&server);
-    crowd.each(|client| client.hear(&[Heard::Gap]));
+    listeners.send(&server.api, &numbers("while nobody is there", 1), false);
+    listeners.open(&server);
+    listeners.each(|client| client.hear(&[Heard::Gap]));
     let last = numbers("last", 3);
-    crowd.send(&server.api, &last, true);
-    crowd.hear(&last);
+    listeners.send(&server.api, &last, true);
+    listeners.hear(&last);
     server
 }
 
 /// Everything that anybody heard otherwise.
-fn report(crowd: &Crowd) {
+fn report(listeners: &Crowd) {
     let mut faults = 0;
-    for Client { listed, phantoms, fault, .. } in &crowd.clients {
+    for Client { listed, phantoms, fault, .. } in &listeners.clients {
         let fault = fault.as_deref().unwrap_or("none");
         faults += u64::from(fault != "none" || !phantoms.is_empty());
         println!("{} ({:?}): phantoms {phantoms:?}, fault: {fault}", listed.name, listed.language);

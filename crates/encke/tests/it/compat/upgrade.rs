@@ -10,25 +10,25 @@ fn clients_of_others_do_not_notice_an_upgrade() {
     let options = ["--keepalive=1", "--max-backlog=4MiB", "--history-events=100"];
     let data = tempfile::tempdir().unwrap();
     let server = Upgraded::of(Server::start_in(data.path(), &options), data.path());
-    let mut crowd = start_all(&folder, &server, false);
-    crowd.phase = "beginning";
-    crowd.each(|client| {
+    let mut listeners = start_all(&folder, &server, false);
+    listeners.phase = "beginning";
+    listeners.each(|client| {
         if client.listed.beginning == Beginning::ByPing {
             client.hear(&[Heard::Beginning]);
         }
     });
     for phase in ["the first upgrade", "the second", "the third"] {
-        crowd.phase = phase;
+        listeners.phase = phase;
         let (before, after) = (numbers("before", 50), numbers("after", 50));
-        crowd.send(&server.api, &before, true);
+        listeners.send(&server.api, &before, true);
         server.upgrade(&[]);
-        crowd.send(&server.api, &after, true);
-        crowd.hear(&[before, after].concat());
-        crowd.keep_alive(2);
+        listeners.send(&server.api, &after, true);
+        listeners.hear(&[before, after].concat());
+        listeners.keep_alive(2);
     }
-    let there = crowd.clients.len();
+    let there = listeners.clients.len();
     let stats = server.api.stats();
     assert_eq!(stats["connections_opened"], there, "nobody has come again: {stats}");
     assert_eq!(server.api.send(SUBJECT, "end"), there as u64);
-    report(&crowd);
+    report(&listeners);
 }

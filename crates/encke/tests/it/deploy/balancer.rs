@@ -14,7 +14,7 @@ use testing::postgres::Postgres;
 use super::{compose, text};
 use crate::harness::{Api, Program, Server, TOKEN_SECRET, Wire, encke, get, token_for, wait_for};
 use crate::keys::new_key;
-use crate::strangers_proxies::{is_here, start};
+use crate::trusted_proxies::{is_here, start};
 
 /// All but the balancer.
 struct World {

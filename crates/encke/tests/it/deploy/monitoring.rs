@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{folder, text};
 use crate::harness::{Program, Server};
-use crate::strangers_proxies::is_here;
+use crate::trusted_proxies::is_here;
 
 /// Where names of figures stand in `/metrics`, and their labels after them.
 fn figures() -> BTreeSet<String> {

@@ -11,9 +11,9 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use super::text;
+use crate::address_limits::own_address;
 use crate::harness::{Authority, Program, Server, get, tls_client};
-use crate::strangers::own_address;
-use crate::strangers_proxies::{is_here, start};
+use crate::trusted_proxies::{is_here, start};
 
 const NAME: &str = "push.example.org";
 

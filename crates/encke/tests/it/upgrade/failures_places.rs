@@ -29,7 +29,8 @@ fn fewer_places_than_streams_are_refused() {
 fn fewer_descriptors_than_streams_are_refused() {
     let kept = Kept::serve(&["--workers=1"]);
     let listen = kept.server.listen();
-    let crowd: Vec<Ear> = (0..200).map(|_| Ear::open(listen, Kind::Ndjson, &["crowd"])).collect();
+    let listeners: Vec<Ear> =
+        (0..200).map(|_| Ear::open(listen, Kind::Ndjson, &["listeners"])).collect();
     let encke = env!("CARGO_BIN_EXE_encke");
     let few = script(&kept.path("few"), &format!("ulimit -n 100; exec {encke} \"$@\""));
     let sentence = kept.server.refused(&["--binary", &few]);
@@ -40,8 +41,8 @@ fn fewer_descriptors_than_streams_are_refused() {
     let text = fs::read_to_string(rewriting(&kept.path("more"), &[("--workers=", "--workers=4")]));
     let more = script(&kept.path("more"), &text.unwrap().replace(encke, &limited));
     kept.server.upgrade(&["--binary", &more]);
-    assert_eq!(kept.server.api.send("crowd", "all in"), crowd.len() as u64);
-    drop(crowd);
+    assert_eq!(kept.server.api.send("listeners", "all in"), listeners.len() as u64);
+    drop(listeners);
     kept.server.wait_open(kept.ears.len() as u64);
 }
 
@@ -171,7 +172,8 @@ fn full_disk_ends_an_upgrade_one_way_or_the_other() {
 fn successor_whose_descriptors_run_out_on_the_way_leaves_the_old_server() {
     let kept = Kept::serve(&["--workers=1"]);
     let listen = kept.server.listen();
-    let crowd: Vec<Ear> = (0..100).map(|_| Ear::open(listen, Kind::Sse, &["crowd"])).collect();
+    let listeners: Vec<Ear> =
+        (0..100).map(|_| Ear::open(listen, Kind::Sse, &["listeners"])).collect();
     let (go, encke) = (kept.path("go"), env!("CARGO_BIN_EXE_encke"));
     // It has enough when it judges, and too few right behind that: by chance, so the outcome is
     // either of the two.
@@ -185,8 +187,8 @@ fn successor_whose_descriptors_run_out_on_the_way_leaves_the_old_server() {
     println!("descriptors that run out: {said:?}");
     assert!(matches!(said.code, Some(0 | 1)), "{said:?}");
     wait_for("one process is left", || kept.server.processes().len() == 1);
-    assert_eq!(kept.server.api.send("crowd", "all in"), crowd.len() as u64);
-    drop(crowd);
+    assert_eq!(kept.server.api.send("listeners", "all in"), listeners.len() as u64);
+    drop(listeners);
     kept.server.wait_open(kept.ears.len() as u64);
     assert_eq!(kept.server.api.send("all", "still"), kept.ears.len() as u64);
 }

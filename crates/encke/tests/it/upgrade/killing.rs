@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::crowd::{Crowd, Listener};
 use super::ear::{Kind, STREAMS};
+use super::listeners::{Listener, Listeners};
 use super::senders::{Expected, Sender, Sent, Traffic, WAYS};
 use super::served::{PATIENCE, Upgraded, kill};
 use crate::harness::{Program, Server, own_ports, wait_for};
@@ -54,7 +54,7 @@ pub(crate) struct Counts {
 pub(crate) struct Killing {
     /// None while one takes the place of another.
     server: Option<Upgraded>,
-    crowd: Option<Crowd>,
+    listeners: Option<Listeners>,
     places: (SocketAddr, SocketAddr),
     random: fastrand::Rng,
     /// How long an upgrade takes that nobody disturbs.
@@ -70,10 +70,10 @@ impl Killing {
         let places = (server.listen(), server.api.address());
         let random = fastrand::Rng::with_seed(seed);
         let usual = Duration::ZERO;
-        let (crowd, counts) = (None, Counts::default());
+        let (listeners, counts) = (None, Counts::default());
         let server = Some(server);
-        let mut killing = Killing { server, crowd, places, random, usual, data, counts };
-        killing.open_crowd();
+        let mut killing = Killing { server, listeners, places, random, usual, data, counts };
+        killing.open_listeners();
         let begin = Instant::now();
         killing.server().upgrade(&[]);
         killing.usual = begin.elapsed();
@@ -84,12 +84,12 @@ impl Killing {
         self.server.as_ref().expect("there is one")
     }
 
-    fn open_crowd(&mut self) {
+    fn open_listeners(&mut self) {
         let one = |n: usize| {
             let kind = if n % 9 == 8 { Kind::Poll } else { STREAMS[n % 9] };
             (kind, vec![format!("own:{n}"), "all".to_owned()])
         };
-        self.crowd = Some(Crowd::open(self.places.0, (0..LISTENERS).map(one).collect()));
+        self.listeners = Some(Listeners::open(self.places.0, (0..LISTENERS).map(one).collect()));
         self.server().wait_online("all", LISTENERS as u64);
     }
 
@@ -158,12 +158,12 @@ impl Killing {
 
     /// Waits until it is decided who owns the streams.
     fn settled(&self, old: u32, starter: &mut Program) -> Result<Outcome, String> {
-        let crowd = self.crowd.as_ref().expect("somebody listens");
+        let listeners = self.listeners.as_ref().expect("somebody listens");
         let deadline = Instant::now() + PATIENCE;
         let mut pauses = testing::pauses();
         loop {
             let alive = self.server().processes();
-            let ended = crowd.lock().iter().filter(|one| one.ended.is_some()).count();
+            let ended = listeners.lock().iter().filter(|one| one.ended.is_some()).count();
             let owner = self.server().owner_if_any().filter(|owner| alive.contains(owner));
             if starter.has_ended() {
                 match owner {
@@ -197,10 +197,10 @@ impl Killing {
 
     /// What is wrong with what was heard.
     fn judge(&mut self, outcome: Outcome, sent: &mut Vec<Sent>) -> Result<(), String> {
-        let crowd = self.crowd.as_ref().expect("somebody listens");
+        let listeners = self.listeners.as_ref().expect("somebody listens");
         let is_whole = outcome != Outcome::Crash;
         if is_whole {
-            let ended = crowd.lock().iter().filter(|one| one.ended.is_some()).count();
+            let ended = listeners.lock().iter().filter(|one| one.ended.is_some()).count();
             if ended > 0 {
                 return Err(format!("{ended} of {LISTENERS} streams were closed"));
             }
@@ -208,7 +208,7 @@ impl Killing {
             self.counts.answered += sent.iter().filter(|one| one.answer.is_ok()).count();
             self.counts.unknown += sent.iter().filter(|one| one.answer.is_err()).count();
         }
-        let mut listeners = crowd.lock();
+        let mut listeners = listeners.lock();
         for (n, Listener { ear, ids, .. }) in listeners.iter_mut().enumerate() {
             let heard = std::mem::take(&mut ear.heard);
             let heard: Vec<&str> = heard.iter().map(|one| one.data.as_str().unwrap()).collect();
@@ -224,10 +224,10 @@ impl Killing {
 
     /// A send about each stream reaches it, and is the last that it hears.
     fn reach_all(&self, sent: &mut Vec<Sent>) -> Result<(), String> {
-        let crowd = self.crowd.as_ref().expect("somebody listens");
+        let listeners = self.listeners.as_ref().expect("somebody listens");
         let api = self.server().api.another();
         for n in 0..LISTENERS {
-            let (about, kind) = (format!("own:{n}"), crowd.lock()[n].ear.kind);
+            let (about, kind) = (format!("own:{n}"), listeners.lock()[n].ear.kind);
             let answer = api.try_post("/send", &json!({ "about": about, "data": "reached" }));
             let answer = answer.map_err(|error| format!("no answer about {about}: {error}"))?;
             let body = answer.json();
@@ -240,7 +240,7 @@ impl Killing {
             sent.push(Sent { about, text: "reached".to_owned(), answer, took });
         }
         let has_it = |one: &Listener| one.ear.heard.back().is_some_and(|one| one.data == "reached");
-        match crowd.wait(|listeners| listeners.iter().all(has_it)) {
+        match listeners.wait(|listeners| listeners.iter().all(has_it)) {
             true => Ok(()),
             false => Err("not all streams hear what is about them".to_owned()),
         }
@@ -253,7 +253,7 @@ impl Killing {
         let (listen, api) = self.places;
         let ports = [format!("--listen={listen}"), format!("--api={api}")];
         self.server = Some(start(self.data.path(), &[&ports[0], &ports[1]]));
-        self.open_crowd();
+        self.open_listeners();
     }
 }
 

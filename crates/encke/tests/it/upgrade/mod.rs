@@ -2,7 +2,6 @@
 //! notices. The real program, both processes of it, over real sockets.
 
 mod clients;
-mod crowd;
 pub(crate) mod ear;
 mod failures;
 mod failures_places;
@@ -11,6 +10,7 @@ mod halves;
 mod killing;
 mod kills;
 mod kind;
+mod listeners;
 mod publish;
 mod records;
 mod remembered;

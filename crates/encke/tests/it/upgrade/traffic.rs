@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::crowd::Crowd;
 use super::ear::{Kind, STREAMS};
+use super::listeners::Listeners;
 use super::senders::{Expected, Sender, Sent, Traffic, WAYS};
 use super::served::Upgraded;
 use crate::harness::wait_for;
@@ -84,7 +84,7 @@ fn nobody_notices_five_upgrades_under_traffic() {
         ["--websocket-deflate", "--history-events=100000", "--max-backlog=1MiB", "--workers=3"];
     let server = Upgraded::serve(&options);
     let plan = plan(streams);
-    let crowd = Crowd::open(server.listen(), plan.clone());
+    let listeners = Listeners::open(server.listen(), plan.clone());
     server.wait_online("all", streams as u64);
     let traffic = Traffic::default();
     let answered = || traffic.answered.load(std::sync::atomic::Ordering::Relaxed);
@@ -110,12 +110,12 @@ fn nobody_notices_five_upgrades_under_traffic() {
     let id = last["id"].as_str().unwrap().to_owned();
     let answer = Ok((id, 0));
     sent.push(Sent { about: "all".into(), text: "last".into(), answer, took: Duration::ZERO });
-    let all_have_it = crowd.wait(|listeners| {
+    let all_have_it = listeners.wait(|listeners| {
         let has_it =
             |heard: Option<&super::ear::Heard>| heard.is_some_and(|one| one.data == "last");
         listeners.iter().all(|one| one.ended.is_some() || has_it(one.ear.heard.back()))
     });
-    let listeners = crowd.finish();
+    let listeners = listeners.finish();
     let mut faults = Vec::new();
     let mut heard_in_all = 0;
     for (n, listener) in listeners.iter().enumerate() {

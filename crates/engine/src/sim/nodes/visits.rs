@@ -28,13 +28,13 @@ impl Cluster {
         node.server.set_work_per_turn(UNBOUNDED);
         node.server.tick(shard);
         let known = place.as_ref().map(|place| node.server.event_ids.known(place.as_bytes()));
-        let is_stranger = known == Some(Place::Unknown);
-        self.strangers += u64::from(is_stranger);
+        let is_foreign = known == Some(Place::Unknown);
+        self.foreign += u64::from(is_foreign);
         self.ahead += u64::from(matches!(known, Some(Place::Ahead(_))));
         let socket = node.server.connect(shard, self.plan.socket_room);
         let user_of = &mut self.users[user];
         let polls = user_of.transport == Transport::Poll;
-        if (place.is_none() || is_stranger) && !polls {
+        if (place.is_none() || is_foreign) && !polls {
             user_of.excused.extend(node.under_way());
         }
         if place.is_none() && user_of.transport == Transport::WebSocket {
@@ -50,7 +50,7 @@ impl Cluster {
             got: Vec::new(),
             resumed_at,
             idle: false,
-            is_stranger,
+            is_foreign,
             is_partial: false,
         });
         self.visits[user] = Visit { node: at, gaps_before: node.gaps };
@@ -71,7 +71,7 @@ impl Cluster {
         if user.transport != Transport::Poll {
             let before = user.heard.len();
             user.hear(&connection.got, connection.resumed_at.max(node.lost));
-            user.check_told(before, connection.is_stranger);
+            user.check_told(before, connection.is_foreign);
             let told = user.heard[before..].iter().filter(|heard| matches!(heard, Heard::Gap(_)));
             // One by one, and one before them when it came.
             let most = node.gaps - gaps_before + 1;

@@ -44,7 +44,7 @@ pub(super) struct Cluster {
     pub(super) visits: Vec<Visit>,
     /// Everybody reads all at once now.
     pub(super) hurries: bool,
-    pub(super) strangers: u64,
+    pub(super) foreign: u64,
     pub(super) ahead: u64,
     /// Of nodes that were started anew.
     before: Outcome,
@@ -101,7 +101,7 @@ impl Cluster {
             users,
             visits: vec![Visit::default(); USERS],
             hurries: false,
-            strangers: 0,
+            foreign: 0,
             ahead: 0,
             before: Outcome::default(),
         }
@@ -235,7 +235,7 @@ impl Cluster {
         outcome.full += full;
         outcome.slow += slow;
         outcome.ahead += self.ahead;
-        outcome.strangers += self.strangers;
+        outcome.foreign += self.foreign;
     }
 }
 

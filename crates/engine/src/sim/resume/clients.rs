@@ -20,12 +20,12 @@ impl Resumers {
     /// Now and then a client brings a place that is none of ours: that of another server which has
     /// sent as many events, or no id at all.
     pub(super) fn foreign(&mut self) -> Option<String> {
-        if self.plan.no_strangers {
+        if self.plan.none_foreign {
             return None;
         }
-        let stranger = Tag::of(self.random.next());
+        let foreign = Tag::of(self.random.next());
         match self.random.below(40) {
-            0 => Some(EventId::new(self.server.event_ids.last(), stranger).to_string()),
+            0 => Some(EventId::new(self.server.event_ids.last(), foreign).to_string()),
             1 => Some("19aa57c8f4a00001".to_owned()),
             _ => None,
         }
@@ -40,8 +40,8 @@ impl Resumers {
         let goes_on = |number| self.archive.is_some() || self.epochs.last().unwrap().base <= number;
         let is_known = number.is_some_and(goes_on);
         let cursor = foreign.or_else(|| number.map(|number| self.id(number).to_string()));
-        let is_stranger = cursor.is_some() && !is_known;
-        self.strangers += u64::from(is_stranger);
+        let is_foreign = cursor.is_some() && !is_known;
+        self.foreign += u64::from(is_foreign);
         // It is read at once, so the model knows what is under way at that moment.
         self.server.set_work_per_turn(UNBOUNDED);
         self.server.tick(shard);
@@ -77,7 +77,7 @@ impl Resumers {
         self.server.set_work_per_turn(self.plan.work_per_turn);
         let resumed_at = self.server.event_ids.last();
         let got = Vec::new();
-        let online = Connection { place, got, resumed_at, idle: false, is_stranger, is_partial };
+        let online = Connection { place, got, resumed_at, idle: false, is_foreign, is_partial };
         user.online = Some(online);
     }
 
@@ -97,7 +97,7 @@ impl Resumers {
         if user.transport != Transport::Poll {
             let before = user.heard.len();
             user.hear(&connection.got, connection.resumed_at);
-            user.check_told(before, connection.is_stranger);
+            user.check_told(before, connection.is_foreign);
         }
         Some(connection)
     }
@@ -145,9 +145,9 @@ impl Resumers {
             let before = user_of.heard.len();
             user_of.hear_answers();
             let connection = user_of.online.as_mut().expect("it reads");
-            let is_stranger = connection.is_stranger;
-            connection.is_stranger &= user_of.heard.len() == before;
-            user_of.check_told(before, is_stranger);
+            let is_foreign = connection.is_foreign;
+            connection.is_foreign &= user_of.heard.len() == before;
+            user_of.check_told(before, is_foreign);
         }
         if is_over {
             self.server.wire(place).client_ends();

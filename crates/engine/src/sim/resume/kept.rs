@@ -68,7 +68,7 @@ impl Resumers {
 
     /// Whether nothing about the subject may ever be missing.
     pub(super) fn is_kept_for_sure(&self, about: &str) -> bool {
-        self.plan.no_strangers
+        self.plan.none_foreign
             && self.plan.keeps.is_some_and(|keeps| {
                 keeps.events_max == usize::MAX
                     && keeps.fails_one_in == usize::MAX
@@ -91,7 +91,7 @@ fn client_hears_what_was_kept_though_the_memory_has_forgotten_it() {
     let plan = Plan { history: FEW, keeps: Some(ALL), ..PLAN };
     for came in run("what_was_kept", 20, plan) {
         came.expect(came.resumed > 1_000 && came.pages > 1_000);
-        assert_eq!((came.gaps, came.slow), (came.strangers, 0), "nobody else is told of a gap");
+        assert_eq!((came.gaps, came.slow), (came.foreign, 0), "nobody else is told of a gap");
     }
 }
 
@@ -115,7 +115,7 @@ fn client_hears_what_was_kept_in_windows_once_and_in_order() {
 #[test]
 fn client_of_a_server_that_was_ended_hears_what_was_kept() {
     let plan = Plan { lives: 3, work_per_turn: 600, keeps: Some(ALL), ..PLAN };
-    for came in run("ended_and_kept", 15, Plan { no_strangers: true, ..plan }) {
+    for came in run("ended_and_kept", 15, Plan { none_foreign: true, ..plan }) {
         came.expect(came.resumed > 500 && came.pages > 500);
         assert_eq!(came.gaps, 0);
     }
@@ -126,7 +126,7 @@ fn client_of_a_server_that_was_ended_hears_what_was_kept() {
 #[test]
 fn client_hears_what_is_kept_merged_with_what_is_not() {
     for history in [PLAN.history, FEW, HistoryLimits { age_ms_max: 100, ..PLAN.history }] {
-        let plan = Plan { lives: 3, keeps: Some(SOME), no_strangers: true, history, ..PLAN };
+        let plan = Plan { lives: 3, keeps: Some(SOME), none_foreign: true, history, ..PLAN };
         for came in run("kept_and_not_kept", 10, plan) {
             came.expect(came.resumed > 500 && came.gaps > 50 && came.pages > 500);
         }
@@ -139,7 +139,7 @@ fn client_that_catches_up_in_windows_hears_what_is_kept_merged_with_what_is_not(
     let plan = Plan {
         lives: 3,
         keeps: Some(SOME),
-        no_strangers: true,
+        none_foreign: true,
         backlog_bytes_max: 1_200,
         socket_room: 300,
         work_per_turn: 600,
@@ -162,7 +162,7 @@ fn client_that_missed_more_than_is_kept_is_told_of_a_gap() {
 fn client_is_told_of_a_gap_where_the_archive_cannot_be_read() {
     let keeps = Some(Keeps { fails_one_in: 10, ..ALL });
     for came in run("cannot_be_read", 15, Plan { history: FEW, keeps, ..PLAN }) {
-        came.expect(came.resumed > 1_000 && came.gaps > came.strangers && came.pages > 500);
+        came.expect(came.resumed > 1_000 && came.gaps > came.foreign && came.pages > 500);
     }
 }
 
@@ -171,7 +171,7 @@ fn client_is_told_of_a_gap_where_the_archive_cannot_be_read() {
 fn stream_that_begins_in_the_past_hears_what_was_kept() {
     for lives in [1, 3] {
         let plan = Plan { past_one_in: 1, lives, history: FEW, keeps: Some(ALL), ..PLAN };
-        for came in run("past_that_was_kept", 12, Plan { no_strangers: true, ..plan }) {
+        for came in run("past_that_was_kept", 12, Plan { none_foreign: true, ..plan }) {
             came.expect(came.pasts > 100 && came.pages > 500);
             assert_eq!(came.gaps, 0);
         }

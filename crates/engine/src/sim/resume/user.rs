@@ -52,7 +52,7 @@ pub(in crate::sim) struct Connection {
     /// Whether it is one whose poll is answered.
     pub(in crate::sim) idle: bool,
     /// Whether it came with a place that the server cannot know, and has heard nothing yet.
-    pub(in crate::sim) is_stranger: bool,
+    pub(in crate::sim) is_foreign: bool,
     /// Whether it is to log in under the second of its ids later.
     pub(in crate::sim) is_partial: bool,
 }
@@ -133,9 +133,9 @@ impl User {
         request_with(ids, self.transport, self.carrier, &field)
     }
 
-    /// What a stranger hears first, behind all `before`, is that something may be missing.
-    pub(in crate::sim) fn check_told(&self, before: usize, is_stranger: bool) {
-        if let Some(first) = self.heard.get(before).filter(|_| is_stranger) {
+    /// What a foreign hears first, behind all `before`, is that something may be missing.
+    pub(in crate::sim) fn check_told(&self, before: usize, is_foreign: bool) {
+        if let Some(first) = self.heard.get(before).filter(|_| is_foreign) {
             assert!(matches!(first, Heard::Gap(_)), "{first:?} before a gap, {:?}", self.transport);
         }
     }

@@ -68,7 +68,7 @@ pub(super) struct Resumers {
     pub(super) resumed: u64,
     pub(super) gaps: u64,
     /// Clients that came with a place that the server cannot know.
-    pub(super) strangers: u64,
+    pub(super) foreign: u64,
     /// Clients that logged in under an id more while they were online.
     pub(super) second_ids: u64,
     /// Streams that began in the past.
@@ -116,7 +116,7 @@ impl Resumers {
             receipts: Vec::new(),
             resumed: 0,
             gaps: 0,
-            strangers: 0,
+            foreign: 0,
             second_ids: 0,
             pasts: 0,
             slow: 0,

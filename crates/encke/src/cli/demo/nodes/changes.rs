@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::crowd::home;
 use super::record::mix;
+use super::users::home;
 use crate::client::{ApiClient, ServerUrl};
 
 /// The time from one subscription to the next.

@@ -8,12 +8,12 @@
 
 mod audiences;
 mod changes;
-mod crowd;
 mod nats;
 mod postgres;
 mod record;
 mod report;
 mod sender;
+mod users;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,13 +32,13 @@ use tokio_util::sync::CancellationToken;
 
 use self::audiences::Audiences;
 use self::changes::Changes;
-use self::crowd::Crowd;
 use self::nats::NatsProcess;
 pub(super) use self::postgres::Database;
 use self::postgres::PostgresProcess;
 use self::record::Record;
 use self::report::Killed;
 pub(super) use self::report::NodesReport;
+use self::users::Users;
 use super::friends::{Friends, Stored};
 use super::process::{Member, ServerOptions, ServerProcess};
 use super::{DEFAULT_API, DEFAULT_LISTEN, Demo, ROOM_FOR_VISITORS};
@@ -229,7 +229,7 @@ impl Run<'_> {
         let record = Arc::new(record);
         sys::limits::raise_descriptors()?;
         let addresses: Vec<_> = self.nodes.iter().map(ServerProcess::listen).collect();
-        let _crowd = Crowd::start(demo.args.users, &addresses, &record);
+        let _online = Users::start(demo.args.users, &addresses, &record);
         match demo.unless_stopped(self.wait_online(&record)).await {
             Some(online) => online?,
             None => return Ok(None),
@@ -355,7 +355,7 @@ impl Run<'_> {
     async fn kill(&mut self, record: &Record, started: Instant) -> Result<Killed> {
         let (name, nodes) = (self.last(), self.names.len());
         let users = self.demo.args.users;
-        let listeners = (0..users).filter(|&id| crowd::home(id, nodes) == nodes - 1).count() as u64;
+        let listeners = (0..users).filter(|&id| users::home(id, nodes) == nodes - 1).count() as u64;
         let after = started.elapsed().as_secs_f64();
         record.open().disturb();
         self.nodes.pop().context("there are nodes")?.kill().await?;

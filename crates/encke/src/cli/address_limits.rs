@@ -1,5 +1,5 @@
-//! What strangers may have and do: `--max-…-per-address`, `--max-connections-per-id`, and whose
-//! word on addresses is taken, `--trust`.
+//! What clients of one address may have and do: `--max-…-per-address`, `--max-connections-per-id`,
+//! and whose word on addresses is taken, `--trust`.
 
 use clap::Args;
 use engine::{AddressLimits, EngineConfig, Settings};
@@ -14,7 +14,7 @@ const REQUEST_BYTES_MIN: usize = 4096;
 /// Bounds for each address and each id.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Rate limits")]
-pub(crate) struct StrangerArgs {
+pub(crate) struct AddressLimitArgs {
     /// Trusted proxy: believe what it says of the client's address.
     ///
     /// An address or a network. The proxy says it in a PROXY header (version 1 or 2) on --listen
@@ -42,7 +42,7 @@ pub(crate) struct StrangerArgs {
     max_connections_per_id: usize,
 }
 
-impl StrangerArgs {
+impl AddressLimitArgs {
     /// Networks whose word is taken.
     pub(crate) fn trusted(&self) -> Networks {
         Networks::new(self.trust.clone())
@@ -86,12 +86,12 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        strangers: StrangerArgs,
+        address_limits: AddressLimitArgs,
     }
 
     fn engine(args: &[&str]) -> Result<EngineConfig, clap::Error> {
         let line = Line::try_parse_from([&["serve"], args].concat())?;
-        Ok(line.strangers.engine(EngineConfig::new("127.0.0.1:0".parse().unwrap())))
+        Ok(line.address_limits.engine(EngineConfig::new("127.0.0.1:0".parse().unwrap())))
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(crate) struct Heard {
 }
 
 /// A crowd that is counted.
-pub(crate) trait Crowd {
+pub(crate) trait Load {
     /// Waits until so many are online.
     fn await_online(&self, users: u64) -> Outcome<()>;
     /// Waits until so many events were heard since the start, or for [`ARRIVAL_MAX`].
@@ -56,14 +56,14 @@ pub(crate) fn run(streams: &Streams, users: u32) -> Outcome<()> {
     }
 }
 
-fn obey(mut crowd: impl Crowd, users: u32) -> Outcome<()> {
-    crowd.await_online(users.into())?;
+fn obey(mut listeners: impl Load, users: u32) -> Outcome<()> {
+    listeners.await_online(users.into())?;
     println!("online");
     let mut expected = 0;
     for line in io::stdin().lines() {
         expected += line?.parse::<u64>()?;
-        crowd.await_events(expected, ARRIVAL_MAX);
-        println!("{}", serde_json::to_string(&crowd.heard())?);
+        listeners.await_events(expected, ARRIVAL_MAX);
+        println!("{}", serde_json::to_string(&listeners.heard())?);
     }
     Ok(())
 }
@@ -75,7 +75,7 @@ struct Listeners {
     earlier: Heard,
 }
 
-impl Crowd for Listeners {
+impl Load for Listeners {
     fn await_online(&self, users: u64) -> Outcome<()> {
         if self.flood.wait_until(START_MAX, |totals| totals.open() >= users) {
             return Ok(());

@@ -22,7 +22,7 @@ pub(crate) struct Listener {
 }
 
 /// A crowd; its thread ends with it.
-pub(crate) struct Crowd {
+pub(crate) struct Listeners {
     shared: Arc<Shared>,
     reader: Option<JoinHandle<()>>,
 }
@@ -36,9 +36,9 @@ struct Shared {
 /// How long the reader waits when nothing comes, before it looks whether it is to end.
 const TURN_MS: u64 = 20;
 
-impl Crowd {
+impl Listeners {
     /// Opens a connection for each of `plan`, one after the other, and reads them from then on.
-    pub(crate) fn open(address: SocketAddr, plan: Vec<(Kind, Vec<String>)>) -> Crowd {
+    pub(crate) fn open(address: SocketAddr, plan: Vec<(Kind, Vec<String>)>) -> Listeners {
         let epoll = Epoll::new().unwrap();
         let mut listeners = Vec::with_capacity(plan.len());
         for (number, (kind, ids)) in plan.into_iter().enumerate() {
@@ -51,7 +51,7 @@ impl Crowd {
         let shared = Arc::new(Shared { listeners: Mutex::new(listeners), epoll, stop });
         let of_reader = Arc::clone(&shared);
         let reader = Some(std::thread::spawn(move || of_reader.read()));
-        Crowd { shared, reader }
+        Listeners { shared, reader }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<Listener>> {
@@ -78,7 +78,7 @@ impl Crowd {
     }
 }
 
-impl Drop for Crowd {
+impl Drop for Listeners {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
     }

@@ -6,14 +6,14 @@ use client::{Reply, push_reply, push_text};
 use proto::Transport;
 use sys::{clock, socket};
 
-use super::{BUFFER_BYTES, Crowd};
+use super::{BUFFER_BYTES, Listeners};
 use crate::flood::Closure;
 use crate::flood::listener::{Arrival, Outcome, Phase};
 use crate::flood::role::Role;
 use crate::flood::secured::Read;
 use crate::random::mix;
 
-impl Crowd {
+impl Listeners {
     /// Reads what there is. After a short read there was no more, and whatever comes later is
     /// reported anew; only after a hang-up the end itself must still be read.
     pub(super) fn readable(&mut self, slot: u32, hung_up: bool) {

@@ -1,4 +1,4 @@
-//! `cargo bench -p hub --bench strangers`: what it costs to count an address, when a million of
+//! `cargo bench -p hub --bench addresses`: what it costs to count an address, when a million of
 //! them are counted.
 //!
 //! An address' cells lie anywhere in some megabytes, so the calls are about addresses drawn at
@@ -24,7 +24,7 @@ fn address(number: u32) -> Ipv4Addr {
     Ipv4Addr::from_bits(number.wrapping_mul(2_654_435_761))
 }
 
-struct Strangers {
+struct Addresses {
     keys: AddressKeys,
     connections: CountSketch,
     connects: RateSketch,
@@ -32,9 +32,9 @@ struct Strangers {
     started: Instant,
 }
 
-impl Strangers {
-    fn new() -> Strangers {
-        Strangers {
+impl Addresses {
+    fn new() -> Addresses {
+        Addresses {
             keys: AddressKeys::random(),
             connections: CountSketch::default(),
             connects: RateSketch::new(200, 1),
@@ -79,46 +79,46 @@ fn told(name: &str, call: impl Fn(u32)) {
     println!("{name:<34} {least:>6.0} ns");
 }
 
-fn all(strangers: &Strangers) {
-    let now_ns = strangers.now_ns();
+fn all(addresses: &Addresses) {
+    let now_ns = addresses.now_ns();
     told("an address hashed", |number| {
-        black_box(strangers.key(number));
+        black_box(addresses.key(number));
     });
     told("a connect and a close", |number| {
-        black_box(strangers.connect(number, now_ns + u64::from(number) * 40_000));
-        strangers.close(number);
+        black_box(addresses.connect(number, now_ns + u64::from(number) * 40_000));
+        addresses.close(number);
     });
     told("a request", |number| {
-        black_box(strangers.request(number, now_ns + u64::from(number) * 40_000));
+        black_box(addresses.request(number, now_ns + u64::from(number) * 40_000));
     });
 }
 
 fn main() {
-    let strangers = Strangers::new();
-    all(&strangers);
+    let addresses = Addresses::new();
+    all(&addresses);
     // From here on a million is connected.
     for number in 0..CALLS {
-        strangers.connections.add(strangers.key(number + CALLS), u32::MAX);
+        addresses.connections.add(addresses.key(number + CALLS), u32::MAX);
     }
     println!("with a million connections");
-    all(&strangers);
-    let flooder = strangers.key(7);
+    all(&addresses);
+    let flooder = addresses.key(7);
     for _ in 0..1000 {
-        strangers.connections.add(flooder, 1000);
+        addresses.connections.add(flooder, 1000);
     }
     told("a connect that is refused", |_| {
-        assert!(!strangers.connect(black_box(7), 0));
+        assert!(!addresses.connect(black_box(7), 0));
     });
     println!("beside a thread that does the same");
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
             for number in (0..CALLS).cycle().take_while(|_| !is_over.load(Ordering::Relaxed)) {
-                black_box(strangers.connect(number, strangers.now_ns()));
-                strangers.close(number);
+                black_box(addresses.connect(number, addresses.now_ns()));
+                addresses.close(number);
             }
         });
-        all(&strangers);
+        all(&addresses);
         is_over.store(true, Ordering::Relaxed);
     });
 }

@@ -47,7 +47,7 @@ pub(super) struct Waiting {
 
 /// Those of one worker that wait for the same.
 #[derive(Debug)]
-pub(super) struct Crowd {
+pub(super) struct HandshakeQueue {
     /// In the order in which they came; some have gone meanwhile.
     queue: VecDeque<Waiting>,
     /// How many have not.
@@ -58,9 +58,9 @@ pub(super) struct Crowd {
     own: usize,
 }
 
-impl Crowd {
-    pub(super) fn new(shared: Arc<ConnectionLimit>, own: usize) -> Crowd {
-        Crowd { queue: VecDeque::new(), len: 0, counted: 0, shared, own }
+impl HandshakeQueue {
+    pub(super) fn new(shared: Arc<ConnectionLimit>, own: usize) -> HandshakeQueue {
+        HandshakeQueue { queue: VecDeque::new(), len: 0, counted: 0, shared, own }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -115,18 +115,18 @@ impl Crowd {
 mod tests {
     use super::*;
 
-    fn crowds(shared: usize) -> [Crowd; 2] {
+    fn queues(shared: usize) -> [HandshakeQueue; 2] {
         let limit = Arc::new(ConnectionLimit::new(shared));
-        [limit.clone(), limit].map(|limit| Crowd::new(limit, limits::HANDSHAKES_OWN))
+        [limit.clone(), limit].map(|limit| HandshakeQueue::new(limit, limits::HANDSHAKES_OWN))
     }
 
-    fn enter(crowd: &mut Crowd, stamp: u64) {
-        crowd.enter(Waiting { number: stamp as u32, stamp }, |_| true);
+    fn enter(queue: &mut HandshakeQueue, stamp: u64) {
+        queue.enter(Waiting { number: stamp as u32, stamp }, |_| true);
     }
 
     #[test]
     fn crowd_is_too_large_past_its_own_and_what_is_shared() {
-        let [mut one, mut other] = crowds(3);
+        let [mut one, mut other] = queues(3);
         for stamp in 0..limits::HANDSHAKES_OWN as u64 + 3 {
             enter(&mut one, stamp);
             assert!(!one.is_too_large(), "{stamp}");
@@ -155,13 +155,13 @@ mod tests {
 
     #[test]
     fn queue_of_those_who_come_and_go_does_not_grow_behind_one_who_stays() {
-        let [mut crowd, _] = crowds(0);
-        enter(&mut crowd, 0);
+        let [mut queue, _] = queues(0);
+        enter(&mut queue, 0);
         for stamp in 1..10_000 {
-            crowd.enter(Waiting { number: 1, stamp }, |waiting| waiting.stamp == 0);
-            crowd.leave();
+            queue.enter(Waiting { number: 1, stamp }, |waiting| waiting.stamp == 0);
+            queue.leave();
         }
-        assert!(crowd.queue.len() <= 2 * limits::HANDSHAKES_OWN + 3, "{}", crowd.queue.len());
-        assert_eq!(crowd.take_oldest(|waiting| waiting.stamp == 0).unwrap().number, 0);
+        assert!(queue.queue.len() <= 2 * limits::HANDSHAKES_OWN + 3, "{}", queue.queue.len());
+        assert_eq!(queue.take_oldest(|waiting| waiting.stamp == 0).unwrap().number, 0);
     }
 }

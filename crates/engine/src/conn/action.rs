@@ -1,10 +1,10 @@
-//! What is to be done with a connection, as its [`Life`](super::life::Life) decides.
+//! What is to be done with a connection, as its [`State`](super::state::State) decides.
 
 use hub::DisconnectReason;
 
 /// What is to be done with bytes of its client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum BytesAct {
+pub(crate) enum BytesAction {
     /// Leave them where they are.
     LeaveUnread,
     /// Go on with the handshake.
@@ -19,7 +19,7 @@ pub(crate) enum BytesAct {
 
 /// What is to be done with an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum EventAct {
+pub(crate) enum EventAction {
     /// Put it into the outbox.
     Take,
     /// Put it by.
@@ -30,7 +30,7 @@ pub(crate) enum EventAct {
 
 /// What is to be done with what was missed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum MissedAct {
+pub(crate) enum MissedAction {
     /// Hand it over to a stream.
     CatchUp,
     /// Hand it over to a poll.
@@ -39,7 +39,7 @@ pub(crate) enum MissedAct {
 
 /// What is to be done when something is missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum GapAct {
+pub(crate) enum GapAction {
     /// Say so on the stream, in place of what it has asked for.
     Tell,
     /// Tell it in the answer to a poll.
@@ -48,7 +48,7 @@ pub(crate) enum GapAct {
 
 /// What is to be done with what a token was found to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum TokenAct {
+pub(crate) enum TokenAction {
     /// Read the request again.
     Readmit,
     /// Go on with another token, or as before.
@@ -57,7 +57,7 @@ pub(crate) enum TokenAct {
 
 /// What is to be done with what is said to it alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum SaidAct {
+pub(crate) enum SaidAction {
     /// Tell it on the stream.
     Tell,
     /// Answer its request with it.
@@ -66,7 +66,7 @@ pub(crate) enum SaidAct {
 
 /// What is to be done, with nothing but the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Act {
+pub(crate) enum Action {
     /// Nothing.
     Nothing,
     /// Close: gracefully, or with a reset that forgets what is unsent.

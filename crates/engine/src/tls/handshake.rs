@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 
 use tls::{Failure, Handshake, Step};
 
-use super::crowd::Waiting;
+use super::queue::Waiting;
 use super::{FAULTY, Numbered, Tls, TlsPhase, UNDER_WAY, UnderWays};
 use crate::limits::{HELLO_BYTES_MAX, work};
 
@@ -137,9 +137,9 @@ impl<S: Numbered> Tls<S> {
 
     /// Whose connection is to go, since there are more than may be.
     pub(super) fn stalled(&mut self) -> Option<u32> {
-        for crowd in [&mut self.handshakes, &mut self.hellos] {
-            if crowd.is_too_large()
-                && let Some(oldest) = crowd.take_oldest(|waiting| waits(&self.under_way, waiting))
+        for queue in [&mut self.handshakes, &mut self.hellos] {
+            if queue.is_too_large()
+                && let Some(oldest) = queue.take_oldest(|waiting| waits(&self.under_way, waiting))
             {
                 self.counters.tls.displaced.add(1);
                 return self.under_way.get(&oldest.number).map(|under| under.owner);

@@ -52,14 +52,14 @@ pub(super) fn run(task: Task, link: &Link) -> io::Result<()> {
     // Where the table cannot be private (a container may forbid it), the crowd still works, within
     // the limit of the one table; a full one is counted as such.
     let _ = table::make_private(&[&link.waker]);
-    let mut crowd = Crowd::new(task)?;
-    crowd.epoll.add_edges(&link.waker, WAKER_TOKEN)?;
-    let result = crowd.run(link);
-    crowd.publish(link);
+    let mut listeners = Listeners::new(task)?;
+    listeners.epoll.add_edges(&link.waker, WAKER_TOKEN)?;
+    let result = listeners.run(link);
+    listeners.publish(link);
     result
 }
 
-struct Crowd {
+struct Listeners {
     task: Task,
     epoll: Epoll,
     listeners: Vec<Listener>,
@@ -95,15 +95,15 @@ struct Begun {
     deadline_ms: u64,
 }
 
-impl Crowd {
-    fn new(task: Task) -> io::Result<Crowd> {
+impl Listeners {
+    fn new(task: Task) -> io::Result<Listeners> {
         let config = &task.config;
         let rate = config.connect_rate / f64::from(task.threads);
         let trusted = config.trust.as_ref().zip(task.target.tls_name.clone());
         let secured =
             trusted.map(|(trust, name)| Secured::new(trust.config().clone(), name, task.listeners));
         let late_after_ns = u64::try_from(config.late_after.as_nanos()).unwrap_or(u64::MAX);
-        Ok(Crowd {
+        Ok(Listeners {
             epoll: Epoll::new()?,
             listeners: (0..task.listeners).map(|_| Listener::default()).collect(),
             secured,

@@ -41,20 +41,20 @@ const FIRST_SOURCE: u32 = u32::from_be_bytes([127, 0, 1, 0]);
 const READ_BYTES: usize = 8 << 10;
 
 /// The listeners. Dropping them ends them.
-pub(super) struct Crowd {
+pub(super) struct Users {
     _tasks: JoinSet<()>,
 }
 
-impl Crowd {
+impl Users {
     /// One for each user from 0 on, spread over the nodes.
-    pub(super) fn start(users: u32, nodes: &[SocketAddr], record: &Arc<Record>) -> Crowd {
+    pub(super) fn start(users: u32, nodes: &[SocketAddr], record: &Arc<Record>) -> Users {
         let (nodes, opening): (Arc<[_]>, _) = (nodes.into(), Arc::new(Semaphore::new(OPENING_MAX)));
         let mut tasks = JoinSet::new();
         for id in 0..users {
             let listener = Listener { id, place: None, heard: oracle::Listener::default() };
             tasks.spawn(listener.stay(nodes.clone(), opening.clone(), record.clone()));
         }
-        Crowd { _tasks: tasks }
+        Users { _tasks: tasks }
     }
 }
 

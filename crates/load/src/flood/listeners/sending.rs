@@ -4,10 +4,10 @@ use std::io;
 
 use sys::socket;
 
-use super::Crowd;
+use super::Listeners;
 use crate::flood::listener::{Outcome, Phase};
 
-impl Crowd {
+impl Listeners {
     /// The connection of `slot` is made, or it has room again.
     pub(super) fn writable(&mut self, slot: u32) {
         if matches!(self.listeners[slot as usize].phase, Phase::Connecting) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sys::{clock, socket};
 
-use super::Crowd;
+use super::Listeners;
 use crate::flood::coarse_time::CoarseTime;
 use crate::flood::listener::Phase;
 use crate::flood::role::Role;
@@ -13,7 +13,7 @@ use crate::random::mix;
 /// Connections that a storm resets before the loop looks at the others again.
 const RESETS_PER_TURN: usize = 64;
 
-impl Crowd {
+impl Listeners {
     /// Goes on with the storm, once it has broken out, by a slice.
     pub(super) fn storm(&mut self, now_ns: u64) {
         let is_time = || self.task.trouble.storm_ns().is_some_and(|at_ns| now_ns >= at_ns);

@@ -14,13 +14,13 @@ use proto::{Carrier, Problem, Proxied, Request, proxied};
 use super::admission::take_unread;
 use super::core::{At, Core, End, Lives};
 use crate::addresses::Peer;
-use crate::conn::life::{Input, Life};
+use crate::conn::state::{Input, State};
 use crate::limits::work;
 use crate::sockets::{Received, Sockets};
 
-/// What a connection is believed.
+/// What a connection is trusted to say about the address of its client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Belief {
+pub(super) enum Trust {
     /// Nothing: it counts for its peer, or for whom a PROXY header has named.
     #[default]
     Nothing,
@@ -57,7 +57,7 @@ impl<S: Sockets> Core<S> {
         match peer {
             Peer::Exempt => {}
             Peer::Trusted => {
-                self.beliefs.set(at.slot, Belief::Header);
+                self.trusts.set(at.slot, Trust::Header);
             }
             Peer::Counted(key) => {
                 self.sources.set(at.slot, Some(key));
@@ -67,7 +67,7 @@ impl<S: Sockets> Core<S> {
 
     /// Looks for a PROXY header at the start of `bytes`, and believes it if it may be there.
     pub(super) fn before_request(&mut self, at: &mut At<'_, S::Socket>, bytes: &[u8]) -> Before {
-        let is_due = self.beliefs.get(at.slot) == Belief::Header;
+        let is_due = self.trusts.get(at.slot) == Trust::Header;
         let refused = |problem| Before::Refused(problem, DisconnectReason::BadRequest);
         match proxied::parse(bytes) {
             Proxied::NeedMore if is_due => return Before::NeedMore,
@@ -85,7 +85,7 @@ impl<S: Sockets> Core<S> {
                 };
             }
             Proxied::No if is_due => {
-                self.beliefs.set(at.slot, Belief::Fields);
+                self.trusts.set(at.slot, Trust::Fields);
             }
             Proxied::No | Proxied::NeedMore => {}
         }
@@ -95,7 +95,7 @@ impl<S: Sockets> Core<S> {
     /// The connection speaks TLS from here on, or, where its peer is trusted, from behind what that
     /// may say before.
     pub(super) fn secure(&mut self, at: &mut At<'_, S::Socket>) {
-        if self.beliefs.get(at.slot) != Belief::Header {
+        if self.trusts.get(at.slot) != Trust::Header {
             self.io.secure(&at.conn.socket, at.slot, &[]);
         }
     }
@@ -107,7 +107,7 @@ impl<S: Sockets> Core<S> {
         at: &mut At<'_, S::Socket>,
         hung_up: bool,
     ) -> Result<bool, End> {
-        while self.beliefs.get(at.slot) == Belief::Header {
+        while self.trusts.get(at.slot) == Trust::Header {
             self.budget.spend(work::READ);
             let received = self.io.receive(&at.conn.socket, &mut self.scratch);
             let Received { len, emptied } = match received {
@@ -133,7 +133,7 @@ impl<S: Sockets> Core<S> {
                     continue;
                 }
                 Proxied::No | Proxied::Broken => {
-                    self.beliefs.set(at.slot, Belief::Fields);
+                    self.trusts.set(at.slot, Trust::Fields);
                     &bytes[..]
                 }
                 Proxied::Header { client, len } => {
@@ -157,8 +157,8 @@ impl<S: Sockets> Core<S> {
         client: Option<IpAddr>,
     ) -> Result<(), Bound> {
         let is_trusted = client.is_some_and(|client| self.addresses.trusts(client));
-        let belief = if is_trusted { Belief::Fields } else { Belief::Nothing };
-        self.beliefs.set(at.slot, belief);
+        let trust = if is_trusted { Trust::Fields } else { Trust::Nothing };
+        self.trusts.set(at.slot, trust);
         self.count_for(at, client)
     }
 
@@ -169,11 +169,11 @@ impl<S: Sockets> Core<S> {
         request: &Request<'_>,
     ) -> Result<(), Bound> {
         let is_verified = at.conn.work().is_some_and(|work| work.token.outcome.is_some());
-        if is_verified || at.conn.life() == Life::Body {
+        if is_verified || at.conn.state() == State::Body {
             // It was, before its token was verified, or its body was there.
             return Ok(());
         }
-        if self.beliefs.get(at.slot) == Belief::Fields {
+        if self.trusts.get(at.slot) == Trust::Fields {
             let client = request.forwarded.client(self.addresses.trusted());
             self.count_for(at, client)?;
         }
@@ -184,7 +184,7 @@ impl<S: Sockets> Core<S> {
 
     /// What has come of messages, or on a stream that takes none, is counted too.
     pub(super) fn bound_messages(&mut self, at: &mut At<'_, S::Socket>, len: usize) -> Lives {
-        if !at.conn.life().hears() || self.count_bytes(at, len).is_ok() {
+        if !at.conn.state().hears() || self.count_bytes(at, len).is_ok() {
             return Ok(());
         }
         let reason = DisconnectReason::AddressLimit;
@@ -197,7 +197,7 @@ impl<S: Sockets> Core<S> {
 
     /// The connection in `slot` is at its end.
     pub(super) fn count_no_more(&mut self, slot: u32) {
-        self.beliefs.take(slot);
+        self.trusts.take(slot);
         if let Some(key) = self.sources.take(slot) {
             self.addresses.disconnect(key);
         }

@@ -1,4 +1,4 @@
-//! The life of a connection: where it is, and what is to be done when something happens to it.
+//! The state of a connection: where it is, and what is to be done when something happens to it.
 //!
 //! The table, with a line for each state. What is not in it cannot happen, or means nothing:
 //!
@@ -26,23 +26,25 @@
 //! token is over, the stream is ended before anything else that its time asks for.
 //!
 //! A connection that breaks is closed in each of them. One that breaks the rules of TLS is told so,
-//! hears nothing more, and lingers. Which state may follow which says [`Life::may_move_to`]; every
+//! hears nothing more, and lingers. Which state may follow which says [`State::may_move_to`]; every
 //! change goes by it.
 //!
-//! `Life` decides and nothing else does: the shard carries out. What comes with something to be
+//! `State` decides and nothing else does: the shard carries out. What comes with something to be
 //! carried (bytes, an event, what was missed, a gap, a token) is answered in a type of its own, so
 //! that whoever has that in hand sees all that may be done with it; all else is an [`Input`], and
-//! answered by an [`Act`].
+//! answered by an [`Action`].
 
 use std::io::ErrorKind;
 
 use hub::DisconnectReason;
 
-use super::act::{Act, BytesAct, EventAct, GapAct, MissedAct, SaidAct, TokenAct};
+use super::action::{
+    Action, BytesAction, EventAction, GapAction, MissedAction, SaidAction, TokenAction,
+};
 
 /// Where a connection is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Life {
+pub(crate) enum State {
     /// It begins with TLS, of which the handshake is not done.
     Handshake,
     /// Its request head is not complete.
@@ -89,7 +91,7 @@ pub(crate) enum Input {
     End,
     /// It is broken.
     Broken(ErrorKind),
-    /// The time has come that [`Life`] waits for.
+    /// The time has come that [`State`] waits for.
     Time(Due),
     /// All that waited for it is written.
     Written,
@@ -108,70 +110,72 @@ pub(crate) struct Due {
     pub(crate) expired: bool,
 }
 
-impl Life {
+impl State {
     /// What is to be done with bytes of its client, who may send messages or not.
-    pub(crate) fn on_bytes(self, sends_messages: bool) -> BytesAct {
+    pub(crate) fn on_bytes(self, sends_messages: bool) -> BytesAction {
         match self {
-            Life::Leaving(_) => BytesAct::LeaveUnread,
-            Life::Handshake => BytesAct::Shake,
-            Life::Head | Life::Body | Life::Verifying | Life::Sending => BytesAct::Request,
-            Life::Poll | Life::HeldPoll | Life::Between => BytesAct::Request,
-            Life::Stream | Life::Held if sends_messages => BytesAct::Message,
-            Life::Stream | Life::Held | Life::Ending(_) | Life::Lingering(_) => BytesAct::Discard,
+            State::Leaving(_) => BytesAction::LeaveUnread,
+            State::Handshake => BytesAction::Shake,
+            State::Head | State::Body | State::Verifying | State::Sending => BytesAction::Request,
+            State::Poll | State::HeldPoll | State::Between => BytesAction::Request,
+            State::Stream | State::Held if sends_messages => BytesAction::Message,
+            State::Stream | State::Held | State::Ending(_) | State::Lingering(_) => {
+                BytesAction::Discard
+            }
         }
     }
 
     /// What is to be done with an event for it.
-    pub(crate) fn on_event(self) -> EventAct {
+    pub(crate) fn on_event(self) -> EventAction {
         match self {
-            Life::Stream | Life::Poll => EventAct::Take,
-            Life::Held | Life::HeldPoll => EventAct::Hold,
-            Life::Handshake | Life::Head | Life::Body | Life::Verifying => EventAct::Drop,
-            Life::Sending | Life::Between => EventAct::Drop,
-            Life::Leaving(_) | Life::Ending(_) | Life::Lingering(_) => EventAct::Drop,
+            State::Stream | State::Poll => EventAction::Take,
+            State::Held | State::HeldPoll => EventAction::Hold,
+            State::Handshake | State::Head | State::Body | State::Verifying => EventAction::Drop,
+            State::Sending | State::Between => EventAction::Drop,
+            State::Leaving(_) | State::Ending(_) | State::Lingering(_) => EventAction::Drop,
         }
     }
 
     /// What is to be done with what it has missed; `None` where it has asked for nothing, or ends.
-    pub(crate) fn on_missed(self) -> Option<MissedAct> {
+    pub(crate) fn on_missed(self) -> Option<MissedAction> {
         match self {
-            Life::Held => Some(MissedAct::CatchUp),
-            Life::HeldPoll => Some(MissedAct::CatchUpPoll),
+            State::Held => Some(MissedAction::CatchUp),
+            State::HeldPoll => Some(MissedAction::CatchUpPoll),
             _ => None,
         }
     }
 
     /// What is to be done when events may be missing that nobody will bring; `None` where nothing
     /// is heard: nothing is missed then, and who comes back has a place of before.
-    pub(crate) fn on_gap(self) -> Option<GapAct> {
+    pub(crate) fn on_gap(self) -> Option<GapAction> {
         match self {
-            Life::Stream | Life::Held => Some(GapAct::Tell),
-            Life::Poll | Life::HeldPoll => Some(GapAct::TellPoll),
+            State::Stream | State::Held => Some(GapAction::Tell),
+            State::Poll | State::HeldPoll => Some(GapAction::TellPoll),
             _ => None,
         }
     }
 
     /// What is to be done with its token, which is verified; `None` where it ends.
-    pub(crate) fn on_token(self) -> Option<TokenAct> {
+    pub(crate) fn on_token(self) -> Option<TokenAction> {
         match self {
-            Life::Verifying => Some(TokenAct::Readmit),
-            Life::Stream | Life::Held => Some(TokenAct::Renew),
+            State::Verifying => Some(TokenAction::Readmit),
+            State::Stream | State::Held => Some(TokenAction::Renew),
             _ => None,
         }
     }
 
     /// What is to be done with what is said to it alone; `None` where it is not heard.
-    pub(crate) fn on_said(self) -> Option<SaidAct> {
+    pub(crate) fn on_said(self) -> Option<SaidAction> {
         match self {
-            Life::Stream | Life::Held => Some(SaidAct::Tell),
-            Life::Sending => Some(SaidAct::Answer),
+            State::Stream | State::Held => Some(SaidAction::Tell),
+            State::Sending => Some(SaidAction::Answer),
             _ => None,
         }
     }
 
     /// What is to be done when `input` happens. It is `blocked` when the kernel has no room for
     /// what waits.
-    pub(crate) fn on(self, input: Input, blocked: bool) -> Act {
+    pub(crate) fn on(self, input: Input, blocked: bool) -> Action {
         match input {
             Input::Time(due) => self.on_time(due),
             Input::End => self.on_end(),
@@ -181,83 +185,85 @@ impl Life {
         }
     }
 
-    fn on_time(self, due: Due) -> Act {
+    fn on_time(self, due: Due) -> Action {
         use DisconnectReason::{Idle, SlowReader, TlsTimeout, TokenExpired};
         let Due { blocked, late, expired } = due;
         match self {
-            Life::Leaving(_) => Act::Nothing,
-            Life::Handshake => cut(TlsTimeout),
-            Life::Head => Act::RefuseLate,
-            Life::Body => Act::RefuseBody,
-            Life::Verifying => Act::RefuseToken,
-            Life::Sending => Act::RefuseSend,
-            Life::Stream | Life::Held if expired => Act::EndStream(TokenExpired),
-            Life::Stream | Life::Held if blocked => cut(SlowReader),
-            Life::Stream | Life::Held if late => Act::RefuseMessage,
-            Life::Stream | Life::Held => Act::KeepAlive,
-            Life::Poll => Act::Answer,
-            Life::HeldPoll => Act::WaitOn,
-            Life::Between if blocked => cut(SlowReader),
-            Life::Between => close(Idle),
-            Life::Ending(reason) => cut(reason),
-            Life::Lingering(reason) => close(reason),
+            State::Leaving(_) => Action::Nothing,
+            State::Handshake => cut(TlsTimeout),
+            State::Head => Action::RefuseLate,
+            State::Body => Action::RefuseBody,
+            State::Verifying => Action::RefuseToken,
+            State::Sending => Action::RefuseSend,
+            State::Stream | State::Held if expired => Action::EndStream(TokenExpired),
+            State::Stream | State::Held if blocked => cut(SlowReader),
+            State::Stream | State::Held if late => Action::RefuseMessage,
+            State::Stream | State::Held => Action::KeepAlive,
+            State::Poll => Action::Answer,
+            State::HeldPoll => Action::WaitOn,
+            State::Between if blocked => cut(SlowReader),
+            State::Between => close(Idle),
+            State::Ending(reason) => cut(reason),
+            State::Lingering(reason) => close(reason),
         }
     }
 
-    fn on_end(self) -> Act {
+    fn on_end(self) -> Action {
         match self {
             // Of an ending one the last answer may still be on its way: it has only ended its own
             // side.
-            Life::Leaving(_) | Life::Ending(_) => Act::Nothing,
-            Life::Lingering(reason) => close(reason),
-            Life::Handshake | Life::Head | Life::Body | Life::Verifying | Life::Sending => {
+            State::Leaving(_) | State::Ending(_) => Action::Nothing,
+            State::Lingering(reason) => close(reason),
+            State::Handshake | State::Head | State::Body | State::Verifying | State::Sending => {
                 close(DisconnectReason::ClientClosed)
             }
-            Life::Between => close(DisconnectReason::ClientClosed),
-            Life::Stream | Life::Held | Life::Poll | Life::HeldPoll => {
+            State::Between => close(DisconnectReason::ClientClosed),
+            State::Stream | State::Held | State::Poll | State::HeldPoll => {
                 close(DisconnectReason::ClientClosed)
             }
         }
     }
 
-    fn on_broken(self, kind: ErrorKind) -> Act {
+    fn on_broken(self, kind: ErrorKind) -> Action {
         match (self, kind) {
-            (Life::Leaving(_), _) => Act::Nothing,
-            (Life::Ending(reason), ErrorKind::InvalidData) => Act::Fail(reason),
-            (Life::Ending(reason) | Life::Lingering(reason), _) => cut(reason),
+            (State::Leaving(_), _) => Action::Nothing,
+            (State::Ending(reason), ErrorKind::InvalidData) => Action::Fail(reason),
+            (State::Ending(reason) | State::Lingering(reason), _) => cut(reason),
             (_, ErrorKind::TimedOut) => cut(DisconnectReason::ClientVanished),
             // A close over what it goes on to say would be a reset, and the alert lost with it.
-            (_, ErrorKind::InvalidData) => Act::Fail(DisconnectReason::TlsFailed),
+            (_, ErrorKind::InvalidData) => Action::Fail(DisconnectReason::TlsFailed),
             _ => cut(DisconnectReason::ClientReset),
         }
     }
 
-    fn on_written(self) -> Act {
+    fn on_written(self) -> Action {
         match self {
-            Life::Held => Act::Ask,
-            Life::Between => Act::ReadOn,
-            Life::Ending(reason) => Act::Linger(reason),
-            Life::Handshake | Life::Head | Life::Body | Life::Verifying => Act::Nothing,
-            Life::Sending | Life::Stream => Act::Nothing,
-            Life::Poll | Life::HeldPoll | Life::Leaving(_) | Life::Lingering(_) => Act::Nothing,
+            State::Held => Action::Ask,
+            State::Between => Action::ReadOn,
+            State::Ending(reason) => Action::Linger(reason),
+            State::Handshake | State::Head | State::Body | State::Verifying => Action::Nothing,
+            State::Sending | State::Stream => Action::Nothing,
+            State::Poll | State::HeldPoll | State::Leaving(_) | State::Lingering(_) => {
+                Action::Nothing
+            }
         }
     }
 
-    fn on_disconnect(self, reason: DisconnectReason, blocked: bool) -> Act {
+    fn on_disconnect(self, reason: DisconnectReason, blocked: bool) -> Action {
         match self {
-            Life::Handshake | Life::Head | Life::Body | Life::Verifying => close(reason),
-            Life::Sending => Act::EndBehindAnswer,
-            Life::Stream | Life::Held => Act::EndStream(reason),
-            Life::Poll | Life::HeldPoll => Act::AnswerLast(reason),
-            Life::Between if blocked => Act::Finish(reason),
-            Life::Between => close(reason),
-            Life::Leaving(_) | Life::Ending(_) | Life::Lingering(_) => Act::Nothing,
+            State::Handshake | State::Head | State::Body | State::Verifying => close(reason),
+            State::Sending => Action::EndBehindAnswer,
+            State::Stream | State::Held => Action::EndStream(reason),
+            State::Poll | State::HeldPoll => Action::AnswerLast(reason),
+            State::Between if blocked => Action::Finish(reason),
+            State::Between => close(reason),
+            State::Leaving(_) | State::Ending(_) | State::Lingering(_) => Action::Nothing,
         }
     }
 
     /// Whether `next` may follow.
-    pub(crate) fn may_move_to(self, next: Life) -> bool {
-        use Life::{
+    pub(crate) fn may_move_to(self, next: State) -> bool {
+        use State::{
             Between, Body, Ending, Handshake, Head, Held, HeldPoll, Leaving, Lingering, Poll,
             Sending, Stream, Verifying,
         };
@@ -286,28 +292,31 @@ impl Life {
 
     /// Whether it is reachable under its ids.
     pub(crate) fn is_logged_in(self) -> bool {
-        matches!(self, Life::Stream | Life::Held | Life::Poll | Life::HeldPoll | Life::Leaving(_))
+        matches!(
+            self,
+            State::Stream | State::Held | State::Poll | State::HeldPoll | State::Leaving(_)
+        )
     }
 
     /// Whether it hears events, at once or once it is known what it has missed.
     pub(crate) fn hears(self) -> bool {
-        self.is_logged_in() && !matches!(self, Life::Leaving(_))
+        self.is_logged_in() && !matches!(self, State::Leaving(_))
     }
 
     /// Whether events are put by.
     pub(crate) fn is_held(self) -> bool {
-        matches!(self, Life::Held | Life::HeldPoll)
+        matches!(self, State::Held | State::HeldPoll)
     }
 }
 
 /// Closes gracefully.
-fn close(reason: DisconnectReason) -> Act {
-    Act::Close { reason, abort: false }
+fn close(reason: DisconnectReason) -> Action {
+    Action::Close { reason, abort: false }
 }
 
 /// Closes with a reset, which forgets what is unsent.
-fn cut(reason: DisconnectReason) -> Act {
-    Act::Close { reason, abort: true }
+fn cut(reason: DisconnectReason) -> Action {
+    Action::Close { reason, abort: true }
 }
 
 #[cfg(test)]

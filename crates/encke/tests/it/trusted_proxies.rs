@@ -10,10 +10,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 
+use crate::address_limits::own_address;
 use crate::harness::{
     Authority, Program, Server, Stream, Wire, check_problem, get, read_answer, tls_client, wait_for,
 };
-use crate::strangers::own_address;
 use crate::tls_api::metric_if_any;
 
 pub(crate) fn is_here(program: &str) -> bool {

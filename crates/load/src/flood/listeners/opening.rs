@@ -5,7 +5,7 @@ use std::io;
 
 use sys::{clock, socket};
 
-use super::{Begun, Crowd};
+use super::{Begun, Listeners};
 use crate::flood::listener::{Outcome, Phase};
 use crate::flood::role::Role;
 use crate::flood::{Closure, Failure};
@@ -15,7 +15,7 @@ const BEGUN_PER_TURN: u64 = 64;
 /// A listener that lost its stream, or did not get one, comes back after this.
 const RECONNECT_AFTER_MS: u64 = 1_000;
 
-impl Crowd {
+impl Listeners {
     /// Begins connections that are due, as many as a turn and the limit of open ends allow.
     pub(super) fn begin_due(&mut self, now_ns: u64) {
         for _ in 0..BEGUN_PER_TURN {

@@ -28,7 +28,7 @@ const SECOND_ID: &str = "7000000";
 
 /// Under which ids the crowd is logged in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Crowd {
+enum Shape {
     TwoIds,
     OneId,
 }
@@ -49,9 +49,9 @@ struct Figures {
 
 /// Both crowds of both servers, and a table of each.
 pub(crate) fn run(plan: &Plan) -> Outcome<()> {
-    for (crowd, name) in [(Crowd::TwoIds, "two ids each"), (Crowd::OneId, "one id")] {
+    for (listeners, name) in [(Shape::TwoIds, "two ids each"), (Shape::OneId, "one id")] {
         let [(first, _), (second, _)] = plan.roles();
-        let (bare, encke) = (measure(first, plan, crowd)?, measure(second, plan, crowd)?);
+        let (bare, encke) = (measure(first, plan, listeners)?, measure(second, plan, listeners)?);
         println!("\n{name}");
         heading(plan);
         let both =
@@ -63,7 +63,7 @@ pub(crate) fn run(plan: &Plan) -> Outcome<()> {
         both("µs of processor per delivery", |f| f.cpu_us_per_delivery);
         both("closes/s", |f| f.closes_per_second);
         both("µs of processor per close", |f| f.cpu_us_per_close);
-        if crowd == Crowd::OneId {
+        if listeners == Shape::OneId {
             both("others, p99 in ms, before", |f| f.quiet_p99_ms);
             both("others, p99 in ms, while all hear one event", |f| f.beside_p99_ms);
         }
@@ -71,50 +71,50 @@ pub(crate) fn run(plan: &Plan) -> Outcome<()> {
     Ok(())
 }
 
-fn measure(role: &str, plan: &Plan, kind: Crowd) -> Outcome<Figures> {
-    let flags: &[&str] = if kind == Crowd::OneId { &["--one-id"] } else { &[] };
+fn measure(role: &str, plan: &Plan, kind: Shape) -> Outcome<Figures> {
+    let flags: &[&str] = if kind == Shape::OneId { &["--one-id"] } else { &[] };
     let mut child = Child::spawn_from(&std::env::current_exe()?, role, plan, None, flags)?;
     let (n, mut figures) = (u64::from(plan.connections), Figures::default());
     let mut others = start(&child, OTHERS, format!("{}/{{id}}", base(&child)))?;
     await_online(&others, OTHERS.into())?;
     let url = match kind {
-        Crowd::TwoIds => format!("{}/{{id}}?id={SECOND_ID}{{id}}", base(&child)),
-        Crowd::OneId => format!("{}/{CELEBRITY}", base(&child)),
+        Shape::TwoIds => format!("{}/{{id}}?id={SECOND_ID}{{id}}", base(&child)),
+        Shape::OneId => format!("{}/{CELEBRITY}", base(&child)),
     };
     let (memory, cpu) = (child.memory_bytes()?, child.cpu_us()?);
     let started = clock::monotonic_ns();
-    let mut crowd = start(&child, plan.connections, url)?;
-    await_online(&crowd, n)?;
+    let mut listeners = start(&child, plan.connections, url)?;
+    await_online(&listeners, n)?;
     figures.connects_per_second = per_second(n, started);
     figures.cpu_us_per_connect = (child.cpu_us()? - cpu) / n as f64;
     figures.idle_bytes = (child.memory_bytes()? - memory) / n as f64;
 
     let (cpu, started) = (child.cpu_us()?, clock::monotonic_ns());
     child.tell("broadcast 1")?;
-    await_events(&crowd, n)?;
+    await_events(&listeners, n)?;
     figures.deliveries_per_second = per_second(n, started);
     figures.cpu_us_per_delivery = (child.cpu_us()? - cpu) / n as f64;
 
-    if kind == Crowd::OneId {
+    if kind == Shape::OneId {
         // Whose events have times in them: the bare loop's go to anybody.
-        let p99_ms = |others: &mut Flood, crowd: &mut Flood| {
-            let latencies = [others.snapshot(), crowd.snapshot()].map(|of| of.latency.p99_ms);
+        let p99_ms = |others: &mut Flood, listeners: &mut Flood| {
+            let latencies = [others.snapshot(), listeners.snapshot()].map(|of| of.latency.p99_ms);
             latencies.into_iter().fold(0.0, f64::max)
         };
         let order = format!("{OTHERS_RATE} {SECONDS} {OTHERS}");
         child.tell(&format!("paced {order}"))?;
         child.done()?;
-        figures.quiet_p99_ms = p99_ms(&mut others, &mut crowd);
-        let heard = crowd.totals().events;
+        figures.quiet_p99_ms = p99_ms(&mut others, &mut listeners);
+        let heard = listeners.totals().events;
         child.tell(&format!("beside {order}"))?;
         child.done()?;
-        await_events(&crowd, heard + n)?;
-        figures.beside_p99_ms = p99_ms(&mut others, &mut crowd);
+        await_events(&listeners, heard + n)?;
+        figures.beside_p99_ms = p99_ms(&mut others, &mut listeners);
     }
     others.finish()?;
     child.await_open(n)?;
     let (cpu, started) = (child.cpu_us()?, clock::monotonic_ns());
-    crowd.finish()?;
+    listeners.finish()?;
     child.await_open(0)?;
     figures.closes_per_second = per_second(n, started);
     figures.cpu_us_per_close = (child.cpu_us()? - cpu) / n as f64;
