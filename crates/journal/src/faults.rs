@@ -1,8 +1,10 @@
 //! What goes wrong beside a crash: files that are gone, indices that are damaged, no space, panics.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
+use crate::sim::SimDisk;
 use crate::tests::{MOST, append, numbers, open, open_small, segments, wait};
 use crate::*;
 
@@ -76,6 +78,28 @@ fn damaged_index_is_made_again_at_the_start_and_while_it_is_read() {
         drop(journal);
         assert_eq!(std::fs::read(&index).expect("it reads"), whole, "byte {at}");
     }
+}
+
+#[test]
+fn records_that_come_all_the_time_share_their_writes() {
+    let (disk, dir) = (SimDisk::default(), PathBuf::from("/log"));
+    let config = Config { dir, bytes_max: 1 << 30, segment_bytes: 1 << 28, sync: Sync::Group };
+    let journal = Journal::open(config, Arc::new(disk.clone())).expect("the log opens").journal;
+    append(&journal, 1, &[b"k"]);
+    assert_eq!(wait(&journal, 1), Ok(()));
+    let (calls, start) = (disk.calls(), Instant::now());
+    for number in 2..=3000 {
+        let due = start + Duration::from_micros(50) * number as u32;
+        while Instant::now() < due {
+            std::thread::yield_now();
+        }
+        append(&journal, number, &[b"k"]);
+    }
+    assert_eq!(wait(&journal, 3000), Ok(()));
+    let (calls, elapsed) = (disk.calls() - calls, start.elapsed());
+    // A write each millisecond; a sync and its mark each second, and at the end.
+    let most = elapsed.as_millis() + 2 * (u128::from(elapsed.as_secs()) + 2);
+    assert!(u128::from(calls) <= most, "{calls} calls in {elapsed:?}");
 }
 
 #[test]

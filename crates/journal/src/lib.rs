@@ -1,7 +1,8 @@
 //! A log of records on disk, found by key: files and bytes, nothing of what they mean.
 //!
 //! Records go to one writer thread; all that is queued is one write, and one `fdatasync` answers
-//! all who wait. A record is read from the moment it is appended. Segments of a bounded size are
+//! all who wait. After a write that nobody waited for the writer naps for a millisecond, so that a
+//! busy log is written a thousand times a second and appending wakes nobody. A record is read from the moment it is appended. Segments of a bounded size are
 //! dropped oldest first; each that is full gets an index in a file beside it, so that memory holds
 //! of sealed segments about a byte for each key in each of them, and a start reads the last segment
 //! and small tables. The open segment's index is in memory: up to 60 bytes a record.
@@ -277,12 +278,12 @@ impl Journal {
     pub fn append(&self, mut room: Room, record: Record<'_>) {
         let bytes = record.bytes();
         assert!(bytes <= room.bytes, "a record fits into the room reserved for it");
-        let mut queue = self.shared.queue.lock();
-        queue.append(&record);
-        drop(queue);
+        let wakes = self.shared.queue.lock().append(&record);
         // The writer gives these back once they are written; the rest goes with the room.
         room.bytes -= bytes;
-        self.shared.wake.notify_one();
+        if wakes {
+            self.shared.wake.notify_one();
+        }
     }
 
     /// All up to this number is on disk.
@@ -301,8 +302,10 @@ impl Journal {
         number: u64,
         done: impl FnOnce(Result<(), Failed>) + Send + 'static,
     ) {
-        self.shared.queue.lock().waiters.push(Waiter { number, done: Box::new(done) });
-        self.shared.wake.notify_one();
+        let waiter = Waiter { number, done: Box::new(done) };
+        if self.shared.queue.lock().wait(waiter) {
+            self.shared.wake.notify_one();
+        }
     }
 
     /// The records of a key above the number, oldest first, also those that are not written yet.

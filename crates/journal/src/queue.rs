@@ -3,9 +3,12 @@
 //! Appending fills `fresh`; the writer takes it as a chunk, and both go on to be read here until
 //! a sync covers them. A generation is what was appended between two syncs, so that a sync forgets
 //! whole generations and looks at no record.
+//!
+//! Waking a thread is a system call, which costs more than all else that an append does. So the
+//! writer says here what it does, and is woken only where it would not come by itself soon.
 
 use std::collections::{HashMap, VecDeque};
-use std::mem::take;
+use std::mem::{replace, take};
 use std::sync::Arc;
 
 use crate::Failed;
@@ -54,8 +57,27 @@ pub(crate) struct Waiter {
     pub(crate) done: Box<dyn FnOnce(Result<(), Failed>) + Send>,
 }
 
+/// What the writer does, as those see it who append.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) enum WriterState {
+    /// It looks into the queue before it rests.
+    #[default]
+    Works,
+    /// It has written a moment ago, and looks into the queue a moment later.
+    Naps,
+    /// It comes when it is woken.
+    Waits,
+}
+
+/// Bytes that end a nap of the writer.
+const NAP_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes that are allocated for a group at most before they come.
+const GROUP_BYTES: usize = 64 << 10;
+
 #[derive(Default)]
 pub(crate) struct Queue {
+    pub(crate) writer: WriterState,
     pub(crate) waiters: Vec<Waiter>,
     /// The greatest number that was appended.
     pub(crate) last: u64,
@@ -77,7 +99,8 @@ impl Queue {
         self.fresh.is_empty() && self.waiters.is_empty() && !self.closing
     }
 
-    pub(crate) fn append(&mut self, record: &Record<'_>) {
+    /// Adds a record. Whether the writer is to be woken for it.
+    pub(crate) fn append(&mut self, record: &Record<'_>) -> bool {
         assert!(record.number > self.last, "numbers ascend");
         self.last = record.number;
         let at = self.fresh_at + self.fresh.len() as u64;
@@ -88,6 +111,27 @@ impl Queue {
                 places.push((record.number, at));
             }
         }
+        self.wakes(self.fresh.len() >= NAP_BYTES_MAX)
+    }
+
+    /// Adds one who waits for the disk. Whether the writer is to be woken for it.
+    pub(crate) fn wait(&mut self, waiter: Waiter) -> bool {
+        self.waiters.push(waiter);
+        self.wakes(true)
+    }
+
+    /// Whether the writer must be woken for what was just added. Who is told so wakes it; nobody
+    /// else needs to until it rests again.
+    fn wakes(&mut self, ends_nap: bool) -> bool {
+        let wakes = match self.writer {
+            WriterState::Works => false,
+            WriterState::Naps => ends_nap,
+            WriterState::Waits => true,
+        };
+        if wakes {
+            self.writer = WriterState::Works;
+        }
+        wakes
     }
 
     /// What was appended since the last call, and whether it belongs to the next sync.
@@ -95,7 +139,9 @@ impl Queue {
         let chunk = (!self.fresh.is_empty()).then(|| {
             let at = self.fresh_at;
             self.fresh_at += self.fresh.len() as u64;
-            Chunk { at, bytes: Arc::new(take(&mut self.fresh)) }
+            // The next group is about as long.
+            let next = Vec::with_capacity(self.fresh.len().min(GROUP_BYTES));
+            Chunk { at, bytes: Arc::new(replace(&mut self.fresh, next)) }
         });
         self.current.chunks.extend(chunk.clone());
         if freeze && !self.current.chunks.is_empty() {
@@ -148,5 +194,34 @@ impl Queue {
         let bytes = &self.fresh[(at - self.fresh_at) as usize..];
         let length = length(bytes).expect("a queued record has its length");
         Chunk { at, bytes: Arc::new(bytes[..length].to_vec()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn append(queue: &mut Queue, number: u64, body: &[u8]) -> bool {
+        let keys: &[&[u8]] = &[b"k"];
+        queue.append(&Record { number, at_ms: 1, expires_ms: 2, keys, kind: 0, body })
+    }
+
+    fn waiter(number: u64) -> Waiter {
+        Waiter { number, done: Box::new(|_| {}) }
+    }
+
+    #[test]
+    fn writer_that_waits_is_woken_once_and_one_that_naps_by_who_waits_or_by_many_bytes() {
+        let mut queue = Queue::new(0, 7);
+        assert!(!append(&mut queue, 1, b""), "it works");
+        queue.writer = WriterState::Waits;
+        assert!(append(&mut queue, 2, b""));
+        assert!(!append(&mut queue, 3, b""), "it is on its way");
+        queue.writer = WriterState::Naps;
+        assert!(!append(&mut queue, 4, b""));
+        assert!(queue.wait(waiter(4)));
+        assert!(!queue.wait(waiter(4)), "it is on its way");
+        queue.writer = WriterState::Naps;
+        assert!(append(&mut queue, 5, &[0; NAP_BYTES_MAX]));
     }
 }
