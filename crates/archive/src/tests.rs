@@ -1,10 +1,12 @@
 //! The archive over a real disk.
 
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc;
 
 use hub::{ConnectionId, EventId, EventParts, Payload, Tag};
-use journal::RealDisk;
+use journal::{DiskFile, RealDisk};
 
 use super::*;
 
@@ -143,6 +145,86 @@ fn rule_bounds_what_is_answered_of_a_subject() {
     assert_eq!(page(archive, "old", of(0, false, 9)), (vec![80], false, false));
     assert_eq!(page(archive, "old", of(0, true, 9)), (vec![80], false, false));
     assert_eq!(page(archive, "old", of(70, true, 9)), (vec![80], false, true));
+}
+
+/// A disk that counts what is read of it.
+#[derive(Default)]
+struct Counting(Arc<AtomicUsize>);
+struct CountingFile(Arc<AtomicUsize>, Arc<dyn DiskFile>);
+
+impl DiskFile for CountingFile {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.1.write_at(bytes, offset)
+    }
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.fetch_add(1, Relaxed);
+        self.1.read_at(into, offset)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.1.sync()
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.1.len()
+    }
+    fn cut(&self, bytes: u64) -> io::Result<()> {
+        self.1.cut(bytes)
+    }
+}
+
+impl Disk for Counting {
+    fn lock(&self, dir: &Path) -> io::Result<File> {
+        RealDisk.lock(dir)
+    }
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(CountingFile(Arc::clone(&self.0), RealDisk.open(path)?)))
+    }
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(CountingFile(Arc::clone(&self.0), RealDisk.create(path)?)))
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        RealDisk.remove(path)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
+        RealDisk.list(dir)
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        RealDisk.sync_dir(dir)
+    }
+}
+
+#[test]
+fn page_of_a_long_subject_with_bounds_reads_itself_and_little_of_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let list = [("n", DAY_MS, Some(9_000), None), ("b", DAY_MS, None, Some(47 * 9_000))];
+    let config = Config {
+        dir: dir.path().to_owned(),
+        bytes_max: 1 << 30,
+        segment_bytes: 1 << 16,
+        sync: Sync::Group,
+    };
+    let (disk, rules) = (Counting::default(), rules(&list));
+    let reads = Arc::clone(&disk.0);
+    let archive = DiskArchive::open(rules, config, Arc::new(disk)).unwrap().0;
+    for number in 1..=20_000 {
+        let id = if number % 2 == 0 { "n" } else { "b" };
+        let draft = draft(&[id], "1");
+        let room = Keeper::<()>::reserve(&archive, &draft).unwrap().unwrap();
+        let event: Event<()> = draft.numbered(EventId::new(number, Tag::of(7)));
+        room.append(&event, now_ms());
+    }
+    let keeper: &dyn Keeper<()> = &archive;
+    let (said, hear) = mpsc::sync_channel(1);
+    keeper.when_durable(20_000, Box::new(move |is_durable| said.send(is_durable).unwrap()));
+    assert!(hear.recv().unwrap());
+    let segments = archive.stats().unwrap().segments;
+    assert!(segments > 5, "{segments}");
+    for (id, first) in [("n", 2_002), ("b", 1_611)] {
+        reads.store(0, Relaxed);
+        let (numbers, has_more, _) = page(&archive, id, of(0, false, 10));
+        assert_eq!((numbers[0], numbers.len(), has_more), (first, 10, true));
+        let reads = reads.load(Relaxed);
+        assert!(reads < 150 + 4 * segments, "{id}: {reads} reads of {segments} segments");
+    }
 }
 
 #[test]

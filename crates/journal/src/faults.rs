@@ -73,6 +73,8 @@ fn damaged_index_is_made_again_at_the_start_and_while_it_is_read() {
         flip(&index, at);
         let Opened { journal, found } = open_small(dir.path());
         assert!(found.damaged.is_empty(), "byte {at}");
+        let two = Bound { records: 2, bytes: u64::MAX, bytes_each: 0 };
+        assert_eq!(journal.over(b"k", two).expect("it reads"), 10, "byte {at}");
         assert_eq!(read(&journal, 0, MOST).0.from, 0, "byte {at}");
         assert_eq!(numbers(&journal, b"k", 0), [10, 20, 30], "byte {at}");
         drop(journal);

@@ -26,6 +26,7 @@
 //! record needs a place in bytes beside its number, and the state of an open stream (tail, closed,
 //! producers) has to be found from its last record instead of from its whole file.
 
+mod count;
 #[cfg(test)]
 mod crash;
 mod disk;
@@ -33,6 +34,7 @@ mod disk;
 mod faults;
 mod format;
 mod index;
+mod left;
 #[cfg(test)]
 mod model;
 mod offline;
@@ -62,6 +64,7 @@ use queue::{Queue, Waiter};
 use shared::Shared;
 
 pub use disk::{Disk, DiskFile, RealDisk};
+pub use left::Bound;
 pub use offline::{Report, check, export};
 pub use record::{Record, RecordRead};
 use recovery::Recovered;
@@ -336,6 +339,12 @@ impl Journal {
         let most = Most { records: 1, bytes: usize::MAX, now_ms: 0 };
         self.shared.read(key, (0, u64::MAX), (most, true), &mut out).ok()?;
         out.first().map(|record| record.number)
+    }
+
+    /// The number of the newest record of a key that is over the bound, counted from its newest
+    /// record back; 0 if none is. Expired and lost records count. It reads one record at most.
+    pub fn over(&self, key: &[u8], bound: Bound) -> io::Result<u64> {
+        self.shared.over(key, bound)
     }
 
     /// Drops the oldest segments all of whose records have expired, but for the last segment.

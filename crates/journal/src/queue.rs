@@ -12,6 +12,7 @@ use std::mem::{replace, take};
 use std::sync::Arc;
 
 use crate::Failed;
+use crate::left::Left;
 use crate::record::{Record, hash, length};
 
 /// Bytes of records as they go to the disk; `at` counts from the start of the process.
@@ -30,12 +31,20 @@ impl Chunk {
 /// A record in memory: its number and its bytes from there on.
 pub(crate) type Recent = (u64, Chunk, usize);
 
+/// Where a record of a key is.
+struct Place {
+    number: u64,
+    at: u64,
+    /// Bytes of the key's records up to this one.
+    weight: u64,
+}
+
 #[derive(Default)]
 pub(crate) struct Generation {
     /// Chunks that the writer has taken.
     chunks: Vec<Chunk>,
-    /// Of each key the records' numbers and places, ascending.
-    keys: HashMap<u32, Vec<(u64, u64)>>,
+    /// Of each key the records' places, ascending.
+    keys: HashMap<u32, Vec<Place>>,
 }
 
 impl Generation {
@@ -44,10 +53,10 @@ impl Generation {
         self.chunks.get(next.checked_sub(1)?).filter(|chunk| at < chunk.end())
     }
 
-    fn places(&self, key: u32, (above, below): (u64, u64)) -> &[(u64, u64)] {
+    fn places(&self, key: u32, (above, below): (u64, u64)) -> &[Place] {
         let places = self.keys.get(&key).map_or(&[][..], Vec::as_slice);
-        let start = places.partition_point(|(number, _)| *number <= above);
-        let end = places.partition_point(|(number, _)| *number < below);
+        let start = places.partition_point(|place| place.number <= above);
+        let end = places.partition_point(|place| place.number < below);
         &places[start..end.max(start)]
     }
 }
@@ -107,8 +116,10 @@ impl Queue {
         record.encode(self.salt, &mut self.fresh);
         for key in record.keys {
             let places = self.current.keys.entry(hash(key, self.salt)).or_default();
-            if places.last().is_none_or(|(number, _)| *number != record.number) {
-                places.push((record.number, at));
+            let (number, weight) = places.last().map_or((0, 0), |last| (last.number, last.weight));
+            if number != record.number || places.is_empty() {
+                let weight = weight + record.weight() as u64;
+                places.push(Place { number: record.number, at, weight });
             }
         }
         self.wakes(self.fresh.len() >= NAP_BYTES_MAX)
@@ -174,8 +185,8 @@ impl Queue {
         for generation in generations {
             let places = generation.places(key, between);
             for step in 0..places.len() {
-                let (number, at) =
-                    places[if newest_first { places.len() - 1 - step } else { step }];
+                let &Place { number, at, .. } =
+                    &places[if newest_first { places.len() - 1 - step } else { step }];
                 if found.len() >= records || copied >= bytes {
                     return found;
                 }
@@ -188,6 +199,23 @@ impl Queue {
             }
         }
         found
+    }
+
+    /// Counts the records of the key above the number, from the newest back; the first one that is
+    /// too many or too much.
+    pub(crate) fn count(&self, key: &[u8], above: u64, left: &mut Left) -> Option<u64> {
+        let key = hash(key, self.salt);
+        let frozen = self.frozen.iter().map(|generation| &**generation);
+        frozen.chain([&self.current]).rev().find_map(|generation| {
+            let places = generation.places(key, (above, u64::MAX));
+            let before = places.first().map_or(0, |first| {
+                let all = &generation.keys[&key];
+                let at = all.partition_point(|place| place.number < first.number);
+                at.checked_sub(1).map_or(0, |at| all[at].weight)
+            });
+            let over = left.take(places.len(), |at| places[at].weight - before)?;
+            Some(places[over].number)
+        })
     }
 
     fn copy_fresh(&self, at: u64) -> Chunk {

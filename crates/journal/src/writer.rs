@@ -56,6 +56,7 @@ pub(crate) struct Placed {
     number: u64,
     offset: u32,
     expires_ms: u64,
+    weight: u32,
     keys: usize,
 }
 
@@ -178,9 +179,14 @@ impl Writer {
             }
             let keys = self.hashes.len();
             self.hashes.extend(record.keys().map(|key| hash(key, self.salt)));
-            let (number, expires_ms) = (record.number, record.expires_ms);
             let keys = self.hashes.len() - keys;
-            self.placed.push(Placed { number, offset: offset as u32, expires_ms, keys });
+            self.placed.push(Placed {
+                number: record.number,
+                offset: offset as u32,
+                expires_ms: record.expires_ms,
+                weight: record.weight(),
+                keys,
+            });
             length += next;
         }
         let file = Arc::clone(&open.file);
@@ -219,8 +225,8 @@ impl Writer {
             Some(open) => open.index_bytes_at_most(),
             None => bytes_at_most(0, 0),
         };
-        // Two keys a record, each of 9 bytes in the index, are the most that is usual.
-        let index = index + 18 * self.placed.len() as u64;
+        // Two keys a record, each of 13 bytes in the index, are the most that is usual.
+        let index = index + 26 * self.placed.len() as u64;
         let open = self.open.as_ref().map_or(HEADER, |open| open.bytes);
         self.shared.drop_over(open + MARK as u64 + index + bytes);
     }
@@ -278,7 +284,7 @@ impl Writer {
             for one in placed {
                 open.insert(
                     (one.number, one.offset),
-                    one.expires_ms,
+                    (one.expires_ms, one.weight),
                     hashes.by_ref().take(one.keys),
                 );
             }
