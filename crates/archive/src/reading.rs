@@ -1,6 +1,7 @@
 //! Pages of what is kept of one subject, by the bounds of its rule.
 //!
-//! What is too old by the rule is passed over as it is met. How many there may be of a subject, or
+//! What has expired or is too old by the rule is passed over as it is met, a few hundred at most;
+//! where it ends is then found by halves. How many there may be of a subject, or
 //! how many bytes of them, the log counts from its last one without reading them. Where that ends
 //! is remembered until there is another.
 
@@ -85,7 +86,30 @@ impl Subject<'_> {
             if !slice.more {
                 return Ok(pages);
             }
+            if pages.events.is_empty() {
+                above = self.gone_up_to(above)?;
+                pages.floor = pages.floor.max(above);
+            }
         }
+    }
+
+    /// The number up to which all have expired or are too old, as far as their times ascend, where
+    /// all up to `above` are. Some fifty looks for one record.
+    fn gone_up_to(&self, above: u64) -> Result<u64, ArchiveError> {
+        let last = self.journal.last_of(self.id.as_bytes()).unwrap_or(above);
+        let (mut gone, mut end, mut records) = (above, last, Vec::new());
+        // The log itself passes over nothing here.
+        let one = Most { records: 1, bytes: 1, now_ms: 0 };
+        while end.saturating_sub(gone) > 1 {
+            let middle = gone + (end - gone) / 2;
+            records.clear();
+            self.after(middle, one, &mut records)?;
+            match records.first().filter(|first| self.is_gone(first)) {
+                Some(first) => gone = first.number,
+                None => end = middle,
+            }
+        }
+        Ok(gone)
     }
 
     fn newest_first<F>(&self, of: PageOf) -> Result<Pages<F>, ArchiveError> {
@@ -116,6 +140,11 @@ impl Subject<'_> {
             if !slice.more {
                 return Ok(pages);
             }
+            if records.is_empty() {
+                // Behind so many that have expired nobody looks for one that has not.
+                pages.floor = pages.floor.max(below);
+                return Ok(pages);
+            }
         }
     }
 
@@ -143,6 +172,10 @@ impl Subject<'_> {
         }
         floors.insert(self.id.into(), (last, floor));
         Ok(floor)
+    }
+
+    fn is_gone(&self, record: &RecordRead) -> bool {
+        record.expires_ms <= self.now_ms || self.is_old(record)
     }
 
     fn is_old(&self, record: &RecordRead) -> bool {

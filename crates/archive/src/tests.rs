@@ -1,6 +1,7 @@
 //! The archive over a real disk.
 
 use std::fs::File;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc;
@@ -192,30 +193,39 @@ impl Disk for Counting {
     }
 }
 
-#[test]
-fn page_of_a_long_subject_with_bounds_reads_itself_and_little_of_the_log() {
-    let dir = tempfile::tempdir().unwrap();
-    let list = [("n", DAY_MS, Some(9_000), None), ("b", DAY_MS, None, Some(47 * 9_000))];
+/// An archive of small segments, and how often its disk was read.
+fn open_counted(dir: &Path, rules: KeepRules) -> (DiskArchive, Arc<AtomicUsize>) {
     let config = Config {
-        dir: dir.path().to_owned(),
+        dir: dir.to_owned(),
         bytes_max: 1 << 30,
         segment_bytes: 1 << 16,
         sync: Sync::Group,
     };
-    let (disk, rules) = (Counting::default(), rules(&list));
+    let disk = Counting::default();
     let reads = Arc::clone(&disk.0);
-    let archive = DiskArchive::open(rules, config, Arc::new(disk)).unwrap().0;
-    for number in 1..=20_000 {
-        let id = if number % 2 == 0 { "n" } else { "b" };
-        let draft = draft(&[id], "1");
-        let room = Keeper::<()>::reserve(&archive, &draft).unwrap().unwrap();
-        let event: Event<()> = draft.numbered(EventId::new(number, Tag::of(7)));
-        room.append(&event, now_ms());
+    (DiskArchive::open(rules, config, Arc::new(disk)).unwrap().0, reads)
+}
+
+/// Keeps an event about each of the ids in turn, and waits for the last one alone.
+fn post_in_turn(archive: &DiskArchive, ids: &[&str], numbers: RangeInclusive<u64>, at_ms: u64) {
+    let last = *numbers.end();
+    for number in numbers {
+        let draft = draft(&[ids[number as usize % ids.len()]], "1");
+        if number == last {
+            assert!(post(archive, draft, number, at_ms));
+            return;
+        }
+        let room = Keeper::<()>::reserve(archive, &draft).unwrap().unwrap();
+        room.append(&draft.numbered::<()>(EventId::new(number, Tag::of(7))), at_ms);
     }
-    let keeper: &dyn Keeper<()> = &archive;
-    let (said, hear) = mpsc::sync_channel(1);
-    keeper.when_durable(20_000, Box::new(move |is_durable| said.send(is_durable).unwrap()));
-    assert!(hear.recv().unwrap());
+}
+
+#[test]
+fn page_of_a_long_subject_with_bounds_reads_itself_and_little_of_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let list = [("n", DAY_MS, Some(9_000), None), ("b", DAY_MS, None, Some(47 * 9_000))];
+    let (archive, reads) = open_counted(dir.path(), rules(&list));
+    post_in_turn(&archive, &["n", "b"], 1..=20_000, now_ms());
     let segments = archive.stats().unwrap().segments;
     assert!(segments > 5, "{segments}");
     for (id, first) in [("n", 2_002), ("b", 1_611)] {
@@ -225,6 +235,30 @@ fn page_of_a_long_subject_with_bounds_reads_itself_and_little_of_the_log() {
         let reads = reads.load(Relaxed);
         assert!(reads < 150 + 4 * segments, "{id}: {reads} reads of {segments} segments");
     }
+}
+
+#[test]
+fn page_behind_many_that_have_expired_reads_few_of_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let (archive, reads) =
+        open_counted(dir.path(), rules(&[("n", DAY_MS, None, None), ("*", 60_000, None, None)]));
+    let now = now_ms();
+    // Those of `n` live on in the same segments.
+    post_in_turn(&archive, &["n", "old"], 1..=20_000, now - 70_000);
+    post_in_turn(&archive, &["n", "old"], 20_001..=20_020, now);
+    let fresh: Vec<u64> = (20_001..=20_019).step_by(2).collect();
+    let newest: Vec<u64> = fresh.iter().rev().copied().collect();
+    for (newest_first, expected) in [(false, fresh), (true, newest)] {
+        reads.store(0, Relaxed);
+        let (numbers, has_more, covered) = page(&archive, "old", of(5, newest_first, 100));
+        assert_eq!((numbers, has_more, covered), (expected, false, false));
+        let reads = reads.load(Relaxed);
+        assert!(reads < 3_000, "{reads} reads, newest first: {newest_first}");
+    }
+    assert_eq!(
+        page(&archive, "old", of(19_999, false, 3)),
+        (vec![20_001, 20_003, 20_005], true, true)
+    );
 }
 
 #[test]
