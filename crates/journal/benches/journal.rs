@@ -1,8 +1,10 @@
 //! What a record costs at 10,000 a second beside the same loop without a log; durable appends of 64
-//! publishers beside the bare loop of the same writes and syncs; and a log of ten million events of 100 bytes: its disk, its start after the writer's process was ended, its
-//! memory, and a resume of 1,000 events over 200 keys, with a cold and a warm page cache.
+//! publishers beside the bare loop of the same writes and syncs; and a log of ten million events of
+//! 100 bytes: its disk, its start after the writer's process was ended, its memory, and a resume of
+//! 1,000 events over 200 keys, with a cold and a warm page cache.
 //!
-//! `cargo bench -p journal`, a minute, or with `-- paced` the first of them alone; files go to `$JOURNAL_BENCH_DIR` or the temporary directory.
+//! `cargo bench -p journal`, a minute, or with `-- paced` the first of them alone; files go to
+//! `$JOURNAL_BENCH_DIR` or the temporary directory.
 
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
 
@@ -73,7 +75,7 @@ fn paced_second(journal: Option<&Journal>, first: u64) -> f64 {
         let due = start + Duration::from_secs(1) * step as u32 / PACED as u32;
         let left = due.saturating_duration_since(Instant::now());
         if !left.is_zero() {
-            std::thread::sleep(left);
+            std::thread::park_timeout(left);
         }
         match journal {
             Some(journal) => append(journal, first + step),

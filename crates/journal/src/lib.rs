@@ -2,10 +2,11 @@
 //!
 //! Records go to one writer thread; all that is queued is one write, and one `fdatasync` answers
 //! all who wait. After a write that nobody waited for the writer naps for a millisecond, so that a
-//! busy log is written a thousand times a second and appending wakes nobody. A record is read from the moment it is appended. Segments of a bounded size are
-//! dropped oldest first; each that is full gets an index in a file beside it, so that memory holds
-//! of sealed segments about a byte for each key in each of them, and a start reads the last segment
-//! and small tables. The open segment's index is in memory: up to 60 bytes a record.
+//! busy log is written a thousand times a second and appending wakes nobody. A record is read from
+//! the moment it is appended. Segments of a bounded size are dropped oldest first; each that is
+//! full gets an index in a file beside it, so that memory holds of sealed segments about a byte for
+//! each key in each of them, and a start reads the last segment and small tables. The open
+//! segment's index is in memory: up to 64 bytes a record.
 //!
 //! After a crash the log ends at the first byte that cannot be read behind the last known sync; the
 //! torn tail is cut and told. What cannot be read before it is damage: told, never served, and what

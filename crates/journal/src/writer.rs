@@ -141,9 +141,10 @@ impl Writer {
     fn turn(&mut self, due: bool) -> io::Result<()> {
         // Those before are with the kernel already; a sync on the way may take them away.
         let first = self.unsynced.partition_point(|chunk| chunk.end() <= self.written);
-        for chunk in self.unsynced[first..].to_vec() {
+        let unwritten = self.unsynced[first..].to_vec();
+        for chunk in &unwritten {
             while self.written < chunk.end() {
-                self.write(&chunk)?;
+                self.write(chunk)?;
             }
             self.has_written = self.shared.config.sync == Sync::Group;
         }
