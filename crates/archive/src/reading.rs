@@ -1,15 +1,16 @@
 //! Pages of what is kept of one subject, by the bounds of its rule.
 //!
-//! What is too old by the rule is passed over as it is met. How many there may be of a subject, or
-//! how many bytes of them, is counted from its last one, and where that ends is remembered until
-//! there is another.
+//! What has expired or is too old by the rule is passed over as it is met, a few hundred at most;
+//! where it ends is then found by halves. How many there may be of a subject, or
+//! how many bytes of them, the log counts from its last one without reading them. Where that ends
+//! is remembered until there is another.
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
 use hub::{ArchiveError, Event, Page, PageOf};
-use journal::{Journal, Most, RecordRead, Slice};
+use journal::{Bound, Journal, Most, RecordRead, Slice};
 use parking_lot::Mutex;
 
 use crate::record;
@@ -85,7 +86,30 @@ impl Subject<'_> {
             if !slice.more {
                 return Ok(pages);
             }
+            if pages.events.is_empty() {
+                above = self.gone_up_to(above)?;
+                pages.floor = pages.floor.max(above);
+            }
         }
+    }
+
+    /// The number up to which all have expired or are too old, as far as their times ascend, where
+    /// all up to `above` are. Some fifty looks for one record.
+    fn gone_up_to(&self, above: u64) -> Result<u64, ArchiveError> {
+        let last = self.journal.last_of(self.id.as_bytes()).unwrap_or(above);
+        let (mut gone, mut end, mut records) = (above, last, Vec::new());
+        // The log itself passes over nothing here.
+        let one = Most { records: 1, bytes: 1, now_ms: 0 };
+        while end.saturating_sub(gone) > 1 {
+            let middle = gone + (end - gone) / 2;
+            records.clear();
+            self.after(middle, one, &mut records)?;
+            match records.first().filter(|first| self.is_gone(first)) {
+                Some(first) => gone = first.number,
+                None => end = middle,
+            }
+        }
+        Ok(gone)
     }
 
     fn newest_first<F>(&self, of: PageOf) -> Result<Pages<F>, ArchiveError> {
@@ -116,6 +140,11 @@ impl Subject<'_> {
             if !slice.more {
                 return Ok(pages);
             }
+            if records.is_empty() {
+                // Behind so many that have expired nobody looks for one that has not.
+                pages.floor = pages.floor.max(below);
+                return Ok(pages);
+            }
         }
     }
 
@@ -131,7 +160,12 @@ impl Subject<'_> {
         {
             return Ok(floor);
         }
-        let floor = self.count_back(last, events_max, bytes_max)?;
+        let bound = Bound {
+            records: events_max.unwrap_or(u64::MAX),
+            bytes: bytes_max.unwrap_or(u64::MAX),
+            bytes_each: record::LINE_BYTES_MORE,
+        };
+        let floor = self.journal.over(self.id.as_bytes(), bound).map_err(failed)?;
         let mut floors = floors.0.lock();
         if floors.len() >= FLOORS_MAX {
             floors.clear();
@@ -140,32 +174,8 @@ impl Subject<'_> {
         Ok(floor)
     }
 
-    fn count_back(
-        &self,
-        last: u64,
-        events_max: Option<u64>,
-        bytes_max: Option<u64>,
-    ) -> Result<u64, ArchiveError> {
-        let (mut events, mut bytes, mut below) = (0, 0, last + 1);
-        let mut records = Vec::new();
-        let most = Most { records: RECORDS_AT_ONCE, bytes: usize::MAX, now_ms: self.now_ms };
-        loop {
-            records.clear();
-            let slice = self.before(below, most, &mut records)?;
-            for read in &records {
-                let event: Event<()> = record::read(read).ok_or_else(|| no_event(read.number))?;
-                (events, bytes) = (events + 1, bytes + event.json().len() as u64);
-                let is_over = events_max.is_some_and(|most| events > most)
-                    || bytes_max.is_some_and(|most| bytes > most);
-                if is_over {
-                    return Ok(read.number);
-                }
-            }
-            below = slice.next;
-            if !slice.more {
-                return Ok(0);
-            }
-        }
+    fn is_gone(&self, record: &RecordRead) -> bool {
+        record.expires_ms <= self.now_ms || self.is_old(record)
     }
 
     fn is_old(&self, record: &RecordRead) -> bool {

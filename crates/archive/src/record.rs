@@ -24,6 +24,10 @@ const EXCEPT: u8 = 2;
 const TAG: usize = 5;
 const ID: usize = 16;
 
+/// Bytes that the line of an event has more than the key and the body of its record, of one with a
+/// kept subject and a payload alone and nothing to escape in its id.
+pub(crate) const LINE_BYTES_MORE: u64 = 38;
+
 /// What stands before and behind the id in each line.
 const BEFORE_ID: &str = "{\"id\":\"";
 
@@ -73,4 +77,24 @@ pub(crate) fn read<F>(record: &RecordRead) -> Option<Event<F>> {
         Some(except) => event.leaving_out(except),
         None => event,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use hub::Tag;
+
+    use super::*;
+
+    #[test]
+    fn line_of_a_plain_event_is_so_much_longer_than_its_record() {
+        for (id, data) in [("a", "1"), ("user:1234", "{\"x\":[1,2,3]}")] {
+            let event: Event<()> =
+                Draft::new(id, data).unwrap().numbered(EventId::new(5, Tag::of(1)));
+            let (kind, body) = write(&event);
+            assert_eq!(kind, PLAIN);
+            // A short key has a byte for its length.
+            let weight = 1 + id.len() + body.len();
+            assert_eq!(event.json().len() as u64, weight as u64 + LINE_BYTES_MORE);
+        }
+    }
 }

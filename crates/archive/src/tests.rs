@@ -1,10 +1,13 @@
 //! The archive over a real disk.
 
-use std::path::Path;
+use std::fs::File;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc;
 
 use hub::{ConnectionId, EventId, EventParts, Payload, Tag};
-use journal::RealDisk;
+use journal::{DiskFile, RealDisk};
 
 use super::*;
 
@@ -143,6 +146,119 @@ fn rule_bounds_what_is_answered_of_a_subject() {
     assert_eq!(page(archive, "old", of(0, false, 9)), (vec![80], false, false));
     assert_eq!(page(archive, "old", of(0, true, 9)), (vec![80], false, false));
     assert_eq!(page(archive, "old", of(70, true, 9)), (vec![80], false, true));
+}
+
+/// A disk that counts what is read of it.
+#[derive(Default)]
+struct Counting(Arc<AtomicUsize>);
+struct CountingFile(Arc<AtomicUsize>, Arc<dyn DiskFile>);
+
+impl DiskFile for CountingFile {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.1.write_at(bytes, offset)
+    }
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.fetch_add(1, Relaxed);
+        self.1.read_at(into, offset)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.1.sync()
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.1.len()
+    }
+    fn cut(&self, bytes: u64) -> io::Result<()> {
+        self.1.cut(bytes)
+    }
+}
+
+impl Disk for Counting {
+    fn lock(&self, dir: &Path) -> io::Result<File> {
+        RealDisk.lock(dir)
+    }
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(CountingFile(Arc::clone(&self.0), RealDisk.open(path)?)))
+    }
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(CountingFile(Arc::clone(&self.0), RealDisk.create(path)?)))
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        RealDisk.remove(path)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
+        RealDisk.list(dir)
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        RealDisk.sync_dir(dir)
+    }
+}
+
+/// An archive of small segments, and how often its disk was read.
+fn open_counted(dir: &Path, rules: KeepRules) -> (DiskArchive, Arc<AtomicUsize>) {
+    let config = Config {
+        dir: dir.to_owned(),
+        bytes_max: 1 << 30,
+        segment_bytes: 1 << 16,
+        sync: Sync::Group,
+    };
+    let disk = Counting::default();
+    let reads = Arc::clone(&disk.0);
+    (DiskArchive::open(rules, config, Arc::new(disk)).unwrap().0, reads)
+}
+
+/// Keeps an event about each of the ids in turn, and waits for the last one alone.
+fn post_in_turn(archive: &DiskArchive, ids: &[&str], numbers: RangeInclusive<u64>, at_ms: u64) {
+    let last = *numbers.end();
+    for number in numbers {
+        let draft = draft(&[ids[number as usize % ids.len()]], "1");
+        if number == last {
+            assert!(post(archive, draft, number, at_ms));
+            return;
+        }
+        let room = Keeper::<()>::reserve(archive, &draft).unwrap().unwrap();
+        room.append(&draft.numbered::<()>(EventId::new(number, Tag::of(7))), at_ms);
+    }
+}
+
+#[test]
+fn page_of_a_long_subject_with_bounds_reads_itself_and_little_of_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let list = [("n", DAY_MS, Some(9_000), None), ("b", DAY_MS, None, Some(47 * 9_000))];
+    let (archive, reads) = open_counted(dir.path(), rules(&list));
+    post_in_turn(&archive, &["n", "b"], 1..=20_000, now_ms());
+    let segments = archive.stats().unwrap().segments;
+    assert!(segments > 5, "{segments}");
+    for (id, first) in [("n", 2_002), ("b", 1_611)] {
+        reads.store(0, Relaxed);
+        let (numbers, has_more, _) = page(&archive, id, of(0, false, 10));
+        assert_eq!((numbers[0], numbers.len(), has_more), (first, 10, true));
+        let reads = reads.load(Relaxed);
+        assert!(reads < 150 + 4 * segments, "{id}: {reads} reads of {segments} segments");
+    }
+}
+
+#[test]
+fn page_behind_many_that_have_expired_reads_few_of_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let (archive, reads) =
+        open_counted(dir.path(), rules(&[("n", DAY_MS, None, None), ("*", 60_000, None, None)]));
+    let now = now_ms();
+    // Those of `n` live on in the same segments.
+    post_in_turn(&archive, &["n", "old"], 1..=20_000, now - 70_000);
+    post_in_turn(&archive, &["n", "old"], 20_001..=20_020, now);
+    let fresh: Vec<u64> = (20_001..=20_019).step_by(2).collect();
+    let newest: Vec<u64> = fresh.iter().rev().copied().collect();
+    for (newest_first, expected) in [(false, fresh), (true, newest)] {
+        reads.store(0, Relaxed);
+        let (numbers, has_more, covered) = page(&archive, "old", of(5, newest_first, 100));
+        assert_eq!((numbers, has_more, covered), (expected, false, false));
+        let reads = reads.load(Relaxed);
+        assert!(reads < 3_000, "{reads} reads, newest first: {newest_first}");
+    }
+    assert_eq!(
+        page(&archive, "old", of(19_999, false, 3)),
+        (vec![20_001, 20_003, 20_005], true, true)
+    );
 }
 
 #[test]

@@ -1,8 +1,10 @@
-//! Durable appends of 64 publishers beside the bare loop of the same writes and syncs, and a log of
-//! ten million events of 100 bytes: its disk, its start after the writer's process was ended, its
-//! memory, and a resume of 1,000 events over 200 keys, with a cold and a warm page cache.
+//! What a record costs at 10,000 a second beside the same loop without a log; durable appends of 64
+//! publishers beside the bare loop of the same writes and syncs; and a log of ten million events of
+//! 100 bytes: its disk, its start after the writer's process was ended, its memory, and a resume of
+//! 1,000 events over 200 keys, with a cold and a warm page cache.
 //!
-//! `cargo bench -p journal`, a minute; files go to `$JOURNAL_BENCH_DIR` or the temporary directory.
+//! `cargo bench -p journal`, a minute, or with `-- paced` the first of them alone; files go to
+//! `$JOURNAL_BENCH_DIR` or the temporary directory.
 
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
 
@@ -19,6 +21,8 @@ const EVENTS: u64 = 10_000_000;
 const KEYS: u64 = 100_000;
 const BODY: usize = 100;
 const PUBLISHERS: usize = 64;
+const PACED: u64 = 10_000;
+const ROUNDS: u64 = 5;
 const MEASURED: Duration = Duration::from_secs(5);
 const FILL: &str = "JOURNAL_BENCH_FILL";
 
@@ -54,6 +58,44 @@ fn append(journal: &Journal, number: u64) {
 fn size(dir: &Path) -> u64 {
     let files = std::fs::read_dir(dir).expect("it lists");
     files.map(|file| file.and_then(|file| file.metadata()).expect("it has a size").len()).sum()
+}
+
+/// Processor time of this process so far, in microseconds (proc(5): `utime` and `stime`, in ticks
+/// of a hundredth of a second).
+fn cpu_us() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux tells");
+    let fields = stat.rsplit(')').next().expect("it has a name").split_whitespace();
+    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() * 1e4
+}
+
+/// Records at even intervals for a second, kept or not; processor time of each in microseconds.
+fn paced_second(journal: Option<&Journal>, first: u64) -> f64 {
+    let (start, before) = (Instant::now(), cpu_us());
+    for step in 0..PACED {
+        let due = start + Duration::from_secs(1) * step as u32 / PACED as u32;
+        let left = due.saturating_duration_since(Instant::now());
+        if !left.is_zero() {
+            std::thread::park_timeout(left);
+        }
+        match journal {
+            Some(journal) => append(journal, first + step),
+            None => drop(std::hint::black_box((key(first + step), [b'e'; BODY]))),
+        }
+    }
+    (cpu_us() - before) / PACED as f64
+}
+
+/// The median of rounds with a log and without one.
+fn paced(dir: &Path) -> (f64, f64) {
+    let journal = open(dir);
+    let (mut kept, mut bare) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        bare.push(paced_second(None, 1));
+        kept.push(paced_second(Some(&journal), 1 + round * PACED));
+    }
+    kept.sort_by(f64::total_cmp);
+    bare.sort_by(f64::total_cmp);
+    (kept[kept.len() / 2], bare[bare.len() / 2])
 }
 
 /// Appends and waits, of many at once; appends and syncs a second.
@@ -172,6 +214,12 @@ fn main() {
     }
     let base = std::env::var_os("JOURNAL_BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
     let dir = tempfile::tempdir_in(base).expect("a directory");
+    let (with, without) = paced(&dir.path().join("paced"));
+    let more = with - without;
+    println!("{more:>12.1} µs of processor a record at {PACED}/s; the loop alone {without:.1}");
+    if std::env::args().any(|argument| argument == "paced") {
+        return;
+    }
     let (appends, syncs) = publishers(&dir.path().join("publishers"));
     let batch = appends / syncs;
     println!("{appends:>12.0} durable appends/s of {PUBLISHERS} publishers, {batch:.1} a sync");

@@ -1,8 +1,10 @@
 //! What goes wrong beside a crash: files that are gone, indices that are damaged, no space, panics.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
+use crate::sim::SimDisk;
 use crate::tests::{MOST, append, numbers, open, open_small, segments, wait};
 use crate::*;
 
@@ -61,6 +63,38 @@ fn damaged_header_takes_no_segment_away_unless_both_copies_are() {
     assert_eq!(read(&journal, 0, MOST), (Slice { from: 20, more: false, next: 30 }, vec![10, 30]));
 }
 
+/// The last sync is known by its mark, which is written behind it and synced with the next one.
+/// Where that mark is lost as well, a bit that flips in what was synced last is as good as a write
+/// that the power cut: all from there on is lost, and told as a torn tail. With the mark it is one
+/// record, and told as damage.
+#[test]
+fn flip_in_what_was_synced_last_is_damage_with_its_mark_and_a_torn_tail_without() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let journal = open(dir.path(), Arc::new(RealDisk), 1 << 20).journal;
+    (1..=5).for_each(|number| append(&journal, number * 10, &[b"k"]));
+    assert_eq!(wait(&journal, 50), Ok(()));
+    // The next record is behind the mark of that sync.
+    append(&journal, 60, &[b"k"]);
+    journal.close().expect("it closes");
+    let path = segments(dir.path()).remove(0);
+    let bytes = std::fs::read(&path).expect("it reads");
+    let marked = bytes.windows(4).rposition(|four| four == [0xff; 4]).expect("there is a mark");
+    // Of the third record, whose body ends before the two behind it.
+    let third = bytes.windows(7).position(|body| body == b"body 30").expect("it is there");
+    let restart = |end: usize| {
+        let mut bytes = bytes[..end].to_vec();
+        bytes[third] ^= 1;
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::write(dir.path().join(path.file_name().expect("a name")), bytes).expect("written");
+        let Opened { journal, found } = open(dir.path(), Arc::new(RealDisk), 1 << 20);
+        let (slice, numbers) = read(&journal, 0, MOST);
+        (found.damaged.len(), found.cut.map(|cut| cut.after), slice.from, numbers)
+    };
+    assert_eq!(restart(bytes.len()), (1, None, 39, vec![10, 20, 40, 50, 60]));
+    let start = bytes[..marked].iter().rposition(|byte| *byte != 0xff).expect("a record") + 1;
+    assert_eq!(restart(start), (0, Some(20), 0, vec![10, 20]));
+}
+
 #[test]
 fn damaged_index_is_made_again_at_the_start_and_while_it_is_read() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -71,11 +105,35 @@ fn damaged_index_is_made_again_at_the_start_and_while_it_is_read() {
         flip(&index, at);
         let Opened { journal, found } = open_small(dir.path());
         assert!(found.damaged.is_empty(), "byte {at}");
+        let two = Bound { records: 2, bytes: u64::MAX, bytes_each: 0 };
+        assert_eq!(journal.over(b"k", two).expect("it reads"), 10, "byte {at}");
         assert_eq!(read(&journal, 0, MOST).0.from, 0, "byte {at}");
         assert_eq!(numbers(&journal, b"k", 0), [10, 20, 30], "byte {at}");
         drop(journal);
         assert_eq!(std::fs::read(&index).expect("it reads"), whole, "byte {at}");
     }
+}
+
+#[test]
+fn records_that_come_all_the_time_share_their_writes() {
+    let (disk, dir) = (SimDisk::default(), PathBuf::from("/log"));
+    let config = Config { dir, bytes_max: 1 << 30, segment_bytes: 1 << 28, sync: Sync::Group };
+    let journal = Journal::open(config, Arc::new(disk.clone())).expect("the log opens").journal;
+    append(&journal, 1, &[b"k"]);
+    assert_eq!(wait(&journal, 1), Ok(()));
+    let (calls, start) = (disk.calls(), Instant::now());
+    for number in 2..=3000 {
+        let due = start + Duration::from_micros(50) * number as u32;
+        while Instant::now() < due {
+            std::thread::yield_now();
+        }
+        append(&journal, number, &[b"k"]);
+    }
+    assert_eq!(wait(&journal, 3000), Ok(()));
+    let (calls, elapsed) = (disk.calls() - calls, start.elapsed());
+    // A write each millisecond; a sync and its mark each second, and at the end.
+    let most = elapsed.as_millis() + 2 * (u128::from(elapsed.as_secs()) + 2);
+    assert!(u128::from(calls) <= most, "{calls} calls in {elapsed:?}");
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! The index of a sealed segment: which of its records has a key, in a file beside it.
 //!
-//! A place is 8 bytes: the key's hash and the record's offset; the places are sorted, in pages of
-//! 4 KiB that each have a sum and are read when they are asked for. What is in memory are small
-//! tables: the first place of each page, a number for each 32 KiB of records, and a filter of a
-//! byte for each key, so that a segment without the key is mostly passed over without a read.
+//! A place is 12 bytes: the key's hash, the record's offset, and what the key's records up to this
+//! one weigh. So how many records of a key there are and how many bytes is known without a look at
+//! them. The places are sorted, in pages of 4 KiB that each have a sum and are read when they are
+//! asked for. What is in memory are small tables: the first place of each page, a number for each
+//! 32 KiB of records, and a filter of a byte for each key, so that a segment without the key is
+//! mostly passed over without a read.
 //!
 //! An index is not synced: one that is lost or damaged is made again from its segment.
 
@@ -16,9 +18,12 @@ use crate::format::{long, word};
 use crate::record::sum;
 
 const MAGIC: &[u8; 8] = b"ENCKEIDX";
-const VERSION: u32 = 1;
-const PAGE: usize = 4096;
-const PAGE_PLACES: usize = (PAGE - 8) / 8;
+const VERSION: u32 = 2;
+/// Bytes of a place in a page, with its weight.
+const ENTRY: usize = 12;
+/// So that a page has 4 KiB at most.
+pub(crate) const PAGE_PLACES: usize = 340;
+const PAGE: usize = 8 + ENTRY * PAGE_PLACES;
 /// Records between two numbers in memory.
 const STEP_BYTES: u32 = 32 << 10;
 /// Bits that a key sets in the filter: with 8 bits a key, one look-up of 46 is for nothing.
@@ -68,17 +73,17 @@ pub(crate) struct Index {
 pub(crate) struct Damaged;
 
 impl Index {
-    /// The bytes of an index of these places and of all numbers with their offsets.
+    /// The bytes of an index of these places, each with what its key's records up to it weigh, and
+    /// of all numbers with their offsets.
     pub(crate) fn encode(
         summary: &Summary,
         numbers: impl Iterator<Item = (u64, u32)>,
-        mut places: Vec<u64>,
+        mut places: Vec<(u64, u32)>,
     ) -> Vec<u8> {
         places.sort_unstable();
-        places.dedup();
         let steps = steps(numbers);
         let filter = filter(&places);
-        let pages: Vec<&[u64]> = places.chunks(PAGE_PLACES).collect();
+        let pages: Vec<&[(u64, u32)]> = places.chunks(PAGE_PLACES).collect();
         let mut out = Vec::with_capacity(HEAD + filter.len() + (pages.len() + 1) * PAGE);
         out.extend_from_slice(MAGIC);
         for number in [VERSION, 0] {
@@ -99,7 +104,7 @@ impl Index {
             out.extend_from_slice(&number.to_le_bytes());
             out.extend_from_slice(&offset.to_le_bytes());
         }
-        pages.iter().for_each(|page| out.extend_from_slice(&page[0].to_le_bytes()));
+        pages.iter().for_each(|page| out.extend_from_slice(&page[0].0.to_le_bytes()));
         out.extend_from_slice(&filter);
         debug_assert_eq!(out.len(), small);
         let total = sum(0, &out[16..]);
@@ -108,7 +113,10 @@ impl Index {
             let start = out.len();
             out.extend_from_slice(&[0; 4]);
             out.extend_from_slice(&(page.len() as u32).to_le_bytes());
-            page.iter().for_each(|place| out.extend_from_slice(&place.to_le_bytes()));
+            for (place, weight) in *page {
+                out.extend_from_slice(&place.to_le_bytes());
+                out.extend_from_slice(&weight.to_le_bytes());
+            }
             let sum = sum(at as u32, &out[start + 4..]);
             out[start..start + 4].copy_from_slice(&sum.to_le_bytes());
         }
@@ -196,10 +204,7 @@ impl Index {
         most: usize,
     ) -> io::Result<Result<Vec<u32>, Damaged>> {
         let mut found = Vec::new();
-        if self.fences.is_empty()
-            || !filter_bits(hash, self.filter.len())
-                .all(|bit| self.filter[bit / 8] & 1 << (bit % 8) != 0)
-        {
+        if !self.may_have(hash) {
             return Ok(Ok(found));
         }
         let (low, high) = (place(hash, low), place(hash, high));
@@ -208,12 +213,12 @@ impl Index {
         for step in 0..end - first {
             let page = if newest_first { end - 1 - step } else { first + step };
             let Some(bytes) = self.page(page)? else { return Ok(Err(Damaged)) };
-            let (places, _) = bytes[8..].as_chunks::<8>();
-            let start = places.partition_point(|place| u64::from_le_bytes(*place) < low);
-            let end = places.partition_point(|place| u64::from_le_bytes(*place) < high);
+            let places = entries(&bytes);
+            let start = places.partition_point(|entry| weighed(entry).0 < low);
+            let end = places.partition_point(|entry| weighed(entry).0 < high);
             let inside = places[start..end.max(start)].iter();
             // The offset is the lower half.
-            let inside = inside.map(|place| u64::from_le_bytes(*place) as u32);
+            let inside = inside.map(|entry| weighed(entry).0 as u32);
             let left = most - found.len();
             match newest_first {
                 true => found.extend(inside.rev().take(left)),
@@ -226,8 +231,19 @@ impl Index {
         Ok(Ok(found))
     }
 
+    /// Whether it may have the key: no, or perhaps.
+    pub(crate) fn may_have(&self, hash: u32) -> bool {
+        let mut bits = filter_bits(hash, self.filter.len());
+        !self.fences.is_empty() && bits.all(|bit| self.filter[bit / 8] & 1 << (bit % 8) != 0)
+    }
+
+    /// The last page that begins below the place.
+    pub(crate) fn last_page_below(&self, place: u64) -> Option<usize> {
+        self.fences.partition_point(|fence| *fence < place).checked_sub(1)
+    }
+
     /// A page with its sum and its count; none if it is not what was written.
-    fn page(&self, page: usize) -> io::Result<Option<Cow<'_, [u8]>>> {
+    pub(crate) fn page(&self, page: usize) -> io::Result<Option<Cow<'_, [u8]>>> {
         let start = page * PAGE;
         let bytes = match &self.pages {
             Pages::Memory(bytes) => {
@@ -248,10 +264,20 @@ impl Index {
     }
 }
 
+/// The places of a page.
+pub(crate) fn entries(page: &[u8]) -> &[[u8; ENTRY]] {
+    page.get(8..).unwrap_or_default().as_chunks::<ENTRY>().0
+}
+
+/// A place, and what the records of its key up to it weigh.
+pub(crate) fn weighed(entry: &[u8; ENTRY]) -> (u64, u32) {
+    (long(entry, 0), word(entry, 8))
+}
+
 /// What an index of that many places takes at most, when each has a key of its own.
 pub(crate) fn bytes_at_most(places: u64, segment_bytes: u64) -> u64 {
     let pages = places.div_ceil(PAGE_PLACES as u64);
-    HEAD as u64 + 64 + 9 * places + 16 * pages + 12 * (segment_bytes / u64::from(STEP_BYTES) + 2)
+    HEAD as u64 + 64 + 13 * places + 16 * pages + 12 * (segment_bytes / u64::from(STEP_BYTES) + 2)
 }
 
 fn steps(numbers: impl Iterator<Item = (u64, u32)>) -> Vec<(u64, u32)> {
@@ -264,10 +290,10 @@ fn steps(numbers: impl Iterator<Item = (u64, u32)>) -> Vec<(u64, u32)> {
     steps
 }
 
-fn filter(sorted: &[u64]) -> Vec<u8> {
-    let hashes = || sorted.chunk_by(|one, next| one >> 32 == next >> 32);
+fn filter(sorted: &[(u64, u32)]) -> Vec<u8> {
+    let hashes = || sorted.chunk_by(|(one, _), (next, _)| one >> 32 == next >> 32);
     let mut filter = vec![0; hashes().count()];
-    for hash in hashes().map(|places| (places[0] >> 32) as u32) {
+    for hash in hashes().map(|places| (places[0].0 >> 32) as u32) {
         for bit in filter_bits(hash, filter.len()) {
             filter[bit / 8] |= 1 << (bit % 8);
         }
@@ -301,7 +327,7 @@ mod tests {
             expires_ms: 7,
             lost: vec![(3, 5)],
         };
-        let places = keys.iter().map(|(hash, offset)| place(*hash, *offset)).collect();
+        let places = keys.iter().map(|(hash, offset)| (place(*hash, *offset), 1)).collect();
         (Index::encode(&summary, numbers, places), keys)
     }
 

@@ -1,10 +1,12 @@
 //! A log of records on disk, found by key: files and bytes, nothing of what they mean.
 //!
 //! Records go to one writer thread; all that is queued is one write, and one `fdatasync` answers
-//! all who wait. A record is read from the moment it is appended. Segments of a bounded size are
-//! dropped oldest first; each that is full gets an index in a file beside it, so that memory holds
-//! of sealed segments about a byte for each key in each of them, and a start reads the last segment
-//! and small tables. The open segment's index is in memory: up to 60 bytes a record.
+//! all who wait. After a write that nobody waited for the writer naps for a millisecond, so that a
+//! busy log is written a thousand times a second and appending wakes nobody. A record is read from
+//! the moment it is appended. Segments of a bounded size are dropped oldest first; each that is
+//! full gets an index in a file beside it, so that memory holds of sealed segments about a byte for
+//! each key in each of them, and a start reads the last segment and small tables. The open
+//! segment's index is in memory: up to 64 bytes a record.
 //!
 //! After a crash the log ends at the first byte that cannot be read behind the last known sync; the
 //! torn tail is cut and told. What cannot be read before it is damage: told, never served, and what
@@ -25,6 +27,7 @@
 //! record needs a place in bytes beside its number, and the state of an open stream (tail, closed,
 //! producers) has to be found from its last record instead of from its whole file.
 
+mod count;
 #[cfg(test)]
 mod crash;
 mod disk;
@@ -32,6 +35,7 @@ mod disk;
 mod faults;
 mod format;
 mod index;
+mod left;
 #[cfg(test)]
 mod model;
 mod offline;
@@ -61,6 +65,7 @@ use queue::{Queue, Waiter};
 use shared::Shared;
 
 pub use disk::{Disk, DiskFile, RealDisk};
+pub use left::Bound;
 pub use offline::{Report, check, export};
 pub use record::{Record, RecordRead};
 use recovery::Recovered;
@@ -277,12 +282,12 @@ impl Journal {
     pub fn append(&self, mut room: Room, record: Record<'_>) {
         let bytes = record.bytes();
         assert!(bytes <= room.bytes, "a record fits into the room reserved for it");
-        let mut queue = self.shared.queue.lock();
-        queue.append(&record);
-        drop(queue);
+        let wakes = self.shared.queue.lock().append(&record);
         // The writer gives these back once they are written; the rest goes with the room.
         room.bytes -= bytes;
-        self.shared.wake.notify_one();
+        if wakes {
+            self.shared.wake.notify_one();
+        }
     }
 
     /// All up to this number is on disk.
@@ -301,8 +306,10 @@ impl Journal {
         number: u64,
         done: impl FnOnce(Result<(), Failed>) + Send + 'static,
     ) {
-        self.shared.queue.lock().waiters.push(Waiter { number, done: Box::new(done) });
-        self.shared.wake.notify_one();
+        let waiter = Waiter { number, done: Box::new(done) };
+        if self.shared.queue.lock().wait(waiter) {
+            self.shared.wake.notify_one();
+        }
     }
 
     /// The records of a key above the number, oldest first, also those that are not written yet.
@@ -333,6 +340,12 @@ impl Journal {
         let most = Most { records: 1, bytes: usize::MAX, now_ms: 0 };
         self.shared.read(key, (0, u64::MAX), (most, true), &mut out).ok()?;
         out.first().map(|record| record.number)
+    }
+
+    /// The number of the newest record of a key that is over the bound, counted from its newest
+    /// record back; 0 if none is. Expired and lost records count. It reads one record at most.
+    pub fn over(&self, key: &[u8], bound: Bound) -> io::Result<u64> {
+        self.shared.over(key, bound)
     }
 
     /// Drops the oldest segments all of whose records have expired, but for the last segment.

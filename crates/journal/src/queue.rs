@@ -3,12 +3,16 @@
 //! Appending fills `fresh`; the writer takes it as a chunk, and both go on to be read here until
 //! a sync covers them. A generation is what was appended between two syncs, so that a sync forgets
 //! whole generations and looks at no record.
+//!
+//! Waking a thread is a system call, which costs more than all else that an append does. So the
+//! writer says here what it does, and is woken only where it would not come by itself soon.
 
 use std::collections::{HashMap, VecDeque};
-use std::mem::take;
+use std::mem::{replace, take};
 use std::sync::Arc;
 
 use crate::Failed;
+use crate::left::Left;
 use crate::record::{Record, hash, length};
 
 /// Bytes of records as they go to the disk; `at` counts from the start of the process.
@@ -27,12 +31,20 @@ impl Chunk {
 /// A record in memory: its number and its bytes from there on.
 pub(crate) type Recent = (u64, Chunk, usize);
 
+/// Where a record of a key is.
+struct Place {
+    number: u64,
+    at: u64,
+    /// Bytes of the key's records up to this one.
+    weight: u64,
+}
+
 #[derive(Default)]
 pub(crate) struct Generation {
     /// Chunks that the writer has taken.
     chunks: Vec<Chunk>,
-    /// Of each key the records' numbers and places, ascending.
-    keys: HashMap<u32, Vec<(u64, u64)>>,
+    /// Of each key the records' places, ascending.
+    keys: HashMap<u32, Vec<Place>>,
 }
 
 impl Generation {
@@ -41,10 +53,10 @@ impl Generation {
         self.chunks.get(next.checked_sub(1)?).filter(|chunk| at < chunk.end())
     }
 
-    fn places(&self, key: u32, (above, below): (u64, u64)) -> &[(u64, u64)] {
+    fn places(&self, key: u32, (above, below): (u64, u64)) -> &[Place] {
         let places = self.keys.get(&key).map_or(&[][..], Vec::as_slice);
-        let start = places.partition_point(|(number, _)| *number <= above);
-        let end = places.partition_point(|(number, _)| *number < below);
+        let start = places.partition_point(|place| place.number <= above);
+        let end = places.partition_point(|place| place.number < below);
         &places[start..end.max(start)]
     }
 }
@@ -54,8 +66,27 @@ pub(crate) struct Waiter {
     pub(crate) done: Box<dyn FnOnce(Result<(), Failed>) + Send>,
 }
 
+/// What the writer does, as those see it who append.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) enum WriterState {
+    /// It looks into the queue before it rests.
+    #[default]
+    Works,
+    /// It has written a moment ago, and looks into the queue a moment later.
+    Naps,
+    /// It comes when it is woken.
+    Waits,
+}
+
+/// Bytes that end a nap of the writer.
+const NAP_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes that are allocated for a group at most before they come.
+const GROUP_BYTES: usize = 64 << 10;
+
 #[derive(Default)]
 pub(crate) struct Queue {
+    pub(crate) writer: WriterState,
     pub(crate) waiters: Vec<Waiter>,
     /// The greatest number that was appended.
     pub(crate) last: u64,
@@ -77,17 +108,41 @@ impl Queue {
         self.fresh.is_empty() && self.waiters.is_empty() && !self.closing
     }
 
-    pub(crate) fn append(&mut self, record: &Record<'_>) {
+    /// Adds a record. Whether the writer is to be woken for it.
+    pub(crate) fn append(&mut self, record: &Record<'_>) -> bool {
         assert!(record.number > self.last, "numbers ascend");
         self.last = record.number;
         let at = self.fresh_at + self.fresh.len() as u64;
         record.encode(self.salt, &mut self.fresh);
         for key in record.keys {
             let places = self.current.keys.entry(hash(key, self.salt)).or_default();
-            if places.last().is_none_or(|(number, _)| *number != record.number) {
-                places.push((record.number, at));
+            let (number, weight) = places.last().map_or((0, 0), |last| (last.number, last.weight));
+            if number != record.number || places.is_empty() {
+                let weight = weight + record.weight() as u64;
+                places.push(Place { number: record.number, at, weight });
             }
         }
+        self.wakes(self.fresh.len() >= NAP_BYTES_MAX)
+    }
+
+    /// Adds one who waits for the disk. Whether the writer is to be woken for it.
+    pub(crate) fn wait(&mut self, waiter: Waiter) -> bool {
+        self.waiters.push(waiter);
+        self.wakes(true)
+    }
+
+    /// Whether the writer must be woken for what was just added. Who is told so wakes it; nobody
+    /// else needs to until it rests again.
+    fn wakes(&mut self, ends_nap: bool) -> bool {
+        let wakes = match self.writer {
+            WriterState::Works => false,
+            WriterState::Naps => ends_nap,
+            WriterState::Waits => true,
+        };
+        if wakes {
+            self.writer = WriterState::Works;
+        }
+        wakes
     }
 
     /// What was appended since the last call, and whether it belongs to the next sync.
@@ -95,7 +150,9 @@ impl Queue {
         let chunk = (!self.fresh.is_empty()).then(|| {
             let at = self.fresh_at;
             self.fresh_at += self.fresh.len() as u64;
-            Chunk { at, bytes: Arc::new(take(&mut self.fresh)) }
+            // The next group is about as long.
+            let next = Vec::with_capacity(self.fresh.len().min(GROUP_BYTES));
+            Chunk { at, bytes: Arc::new(replace(&mut self.fresh, next)) }
         });
         self.current.chunks.extend(chunk.clone());
         if freeze && !self.current.chunks.is_empty() {
@@ -128,8 +185,8 @@ impl Queue {
         for generation in generations {
             let places = generation.places(key, between);
             for step in 0..places.len() {
-                let (number, at) =
-                    places[if newest_first { places.len() - 1 - step } else { step }];
+                let &Place { number, at, .. } =
+                    &places[if newest_first { places.len() - 1 - step } else { step }];
                 if found.len() >= records || copied >= bytes {
                     return found;
                 }
@@ -144,9 +201,55 @@ impl Queue {
         found
     }
 
+    /// Counts the records of the key above the number, from the newest back; the first one that is
+    /// too many or too much.
+    pub(crate) fn count(&self, key: &[u8], above: u64, left: &mut Left) -> Option<u64> {
+        let key = hash(key, self.salt);
+        let frozen = self.frozen.iter().map(|generation| &**generation);
+        frozen.chain([&self.current]).rev().find_map(|generation| {
+            let places = generation.places(key, (above, u64::MAX));
+            let before = places.first().map_or(0, |first| {
+                let all = &generation.keys[&key];
+                let at = all.partition_point(|place| place.number < first.number);
+                at.checked_sub(1).map_or(0, |at| all[at].weight)
+            });
+            let over = left.take(places.len(), |at| places[at].weight - before)?;
+            Some(places[over].number)
+        })
+    }
+
     fn copy_fresh(&self, at: u64) -> Chunk {
         let bytes = &self.fresh[(at - self.fresh_at) as usize..];
         let length = length(bytes).expect("a queued record has its length");
         Chunk { at, bytes: Arc::new(bytes[..length].to_vec()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn append(queue: &mut Queue, number: u64, body: &[u8]) -> bool {
+        let keys: &[&[u8]] = &[b"k"];
+        queue.append(&Record { number, at_ms: 1, expires_ms: 2, keys, kind: 0, body })
+    }
+
+    fn waiter(number: u64) -> Waiter {
+        Waiter { number, done: Box::new(|_| {}) }
+    }
+
+    #[test]
+    fn writer_that_waits_is_woken_once_and_one_that_naps_by_who_waits_or_by_many_bytes() {
+        let mut queue = Queue::new(0, 7);
+        assert!(!append(&mut queue, 1, b""), "it works");
+        queue.writer = WriterState::Waits;
+        assert!(append(&mut queue, 2, b""));
+        assert!(!append(&mut queue, 3, b""), "it is on its way");
+        queue.writer = WriterState::Naps;
+        assert!(!append(&mut queue, 4, b""));
+        assert!(queue.wait(waiter(4)));
+        assert!(!queue.wait(waiter(4)), "it is on its way");
+        queue.writer = WriterState::Naps;
+        assert!(append(&mut queue, 5, &[0; NAP_BYTES_MAX]));
     }
 }

@@ -93,7 +93,7 @@ impl Shared {
     }
 
     /// What was lost in a segment is lost for all reads from now on.
-    fn mend(&self, segment: &Sealed, damaged: &Arc<Index>) -> io::Result<()> {
+    pub(crate) fn mend(&self, segment: &Sealed, damaged: &Arc<Index>) -> io::Result<()> {
         let index = segment.mend(&*self.disk, damaged)?;
         let lost = index.summary.lost.iter().map(|(_, before)| before - 1).max();
         if let Some(lost) = lost {
@@ -198,7 +198,7 @@ impl Reading<'_> {
 
     fn segment(&mut self, shared: &Shared, segment: &Sealed, hash: u32) -> io::Result<Flow> {
         let mut index = segment.index();
-        let mut mended = false;
+        let (mut mended, mut is_inside) = (false, false);
         let (mut low, mut high) = index.range(self.between);
         loop {
             let found = index.find(hash, (low, high), self.newest_first, PLACES)?;
@@ -213,7 +213,13 @@ impl Reading<'_> {
                 index.summary.lost.iter().for_each(|(_, before)| self.lost(before - 1));
                 continue;
             };
-            for offset in &places {
+            let last = places.last().copied().filter(|_| places.len() == PLACES);
+            // The range begins up to 32 KiB of records before those that are asked for.
+            is_inside |= match last {
+                Some(last) => !self.is_before(segment, last, index.summary.end)?,
+                None => true,
+            };
+            for offset in places.iter().filter(|_| is_inside) {
                 if self.full() {
                     return Ok(Flow::Full);
                 }
@@ -223,19 +229,29 @@ impl Reading<'_> {
                     None => self.lost(index.number_at_most(*offset)),
                 }
             }
-            let Some(last) = places.last().filter(|_| places.len() == PLACES) else {
-                return Ok(Flow::On);
-            };
+            let Some(last) = last else { return Ok(Flow::On) };
             match self.newest_first {
-                true => high = *last,
+                true => high = last,
                 false => low = last + 1,
             }
         }
     }
+
+    /// Whether the record at the offset, and so each that was to be read before it, comes before
+    /// those that are asked for.
+    fn is_before(&self, segment: &Sealed, offset: u32, end: u64) -> io::Result<bool> {
+        let bytes = read_at(&*segment.file, offset, end)?;
+        let record = decode(&bytes, segment.salt);
+        let (above, below) = self.between;
+        Ok(record.is_some_and(|(record, _)| match self.newest_first {
+            true => record.number >= below,
+            false => record.number <= above,
+        }))
+    }
 }
 
 /// The bytes of a record, as far as the file has them.
-fn read_at(file: &dyn DiskFile, offset: u32, end: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_at(file: &dyn DiskFile, offset: u32, end: u64) -> io::Result<Vec<u8>> {
     let left = end.saturating_sub(u64::from(offset));
     let mut bytes = vec![0; left.min(GUESS as u64) as usize];
     match file.read_at(&mut bytes, u64::from(offset)) {

@@ -55,9 +55,14 @@ impl Record<'_> {
 
     /// The bytes it takes on disk, which is what to reserve for it.
     pub fn bytes(&self) -> usize {
-        let keys: usize = self.keys.iter().map(|key| width(key.len() as u64) + key.len()).sum();
         let numbers = width(self.number) + width(self.at_ms) + width(self.life());
-        PREFIX + numbers + 2 + keys + self.body.len()
+        PREFIX + numbers + 2 + self.weight()
+    }
+
+    /// The bytes of its keys, with their lengths, and of its body.
+    pub(crate) fn weight(&self) -> usize {
+        let keys: usize = self.keys.iter().map(|key| width(key.len() as u64) + key.len()).sum();
+        keys + self.body.len()
     }
 
     pub(crate) fn encode(&self, salt: u32, out: &mut Vec<u8>) {
@@ -114,6 +119,11 @@ impl<'a> View<'a> {
             rest = after;
             Some(key)
         })
+    }
+
+    /// As [`Record::weight`].
+    pub(crate) fn weight(&self) -> u32 {
+        self.rest.len() as u32
     }
 
     pub(crate) fn to_read(self) -> RecordRead {
@@ -215,6 +225,7 @@ mod tests {
                 record.encode(3, &mut bytes);
                 assert_eq!(bytes.len(), record.bytes());
                 let (view, length) = decode(&bytes, 3).expect("it reads");
+                assert_eq!(view.weight() as usize, record.weight());
                 let read = view.to_read();
                 assert_eq!(length, bytes.len());
                 assert_eq!((read.number, read.at_ms, read.expires_ms), (number, at_ms, expires_ms));

@@ -185,6 +185,11 @@ impl SimDisk {
         (state.calls, state.failing) = (0, calls);
     }
 
+    /// How many calls have changed it, or were to.
+    pub(crate) fn calls(&self) -> u64 {
+        self.0.lock().calls
+    }
+
     /// How many calls have failed.
     pub(crate) fn failed(&self) -> u64 {
         self.0.lock().failed

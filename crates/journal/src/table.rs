@@ -11,6 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::disk::{Disk, DiskFile};
 use crate::format::index_path;
 use crate::index::{Index, Summary, bytes_at_most, place};
+use crate::left::Left;
 use crate::record::hash;
 use crate::scan::{Bounds, scan};
 
@@ -26,26 +27,35 @@ pub(crate) struct Sealed {
     mending: Mutex<()>,
 }
 
-/// The offsets of a key's records, ascending.
-enum Offsets {
-    One(u32),
-    Many(Vec<u32>),
+/// Where a record of a key is, and the bytes of the key's records in its segment up to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Weighed {
+    offset: u32,
+    weight: u32,
 }
 
-impl Offsets {
-    fn as_slice(&self) -> &[u32] {
+/// The places of a key's records, ascending.
+enum Places {
+    One(Weighed),
+    Many(Vec<Weighed>),
+}
+
+impl Places {
+    fn as_slice(&self) -> &[Weighed] {
         match self {
-            Offsets::One(offset) => std::slice::from_ref(offset),
-            Offsets::Many(offsets) => offsets,
+            Places::One(place) => std::slice::from_ref(place),
+            Places::Many(places) => places,
         }
     }
 
-    fn push(&mut self, offset: u32) {
+    fn push(&mut self, offset: u32, weight: u32) {
+        let before = self.as_slice().last().copied();
+        // The same key twice in a record is one place.
+        let Some(before) = before.filter(|before| before.offset != offset) else { return };
+        let place = Weighed { offset, weight: before.weight + weight };
         match self {
-            // The same key twice in a record.
-            _ if self.as_slice().last() == Some(&offset) => {}
-            Offsets::One(first) => *self = Offsets::Many(vec![*first, offset]),
-            Offsets::Many(offsets) => offsets.push(offset),
+            Places::One(first) => *self = Places::Many(vec![*first, place]),
+            Places::Many(places) => places.push(place),
         }
     }
 }
@@ -59,7 +69,7 @@ pub(crate) struct OpenSegment {
     pub(crate) summary: Summary,
     /// Each record's number and offset.
     pub(crate) numbers: Vec<(u64, u32)>,
-    keys: HashMap<u32, Offsets>,
+    keys: HashMap<u32, Places>,
     places: u64,
 }
 
@@ -77,7 +87,7 @@ impl OpenSegment {
     pub(crate) fn insert(
         &mut self,
         (number, offset): (u64, u32),
-        expires_ms: u64,
+        (expires_ms, weight): (u64, u32),
         keys: impl Iterator<Item = u32>,
     ) {
         if self.numbers.is_empty() {
@@ -91,8 +101,8 @@ impl OpenSegment {
             self.places += 1;
             self.keys
                 .entry(hash)
-                .and_modify(|offsets| offsets.push(offset))
-                .or_insert(Offsets::One(offset));
+                .and_modify(|places| places.push(offset, weight))
+                .or_insert(Places::One(Weighed { offset, weight }));
         }
     }
 
@@ -104,20 +114,36 @@ impl OpenSegment {
         newest_first: bool,
         most: usize,
     ) -> Vec<(u64, u32)> {
-        let Some(offsets) = self.keys.get(&hash).map(Offsets::as_slice) else { return Vec::new() };
+        let places = self.places(hash, (above, below)).iter();
+        let with_number = |place: &Weighed| self.number_of(*place);
+        match newest_first {
+            true => places.rev().take(most).filter_map(with_number).collect(),
+            false => places.take(most).filter_map(with_number).collect(),
+        }
+    }
+
+    /// Those of the key between the numbers, both exclusive.
+    fn places(&self, hash: u32, (above, below): (u64, u64)) -> &[Weighed] {
+        let places = self.keys.get(&hash).map_or(&[][..], Places::as_slice);
         let low = self.numbers.partition_point(|(number, _)| *number <= above);
         let high = self.numbers.partition_point(|(number, _)| *number < below);
         let offset = |at: usize| self.numbers.get(at).map_or(u32::MAX, |(_, offset)| *offset);
-        let start = offsets.partition_point(|at| *at < offset(low));
-        let end = offsets.partition_point(|at| *at < offset(high)).max(start);
-        let with_number = |at: &u32| {
-            let found = self.numbers.binary_search_by_key(at, |(_, offset)| *offset).ok()?;
-            Some(self.numbers[found])
-        };
-        match newest_first {
-            true => offsets[start..end].iter().rev().take(most).filter_map(with_number).collect(),
-            false => offsets[start..end].iter().take(most).filter_map(with_number).collect(),
-        }
+        let start = places.partition_point(|place| place.offset < offset(low));
+        let end = places.partition_point(|place| place.offset < offset(high)).max(start);
+        &places[start..end]
+    }
+
+    fn number_of(&self, place: Weighed) -> Option<(u64, u32)> {
+        let found = self.numbers.binary_search_by_key(&place.offset, |(_, offset)| *offset).ok()?;
+        Some(self.numbers[found])
+    }
+
+    /// Counts the records of the key below the number, from the newest back; the first one that is
+    /// too many or too much.
+    pub(crate) fn count(&self, hash: u32, below: u64, left: &mut Left) -> Option<u64> {
+        let places = self.places(hash, (0, below));
+        let over = left.take(places.len(), |at| u64::from(places[at].weight))?;
+        self.number_of(places[over]).map(|(number, _)| number)
     }
 
     /// What its index will take on disk at most.
@@ -127,8 +153,9 @@ impl OpenSegment {
 
     pub(crate) fn encode_index(&self) -> Vec<u8> {
         let mut places = Vec::with_capacity(self.places as usize);
-        for (hash, offsets) in &self.keys {
-            places.extend(offsets.as_slice().iter().map(|offset| place(*hash, *offset)));
+        for (hash, of_key) in &self.keys {
+            let of_key = of_key.as_slice().iter();
+            places.extend(of_key.map(|at| (place(*hash, at.offset), at.weight)));
         }
         Index::encode(&self.summary, self.numbers.iter().copied(), places)
     }
@@ -207,7 +234,8 @@ impl OpenSegment {
     pub(crate) fn fill(&mut self, bytes: &[u8], bounds: Bounds) {
         let found = scan(bytes, bounds, &mut |offset, record| {
             let keys = record.keys().map(|key| hash(key, bounds.salt));
-            self.insert((record.number, offset), record.expires_ms, keys);
+            let age = (record.expires_ms, record.weight());
+            self.insert((record.number, offset), age, keys);
         });
         self.summary.end = found.end;
         self.summary.last = found.last;

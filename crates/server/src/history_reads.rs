@@ -15,7 +15,7 @@ use hub::IdText;
 use proto::Problem;
 use tokio::sync::Semaphore;
 
-use crate::api::{Api, query_of};
+use crate::api::{Api, Reader, query_of};
 use crate::token_rates::TokenRates;
 
 /// Pages that are made at one time; further ones wait in their queue.
@@ -61,7 +61,7 @@ impl PageMaker {
         self.rates.take(read.grant(), read.limits(), Problem::history_busy)?;
         let id = IdText::parse(read.id()).map_err(|error| Problem::bad_id(error.to_string()))?;
         let query = query_of(read.query())?;
-        let page = self.api.events_page(id, &query, read.bytes_max()).await?;
+        let page = self.api.events_page(id, &query, read.bytes_max(), Reader::Client).await?;
         Ok(page.into())
     }
 }

@@ -16,6 +16,9 @@
 //! a second and 40 clients a second come anew: a second line has the listeners' latency, a third
 //! how long those who came waited from the connect to the answer's head, before and during.
 //!
+//! Rows that begin with `kept` are against a server that keeps an id of 100,000 events on disk, of
+//! which the rule keeps 50,000.
+//!
 //! Options, after `--`: `--seconds N` for each attack (default 10), and names of attacks (default:
 //! all).
 
@@ -23,6 +26,7 @@
 #![allow(clippy::unwrap_used, reason = "a run that cannot go on should panic")]
 
 mod clients;
+mod disk;
 #[expect(dead_code, unused_imports, reason = "a part of what the tests stand on")]
 #[path = "../../tests/it/harness/mod.rs"]
 mod harness;
@@ -45,7 +49,7 @@ use secure::Comers;
 /// An attack: returns when the time is up, and what it holds ends with its process.
 type Attack = fn(&Target);
 
-const ATTACKS: [(&str, Attack); 30] = [
+const ATTACKS: [(&str, Attack); 33] = [
     ("nothing", |target| target.wait_end()),
     ("busy loops beside", work::busy_loops),
     ("commands on 2,048 ids", work::commands),
@@ -70,6 +74,9 @@ const ATTACKS: [(&str, Attack); 30] = [
     (STRANGER, work::connects),
     ("10,000 new tokens/s", tokens::new_ones),
     ("10,000 bad tokens/s", tokens::bad_ones),
+    ("kept, resumes of 100,000", disk::resumes),
+    ("kept, resumes unread", disk::unread_resumes),
+    ("kept, pages unread", disk::unread_pages),
     ("TLS, nothing", |target| target.wait_end()),
     ("TLS, some half-open", tls::some_half_open),
     ("TLS, 100,000 half-open", tls::half_open),
@@ -190,6 +197,9 @@ fn run(name: &str, seconds: u64) -> bool {
     }
     if name == PUBLISHES {
         options.push("--client-send-rate=0".to_owned());
+    }
+    if name.starts_with("kept") {
+        options.push(disk::RULE.to_owned());
     }
     let door = Door::of(name);
     options.extend(door.options());

@@ -22,18 +22,21 @@ use crate::{Outcome, Plan, START_MAX};
 pub(crate) enum System {
     Bare,
     Encke,
+    Kept,
     Nchan,
     Nats,
 }
 
 impl System {
     /// The one that the others are held against stands first.
-    pub(crate) const ALL: [System; 4] = [System::Bare, System::Encke, System::Nchan, System::Nats];
+    pub(crate) const ALL: [System; 5] =
+        [System::Bare, System::Encke, System::Kept, System::Nchan, System::Nats];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             System::Bare => "bare",
             System::Encke => "encke",
+            System::Kept => "kept",
             System::Nchan => "nchan",
             System::Nats => "nats",
         }
@@ -42,7 +45,7 @@ impl System {
     /// Why it cannot be measured here.
     pub(crate) fn missing(self) -> Option<&'static str> {
         match self {
-            System::Bare | System::Encke => None,
+            System::Bare | System::Encke | System::Kept => None,
             System::Nchan if nginx().is_some() => None,
             System::Nchan => Some(
                 "no nginx with that module: on Debian, apt-get install nginx libnginx-mod-nchan",
@@ -56,7 +59,8 @@ impl System {
     pub(crate) fn start(self, plan: &Plan, streams: u32) -> Outcome<Running> {
         match self {
             System::Bare => bare(plan, streams),
-            System::Encke => encke(plan),
+            System::Encke => encke(plan, &[]),
+            System::Kept => encke(plan, &["--keep=*=7d"]),
             System::Nchan => nchan(plan),
             System::Nats => nats(),
         }
@@ -105,10 +109,11 @@ fn bare(plan: &Plan, streams: u32) -> Outcome<Running> {
     })
 }
 
-fn encke(plan: &Plan) -> Outcome<Running> {
+fn encke(plan: &Plan, more: &[&str]) -> Outcome<Running> {
     let dir = tempfile::tempdir()?;
     let workers = format!("--workers={}", plan.cores);
-    let server = Server::start_program(&plan.encke, dir.path(), &[&workers]);
+    let options = [&[&*workers], more].concat();
+    let server = Server::start_program(&plan.encke, dir.path(), &options);
     Ok(Running {
         streams: Streams::Sse(format!("{}/stream/{{id}}", server.url())),
         wire: Wire::Send,

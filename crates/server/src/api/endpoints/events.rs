@@ -2,7 +2,7 @@
 //!
 //! It is read from the history in memory, which on a node of a cluster has what was sent at any.
 //! Of an id whose events are kept on disk the rest comes from there, read by threads that may wait,
-//! [`READS_MAX`] at a time.
+//! [`READS_MAX`] at a time for the API and as many for clients.
 //!
 //! Cost: the history's lock for a page, and a copy of its lines.
 
@@ -32,7 +32,26 @@ const PAGE_BYTES_MAX: usize = 1 << 20;
 
 /// Pages that are read from disk at one time, of [`PAGE_BYTES_MAX`] each; further ones wait.
 const READS_MAX: usize = 4;
-static READS: Semaphore = Semaphore::const_new(READS_MAX);
+
+/// For whom a page is read: neither waits for the pages of the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reader {
+    /// A caller of the API.
+    Api,
+    /// A client, on the public port.
+    Client,
+}
+
+impl Reader {
+    fn places(self) -> &'static Semaphore {
+        static API: Semaphore = Semaphore::const_new(READS_MAX);
+        static CLIENTS: Semaphore = Semaphore::const_new(READS_MAX);
+        match self {
+            Reader::Api => &API,
+            Reader::Client => &CLIENTS,
+        }
+    }
+}
 
 /// What stands for the place before all that is remembered.
 const EARLIEST: &str = "earliest";
@@ -111,7 +130,7 @@ pub(crate) async fn events(
     PathId(id): PathId,
     query: Result<Query<EventsQuery>, QueryRejection>,
 ) -> Result<Response, ApiProblem> {
-    let page = api.events_page(id.as_text(), &query?.0, PAGE_BYTES_MAX).await?;
+    let page = api.events_page(id.as_text(), &query?.0, PAGE_BYTES_MAX, Reader::Api).await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], page + "\n").into_response())
 }
 
@@ -131,9 +150,10 @@ impl Api {
         id: IdText<'_>,
         query: &EventsQuery,
         bytes_max: usize,
+        reader: Reader,
     ) -> Result<String, ApiProblem> {
         let wanted = query.wanted(self.router.event_ids(), bytes_max)?;
-        let page = page(&self.router, id, wanted.of).await?;
+        let page = page(&self.router, id, wanted.of, reader).await?;
         Ok(body(page.as_ref(), wanted))
     }
 }
@@ -141,13 +161,18 @@ impl Api {
 type Page = hub::Page<Frame>;
 
 /// The page; `None` where nothing is remembered.
-async fn page(router: &Router, id: IdText<'_>, of: PageOf) -> Result<Option<Page>, ApiProblem> {
+async fn page(
+    router: &Router,
+    id: IdText<'_>,
+    of: PageOf,
+    reader: Reader,
+) -> Result<Option<Page>, ApiProblem> {
     let Some(history) = router.history() else { return Ok(None) };
     let part = remembered(history, router.names(), id, of);
     let text = id.to_string();
     let archive = router.archive().filter(|archive| !part.is_whole() && archive.keeps(&text));
     match archive.cloned() {
-        Some(archive) => Ok(Some(joined(part, archive, text).await?)),
+        Some(archive) => Ok(Some(joined(part, archive, text, reader).await?)),
         None => Ok(Some(part.into_page())),
     }
 }
@@ -166,9 +191,10 @@ async fn joined(
     part: PagePart<Frame>,
     archive: Arc<EventArchive>,
     id: String,
+    reader: Reader,
 ) -> Result<Page, ApiProblem> {
     // It is never closed.
-    let _place = READS.acquire().await.ok();
+    let _place = reader.places().acquire().await.ok();
     match spawn_blocking(move || part.join(&*archive, &id)).await {
         Ok(Ok(page)) => Ok(page),
         Ok(Err(error)) => Err(unread(&error)),
@@ -201,6 +227,8 @@ fn body(page: Option<&Page>, wanted: Wanted) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Waker};
+
     use engine::Event;
     use hub::testing::MemoryArchive;
     use hub::{Draft, Epoch, HistoryLimits, Tag};
@@ -324,6 +352,25 @@ mod tests {
         let (lost, sent) = ask(2, base);
         let events = json!({ "events": [1, 2, 3], "next": sent[3], "gap": true });
         assert_eq!(lost, events, "the archive has lost the first three, the memory the first one");
+    }
+
+    #[tokio::test]
+    async fn pages_of_clients_on_disk_hold_up_none_of_the_api() {
+        let server = Server::with_archive(Some(MemoryArchive::new(|_| true, 9)));
+        let Server { history, names, archive, .. } = server;
+        let archive: Arc<EventArchive> = Arc::new(archive.unwrap());
+        let of = EventsQuery::default().wanted(&server.ids, PAGE_BYTES_MAX).unwrap().of;
+        let read = |reader| {
+            let part = remembered(&history, &names, IdText::parse("bob").unwrap(), of);
+            joined(part, Arc::clone(&archive), "bob".to_owned(), reader)
+        };
+        let places = Reader::Client.places().acquire_many(READS_MAX as u32).await.unwrap();
+        let mut client = std::pin::pin!(read(Reader::Client));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(client.as_mut().poll(&mut context).is_pending(), "clients have no place left");
+        assert_eq!(read(Reader::Api).await.unwrap().events.len(), 5);
+        drop(places);
+        assert_eq!(client.await.unwrap().events.len(), 5);
     }
 
     #[test]
