@@ -23,7 +23,7 @@ fn open(options: &[&str]) -> Server {
     Server::start(&[&["--client-send"], options].concat())
 }
 
-fn request(target: &str, fields: &[&str], body: &str) -> String {
+pub(crate) fn request(target: &str, fields: &[&str], body: &str) -> String {
     let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
     format!(
         "POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
