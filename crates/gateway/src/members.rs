@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Members are users with tokens, so a process that is logged in is none. What is told is the text
-//! that clients and the API are told, as terms: ids as they always come back, an info as the payload
-//! of an event does. Cost: one pass over that text, in a task of its own.
+//! that clients and the API are told, as terms: ids as they always come back, an info as the
+//! payload of an event does. Cost: one pass over that text, in a task of its own.
 
 use std::borrow::Cow;
 use std::sync::Arc;

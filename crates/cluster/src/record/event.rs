@@ -11,7 +11,7 @@ const HAS_TERM: u8 = 0x80;
 const HAS_SENDER: u8 = 1;
 const HAS_EXCEPT: u8 = 2;
 
-/// That of format 5: a second one follows.
+/// The bit of format 5: a second connection that is left out follows.
 const HAS_SECOND: u8 = 4;
 
 /// An event on its way through the log.

@@ -204,7 +204,7 @@ impl Api {
         self.watches.as_ref()
     }
 
-    /// The same for Erlang processes that ask.
+    /// Where Erlang processes are told who is in a room.
     pub(crate) fn rooms(&self) -> Rooms {
         match (self.watches(), self.tokens()) {
             (Some(watches), _) => Rooms::Kept(watches.clone()),

@@ -26,7 +26,7 @@ pub(crate) struct Event {
     /// The id of the connection that does not hear it, by its number.
     #[serde(skip_serializing_if = "Option::is_none")]
     except: Option<u64>,
-    /// That of a second one.
+    /// The number of a second connection that does not hear it.
     #[serde(skip_serializing_if = "Option::is_none")]
     except_too: Option<u64>,
     age_ms: u64,

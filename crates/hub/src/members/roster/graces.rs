@@ -1,14 +1,14 @@
 //! Members that have gone and wait for their grace, in the order in which it ends.
 //!
-//! There are [`GRACES_MAX`] at most. A room, and a user in all its rooms, have at most as many places
-//! as are free: who goes past that leaves at once. So one room alone has half of the places, two
-//! have a third each, and however many take all they can, a place is left for those of another
+//! There are [`GRACES_MAX`] at most. A room, and a user in all its rooms, have at most as many
+//! places as are free: who goes past that leaves at once. So one room alone has half of the places,
+//! two have a third each, and a few that take all they can leave places to those of another
 //! (Choudhury and Hahne, "Dynamic queue length thresholds", 1998). Nobody who waits leaves early
 //! because of others.
 //!
-//! Cost of one that waits: a place in a table, two in a queue at most, and two counts where its room
-//! and its user have no other. An entry of the queue counts for nothing once its member waits no
-//! more or anew. When most are such, all of them are taken out.
+//! Cost of one that waits: a place in a table, two in a queue at most, and two counts where its
+//! room and its user have no other. An entry of the queue counts for nothing once its member waits
+//! no more or anew. When most are such, all of them are taken out.
 
 use std::collections::{HashMap, VecDeque};
 
