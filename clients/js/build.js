@@ -28,6 +28,7 @@ const SOURCES = {
   shared: "src/shared.ts",
   react: "src/react.ts",
   vue: "src/vue.ts",
+  history: "src/history.ts",
   worker: "src/worker.ts",
 };
 

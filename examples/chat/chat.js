@@ -7,8 +7,9 @@ const TYPING_MS = 2000;
 
 const $ = (id) => document.getElementById(id);
 
-/** The room that is open. */
+/** The room that is open, and how many were opened before. */
 let leave = () => {};
+let entered = 0;
 
 $("login").onsubmit = (event) => {
   event.preventDefault();
@@ -21,6 +22,7 @@ enter();
 /** Opens the room that the address names. */
 async function enter() {
   const name = sessionStorage.getItem("name");
+  const turn = ++entered;
   leave();
   $("door").hidden = !!name;
   $("chat").hidden = !name;
@@ -30,6 +32,10 @@ async function enter() {
   const room = ROOMS.find((room) => location.hash === `#${room}`) ?? ROOMS[0];
   const getToken = async () => (await fetch(`token?name=${encodeURIComponent(name)}`)).json();
   const { url } = await getToken();
+  if (turn !== entered) {
+    // Another room was opened meanwhile.
+    return;
+  }
   const connection = connect(url, {
     ids: [`room:${room}`, `typing:${room}`],
     token: async () => (await getToken()).token,
@@ -45,7 +51,9 @@ function show(connection, room, name) {
   const typing = new Map();
   $("room").textContent = `#${room}`;
   $("messages").replaceChildren();
-  $("error").textContent = "";
+  $("members").replaceChildren();
+  $("count").textContent = 0;
+  $("typing").textContent = $("error").textContent = "";
   $("rooms").replaceChildren(
     ...ROOMS.map((one) => {
       const link = make("a", `#${one}`, { href: `#${one}` });
@@ -115,6 +123,10 @@ function show(connection, room, name) {
   $("text").focus();
 
   function tellTyping() {
+    if (connection.state === "closed") {
+      // Another room is open, which has its own.
+      return;
+    }
     const names = [...typing.keys()].join(" and ");
     $("typing").textContent = names && `${names} ${typing.size > 1 ? "are" : "is"} typing …`;
   }

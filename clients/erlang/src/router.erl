@@ -16,7 +16,8 @@
 %% `{presence_lost}' says that some of both are missing: {@link connections/1} tells of one id.
 -module(router).
 
--export([send/2, send/3, login/2, login/3, logout/1, connections/1, presence/1, presence_off/1]).
+-export([send/2, send/3, login/2, login/3, logout/1, connections/1, members/1]).
+-export([presence/1, presence_off/1]).
 -export([start_link/0, stop/0]).
 -export_type([id/0, reason/0, send_option/0]).
 
@@ -25,7 +26,7 @@
 
 -type reason() :: bad_id | id_too_long | no_json | not_utf8 | not_text | not_json | improper_list | bad_key | doubled_key
                 | too_big | too_deep | too_large | overloaded | noproc | noconnection
-                | too_many_ids | store | bad_request.
+                | too_many_ids | store | members_off | bad_request.
 %% Why something was not done.
 
 %% @doc Hands an event about `Id' to everybody who is logged in as `Id' or as a subscriber of it,
@@ -84,6 +85,14 @@ logout(Id) ->
 -spec connections(id()) -> {ok, non_neg_integer()} | {error, reason()}.
 connections(Id) ->
     gen_server:call({global, ?MODULE}, {connections, Id}).
+
+%% @doc Says who is in the room `Id': the users that are logged in there by a token, each with the
+%% term of what its token says of it, `undefined' where that is nothing. Of a room with more than are
+%% listed only the count is known.
+-spec members(id()) -> {ok, non_neg_integer(), [{id(), Info :: term()}] | too_many}
+                           | {error, reason()}.
+members(Id) ->
+    gen_server:call({global, ?MODULE}, {members, Id}).
 
 %% @doc From now on the process hears which ids come and go, until it ends or says
 %% {@link presence_off/1}, or the connection to Encke ends: whoever must know that monitors the

@@ -11,7 +11,7 @@ import { openContext, openPage } from "./browser.js";
 import { atEnd } from "./ends.js";
 import { look } from "./look.js";
 import { Program, root } from "./program.js";
-import { Encke } from "./server.js";
+import { Encke, until } from "./server.js";
 import { Secret } from "./sign.js";
 
 /** The backends of the chat room: how each is started. */
@@ -92,6 +92,15 @@ for (const [program, file] of BACKENDS) {
     await say(bob, "Anybody here?");
     assert.deepEqual(await said(bob, 1), ["bob: Anybody here?"]);
     assert.deepEqual(await said(ann, 2), order);
+    // Who goes through the rooms in a hurry is in the last one, once.
+    await bob.evaluate(() => {
+      location.hash = "lobby";
+      location.hash = "code";
+    });
+    await bob.locator("#room", { hasText: "#code" }).waitFor();
+    await bob.locator("#members li", { hasText: "bob (you)" }).waitFor();
+    await until("it has left", async () => !(await server.connections("room:music")));
+    assert.equal(await server.connections("room:code"), 1);
     await look(ann, `chat-${file.split(".")[1]}`);
   });
 }

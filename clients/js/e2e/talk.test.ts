@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { after, before, test, type TestContext } from "node:test";
 import type { TransportName } from "../src/index.js";
-import { openContext } from "./browser.js";
+import { history } from "../src/history.js";
+import { openContext, openPage } from "./browser.js";
 import { type Client, openClient, openTab, type Place, PLACES } from "./client.js";
 import { Front } from "./front.js";
 import type { Asked } from "./listen.js";
@@ -144,6 +145,41 @@ for (const transport of TRANSPORTS) {
     await opened.server.send("room:7", 5);
     assert.deepEqual(await last.heard(3), [3, 4, 5]);
     assert.deepEqual(await all.heard(6), [0, 1, 2, 3, 4, 5]);
+  });
+}
+
+/** Reads pages of two events of room 7, from the newest one to the oldest; the data of each. */
+async function pagesOf(from: typeof history, url: string, token: string): Promise<unknown[][]> {
+  const read = [];
+  for await (const { events } of from(url, "room:7", { token, limit: 2, newestFirst: true })) {
+    read.push(events.map(({ data }) => data));
+  }
+  return read;
+}
+
+for (const place of PLACES) {
+  test(`${place} reads the past of a room in pages, if its token grants that`, async (t) => {
+    const { pages, server, way } = await open(t);
+    for (let n = 0; n < 5; n++) {
+      await server.send("room:7", n);
+    }
+    const sign = (encke: object) => secret.sign({ sub: "ann", exp: IN_2100, encke });
+    const page =
+      place === "page" &&
+      (await openPage(t, await openContext(t), `${pages.origin}/e2e/e2e/page.html`, {
+        hosts: [new URL(way.origin).host],
+        console: FAILED,
+      }));
+    const read = (token: string) => {
+      if (!page) {
+        return pagesOf(history, way.origin, token);
+      }
+      const code = `import("/e2e/dist/history.js").then(({ history }) =>
+        (${pagesOf})(history, ${JSON.stringify(way.origin)}, ${JSON.stringify(token)}))`;
+      return page.evaluate<unknown[][]>(code);
+    };
+    assert.deepEqual(await read(sign(GRANTED)), [[4, 3], [2, 1], [0]]);
+    await assert.rejects(read(sign({ ...GRANTED, history: [] })), /encke\.history/);
   });
 }
 

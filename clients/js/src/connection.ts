@@ -7,6 +7,7 @@
 
 import { Attempt, type Shared } from "./attempt.js";
 import { backoffMs, MOST_TRIES } from "./backoff.js";
+import { baseOf } from "./base.js";
 import { Cursor } from "./cursor.js";
 import type { Ids } from "./ids.js";
 import type { Transport } from "./link.js";
@@ -227,12 +228,4 @@ export class Live<E> implements BaseConnection<E> {
       };
     });
   }
-}
-
-/** Where the paths of the protocol begin. */
-function baseOf(url: string | URL): URL {
-  const base = new URL(url, globalThis.location?.href);
-  base.protocol = base.protocol.replace("ws", "http");
-  base.pathname = base.pathname.replace(/\/*$/, "/");
-  return base;
 }

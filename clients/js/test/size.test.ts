@@ -13,6 +13,7 @@ const BYTES_BOUNDS = {
   worker: 8000,
   react: 450,
   vue: 380,
+  history: 1050,
 };
 
 for (const [entry, bound] of Object.entries(BYTES_BOUNDS)) {

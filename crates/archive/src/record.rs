@@ -4,22 +4,27 @@
 //! body has neither the id nor, as a rule, the subject again:
 //!
 //! ```text
-//! tag (5 digits) | the connection left out (16 digits), if there is one | rest
+//! tag (5 digits) | the connections left out (16 digits each), if there are any | rest
 //! ```
 //!
 //! The rest is the payload of an event that has a kept subject and a payload alone, and otherwise
 //! all that stands behind the id in the event's line. Which of these it is the record's kind says.
+//! Where two connections are left out it is the latter: a program that knows of one alone reads no
+//! event then, and says so, in place of one that it would tell to somebody left out.
+//!
 //! An event of 100 bytes about an id of 8 is 149 bytes on disk.
 
 use std::fmt::Write;
 
-use hub::{ConnectionId, Draft, Event, EventId, LineForm};
+use hub::{ConnectionId, Draft, Event, EventId, LeftOut, LineForm};
 use journal::RecordRead;
 
 /// The rest is the payload, and the key is the subject.
 const PLAIN: u8 = 1;
 /// A connection is left out.
 const EXCEPT: u8 = 2;
+/// Two of them are.
+const EXCEPT_TWO: u8 = 4;
 
 const TAG: usize = 5;
 const ID: usize = 16;
@@ -33,7 +38,7 @@ const BEFORE_ID: &str = "{\"id\":\"";
 
 /// Bytes of a body at most, of an event whose line has so many.
 pub(crate) fn body_max(line: usize) -> usize {
-    TAG + ConnectionId::DIGITS + line
+    TAG + LeftOut::MAX * ConnectionId::DIGITS + line
 }
 
 /// The kind and the body of an event's record.
@@ -41,12 +46,13 @@ pub(crate) fn write<F>(event: &Event<F>) -> (u8, String) {
     let id = event.id();
     let (mut kind, mut body) = (0, String::with_capacity(body_max(event.json().len())));
     body.push_str(&id[id.len() - TAG..]);
-    if let Some(except) = event.except() {
-        kind |= EXCEPT;
+    let except = event.except();
+    kind |= [0, EXCEPT, EXCEPT_TWO][except.count()];
+    for id in except.iter() {
         // A String takes all that is written to it.
-        let _ = write!(body, "{except}");
+        let _ = write!(body, "{id}");
     }
-    if event.form() == LineForm::Plain {
+    if event.form() == LineForm::Plain && kind != EXCEPT_TWO {
         kind |= PLAIN;
         body.push_str(event.data());
     } else {
@@ -62,10 +68,10 @@ pub(crate) fn read<F>(record: &RecordRead) -> Option<Event<F>> {
     // The tag alone is of interest here: it is read as every id is.
     let tag = EventId::parse(format!("00000000000{tag}").as_bytes())?.tag();
     let id = EventId::new(record.number, tag);
-    let mut except = None;
-    if record.kind & EXCEPT != 0 {
+    let mut except = LeftOut::NOBODY;
+    for _ in 0..(record.kind & (EXCEPT | EXCEPT_TWO)) / EXCEPT {
         let (text, behind) = rest.split_at_checked(ConnectionId::DIGITS)?;
-        (except, rest) = (Some(ConnectionId::parse(text)?), behind);
+        (except, rest) = (except.and(ConnectionId::parse(text)?), behind);
     }
     let event: Event<F> = if record.kind & PLAIN != 0 {
         let about = str::from_utf8(record.keys.first()?).ok()?;
@@ -73,10 +79,7 @@ pub(crate) fn read<F>(record: &RecordRead) -> Option<Event<F>> {
     } else {
         Event::of_line(format!("{BEFORE_ID}{id}{rest}"))?
     };
-    Some(match except {
-        Some(except) => event.leaving_out(except),
-        None => event,
-    })
+    Some(event.leaving_out(except))
 }
 
 #[cfg(test)]

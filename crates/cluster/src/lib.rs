@@ -44,6 +44,8 @@ pub use action::{
 pub use change::{Change, Pair, Part};
 pub use node::{Config, Node, Place, Status};
 pub use publisher::NotTaken;
-pub use record::{Body, Event, FORMAT, FORMAT_MAX, FORMAT_ONCE, FORMAT_SENDER, FORMAT_SUBJECTS};
+pub use record::{
+    Body, Event, FORMAT, FORMAT_MAX, FORMAT_ONCE, FORMAT_SENDER, FORMAT_SUBJECTS, FORMAT_TWO,
+};
 pub use record::{Head, Join, LeaveReason, Once, Order, Record};
 pub use wire::Malformed;

@@ -5,7 +5,7 @@
 //! E events:  u16 count, each: id subject, u32 length, line, u8 flags, [u32 length, Erlang term],
 //!            from format 2 on: u8 once, [u128 key, u128 body]
 //!            from format 3 on: u8 count, each: id further subject
-//!            from format 4 on: u8 bits, [u64 connection left out]
+//!            from format 4 on: u8 bits, [u64 connection left out]; from format 5 on two of them
 //! G graph:   u64 version, u64 hash, u16 part, u16 parts, u32 changes, each: u8 op, id, id
 //! J join:    name, address, u8 format from, u8 format to, u8 founding, [u64 since]
 //! L leave:   u64 incarnation, u8 reason         X logout:  id         R revoke: text
@@ -14,8 +14,9 @@
 //! What stands before the body is the same in all formats, so that a node knows a record of a newer
 //! version from what is none (`crate::node`). Format 2 is that of events one of which is posted
 //! [once](Once), format 3 that of events one of which has several subjects, format 4 that of events
-//! one of which names its sender or leaves a connection out, and of nothing else: nodes that read
-//! only an earlier one go on beside those that write no such events.
+//! one of which names its sender or leaves a connection out, format 5 that of events one of which
+//! leaves out two, and of nothing else: nodes that read only an earlier one go on beside those that
+//! write no such events.
 //!
 //! `after` is the last sequence that the publisher had read, `chain` its sum over the log up to
 //! there (see [`crate::chain`]). In a join `incarnation` is the lot of the process and `batch` its
@@ -45,8 +46,11 @@ pub const FORMAT_SUBJECTS: u8 = 3;
 /// The format of records that have an event which names its sender, or leaves a connection out.
 pub const FORMAT_SENDER: u8 = 4;
 
+/// The format of records that have an event which leaves two connections out.
+pub const FORMAT_TWO: u8 = 5;
+
 /// The latest format that this node reads.
-pub const FORMAT_MAX: u8 = FORMAT_SENDER;
+pub const FORMAT_MAX: u8 = FORMAT_TWO;
 
 const _: () = {
     assert!(FORMAT > 0, "format 0 is none");

@@ -3,7 +3,7 @@
 //! It is built where an event comes in (the API, an Erlang process, the cluster's log, the
 //! dashboard) and goes as it is to the [router](crate::Router), in a cluster by way of the log.
 
-use hub::{ConnectionId, Draft, EventError};
+use hub::{Draft, EventError, LeftOut};
 use proto::Frame;
 
 /// An event on its way.
@@ -16,9 +16,9 @@ pub struct Outgoing {
     /// It is for the connections of its subjects alone. It is not remembered then: what is
     /// remembered of a subject is for all who follow it.
     pub alone: bool,
-    /// The one connection that does not hear it, whatever it is logged in under. One that is not
+    /// The connections that do not hear it, whatever they are logged in under. One that is not
     /// there is nobody.
-    pub except: Option<ConnectionId>,
+    pub except: LeftOut,
     /// Its receipt waits until it is on disk, where it is kept there at all.
     pub durable: bool,
 }
@@ -37,6 +37,6 @@ impl Outgoing {
 impl From<Draft> for Outgoing {
     /// An event for all who follow its subjects.
     fn from(draft: Draft) -> Outgoing {
-        Outgoing { draft, term: None, alone: false, except: None, durable: false }
+        Outgoing { draft, term: None, alone: false, except: LeftOut::NOBODY, durable: false }
     }
 }

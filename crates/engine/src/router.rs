@@ -277,10 +277,7 @@ impl Router {
 fn made(outgoing: Outgoing, id: EventId) -> Arc<Event> {
     let Outgoing { draft, term, except, .. } = outgoing;
     let event: Event = draft.numbered(id);
-    let event = match except {
-        Some(except) => event.leaving_out(except),
-        None => event,
-    };
+    let event = event.leaving_out(except);
     if let Some(term) = term {
         event.frame(TERM_SLOT, |_| term);
     }

@@ -6,7 +6,7 @@
 
 use erlang::term::push_text;
 use erlang::{Term, View};
-use hub::{ConnectionId, SUBJECTS_MAX};
+use hub::{ConnectionId, LeftOut, SUBJECTS_MAX};
 
 use super::ids;
 use super::refusal::Refusal;
@@ -19,7 +19,7 @@ pub(super) struct EventOptions {
     /// The further ids that it is about.
     pub(super) also: Vec<String>,
     /// The connection that does not hear it.
-    pub(super) except: Option<ConnectionId>,
+    pub(super) except: LeftOut,
 }
 
 impl EventOptions {
@@ -32,7 +32,9 @@ impl EventOptions {
             match name.atom().ok_or(Refusal::BadRequest)? {
                 name if name.is("event") => options.name = Some(text(value)?),
                 name if name.is("also") => options.also = id_texts(value)?,
-                name if name.is("except") => options.except = ConnectionId::parse(&text(value)?),
+                name if name.is("except") => {
+                    options.except = ConnectionId::parse(&text(value)?).into();
+                }
                 _ => return Err(Refusal::BadRequest),
             }
         }
@@ -113,9 +115,9 @@ mod tests {
         let all = EventOptions {
             name: Some("typing".into()),
             also: vec!["7".into(), "9".into()],
-            except: ConnectionId::parse(id),
+            except: ConnectionId::parse(id).into(),
         };
-        assert!(all.except.is_some());
+        assert_eq!(all.except.count(), 1);
         let options = list(&[
             ("except", &binary(id)),
             ("also", b"\x6b\0\x02\x07\x09"),

@@ -25,6 +25,7 @@ use super::event_options::EventOptions;
 use super::payload;
 use super::processes::{Process, ProcessRef, Processes};
 use super::refusal::Refusal;
+use super::rooms::Rooms;
 use super::service::Service;
 use super::subscribers::Subscribers;
 
@@ -46,6 +47,8 @@ pub(super) struct Gateway {
     pub(super) sender: Sender,
     /// Who tells of ids that come and go, and the processes that hear it.
     pub(super) presence: Arc<Presence>,
+    /// Who is in a room.
+    pub(super) rooms: Rooms,
     pub(super) subscribers: Subscribers,
     pub(super) guest: Guest,
     /// Whose turn it is to hand out the guest's mail.
@@ -79,7 +82,7 @@ pub(super) struct Buffers {
 impl Gateway {
     pub(super) fn new(
         node: Arc<Node>,
-        (sender, presence): (Sender, Arc<Presence>),
+        (sender, presence, rooms): (Sender, Arc<Presence>, Rooms),
         guest: Guest,
         limits: Limits,
         stop: CancellationToken,
@@ -88,6 +91,7 @@ impl Gateway {
             node,
             sender,
             presence,
+            rooms,
             subscribers: Subscribers::default(),
             guest,
             mail_turn: tokio::sync::Mutex::default(),

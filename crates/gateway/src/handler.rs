@@ -22,7 +22,7 @@ use super::inbox::Inbox;
 use super::refusal::Refusal;
 use super::request::{Asked, Change, Request};
 use super::service::Service;
-use super::{control, ids, mail, names, payload, presence, tasks};
+use super::{control, ids, mail, members, names, payload, presence, tasks};
 
 /// Sends of one node whose count is not known yet. 200 bytes each.
 const WINDOW_SENDS_MAX: usize = 8 * 1024;
@@ -180,6 +180,10 @@ impl<'g> Handler<'g> {
             },
             Request::Connections(id) => match ids::read_id(&mut self.buffers.about, id) {
                 Ok(id) => return tasks::connections(self.gateway, self.node, id.into(), reply),
+                Err(refusal) => Err(refusal),
+            },
+            Request::Members(id) => match ids::read_id(&mut self.buffers.about, id) {
+                Ok(id) => return members::answer(self.gateway, self.node, id.into(), reply),
                 Err(refusal) => Err(refusal),
             },
             Request::Presence(pid, hears) => self.presence(pid, hears).map(|()| Answer::Ok),

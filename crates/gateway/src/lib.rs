@@ -19,6 +19,7 @@ mod ids;
 mod inbox;
 mod known;
 mod mail;
+mod members;
 mod names;
 mod payload;
 mod presence;
@@ -27,6 +28,7 @@ mod reader;
 mod refusal;
 mod report;
 mod request;
+mod rooms;
 mod service;
 mod session;
 mod subscribers;
@@ -50,6 +52,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::gateway::{Gateway, Limits};
 pub use self::report::Report;
+pub use self::rooms::Rooms;
 
 /// How often nodes are asked for our global names.
 const NAMES_EVERY: Duration = Duration::from_secs(5);
@@ -89,7 +92,7 @@ impl Erlang {
     pub async fn start(
         config: ErlangConfig,
         data: &Path,
-        (sender, presence): (Sender, Arc<Presence>),
+        (sender, presence, rooms): (Sender, Arc<Presence>, Rooms),
         guest: Guest,
         backlog_bytes_max: usize,
         patience: Duration,
@@ -103,7 +106,7 @@ impl Erlang {
         tracing::info!("Erlang nodes reach {} at {}", node.name(), node.listens());
         // So that it can end before the server does.
         let stop = stop.child_token();
-        let gateway = Gateway::new(node, (sender, presence), guest, limits, stop.clone());
+        let gateway = Gateway::new(node, (sender, presence, rooms), guest, limits, stop.clone());
         let gateway = Arc::new(gateway);
         tokio::spawn(mail::run(Arc::clone(&gateway)));
         tokio::spawn(keep_names(Arc::clone(&gateway)));

@@ -33,11 +33,13 @@ pub(super) enum Refusal {
     LogAway,
     /// It does not answer: it may still be sent.
     LogSilent,
+    /// The server keeps no members.
+    MembersOff,
 }
 
 impl Refusal {
     /// How many kinds there are in metrics.
-    pub(super) const COUNT: usize = 13;
+    pub(super) const COUNT: usize = 14;
 
     /// The kinds, at their [index](Refusal::index).
     pub(super) const KINDS: [&str; Refusal::COUNT] = [
@@ -54,6 +56,7 @@ impl Refusal {
         "log_away",
         "log_silent",
         "id_too_long",
+        "members_off",
     ];
 
     /// Its place among the kinds.
@@ -72,6 +75,7 @@ impl Refusal {
             Refusal::LogAway => 10,
             Refusal::LogSilent => 11,
             Refusal::IdTooLong => 12,
+            Refusal::MembersOff => 13,
         }
     }
 

@@ -76,6 +76,8 @@ pub(super) enum Request<'a> {
     LogoutId(Term<'a>),
     /// `{connections, Id}`: how many it has.
     Connections(Term<'a>),
+    /// `{members, Id}`: who is in the room.
+    Members(Term<'a>),
     /// `{presence, Pid}`, or `{presence_off, Pid}`: the process hears from now on who comes and who
     /// goes, or does not any more.
     Presence(Pid<'a>, bool),
@@ -134,6 +136,7 @@ impl<'a> Request<'a> {
                 None => Request::LogoutId(first),
             },
             (Service::Router, None) if name.is("connections") => Request::Connections(first),
+            (Service::Router, None) if name.is("members") => Request::Members(first),
             (Service::Router, None) if name.is("presence") => Request::Presence(first.pid()?, true),
             (Service::Router, None) if name.is("presence_off") => {
                 Request::Presence(first.pid()?, false)
@@ -192,6 +195,7 @@ mod tests {
         let of_one = |name: &str| words(name, &[b"\x61\x01"]);
         let read = |bytes: &[u8]| format!("{:?}", Request::read(Service::Router, term(bytes)));
         assert!(read(&of_one("connections")).starts_with("Ok(Connections("));
+        assert!(read(&of_one("members")).starts_with("Ok(Members("));
         assert!(read(&of_one("logout")).starts_with("Ok(LogoutId("), "a number is an id");
         assert!(read(&of_one("presence")).starts_with("Err("), "and no process");
         // To `any` it is an id and its payload, whatever the id is.

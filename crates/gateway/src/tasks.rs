@@ -230,7 +230,7 @@ async fn read_subscribers(gateway: &Gateway, id: &OwnedId) -> Result<(usize, Vec
 }
 
 /// Begins `work` and answers when it is done, or at once when too much is under way.
-fn start(
+pub(super) fn start(
     gateway: &Arc<Gateway>,
     node: &Arc<ConnectedNode>,
     reply: Option<ReplyTo>,

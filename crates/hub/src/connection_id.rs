@@ -19,6 +19,10 @@ use crate::conn_ref::ConnRef;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ConnectionId(NonZeroU64);
 
+/// The connections that do not hear an event: none, one or two.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct LeftOut([Option<ConnectionId>; LeftOut::MAX]);
+
 /// What ids are computed by: all workers of a process have the same.
 #[derive(Clone, Copy)]
 pub struct ConnectionIds(u64, u64);
@@ -51,6 +55,64 @@ impl ConnectionId {
     /// The id with this number; `None` of 0, which none has.
     pub fn of_bits(bits: u64) -> Option<ConnectionId> {
         NonZeroU64::new(bits).map(ConnectionId)
+    }
+}
+
+impl LeftOut {
+    /// The most there are: who sends an event, and another one.
+    pub const MAX: usize = 2;
+
+    /// Nobody.
+    pub const NOBODY: LeftOut = LeftOut([None; LeftOut::MAX]);
+
+    /// These and `id`, which counts once. Where there are two already it is left aside.
+    #[must_use]
+    pub fn and(mut self, id: ConnectionId) -> LeftOut {
+        if !self.has(id)
+            && let Some(place) = self.0.iter_mut().find(|place| place.is_none())
+        {
+            *place = Some(id);
+        }
+        self
+    }
+
+    /// Each of them, in the order in which they were given.
+    pub fn iter(self) -> impl Iterator<Item = ConnectionId> {
+        self.0.into_iter().flatten()
+    }
+
+    /// Whether `id` is one of them.
+    pub fn has(self, id: ConnectionId) -> bool {
+        self.0.contains(&Some(id))
+    }
+
+    /// Whether that is nobody.
+    pub fn is_nobody(self) -> bool {
+        self == LeftOut::NOBODY
+    }
+
+    /// How many they are.
+    pub fn count(self) -> usize {
+        self.iter().count()
+    }
+}
+
+impl FromIterator<ConnectionId> for LeftOut {
+    /// The first two that differ.
+    fn from_iter<I: IntoIterator<Item = ConnectionId>>(ids: I) -> LeftOut {
+        ids.into_iter().fold(LeftOut::NOBODY, LeftOut::and)
+    }
+}
+
+impl From<Option<ConnectionId>> for LeftOut {
+    fn from(id: Option<ConnectionId>) -> LeftOut {
+        id.into_iter().collect()
+    }
+}
+
+impl From<ConnectionId> for LeftOut {
+    fn from(id: ConnectionId) -> LeftOut {
+        Some(id).into()
     }
 }
 
@@ -143,6 +205,18 @@ mod tests {
         assert!((350..650).contains(&found.count()));
         let zero = ids.permute_back(0);
         assert_eq!(ids.permute(zero), 0);
+    }
+
+    #[test]
+    fn two_at_most_are_left_out_and_each_once() {
+        let [a, b, c] = [1, 2, 3].map(|bits| ConnectionId::of_bits(bits).unwrap());
+        let left_out = |ids: &[ConnectionId]| ids.iter().copied().collect::<LeftOut>();
+        assert!(left_out(&[]).is_nobody() && !LeftOut::from(a).is_nobody());
+        assert_eq!(left_out(&[a, a]), LeftOut::from(a));
+        assert!(left_out(&[b, a, b]).iter().eq([b, a]));
+        assert!(left_out(&[a, b, c]).iter().eq([a, b]));
+        assert!(left_out(&[a, b]).has(b) && !left_out(&[a, b]).has(c));
+        assert_eq!([&[][..], &[a], &[a, b]].map(|ids| left_out(ids).count()), [0, 1, 2]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use thiserror::Error;
 
 pub use self::line::LINE_BYTES;
 use self::line::{BEFORE_ID, NO_ID, Parts};
-use crate::connection_id::ConnectionId;
+use crate::connection_id::{ConnectionId, LeftOut};
 use crate::event_id::{EventId, ID_LEN, Tag};
 use crate::frames::Frames;
 use crate::id::{IdError, IdText};
@@ -23,8 +23,8 @@ use crate::id::{IdError, IdText};
 #[derive(Debug)]
 pub struct Event<F> {
     number: u64,
-    /// Its line. Where one connection is left out its id stands behind that, which the parts say:
-    /// so it costs those bytes alone that leave one out.
+    /// Its line. The ids of connections that are left out stand behind that, and the parts say how
+    /// many: so an event that leaves out nobody has no bytes for it.
     text: Box<str>,
     parts: Parts,
     frames: Frames<F>,
@@ -211,19 +211,25 @@ impl<F> Event<F> {
         Some(Event { number, text: line.into_boxed_str(), parts, frames: Frames::default() })
     }
 
-    /// The event, for all of its audience but this connection.
-    pub fn leaving_out(mut self, except: ConnectionId) -> Event<F> {
-        assert!(!self.parts.is_followed(), "it leaves out one connection");
+    /// The event, for all of its audience but these connections.
+    pub fn leaving_out(mut self, except: LeftOut) -> Event<F> {
+        if except.is_nobody() {
+            return self;
+        }
+        assert_eq!(self.parts.followed_by(), 0, "who is left out is said once");
         let mut text = String::from(self.text);
-        text.push_str(&except.to_string());
-        (self.text, self.parts) = (text.into_boxed_str(), self.parts.followed());
+        except.iter().for_each(|id| text.push_str(&id.to_string()));
+        (self.text, self.parts) = (text.into_boxed_str(), self.parts.followed(except.count()));
         self
     }
 
-    /// The one connection that does not hear it, whatever it is logged in under.
-    pub fn except(&self) -> Option<ConnectionId> {
-        let start = self.text.len() - ConnectionId::DIGITS;
-        self.parts.is_followed().then(|| ConnectionId::parse(&self.text[start..]))?
+    /// The connections that do not hear it, whatever they are logged in under.
+    pub fn except(&self) -> LeftOut {
+        if self.parts.followed_by() == 0 {
+            return LeftOut::NOBODY;
+        }
+        let ids = self.text[self.json().len()..].as_bytes().chunks(ConnectionId::DIGITS);
+        ids.filter_map(|digits| ConnectionId::parse(str::from_utf8(digits).ok()?)).collect()
     }
 
     /// The bytes of its text, of which the line is the most.
@@ -243,7 +249,7 @@ impl<F> Event<F> {
 
     /// The whole event as one line of JSON: `{"id":…,"about":…,"data":…}`.
     pub fn json(&self) -> &str {
-        let behind = if self.parts.is_followed() { ConnectionId::DIGITS } else { 0 };
+        let behind = self.parts.followed_by() * ConnectionId::DIGITS;
         &self.text[..self.text.len() - behind]
     }
 

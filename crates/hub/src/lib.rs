@@ -43,7 +43,7 @@ pub use audience::{Audience, Group, Need};
 pub use bound::Bound;
 pub use changes::{Change, Changes};
 pub use conn_ref::ConnRef;
-pub use connection_id::{ConnectionId, ConnectionIds};
+pub use connection_id::{ConnectionId, ConnectionIds, LeftOut};
 pub use directory::Directory;
 pub use disconnect::DisconnectReason;
 pub use epoch::{Epoch, EventIds, Place};

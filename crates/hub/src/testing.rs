@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::archive::{Archive, ArchiveError};
-use crate::connection_id::ConnectionId;
+use crate::connection_id::LeftOut;
 use crate::event::Event;
 use crate::page::{Page, PageOf};
 
@@ -29,7 +29,7 @@ struct Kept {
     /// The number of the last event that it has lost.
     lost: u64,
     /// Numbers, lines, and who is left out.
-    lines: Vec<(u64, String, Option<ConnectionId>)>,
+    lines: Vec<(u64, String, LeftOut)>,
 }
 
 impl MemoryArchive {
@@ -101,10 +101,7 @@ impl<F: Send + Sync> Archive<F> for MemoryArchive {
                 break;
             }
             let event = Event::of_line(line.clone()).expect("it was the line of an event");
-            events.push(Arc::new(match *except {
-                Some(except) => event.leaving_out(except),
-                None => event,
-            }));
+            events.push(Arc::new(event.leaving_out(*except)));
         }
         Ok(Page { events, has_more, covered: after >= kept.lost })
     }

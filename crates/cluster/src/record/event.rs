@@ -1,6 +1,6 @@
 //! An event in a record: what it is, and how each format has it.
 
-use super::{FORMAT, FORMAT_ONCE, FORMAT_SENDER, FORMAT_SUBJECTS};
+use super::{FORMAT, FORMAT_ONCE, FORMAT_SENDER, FORMAT_SUBJECTS, FORMAT_TWO};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::wire::{Malformed, Reader, put_id};
 
@@ -10,6 +10,9 @@ const HAS_TERM: u8 = 0x80;
 /// The bits of format 4: the line names the sender, a connection that is left out follows.
 const HAS_SENDER: u8 = 1;
 const HAS_EXCEPT: u8 = 2;
+
+/// The bit of format 5: a second connection that is left out follows.
+const HAS_SECOND: u8 = 4;
 
 /// An event on its way through the log.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -28,8 +31,8 @@ pub struct Event {
     pub once: Option<Once>,
     /// Whether the line names who sent it, which readers of earlier formats take for no event.
     pub has_sender: bool,
-    /// The id of the connection that does not hear it, wherever it is.
-    pub except: Option<u64>,
+    /// The ids of the connections that do not hear it, wherever they are: two at most.
+    pub except: Vec<u64>,
 }
 
 /// The hashes of an idempotency key and of what is sent with it. The first event of a key in the
@@ -50,14 +53,15 @@ impl Event {
         // One byte for how many other subjects there are, and two at least before each.
         let also = self.also.iter().map(|id| id.len() + 4).sum::<usize>() + 1;
         let term = self.term.as_ref().map_or(0, Vec::len);
-        let except = if self.except.is_some() { size_of::<u64>() } else { 0 };
+        let except = self.except.len() * size_of::<u64>();
         self.subject.len() + also + self.line.len() + term + once + except + 15
     }
 
     /// The first format that has all of it.
     pub(super) fn format(&self) -> u8 {
         match (self.also.is_empty(), self.once.is_none()) {
-            _ if self.has_sender || self.except.is_some() => FORMAT_SENDER,
+            _ if self.except.len() > 1 => FORMAT_TWO,
+            _ if self.has_sender || !self.except.is_empty() => FORMAT_SENDER,
             (true, true) => FORMAT,
             (true, false) => FORMAT_ONCE,
             (false, _) => FORMAT_SUBJECTS,
@@ -85,7 +89,8 @@ impl Event {
         }
         if format >= FORMAT_SENDER {
             let sender = if self.has_sender { HAS_SENDER } else { 0 };
-            out.push(sender | if self.except.is_some() { HAS_EXCEPT } else { 0 });
+            debug_assert!(self.except.len() <= 2);
+            out.push(sender | [0, HAS_EXCEPT, HAS_EXCEPT | HAS_SECOND][self.except.len().min(2)]);
             self.except.iter().for_each(|id| out.extend_from_slice(&id.to_be_bytes()));
         }
     }
@@ -108,11 +113,14 @@ impl Event {
         let others = if format >= FORMAT_SUBJECTS { from.u8()? } else { 0 };
         let also = (0..others).map(|_| from.id()).collect::<Result<_, _>>()?;
         let bits = if format >= FORMAT_SENDER { from.u8()? } else { 0 };
-        if bits & !(HAS_SENDER | HAS_EXCEPT) != 0 {
+        let (has_except, has_second) = (bits & HAS_EXCEPT != 0, bits & HAS_SECOND != 0);
+        let known = HAS_SENDER | HAS_EXCEPT | if format >= FORMAT_TWO { HAS_SECOND } else { 0 };
+        if bits & !known != 0 || has_second && !has_except {
             return Err(Malformed::Number);
         }
         let has_sender = bits & HAS_SENDER != 0;
-        let except = (bits & HAS_EXCEPT != 0).then(|| from.u64()).transpose()?;
+        let ids = [has_except, has_second].into_iter().filter(|has| *has);
+        let except = ids.map(|_| from.u64()).collect::<Result<_, _>>()?;
         let flags = flags & !HAS_TERM;
         Ok(Event { subject, also, line, flags, term, once, has_sender, except })
     }

@@ -30,7 +30,14 @@ fn several() -> Body {
 fn with_sender() -> Body {
     let Body::Events(mut events) = several() else { unreachable!("it is one of events") };
     events[0].has_sender = true;
-    events[1].except = Some(1 << 63);
+    events[1].except = vec![1 << 63];
+    Body::Events(events)
+}
+
+/// Two events, of which one leaves two connections out.
+fn leaving_out_two() -> Body {
+    let Body::Events(mut events) = with_sender() else { unreachable!("it is one of events") };
+    events[1].except.push(1);
     Body::Events(events)
 }
 
@@ -62,6 +69,7 @@ fn records() -> Vec<Record> {
         once(),
         several(),
         with_sender(),
+        leaving_out_two(),
         Body::Graph(Part { part: 1, parts: 3, change }),
         Body::Graph(Part { part: 0, parts: 1, change: Change::default() }),
         Body::Join(join),
@@ -111,11 +119,22 @@ fn format_is_what_the_module_says() {
     let (except, none) = ([&[2][..], &(1_u64 << 63).to_be_bytes()].concat(), [0, 1]);
     let expected = [&[4, b'E'][..], &numbers, &first, &none, &second, &also, &except].concat();
     assert_eq!(bytes, expected);
-    // A bit that nobody has given a meaning.
-    let mut bytes = bytes;
-    let last = bytes.len() - except.len();
-    bytes[last] |= 4;
-    assert_eq!(Record::decode(&bytes), Err(Malformed::Number));
+    let bits_at = bytes.len() - except.len();
+    // A bit that this format gives no meaning.
+    let mut with_bit = bytes;
+    with_bit[bits_at] |= 4;
+    assert_eq!(Record::decode(&with_bit), Err(Malformed::Number));
+
+    let bytes = Record { head, body: leaving_out_two() }.encode();
+    let two = [&[6][..], &except[1..], &1_u64.to_be_bytes()].concat();
+    let expected = [&[5, b'E'][..], &numbers, &first, &none, &second, &also, &two].concat();
+    assert_eq!(bytes, expected);
+    // One that no format does, and a second one without a first.
+    for bits in [6 | 8, 4] {
+        let mut bytes = bytes.clone();
+        bytes[bits_at] = bits;
+        assert_eq!(Record::decode(&bytes), Err(Malformed::Number), "{bits}");
+    }
 }
 
 #[test]
@@ -123,6 +142,7 @@ fn record_is_of_the_first_format_that_has_all_of_it_and_of_no_other() {
     for record in records() {
         let mut bytes = record.encode();
         let format = match &record.body {
+            body if *body == leaving_out_two() => FORMAT_TWO,
             body if *body == with_sender() => FORMAT_SENDER,
             body if *body == several() => FORMAT_SUBJECTS,
             body if *body == once() => FORMAT_ONCE,

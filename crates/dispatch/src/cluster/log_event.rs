@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-use cluster::{Event, FORMAT, FORMAT_SENDER, FORMAT_SUBJECTS, Once};
+use cluster::{Event, FORMAT, FORMAT_SENDER, FORMAT_SUBJECTS, FORMAT_TWO, Once};
 use engine::Outgoing;
-use hub::{ConnectionId, Draft};
+use hub::{ConnectionId, Draft, LeftOut};
 use proto::Frame;
 
 /// The bit of an event's flags that says that it is for the connections of its subject alone.
@@ -14,7 +14,9 @@ const ALONE: u8 = 1;
 /// The first format of records that has all of an event, without its key.
 pub(super) fn format_of(outgoing: &Outgoing) -> u8 {
     let Outgoing { draft, except, .. } = outgoing;
-    if except.is_some() || draft.from().is_some() {
+    if except.count() > 1 {
+        FORMAT_TWO
+    } else if !except.is_nobody() || draft.from().is_some() {
         FORMAT_SENDER
     } else if draft.also().next().is_some() {
         FORMAT_SUBJECTS
@@ -30,7 +32,8 @@ pub(super) fn to_log(outgoing: Outgoing, once: Option<Once>) -> Event {
     let also = draft.also().map(Cow::into_owned).collect();
     let term = term.map(|term| term.body().to_vec());
     let flags = if alone { ALONE } else { 0 };
-    let (has_sender, except) = (draft.from().is_some(), except.map(ConnectionId::bits));
+    let has_sender = draft.from().is_some();
+    let except = except.iter().map(ConnectionId::bits).collect();
     Event { subject, also, line: draft.into_line(), flags, term, once, has_sender, except }
 }
 
@@ -44,11 +47,12 @@ pub(super) fn of_log(event: Event) -> Option<Outgoing> {
     };
     let draft = Draft::of_line(line).filter(is_of)?;
     let term = term.map(|term| Frame::bare(&[&term]));
-    let except = match except {
-        Some(bits) => Some(ConnectionId::of_bits(bits)?),
-        None => None,
-    };
-    Some(Outgoing { term, alone: flags & ALONE != 0, except, ..draft.into() })
+    let ids = except.iter().map(|&bits| ConnectionId::of_bits(bits));
+    let left_out = ids.collect::<Option<LeftOut>>()?;
+    if left_out.count() != except.len() {
+        return None;
+    }
+    Some(Outgoing { term, alone: flags & ALONE != 0, except: left_out, ..draft.into() })
 }
 
 #[cfg(test)]
@@ -85,20 +89,25 @@ mod tests {
 
     #[test]
     fn sender_and_who_is_left_out_want_the_format_that_has_them() {
-        let except = ConnectionId::of_bits(7);
+        let [one, other] = [7, 8].map(|bits| LeftOut::from(ConnectionId::of_bits(bits)));
+        let two: LeftOut = one.iter().chain(other.iter()).collect();
         let payload = hub::Payload::Json("1");
         let parts =
             hub::EventParts { about: "a", also: &[], name: None, from: Some("bob"), payload };
-        let outgoing = || Outgoing { except, ..Draft::of(parts).unwrap().into() };
-        assert_eq!(format_of(&outgoing()), FORMAT_SENDER);
-        let event = to_log(outgoing(), None);
-        assert_eq!((event.has_sender, event.except), (true, Some(7)));
-        assert_eq!(of_log(event.clone()).unwrap().except, except);
+        let outgoing = |except| Outgoing { except, ..Draft::of(parts).unwrap().into() };
+        assert_eq!(format_of(&outgoing(one)), FORMAT_SENDER);
+        assert_eq!(format_of(&outgoing(two)), FORMAT_TWO);
+        let event = to_log(outgoing(two), None);
+        assert_eq!((event.has_sender, &event.except[..]), (true, &[7, 8][..]));
+        assert_eq!(of_log(event.clone()).unwrap().except, two);
         assert!(of_log(Event { has_sender: false, ..event.clone() }).is_none(), "it has one");
-        assert!(of_log(Event { except: Some(0), ..event }).is_none(), "no connection's id");
-        let plain = Outgoing::new("a", "1").unwrap();
-        assert_eq!(format_of(&plain), FORMAT);
-        assert_eq!(format_of(&Outgoing { except, ..plain }), FORMAT_SENDER);
+        for no_ids in [&[0][..], &[7, 7]] {
+            let except = no_ids.iter().copied().collect();
+            assert!(of_log(Event { except, ..event.clone() }).is_none(), "{no_ids:?}");
+        }
+        let plain = || Outgoing::new("a", "1").unwrap();
+        assert_eq!(format_of(&plain()), FORMAT);
+        assert_eq!(format_of(&Outgoing { except: one, ..plain() }), FORMAT_SENDER);
         let several = hub::EventParts { also: &["b"], from: None, ..parts };
         assert_eq!(format_of(&Draft::of(several).unwrap().into()), FORMAT_SUBJECTS);
     }

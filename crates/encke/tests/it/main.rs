@@ -89,6 +89,7 @@ mod tls_clients;
 mod tls_instruments;
 mod tls_memory;
 mod tls_reload;
+mod tls_sends;
 mod tls_streams;
 mod token_commands;
 mod tokens;

@@ -23,7 +23,7 @@ fn open(options: &[&str]) -> Server {
     Server::start(&[&["--client-send"], options].concat())
 }
 
-fn request(target: &str, fields: &[&str], body: &str) -> String {
+pub(crate) fn request(target: &str, fields: &[&str], body: &str) -> String {
     let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
     format!(
         "POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
@@ -188,6 +188,54 @@ fn request_sends_and_leaves_out_the_stream_that_it_names() {
     post(&server, "x", &event).problem(401);
     post(&server, &token("alice", &[]), &event).problem(403);
     answer(&mut server.ask(request("/send", &[], "{}"))).problem(401);
+}
+
+#[test]
+fn sender_that_leaves_out_another_connection_hears_nothing_either() {
+    let server = open(&[]);
+    let mut sockets: Vec<Socket> =
+        (0..3).map(|_| Socket::open(server.listen(), "/stream/room?next=1")).collect();
+    let ids: Vec<Value> =
+        sockets.iter_mut().map(|socket| socket.json()["connection"].take()).collect();
+    let id = &ids[1];
+    let mut stream = server.listener("room");
+    let event = |data: u32, echo: bool| {
+        let event = json!({"about": "room", "data": data, "except": id, "echo": echo});
+        json!({"send": event, "ref": data})
+    };
+    assert_eq!(sockets[0].ask(event(1, false))["ok"]["delivered"], 2);
+    assert_eq!((sockets[2].data(), stream.data()), (json!(1), json!(1)));
+    // By its own name it is left out once, and with an echo not.
+    assert_eq!(sockets[1].ask(event(2, false))["ok"]["delivered"], 3);
+    assert_eq!(sockets[1].ask(event(3, true))["ok"]["delivered"], 3);
+    sockets[0].send(event(4, true).to_string());
+    let (mut heard, mut delivered) = (Vec::new(), Value::Null);
+    while heard.len() < 3 || delivered.is_null() {
+        let said = sockets[0].json();
+        match said.get("ok") {
+            Some(ok) => delivered = ok["delivered"].clone(),
+            None => heard.push(said["data"].clone()),
+        }
+    }
+    assert_eq!((heard, delivered), (vec![json!(2), json!(3), json!(4)], json!(3)));
+    // By request both have to be named.
+    let own = stream.head.field("encke-connection").unwrap().to_owned();
+    for (echo, delivered) in [(false, 2), (true, 3)] {
+        let body = json!({
+            "about": "room", "data": 5, "except": id, "connection": own, "echo": echo,
+        });
+        let sent = answer(&mut server.ask(request("/send", &[], &body.to_string()))).ok();
+        assert_eq!(sent["delivered"], delivered, "{body}");
+    }
+    for heard in [2, 3, 4, 5] {
+        assert_eq!(stream.data(), heard);
+    }
+    assert_eq!((sockets[0].data(), sockets[0].data()), (json!(5), json!(5)));
+    let message = json!({"about": "room", "data": 6, "connection": own});
+    assert_eq!(refused(&sockets[0].ask(json!({"send": message, "ref": 6})), &json!(6)), 400);
+    assert_eq!(server.api.send("room", "end"), 4);
+    assert_eq!(sockets[1].data(), "end", "it was named each time");
+    assert_eq!(stream.data(), "end");
 }
 
 #[test]

@@ -67,8 +67,10 @@ impl<S: Sockets> Shard<S> {
         let weight = mail.weight() - from;
         match mail {
             Mail::Deliver { event, mut targets, is_last, stub } => {
-                if let Some(except) = event.except().filter(|_| from == 0) {
-                    self.core.leave_out(except, &mut targets);
+                if from == 0 {
+                    for id in event.except().iter() {
+                        self.core.leave_out(id, &mut targets);
+                    }
                 }
                 let (compression, number) =
                     (self.compress_for(&event, &targets[from..]), event.number());

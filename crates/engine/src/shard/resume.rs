@@ -192,9 +192,9 @@ impl<S: Sockets> Core<S> {
 
     fn catch_up_now(&mut self, at: &mut At<'_, S::Socket>, mut catch_up: CatchUp) -> Lives {
         // Sent while it was held: with the id that its head has told it.
-        if catch_up.events.iter().any(|event| event.except().is_some()) {
+        if catch_up.events.iter().any(|event| !event.except().is_nobody()) {
             let id = self.connection_id(self.conn_ref(at));
-            catch_up.events.retain(|event| event.except() != Some(id));
+            catch_up.events.retain(|event| !event.except().has(id));
         }
         match at.conn.state().on_missed() {
             Some(MissedAction::CatchUp) => self.catch_up_stream(at, catch_up),

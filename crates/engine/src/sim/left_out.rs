@@ -1,6 +1,6 @@
-//! One connection that an event leaves out, by the id that its head has told it.
+//! Connections that an event leaves out, by the ids that their heads have told them.
 
-use hub::{ConnectionId, HistoryLimits, Nobody};
+use hub::{ConnectionId, HistoryLimits, LeftOut, Nobody};
 
 use super::one::One;
 use super::random::Random;
@@ -26,10 +26,10 @@ fn client(one: &mut One, says: &str) -> (Place, ConnectionId) {
     (client, ConnectionId::parse(id.expect(&head)).expect(&head))
 }
 
-/// Sends to all but one; to how many that was.
-fn send(one: &mut One, text: &str, except: ConnectionId) -> u32 {
+/// Sends to all but one or two; to how many that was.
+fn send(one: &mut One, text: &str, except: impl Into<LeftOut>) -> u32 {
     let outgoing = Outgoing::new("1", &format!("\"{text}\"")).unwrap();
-    let outgoing = Outgoing { except: Some(except), ..outgoing };
+    let outgoing = Outgoing { except: except.into(), ..outgoing };
     let receipt = posted(&mut one.router.send(outgoing), &Nobody);
     while one.turn_after(1) {}
     receipt.ready().unwrap()
@@ -50,6 +50,32 @@ fn one_connection_is_left_out_and_not_counted() {
     let (to_bob, to_rj) = (one.reads(bob), one.reads(rj));
     assert!(!to_rj.contains("to bob") && to_rj.contains("to all"), "{to_rj}");
     assert!(to_bob.contains("to all"), "{to_bob}");
+}
+
+#[test]
+fn two_connections_are_left_out_wherever_they_are() {
+    let mut one = one();
+    let clients: Vec<_> = (0..4).map(|_| client(&mut one, NDJSON)).collect();
+    let mut random = Random::new(1);
+    for round in 0..3 {
+        for (place, (_, first)) in clients.iter().enumerate() {
+            let second = clients[(place + 1) % clients.len()].1;
+            let text = format!("\"{round} without {place}\"");
+            assert_eq!(send(&mut one, &text, LeftOut::from(*first).and(second)), 2);
+        }
+        one.upgrade(&mut random);
+    }
+    for (place, (client, _)) in clients.iter().enumerate() {
+        let before = (place + clients.len() - 1) % clients.len();
+        let heard = one.reads(one.server.find(*client));
+        for round in 0..3 {
+            for text in 0..clients.len() {
+                let hears = text != place && text != before;
+                let has = heard.contains(&format!("{round} without {text}"));
+                assert_eq!(has, hears, "{place}: {heard}");
+            }
+        }
+    }
 }
 
 #[test]

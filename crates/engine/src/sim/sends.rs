@@ -1,6 +1,6 @@
 //! What is sent, to whom, and who is left out.
 
-use hub::ConnectionId;
+use hub::{ConnectionId, LeftOut};
 
 use super::client::{Client, SentEvent};
 use super::scene::id_text;
@@ -20,9 +20,10 @@ impl World {
             .filter(|&index| self.clients[index].ids.iter().any(|id| audience.contains(id)))
             .filter(|&index| self.is_logged_in(&self.clients[index]))
             .collect();
-        let left_out = hears.first().copied().filter(|_| number.is_multiple_of(3));
-        let except = left_out.map(|index| self.connection_id(index));
-        for index in hears.into_iter().filter(|index| Some(*index) != left_out) {
+        // Nobody, one or two of them.
+        let left_out = hears[..hears.len().min(number % (LeftOut::MAX + 1))].to_vec();
+        let except = left_out.iter().map(|&index| self.connection_id(index)).collect();
+        for index in hears.into_iter().filter(|index| !left_out.contains(index)) {
             self.clients[index].due.push(number);
         }
         let outgoing = Outgoing { except, ..Outgoing::new(&about, &data).unwrap() };

@@ -326,7 +326,7 @@ pub(super) fn take(
                 let key = Key { slot: target.slot() as u32, generation: target.generation() };
                 let is_it = |Place { shard: at, key: of, .. }| (at, of) == (shard, key);
                 let client = clients.iter_mut().find(|client| is_it(client.place)).unwrap();
-                let is_left_out = event.except().is_some_and(|id| client.connection_id == Some(id));
+                let is_left_out = client.connection_id.is_some_and(|id| event.except().has(id));
                 let is_open = server.wire(client.place).is_open();
                 let streams = is_open && !client.expelled && !is_left_out;
                 client.handed += usize::from(streams);

@@ -15,6 +15,7 @@ use std::iter;
 use smallvec::SmallVec;
 
 use super::{EventParts, Payload, SUBJECTS_MAX};
+use crate::connection_id::LeftOut;
 use crate::event_id::ID_LEN;
 use crate::id::{ID_BYTES_MAX, IdText};
 
@@ -52,16 +53,18 @@ const ABOUT_START: usize = BEFORE_ID.len() + ID_LEN + BEFORE_SUBJECT.len();
 
 const _: () = assert!(NO_ID.len() == ID_LEN);
 
-/// The bit of `about_end` that says that something stands behind the line.
-const IS_FOLLOWED: u16 = 1 << 15;
+/// The bits of `about_end` that say how many ids of connections stand behind the line.
+const FOLLOWED_SHIFT: u32 = 14;
+const FOLLOWED: u16 = 3 << FOLLOWED_SHIFT;
 
-// A subject of which each byte is escaped ends far below that bit.
-const _: () = assert!(ABOUT_START + 2 * ID_BYTES_MAX < IS_FOLLOWED as usize);
+// A subject of which each byte is escaped ends far below those bits.
+const _: () = assert!(ABOUT_START + 2 * ID_BYTES_MAX < 1 << FOLLOWED_SHIFT);
+const _: () = assert!(LeftOut::MAX <= (FOLLOWED >> FOLLOWED_SHIFT) as usize);
 
 /// Where the parts of a line stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Parts {
-    /// Behind the subject as it is written, each quote and backslash of it escaped; and a bit.
+    /// Behind the subject as it is written, each quote and backslash of it escaped; and two bits.
     about_end: u16,
     /// Where the name begins; 0 where there is none.
     name_start: u16,
@@ -80,18 +83,19 @@ impl Parts {
         Some(Parts { about_end, name_start, data_start: u32::try_from(data_start).ok()? })
     }
 
-    /// Notes that something stands behind the line.
-    pub(super) fn followed(self) -> Parts {
-        Parts { about_end: self.about_end | IS_FOLLOWED, ..self }
+    /// Notes that so many ids stand behind the line.
+    pub(super) fn followed(self, ids: usize) -> Parts {
+        assert!(ids <= LeftOut::MAX, "so many connections are left out at most");
+        Parts { about_end: self.about_end | (ids as u16) << FOLLOWED_SHIFT, ..self }
     }
 
-    /// Whether that is so.
-    pub(super) fn is_followed(self) -> bool {
-        self.about_end & IS_FOLLOWED != 0
+    /// How many ids stand there.
+    pub(super) fn followed_by(self) -> usize {
+        usize::from(self.about_end >> FOLLOWED_SHIFT)
     }
 
     fn about_end(self) -> usize {
-        usize::from(self.about_end & !IS_FOLLOWED)
+        usize::from(self.about_end & !FOLLOWED)
     }
 
     /// The subject in `line`. Only one that is escaped is copied.

@@ -172,18 +172,20 @@ fn sender_stands_between_name_and_payload_and_is_an_id() {
 }
 
 #[test]
-fn connection_that_is_left_out_is_no_part_of_the_line_and_costs_others_nothing() {
+fn connections_that_are_left_out_are_no_part_of_the_line_and_cost_others_nothing() {
     assert_eq!(size_of::<Event<()>>(), 40);
-    let except = ConnectionId::of_bits(0xabc).unwrap();
+    let [one, other] = [0xabc, 0xdef].map(|bits| ConnectionId::of_bits(bits).unwrap());
     for about in ["a", &"\"".repeat(255)] {
         let event = || Draft::new(about, "[1]").unwrap().numbered::<()>(id(5));
-        let (plain, leaving) = (event(), event().leaving_out(except));
-        assert_eq!((plain.except(), leaving.except()), (None, Some(except)));
-        assert_eq!(plain.json(), leaving.json());
-        assert_eq!((leaving.about().as_ref(), leaving.data()), (about, "[1]"));
-        assert_eq!((leaving.id(), leaving.also().count()), (plain.id(), 0));
-        assert_eq!(leaving.text_len(), plain.text_len() + 16);
-        assert_eq!(leaving.form(), LineForm::Plain);
+        for except in [LeftOut::NOBODY, one.into(), LeftOut::from(other).and(one)] {
+            let (plain, leaving) = (event(), event().leaving_out(except));
+            assert_eq!((plain.except(), leaving.except()), (LeftOut::NOBODY, except));
+            assert_eq!(plain.json(), leaving.json());
+            assert_eq!((leaving.about().as_ref(), leaving.data()), (about, "[1]"));
+            assert_eq!((leaving.id(), leaving.also().count()), (plain.id(), 0));
+            assert_eq!(leaving.text_len(), plain.text_len() + 16 * except.count());
+            assert_eq!(leaving.form(), LineForm::Plain);
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use super::kept::Listed;
 use super::{History, State};
-use crate::connection_id::ConnectionId;
+use crate::connection_id::LeftOut;
 use crate::event::{Event, LineForm};
 use crate::id::IdText;
 
@@ -37,7 +37,7 @@ pub struct Remembered {
     /// What its line has: earlier versions do not read all. Without a meaning to who takes it over.
     pub form: LineForm,
     /// [`Event::except`].
-    pub except: Option<ConnectionId>,
+    pub except: LeftOut,
     /// For how many milliseconds it has been remembered.
     pub age_ms: u64,
     /// The number of the last event before it that its subject has lost; 0 when it has lost none,
@@ -159,10 +159,7 @@ impl<F> History<F> {
         let event = match newest {
             Some(newest) if line.is_empty() => Arc::clone(newest),
             _ => match Event::of_line(line) {
-                Some(event) if newest.is_none() => Arc::new(match except {
-                    Some(except) => event.leaving_out(except),
-                    None => event,
-                }),
+                Some(event) if newest.is_none() => Arc::new(event.leaving_out(except)),
                 _ => return false,
             },
         };

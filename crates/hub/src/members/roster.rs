@@ -8,7 +8,7 @@
 //! | others were told of | nothing, or joined once more: with another info | waits for its grace |
 //! | waits for its grace | waits no more | waits anew: it was there in between |
 //!
-//! Who waits stands in [`Graces`], which has a bound; past that some leave early.
+//! Who waits stands in [`Graces`], which has a bound; past that a member leaves at once.
 
 mod graces;
 
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use self::graces::{Graces, Placed};
+use self::graces::Graces;
 use super::{Info, ListLimits, Member, MemberList, Members, Membership, Room, STRIPES, lock};
 use crate::id::Id;
 
@@ -143,35 +143,21 @@ impl Roster {
         self.graces.len()
     }
 
-    /// How many left before their grace was over, since there were too many.
+    /// How many left without a grace, since too many wait.
     pub fn early(&self) -> u64 {
         self.early
     }
 
     fn wait(&mut self, pair: Membership, over_ms: u64, news: &mut Vec<News>) {
-        let early = match self.graces.begin(pair, over_ms) {
-            Placed::Waits => None,
-            Placed::WaitsFor(first) => Some(first),
-            Placed::HasNoPlace => Some(pair),
-        };
-        self.leave_early(early, news);
         // One that waits keeps names, and a connection's first ids are let in past the bound of all
-        // ids. So whoever comes and goes under ever new ones makes those leave that have waited
-        // longest: two for each that goes, so they get fewer.
-        for _ in 0..2 {
-            if !self.members.names.is_over_max() {
-                return;
-            }
-            let first = self.graces.take_first();
-            self.leave_early(first, news);
+        // ids. So whoever comes and goes under ever new ones past that keeps none.
+        if self.members.names.is_over_max() {
+            self.graces.end(pair);
+        } else if self.graces.begin(pair, over_ms) {
+            return;
         }
-    }
-
-    fn leave_early(&mut self, pair: Option<Membership>, news: &mut Vec<News>) {
-        if let Some(pair) = pair {
-            self.early += 1;
-            self.members.tell_left(pair, news);
-        }
+        self.early += 1;
+        self.members.tell_left(pair, news);
     }
 }
 

@@ -213,15 +213,48 @@ fn come_and_go(world: &mut World, room: Id, user: &str) -> Vec<String> {
 }
 
 #[test]
-fn too_many_that_wait_leave_early_the_first_first() {
+fn who_goes_when_all_places_are_taken_leaves_at_once() {
     let mut world = world(LIMITS);
     world.roster.graces.most = 2;
-    for (n, told) in [("a", None), ("b", None), ("c", Some("-a 0 Whole"))] {
+    for (n, told) in [("a", None), ("b", None), ("c", Some("-c 0 Whole"))] {
         let room = world.id(&format!("room:{n}"));
         world.watch(room);
         assert_eq!(come_and_go(&mut world, room, n).first().map(String::as_str), told);
     }
     assert_eq!((world.roster.waiting(), world.roster.early()), (2, 1));
+    world.now_ms += GRACE_MS;
+    assert_eq!(world.told().len(), 2);
+    let room = world.id("room:c");
+    assert!(come_and_go(&mut world, room, "c").is_empty(), "there is a place again");
+}
+
+/// Whoever takes all it can, by few rooms or in ever new ones, leaves places to all others.
+#[test]
+fn no_few_rooms_and_no_few_users_take_the_graces_of_others() {
+    for greedy in 1..=5 {
+        for by_rooms in [true, false] {
+            let mut world = world(LIMITS);
+            world.roster.graces.most = 60;
+            let small = world.id("room:small");
+            world.watch(small);
+            assert!(come_and_go(&mut world, small, "zoe").is_empty());
+            for round in 0..100 {
+                for n in 0..greedy {
+                    let (room, user) = if by_rooms { (n, round) } else { (round, n) };
+                    let room = world.id(&format!("room:{room}"));
+                    come_and_go(&mut world, room, &format!("user:{user}"));
+                }
+            }
+            let taken = world.roster.waiting();
+            assert!((30..60).contains(&taken), "{greedy} {by_rooms}: {taken}");
+            // Nobody in the small room left early, and its next one has a place, too.
+            assert_eq!(world.listed(small), ["zoe"]);
+            assert!(come_and_go(&mut world, small, "ann").is_empty(), "{greedy} {by_rooms}");
+            world.now_ms += GRACE_MS;
+            world.told();
+            assert_eq!(world.roster.waiting(), 0);
+        }
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use dispatch::posting::Sender;
 use dispatch::presence::Presence;
 use dispatch::traces::Traces;
 use engine::{ClientSends, Engine, History, Resumes, Router, Snapshot, Watches};
-use gateway::Erlang;
+use gateway::{Erlang, Rooms};
 use graph::Graph;
 use httpd::permits::IdleLimit;
 use httpd::problem::ApiProblem;
@@ -202,6 +202,15 @@ impl Api {
     /// Who is in a room, where streams need tokens.
     pub(crate) fn watches(&self) -> Option<&Watches> {
         self.watches.as_ref()
+    }
+
+    /// Where Erlang processes are told who is in a room.
+    pub(crate) fn rooms(&self) -> Rooms {
+        match (self.watches(), self.tokens()) {
+            (Some(watches), _) => Rooms::Kept(watches.clone()),
+            (None, Some(_)) => Rooms::Off,
+            (None, None) => Rooms::WithoutUsers,
+        }
     }
 
     /// What the upgrade came to by which this server began.

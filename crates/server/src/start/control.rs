@@ -373,7 +373,7 @@ impl ErlangStart {
     /// Starts it. Its port may become free within `patience`.
     pub(crate) async fn start(self, patience: Duration) -> Result<ErlangTask> {
         let ErlangStart { config, guest, data, state, stop, .. } = self;
-        let (from, most) = ((self.sender, self.presence), self.backlog_bytes_max);
+        let (from, most) = ((self.sender, self.presence, state.rooms()), self.backlog_bytes_max);
         let node = Erlang::start(config, &data, from, guest, most, patience, &stop);
         let (erlang, task) = node.await?;
         state.set_erlang(erlang);

@@ -3,12 +3,12 @@
 
 use anyhow::{Context, Result, ensure};
 use engine::{History, Router};
-use hub::{ConnectionId, LineForm, Remembered};
+use hub::{ConnectionId, LeftOut, LineForm, Remembered};
 use serde::{Deserialize, Serialize};
 use sys::clock;
 
 use super::conversation::{Broken, Conversation};
-use super::messages::{EVENT_PARTS_VERSION, EVENT_SENDER_VERSION};
+use super::messages::{EVENT_PARTS_VERSION, EVENT_SENDER_VERSION, EVENT_TWO_LEFT_OUT_VERSION};
 use super::messages::{EvictedRange, EvictedRule, HistoryPart, ServingMessage};
 
 /// Bytes of the lines in a part, at most by one event more. The memory is locked for as long as
@@ -26,6 +26,9 @@ pub(crate) struct Event {
     /// The id of the connection that does not hear it, by its number.
     #[serde(skip_serializing_if = "Option::is_none")]
     except: Option<u64>,
+    /// The number of a second connection that does not hear it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    except_too: Option<u64>,
     age_ms: u64,
     lost: u64,
 }
@@ -57,7 +60,7 @@ impl Sent {
 
     /// Of `part`, what is understood in `version` of the conversation.
     fn understood(&mut self, part: Vec<Remembered>, version: u32) -> Vec<Event> {
-        let is_understood = |event: &Remembered| version >= first_version(event.form);
+        let is_understood = |event: &Remembered| version >= first_version(event);
         let (events, others): (Vec<_>, Vec<_>) = part.into_iter().partition(is_understood);
         self.left_out = self.left_out.max(others.last().map_or(0, |event| event.number));
         events.into_iter().map(Event::from).collect()
@@ -127,20 +130,25 @@ pub(crate) fn forget(router: &Router, evicted_range: EvictedRange) {
 impl From<Remembered> for Event {
     fn from(remembered: Remembered) -> Event {
         let Remembered { number, line, subject, except, age_ms, lost, .. } = remembered;
-        Event { number, line, subject, except: except.map(ConnectionId::bits), age_ms, lost }
+        let mut ids = except.iter().map(ConnectionId::bits);
+        let (except, except_too) = (ids.next(), ids.next());
+        Event { number, line, subject, except, except_too, age_ms, lost }
     }
 }
 
 impl From<Event> for Remembered {
-    fn from(Event { number, line, subject, except, age_ms, lost }: Event) -> Remembered {
-        let except = except.and_then(ConnectionId::of_bits);
+    fn from(event: Event) -> Remembered {
+        let Event { number, line, subject, except, except_too, age_ms, lost } = event;
+        let ids = except.into_iter().chain(except_too);
+        let except = ids.filter_map(ConnectionId::of_bits).collect::<LeftOut>();
         Remembered { number, line, subject, form: LineForm::default(), except, age_ms, lost }
     }
 }
 
-/// The first version of the conversation in which lines of this form are understood.
-fn first_version(form: LineForm) -> u32 {
-    match form {
+/// The first version of the conversation in which such an event is understood.
+fn first_version(event: &Remembered) -> u32 {
+    match event.form {
+        _ if event.except.count() > 1 => EVENT_TWO_LEFT_OUT_VERSION,
         LineForm::Plain => 1,
         LineForm::WithParts => EVENT_PARTS_VERSION,
         LineForm::WithSender => EVENT_SENDER_VERSION,
@@ -177,20 +185,32 @@ mod tests {
         let part = || {
             let event = |number, form| {
                 let line = format!("line {number}");
-                let except = ConnectionId::of_bits(number);
+                let except = ConnectionId::of_bits(number).into();
                 Remembered { number, line, subject: None, form, except, age_ms: 0, lost: 0 }
             };
             let forms = [LineForm::Plain, LineForm::WithParts, LineForm::WithSender];
             let numbers = [3, 5, 6, 8].into_iter();
-            numbers
+            let mut part: Vec<_> = numbers
                 .zip(forms.into_iter().cycle())
                 .map(|(number, form)| event(number, form))
-                .collect()
+                .collect();
+            let two = event(9, LineForm::Plain);
+            let except = two.except.and(ConnectionId::of_bits(1).unwrap());
+            part.push(Remembered { except, ..two });
+            part
         };
-        let cases = [(1, &[3, 8][..], 6), (2, &[3, 5, 8], 6), (3, &[3, 5, 6, 8], 0)];
+        let cases = [
+            (1, &[3, 8][..], 9),
+            (2, &[3, 5, 8], 9),
+            (3, &[3, 5, 6, 8], 9),
+            (4, &[3, 5, 6, 8, 9], 0),
+        ];
         for (version, numbers, left_out) in cases {
             let mut sent = Sent::default();
             let events = sent.understood(part(), version);
+            let whole =
+                events.iter().all(|event| event.except_too == (event.number == 9).then_some(1));
+            assert!(whole);
             assert!(events.iter().map(|event| event.number).eq(numbers.iter().copied()));
             assert_eq!(sent.left_out, left_out);
             assert_eq!(sent.understood(Vec::new(), version).len(), 0);

@@ -17,13 +17,16 @@ use crate::api::ApiPast;
 
 /// The versions of the conversation, and of all that is written down in it, that this program
 /// knows: its own and those before.
-pub(crate) const VERSIONS: &[u32] = &[1, 2, 3];
+pub(crate) const VERSIONS: &[u32] = &[1, 2, 3, 4];
 
 /// From here on lines of events may have a name and several subjects.
 pub(crate) const EVENT_PARTS_VERSION: u32 = 2;
 
 /// From here on they may say who sent them.
 pub(crate) const EVENT_SENDER_VERSION: u32 = 3;
+
+/// From here on an event may leave out two connections.
+pub(crate) const EVENT_TWO_LEFT_OUT_VERSION: u32 = 4;
 
 /// The first word to a server that serves.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Clients that publish at one node of several.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::World;
 use crate::harness::{Server, Socket};
@@ -10,7 +10,9 @@ fn client_publishes_at_any_node_and_all_but_it_hear_once() {
     let Some(world) = World::new() else { return };
     let nodes: [Server; 3] = world.nodes_with(&["--client-send"]);
     let mut sockets: Vec<Socket> =
-        nodes.iter().map(|node| Socket::open(node.listen(), "/stream/room")).collect();
+        nodes.iter().map(|node| Socket::open(node.listen(), "/stream/room?next=1")).collect();
+    let ids: Vec<Value> =
+        sockets.iter_mut().map(|socket| socket.json()["connection"].take()).collect();
     for node in &nodes {
         assert_eq!(node.api.send("room", "all"), 3);
     }
@@ -28,6 +30,14 @@ fn client_publishes_at_any_node_and_all_but_it_hear_once() {
         for (_, socket) in sockets.iter_mut().enumerate().filter(|(other, _)| *other != sender) {
             assert_eq!(socket.data(), sender);
         }
+    }
+    // A sender that leaves out another one, wherever that is, hears nothing itself either.
+    for sender in 0..nodes.len() {
+        let [second, third] = [1, 2].map(|step| (sender + step) % nodes.len());
+        let event = json!({"about": "room", "data": sender, "except": ids[second]});
+        let sent = sockets[sender].ask(json!({"send": event, "ref": sender}));
+        assert_eq!(sent["ok"]["delivered"], 1, "{sent}");
+        assert_eq!(sockets[third].data(), sender);
     }
     assert_eq!(nodes[0].api.send("room", "end"), 3);
     for socket in &mut sockets {

@@ -68,6 +68,7 @@ fn application_connects_and_offers_what_the_router_and_the_manager_do() {
         erl.eval("{router:presence(self()), router:connections({photo, 1})}"),
         "{ok,{ok,1}}"
     );
+    assert_eq!(erl.eval("router:members({photo, 1})"), "{ok,0,[]}", "a process is no user");
     assert_eq!(erl.eval("router:login(\"eve\", self())"), "ok");
     assert_eq!(erl.message(), "{online,<<\"eve\">>}");
     assert_eq!(erl.eval("{router:presence_off(self()), router:logout(eve)}"), "{ok,{ok,1}}");

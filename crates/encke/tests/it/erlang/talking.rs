@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::node::{World, figures, wait_figure};
-use crate::harness::get;
+use crate::harness::{TOKEN_SECRET, get, in_seconds, signed};
 
 #[test]
 fn any_reaches_the_connections_of_the_id_and_not_its_followers() {
@@ -73,6 +73,41 @@ fn options_name_an_event_add_subjects_and_leave_one_connection_out() {
         assert_eq!(answer, "{error,bad_request}", "{refused}");
     }
     assert_eq!((server.api.send("7", 4), bob.data()), (1, json!(4)));
+}
+
+#[test]
+fn members_of_a_room_are_told_with_what_is_said_of_them() {
+    let world = World::new();
+    let key = format!("--token-key={TOKEN_SECRET}");
+    let options = [&*key, "--presence-grace=0", "--members-max=2"];
+    let server = world.encke(&options);
+    let erl = world.erl("a");
+    let members = |room: &str| erl.call("router", &format!("{{members, {room}}}"));
+    assert_eq!(members("\"room:7\""), "{ok,0,[]}");
+    let enter = |sub: &str, info: Option<Value>| {
+        let mut encke = json!({ "ids": ["room:*"] });
+        if let Some(info) = info {
+            encke["info"] = info;
+        }
+        let token = signed(&json!({ "sub": sub, "exp": in_seconds(600), "encke": encke }));
+        server.stream(&format!("/stream/room:7?token={token}"), "*/*")
+    };
+    let _bob = enter("bob", Some(json!({ "name": "Bob", "n": [1] })));
+    let told = "{ok,1,[{<<\"bob\">>,#{<<\"n\">> => [1],<<\"name\">> => <<\"Bob\">>}}]}";
+    assert_eq!(members("<<\"room:7\">>"), told);
+    let seven = enter("7", None);
+    let sorted = "begin {ok, N, L} = gen_server:call({router, E}, {members, \"room:7\"}),
+        {N, [Id || {Id, _} <- lists:sort(L)], proplists:get_value(7, L)} end";
+    assert_eq!(erl.eval(sorted), "{2,[7,<<\"bob\">>],undefined}");
+    let _eve = enter("eve", None);
+    assert_eq!(members("\"room:7\""), "{ok,3,too_many}");
+    seven.wire.reset();
+    erl.wait("element(2, gen_server:call({router, E}, {members, \"room:7\"}))", "2");
+    assert_eq!(members("#{}"), "{error,bad_id}");
+    drop(server);
+    let _server = world.encke(&[&key, "--members-max=0"]);
+    erl.wait("net_kernel:connect_node(E)", "true");
+    assert_eq!(members("\"room:7\""), "{error,members_off}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A memory that is handed on, against the one that stays.
 
 use super::*;
+use crate::connection_id::LeftOut;
 use crate::event::LineForm;
 
 /// A memory of the process that goes on, in which names have other ids.
@@ -105,7 +106,7 @@ fn event_is_inherited_byte_for_byte_with_its_age() {
             line: line.clone(),
             subject: None,
             form: LineForm::Plain,
-            except: None,
+            except: LeftOut::NOBODY,
             age_ms: 300,
             lost: 0
         }]

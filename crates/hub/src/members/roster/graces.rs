@@ -1,12 +1,14 @@
 //! Members that have gone and wait for their grace, in the order in which it ends.
 //!
-//! There are [`GRACES_MAX`] at most. Past that the one that waits longest leaves early. One id has
-//! half of the places at most: a user that goes there past that leaves at once. So no crowd makes
-//! those of other ids leave early.
+//! There are [`GRACES_MAX`] at most. A room, and a user in all its rooms, have at most as many
+//! places as are free: who goes past that leaves at once. So one room alone has half of the places,
+//! two have a third each, and a few that take all they can leave places to those of another
+//! (Choudhury and Hahne, "Dynamic queue length thresholds", 1998). Nobody who waits leaves early
+//! because of others.
 //!
-//! Cost of one that waits: a place in a table, and two in a queue at most. An entry of the queue
-//! counts for nothing once its member waits no more or anew. When most are such, all of them are
-//! taken out.
+//! Cost of one that waits: a place in a table, two in a queue at most, and two counts where its
+//! room and its user have no other. An entry of the queue counts for nothing once its member waits
+//! no more or anew. When most are such, all of them are taken out.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -25,8 +27,9 @@ pub(in crate::members) struct Graces {
     pub(in crate::members) most: usize,
     /// The turn of each.
     waiting: HashMap<Membership, u64>,
-    /// How many of them are of one id.
+    /// How many of them are of one room, and of one user.
     of_rooms: HashMap<Id, usize>,
+    of_users: HashMap<Id, usize>,
     queue: VecDeque<Turn>,
     /// How many turns there were.
     turns: u64,
@@ -47,21 +50,11 @@ impl Default for Graces {
             most: GRACES_MAX,
             waiting: HashMap::new(),
             of_rooms: HashMap::new(),
+            of_users: HashMap::new(),
             queue: VecDeque::new(),
             turns: 0,
         }
     }
-}
-
-/// What became of a member that is to wait.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Placed {
-    /// It waits.
-    Waits,
-    /// It waits, and this one, which has waited longest, is to leave early.
-    WaitsFor(Membership),
-    /// It is to leave itself.
-    HasNoPlace,
 }
 
 impl Graces {
@@ -77,27 +70,31 @@ impl Graces {
     }
 
     /// The grace of `pair` begins, or begins anew; no other that waits ends later than `over_ms`.
-    pub(super) fn begin(&mut self, pair: Membership, over_ms: u64) -> Placed {
+    /// `false` where there is no place for it.
+    #[must_use]
+    pub(super) fn begin(&mut self, pair: Membership, over_ms: u64) -> bool {
         debug_assert!(self.queue.back().is_none_or(|last| last.over_ms <= over_ms));
-        let mut first = None;
-        if !self.waiting.contains_key(&pair) {
-            if self.of_rooms.get(&pair.room).is_some_and(|&of_room| of_room >= self.most / 2) {
-                return Placed::HasNoPlace;
-            }
-            if self.len() >= self.most {
-                first = self.take_first();
-            }
+        if !self.waiting.contains_key(&pair) && !self.has_place(pair) {
+            return false;
         }
         self.turns += 1;
         if self.waiting.insert(pair, self.turns).is_none() {
             *self.of_rooms.entry(pair.room).or_default() += 1;
+            *self.of_users.entry(pair.sub).or_default() += 1;
         }
         self.queue.push_back(Turn { number: self.turns, pair, over_ms });
         if self.queue.len() > 2 * self.len() + PASSED_OVER {
             let waiting = &self.waiting;
             self.queue.retain(|turn| waiting.get(&turn.pair) == Some(&turn.number));
         }
-        first.map_or(Placed::Waits, Placed::WaitsFor)
+        true
+    }
+
+    /// Whether the room and the user have taken fewer places than are free.
+    fn has_place(&self, pair: Membership) -> bool {
+        let free = self.most.saturating_sub(self.len());
+        let taken = |counts: &HashMap<Id, usize>, id| counts.get(&id).copied().unwrap_or(0);
+        taken(&self.of_rooms, pair.room).max(taken(&self.of_users, pair.sub)) < free
     }
 
     /// `pair` waits no more, if it did.
@@ -105,21 +102,18 @@ impl Graces {
         if self.waiting.remove(&pair).is_none() {
             return;
         }
-        if let Some(of_room) = self.of_rooms.get_mut(&pair.room) {
-            *of_room -= 1;
-            if *of_room == 0 {
-                self.of_rooms.remove(&pair.room);
+        for (counts, id) in [(&mut self.of_rooms, pair.room), (&mut self.of_users, pair.sub)] {
+            if let Some(count) = counts.get_mut(&id) {
+                *count -= 1;
+                if *count == 0 {
+                    counts.remove(&id);
+                }
             }
         }
         // What a storm has taken is given back.
         if self.waiting.is_empty() {
             *self = Graces { most: self.most, ..Graces::default() };
         }
-    }
-
-    /// Takes the one out that has waited longest.
-    pub(super) fn take_first(&mut self) -> Option<Membership> {
-        self.take_over(u64::MAX)
     }
 
     /// Takes the next one out whose grace is over at `now_ms`.

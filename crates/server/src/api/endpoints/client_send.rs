@@ -49,7 +49,7 @@ impl Api {
         let Some(permit) = self.sender.barrier.try_enter() else {
             return Err(Problem::sends_busy(UPGRADE_SECONDS).into());
         };
-        let ClientEventBody { event: mut body, echo } =
+        let ClientEventBody { event: mut body, echo, connection } =
             serde_json::from_slice(send.event()).map_err(|error| unread(&error))?;
         if let Some(grant) = send.grant()
             && let Some(denied) = body.about.iter().find(|id| !grant.allows_send(id))
@@ -67,8 +67,13 @@ impl Api {
         }
         let member = body.key.take();
         let mut outgoing = body.outgoing_from(from(send))?;
-        if let (SentBy::Message { own, .. }, false) = (send.by(), echo) {
-            outgoing.except = outgoing.except.or(*own);
+        let own = match (send.by(), connection) {
+            (SentBy::Message { .. }, Some(_)) => return Err(own_connection()),
+            (SentBy::Message { own, .. }, None) => *own,
+            (SentBy::Request { .. }, connection) => connection.flatten(),
+        };
+        if let Some(own) = own.filter(|_| !echo) {
+            outgoing.except = outgoing.except.and(own);
         }
         match key_of(send, member)? {
             Some(key) => {
@@ -119,6 +124,12 @@ fn from(send: &ClientSend) -> Option<&str> {
 
 fn unread(error: &serde_json::Error) -> ApiProblem {
     ApiProblem::bad_request(format!("The event cannot be read: {error}."))
+}
+
+fn own_connection() -> ApiProblem {
+    ApiProblem::bad_request(
+        "The server knows by which connection a message comes: leave \"connection\" out.",
+    )
 }
 
 /// The key of a send: that of its request, or the member `key`.

@@ -32,7 +32,7 @@ pub(crate) struct EventBody<'a> {
     #[serde(default, deserialize_with = "given")]
     event: Option<Box<str>>,
     /// The connection that does not hear it. What is no connection's id leaves out nobody.
-    #[serde(default, deserialize_with = "connection")]
+    #[serde(default, deserialize_with = "left_out")]
     except: Option<ConnectionId>,
     /// The event is posted once with this key.
     #[serde(default, deserialize_with = "idempotency::member")]
@@ -108,20 +108,25 @@ fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     T::deserialize(deserializer).map(Some)
 }
 
-/// A text, be it a connection's id or not.
-fn connection<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<ConnectionId>, D::Error> {
-    deserializer.deserialize_str(ConnectionText)
+fn left_out<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ConnectionId>, D::Error> {
+    connection(deserializer, "except")
 }
 
-struct ConnectionText;
+/// What the member `named` says of a connection: a text, be it a connection's id or not.
+pub(super) fn connection<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    named: &'static str,
+) -> Result<Option<ConnectionId>, D::Error> {
+    deserializer.deserialize_str(ConnectionText(named))
+}
+
+struct ConnectionText(&'static str);
 
 impl Visitor<'_> for ConnectionText {
     type Value = Option<ConnectionId>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a connection's id in \"except\", which is a text")
+        write!(formatter, "a connection's id in {:?}, which is a text", self.0)
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Option<ConnectionId>, E> {
@@ -171,7 +176,8 @@ impl EventBody<'_> {
             from,
             payload: self.payload()?,
         })?;
-        Ok(Outgoing { except: self.except, durable: self.durable, ..Outgoing::from(draft) })
+        let except = self.except.into();
+        Ok(Outgoing { except, durable: self.durable, ..Outgoing::from(draft) })
     }
 
     /// Its first subject.
@@ -253,7 +259,7 @@ mod tests {
             let json = format!(r#"{{"about":1,"data":2,"except":"{text}"}}"#);
             let body = read(&json);
             assert_eq!(body.fingerprint(), "2", "a repeat may come from another connection");
-            body.outgoing().ok().unwrap().except
+            body.outgoing().ok().unwrap().except.iter().next()
         };
         let id = ConnectionId::parse("9f86d081884c7d65");
         assert!(id.is_some() && except("9f86d081884c7d65") == id);
