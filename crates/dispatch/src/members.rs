@@ -99,6 +99,11 @@ fn every(period: Duration) -> Interval {
     ticks
 }
 
+/// A room by its text, as nodes tell each other; `None` of what is none.
+fn room_text(text: &str) -> Option<IdText<'_>> {
+    IdText::parse(text).ok()
+}
+
 /// The list of the room `of`, as it is told everywhere.
 pub fn list_text(of: &str, list: &MemberList) -> String {
     let texts = list
@@ -215,7 +220,7 @@ impl RoomTeller<'_> {
 
     /// Somebody asks for the list of all nodes.
     async fn ask(&mut self, of: &str, waiting: ListAsker) {
-        let room = IdText::parse(of).ok().and_then(|of| self.watches.names().lookup(of));
+        let room = room_text(of).and_then(|of| self.watches.names().lookup(of));
         // Who asks was logged in before: it finds itself in the list.
         if let Some(room) = room
             && self.roster.look_at(room, self.now_ms(), &mut self.news)
@@ -241,7 +246,7 @@ impl RoomTeller<'_> {
     }
 
     fn give(&mut self, of: &str, waiting: ListAsker) {
-        let room = IdText::parse(of).ok().and_then(|of| self.watches.names().lookup(of));
+        let room = room_text(of).and_then(|of| self.watches.names().lookup(of));
         let known = self.list.as_ref().filter(|(known, _)| Some(*known) == room);
         let list = match (known, room) {
             (Some((_, list)), _) => Some(Arc::clone(list)),
@@ -363,10 +368,12 @@ impl RoomTeller<'_> {
 
     /// What is told as the list of a room; `None` where all nodes have not said it yet.
     fn list_of(&self, room: Id, of: &str) -> Option<Arc<str>> {
-        match self.shared.as_ref().filter(|shared| shared.format() == RoomFormat::Read) {
-            Some(shared) => shared.list_text(of).map(Into::into),
-            None => Some(list_text(of, &self.roster.list(room)).into()),
-        }
+        let shared = self.shared.as_ref().filter(|shared| shared.format() == RoomFormat::Read);
+        let list = match shared {
+            Some(shared) => shared.list(of)?,
+            None => self.roster.list(room),
+        };
+        Some(list_text(of, &list).into())
     }
 }
 

@@ -7,14 +7,15 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use cluster::{RoomAct, RoomChange, RoomList, RoomStep, RoomUser, Rooms};
+use cluster::{RoomAct, RoomChange, RoomStep, RoomUser, Rooms};
 use engine::Watch;
 use hub::{
-    Id, IdText, Info, ListLimits, Manner, MemberChange, Members, Names, News, Roster, listed_bytes,
+    Id, Info, ListLimits, Manner, MemberChange, MemberList, Members, Names, News, Roster,
+    listed_bytes,
 };
-use proto::members;
 use tokio::sync::oneshot;
 
+use super::room_text;
 use crate::cluster::{RoomFormat, RoomsSay};
 
 /// Calls of the API that wait for lists; further ones are refused.
@@ -135,10 +136,10 @@ impl Shared {
         while let Some(act) = self.rooms.next_act() {
             match act {
                 RoomAct::Listen(room) => {
-                    IdText::parse(&room).into_iter().for_each(|room| roster.listen(room));
+                    room_text(&room).into_iter().for_each(|room| roster.listen(room));
                 }
                 RoomAct::Ignore(room) => {
-                    IdText::parse(&room).into_iter().for_each(|room| roster.ignore(room));
+                    room_text(&room).into_iter().for_each(|room| roster.ignore(room));
                 }
                 RoomAct::Settled(room) => {
                     self.counted.remove(&room);
@@ -187,14 +188,18 @@ impl Shared {
 
     /// The id of a room that somebody keeps here.
     pub(super) fn id(&self, room: &str) -> Option<Id> {
-        self.names.lookup(IdText::parse(room).ok()?)
+        self.names.lookup(room_text(room)?)
     }
 
     /// The list, if it is settled.
-    pub(super) fn list_text(&self, room: &str) -> Option<String> {
+    pub(super) fn list(&self, room: &str) -> Option<MemberList> {
         let list = self.rooms.list(room)?;
-        let all = (!self.counted.contains(room)).then(|| RoomList::members(list));
-        Some(members::list(room, list.len(), all))
+        let member = |(sub, info): (&str, Option<&str>)| {
+            (Box::from(sub), info.map(|info| Arc::new(Info::new(info))))
+        };
+        let is_counted = self.counted.contains(room);
+        let members = (!is_counted).then(|| list.members().map(member).collect());
+        Some(MemberList { count: list.len(), members })
     }
 
     /// Somebody asks for a list. `false` where too many calls wait.
@@ -259,7 +264,7 @@ impl Shared {
             self.rooms.tick(now_ms);
             let names = &self.names;
             let users = |room: &str| -> Vec<RoomUser> {
-                let id = IdText::parse(room).ok().and_then(|room| names.lookup(room));
+                let id = room_text(room).and_then(|room| names.lookup(room));
                 let info = |info: Option<Arc<Info>>| info.map(|info| Arc::from(info.json()));
                 let all = id.map(|id| roster.all(id)).unwrap_or_default();
                 all.into_iter().map(|(sub, of)| (sub, info(of))).collect()
@@ -286,7 +291,7 @@ impl Shared {
         let (rooms, counted, unsettled) = (&mut self.rooms, &mut self.counted, &self.unsettled);
         let names = &self.names;
         self.asked.retain(|room, looks| {
-            let id = IdText::parse(room).ok().and_then(|room| names.lookup(room));
+            let id = room_text(room).and_then(|room| names.lookup(room));
             let is_watched = id.is_some_and(|id| members.watchers().connections(id) > 0);
             *looks = if is_watched || unsettled.contains_key(room) { 0 } else { *looks + 1 };
             let stays = *looks <= LOOKS_KEPT;
