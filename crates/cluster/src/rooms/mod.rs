@@ -26,7 +26,7 @@ mod act;
 mod list;
 mod outbox;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use smallvec::SmallVec;
 
@@ -60,9 +60,9 @@ pub struct Rooms {
     /// Up to which record each has answered.
     answered: BTreeMap<u64, u64>,
     /// Who wants each room.
-    wanted: HashMap<Box<str>, SmallVec<[u64; 2]>>,
+    wanted: BTreeMap<Box<str>, SmallVec<[u64; 2]>>,
     /// The rooms that this node wants.
-    lists: HashMap<Box<str>, RoomList>,
+    lists: BTreeMap<Box<str>, RoomList>,
     /// Those that are not settled, by the record that wants them.
     settling: VecDeque<(u64, Box<str>)>,
     orphans: Vec<Orphans>,
@@ -83,8 +83,8 @@ impl Rooms {
             me: None,
             nodes: Vec::new(),
             answered: BTreeMap::new(),
-            wanted: HashMap::new(),
-            lists: HashMap::new(),
+            wanted: BTreeMap::new(),
+            lists: BTreeMap::new(),
             settling: VecDeque::new(),
             orphans: Vec::new(),
             notes: 0,
@@ -217,7 +217,8 @@ impl Rooms {
     /// What others want and say is not known any more, and they do not know what this node wants.
     fn restart(&mut self) {
         self.acts.clear();
-        let ignored = self.wanted.drain().map(|(room, _)| RoomAct::Ignore(room));
+        let wanted = std::mem::take(&mut self.wanted);
+        let ignored = wanted.into_keys().map(RoomAct::Ignore);
         self.acts.extend(ignored);
         self.lists.values_mut().for_each(RoomList::clear);
         self.list_bytes = 0;

@@ -4,7 +4,7 @@
 //! Whom this node has in a room is put together only when it is its turn, so however many ask it
 //! is said once; and what happens in the room until then is a part of it.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::limits::{
@@ -33,7 +33,7 @@ pub(super) struct Outbox {
     /// The rest of what one item has come to.
     opened: VecDeque<RoomNote>,
     /// Rooms whose state is in the queue.
-    states: HashSet<Box<str>>,
+    states: BTreeSet<Box<str>>,
     /// Users who have come or gone in the queue, and their bytes.
     changes: usize,
     change_bytes: usize,
