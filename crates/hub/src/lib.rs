@@ -58,10 +58,10 @@ pub use history::{EvictedRange, EvictedRule, Lack, PagePart, Remembered};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
 pub use id_patterns::{BadPatterns, IdPatterns, PATTERNS_MAX};
 pub use keeper::{KeepRoom, Keeper, NoRoomToKeep, WhenDurable};
-pub use members::leave_out;
 pub use members::{
     Info, ListLimits, ListedMember, Manner, MemberChange, MemberList, Members, News, Roster,
 };
+pub use members::{leave_out, listed_bytes};
 pub use names::{IdsFull, Names};
 pub use page::{Page, PageOf};
 pub use pair_hash::{BUCKETS, PairHash, pair_hash};

@@ -16,7 +16,7 @@ pub trait KeptLog: Send + Sync + Debug {
 
     /// From now on this node reads what stands behind the number `before` of the epoch `tag`: if
     /// its own log does not reach to there, places before it are gaps.
-    fn begin(&self, tag: Tag, before: u64);
+    fn go_on_behind(&self, tag: Tag, before: u64);
 
     /// What was to be kept up to the number `up_to` of the epoch `tag` is not all there: places
     /// before it are gaps.

@@ -132,7 +132,7 @@ pub(super) async fn run(
             let kept = Arc::clone(kept);
             // Nothing is kept behind it before it is on disk.
             let told = spawn_blocking(move || match word {
-                ToKept::Begin(tag, before) => kept.begin(tag, before),
+                ToKept::Begin(tag, before) => kept.go_on_behind(tag, before),
                 ToKept::Lost(tag, up_to) => kept.lost(tag, up_to),
             });
             if told.await.is_err() {

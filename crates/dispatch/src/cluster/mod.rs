@@ -18,6 +18,7 @@ mod compare;
 mod config;
 mod following;
 mod graph_changes;
+mod joining;
 mod kept_log;
 mod keys;
 mod log_applier;
@@ -28,46 +29,42 @@ mod pending;
 mod questions;
 mod replica_sync;
 mod revocations;
+mod rooms;
 mod status;
 mod tasks;
 mod traced;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
-use auth::keys::KeyFile;
+use anyhow::{Result, anyhow};
 use auth::token_service::TokenService;
 use auth::tokens::Revocation;
-use cluster::{FORMAT, FORMAT_ONCE, Known, Order};
-use engine::{Outgoing, Router};
-use graph::Graph;
-use hub::Epoch;
-use nats::{Counts, NatsClient, State};
+use cluster::{FORMAT, FORMAT_ONCE, Order, RoomNote};
+use engine::Outgoing;
+use nats::{Counts, State};
 pub use nats::{Credentials, NatsConfig, Url};
 pub use postgres::PostgresConfig;
 use sys::clock;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio_util::sync::CancellationToken;
 
-use self::agreement::Agreed;
-use self::api_keys::{join_all, join_first};
 pub use self::chores::count_streams;
-use self::chores::{forget_logs, refuse_all};
 pub use self::config::ClusterConfig;
+use self::graph_changes::GraphChanges;
 pub use self::graph_changes::GraphTrouble;
-use self::graph_changes::{GraphChanges, Obeyed};
+pub use self::joining::Joining;
 pub use self::kept_log::KeptLog;
 use self::keys::Reading;
-use self::log_applier::Posting;
 use self::node_loop::{Channels, NodeLoop, ReplicaLink};
 pub use self::pending::Pending;
 use self::questions::AnswerParts;
 pub use self::questions::NodeReport;
 pub use self::replica_sync::{Checks, ReplicaSync};
 pub use self::revocations::RevokeTrouble;
+pub use self::rooms::{NoList, RoomsLink};
+pub(crate) use self::rooms::{RoomAsk, RoomFormat, RoomsSay};
+use self::rooms::{RoomsEnd, RoomsOut};
 use self::status::{Load, Standing};
 pub use self::status::{Membership, NodeStatus};
 use crate::idempotency::IdempotencyKeys;
@@ -87,23 +84,11 @@ const JOIN_TIMEOUT: Duration = Duration::from_secs(60);
 enum Command {
     Send(Outgoing, SendOptions, Reply),
     Order(Order, Reply),
+    Rooms(u64, Vec<RoomNote>),
     Leave,
 }
 
 type Reply = oneshot::Sender<Result<Delivered, LogTrouble>>;
-
-/// A connection to the log, and what the nodes have agreed on, before the server is made.
-pub struct Joining {
-    config: ClusterConfig,
-    /// Where clients connect to this node, as the others are told.
-    address: String,
-    nats: NatsClient,
-    agreed: Agreed,
-    /// By which all nodes hash idempotency keys.
-    keys_secret: [u8; 16],
-    api_keys: KeyFile,
-    kept: Option<Arc<dyn KeptLog>>,
-}
 
 /// The way to the other nodes.
 #[derive(Debug)]
@@ -116,108 +101,8 @@ pub struct Cluster {
     /// See [`ClusterConfig::drain`].
     drain: Option<Duration>,
     reading: Reading,
-}
-
-impl Joining {
-    /// Reaches the log. `above` is a number that this server has never given out anything beyond.
-    pub async fn begin(config: ClusterConfig, above: u64, api_keys: KeyFile) -> Result<Self> {
-        let nats =
-            NatsClient::connect(config.nats.clone()).await.context("cannot join the cluster")?;
-        let agreed = Agreed::on(&nats, above).await.context("cannot join the cluster")?;
-        chores::refuse_double(&nats, &config.node).await?;
-        let keys_secret = keys::secret(&nats).await.context("cannot join the cluster")?;
-        join_first(&nats, &api_keys).await.context("cannot join the cluster")?;
-        let (address, kept) = (String::new(), None);
-        Ok(Joining { config, address, nats, agreed, keys_secret, api_keys, kept })
-    }
-
-    /// What numbers and places are.
-    pub fn epoch(&self) -> Epoch {
-        self.agreed.hub_epoch()
-    }
-
-    /// By which all nodes hash idempotency keys.
-    pub fn keys_secret(&self) -> [u8; 16] {
-        self.keys_secret
-    }
-
-    /// Says where the node's clients connect.
-    pub fn at(mut self, listen: SocketAddr) -> Joining {
-        self.address = listen.to_string();
-        self
-    }
-
-    /// Says that the node keeps events on disk.
-    pub fn keeping(mut self, kept: Option<Arc<dyn KeptLog>>) -> Joining {
-        self.kept = kept;
-        self
-    }
-
-    /// Begins to read the log, and to be one of the nodes. `stop` is cancelled when the node is at
-    /// its end although nobody asked for it.
-    pub fn start(
-        self,
-        router: Arc<Router>,
-        graph: Graph,
-        replica_sync: Option<ReplicaSync>,
-        tokens: Option<TokenService>,
-        keys: Arc<IdempotencyKeys>,
-        stop: CancellationToken,
-    ) -> Arc<Cluster> {
-        let (obey, obeyed) = watch::channel(Obeyed::default());
-        let store = replica_sync.as_ref().map(ReplicaSync::store);
-        let (ends, outside) = (stop.clone(), stop.clone());
-        let changes = |store| Arc::new(GraphChanges { store, obeyed, stop: ends });
-        let changes = store.map(changes);
-        let (commands, asked) = mpsc::channel(COMMANDS_WAITING_MAX);
-        let load = Arc::<Load>::default();
-        let standing = Standing {
-            router: Arc::clone(&router),
-            load: Arc::clone(&load),
-            nats: self.nats.clone(),
-            cluster: self.config.nats.cluster.clone(),
-            node: self.config.node.clone(),
-            graph: replica_sync.as_ref().map(ReplicaSync::told),
-        };
-        let (tell, status) = watch::channel(NodeStatus::default());
-        let (node, address) = (self.config.node.clone(), self.address.clone());
-        let (asked_nats, router_too) = (self.nats.clone(), Arc::clone(&router));
-        let answers = AnswerParts {
-            node,
-            address,
-            nats: asked_nats,
-            router: router_too,
-            status: status.clone(),
-            load,
-        };
-        let drain = self.config.drain;
-        tokio::spawn(questions::answer(answers));
-        tokio::spawn(forget_logs(self.nats.clone(), status.clone()));
-        tokio::spawn(join_all(self.nats.clone(), self.api_keys.clone(), status.clone()));
-        let mut channels = Channels { commands: asked, tell };
-        tokio::spawn(async move {
-            let (replica, known) = match replica_sync {
-                Some(mut replica_sync) => {
-                    let known = tokio::select! {
-                        known = replica_sync.begin(&self.nats, self.agreed.epoch().number) => known,
-                        () = refuse_all(&mut channels) => return,
-                    };
-                    let (node, every) = (self.config.node.clone(), self.config.check_every);
-                    (Some(ReplicaLink::start(replica_sync.checking(node, every), obey)), known)
-                }
-                // It stands still.
-                None => (None, Known::Nothing),
-            };
-            let kept = self.kept.clone();
-            let posting = Posting { router, graph, tokens, keys, kept };
-            NodeLoop::new(self, posting, (replica, known), channels, stop).run().await;
-        });
-        let reading = Reading::default();
-        let cluster =
-            Arc::new(Cluster { commands, status, standing, graph: changes, drain, reading });
-        tokio::spawn(chores::mind_outside(Arc::downgrade(&cluster), outside));
-        cluster
-    }
+    /// The way to lists of rooms, where this node tells them.
+    rooms: Option<RoomsEnd>,
 }
 
 impl Cluster {

@@ -29,7 +29,7 @@ use super::replica_sync::{Kept, ReplicaSync, Task};
 use super::status::{Membership, NodeStatus};
 use super::tasks::Happened;
 use super::traced::Traced;
-use super::{Command, Joining, Reply, log_event};
+use super::{Command, Joining, Reply, RoomsOut, log_event};
 use crate::log_interval::LogInterval;
 use crate::outcome::LogTrouble;
 use crate::send_options::SendOptions;
@@ -54,6 +54,7 @@ pub(super) struct Waiting {
 pub(super) struct Channels {
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) tell: watch::Sender<NodeStatus>,
+    pub(super) rooms: RoomsOut,
 }
 
 /// What is between the node loop and the task that keeps the replica of the graph up to date.
@@ -112,6 +113,7 @@ pub(super) struct NodeLoop {
     /// What this node keeps on disk, where it does.
     kept_log: Option<Arc<dyn KeptLog>>,
     admitting: Admitting,
+    rooms: RoomsOut,
     /// How long events are remembered for clients that come back.
     history: Duration,
     status: NodeStatus,
@@ -129,7 +131,7 @@ impl NodeLoop {
         joining: Joining,
         posting: Posting,
         (replica, known): (Option<ReplicaLink>, Known),
-        Channels { commands, tell }: Channels,
+        Channels { commands, tell, rooms }: Channels,
         stop: CancellationToken,
     ) -> NodeLoop {
         let Joining { config, address, nats, agreed, kept: kept_log, .. } = joining;
@@ -176,6 +178,7 @@ impl NodeLoop {
             graph_at,
             kept_log,
             admitting: Admitting::new(tokens),
+            rooms,
             history: config.history,
             status: NodeStatus::default(),
             tell,
@@ -231,7 +234,8 @@ impl NodeLoop {
                     Ok(happened) => self.happened(happened),
                     Err(error) => tracing::error!(%error, "a task of the cluster's node failed"),
                 },
-                () = more(&mut self.following), if self.node.wants_records() => self.read(),
+                () = self.rooms.hand_on(), if self.rooms.is_waiting() => {}
+                () = more(&mut self.following), if self.wants_records() => self.read(),
                 Some(bytes) = self.messages.incoming.recv() => {
                     self.node.core_message(clock::monotonic_ms(), &bytes);
                 }
@@ -267,6 +271,7 @@ impl NodeLoop {
             Command::Order(order, reply) => {
                 (self.node.submit_order(now, order), Waiting { reply, durable: false })
             }
+            Command::Rooms(me, notes) => return self.node.submit_rooms(now, me, notes),
             Command::Leave => {
                 self.leaving = true;
                 return self.node.leave(now);
@@ -283,6 +288,10 @@ impl NodeLoop {
                 NotTaken::Leaving => LogTrouble::Away,
             }))),
         }
+    }
+
+    pub(super) fn wants_records(&self) -> bool {
+        self.node.wants_records() && self.rooms.has_room()
     }
 
     fn report(&mut self) {

@@ -31,7 +31,7 @@ use hashbrown::HashTable;
 
 pub use self::room::Info;
 use self::room::{Member, Room};
-pub use self::roster::{Manner, MemberChange, News, Roster, leave_out};
+pub use self::roster::{Manner, MemberChange, News, Roster, leave_out, listed_bytes};
 use crate::directory::Directory;
 use crate::id::Id;
 use crate::keys::Keys;
@@ -219,6 +219,29 @@ impl Members {
         let there = found.members().filter(|member| is_there(member));
         let members: Vec<_> = there.filter_map(text).collect();
         MemberList { count: members.len(), members: Some(members) }
+    }
+
+    /// The members that others were told of.
+    fn told_of(&self, room: Id) -> Vec<(Id, Option<Arc<Info>>)> {
+        let hash = self.keys.hash(room.to_bits());
+        let stripe = self.stripe(hash);
+        let Some(found) = stripe.rooms.find(hash, |found| found.id == room) else {
+            return Vec::new();
+        };
+        let told = found.members().filter(|member| member.is_told());
+        told.map(|member| (member.sub, member.info.clone())).collect()
+    }
+
+    /// Up to where lists name their members.
+    pub fn limits(&self) -> ListLimits {
+        self.limits
+    }
+
+    /// What somebody else keeps of rooms takes up `bytes` now, and took up `before`: it is counted
+    /// with the ids of all connections.
+    pub fn account(&self, before: usize, bytes: usize) {
+        self.names.charge(bytes);
+        self.names.discharge(before);
     }
 
     /// How many users are members of an id, counted once for each id.

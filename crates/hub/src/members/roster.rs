@@ -11,12 +11,14 @@
 //! Who waits stands in [`Graces`], which has a bound; past that a member leaves at once.
 
 mod graces;
+mod listeners;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use self::graces::Graces;
+use self::listeners::Listeners;
 use super::{Info, ListLimits, Member, MemberList, Members, Membership, Room, STRIPES, lock};
 use crate::id::Id;
 
@@ -63,6 +65,7 @@ pub struct Roster {
     members: Arc<Members>,
     grace_ms: u64,
     pub(super) graces: Graces,
+    listeners: Listeners,
     noted: Vec<Membership>,
     early: u64,
 }
@@ -80,7 +83,8 @@ enum Standing {
 impl Roster {
     /// Of `members`; who has gone is told to have left after `grace_ms`.
     pub fn new(members: Arc<Members>, grace_ms: u64) -> Roster {
-        Roster { members, grace_ms, graces: Graces::default(), noted: Vec::new(), early: 0 }
+        let (graces, listeners, noted) = (Graces::default(), Listeners::Watchers, Vec::new());
+        Roster { members, grace_ms, graces, listeners, noted, early: 0 }
     }
 
     /// How many stripes there are to be looked at.
@@ -103,9 +107,11 @@ impl Roster {
                 Standing::There => self.graces.end(pair),
                 Standing::New => {
                     self.graces.end(pair);
-                    self.members.tell_joined(pair, news);
+                    self.members.tell_joined(pair, &self.listeners, news);
                 }
-                Standing::Gone if self.grace_ms == 0 => self.members.tell_left(pair, news),
+                Standing::Gone if self.grace_ms == 0 => {
+                    self.members.tell_left(pair, &self.listeners, news)
+                }
                 Standing::Gone => self.wait(pair, now_ms + self.grace_ms, news),
             }
         }
@@ -126,7 +132,7 @@ impl Roster {
     pub fn end_graces(&mut self, now_ms: u64, most: usize, news: &mut Vec<News>) -> bool {
         for _ in 0..most {
             let Some(pair) = self.graces.take_over(now_ms) else { return false };
-            self.members.tell_left(pair, news);
+            self.members.tell_left(pair, &self.listeners, news);
         }
         self.graces.is_any_over(now_ms)
     }
@@ -157,7 +163,7 @@ impl Roster {
             return;
         }
         self.early += 1;
-        self.members.tell_left(pair, news);
+        self.members.tell_left(pair, &self.listeners, news);
     }
 }
 
@@ -184,18 +190,21 @@ impl Members {
         }
     }
 
-    fn tell_joined(&self, pair: Membership, news: &mut Vec<News>) {
+    fn tell_joined(&self, pair: Membership, listeners: &Listeners, news: &mut Vec<News>) {
         let hash = self.keys.hash(pair.room.to_bits());
         let mut stripe = self.stripe(hash);
         let Some(room) = stripe.rooms.find_mut(hash, |room| room.id == pair.room) else { return };
         let Some(member) = room.member(pair.sub, &self.keys) else { return };
         let (info, text) = (member.info.clone(), self.text(pair.sub));
-        let told = self.told(room, pair.sub, listed_bytes(&text, info.as_deref()));
-        self.tell(pair.room, text, MemberChange::Joined(info), told, news);
+        let bytes = listed_bytes(&text, info.as_deref().map(Info::json));
+        let told = self.told(room, pair.sub, u16::try_from(bytes).unwrap_or(u16::MAX));
+        if listeners.has(self, pair.room) {
+            news.push(news_of(pair.room, text, MemberChange::Joined(info), told));
+        }
     }
 
     /// Unless it has come back meanwhile, which is noted then.
-    fn tell_left(&self, pair: Membership, news: &mut Vec<News>) {
+    fn tell_left(&self, pair: Membership, listeners: &Listeners, news: &mut Vec<News>) {
         let hash = self.keys.hash(pair.room.to_bits());
         let mut stripe = self.stripe(hash);
         let Some(room) = stripe.rooms.find_mut(hash, |room| room.id == pair.room) else { return };
@@ -208,7 +217,9 @@ impl Members {
         if !is_noted {
             self.remove(&mut stripe, hash, pair);
         }
-        self.tell(pair.room, text, MemberChange::Left, told, news);
+        if listeners.has(self, pair.room) {
+            news.push(news_of(pair.room, text, MemberChange::Left, told));
+        }
     }
 
     /// Others are told of a member that it takes up so many bytes of a list. How many are there
@@ -216,37 +227,35 @@ impl Members {
     fn told(&self, room: &mut Room, sub: Id, bytes: u16) -> (usize, Manner) {
         room.set_told(sub, bytes, &self.keys);
         let ((count, bytes), counted) = (room.told(), room.counts_alone());
-        let ListLimits { members: count_max, bytes: bytes_max } = self.limits;
-        // Where a room goes back and forth over its bound, lists are not sent each time.
-        let part = if counted { 7 } else { 8 };
-        let is_within = count * 8 <= count_max * part && bytes * 8 <= bytes_max * part;
-        // One alone is always told of.
-        let counts = count > 1 && !is_within;
-        room.set_counts_alone(counts);
-        let manner = match (counted, counts) {
-            (_, true) => Manner::Count,
-            (true, false) => Manner::List,
-            (false, false) => Manner::Whole,
-        };
+        let manner = self.limits.manner(counted, count, bytes);
+        room.set_counts_alone(manner == Manner::Count);
         (count, manner)
-    }
-
-    fn tell(
-        &self,
-        room: Id,
-        sub: Box<str>,
-        change: MemberChange,
-        (count, manner): (usize, Manner),
-        news: &mut Vec<News>,
-    ) {
-        if self.watchers.get().is_some_and(|watchers| watchers.connections(room) > 0) {
-            news.push(News { room, sub, change, count, manner });
-        }
     }
 
     fn text(&self, sub: Id) -> Box<str> {
         self.names.text(sub).unwrap_or_default().into()
     }
+}
+
+impl ListLimits {
+    /// How a change is told of a room in which there are `count` users now, who take up so many
+    /// [bytes](listed_bytes), and of which only the count was told before if it was `counted`.
+    pub fn manner(self, counted: bool, count: usize, bytes: usize) -> Manner {
+        // Where a room goes back and forth over its bound, lists are not sent each time.
+        let part = if counted { 7 } else { 8 };
+        let is_within = count * 8 <= self.members * part && bytes * 8 <= self.bytes * part;
+        // One alone is always told of.
+        match (counted, count > 1 && !is_within) {
+            (_, true) => Manner::Count,
+            (true, false) => Manner::List,
+            (false, false) => Manner::Whole,
+        }
+    }
+}
+
+fn news_of(room: Id, sub: Box<str>, change: MemberChange, told: (usize, Manner)) -> News {
+    let (count, manner) = told;
+    News { room, sub, change, count, manner }
 }
 
 /// Leaves out what those who are told the rest need not hear: of a room that is too large all
@@ -271,9 +280,8 @@ pub fn leave_out(news: &mut Vec<News>) {
     });
 }
 
-/// What a member takes up in a list.
-fn listed_bytes(id: &str, info: Option<&Info>) -> u16 {
+/// What a member takes up in a list, with its info, one JSON value.
+pub fn listed_bytes(id: &str, info: Option<&str>) -> usize {
     let escapes = id.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count();
-    let bytes = LISTED_BYTES + id.len() + escapes + info.map_or(0, |info| info.json().len());
-    u16::try_from(bytes).unwrap_or(u16::MAX)
+    LISTED_BYTES + id.len() + escapes + info.map_or(0, str::len)
 }

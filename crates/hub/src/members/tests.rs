@@ -370,3 +370,26 @@ fn list_and_changes_fit_each_other_and_what_is_there() {
         assert!(world.names.is_empty(), "seed {seed}: a name is kept for nobody");
     }
 }
+
+#[test]
+fn roster_that_shares_tells_of_rooms_that_it_is_made_to_listen_to() {
+    let mut world = world(LIMITS);
+    let (room, other) = (world.id("room:7"), world.id("room:8"));
+    let text = IdText::parse("room:7").unwrap();
+    world.watch(room);
+    world.watch(other);
+    world.roster.share();
+    assert_eq!(come_and_go(&mut world, room, "bob"), Vec::<String>::new(), "nobody listens");
+    world.roster.listen(text);
+    world.roster.listen(text);
+    let eve = world.id("eve");
+    world.members.join(room, eve, None);
+    world.members.join(other, eve, None);
+    assert_eq!(world.told(), ["+eve 2 Whole"], "bob waits for its grace");
+    let all: Vec<Box<str>> = world.roster.all(room).into_iter().map(|(sub, _)| sub).collect();
+    assert_eq!(all.len(), 2, "{all:?}");
+    world.roster.ignore(text);
+    world.roster.ignore(text);
+    world.members.leave(room, eve);
+    assert_eq!(world.told(), Vec::<String>::new());
+}

@@ -122,7 +122,7 @@ impl KeptLog for Keeping {
         self.archive.last_found()
     }
 
-    fn begin(&self, tag: Tag, before: u64) {
+    fn go_on_behind(&self, tag: Tag, before: u64) {
         let known = self.read_up_to(tag).filter(|&number| number >= before);
         let of_before = KeptFile::read(&self.dir()).filter(|_| known.is_some());
         let read = of_before.as_ref().and_then(|kept| kept.read);
@@ -181,19 +181,19 @@ mod tests {
         let (tag, other) = (Tag::of(5 << 50), Tag::of(6 << 50));
         let keeping = opened(data.path(), &["a*"]).await;
         assert_eq!(keeping.read_up_to(tag), None);
-        keeping.begin(tag, 100);
+        keeping.go_on_behind(tag, 100);
         assert_eq!((since(&keeping), keeping.read_up_to(tag)), (vec![100], Some(0)));
         assert!(keeping.set_read(150));
         assert_eq!((keeping.read_up_to(tag), keeping.read_up_to(other)), (Some(150), None));
         keeping.let_go().await.unwrap();
         // It reads on from where it was, with a further rule.
         let keeping = opened(data.path(), &["b", "a*"]).await;
-        keeping.begin(tag, 140);
+        keeping.go_on_behind(tag, 140);
         assert_eq!((since(&keeping), keeping.read_up_to(tag)), (vec![150, 100], Some(150)));
         keeping.let_go().await.unwrap();
         // The cluster's log does not reach back so far.
         let keeping = opened(data.path(), &["a*"]).await;
-        keeping.begin(tag, 151);
+        keeping.go_on_behind(tag, 151);
         assert_eq!(since(&keeping), [151]);
         keeping.lost(tag, 170);
         assert_eq!(since(&keeping), [170]);
@@ -208,7 +208,7 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let tag = Tag::of(5 << 50);
         let keeping = opened(data.path(), &["a*"]).await;
-        keeping.begin(tag, 100);
+        keeping.go_on_behind(tag, 100);
         keeping.end_of_node(120);
         keeping.lost(tag, 130);
         assert_eq!((since(&keeping), keeping.read_up_to(tag)), (vec![100], Some(120)));

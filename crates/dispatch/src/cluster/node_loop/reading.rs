@@ -12,7 +12,7 @@ use crate::cluster::tasks::{self, Happened};
 impl NodeLoop {
     pub(super) fn read(&mut self) {
         let now = clock::monotonic_ms();
-        while self.node.wants_records() {
+        while self.wants_records() {
             let Some(following) = &mut self.following else { return };
             let epoch = following.log.epoch();
             match following.take() {

@@ -1,0 +1,153 @@
+//! A server becomes a node: it reaches the log, and then begins to read it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use auth::keys::KeyFile;
+use auth::token_service::TokenService;
+use cluster::Known;
+use engine::Router;
+use graph::Graph;
+use hub::Epoch;
+use nats::NatsClient;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::agreement::Agreed;
+use super::api_keys::{join_all, join_first};
+use super::chores::{forget_logs, refuse_all};
+use super::graph_changes::{GraphChanges, Obeyed};
+use super::keys::Reading;
+use super::log_applier::Posting;
+use super::node_loop::{Channels, NodeLoop, ReplicaLink};
+use super::questions::AnswerParts;
+use super::status::{Load, Standing};
+use super::{COMMANDS_WAITING_MAX, Cluster, ClusterConfig, KeptLog, NodeStatus, ReplicaSync};
+use super::{chores, keys, questions, rooms};
+use crate::idempotency::IdempotencyKeys;
+
+/// A connection to the log, and what the nodes have agreed on, before the server is made.
+pub struct Joining {
+    pub(super) config: ClusterConfig,
+    /// Where clients connect to this node, as the others are told.
+    pub(super) address: String,
+    pub(super) nats: NatsClient,
+    pub(super) agreed: Agreed,
+    /// By which all nodes hash idempotency keys.
+    pub(super) keys_secret: [u8; 16],
+    pub(super) api_keys: KeyFile,
+    pub(super) kept: Option<Arc<dyn KeptLog>>,
+    pub(super) has_rooms: bool,
+}
+
+impl Joining {
+    /// Reaches the log. `above` is a number that this server has never given out anything beyond.
+    pub async fn begin(config: ClusterConfig, above: u64, api_keys: KeyFile) -> Result<Self> {
+        let nats =
+            NatsClient::connect(config.nats.clone()).await.context("cannot join the cluster")?;
+        let agreed = Agreed::on(&nats, above).await.context("cannot join the cluster")?;
+        chores::refuse_double(&nats, &config.node).await?;
+        let keys_secret = keys::secret(&nats).await.context("cannot join the cluster")?;
+        join_first(&nats, &api_keys).await.context("cannot join the cluster")?;
+        Ok(Joining {
+            config,
+            address: String::new(),
+            nats,
+            agreed,
+            keys_secret,
+            api_keys,
+            kept: None,
+            has_rooms: false,
+        })
+    }
+
+    /// What numbers and places are.
+    pub fn epoch(&self) -> Epoch {
+        self.agreed.hub_epoch()
+    }
+
+    /// By which all nodes hash idempotency keys.
+    pub fn keys_secret(&self) -> [u8; 16] {
+        self.keys_secret
+    }
+
+    /// Says where the node's clients connect.
+    pub fn at(mut self, listen: SocketAddr) -> Joining {
+        self.address = listen.to_string();
+        self
+    }
+
+    /// Says that the node keeps events on disk.
+    pub fn keeping(mut self, kept: Option<Arc<dyn KeptLog>>) -> Joining {
+        self.kept = kept;
+        self
+    }
+
+    /// Begins to read the log, and to be one of the nodes. `stop` is cancelled when the node is at
+    /// its end although nobody asked for it.
+    pub fn start(
+        self,
+        router: Arc<Router>,
+        graph: Graph,
+        replica_sync: Option<ReplicaSync>,
+        tokens: Option<TokenService>,
+        keys: Arc<IdempotencyKeys>,
+        stop: CancellationToken,
+    ) -> Arc<Cluster> {
+        let (obey, obeyed) = watch::channel(Obeyed::default());
+        let store = replica_sync.as_ref().map(ReplicaSync::store);
+        let (ends, outside) = (stop.clone(), stop.clone());
+        let changes = |store| Arc::new(GraphChanges { store, obeyed, stop: ends });
+        let changes = store.map(changes);
+        let (commands, asked) = mpsc::channel(COMMANDS_WAITING_MAX);
+        let load = Arc::<Load>::default();
+        let standing = Standing {
+            router: Arc::clone(&router),
+            load: Arc::clone(&load),
+            nats: self.nats.clone(),
+            cluster: self.config.nats.cluster.clone(),
+            node: self.config.node.clone(),
+            graph: replica_sync.as_ref().map(ReplicaSync::told),
+        };
+        let (tell, status) = watch::channel(NodeStatus::default());
+        let (node, address) = (self.config.node.clone(), self.address.clone());
+        let (asked_nats, router_too) = (self.nats.clone(), Arc::clone(&router));
+        let answers = AnswerParts {
+            node,
+            address,
+            nats: asked_nats,
+            router: router_too,
+            status: status.clone(),
+            load,
+        };
+        let drain = self.config.drain;
+        tokio::spawn(questions::answer(answers));
+        tokio::spawn(forget_logs(self.nats.clone(), status.clone()));
+        tokio::spawn(join_all(self.nats.clone(), self.api_keys.clone(), status.clone()));
+        let (rooms, out) = rooms::ends(self.has_rooms, &commands);
+        let mut channels = Channels { commands: asked, tell, rooms: out };
+        tokio::spawn(async move {
+            let (replica, known) = match replica_sync {
+                Some(mut replica_sync) => {
+                    let known = tokio::select! {
+                        known = replica_sync.begin(&self.nats, self.agreed.epoch().number) => known,
+                        () = refuse_all(&mut channels) => return,
+                    };
+                    let (node, every) = (self.config.node.clone(), self.config.check_every);
+                    (Some(ReplicaLink::start(replica_sync.checking(node, every), obey)), known)
+                }
+                // It stands still.
+                None => (None, Known::Nothing),
+            };
+            let kept = self.kept.clone();
+            let posting = Posting { router, graph, tokens, keys, kept };
+            NodeLoop::new(self, posting, (replica, known), channels, stop).run().await;
+        });
+        let reading = Reading::default();
+        let cluster =
+            Arc::new(Cluster { commands, status, standing, graph: changes, drain, reading, rooms });
+        tokio::spawn(chores::mind_outside(Arc::downgrade(&cluster), outside));
+        cluster
+    }
+}

@@ -1,0 +1,66 @@
+//! Of which rooms it is told who comes and goes: those that somebody watches here, or those that
+//! some node of a cluster wants to know of.
+
+use std::collections::HashSet;
+
+use super::Roster;
+use crate::id::{Id, IdText};
+use crate::members::{ListedMember, Members};
+
+/// Which rooms are listened to.
+pub(super) enum Listeners {
+    /// Those that a connection watches.
+    Watchers,
+    /// These. Their names are kept.
+    Rooms(HashSet<Id>),
+}
+
+impl Listeners {
+    pub(super) fn has(&self, members: &Members, room: Id) -> bool {
+        match self {
+            Listeners::Watchers => {
+                members.watchers.get().is_some_and(|watchers| watchers.connections(room) > 0)
+            }
+            Listeners::Rooms(rooms) => rooms.contains(&room),
+        }
+    }
+}
+
+impl Roster {
+    /// From now on it tells of those rooms that it is made to [listen to](Roster::listen), whoever
+    /// watches here.
+    pub fn share(&mut self) {
+        if matches!(self.listeners, Listeners::Watchers) {
+            self.listeners = Listeners::Rooms(HashSet::new());
+        }
+    }
+
+    /// Tells who comes and goes in `room`, if it [shares](Roster::share).
+    pub fn listen(&mut self, room: IdText<'_>) {
+        let Listeners::Rooms(rooms) = &mut self.listeners else { return };
+        let id = self.members.names.acquire(room);
+        if !rooms.insert(id) {
+            self.members.names.release(id);
+        }
+    }
+
+    /// Tells of `room` no more.
+    pub fn ignore(&mut self, room: IdText<'_>) {
+        let Listeners::Rooms(rooms) = &mut self.listeners else { return };
+        if let Some(id) = self.members.names.lookup(room)
+            && rooms.remove(&id)
+        {
+            self.members.names.release(id);
+        }
+    }
+
+    /// All who are in a room, however many, as far as others were told.
+    ///
+    /// The room is locked while they are copied, some 10 ns for each, and not while their names are
+    /// looked up: those are kept until this roster takes them out.
+    pub fn all(&self, room: Id) -> Vec<ListedMember> {
+        let found = self.members.told_of(room);
+        let text = |(sub, info)| Some((self.members.names.text(sub)?.into(), info));
+        found.into_iter().filter_map(text).collect()
+    }
+}
