@@ -102,6 +102,13 @@ pub enum OpenReason {
         /// What was recorded.
         known: u64,
     },
+    /// What the kernel tells of this process cannot be read: which descriptors LMDB has, and where
+    /// it has mapped its file.
+    #[error(
+        "what this process has open cannot be read below /proc ({0}); if /proc is not mounted, \
+         mount it (`mount -t proc proc /proc`)"
+    )]
+    Proc(io::Error),
     /// The process may not map even a small file.
     #[error("the system maps no more than {0} bytes for this process; raise `ulimit -v`")]
     AddressSpace(usize),

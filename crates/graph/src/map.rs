@@ -84,8 +84,7 @@ pub(super) fn map(dir: &Path, bytes: usize, flags: EnvFlags) -> Result<Env<WithT
             Err(error) => return Err(error.into()),
             Ok(env) => {
                 // LMDB leaves the file open for a program that is started from here.
-                sys::process::close_on_exec(&dir.join("data.mdb"))
-                    .map_err(OpenReason::Directory)?;
+                sys::process::close_on_exec(&dir.join("data.mdb")).map_err(OpenReason::Proc)?;
                 return Ok(env);
             }
         }

@@ -311,7 +311,7 @@ pub(super) fn find_tables(env: &Env<WithTls>) -> Result<Tables, OpenReason> {
 fn guard(env: &Env<WithTls>, tables: Tables) -> Result<Guard, OpenReason> {
     let txn = env.read_txn()?;
     let value = tables.meta.get(&txn, META_FORMAT)?.unwrap_or_default();
-    Guard::around(value.as_ptr() as usize).map_err(OpenReason::Directory)
+    Guard::around(value.as_ptr() as usize).map_err(OpenReason::Proc)
 }
 
 /// The stored names, under the key that made their ids.

@@ -150,7 +150,10 @@ async fn query(
 /// `800 pairs differ, such as 8 9 (in the table alone)`.
 impl fmt::Display for Differences {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} pairs differ", self.total)?;
+        match self.total {
+            1 => write!(f, "1 pair differs")?,
+            total => write!(f, "{total} pairs differ")?,
+        }
         for (nth, (subscriber, subscribee, in_table)) in self.some.iter().enumerate() {
             let (joins, side) = (if nth == 0 { ", such as" } else { "," }, *in_table);
             let side = if side { "table" } else { "graph" };

@@ -30,6 +30,7 @@ impl Node {
         self.check_version(now_ms);
         // Changes that somebody has acknowledged may be in the log of the epoch before alone.
         self.known = Known::Nothing;
+        self.was_at = None;
         if epoch.base <= self.above {
             self.fault(now_ms, LogFault::BaseTooLow);
         }

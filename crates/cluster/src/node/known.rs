@@ -2,7 +2,7 @@
 //! with it for the next start.
 
 use super::Node;
-use crate::action::{Known, LogMark};
+use crate::action::{Known, LogFault, LogMark};
 use crate::pipeline::Item;
 
 impl Node {
@@ -19,6 +19,29 @@ impl Node {
         Some(LogMark { epoch: self.epoch.number, sequence, hash })
     }
 
+    /// An earlier process of this node had read the log up to there, as its [`Node::mark`] says. To
+    /// be told before the first input. A log that does not have that record any more was put back
+    /// to an older state. If all nodes that had read further were killed meanwhile, no living one
+    /// knows, and numbers that clients have heard would be given to other events.
+    pub fn was_at(&mut self, mark: LogMark) {
+        debug_assert!(!self.followed, "the log is compared from its first record on");
+        self.was_at = (mark.epoch == self.epoch.number && mark.sequence > 0).then_some(mark);
+    }
+
+    /// The log ends at `head`: behind what an earlier process has read?
+    pub(super) fn compare_head(&mut self, now_ms: u64, head: u64) {
+        if let Some(mark) = self.was_at.filter(|mark| mark.sequence > head) {
+            self.other_than(now_ms, mark, LogFault::HeadBehind);
+        }
+    }
+
+    /// No number that an earlier process has read comes again in the next epoch.
+    fn other_than(&mut self, now_ms: u64, mark: LogMark, fault: LogFault) {
+        self.top = self.top.max(mark.sequence);
+        self.was_at = None;
+        self.fault(now_ms, fault);
+    }
+
     /// Whether the log, which is followed behind `before` and ends at `head`, has all that the
     /// replica lacks, as far as that can be said now.
     pub(super) fn has_all(&self, before: u64, head: u64) -> bool {
@@ -33,7 +56,15 @@ impl Node {
     }
 
     /// What was read may be what the replica was complete up to, in another process.
-    pub(super) fn compare_mark(&mut self) {
+    pub(super) fn compare_mark(&mut self, now_ms: u64) {
+        if let Some(mark) = self.was_at.filter(|mark| mark.sequence <= self.read) {
+            self.was_at = None;
+            // Where it was passed over, it is older than all that anybody may come back to here.
+            let read = mark.sequence == self.read;
+            if read && self.chain.added(self.read) != Some(mark.hash) {
+                self.other_than(now_ms, mark, LogFault::OtherRecord);
+            }
+        }
         if let Known::Since(LogMark { sequence, hash, .. }) = self.known
             && sequence == self.read
             && self.chain.added(sequence) != Some(hash)

@@ -71,6 +71,8 @@ pub struct Node {
     replica: Replica,
     /// Up to where the replica has what the log says, when the follower begins.
     known: Known,
+    /// Up to where an earlier process has read this epoch's log.
+    was_at: Option<crate::LogMark>,
     /// What this node is, as far as it has read.
     incarnation: Option<u64>,
     /// It was a member once: streams may be open.
@@ -139,6 +141,7 @@ impl Node {
             counts: Counts::default(),
             replica: Replica::new(graph),
             known,
+            was_at: None,
             incarnation: None,
             served: false,
             joining: Joining::new(now_ms, config.lot),

@@ -22,6 +22,7 @@ impl Node {
         if !self.followed {
             self.left_ms = now_ms;
             self.begin(first.max(1) - 1, head);
+            self.compare_head(now_ms, head);
         } else if head < self.read {
             self.fault(now_ms, LogFault::HeadBehind);
         } else if first > self.read + 1 {
@@ -104,7 +105,7 @@ impl Node {
         self.read = sequence;
         debug_assert!(self.chain.at(sequence).is_some());
         self.stalled_ms = None;
-        self.compare_mark();
+        self.compare_mark(now_ms);
         match Record::decode(bytes) {
             Ok(record) => self.take(now_ms, record, bytes),
             Err(Malformed::Newer) => self.take_newer(bytes),

@@ -232,14 +232,15 @@ impl World {
         id == event.subject || pair.is_some_and(|pair| pair.added)
     }
 
-    /// Whoever has read what is not in the log, and lives, has ended that log. A record that was
-    /// lost may have come again, to the same place. Or a late copy of another one has come there,
+    /// Whoever has read what is not in the log, and lives or has kept its place, has ended that
+    /// log. A record that was lost may have come again, to the same place. Or a late copy of
+    /// another one has come there,
     /// which counts for nobody: who has read what was there before goes on as all others do, and
     /// whoever reads the copy has another sum. And where all who began with a sum from before have
     /// ended since, nobody can know that one of them has read it otherwise.
     fn check_damage(&self) {
-        for Witness { epoch, host, process, sequence, record } in &self.witnesses {
-            let lives = self.hosts[*host].process == *process;
+        for Witness { epoch, host, process, sequence, record, kept } in &self.witnesses {
+            let lives = *kept || self.hosts[*host].process == *process;
             let log = &self.logs[epoch];
             let there = log.all.get(*sequence as usize - 1);
             let forked =

@@ -49,6 +49,7 @@ const ROUGH: Plan = Plan {
     forget: 0,
     fork: 0,
     gone: 0,
+    put_back: 0,
     store_away: 300,
     changes: 10,
     logouts: 50,
@@ -141,6 +142,15 @@ fn log_that_lost_its_tail_or_differs_is_ended_and_all_are_told() {
     let plan = Plan { forget: 400, fork: 600, gone: 1_000, crash: 600, ..ROUGH };
     let Some(figures) = run_seeds("log_that_lost", 40, plan) else { return };
     assert!(figures.epochs > 40 && figures.faults.len() >= 6, "{figures:?}");
+}
+
+/// Logs that are put back to an older state, or emptied, while nodes are killed that had read them:
+/// no number is given to two events, and nothing is missing without a gap.
+#[test]
+fn log_that_was_put_back_while_nodes_were_killed_is_ended() {
+    let plan = Plan { put_back: 300, forget: 1_500, crash: 300, changes: 0, ..ROUGH };
+    let Some(figures) = run_seeds("log_that_was_put_back", 60, plan) else { return };
+    assert!(figures.epochs > 60, "{figures:?}");
 }
 
 #[test]

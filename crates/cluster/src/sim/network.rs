@@ -75,7 +75,8 @@ impl World {
             // Who begins there takes the sum of others for what was before.
             if node.status().members > 0 {
                 let (sequence, record) = (next, Arc::clone(&record));
-                self.witnesses.push(Witness { epoch, host, process, sequence, record });
+                let kept = false;
+                self.witnesses.push(Witness { epoch, host, process, sequence, record, kept });
             }
         }
         self.hosts[host].follower = Some(next + 1);

@@ -11,6 +11,7 @@ pub(super) const CUT: &str = "cut";
 pub(super) const CUT_ALL: &str = "cut of all";
 pub(super) const FORGET: &str = "lost tail";
 pub(super) const FORK: &str = "fork";
+pub(super) const PUT_BACK: &str = "older log, and nodes that were killed";
 pub(super) const GONE: &str = "deleted log";
 pub(super) const HALF_PROPOSED: &str = "crash between the end of a log and the next epoch";
 pub(super) const STORE_AWAY: &str = "store that is away";
@@ -43,6 +44,8 @@ pub(super) struct Plan {
     pub(super) forget: u32,
     pub(super) fork: u32,
     pub(super) gone: u32,
+    /// The log is put back to an older state, and some or all nodes are killed at that moment.
+    pub(super) put_back: u32,
     pub(super) store_away: u32,
     pub(super) changes: u32,
     pub(super) logouts: u32,
@@ -95,6 +98,8 @@ pub(super) struct Witness {
     pub(super) process: u64,
     pub(super) sequence: u64,
     pub(super) record: Arc<[u8]>,
+    /// It is what the host keeps for its next process, so that its end changes nothing.
+    pub(super) kept: bool,
 }
 
 /// What happened, over all seeds.
@@ -175,6 +180,7 @@ impl Figures {
             (plan.cut_all, CUT_ALL),
             (plan.forget, FORGET),
             (plan.fork, FORK),
+            (plan.put_back, PUT_BACK),
             (plan.gone, GONE),
             (plan.gone, HALF_PROPOSED),
             (plan.store_away, STORE_AWAY),

@@ -53,6 +53,10 @@ impl World {
         let proves = self.plan.revocations > 0;
         let config = Config { name, address: String::new(), lot: one.lot, proves };
         let mut node = Node::new(self.now, config, self.epoch, one.graph.place, known);
+        if one.graph_at.epoch == epoch {
+            node.was_at(one.graph_at);
+            one.follow_at = one.follow_at.min(one.graph_at.sequence);
+        }
         node.cut_small(PART_BYTES);
         one.node = Some(node);
         self.drive(host, |_, _| {});

@@ -128,6 +128,9 @@ impl World {
         if self.one_in(rates.fork) {
             self.fork(host);
         }
+        if self.one_in(rates.put_back) {
+            self.put_back();
+        }
         if self.one_in(rates.gone) {
             self.stream_gone();
         }
@@ -172,7 +175,40 @@ impl World {
                 process: one.process,
                 sequence: *sequence,
                 record: Arc::clone(record),
+                kept: false,
             }));
+        }
+    }
+
+    /// The log is as it was before its last records, and whoever has read those may be killed:
+    /// then what hosts have kept of the place where they were tells of it.
+    fn put_back(&mut self) {
+        let epoch = self.epoch.number;
+        let records = if self.one_in(6) { usize::MAX } else { self.random.usize(1..60) };
+        let Some(log) = self.logs.get_mut(&epoch) else { return };
+        let lost = log.forget(records);
+        self.figures.note(plan::PUT_BACK);
+        self.witness(epoch, &lost);
+        for (host, one) in
+            self.hosts.iter().enumerate().filter(|(_, one)| one.graph_at.epoch == epoch)
+        {
+            let kept = lost.iter().filter(|(sequence, _)| *sequence == one.graph_at.sequence);
+            self.witnesses.extend(kept.map(|(sequence, record)| Witness {
+                epoch,
+                host,
+                process: one.process,
+                sequence: *sequence,
+                record: Arc::clone(record),
+                kept: true,
+            }));
+        }
+        let all = self.random.bool();
+        for host in 0..self.hosts.len() {
+            if (all || self.random.bool()) && self.hosts[host].node.is_some() {
+                self.crash(host);
+            } else if self.random.bool() {
+                self.follow_again(host);
+            }
         }
     }
 

@@ -130,12 +130,15 @@ impl Joining {
         tokio::spawn(async move {
             let (replica, known) = match replica_sync {
                 Some(mut replica_sync) => {
+                    // A replica that is made anew has it no more.
+                    let was_at = replica_sync.graph().replica_state().unwrap_or_default().at;
                     let known = tokio::select! {
                         known = replica_sync.begin(&self.nats, self.agreed.epoch().number) => known,
                         () = refuse_all(&mut channels) => return,
                     };
                     let (node, every) = (self.config.node.clone(), self.config.check_every);
-                    (Some(ReplicaLink::start(replica_sync.checking(node, every), obey)), known)
+                    let replica_sync = replica_sync.checking(node, every);
+                    (Some(ReplicaLink::start(replica_sync, was_at, obey)), known)
                 }
                 // It stands still.
                 None => (None, Known::Nothing),

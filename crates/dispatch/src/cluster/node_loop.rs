@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use cluster::{Config, GraphPlace, Known, LogMark, Node, NotTaken, Ticket};
 use engine::Router;
+use graph::replica::LogPlace;
 use hub::Tag;
 use nats::NatsClient;
 use sys::clock;
@@ -60,6 +61,8 @@ pub(super) struct Channels {
 /// What is between the node loop and the task that keeps the replica of the graph up to date.
 pub(super) struct ReplicaLink {
     place: GraphPlace,
+    /// Up to where the process before this one had read the log.
+    was_at: LogMark,
     tasks: mpsc::Sender<Task>,
     told: mpsc::Receiver<Kept>,
     /// Up to where the replica has what the log says, to be kept with it.
@@ -70,13 +73,18 @@ pub(super) struct ReplicaLink {
 
 impl ReplicaLink {
     /// Spawns the task that keeps the replica up to date.
-    pub(super) fn start(replica_sync: ReplicaSync, obey: watch::Sender<Obeyed>) -> ReplicaLink {
+    pub(super) fn start(
+        replica_sync: ReplicaSync,
+        LogPlace { epoch, sequence, record: hash }: LogPlace,
+        obey: watch::Sender<Obeyed>,
+    ) -> ReplicaLink {
         let place = replica_sync.place();
+        let was_at = LogMark { epoch, sequence, hash };
         let (tasks, asked) = mpsc::channel(BATCH);
         let (tell, told) = mpsc::channel(BATCH);
         let (marks, kept) = watch::channel(None);
         tokio::spawn(replica_sync.run(asked, tell, kept));
-        ReplicaLink { place, tasks, told, marks, obey }
+        ReplicaLink { place, was_at, tasks, told, marks, obey }
     }
 }
 
@@ -151,7 +159,12 @@ impl NodeLoop {
             Some(_) => known,
             None => Known::Read { epoch: epoch.number, sequence: u64::MAX },
         };
-        let node = Node::new(clock::monotonic_ms(), node, epoch, place, known);
+        let mut node = Node::new(clock::monotonic_ms(), node, epoch, place, known);
+        let was_at = replica.as_ref().map(|replica| replica.was_at).unwrap_or_default();
+        node.was_at(was_at);
+        // That record is compared, too.
+        let compared = was_at.epoch == epoch.number && was_at.sequence > 0;
+        let graph_at = if compared { graph_at.min(was_at.sequence) } else { graph_at };
         let (log_applier, work) = mpsc::channel(cluster::limits::WINDOW);
         let (counts, counted) = mpsc::channel(4 * cluster::limits::WINDOW);
         tokio::spawn(log_applier::run(posting, work, counts));

@@ -13,7 +13,9 @@
 //! - `--away N`: how long PostgreSQL is away (default 10);
 //! - `--pairs N`: size of the graph that a replica takes (default 1,000,000);
 //! - `nemesis --runs N [--seed S]`: so many runs, each of a plan of faults that its seed names
-//!   (`tests/it/cluster/nemesis`); without `--seed` they begin at 1.
+//!   (`tests/it/cluster/nemesis`); without `--seed` they begin at 1;
+//! - `stores --runs N [--seed S]`: likewise, where stores of NATS are put back or wiped while nodes
+//!   are killed, stopped or cut off.
 //!
 //! `ENCKE_NATS_SERVER` names the server where `target/tools/bin` has none. What all rows start is
 //! the `encke` of the same profile: `--profile dev` saves a build where no figure counts.
@@ -66,6 +68,9 @@ const ROWS: [(&str, Row); 9] = [
 /// The row that is no row.
 const NEMESIS: &str = "nemesis";
 
+/// Likewise, where stores of NATS go back.
+const STORES: &str = "stores";
+
 /// How long faults go on in a run of the nemesis.
 const RUN: Duration = Duration::from_secs(20);
 
@@ -87,8 +92,11 @@ fn main() -> ExitCode {
             _ => names.push(argument),
         }
     }
-    let known = |name: &String| name == NEMESIS || ROWS.iter().any(|(row, _)| row == name);
-    assert!(names.iter().all(known), "rows are {:?}, {NEMESIS}", ROWS.map(|(name, _)| name));
+    let known = |name: &String| {
+        name == NEMESIS || name == STORES || ROWS.iter().any(|(row, _)| row == name)
+    };
+    let rows = ROWS.map(|(name, _)| name);
+    assert!(names.iter().all(known), "rows are {rows:?}, {NEMESIS}, {STORES}");
     let mut table = Table::new();
     for (name, row) in ROWS {
         if names.is_empty() || names.iter().any(|chosen| chosen == name) {
@@ -98,16 +106,24 @@ fn main() -> ExitCode {
     }
     if names.iter().any(|name| name == NEMESIS) {
         table.row(NEMESIS);
-        runs(&options, &mut table);
+        runs(&options, &mut table, |seed| nemesis::run(seed, RUN, &[]));
+    }
+    if names.iter().any(|name| name == STORES) {
+        table.row(STORES);
+        runs(&options, &mut table, |seed| nemesis::run_stores(seed, RUN));
     }
     if table.all_hold() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Runs of the nemesis, one after the other, with a line each.
-fn runs(options: &Options, table: &mut Table) {
+fn runs(
+    options: &Options,
+    table: &mut Table,
+    one: impl Fn(u64) -> Option<nemesis::Outcomes> + std::panic::RefUnwindSafe,
+) {
     let mut failed = Vec::new();
     for seed in options.seed..options.seed + options.runs {
-        let run = || nemesis::run(seed, RUN, &[]).expect("all servers are installed");
+        let run = || one(seed).expect("all servers are installed");
         match std::panic::catch_unwind(run) {
             Ok(outcomes) => {
                 println!("  seed {seed}: {}", outcomes.line());

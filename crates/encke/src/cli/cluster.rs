@@ -137,7 +137,10 @@ impl fmt::Debug for PostgresUrl {
 fn machine_name() -> Result<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     parse_node(name.trim()).map_err(|_| {
-        anyhow::anyhow!("the machine's name {:?} is no name of a node: give --node", name.trim())
+        anyhow::anyhow!(
+            "the machine's name {:?} cannot be a node's name: set one with --node",
+            name.trim()
+        )
     })
 }
 

@@ -78,7 +78,7 @@ pub(crate) fn run(args: EventsArgs) -> Result<()> {
             let body: Box<RawValue> = client.get(&path).await?;
             let EventPage { events, next, gap } = serde_json::from_str(body.get())?;
             if gap {
-                tell("gap: events may have been forgotten; ask elsewhere how things stand");
+                tell("gap: some events are no longer remembered; ask your application for them");
             }
             if !events.is_empty() {
                 let lines: Vec<&str> = events.iter().map(|event| event.get()).collect();

@@ -157,7 +157,9 @@ async fn listen(args: &ListenArgs) -> Result<()> {
             Told::Online { again: true } => tell(format!("online again at {url} as {ids}")),
             Told::Offline(error) => tell(format!("offline: {}; trying again", told(&error))),
             Told::Gap if args.json => say("{\"gap\":true}")?,
-            Told::Gap => tell("gap: events may have been missed; ask elsewhere how things stand"),
+            Told::Gap => {
+                tell("gap: events may have been missed; ask your application for the current state")
+            }
             Told::Event(json) => {
                 print_event(&json, args.json)?;
                 left -= 1;

@@ -264,7 +264,7 @@ fn parse_granted(text: &str) -> Result<String, IdError> {
 fn parse_info(text: &str) -> Result<Value> {
     ensure!(text.len() <= INFO_BYTES_MAX, "it has {} bytes, at most {INFO_BYTES_MAX}", text.len());
     let info: Value = serde_json::from_str(text).context("it is not JSON")?;
-    ensure!(!info.is_null(), "null tells nothing: leave --info out");
+    ensure!(!info.is_null(), "--info null has no effect: leave it out");
     Ok(info)
 }
 

@@ -61,7 +61,8 @@ pub(crate) fn run(args: UpgradeArgs, config: Option<&Path>) -> Result<()> {
                 Told::Done(Done { lost: Some(why), ended, .. }) => {
                     let what = if ended { "start the server" } else { "look at its log" };
                     bail!(
-                        "the new program was not heard to serve, and has everything: {why}; {what}"
+                        "the new version took everything over, but has not said that it serves: \
+                         {why}; {what}"
                     );
                 }
             }

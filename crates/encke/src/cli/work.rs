@@ -39,7 +39,7 @@ pub(crate) async fn on_own_thread<T: Send + 'static>(
         let _ = done.send(work());
     };
     thread::Builder::new().name("work".into()).spawn(run).context("cannot start a thread")?;
-    result.await.context("the work broke off")?
+    result.await.context("the command failed")?
 }
 
 /// How far a piece of work is: a bar on a terminal, a line now and then elsewhere. On standard

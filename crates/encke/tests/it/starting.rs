@@ -69,6 +69,17 @@ fn data_directory_that_is_a_file_is_told() {
 }
 
 #[test]
+fn proc_that_is_empty_is_told() {
+    let data = tempfile::tempdir().unwrap();
+    let Some(mut command) = testing::on_small_disk(Path::new("/proc"), 1 << 16) else {
+        return testing::skip("this user may not mount anything (unshare --mount)");
+    };
+    command.arg(env!("CARGO_BIN_EXE_encke")).args(["serve", "--listen", FREE, "--api", FREE]);
+    let finished = Program::run(command.arg("--data").arg(data.path()));
+    expect_failure(&finished, &["below /proc", "mount it"]);
+}
+
+#[test]
 fn data_directory_is_made_with_its_parents() {
     let dir = tempfile::tempdir().unwrap();
     let deep = dir.path().join("a/b/c");

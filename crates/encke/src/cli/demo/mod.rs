@@ -199,7 +199,9 @@ impl Demo {
             machine.checks.retain(|check| check.verdict == Verdict::TooLow);
             tell(machine.to_string().trim_end());
             if !self.args.anyway {
-                bail!("so many users do not fit; with --anyway the demo tries it");
+                bail!(
+                    "these limits are too low for that many users; --anyway tries it all the same"
+                );
             }
         }
         let low: Vec<&str> = machine.with(Verdict::Low).map(|check| check.name).collect();

@@ -131,14 +131,15 @@ impl ServerProcess {
         let mut child = OwnChild::spawn(command.stdout(Stdio::piped()), AtDrop::Kill)
             .context("cannot start the server")?;
         let output = child.take_output().context("its output is piped")?;
-        let output = ChildStdout::from_std(output).context("cannot hear the server")?;
+        let output = ChildStdout::from_std(output).context("cannot read what the server prints")?;
         let mut lines = BufReader::new(output).lines();
-        let Some(line) = lines.next_line().await.context("cannot hear the server")? else {
+        let Some(line) = lines.next_line().await.context("cannot read what the server prints")?
+        else {
             let status = child::ended(&mut child).await?;
-            bail!("the server did not start ({status}); what it said stands above");
+            bail!("the server did not start ({status}); its messages are above");
         };
         let addresses: Addresses =
-            serde_json::from_str(&line).context("the server does not tell its addresses")?;
+            serde_json::from_str(&line).context("the server did not print its addresses")?;
         let url: ServerUrl = addresses.api.to_string().parse().map_err(anyhow::Error::msg)?;
         let port = addresses.tls_listen.map(|address| address.port());
         let secured = options.certificate.zip(port);
@@ -211,13 +212,13 @@ impl ServerProcess {
         };
         match status.code() {
             Some(0) => Ok(()),
-            _ => bail!("the server ended badly; what it said stands above"),
+            _ => bail!("the server failed; its messages are above"),
         }
     }
 }
 
 fn ended_early(status: ExitStatus) -> anyhow::Error {
-    anyhow!("the server ended before its time ({status}); what it said stands above")
+    anyhow!("the server ended too early ({status}); its messages are above")
 }
 
 fn is_setting(name: &std::ffi::OsStr) -> bool {

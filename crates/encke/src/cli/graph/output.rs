@@ -16,7 +16,11 @@ pub(super) fn whole<T>(
     let name = path.file_name().context("it needs the name of a file")?;
     // The rename would put a file in the place of a device, or of a link.
     let is_other = fs::symlink_metadata(path).is_ok_and(|there| !there.is_file());
-    ensure!(!is_other, "{} is there and no file: name one, or a new one", path.display());
+    ensure!(
+        !is_other,
+        "{} exists and is not a regular file: name a file, or a new path",
+        path.display()
+    );
     let partial = path.with_file_name(format!("{}.partial", name.to_string_lossy()));
     let written = finish(&partial, path, write);
     if written.is_err() {

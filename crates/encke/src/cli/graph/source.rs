@@ -89,7 +89,7 @@ async fn pieces(server: &ServerUrl, path: &str, out: &mut dyn Write) -> Result<(
     let (mut progress, mut bytes) = (Progress::new("bytes"), 0);
     while let Some(frame) = said(server, body.frame()).await? {
         let frame = frame.map_err(|error| {
-            anyhow!("the server's answer broke off ({error}); its log may say why")
+            anyhow!("the server's answer ended early ({error}); look at its log")
         })?;
         if let Some(piece) = frame.data_ref() {
             out.write_all(piece)?;

@@ -92,7 +92,7 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
                 // A failure, so that whoever started us starts a server again, as after any crash;
                 // and at once, since nobody is served any more.
                 server.outlive_workers().await?;
-                bail!("the new program has ended after it took everything over: nobody serves");
+                bail!("the new version ended after it had taken everything over: start the server");
             }
             service::tell(State::Moved(done.pid));
             return server.leave().await;
@@ -101,7 +101,9 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
         service::tell(State::Stopping);
         server.stop(grace.get()).await?;
         match end {
-            End::ByItself => Err(anyhow!("this node is no part of its cluster any more")),
+            End::ByItself => {
+                Err(anyhow!("this node is no longer part of its cluster: start it again"))
+            }
             End::Asked | End::Moved(_) => Ok(()),
         }
     })

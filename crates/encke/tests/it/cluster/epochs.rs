@@ -1,13 +1,15 @@
 //! Logs that are given up while a node is away, or starts.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
 use serde_json::{Value, json};
 use testing::NatsServer;
 
+use super::failures::copy;
 use super::graph::{node, world};
-use super::{World, cluster_stats};
+use super::{World, cluster_stats, hear, resume};
 use crate::harness::wait_for;
 
 /// What JetStream's API answers.
@@ -64,4 +66,35 @@ fn node_whose_log_is_given_up_goes_on_with_another() {
     let send = || first.api.post("/send", &json!({ "about": "rj", "data": 1 })).status();
     wait_for("a send is taken", || send() == 200);
     assert_eq!(cluster_stats(&first)["epoch"], 2);
+}
+
+/// The log goes back while no node is there, so that only what a node has kept tells of it: at
+/// once, or after another node has put other events where the lost ones were.
+#[test]
+fn log_that_went_back_while_no_node_was_there_is_a_gap() {
+    for others in [0, 6] {
+        let Some((mut world, postgres)) = world() else { return };
+        let first = node(&world, &postgres, "n1");
+        assert_eq!(first.api.send("bob", "kept"), 0);
+        let (store, older) = (world.nats.store(), world.stores.path().join("older"));
+        world.nats.kill();
+        copy(&store, &older);
+        world.nats.restart();
+        wait_for("the node is ready", || first.api.get("/readyz").status() == 200);
+        let mut stream = first.listener("bob");
+        assert_eq!(first.api.send("bob", "lost"), 1);
+        let (_, place) = hear(&mut stream, 1);
+        first.stop("TERM");
+        world.nats.kill();
+        fs::remove_dir_all(&store).unwrap();
+        copy(&older, &store);
+        world.nats.restart();
+        let second = (others > 0).then(|| node(&world, &postgres, "n2"));
+        for n in 0..others {
+            second.iter().for_each(|second| assert_eq!(second.api.send("eve", n), 0));
+        }
+        let first = node(&world, &postgres, "n1");
+        assert_eq!(cluster_stats(&first)["epoch"], 2);
+        assert_eq!(resume(&first, "bob", &place).event(), json!({"gap": true}));
+    }
 }

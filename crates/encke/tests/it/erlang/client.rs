@@ -43,6 +43,31 @@ fn started(world: &World, ebin: &TempDir) -> Erl {
     erl
 }
 
+/// What `docs/erlang.md` says to save and to type.
+#[test]
+fn page_shows_a_process_that_listens() {
+    let page = include_str!("../../../../../docs/erlang.md");
+    let module = page.split("```erlang\n").nth(1).and_then(|rest| rest.split("```").next());
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("inbox.erl"), module.unwrap()).unwrap();
+    let mut erlc = Command::new("erlc");
+    erlc.args(["-W", "-Werror", "-o"]).arg(folder.path()).arg(folder.path().join("inbox.erl"));
+    assert!(erlc.status().unwrap().success());
+    let world = World::new();
+    let server = world.encke(&[]);
+    let erl = world.erl_with("pages", COOKIE, &["-pa", folder.path().to_str().unwrap()]);
+    erl.eval("Inbox = inbox:start(bob)");
+    wait_figure(&server, "processes", 1);
+    assert_eq!(erl.call("subsmanager", "{add_subscriptions, [{subscription, bob, rj}]}"), "ok");
+    let mut browser = server.listener("bob");
+    assert_eq!(server.api.send("rj", json!({"text": "Hello"})), 2);
+    assert_eq!(erl.program.line(), "#{<<\"text\">> => <<\"Hello\">>}");
+    assert_eq!(browser.data(), json!({"text": "Hello"}));
+    assert_eq!(erl.call("router", "{send, rj, #{text => <<\"Hello\">>}}"), "{ok,2}");
+    assert_eq!(erl.call("router", "{logout, bob}"), "{ok,2}");
+    erl.wait("is_process_alive(Inbox)", "false");
+}
+
 #[test]
 fn application_connects_and_offers_what_the_router_and_the_manager_do() {
     let (world, ebin) = (World::new(), compiled());

@@ -240,9 +240,11 @@ impl Run<'_> {
         let changer = self.changes.then(|| self.start_changing(&sending));
         let watched = self.watch(&record, started, &sender).await;
         sending.cancel();
-        let sent = sender.await.context("the senders broke down")?;
+        let sent = sender.await.context("the task that sends events failed")?;
         let changes = match changer {
-            Some(changer) => Some(changer.await.context("the changes broke down")??),
+            Some(changer) => {
+                Some(changer.await.context("the task that changes subscriptions failed")??)
+            }
             None => None,
         };
         let seconds = started.elapsed().as_secs_f64();
@@ -283,7 +285,7 @@ impl Run<'_> {
             if started.elapsed() > START_TIMEOUT {
                 let record = record.open();
                 let (online, why) = (record.online(), record.failure().unwrap_or("no answer"));
-                bail!("only {online} of {users} listeners came online; the last failed for {why}");
+                bail!("only {online} of {users} listeners came online; the last one failed: {why}");
             }
             self.nodes.iter_mut().try_for_each(ServerProcess::expect_alive)?;
             sleep(Duration::from_millis(20)).await;

@@ -88,7 +88,7 @@ pub(super) async fn send(
         // Those whose node has ended are left out.
         feeds.retain(|feed| feed.is_open(&record));
         if feeds.is_empty() {
-            bail!("no node takes events any more");
+            bail!("no node accepts events any more; their messages are above");
         }
         let feed = &feeds[(turn % feeds.len() as u64) as usize];
         let (number, subject) = record.open().send(start_ns + after.as_nanos() as u64);

@@ -4,6 +4,7 @@
 //! - An event that was acknowledged is heard by all who are to hear it, once, under the id of its
 //!   answer; one that was not sent by nobody; of any other the whole audience hears it, or nobody.
 //! - What a listener hears grows in id, over all its streams, unless it was told of a gap.
+//! - An id stands for one event, to all who were told of no gap behind it.
 //! - A gap is told where the log has lost something, or after five seconds at a node that is
 //!   behind the listener; nowhere else.
 //! - A sender's events have ids in the order in which they were sent.
@@ -61,6 +62,7 @@ pub(super) fn judge(open: &Open, plan: &Plan) -> (Sums, Vec<String>) {
     let heard: Vec<Listener> =
         (0..open.listeners.len()).map(|listener| judge.listener(listener, &mut sums)).collect();
     judge.complete(&heard);
+    judge.ids();
     judge.counts(&mut sums);
     (sums, judge.wrong)
 }
@@ -212,6 +214,26 @@ impl<'r> Judge<'r> {
                 "listener {listener} misses event {number} about {subject:?}, sent to node \
                  {node} at {asked:.2?}, answered at {answered:.2?}"
             ));
+        }
+    }
+
+    /// Where the log went back, nodes may give an id to another event for the moment until they
+    /// know: then everybody is told of a gap. Who is told of none has the one that all others have.
+    fn ids(&mut self) {
+        let mut known: BTreeMap<EventId, usize> = BTreeMap::new();
+        for (listener, entries) in self.open.listeners.iter().enumerate() {
+            let is_gap = |entry: &Entry| matches!(entry, Entry::Gap { .. });
+            let gap = entries.iter().rposition(is_gap).map_or(0, |last| last + 1);
+            for entry in &entries[gap..] {
+                let Entry::Event { id, number, .. } = *entry else { continue };
+                let other = *known.entry(id).or_insert(number);
+                if other != number {
+                    let id = event_id_text(id);
+                    self.wrong.push(format!(
+                        "{id} is event {number} to listener {listener} and {other} to another"
+                    ));
+                }
+            }
         }
     }
 

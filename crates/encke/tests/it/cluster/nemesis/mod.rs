@@ -43,7 +43,16 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Runs the plan of that seed. `None` where a server is missing; else what it came to and what is
 /// wrong.
 pub(crate) fn run(seed: u64, length: Duration, options: &[&str]) -> Option<Outcomes> {
-    let plan = Plan::of(seed, length);
+    run_plan(Plan::of(seed, length), options)
+}
+
+/// Runs the plan of that seed in which stores of NATS go back.
+pub(crate) fn run_stores(seed: u64, length: Duration) -> Option<Outcomes> {
+    run_plan(Plan::of_stores(seed, length), &[])
+}
+
+fn run_plan(plan: Plan, options: &[&str]) -> Option<Outcomes> {
+    let seed = plan.seed;
     let scene = Scene::start(plan.nats, options)?;
     scene.wait_well(DEADLINE).unwrap();
     follow(&Api::new(scene.nodes[0].api));
@@ -252,6 +261,18 @@ fn nothing_that_was_acknowledged_is_lost_whatever_goes_wrong() {
         counts += outcomes.sums.counts;
     }
     assert!(counts > 0, "no count could be compared with the streams that stood");
+}
+
+/// One server alone or some of three, nodes that are killed and others that are not; more seeds by
+/// `ENCKE_SIM_RUNS`.
+#[test]
+fn stores_of_nats_that_go_back_give_no_id_to_two_events() {
+    let runs = std::env::var("ENCKE_SIM_RUNS").ok().and_then(|runs| runs.parse().ok());
+    for seed in 1..=2 * runs.unwrap_or(1) {
+        let Some(outcomes) = run_stores(seed, Duration::from_secs(8)) else { return };
+        println!("seed {seed}: {}", outcomes.line());
+        assert!(outcomes.wrong.is_empty(), "{}", outcomes.story());
+    }
 }
 
 #[test]

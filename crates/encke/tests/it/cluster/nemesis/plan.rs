@@ -25,6 +25,11 @@ pub(super) enum Fault {
     NatsStopped(usize),
     /// The store is saved at the beginning and put back at the end.
     NatsOlder,
+    /// The stores of these of its servers (a bit each) are saved at the beginning. At the end those
+    /// servers are killed together, and have what was saved.
+    NatsOlderOf(u8),
+    /// These of its servers (a bit each) are killed together at the end, and have nothing any more.
+    NatsWiped(u8),
     /// Its disk is full; then it has room again, and NATS is started anew.
     NatsFull,
     /// All its processes are killed; started again.
@@ -57,14 +62,15 @@ impl Fault {
             Fault::PostgresNet(node, _) => (2, node),
             // Of three servers two must be there.
             Fault::NatsKilled(_) | Fault::NatsStopped(_) => (3, 0),
-            Fault::NatsOlder | Fault::NatsFull => (3, 0),
+            Fault::NatsOlder | Fault::NatsOlderOf(_) | Fault::NatsWiped(_) => (3, 0),
+            Fault::NatsFull => (3, 0),
             Fault::PostgresKilled => (4, 0),
         }
     }
 
     /// Whether what NATS had acknowledged may be lost, which everybody is told then.
     pub(super) fn loses_log(self) -> bool {
-        self == Fault::NatsOlder
+        matches!(self, Fault::NatsOlder | Fault::NatsOlderOf(_) | Fault::NatsWiped(_))
     }
 
     /// Whether that node may be no member meanwhile.
@@ -74,7 +80,8 @@ impl Fault {
             Fault::NatsNet(ill, _) => ill == node,
             Fault::PostgresNet(..) | Fault::PostgresKilled => false,
             Fault::NatsKilled(_) | Fault::NatsStopped(_) => true,
-            Fault::NatsOlder | Fault::NatsFull => true,
+            Fault::NatsOlder | Fault::NatsOlderOf(_) | Fault::NatsWiped(_) => true,
+            Fault::NatsFull => true,
         }
     }
 }
@@ -133,6 +140,37 @@ impl Plan {
             }
             at += random.u64(200..2_500);
         }
+        Plan { seed, steps, nats }
+    }
+
+    /// A plan in which stores of NATS are put back or wiped while nodes are killed, stopped or cut
+    /// off, and only that.
+    pub(super) fn of_stores(seed: u64, length: Duration) -> Plan {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let nats = if random.bool() { Nats::Three } else { Nats::One };
+        let servers = if nats == Nats::Three { random.u8(1..8) } else { 1 };
+        let store = match random.u8(..4) {
+            0 => Fault::NatsWiped(servers),
+            _ => Fault::NatsOlderOf(servers),
+        };
+        let end = length.as_millis() as u64;
+        let at = Duration::from_millis;
+        let put_back = random.u64(end / 3..end * 2 / 3);
+        let saved = random.u64(500..put_back.saturating_sub(200).max(501));
+        let mut steps = vec![Step { from: at(saved), until: at(put_back), fault: store }];
+        for node in 0..NODES {
+            let fault = match random.u8(..4) {
+                0 => continue,
+                1 => Fault::NodeStopped(node),
+                2 => Fault::NatsNet(node, net(&mut random)),
+                _ => Fault::NodeKilled(node),
+            };
+            // Some read the tail that is lost and others do not.
+            let from = put_back.saturating_sub(random.u64(1..900));
+            let until = (put_back + random.u64(100..3_000)).min(end);
+            steps.push(Step { from: at(from), until: at(until), fault });
+        }
+        steps.sort_by_key(|step| step.from);
         Plan { seed, steps, nats }
     }
 }

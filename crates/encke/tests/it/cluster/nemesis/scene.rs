@@ -93,6 +93,15 @@ impl Scene {
                 copy(&nats.store(), &self.older());
                 nats.restart();
             }
+            Fault::NatsOlderOf(servers) => {
+                for (n, server) in self.chosen(servers) {
+                    let mut nats = lock(server);
+                    nats.kill();
+                    copy(&nats.store(), &self.older_of(n));
+                    nats.restart();
+                }
+            }
+            Fault::NatsWiped(_) => {}
             Fault::NatsFull => self.disk.as_ref().unwrap().fill(),
             Fault::PostgresKilled => lock(&self.postgres).kill(),
         }
@@ -117,6 +126,16 @@ impl Scene {
                 fs::rename(self.older(), nats.store()).unwrap();
                 nats.restart();
             }
+            Fault::NatsOlderOf(servers) | Fault::NatsWiped(servers) => {
+                self.chosen(servers).for_each(|(_, server)| lock(server).kill());
+                for (n, server) in self.chosen(servers) {
+                    fs::remove_dir_all(lock(server).store()).unwrap();
+                    if fault == Fault::NatsOlderOf(servers) {
+                        fs::rename(self.older_of(n), lock(server).store()).unwrap();
+                    }
+                }
+                self.chosen(servers).for_each(|(_, server)| lock(server).restart());
+            }
             Fault::NatsFull => {
                 self.disk.as_ref().unwrap().clear();
                 let mut nats = lock(&self.nats[0]);
@@ -125,6 +144,15 @@ impl Scene {
             }
             Fault::PostgresKilled => lock(&self.postgres).run(),
         }
+    }
+
+    /// Servers of NATS by their bits.
+    fn chosen(&self, bits: u8) -> impl Iterator<Item = (usize, &Mutex<NatsServer>)> {
+        self.nats.iter().enumerate().filter(move |(n, _)| bits >> n & 1 == 1)
+    }
+
+    fn older_of(&self, server: usize) -> PathBuf {
+        self.folder.path().join(format!("older-{server}"))
     }
 
     fn older(&self) -> PathBuf {
