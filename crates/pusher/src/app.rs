@@ -48,7 +48,7 @@ pub struct App {
 /// what is in it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written<'a> {
+struct WrittenApp<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -86,7 +86,7 @@ impl App {
     /// # Errors
     /// The line in `json`, from 1, and what is wrong, as a sentence.
     pub(crate) fn parse(json: &str) -> Result<App, (usize, String)> {
-        let written: Written<'_> = object(json)?;
+        let written: WrittenApp<'_> = object(json)?;
         let member = |value, name| (value, name, json);
         let id = needed(member(written.id, "id"))?;
         if !(1..=APP_ID_BYTES_MAX).contains(&id.len()) || !id.bytes().all(|b| b.is_ascii_digit()) {

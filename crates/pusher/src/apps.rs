@@ -42,10 +42,8 @@ impl Apps {
             let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
             fault(line, "The file is not UTF-8.")
         })?;
-        let list: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| {
-            let what = "The file is not a JSON list of apps: [{\"id\":…,\"key\":…,\"secret\":…}].";
-            fault(error.line(), what)
-        })?;
+        let list: Vec<&RawValue> = serde_json::from_str(text)
+            .map_err(|error| fault(error.line(), "The file is not a JSON list of apps."))?;
         if list.len() > APPS_MAX {
             return Err(fault(1, "The file has more than 1,000 apps."));
         }

@@ -25,7 +25,7 @@ pub enum Access {
     Public,
     /// Whoever shows a signature of the app's secret.
     Private,
-    /// The same people as of a private one; the server cannot read the events.
+    /// Whoever may subscribe to a private one; the server cannot read the events.
     Encrypted,
     /// Whoever shows a signature, as a member whom the others see.
     Presence,

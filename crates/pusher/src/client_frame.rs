@@ -119,7 +119,7 @@ impl FrameFault {
 
 /// A frame as it is written. Other members are dropped: who sent it is the server's to say.
 #[derive(Deserialize)]
-struct Written<'f> {
+struct WrittenFrame<'f> {
     event: String,
     #[serde(default)]
     channel: Given,
@@ -138,10 +138,11 @@ impl<'f> ClientFrame<'f> {
     /// # Errors
     /// It is no frame that this server takes; the client is told so by `pusher:error`.
     pub fn parse(text: &'f str) -> Result<ClientFrame<'f>, FrameFault> {
-        let written: Written<'f> = json::object(text).map_err(|error| match error.is_data() {
-            true => FrameFault::NotFrame,
-            false => FrameFault::NotJson,
-        })?;
+        let written: WrittenFrame<'f> =
+            json::object(text).map_err(|error| match error.is_data() {
+                true => FrameFault::NotFrame,
+                false => FrameFault::NotJson,
+            })?;
         let data = written.data;
         match written.event.as_str() {
             "pusher:ping" => Ok(ClientFrame::Ping),
@@ -173,7 +174,7 @@ fn inner<T: DeserializeOwned>(data: Option<&RawValue>) -> Option<T> {
     json::object(&text).ok()
 }
 
-fn event(written: Written<'_>) -> Result<ClientEvent<'_>, FrameFault> {
+fn event(written: WrittenFrame<'_>) -> Result<ClientEvent<'_>, FrameFault> {
     let Given::Text(channel) = written.channel else { return Err(FrameFault::EventChannel) };
     if written.event.chars().count() > EVENT_NAME_CHARS_MAX {
         return Err(FrameFault::NameTooLong);

@@ -42,4 +42,4 @@ pub use json::{Given, plain_text};
 pub use signature::{Auth, Secret, Signed};
 pub use socket_id::{SocketId, SocketIdFault};
 pub use subscription::{Asker, Granted, SignInRefusal, SubscriptionRefusal};
-pub use user::{Info, Member, User, UserFault};
+pub use user::{Member, User, UserFault, UserInfo};

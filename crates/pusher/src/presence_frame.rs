@@ -29,7 +29,7 @@ fn no_info() -> &'static RawValue {
 }
 
 #[derive(Serialize)]
-struct Frame<'f> {
+struct PresenceFrame<'f> {
     event: &'f str,
     channel: &'f str,
     data: &'f str,
@@ -37,7 +37,7 @@ struct Frame<'f> {
 
 fn frame(event: &str, channel: &str, data: &impl Serialize) -> String {
     let data = text_of(data);
-    text_of(&Frame { event, channel, data: &data })
+    text_of(&PresenceFrame { event, channel, data: &data })
 }
 
 /// The answer to a subscription, with all members; the subscriber is one of them.
@@ -57,7 +57,7 @@ pub fn subscription_succeeded(channel: &str, members: &[Told<'_>]) -> String {
     frame("pusher_internal:subscription_succeeded", channel, &data)
 }
 
-/// That a user has come.
+/// The frame that tells others of a user who has come.
 pub fn member_added(channel: &str, member: Told<'_>) -> String {
     #[derive(Serialize)]
     struct Data<'d> {
@@ -68,7 +68,7 @@ pub fn member_added(channel: &str, member: Told<'_>) -> String {
     frame("pusher_internal:member_added", channel, &data)
 }
 
-/// That a user has gone.
+/// The frame that tells others of a user who has gone.
 pub fn member_removed(channel: &str, user_id: &str) -> String {
     #[derive(Serialize)]
     struct Data<'d> {
@@ -115,12 +115,20 @@ mod tests {
         let bob = member(r#"{"user_id":"bob","user_info":{"name":"Bob"}}"#);
         assert_eq!(
             subscription_succeeded("presence-room-7", &[told(&bob)]),
-            r#"{"event":"pusher_internal:subscription_succeeded","channel":"presence-room-7","data":"{\"presence\":{\"ids\":[\"bob\"],\"hash\":{\"bob\":{\"name\":\"Bob\"}},\"count\":1}}"}"#
+            concat!(
+                r#"{"event":"pusher_internal:subscription_succeeded","channel":"#,
+                r#""presence-room-7","data":"{\"presence\":{\"ids\":[\"bob\"],\"hash\":{\"bob\":"#,
+                r#"{\"name\":\"Bob\"}},\"count\":1}}"}"#,
+            )
         );
         let ten = member(r#"{"user_id":10}"#);
         assert_eq!(
             subscription_succeeded("presence-a", &[told(&bob), told(&ten)]),
-            r#"{"event":"pusher_internal:subscription_succeeded","channel":"presence-a","data":"{\"presence\":{\"ids\":[\"bob\",\"10\"],\"hash\":{\"bob\":{\"name\":\"Bob\"},\"10\":{}},\"count\":2}}"}"#
+            concat!(
+                r#"{"event":"pusher_internal:subscription_succeeded","channel":"presence-a","#,
+                r#""data":"{\"presence\":{\"ids\":[\"bob\",\"10\"],\"hash\":{\"bob\":{\"name\":"#,
+                r#"\"Bob\"},\"10\":{}},\"count\":2}}"}"#,
+            )
         );
     }
 
@@ -129,11 +137,17 @@ mod tests {
         let bob = member(r#"{"user_id":"b\"ob","user_info":["\u00e4"]}"#);
         assert_eq!(
             member_added("presence-a", told(&bob)),
-            r#"{"event":"pusher_internal:member_added","channel":"presence-a","data":"{\"user_id\":\"b\\\"ob\",\"user_info\":[\"\\u00e4\"]}"}"#
+            concat!(
+                r#"{"event":"pusher_internal:member_added","channel":"presence-a","data":"#,
+                r#""{\"user_id\":\"b\\\"ob\",\"user_info\":[\"\\u00e4\"]}"}"#,
+            )
         );
         assert_eq!(
             member_removed("presence-a", "10"),
-            r#"{"event":"pusher_internal:member_removed","channel":"presence-a","data":"{\"user_id\":\"10\"}"}"#
+            concat!(
+                r#"{"event":"pusher_internal:member_removed","channel":"presence-a","data":"#,
+                r#""{\"user_id\":\"10\"}"}"#,
+            )
         );
     }
 }

@@ -86,7 +86,7 @@ impl From<SignInRefusal> for ErrorText {
 }
 
 impl ErrorText {
-    /// That a watchlist holds no more than its first users.
+    /// The error of a watchlist of which the first users alone are watched.
     pub fn watchlist_cut() -> ErrorText {
         let message = format!(
             "The watchlist is longer than {} users. The first {0} are watched.",
@@ -107,7 +107,7 @@ pub fn error(error: impl Into<ErrorText>) -> String {
     frame("pusher:error", None, &Data { code, message })
 }
 
-/// That a subscription was refused.
+/// The answer to a subscription that is refused.
 pub fn subscription_error(channel: &str, refusal: SubscriptionRefusal) -> String {
     #[derive(Serialize)]
     struct Data {
@@ -126,12 +126,12 @@ pub fn subscription_succeeded(channel: &str) -> String {
     text_of(&Frame { event, channel: Some(channel), data })
 }
 
-/// That a cache channel keeps no event.
+/// The frame behind a success where a cache channel keeps no event.
 pub fn cache_miss(channel: &str) -> String {
     text_of(&Frame { event: "pusher:cache_miss", channel: Some(channel), data: None })
 }
 
-/// That events of the channel are missing which the client asked for.
+/// The frame behind a success where events are missing which the client has asked for.
 pub fn gap(channel: &str) -> String {
     text_of(&Frame { event: "encke:gap", channel: Some(channel), data: Some("{}") })
 }

@@ -50,14 +50,14 @@ impl fmt::Debug for Secret {
 /// What an app signs for one of its clients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Signed<'s> {
-    /// That the connection may subscribe to a channel.
+    /// A right to subscribe to a channel.
     Channel {
         /// The channel's name.
         channel: &'s str,
         /// What it says of the member, as it was sent; `None` where that is not signed.
         channel_data: Option<&'s str>,
     },
-    /// That the connection is a user's.
+    /// A connection's user.
     User {
         /// What it says of the user, as it was sent.
         user_data: &'s str,

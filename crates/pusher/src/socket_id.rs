@@ -4,12 +4,13 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// The id of one connection, unique for as long as a signature of it is of use.
+/// The id of one connection, unique for as long as a signature of it is of use. A server that knows
+/// its connections by 64 bits drawn at random needs no more: they are its two halves.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SocketId {
-    /// Which start of which node gave it. Below 2^53, should a client ever read it as a number.
+    /// The number before the point.
     pub first: u64,
-    /// Which connection of that start it is.
+    /// The number behind it.
     pub second: u64,
 }
 
@@ -37,6 +38,17 @@ impl SocketId {
         let both = number(first).zip(number(second));
         Ok(both.map(|(first, second)| SocketId { first, second }))
     }
+
+    /// The id whose halves these bits are.
+    pub fn of_bits(bits: u64) -> SocketId {
+        SocketId { first: bits >> 32, second: bits & u64::from(u32::MAX) }
+    }
+
+    /// The bits whose halves it is; `None` of an id that was not made of any.
+    pub fn bits(self) -> Option<u64> {
+        let halves = u32::try_from(self.first).ok().zip(u32::try_from(self.second).ok());
+        halves.map(|(first, second)| u64::from(first) << 32 | u64::from(second))
+    }
 }
 
 impl fmt::Display for SocketId {
@@ -55,7 +67,11 @@ mod tests {
         for _ in 0..1_000 {
             let id = SocketId { first: random.u64(..) >> 11, second: random.u64(..) };
             assert_eq!(SocketId::parse(&id.to_string()), Ok(Some(id)));
+            let bits = random.u64(..);
+            assert_eq!(SocketId::of_bits(bits).bits(), Some(bits));
         }
+        assert_eq!(SocketId { first: 1 << 32, second: 0 }.bits(), None);
+        assert_eq!(SocketId { first: 0, second: 1 << 32 }.bits(), None);
     }
 
     #[test]

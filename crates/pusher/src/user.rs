@@ -10,7 +10,7 @@ use crate::json;
 use crate::limits::{JSON_DEPTH_MAX, USER_ID_CHARS_MAX, USER_INFO_BYTES_MAX, WATCHLIST_USERS_MAX};
 
 /// What others are told of a user: JSON as the app wrote it.
-pub type Info = Box<RawValue>;
+pub type UserInfo = Box<RawValue>;
 
 /// One user in a presence channel.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Member {
     /// The user's id; a number stands for its digits.
     pub id: String,
     /// What the others are told, if anything.
-    pub info: Option<Info>,
+    pub info: Option<UserInfo>,
 }
 
 /// The user that a connection is signed in as.
@@ -27,7 +27,7 @@ pub struct User {
     /// The user's id.
     pub id: String,
     /// What presence channels tell of the user, if anything.
-    pub info: Option<Info>,
+    pub info: Option<UserInfo>,
     /// Whose coming and going the user wants to hear of, each once.
     pub watchlist: Vec<String>,
     /// Whether the list was longer than [`WATCHLIST_USERS_MAX`].
@@ -120,7 +120,7 @@ fn id_of(json: &str) -> Option<String> {
     is_user_id(&id).then_some(id)
 }
 
-fn info_of(info: Option<&RawValue>) -> Result<Option<Info>, UserFault> {
+fn info_of(info: Option<&RawValue>) -> Result<Option<UserInfo>, UserFault> {
     let Some(info) = info else { return Ok(None) };
     if info.get().len() > USER_INFO_BYTES_MAX {
         return Err(UserFault::InfoTooLong);
@@ -135,7 +135,7 @@ fn info_of(info: Option<&RawValue>) -> Result<Option<Info>, UserFault> {
 mod tests {
     use super::*;
 
-    fn info(info: &Option<Info>) -> Option<&str> {
+    fn info(info: &Option<UserInfo>) -> Option<&str> {
         info.as_deref().map(RawValue::get)
     }
 

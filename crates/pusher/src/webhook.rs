@@ -120,11 +120,17 @@ mod tests {
             ),
             (
                 event(Some("bob")),
-                r#"{"name":"client_event","channel":"presence-a","event":"client-typing","data":"{\"a\": 1}","socket_id":"4711.815","user_id":"bob"}"#,
+                concat!(
+                    r#"{"name":"client_event","channel":"presence-a","event":"client-typing","#,
+                    r#""data":"{\"a\": 1}","socket_id":"4711.815","user_id":"bob"}"#,
+                ),
             ),
             (
                 event(None),
-                r#"{"name":"client_event","channel":"presence-a","event":"client-typing","data":"{\"a\": 1}","socket_id":"4711.815"}"#,
+                concat!(
+                    r#"{"name":"client_event","channel":"presence-a","event":"client-typing","#,
+                    r#""data":"{\"a\": 1}","socket_id":"4711.815"}"#,
+                ),
             ),
             (
                 WebhookEvent::SubscriptionCount { channel, subscription_count: 13 },

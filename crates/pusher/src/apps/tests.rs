@@ -1,3 +1,5 @@
+//! Tests of the file of apps: what is read, and what each fault says.
+
 use super::*;
 use crate::signature::Secret;
 

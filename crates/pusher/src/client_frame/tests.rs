@@ -1,3 +1,5 @@
+//! Tests of frames of clients: those of pusher-js, and what is none.
+
 use super::*;
 
 fn text(text: &str) -> Given {

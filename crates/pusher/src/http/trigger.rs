@@ -29,7 +29,7 @@ pub struct Trigger {
 
 /// An event as it is written. Members that nobody knows do no harm.
 #[derive(Deserialize)]
-struct Written {
+struct WrittenTrigger {
     name: String,
     data: String,
     #[serde(default)]
@@ -53,7 +53,7 @@ struct Batch<'b> {
 /// # Errors
 /// It is no event that can be sent; nothing is.
 pub fn parse_trigger(body: &[u8], data_bytes_max: usize) -> Result<Trigger, ApiRefusal> {
-    let written: Written = read(text(body)?)?;
+    let written: WrittenTrigger = read(text(body)?)?;
     written.checked(data_bytes_max)
 }
 
@@ -67,7 +67,7 @@ pub fn parse_batch(body: &[u8], data_bytes_max: usize) -> Result<Vec<Trigger>, A
         return Err(ApiRefusal::BatchTooLong);
     }
     let one = |event: &RawValue| {
-        let written: Written = read(event.get())?;
+        let written: WrittenTrigger = read(event.get())?;
         match written.channels {
             Some(_) => Err(ApiRefusal::Body("an event of a batch has one \"channel\"".into())),
             None => written.checked(data_bytes_max),
@@ -90,7 +90,7 @@ pub fn parse_legacy(
     data_bytes_max: usize,
 ) -> Result<Trigger, ApiRefusal> {
     let own = |key| query.value(key).map(str::to_owned);
-    let written = Written {
+    let written = WrittenTrigger {
         name: own("name").ok_or(ApiRefusal::EventName)?,
         data: text(body)?.to_owned(),
         channels: None,
@@ -101,7 +101,7 @@ pub fn parse_legacy(
     written.checked(data_bytes_max)
 }
 
-impl Written {
+impl WrittenTrigger {
     fn checked(self, data_bytes_max: usize) -> Result<Trigger, ApiRefusal> {
         let is_reserved = |prefix| self.name.starts_with(prefix);
         let length = self.name.chars().take(EVENT_NAME_CHARS_MAX + 1).count();

@@ -1,3 +1,5 @@
+//! Tests of frames of the server, to the byte.
+
 use super::*;
 
 use crate::channel::ChannelFault;
@@ -7,7 +9,10 @@ fn frames_are_those_of_pusher() {
     let socket = SocketId { first: 4711, second: 815 };
     assert_eq!(
         connection_established(socket, 120),
-        r#"{"event":"pusher:connection_established","data":"{\"socket_id\":\"4711.815\",\"activity_timeout\":120}"}"#
+        concat!(
+            r#"{"event":"pusher:connection_established","data":"{\"socket_id\":\"4711.815\","#,
+            r#"\"activity_timeout\":120}"}"#,
+        )
     );
     assert_eq!(
         subscription_succeeded("private-rj"),
@@ -17,7 +22,10 @@ fn frames_are_those_of_pusher() {
     assert_eq!(gap("x"), r#"{"event":"encke:gap","channel":"x","data":"{}"}"#);
     assert_eq!(
         subscription_count("rj", 13),
-        r#"{"event":"pusher_internal:subscription_count","channel":"rj","data":"{\"subscription_count\":13}"}"#
+        concat!(
+            r#"{"event":"pusher_internal:subscription_count","channel":"rj","data":"#,
+            r#""{\"subscription_count\":13}"}"#,
+        )
     );
     assert_eq!(
         signin_success(r#"{"id":"bob"}"#),
@@ -36,7 +44,10 @@ fn activity_timeout_is_never_one_that_makes_clients_throw() {
 fn errors_have_their_numbers() {
     assert_eq!(
         error(Close::Reconnect),
-        r#"{"event":"pusher:error","data":"{\"code\":4200,\"message\":\"The server is going away. Reconnect.\"}"}"#
+        concat!(
+            r#"{"event":"pusher:error","data":"{\"code\":4200,\"message\":"#,
+            r#"\"The server is going away. Reconnect.\"}"}"#,
+        )
     );
     assert_eq!(
         error(FrameFault::NotJson),
@@ -48,7 +59,11 @@ fn errors_have_their_numbers() {
     assert!(cut.contains(r#"\"code\":4302,"#) && cut.contains("The first 100 are"), "{cut}");
     assert_eq!(
         subscription_error("1:rj", SubscriptionRefusal::Name(ChannelFault::Empty)),
-        r#"{"event":"pusher:subscription_error","channel":"1:rj","data":"{\"type\":\"InvalidRequest\",\"error\":\"The name of a channel is empty.\",\"status\":400}"}"#
+        concat!(
+            r#"{"event":"pusher:subscription_error","channel":"1:rj","data":"{\"type\":"#,
+            r#"\"InvalidRequest\",\"error\":\"The name of a channel is empty.\",\"status\":400}"#,
+            r#""}"#,
+        )
     );
 }
 
@@ -56,7 +71,11 @@ fn errors_have_their_numbers() {
 fn watchlist_tells_of_those_that_there_are() {
     assert_eq!(
         watchlist_events(&["rj"], &["alice"]).unwrap(),
-        r#"{"event":"pusher_internal:watchlist_events","data":"{\"events\":[{\"name\":\"online\",\"user_ids\":[\"rj\"]},{\"name\":\"offline\",\"user_ids\":[\"alice\"]}]}"}"#
+        concat!(
+            r#"{"event":"pusher_internal:watchlist_events","data":"{\"events\":[{\"name\":"#,
+            r#"\"online\",\"user_ids\":[\"rj\"]},{\"name\":\"offline\",\"user_ids\":[\"alice\"]}"#,
+            r#"]}"}"#,
+        )
     );
     let online = watchlist_events(&["rj"], &[]).unwrap();
     assert!(online.contains("online") && !online.contains("offline"));

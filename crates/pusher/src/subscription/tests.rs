@@ -1,3 +1,5 @@
+//! Tests of who may subscribe and sign in, by what signature.
+
 use super::*;
 
 const KEY: &str = "encke-app-key";

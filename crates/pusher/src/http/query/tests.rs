@@ -1,3 +1,5 @@
+//! Tests of queries: signatures in whatever order they come, and damage.
+
 use super::*;
 
 const NOW: u64 = 1_700_000_000;

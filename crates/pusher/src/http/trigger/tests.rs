@@ -1,3 +1,5 @@
+//! Tests of bodies of triggers and batches: bounds to the byte, and what is refused.
+
 use super::*;
 use crate::channel::ChannelFault;
 use crate::limits::EVENT_DATA_BYTES_MAX;
@@ -13,9 +15,10 @@ fn batch(events: &[&str]) -> Result<Vec<Trigger>, ApiRefusal> {
 
 #[test]
 fn bodies_of_libraries_are_read() {
-    let trigger = parse(
-        r#"{"name":"new","channel":"private-rj","data":"{\"photo\":789}","socket_id":"4711.815","info":"subscription_count"}"#,
-    );
+    let trigger = parse(concat!(
+        r#"{"name":"new","channel":"private-rj","data":"{\"photo\":789}","socket_id":"#,
+        r#""4711.815","info":"subscription_count"}"#,
+    ));
     let trigger = trigger.unwrap();
     assert_eq!((&*trigger.name, &*trigger.data), ("new", r#"{"photo":789}"#));
     assert_eq!(trigger.channels, ["private-rj"]);
