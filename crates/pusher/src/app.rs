@@ -10,8 +10,9 @@ use zeroize::Zeroizing;
 
 use crate::client_event::EventRules;
 use crate::limits::{
-    APP_ID_BYTES_MAX, APP_KEY_BYTES_MAX, EVENT_DATA_BYTES_MAX, MEMBERS_MAX, SECRET_BYTES_MAX,
-    SECRET_BYTES_MIN, WEBHOOK_URL_BYTES_MAX, WEBHOOK_URLS_MAX,
+    APP_EVENT_BYTES_MAX, APP_ID_BYTES_MAX, APP_KEY_BYTES_MAX, APP_MEMBERS_MAX,
+    EVENT_DATA_BYTES_MAX, MEMBERS_MAX, SECRET_BYTES_MAX, SECRET_BYTES_MIN, WEBHOOK_URL_BYTES_MAX,
+    WEBHOOK_URLS_MAX,
 };
 use crate::signature::Secret;
 
@@ -105,7 +106,7 @@ impl App {
             return Err((1, format!("\"secret\" has not 1 to {SECRET_BYTES_MAX} bytes.")));
         }
         let flag = |value, name, default| flag(member(value, name), default);
-        let number = |value, name| number(member(value, name));
+        let number = |value, name, most| number(member(value, name), most);
         Ok(App {
             id,
             key,
@@ -119,9 +120,14 @@ impl App {
                 "subscription_count",
                 false,
             )?,
-            connections_max: number(written.max_connections, "max_connections")?,
-            members_max: number(written.max_members, "max_members")?.unwrap_or(MEMBERS_MAX),
-            event_bytes_max: match number(written.max_event_bytes, "max_event_bytes")? {
+            connections_max: number(written.max_connections, "max_connections", u32::MAX)?,
+            members_max: number(written.max_members, "max_members", APP_MEMBERS_MAX)?
+                .unwrap_or(MEMBERS_MAX),
+            event_bytes_max: match number(
+                written.max_event_bytes,
+                "max_event_bytes",
+                APP_EVENT_BYTES_MAX,
+            )? {
                 Some(bytes) => bytes as usize,
                 None => EVENT_DATA_BYTES_MAX,
             },
@@ -183,11 +189,14 @@ fn flag((value, name, json): Place<'_>, default: bool) -> Result<bool, Fault> {
     }
 }
 
-fn number((value, name, json): Place<'_>) -> Result<Option<u32>, Fault> {
+fn number((value, name, json): Place<'_>, most: u32) -> Result<Option<u32>, Fault> {
     let Some(value) = value.map(RawValue::get) else { return Ok(None) };
     match value.parse() {
-        Ok(number) if number > 0 => Ok(Some(number)),
-        _ => Err((line_of(json, value), format!("\"{name}\" is not a whole number above 0."))),
+        Ok(number) if (1..=most).contains(&number) => Ok(Some(number)),
+        _ => Err((
+            line_of(json, value),
+            format!("\"{name}\" is not a whole number from 1 to {most}."),
+        )),
     }
 }
 

@@ -48,6 +48,11 @@ pub const APPS_FILE_BYTES_MAX: u64 = 1024 * 1024;
 pub const APP_ID_BYTES_MAX: usize = 32;
 /// Of an app's key, in bytes.
 pub const APP_KEY_BYTES_MAX: usize = 128;
+/// The most that an app may set for the data of an event, in bytes.
+pub const APP_EVENT_BYTES_MAX: u32 = 1024 * 1024;
+/// The most that an app may set for the members of a presence channel: each of them is told of each
+/// other one.
+pub const APP_MEMBERS_MAX: u32 = 10_000;
 /// What a secret must have at least where others than this machine can connect, in bytes.
 pub const SECRET_BYTES_MIN: usize = 16;
 /// Of a secret, in bytes.
