@@ -40,6 +40,8 @@ type Message struct {
 	Event string `json:"event,omitempty"`
 	// Except is the id of one connection that does not hear it, as its stream has told it.
 	Except string `json:"except,omitempty"`
+	// Durable has the answer wait until it is on disk, where events about the id are kept.
+	Durable bool `json:"durable,omitempty"`
 }
 
 // MarshalJSON writes the message as the API reads it: "about" is an id or a list of them.
@@ -49,12 +51,13 @@ func (message Message) MarshalJSON() ([]byte, error) {
 		about = append([]string{message.About}, message.Also...)
 	}
 	return json.Marshal(struct {
-		About  any    `json:"about"`
-		Data   any    `json:"data"`
-		Key    string `json:"key,omitempty"`
-		Event  string `json:"event,omitempty"`
-		Except string `json:"except,omitempty"`
-	}{about, message.Data, message.Key, message.Event, message.Except})
+		About   any    `json:"about"`
+		Data    any    `json:"data"`
+		Key     string `json:"key,omitempty"`
+		Event   string `json:"event,omitempty"`
+		Except  string `json:"except,omitempty"`
+		Durable bool   `json:"durable,omitempty"`
+	}{about, message.Data, message.Key, message.Event, message.Except, message.Durable})
 }
 
 // Sent is an event that was posted.

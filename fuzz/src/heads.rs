@@ -49,6 +49,7 @@ fn check_against_httparse(data: &[u8], request: &Request<'_>) {
         Route::Page => "/",
         Route::WellKnown => "/.well-known/",
         Route::Send => "/send",
+        Route::Events => "/events/",
     };
     assert!(target.contains(path) && target.contains(request.path));
     assert!(request.format != Format::Classic || request.route == Route::Classic);

@@ -34,9 +34,11 @@ export default {
       {
         text: "Build",
         items: [
+          item("Moving to Encke", "/moving"),
           item("Your backend", "/backends"),
           item("Clients that publish", "/publish"),
           item("The past of an id", "/past"),
+          item("Events that stay", "/keep"),
           item("Presence", "/presence"),
           item("Members", "/members"),
           item("Durable streams", "/streams"),
@@ -77,6 +79,7 @@ export default {
           item("Protocol", "/protocol"),
           item("Where a stream starts", "/stream-start"),
           item("API", "/api"),
+          item("Errors", "/errors"),
           item("Commands", "/commands"),
           item("Options of the commands", "/command-options"),
           item("Terms", "/glossary"),

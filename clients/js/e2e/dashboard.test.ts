@@ -11,7 +11,9 @@ import {
   PAGE_BYTES_MAX,
   tabTo,
 } from "./browser.js";
+import { atEnd } from "./ends.js";
 import { Encke, until } from "./server.js";
+import { Secret } from "./sign.js";
 
 /** Opens the dashboard of `server`, and waits for its first live figures. */
 async function dashboard(
@@ -55,10 +57,53 @@ test("charts get points, the table says the same, and little is transferred", as
   await says(page, "#charts article:nth-child(2) .figure", /^1$/);
   await says(page, "#charts article:nth-child(1) .figure", /^1$/);
   assert.equal(await page.locator(".plot canvas:visible").count(), 7);
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await filled(page);
   const loaded = await bytes();
   assert.ok(loaded > 10_000 && loaded < PAGE_BYTES_MAX, `${loaded} bytes`);
   t.diagnostic(`the dashboard loads ${loaded} bytes`);
   assert.equal(await page.locator("#workers-table tbody tr").count(), 2);
+});
+
+/** Waits until each row of charts is as wide as the others: no place of the grid is empty. */
+async function filled(page: Page): Promise<void> {
+  await page.waitForFunction(() => {
+    const charts = [...document.querySelectorAll<HTMLElement>("#charts article:not([hidden])")];
+    const right = new Map<number, number>();
+    for (const chart of charts) {
+      const { top, right: edge } = chart.getBoundingClientRect();
+      right.set(top, Math.max(edge, right.get(top) ?? 0));
+    }
+    const edges = [...right.values()];
+    return edges.length > 1 && edges.every((edge) => Math.abs(edge - (edges[0] ?? 0)) < 2);
+  });
+}
+
+test("a room's members are listed, and what clients send has a chart", async (t) => {
+  const secret = await Secret.make();
+  atEnd(t, () => secret.remove());
+  const server = await Encke.start(t, `--token-key=${secret.file}`);
+  const encke = { ids: ["room:7"], send: ["room:7"], info: { name: "Ann" } };
+  const token = secret.sign({ sub: "ann", exp: 4102444800, encke });
+  const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
+  const stream = await fetch(`http://${server.listen}/stream/room:7`, { headers });
+  t.after(() => stream.body?.cancel().catch(() => {}));
+  const page = await dashboard(t, server);
+  const sent = await fetch(`http://${server.listen}/send`, {
+    method: "POST",
+    headers,
+    body: '{"about":"room:7","data":1}',
+  });
+  assert.equal(sent.status, 200);
+  await page.getByRole("heading", { name: "Sent by clients a second" }).waitFor();
+  await page.getByLabel("Id", { exact: true }).fill("room:7");
+  await page.keyboard.press("Enter");
+  await says(page, "#lookup-name", /^room:7$/);
+  await says(page, "#members-title", /^Members \(1\)$/);
+  assert.deepEqual(await names(page, "#members-list"), ["ann"]);
+  await page.locator("#members-list a").click();
+  await says(page, "#lookup-name", /^ann$/);
+  await page.locator("#members").waitFor({ state: "hidden" });
 });
 
 test("charts survive a reload, and a page that comes late sees what was before it", async (t) => {

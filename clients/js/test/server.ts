@@ -88,7 +88,7 @@ export class FakeServer {
 export function refuse(status: number, detail: string, head: Record<string, string> = {}): Handler {
   return (answer) => {
     answer.writeHead(status, { "content-type": "application/problem+json", ...head });
-    answer.end(JSON.stringify({ type: "about:blank", title: "Refused", status, detail }));
+    answer.end(JSON.stringify({ type: "errors#forbidden", title: "Refused", status, detail }));
   };
 }
 

@@ -169,7 +169,7 @@ def test_sends(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
         async with played(asked, answers) as url, AsyncClient(url, key="secret") as client:
             try:
                 about = ["rj", *case["also"]] if "also" in case else "rj"
-                named = {name: case.get(name) for name in ("key", "event")}
+                named: dict[str, Any] = {name: case.get(name) for name in ("key", "event")}
                 named["except_"] = case.get("except")
                 sent = await client.send(about, {"n": 1}, **named)
                 assert _sent(sent) == case.get("sent")

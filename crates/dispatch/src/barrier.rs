@@ -188,6 +188,19 @@ impl Barrier {
         let _ = stand.wait_for(|stand| matches!(stand, Stand::Moved(_))).await;
     }
 
+    /// Waits until it has been closed for so long at one time.
+    pub async fn closed_for(&self, time: Duration) {
+        let mut stand = self.stand.subscribe();
+        loop {
+            // Both fail when the barrier is gone, and we have it.
+            let _ = stand.wait_for(|stand| !matches!(stand, Stand::Open)).await;
+            let opens = stand.wait_for(|stand| matches!(stand, Stand::Open));
+            if timeout(time, opens).await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Whether it is closed, for now or for ever.
     pub fn is_closed(&self) -> bool {
         // Relaxed: who goes on by this changes nothing without a permit.

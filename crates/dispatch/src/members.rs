@@ -15,7 +15,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{TellStep, Watch, Watches};
+use engine::{Late, LateTask, TellStep, Telling, Watch, Watches};
 use hub::{Id, Info, Manner, MemberChange, MemberList, News, Roster, leave_out};
 use proto::members;
 use tokio::task::yield_now;
@@ -44,15 +44,19 @@ pub async fn run(watches: Watches, barrier: Arc<Barrier>, grace: Duration) {
         roster,
         begun: Instant::now(),
         news: Vec::new(),
-        tries: every(TRY_AGAIN),
+        late: Late::default(),
         list: None,
     };
     let tell = async {
-        let mut looks = every(LOOK);
+        let (mut looks, mut tries) = (every(LOOK), every(TRY_AGAIN));
         loop {
             tokio::select! {
                 _ = looks.tick() => {}
                 () = poll_fn(|context| watches.questions().poll_any(context)) => {}
+                _ = tries.tick(), if !teller.late.is_empty() => {
+                    teller.catch_up().await;
+                    continue;
+                }
             }
             teller.look().await;
             teller.answer_some().await;
@@ -84,8 +88,8 @@ struct RoomTeller<'w> {
     roster: Roster,
     begun: Instant,
     news: Vec<News>,
-    /// When it is tried again to post what a mailbox has no room for.
-    tries: Interval,
+    /// What workers are to be told whose mailboxes have no room.
+    late: Late,
     /// The last list that was made since the last look, unless something has changed: crowds ask
     /// for the same.
     list: Option<(Id, Arc<str>)>,
@@ -131,49 +135,76 @@ impl RoomTeller<'_> {
     }
 
     async fn tell(&mut self, room: Id, text: Arc<str>) {
-        let mut telling = self.watches.tell(room, text);
-        loop {
-            match telling.step() {
-                TellStep::More => yield_now().await,
-                TellStep::Wait => _ = self.tries.tick().await,
-                TellStep::Done => return,
+        let telling = self.watches.tell(room, text);
+        self.tell_all(telling).await;
+    }
+
+    async fn tell_all(&mut self, mut telling: Telling<'_>) {
+        while telling.step(&mut self.late) == TellStep::More {
+            yield_now().await;
+        }
+    }
+
+    /// Makes up for a slice of what each worker was not told, as far as its mailbox has room now.
+    async fn catch_up(&mut self) {
+        self.list = None;
+        for worker in self.late.workers() {
+            for _ in 0..ANSWERS_SLICE {
+                if !self.watches.has_room(worker) {
+                    break;
+                }
+                match self.late.take(worker) {
+                    Some(LateTask::Tell(room)) => self.tell_late(worker, room).await,
+                    Some(LateTask::Answer(watch)) => self.answer(watch).await,
+                    None => break,
+                }
             }
+            yield_now().await;
+        }
+    }
+
+    /// All that was told of the room is in its list: nothing is told in between.
+    async fn tell_late(&mut self, worker: usize, room: Id) {
+        debug_assert!(self.news.is_empty(), "a list holds more than was told");
+        if let Some(of) = self.watches.name(room) {
+            let list = self.list_of(room, &of);
+            let telling = self.watches.tell_late(worker, room, list);
+            self.tell_all(telling).await;
         }
     }
 
     /// Answers a slice of those who ask for a list: what changes is told in between.
     async fn answer_some(&mut self) {
         for _ in 0..ANSWERS_SLICE {
-            let Some(watch) = self.watches.questions().take() else { return };
-            // A list is not made for who has asked anew since, or has gone.
-            if watch.is_waiting() {
-                self.answer(&watch).await;
-            }
+            let Some(watch) = self.watches.questions().take_and_count() else { return };
+            self.answer(watch).await;
         }
         yield_now().await;
     }
 
-    async fn answer(&mut self, watch: &Watch) {
-        let room = watch.room();
+    async fn answer(&mut self, watch: Watch) {
+        // A list is not made for who has asked anew since, or has gone.
+        let list = if watch.is_waiting() { self.list_for(watch.room()).await } else { None };
+        match list {
+            Some(list) if !self.watches.answer(&watch, &list) => self.late.keep(watch),
+            _ => self.watches.questions().done(1, 0),
+        }
+    }
+
+    /// The list of a room, behind all that is told before.
+    async fn list_for(&mut self, room: Id) -> Option<Arc<str>> {
         // Who asks was logged in before: it finds itself in the list.
         if self.roster.look_at(room, self.now_ms(), &mut self.news) {
             self.list = None;
             self.tell_news().await;
         }
         let known = self.list.as_ref().filter(|(of, _)| *of == room);
-        let list = match known.map(|(_, list)| Arc::clone(list)) {
-            Some(list) => list,
-            None => {
-                let Some(of) = self.watches.name(room) else { return };
-                let list = self.list_of(room, &of);
-                self.list = Some((room, Arc::clone(&list)));
-                list
-            }
-        };
-        // Who has gone is not waited for.
-        while watch.is_waiting() && !self.watches.answer(watch, &list) {
-            self.tries.tick().await;
+        if let Some((_, list)) = known {
+            return Some(Arc::clone(list));
         }
+        let list = self.list_of(room, &self.watches.name(room)?);
+        self.list = Some((room, Arc::clone(&list)));
+        Some(list)
     }
 
     fn now_ms(&self) -> u64 {

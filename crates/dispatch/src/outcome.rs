@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use axum::http::StatusCode;
 use engine::Event;
 use httpd::problem::ApiProblem;
 use hub::FollowersError;
+use proto::ProblemKind;
 use thiserror::Error;
 
 /// How long a mailbox may stay full before the sender is told.
@@ -18,6 +18,12 @@ pub enum Unposted {
     /// The workers have more to deliver than they can.
     #[error("a mailbox is full")]
     MailboxFull,
+    /// One of its subjects is kept on disk, and that is full or fails.
+    #[error("the disk of the log is full or fails")]
+    NotKept,
+    /// It was posted, and should be on disk, and is not known to be.
+    #[error("the event was posted, but is not on disk for sure")]
+    NotDurable,
     /// The graph could not be read.
     #[error(transparent)]
     Followers(#[from] FollowersError),
@@ -77,8 +83,21 @@ impl From<Unposted> for ApiProblem {
     fn from(unposted: Unposted) -> ApiProblem {
         match unposted {
             Unposted::MailboxFull => ApiProblem::mailbox_full(),
+            Unposted::NotKept => ApiProblem::of(
+                ProblemKind::DiskFails,
+                "This event is about an id that is kept (--keep), and the disk of the log is full \
+                 or fails: make room in the data directory, or look at the server's log. Nothing \
+                 was sent.",
+            )
+            .retry_after(1),
+            // Without Retry-After: it would be posted twice.
+            Unposted::NotDurable => ApiProblem::of(
+                ProblemKind::OutcomeUnknown,
+                "The event was posted, but is not on disk for sure: the disk of the log failed. \
+                 If you send it again, clients may hear it twice.",
+            ),
             Unposted::Followers(error) => error.into(),
-            Unposted::Log(LogTrouble::Full) => ApiProblem::unavailable(
+            Unposted::Log(LogTrouble::Full) => cluster_log(
                 "More waits for the log of the cluster than may: send again a little later. \
                  Nothing was sent.",
             ),
@@ -87,27 +106,32 @@ impl From<Unposted> for ApiProblem {
                  one.",
                 cluster::limits::EVENT_BYTES_MAX
             )),
-            Unposted::Log(LogTrouble::Away) => ApiProblem::unavailable(
+            Unposted::Log(LogTrouble::Away) => cluster_log(
                 "The log of the cluster (NATS JetStream) cannot be reached: send again when it is \
                  back. Nothing was sent.",
             ),
-            Unposted::Log(LogTrouble::Older) => ApiProblem::unavailable(
+            Unposted::Log(LogTrouble::Older) => cluster_log(
                 "A node of the cluster is of an earlier version, which knows no event about \
                  several ids, of a client, or with \"except\": upgrade it, or send an event \
                  without these. Nothing was sent.",
             ),
-            Unposted::Log(LogTrouble::NotSaid) => ApiProblem::unavailable(
+            Unposted::Log(LogTrouble::NotSaid) => cluster_log(
                 "A node of the cluster has not said yet whether it knows events about several ids, \
                  of clients, or with \"except\": send again a few seconds later. Nothing was sent.",
             ),
             // Without Retry-After, by which clients would send it again of themselves.
-            Unposted::Log(LogTrouble::Silent) => ApiProblem::new(
-                StatusCode::SERVICE_UNAVAILABLE,
+            Unposted::Log(LogTrouble::Silent) => ApiProblem::of(
+                ProblemKind::OutcomeUnknown,
                 "The log of the cluster (NATS JetStream) does not answer: this may still be sent, \
                  once, so look whether it was before you send it again.",
             ),
         }
     }
+}
+
+/// 503 for the log's sake: nothing was sent, so it may be sent again.
+fn cluster_log(detail: &'static str) -> ApiProblem {
+    ApiProblem::of(ProblemKind::ClusterLog, detail).retry_after(1)
 }
 
 #[cfg(test)]

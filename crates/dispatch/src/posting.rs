@@ -117,7 +117,7 @@ impl Sender {
                 Ok(Step::More) if sending.is_gathered() => hint::spin_loop(),
                 Ok(Step::More) => {}
                 Ok(Step::MailboxFull) => return PostedNow::Busy,
-                Ok(Step::Stale) | Err(_) => return PostedNow::TooMuch,
+                Ok(Step::Stale | Step::NotKept) | Err(_) => return PostedNow::TooMuch,
             }
         }
         if sending.is_gathered() { PostedNow::Busy } else { PostedNow::TooMuch }
@@ -192,7 +192,10 @@ impl Delivery {
     /// What it came to, if that is known. It is told once.
     pub fn ready(&mut self) -> Option<Result<Delivered, Unposted>> {
         match self {
-            Delivery::Here { event, receipt } => Some(Ok(Delivered::of(event, receipt.ready()?))),
+            Delivery::Here { event, receipt } => {
+                let delivered = Delivered::of(event, receipt.ready()?);
+                Some(if receipt.is_unsure() { Err(Unposted::NotDurable) } else { Ok(delivered) })
+            }
             Delivery::Everywhere(pending) => pending.ready(),
         }
     }
@@ -233,6 +236,7 @@ pub async fn finish(
         match sending.step(followers)? {
             Step::Posted(receipt) => return Ok(receipt),
             Step::More => tokio::task::yield_now().await,
+            Step::NotKept => return Err(Unposted::NotKept),
             Step::Stale => unreachable!("its number was not given from outside"),
             Step::MailboxFull => {
                 let since = *full_since.get_or_insert_with(Instant::now);

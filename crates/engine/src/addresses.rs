@@ -7,10 +7,11 @@
 //! all behind it. A trusted peer says for whom it asks, by a PROXY header or a field, and then that
 //! address counts.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use hub::{AddressKey, AddressKeys, Bound, CountSketch, RateSketch};
-use proto::{Networks, Problem};
+use proto::{Networks, Problem, ProblemKind};
 
 use crate::config::AddressLimits;
 use crate::limits;
@@ -131,7 +132,7 @@ impl Addresses {
         let AddressLimits { connections, connects_per_second, request_bytes_per_second } =
             self.limits;
         match bound {
-            Bound::ConnectionsPerAddress => Problem::too_many(
+            Bound::ConnectionsPerAddress => too_many_connections(
                 format!(
                     "One address may have {connections} connections here at one time, and yours \
                      has as many. End some, or try again later. Where many share an address, the \
@@ -169,9 +170,15 @@ impl Addresses {
 
 /// What a client is told whose id has as many connections as it may.
 pub(crate) fn id_problem() -> Problem {
-    Problem::too_many(
+    too_many_connections(
         "An id has as many connections as one may have here (--max-connections-per-id). End some \
          of them, or try again later; nothing of this request was done.",
         limits::RETRY_AFTER_SECONDS,
     )
+}
+
+/// 429: an address or an id has as many connections as it may.
+fn too_many_connections(detail: impl Into<Cow<'static, str>>, retry_after: u32) -> Problem {
+    let problem = Problem::of(ProblemKind::TooManyConnections, detail);
+    Problem { retry_after: Some(retry_after), ..problem }
 }

@@ -16,6 +16,8 @@ pub(crate) struct CatchUp {
     pub(crate) events: Vec<Arc<Event>>,
     /// Whether there may have been others.
     pub(crate) gap: bool,
+    /// The number up to which these may be, where that is known.
+    pub(crate) gap_up_to: u64,
     /// The number up to which nothing is missing then.
     pub(crate) up_to: u64,
     /// Whether nothing is missing behind it either: what comes now is all in the mailbox.

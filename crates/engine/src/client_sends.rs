@@ -80,6 +80,7 @@ pub struct ClientSend {
     pub(crate) event: Box<[u8]>,
     pub(crate) by: SentBy,
     pub(crate) grant: Option<Arc<Grant>>,
+    pub(crate) source: Option<u64>,
     pub(crate) limits: ClientSendLimits,
 }
 
@@ -115,6 +116,11 @@ impl ClientSend {
     /// What its client's token grants; `None` where none is needed.
     pub fn grant(&self) -> Option<&Arc<Grant>> {
         self.grant.as_ref()
+    }
+
+    /// A number for the address of its client; `None` where that is not counted.
+    pub fn source(&self) -> Option<u64> {
+        self.source
     }
 
     /// How much it may be.

@@ -9,6 +9,7 @@ use proto::{Networks, Page};
 use sync::replies::Replies;
 use tls::rustls::ServerConfig;
 
+use crate::EventKeeper;
 use crate::refused_origins::RefusedOrigins;
 use crate::settings::Settings;
 use crate::tokens::TokenConfig;
@@ -46,6 +47,8 @@ pub struct EngineConfig {
     /// What is remembered of some ids, where it is not as of all others. Without a meaning while
     /// nothing is remembered of those.
     pub remember: HistoryRules,
+    /// Who keeps events on disk, if some are.
+    pub keeper: Option<Keeper>,
     /// Bytes that the ids of all connections together may be [counted](hub::Names::bytes) for, past
     /// which a connection gets no further ids beside its first.
     pub ids_bytes_max: usize,
@@ -110,6 +113,7 @@ impl EngineConfig {
             cluster: false,
             history: HistoryLimits::default(),
             remember: HistoryRules::default(),
+            keeper: None,
             ids_bytes_max: 128 << 20,
             websocket_deflate: false,
             tokens: None,
@@ -138,6 +142,16 @@ impl EngineConfig {
     pub(crate) fn listens(&self) -> Vec<(SocketAddr, bool)> {
         let plain = self.listen.map(|listen| (listen, false));
         plain.into_iter().chain(self.tls.as_ref().map(|tls| (tls.listen, true))).collect()
+    }
+}
+
+/// Who keeps events on disk.
+#[derive(Clone)]
+pub struct Keeper(pub Arc<EventKeeper>);
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keeper")
     }
 }
 

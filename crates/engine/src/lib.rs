@@ -33,6 +33,7 @@ mod form;
 mod guest;
 mod handover;
 mod handover_state;
+mod history_reads;
 mod id_lists;
 mod kernel;
 mod lane;
@@ -83,10 +84,11 @@ pub use client_sends::{
     CLIENT_SENDS_PER_SECOND_MAX, ClientSend, ClientSendLimits, ClientSendOutcome, ClientSends,
     Publisher, SentBy, TooMany,
 };
-pub use config::{AddressLimits, EngineConfig, TlsConfig};
+pub use config::{AddressLimits, EngineConfig, Keeper, TlsConfig};
 pub use counters::{Snapshot, Total, WorkerSnapshot};
 pub use guest::{Delivery, Guest, GuestMail};
 pub use handover::{Copying, Handover, HandoverFacts, Predecessor, Takeover};
+pub use history_reads::{HistoryRead, HistoryReads};
 pub use lane::{LANE_SOCKET, Lane, LaneControl, LaneSocket, LaneTurn};
 pub use notices::{Notice, Notices};
 pub use origins::Origins;
@@ -94,7 +96,7 @@ pub use outgoing::Outgoing;
 pub use questions::{Asker, Question, Questions};
 pub use receipt::{LaneBell, Receipt};
 pub use refused_origins::RefusedOrigins;
-pub use resume::{Resume, ResumeStep, Resumes, Resuming};
+pub use resume::{ArchiveAnswer, ArchiveQuestion, Resume, ResumeStep, Resumes, Resuming};
 pub use router::{GapStep, Router, Sending, Step};
 pub use said::{Answered, Said};
 pub use settings::Settings;
@@ -104,7 +106,7 @@ pub use tls_figures::TlsSnapshot;
 pub use token_queue::TokenQueue;
 pub use tokens::{Granted, Outcome, Revocation, TokenCheck, TokenConfig, TokenQuestion};
 pub use turns::TurnSnapshot;
-pub use watch::{TellStep, Telling, Watch, Watches};
+pub use watch::{Late, LateTask, TellStep, Telling, Watch, Watches};
 pub use well_known::WellKnown;
 
 /// An event with the frames of our transports, each in the slot that is its
@@ -131,3 +133,9 @@ const _: () = {
 
 /// The memory of such events.
 pub type History = hub::History<proto::Frame>;
+
+/// Such events on disk.
+pub type EventArchive = dyn hub::Archive<proto::Frame>;
+
+/// Whoever writes them there.
+pub type EventKeeper = dyn hub::Keeper<proto::Frame>;

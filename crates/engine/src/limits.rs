@@ -158,7 +158,7 @@ pub const POLL_IDLE_MS: u64 = 75_000;
 pub const PIPELINED_BYTES_MAX: usize = 2 * proto::request::HEAD_BYTES_MAX;
 
 /// Resumes of either size that wait for the control plane; who comes back past it is told of a gap.
-/// 72 bytes each, 18 MiB; those of ids beside the second are a seventh of what their connection
+/// 80 bytes each, 20 MiB; those of ids beside the second are a seventh of what their connection
 /// has in the bound on ids.
 pub const RESUMES_WAITING_MAX: usize = 256 * 1024;
 
@@ -187,6 +187,9 @@ pub const WINDOW_EVENTS_MAX: usize = if cfg!(test) { 8 } else { 512 };
 /// Events that a look into the history takes at a time: at some 20 ns each 40 µs under its lock.
 pub const SINCE_EVENTS_MAX: usize = 4 * WINDOW_EVENTS_MAX;
 
+/// Subjects of one question to the archive: their texts are 255 bytes each at most. In tests a few.
+pub const ARCHIVE_SUBJECTS_MAX: usize = if cfg!(test) { 2 } else { 64 };
+
 /// What an event counts for beside its line in what is put by, and in a window.
 pub const HELD_EVENT_BYTES: usize = 64;
 
@@ -203,7 +206,11 @@ pub const fn held_bytes(backlog_bytes_max: usize) -> usize {
 /// Rooms that one connection watches.
 pub const WATCHES_PER_CONNECTION_MAX: usize = 100;
 
-/// Lists of members that connections wait for: 40 bytes each, 10 MiB. Who asks past it is answered
+/// Questions of one connection for lists that it does not wait for any more and that were not
+/// looked at yet: it has asked, stopped and asked anew. Who asks past it is answered 429.
+pub const WATCHES_STALE_MAX: usize = 8;
+
+/// Lists of members that connections wait for: 48 bytes each, 12 MiB. Who asks past it is answered
 /// 503.
 pub const WATCHES_WAITING_MAX: usize = 256 * 1024;
 
@@ -223,6 +230,13 @@ pub const CLIENT_SENDS_MAX: usize = 16 * 1024;
 
 /// Bytes of their text.
 pub const CLIENT_SEND_BYTES_MAX: usize = 16 << 20;
+
+/// Reads of what was sent that wait, of all clients together, their answers among them that no
+/// worker has taken yet: 16 MiB of these. Who comes past it is answered 503.
+pub const HISTORY_READS_MAX: usize = 256;
+
+/// Bytes of their ids and queries.
+pub const HISTORY_READ_BYTES_MAX: usize = 1 << 20;
 
 /// Sends of one connection that are not answered.
 pub const CLIENT_SENDS_PER_CONNECTION_MAX: u32 = 64;

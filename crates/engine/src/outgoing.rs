@@ -19,6 +19,8 @@ pub struct Outgoing {
     /// The one connection that does not hear it, whatever it is logged in under. One that is not
     /// there is nobody.
     pub except: Option<ConnectionId>,
+    /// Its receipt waits until it is on disk, where it is kept there at all.
+    pub durable: bool,
 }
 
 impl Outgoing {
@@ -35,6 +37,6 @@ impl Outgoing {
 impl From<Draft> for Outgoing {
     /// An event for all who follow its subjects.
     fn from(draft: Draft) -> Outgoing {
-        Outgoing { draft, term: None, alone: false, except: None }
+        Outgoing { draft, term: None, alone: false, except: None, durable: false }
     }
 }

@@ -180,6 +180,12 @@ impl<Q: Question> Questions<Q> {
         }
     }
 
+    /// Has no place for another one from now on.
+    #[cfg(test)]
+    pub(crate) fn fill(&self) {
+        self.waiting.fetch_add(self.bounds.questions, Ordering::Relaxed);
+    }
+
     /// How many wait.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)

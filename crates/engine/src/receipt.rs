@@ -18,9 +18,17 @@ use sync::replies::Replies;
 use sync::ticket::{self, Ticket, Waiter};
 use sys::waker::Waker;
 
+/// Who waits for the receipt, and whether its event may not be on disk although it should.
+#[derive(Debug)]
+pub(crate) struct Awaited {
+    sender: Sender,
+    /// Relaxed: whoever finds the ticket complete has acquired what was stored before.
+    unsure: AtomicBool,
+}
+
 /// Who waits for the receipt.
 #[derive(Debug)]
-pub(crate) enum Sender {
+enum Sender {
     /// A task, whose waker goes to the replies.
     Task { waker: AtomicWaker, replies: Arc<Replies> },
     /// A worker's lane, which looks by itself.
@@ -29,14 +37,21 @@ pub(crate) enum Sender {
 
 /// The sender's half: resolves to the number of connections reached.
 #[derive(Debug)]
-pub struct Receipt(Ticket<Sender>);
+pub struct Receipt(Ticket<Awaited>);
 
 /// The workers' half, one per mail and one with the sender while it posts.
-pub(crate) type Stub = ticket::Stub<Sender>;
+pub(crate) type Stub = ticket::Stub<Awaited>;
 
-impl Waiter for Sender {
+impl Awaited {
+    /// The event was posted, and is not known to be on disk.
+    pub(crate) fn set_unsure(&self) {
+        self.unsure.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Waiter for Awaited {
     fn complete(&self) {
-        match self {
+        match &self.sender {
             Sender::Task { waker, replies } => {
                 if let Some(sender) = waker.take() {
                     replies.post(sender);
@@ -51,7 +66,7 @@ impl Future for Receipt {
     type Output = u32;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<u32> {
-        if let Sender::Task { waker, .. } = self.0.waiter() {
+        if let Sender::Task { waker, .. } = &self.0.waiter().sender {
             waker.register(context.waker());
         }
         self.ready().map_or(Poll::Pending, Poll::Ready)
@@ -70,13 +85,19 @@ impl Receipt {
     }
 
     fn of(sender: Sender) -> (Stub, Receipt) {
-        let (stub, ticket) = Ticket::new(sender);
+        let unsure = AtomicBool::new(false);
+        let (stub, ticket) = Ticket::new(Awaited { sender, unsure });
         (stub, Receipt(ticket))
     }
 
-    /// The count, when all workers have answered.
+    /// The count, when all workers have answered, and the disk where that is waited for.
     pub fn ready(&self) -> Option<u32> {
         self.0.ready()
+    }
+
+    /// Of a receipt that is ready: whether the event should be on disk, and is not known to be.
+    pub fn is_unsure(&self) -> bool {
+        self.0.waiter().unsure.load(Ordering::Relaxed)
     }
 }
 

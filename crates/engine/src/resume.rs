@@ -20,143 +20,31 @@
 //! posted. It is held as any other, what comes that it has heard is dropped, and its question waits
 //! ([`crate::ahead`]) until the node has come to its place.
 //!
+//! Where events are kept on disk, the memory answers first. Of a kept subject of which it may have
+//! forgotten some the rest is read from the [archive](hub::Archive), by whoever may wait for a disk
+//! ([`ResumeStep::Read`]). What the memory has begins no later than what is read there ends, and an
+//! event that is in both goes once. Whether something is missing the archive says then.
+//!
 //! Cost: nothing for a connection that does not resume. A resume is a look into the graph for each
 //! of its ids, one into the history for each subject that they follow, one sort, and one mail; the
 //! same for each further window.
 
+mod archived;
+mod asked;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use hub::{Above, Followers, FollowersError, Id, Since, Slice, Snapshot};
-use smallvec::SmallVec;
-use sync::replies::Replies;
+use hub::{Above, Followers, FollowersError, Id, Lack, Since, Slice, Snapshot};
 
+pub use self::archived::{ArchiveAnswer, ArchiveQuestion};
+use self::archived::{Lacking, LastOf};
+pub use self::asked::{Resume, Resumes};
 use crate::catch_up::CatchUp;
-use crate::limits::{
-    HELD_EVENT_BYTES, RESUMES_WAITING_MAX, SINCE_EVENTS_MAX, SMALL_RESUME_IDS_MAX,
-    WINDOW_EVENTS_MAX,
-};
+use crate::limits::{ARCHIVE_SUBJECTS_MAX, HELD_EVENT_BYTES, SINCE_EVENTS_MAX, WINDOW_EVENTS_MAX};
 use crate::mailbox::Mail;
-use crate::past::{Past, Wanted};
-use crate::questions::{Asker, Question, QuestionBounds, Questions};
+use crate::past::Wanted;
 use crate::router::Router;
-use crate::{Event, History};
-
-/// What a worker asks for.
-#[derive(Debug)]
-pub struct Resume {
-    pub(crate) asker: Asker,
-    /// The ids that it is logged in under.
-    pub(crate) ids: SmallVec<[Id; 2]>,
-    /// The number of the last event that it has heard.
-    pub(crate) after: u64,
-    /// What it wants of the time before it, if it has named no place.
-    pub(crate) past: Option<Box<Past>>,
-    /// Bytes of a window: as much as may wait for it.
-    pub(crate) bytes_max: usize,
-    /// Whether this is its first window.
-    pub(crate) is_first: bool,
-    /// The node has not come to where it was, so it goes on elsewhere: it is told of a gap.
-    pub(crate) is_lost: bool,
-}
-
-impl Question for Resume {}
-
-impl Resume {
-    /// Whether it takes long: its client has many ids.
-    fn is_large(&self) -> bool {
-        self.ids.len() > SMALL_RESUME_IDS_MAX
-    }
-}
-
-/// The questions of all workers, on their way to the control plane.
-#[derive(Debug)]
-pub struct Resumes {
-    small: Questions<Resume>,
-    /// Of clients with many ids: who has one does not wait behind them.
-    large: Questions<Resume>,
-    /// Of clients whose place is ahead of this node.
-    pub(crate) ahead: Questions<Resume>,
-    /// Relaxed, both: they are only reported.
-    resumed: AtomicU64,
-    gaps: AtomicU64,
-}
-
-impl Resumes {
-    pub(crate) fn new(replies: Arc<Replies>) -> Resumes {
-        // Their bound is in number: that on ids bounds their bytes.
-        let bounds = QuestionBounds { questions: RESUMES_WAITING_MAX, bytes: usize::MAX };
-        Resumes {
-            small: Questions::for_task(bounds, Arc::clone(&replies)),
-            large: Questions::for_task(bounds, Arc::clone(&replies)),
-            ahead: Questions::for_task(bounds, replies),
-            resumed: AtomicU64::new(0),
-            gaps: AtomicU64::new(0),
-        }
-    }
-
-    /// Asks. `false` when too many wait; then the client is to be told of a gap.
-    pub(crate) fn post(&self, resume: Resume) -> bool {
-        self.questions_of(&resume).push(resume)
-    }
-
-    /// Asks for one that has waited elsewhere, and was counted there.
-    pub(crate) fn post_anyway(&self, resume: Resume) {
-        self.questions_of(&resume).push_anyway(resume);
-    }
-
-    /// Asks once this node has come to the client's place. `false` when too many wait for that.
-    pub(crate) fn post_ahead(&self, resume: Resume) -> bool {
-        self.ahead.push(resume)
-    }
-
-    fn questions_of(&self, resume: &Resume) -> &Questions<Resume> {
-        if resume.is_large() { &self.large } else { &self.small }
-    }
-
-    /// A client has asked to go on where it was, and was told of a gap or not.
-    pub(crate) fn count(&self, gap: bool) {
-        self.resumed.fetch_add(1, Ordering::Relaxed);
-        self.gaps.fetch_add(u64::from(gap), Ordering::Relaxed);
-    }
-
-    /// A client that goes on was told of a gap later.
-    pub(crate) fn count_gap(&self) {
-        self.gaps.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The questions of clients with few ids.
-    pub fn small(&self) -> &Questions<Resume> {
-        &self.small
-    }
-
-    /// Those of clients with many.
-    pub fn large(&self) -> &Questions<Resume> {
-        &self.large
-    }
-
-    /// The next question, if there is one.
-    #[cfg(test)]
-    pub(crate) fn take(&self) -> Option<Resume> {
-        self.small.take().or_else(|| self.large.take())
-    }
-
-    /// How many clients have come back with an id since the start.
-    pub fn resumed(&self) -> u64 {
-        self.resumed.load(Ordering::Relaxed)
-    }
-
-    /// How many of them had to be told of a gap.
-    pub fn gaps(&self) -> u64 {
-        self.gaps.load(Ordering::Relaxed)
-    }
-
-    /// Counts on from what another process has counted.
-    pub fn count_on(&self, resumed: u64, gaps: u64) {
-        self.resumed.fetch_add(resumed, Ordering::Relaxed);
-        self.gaps.fetch_add(gaps, Ordering::Relaxed);
-    }
-}
+use crate::{Event, EventArchive, History};
 
 /// What is read of the history at a time.
 const SLICE: Slice = Slice { per_subject: WINDOW_EVENTS_MAX, events: SINCE_EVENTS_MAX };
@@ -168,6 +56,9 @@ pub enum ResumeStep {
     More,
     /// A send must be posted first, or a mailbox is full: try again a little later.
     Wait,
+    /// The archive is to be [asked](Resuming::question), and its answer to be
+    /// [told](Resuming::tell), before the next step.
+    Read,
     /// The worker has its answer, or its client is gone.
     Done,
 }
@@ -187,10 +78,16 @@ pub struct Resuming<'r> {
     floors: Vec<(Id, u64)>,
     /// The subjects of the slice that is read and not looked up yet.
     subjects: Vec<Id>,
+    /// Kept subjects of which the memory lacks some, to be read from the archive.
+    lacks: Vec<Lack>,
+    /// The archive is to say above which number the last events of an id stand.
+    last_of: Option<LastOf>,
     /// Which events about them.
     above: Above,
     events: Vec<Arc<Event>>,
     covered: bool,
+    /// What is not covered is not above this number, where that is known.
+    gap_up_to: u64,
     /// The number up to which no event is left out for want of room.
     up_to: u64,
     /// Made, and not posted yet.
@@ -210,9 +107,12 @@ impl<'r> Resuming<'r> {
             is_own_read: false,
             floors: Vec::new(),
             subjects: Vec::new(),
+            lacks: Vec::new(),
+            last_of: None,
             above: Above::from(resume.after),
             events: Vec::new(),
             covered: !resume.is_lost,
+            gap_up_to: 0,
             up_to: u64::MAX,
             answer: None,
             resume,
@@ -225,10 +125,15 @@ impl<'r> Resuming<'r> {
         if !self.resume.asker.is_waiting() {
             return ResumeStep::Done;
         }
+        if self.must_read() {
+            return ResumeStep::Read;
+        }
         if self.subjects.is_empty() && self.read_slice(followers).is_err() {
             // What cannot be read may have been missed.
-            self.covered = false;
-            self.reading = self.resume.ids.len();
+            self.give_up();
+        }
+        if self.must_read() {
+            return ResumeStep::Read;
         }
         if self.subjects.is_empty() {
             return self.answer();
@@ -237,7 +142,7 @@ impl<'r> Resuming<'r> {
         match self.history.since(&self.subjects, above, snapshot, SLICE, &mut self.events) {
             Since::Pending => ResumeStep::Wait,
             Since::Read { covered, subjects, up_to } => {
-                self.covered &= covered;
+                self.covered &= self.covers(covered, subjects);
                 self.up_to = self.up_to.min(up_to);
                 self.subjects.drain(..subjects);
                 if self.events.len() > WINDOW_EVENTS_MAX {
@@ -274,7 +179,7 @@ impl<'r> Resuming<'r> {
     fn read_own(&mut self, id: Id) -> bool {
         let after = self.resume.after;
         let past = self.resume.past.as_deref();
-        self.above = past.map_or(Above::from(after), |past| past.of_all(after));
+        self.above = self.told(past.map_or(Above::from(after), |past| past.of_all(after)));
         let Some(past) = past.filter(|past| past.is_of_each()) else {
             self.subjects.push(id);
             return false;
@@ -283,14 +188,120 @@ impl<'r> Resuming<'r> {
             return false;
         }
         let floor = match past.wanted {
-            Wanted::Last(most) => Some(self.history.before_last(id, most as usize, past.begun)),
+            Wanted::Last(most) => match self.floor_of(id, most, past.begun) {
+                Ok(floor) => Some(floor),
+                Err(last_of) => {
+                    self.last_of = Some(last_of);
+                    return true;
+                }
+            },
             _ => None,
         };
-        self.floors.extend(floor.map(|floor| (id, floor)));
-        self.above = past.of_own(id, floor, after);
+        let known = self.floors.last().is_some_and(|&(last, _)| last == id);
+        self.floors.extend(floor.filter(|_| !known).map(|floor| (id, floor)));
+        self.above = self.told(past.of_own(id, floor, after));
         self.subjects.push(id);
         self.is_own_read = true;
         true
+    }
+
+    /// What is to be found of `above`, without a claim where the client knows of a gap: windows
+    /// that all begin before it would else be told of it one after the other.
+    fn told(&self, above: Above) -> Above {
+        Above { claimed: above.claimed.max(self.resume.gap_up_to), ..above }
+    }
+
+    /// The number above which the last `most` events of `id` stand that are not above `begun`, or
+    /// what the archive must be asked for it.
+    fn floor_of(&self, id: Id, most: u32, begun: u64) -> Result<u64, LastOf> {
+        if let Some(&(_, floor)) = self.floors.last().filter(|(last, _)| *last == id) {
+            return Ok(floor);
+        }
+        if let Some(floor) = self.history.before_last(id, most as usize, begun) {
+            return Ok(floor);
+        }
+        match self.kept_text(id) {
+            Some(text) => Err(LastOf { id, text, most: most as usize, up_to: begun }),
+            None => Ok(0),
+        }
+    }
+
+    /// Whether the archive must be read before the next step.
+    fn must_read(&self) -> bool {
+        self.last_of.is_some() || !self.lacks.is_empty()
+    }
+
+    fn archive(&self) -> Option<&'r Arc<EventArchive>> {
+        self.router.archive()
+    }
+
+    /// The text of `id`, if the archive keeps what is sent about it.
+    fn kept_text(&self, id: Id) -> Option<String> {
+        let archive = self.archive()?;
+        self.router.names().text(id).filter(|text| archive.keeps(text))
+    }
+
+    /// Whether the memory has all that there was about so many of the subjects, where it says
+    /// whether it is `covered`. Kept ones of which it may lack some are noted, to be read.
+    fn covers(&mut self, covered: bool, subjects: usize) -> bool {
+        let Above { number, claimed } = self.above;
+        if self.archive().is_none() || covered && number == claimed {
+            return covered;
+        }
+        let mut lacks = Vec::new();
+        self.history.lacking(&self.subjects[..subjects], number, &mut lacks);
+        let mut covered = true;
+        let mut gap_up_to = self.gap_up_to;
+        lacks.retain(|lack| {
+            let is_kept = self.kept_text(lack.subject).is_some();
+            if !is_kept && lack.up_to > claimed {
+                (covered, gap_up_to) = (false, gap_up_to.max(lack.up_to));
+            }
+            is_kept
+        });
+        (self.lacks, self.gap_up_to) = (lacks, gap_up_to);
+        covered
+    }
+
+    /// What the archive is to be asked, once a step has said so.
+    pub fn question(&mut self) -> Option<ArchiveQuestion> {
+        let archive = self.archive()?.clone();
+        if let Some(last_of) = self.last_of.take() {
+            return Some(ArchiveQuestion::of_last(archive, last_of));
+        }
+        let kept = self.lacks.len().saturating_sub(ARCHIVE_SUBJECTS_MAX);
+        let lacks = self.lacks.split_off(kept);
+        let lacking = |lack: &Lack| {
+            let text = self.kept_text(lack.subject)?;
+            Some(Lacking { subject: lack.subject, text, up_to: lack.up_to })
+        };
+        // One that has no text any more is followed by nobody, and its client is gone.
+        let lacking: Vec<Lacking> = lacks.iter().filter_map(lacking).collect();
+        let (up_to, bytes_max) = (self.up_to, self.resume.bytes_max);
+        Some(ArchiveQuestion::of_missed(archive, lacking, self.above, up_to, bytes_max))
+    }
+
+    /// Goes on with what the archive has answered.
+    pub fn tell(&mut self, answer: ArchiveAnswer) {
+        self.covered &= answer.covered;
+        self.gap_up_to = self.gap_up_to.max(answer.gap_up_to);
+        self.up_to = self.up_to.min(answer.up_to);
+        self.floors.extend(answer.floor);
+        self.lacks.extend(answer.rest);
+        self.last_of = answer.last_of;
+        self.events.extend(answer.events);
+        // They are nobody else's, so no more of them are kept than it takes.
+        self.put_in_order();
+        self.cut_to_bytes();
+    }
+
+    /// Reads no more, and answers with what it has: its client is told of a gap.
+    pub fn give_up(&mut self) {
+        self.covered = false;
+        self.subjects.clear();
+        self.lacks.clear();
+        self.last_of = None;
+        self.reading = self.resume.ids.len();
     }
 
     fn answer(&mut self) -> ResumeStep {
@@ -339,6 +350,7 @@ impl<'r> Resuming<'r> {
             target: self.resume.asker.conn,
             events: std::mem::take(&mut self.events),
             gap: !self.covered,
+            gap_up_to: self.gap_up_to,
             up_to: self.up_to,
             whole: self.up_to == u64::MAX,
             is_first: self.resume.is_first,

@@ -29,7 +29,8 @@ mod tests;
 use std::sync::Arc;
 
 use hub::{Audience, Changes, Directory, DisconnectReason, EventId, EventIds};
-use hub::{HistoryLimits, HistoryRules, Id, IdText, Names};
+use hub::{Draft, HistoryLimits, HistoryRules, Id, IdText, KeepRoom, Names, NoRoomToKeep};
+use proto::Frame;
 use smallvec::SmallVec;
 use sync::posting::Posting;
 use sync::replies::Replies;
@@ -40,7 +41,10 @@ use self::sending::{Drafted, Reservations, ToAll};
 use crate::clock::Clock;
 use crate::mailbox::{Mail, Mailbox};
 use crate::receipt::Receipt;
-use crate::{Event, History, Outgoing, TERM_SLOT};
+use crate::{Event, EventArchive, EventKeeper, History, Outgoing, TERM_SLOT};
+
+/// Room on disk for an event, if it is kept there.
+type RoomToKeep<'r> = Option<Box<dyn KeepRoom<Frame> + 'r>>;
 
 /// Finds audiences and posts mail. Shared by all senders.
 pub struct Router {
@@ -51,6 +55,9 @@ pub struct Router {
     event_ids: Arc<EventIds>,
     /// `None` when nothing is remembered.
     history: Option<History>,
+    /// `None` when nothing is kept on disk.
+    archive: Option<Arc<EventArchive>>,
+    keeper: Option<Arc<EventKeeper>>,
     posting: Posting,
     clock: Clock,
 }
@@ -69,6 +76,9 @@ pub enum Step {
     /// Of a [numbered](Router::send_numbered) send alone: its number is not above all that were
     /// posted, or its epoch is over. It is never posted, and not to be stepped again.
     Stale,
+    /// One of its subjects is kept, and the disk is full or fails. Nothing is posted, and the event
+    /// has no number.
+    NotKept,
 }
 
 impl Router {
@@ -83,7 +93,30 @@ impl Router {
     ) -> Router {
         let history = history.is_on().then(|| History::new(names.clone(), history));
         let posting = Posting::default();
-        Router { names, directory, mailboxes, replies, event_ids, history, posting, clock }
+        Router {
+            names,
+            directory,
+            mailboxes,
+            replies,
+            event_ids,
+            history,
+            archive: None,
+            keeper: None,
+            posting,
+            clock,
+        }
+    }
+
+    /// This router, of which some events are kept on disk. Nothing has been sent yet.
+    pub(crate) fn with_keeper(self, keeper: Option<Arc<EventKeeper>>) -> Router {
+        let archive = keeper.clone().map(|keeper| keeper as Arc<EventArchive>);
+        Router { archive, keeper, ..self }
+    }
+
+    /// From now on what is kept is read from `archive`.
+    #[cfg(test)]
+    pub(crate) fn set_archive(&mut self, archive: Arc<EventArchive>) {
+        self.archive = Some(archive);
     }
 
     /// This router, which remembers by `rules` beside the `limits` that it was given. Nothing has
@@ -157,6 +190,23 @@ impl Router {
         self.history.as_ref()
     }
 
+    /// What is kept on disk; `None` when nothing is.
+    pub fn archive(&self) -> Option<&Arc<EventArchive>> {
+        self.archive.as_ref()
+    }
+
+    /// Whether an event is kept on disk, for one of its subjects at least.
+    pub fn keeps(&self, draft: &Draft) -> bool {
+        self.archive.as_ref().is_some_and(|archive| {
+            archive.keeps(&draft.about()) || draft.also().any(|id| archive.keeps(&id))
+        })
+    }
+
+    /// Whether each event that is kept is answered when it is on disk.
+    pub fn is_always_durable(&self) -> bool {
+        self.keeper.as_ref().is_some_and(|keeper| keeper.is_always_durable())
+    }
+
     /// Posts what a client of `worker` has missed, when no send is between its number and its last
     /// mail; gives it back otherwise.
     pub(crate) fn post_catch_up(&self, worker: usize, mut mail: Mail) -> Result<(), Mail> {
@@ -193,9 +243,21 @@ impl Router {
         }
     }
 
-    /// The event `id`, which is remembered.
-    fn remembered(&self, drafted: Drafted, id: EventId) -> Arc<Event> {
+    /// Room on disk for what is kept there; `None` of all else.
+    fn reserve_to_keep(&self, drafted: Option<&Drafted>) -> Result<RoomToKeep<'_>, NoRoomToKeep> {
+        let Some(keeper) = &self.keeper else { return Ok(None) };
+        match drafted.filter(|drafted| !drafted.outgoing.alone) {
+            Some(drafted) => keeper.reserve(&drafted.outgoing.draft),
+            None => Ok(None),
+        }
+    }
+
+    /// The event `id`, which is remembered, and kept where there is `room`.
+    fn remembered(&self, drafted: Drafted, id: EventId, room: RoomToKeep<'_>) -> Arc<Event> {
         let event = made(drafted.outgoing, id);
+        if let Some(room) = room {
+            room.append(&event, self.clock.unix_ms());
+        }
         if let (Some(history), Some(begun)) = (&self.history, drafted.begun) {
             history.record(begun, event.clone(), self.clock.monotonic_ms());
         }

@@ -19,6 +19,9 @@ pub enum Said {
     /// What has become of something that it has sent: a message of a WebSocket, or the answer to
     /// the request that waits for it. Each send has one.
     Sent(Box<Answered>),
+    /// What the request is answered with that reads a page: a JSON object without a line end, or
+    /// why there is none. Each has one.
+    Page(Box<Result<Box<str>, Problem>>),
 }
 
 /// What has become of something that a client has sent.

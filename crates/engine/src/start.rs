@@ -29,6 +29,7 @@ use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::guest::Guest;
 use crate::handover::{HandoverReceiver, Predecessor, TakeoverState};
+use crate::history_reads::HistoryReads;
 use crate::lane::{LaneControl, LaneSocket};
 use crate::limits;
 use crate::mailbox::{Mailbox, Order};
@@ -59,6 +60,7 @@ pub struct Engine {
     resumes: Arc<Resumes>,
     tokens: Arc<Tokens>,
     client_sends: Arc<ClientSends>,
+    history_reads: Arc<HistoryReads>,
     counters: Vec<Arc<Counters>>,
     account: Arc<Account>,
     notices: Arc<Notices>,
@@ -139,6 +141,7 @@ impl Engine {
         let resumes = Arc::new(Resumes::new(replies.clone()));
         let tokens = Arc::new(Tokens::new(names.key()));
         let client_sends = Arc::new(ClientSends::new(replies.clone()));
+        let history_reads = Arc::new(HistoryReads::new(replies.clone()));
         let notices = Arc::<Notices>::default();
         let rooms = config.rooms(&names, &replies);
         let router = Router::new(
@@ -151,6 +154,7 @@ impl Engine {
             Clock::System,
         );
         let router = router.with_rules(config.history, &config.remember);
+        let router = router.with_keeper(config.keeper.clone().map(|keeper| keeper.0));
         let guest = mailboxes.get(config.workers).map(|mailbox| {
             Guest::new(config.workers, mailbox.clone(), names.clone(), directory.clone())
         });
@@ -172,6 +176,7 @@ impl Engine {
             resumes: resumes.clone(),
             tokens: tokens.clone(),
             client_sends: client_sends.clone(),
+            history_reads: history_reads.clone(),
             notices: notices.clone(),
             rooms: rooms.clone(),
             handshake_limits: handshake_limits.clone(),
@@ -196,6 +201,7 @@ impl Engine {
             resumes: resumes.clone(),
             tokens,
             client_sends,
+            history_reads,
             counters: shared.iter().map(|shared| shared.counters.clone()).collect(),
             account,
             notices,

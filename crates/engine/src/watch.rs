@@ -7,17 +7,22 @@
 //! and one that answers a question of before may lack what was told in between.
 //! What is posted behind the list comes behind it. So the list and what changes it fit each other.
 //!
-//! Cost: nothing where nobody watches. For one who does, a place in a directory and 32 bytes in its
-//! shard.
+//! A worker whose mailbox is full holds up nobody else: see [`Late`].
+//!
+//! Cost: nothing where nobody watches. For one who does, a place in a directory and some 80 bytes
+//! in its shard.
+
+mod late;
 
 use std::sync::Arc;
 
-use hub::{Audience, Id, Members, Names, Nobody};
+use hub::{Audience, Id, Members, Names, Need, Nobody};
 use smallvec::SmallVec;
 use sync::replies::Replies;
 
+pub use self::late::{Late, LateTask};
 use crate::limits::WATCHES_WAITING_MAX;
-use crate::mailbox::{Mail, Mailbox};
+use crate::mailbox::{Mail, Mailbox, Reservation};
 use crate::questions::{Asker, Question, QuestionBounds, Questions};
 use crate::said::{RoomText, Targets};
 
@@ -26,6 +31,8 @@ use crate::said::{RoomText, Targets};
 pub struct Watch {
     pub(crate) asker: Asker,
     pub(crate) room: Id,
+    /// Of the connection: as many as there are of it, so many of its questions are not answered.
+    pub(crate) _ticket: Arc<()>,
 }
 
 impl Question for Watch {}
@@ -34,6 +41,11 @@ impl Watch {
     /// Whether it still waits for the list.
     pub fn is_waiting(&self) -> bool {
         self.asker.is_waiting()
+    }
+
+    /// The worker of the connection that asks.
+    pub(crate) fn worker(&self) -> usize {
+        self.asker.conn().worker()
     }
 
     /// Which room. Its name is kept as long as the connection waits.
@@ -68,9 +80,7 @@ pub struct Watches {
 pub enum TellStep {
     /// Many watch, and others may have their turn before the next step.
     More,
-    /// A mailbox is full: try again a little later.
-    Wait,
-    /// All who watch are told.
+    /// All who watch are told, or will be: those of workers that are [`Late`].
     Done,
 }
 
@@ -81,6 +91,8 @@ pub struct Telling<'w> {
     text: Arc<str>,
     audience: Audience,
     is_gathered: bool,
+    /// It is for those of one worker alone.
+    only: Option<usize>,
 }
 
 impl Watches {
@@ -102,13 +114,19 @@ impl Watches {
         self.names.text(room)
     }
 
-    /// What workers ask: each wants the list of a room.
+    /// What workers ask: each wants the list of a room. Take them with
+    /// [`Questions::take_and_count`], and say when they are [done](Questions::done).
     pub fn questions(&self) -> &Questions<Watch> {
         &self.rooms.questions
     }
 
+    /// Whether the mailbox of `worker` has room for a text.
+    pub fn has_room(&self, worker: usize) -> bool {
+        self.mailboxes[worker].reserve(1, 1).is_some()
+    }
+
     /// Answers with the list as it stands behind all that was told before. `false` where the
-    /// mailbox is full: try again a little later.
+    /// mailbox is full: it is to be [kept](Late::keep) then.
     #[must_use]
     pub fn answer(&self, watch: &Watch, list: &Arc<str>) -> bool {
         let conn = watch.asker.conn();
@@ -123,13 +141,19 @@ impl Watches {
     /// in the order in which they are told, so each is to be done before the next one.
     pub fn tell(&self, room: Id, text: Arc<str>) -> Telling<'_> {
         let audience = Audience::of([room], false);
-        Telling { watches: self, room, text, audience, is_gathered: false }
+        Telling { watches: self, room, text, audience, is_gathered: false, only: None }
+    }
+
+    /// Begins to tell those at `worker`, which was late with `room`, this list.
+    pub fn tell_late(&self, worker: usize, room: Id, list: Arc<str>) -> Telling<'_> {
+        Telling { only: Some(worker), ..self.tell(room, list) }
     }
 }
 
-impl Telling<'_> {
-    /// Does the next piece of work. Call it until it answers [`TellStep::Done`], not after.
-    pub fn step(&mut self) -> TellStep {
+impl<'w> Telling<'w> {
+    /// Does the next piece of work. Call it until it answers [`TellStep::Done`], not after. Workers
+    /// whose mailboxes are full are `late` with the room, and what they are late with is left out.
+    pub fn step(&mut self, late: &mut Late) -> TellStep {
         if !self.is_gathered {
             // Nobody is asked who follows whom, so nothing fails.
             let watchers = self.watches.members().watchers();
@@ -138,22 +162,35 @@ impl Telling<'_> {
             }
             self.is_gathered = true;
         }
-        let mailboxes = &self.watches.mailboxes;
-        let reserve = |need: hub::Need| {
-            Some((need.worker, mailboxes[need.worker].reserve(need.groups, need.targets)?))
-        };
-        let rooms: Option<SmallVec<[_; 4]>> = self.audience.needs().map(reserve).collect();
-        let Some(mut rooms) = rooms else { return TellStep::Wait };
+        let mut rooms = self.reserve(late);
         while let Some((worker, targets)) = self.audience.take_group() {
             // Groups come from the last worker to the first.
-            while rooms.last().is_some_and(|(other, _)| *other != worker) {
+            while rooms.last().is_some_and(|(other, _)| *other > worker) {
                 rooms.pop();
             }
-            let (_, room) = rooms.last_mut().expect("room is reserved for each group");
+            let Some((_, room)) = rooms.last_mut().filter(|(other, _)| *other == worker) else {
+                continue;
+            };
             let text = Arc::clone(&self.text);
             let text = RoomText { room: self.room, text, answers: None, targets };
             room.post(Mail::Room(Box::new(text)));
         }
         TellStep::Done
+    }
+
+    /// Room in the mailboxes of all workers that are to be told, in their order.
+    fn reserve(&self, late: &mut Late) -> SmallVec<[(usize, Reservation<'w>); 4]> {
+        let mut rooms = SmallVec::new();
+        for Need { worker, groups, targets } in self.audience.needs() {
+            let is_other = self.only.is_some_and(|only| only != worker);
+            if is_other || late.has(worker, self.room) {
+                continue;
+            }
+            match self.watches.mailboxes[worker].reserve(groups, targets) {
+                Some(room) => rooms.push((worker, room)),
+                None => late.miss(worker, self.room),
+            }
+        }
+        rooms
     }
 }

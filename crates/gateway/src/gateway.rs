@@ -153,7 +153,7 @@ impl Gateway {
         })?;
         let term = Some(payload::message(payload));
         let permit = self.enter().await?;
-        let outgoing = Outgoing { draft, term, alone, except: options.except };
+        let outgoing = Outgoing { term, alone, except: options.except, ..draft.into() };
         let delivery = self.sender.send(&permit, outgoing, SendOptions::default()).await?;
         drop(permit);
         self.counts.events.add(1);

@@ -88,7 +88,8 @@ impl From<Unposted> for Refusal {
     fn from(unposted: Unposted) -> Refusal {
         match unposted {
             Unposted::MailboxFull => Refusal::Overloaded,
-            Unposted::Followers(_) => Refusal::Store,
+            Unposted::Followers(_) | Unposted::NotKept => Refusal::Store,
+            Unposted::NotDurable => Refusal::LogSilent,
             Unposted::Log(LogTrouble::Full) => Refusal::Overloaded,
             Unposted::Log(LogTrouble::TooLarge) => Refusal::TooLarge,
             Unposted::Log(LogTrouble::Away | LogTrouble::Older | LogTrouble::NotSaid) => {

@@ -16,9 +16,6 @@ use crate::map::sync_directory;
 
 const NAME: &str = "data.replica";
 
-/// One for each boot of the machine (random(4)).
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-
 /// In place of a boot's id, which is a UUID.
 const REFUSED: &str = "refused";
 
@@ -42,8 +39,7 @@ pub(crate) enum Marked {
 impl Mark {
     /// Of a store that is open from now on.
     pub(crate) fn open() -> Mark {
-        let boot = fs::read_to_string(BOOT_ID).ok();
-        Mark { boot: boot.map(|id| id.trim().to_owned()), closed: None }
+        Mark { boot: sys::machine::boot_id(), closed: None }
     }
 
     /// Of a store that the disk did not keep.

@@ -2,8 +2,7 @@
 //!
 //! Every error of the API is one of these, as the body of an answer or as one line of an NDJSON
 //! stream: what the public port says too ([`Problem`]), with what a request of many parts adds.
-//! Every problem is of type `about:blank`, so its title is the phrase of its status code
-//! (section 4.2.1); what a person needs stands in the detail.
+//! Programs look at the type ([`ProblemKind`]); what a person needs stands in the detail.
 
 use std::borrow::Cow;
 
@@ -12,8 +11,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use graph::{ReadError, Unusable, WriteError};
 use hub::{EventError, FollowersError, IdError};
-use proto::Problem;
 use proto::problem::CONTENT_TYPE;
+use proto::{Problem, ProblemKind};
 use serde::Serialize;
 
 use crate::json::without_place;
@@ -56,6 +55,11 @@ impl ApiProblem {
         Problem::new(status.as_u16(), detail).into()
     }
 
+    /// A problem of this kind, with nothing but what to do.
+    pub fn of(kind: ProblemKind, detail: impl Into<Cow<'static, str>>) -> ApiProblem {
+        Problem::of(kind, detail).into()
+    }
+
     /// The status of the answer.
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.problem.status).expect("it was made of one")
@@ -78,7 +82,7 @@ impl ApiProblem {
         if detail.contains(": trailing characters") {
             detail += " Lines are sent with Content-Type: application/x-ndjson.";
         }
-        ApiProblem::bad_request(detail)
+        ApiProblem::of(ProblemKind::BadJson, detail)
     }
 
     /// 400: as [`ApiProblem::bad_json`], for line `line` of a stream, in which the error's own line
@@ -86,13 +90,13 @@ impl ApiProblem {
     pub fn bad_line(error: &serde_json::Error, line: u64) -> ApiProblem {
         let (what, column) = (without_place(error), error.column());
         let detail = format!("Line {line} cannot be read: {what} at column {column}.");
-        ApiProblem::bad_request(detail).on_line(line)
+        ApiProblem::of(ProblemKind::BadJson, detail).on_line(line)
     }
 
     /// 403: a page of another origin.
     pub fn foreign_origin() -> ApiProblem {
         let detail = "Pages of other origins may not use the API. Let your own server call it.";
-        ApiProblem::new(StatusCode::FORBIDDEN, detail)
+        ApiProblem::of(ProblemKind::OriginNotAllowed, detail)
     }
 
     /// 404: a path that leads nowhere.
@@ -138,7 +142,7 @@ impl ApiProblem {
     pub fn key_under_way() -> ApiProblem {
         let detail = "The first send with this idempotency key is still under way. Send this again \
                       with the same key, and it is answered the same.";
-        ApiProblem::new(StatusCode::CONFLICT, detail).retry_after(RETRY_AFTER_SECONDS)
+        ApiProblem::of(ProblemKind::IdempotencyKeyInUse, detail).retry_after(RETRY_AFTER_SECONDS)
     }
 
     /// 413.
@@ -171,7 +175,7 @@ impl ApiProblem {
         let detail = "Something else was sent with this idempotency key within the last five \
                       minutes. A repeat has the same subject and the same data, to the byte; what \
                       is no repeat needs a key of its own.";
-        ApiProblem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+        ApiProblem::of(ProblemKind::IdempotencyKeyReused, detail)
     }
 
     /// 503: no place for another idempotency key before so many seconds.
@@ -179,19 +183,31 @@ impl ApiProblem {
         let detail = "The server remembers as many idempotency keys as it can, and forgets each \
                       after five minutes. Nothing of this event is sent; send it again later, or \
                       without a key.";
-        ApiProblem::unavailable(detail).retry_after(retry_after)
+        ApiProblem::of(ProblemKind::IdempotencyKeysFull, detail).retry_after(retry_after)
+    }
+
+    /// 429: a client has as many idempotency keys as one may, none of which is over before so many
+    /// seconds.
+    pub fn key_share(keys: usize, retry_after: u32) -> ApiProblem {
+        let detail = format!(
+            "The server remembers {keys} idempotency keys of a client, each for five minutes, and \
+             this client has used as many. Nothing of this event is sent; send it again later, or \
+             without a key."
+        );
+        ApiProblem::of(ProblemKind::TooMany, detail).retry_after(retry_after)
     }
 
     /// 503: a worker's mailbox stayed full.
     pub fn mailbox_full() -> ApiProblem {
         let detail = "The workers have more events to deliver than they can. Nothing of this one \
                       is promised; send more slowly, and this one again.";
-        ApiProblem::unavailable(detail)
+        ApiProblem::of(ProblemKind::Busy, detail).retry_after(RETRY_AFTER_SECONDS)
     }
 
     /// 503: all places of the API are taken.
     pub fn no_place() -> ApiProblem {
-        ApiProblem::unavailable("The API has no place for another connection. Use fewer at a time.")
+        let detail = "The API has no place for another connection. Use fewer at a time.";
+        ApiProblem::of(ProblemKind::Full, detail).retry_after(RETRY_AFTER_SECONDS)
     }
 
     /// 503: the server is on its way out.
@@ -278,7 +294,7 @@ impl From<QueryRejection> for ApiProblem {
 
 impl From<IdError> for ApiProblem {
     fn from(error: IdError) -> ApiProblem {
-        ApiProblem::bad_request(sentence(&error.to_string()))
+        ApiProblem::of(ProblemKind::BadId, sentence(&error.to_string()))
     }
 }
 

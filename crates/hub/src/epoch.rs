@@ -1,8 +1,9 @@
 //! Who gives out the numbers of events, and how a place of this run is told from all others.
 //!
-//! An *epoch* is one run of numbers: those that a server gives out from its start to its end. What
-//! is remembered of events does not outlive it, so a place of another epoch is one that this server
-//! cannot go on from: its client is told of a gap. An epoch is known by its [`Tag`], which is drawn
+//! An *epoch* is one run of numbers: those that a server gives out from its start to its end, or,
+//! where events are kept on disk, from the first start with that log to the last. What is known of
+//! events does not outlive it, so a place of another epoch is one that this server cannot go on
+//! from: its client is told of a gap. An epoch is known by its [`Tag`], which is drawn
 //! at random, so that a place of another server is known as such whatever the clocks say; and it
 //! begins above every number that was given out before it, so that ids grow across restarts.
 //!
@@ -16,6 +17,7 @@
 //! what makes them grow: that is [`EventIds::next`] while the server runs, and from one run to the
 //! next a mark that its owner keeps on disk (see [`Epoch::until`]).
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::epochs::Epochs;
@@ -93,6 +95,8 @@ pub struct EventIds {
     until: AtomicU64,
     /// How many gaps all streams were told, or are being told.
     gaps: AtomicU64,
+    /// Numbers between which events were lost with a process, both exclusive.
+    lost: OnceLock<Box<[(u64, u64)]>>,
 }
 
 impl EventIds {
@@ -102,7 +106,8 @@ impl EventIds {
         let (last, posted) = (AtomicU64::new(base), AtomicU64::new(base));
         let epochs = Epochs::new(tag, base);
         let (until, gaps) = (AtomicU64::new(until), AtomicU64::new(0));
-        EventIds { epochs, are_given: false, last, posted, until, gaps }
+        let lost = OnceLock::new();
+        EventIds { epochs, are_given: false, last, posted, until, gaps, lost }
     }
 
     /// Those of `epoch`, given by a cluster's log.
@@ -172,6 +177,19 @@ impl EventIds {
         self.set_posted(last);
     }
 
+    /// Events between these numbers, both exclusive, may have been sent by a process before this
+    /// one, and are not known to anybody: a place there is unknown. Said once, before there are
+    /// clients.
+    pub fn set_lost(&self, lost: Vec<(u64, u64)>) {
+        let was_said = self.lost.set(lost.into()).is_err();
+        debug_assert!(!was_said, "it is said once");
+    }
+
+    fn is_lost(&self, number: u64) -> bool {
+        let mut lost = self.lost.get().into_iter().flatten();
+        lost.any(|&(after, before)| after < number && number < before)
+    }
+
     /// The latest epoch, with all numbers that are reserved by now.
     pub fn epoch(&self) -> Epoch {
         let (tag, base) = self.epochs.latest();
@@ -226,7 +244,7 @@ impl EventIds {
             return Place::Unknown;
         };
         match id.number() {
-            number if number < base => Place::Unknown,
+            number if number < base || self.is_lost(number) => Place::Unknown,
             number if number <= self.last() => Place::Known(number),
             number => Place::Ahead(number),
         }

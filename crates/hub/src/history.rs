@@ -30,7 +30,9 @@ mod evicted;
 mod forgetting;
 mod handed_over;
 mod kept;
+mod lacks;
 mod page;
+mod part;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -43,7 +45,8 @@ use evicted::Evicted;
 use forgetting::cool;
 pub use handed_over::{EvictedRange, EvictedRule, Remembered};
 use kept::Kept;
-pub use page::{Page, PageOf};
+pub use lacks::Lack;
+pub use part::PagePart;
 use rules::RuleBounds;
 pub use rules::{BadRule, HistoryRule, HistoryRules};
 

@@ -7,6 +7,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
+mod archive;
 mod audience;
 mod bound;
 mod changes;
@@ -25,14 +26,19 @@ mod grant;
 mod history;
 mod id;
 mod id_patterns;
+mod keeper;
 mod keys;
 mod members;
 mod names;
+mod page;
 mod pair_hash;
 mod sketch;
 mod tables;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod token_uses;
 
+pub use archive::{Archive, ArchiveError};
 pub use audience::{Audience, Group, Need};
 pub use bound::Bound;
 pub use changes::{Change, Changes};
@@ -48,14 +54,16 @@ pub use followers::{Followers, FollowersError, Nobody, SLICE_MAX, Subscription};
 pub use grant::{Grant, INFO_BYTES_MAX, TalkGrant, TokenRefusal};
 pub use history::{Above, Begun, History, HistoryLimits, HistoryStats, Since, Slice, Snapshot};
 pub use history::{BadRule, HistoryRule, HistoryRules};
-pub use history::{EvictedRange, EvictedRule, Page, PageOf, Remembered};
+pub use history::{EvictedRange, EvictedRule, Lack, PagePart, Remembered};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
 pub use id_patterns::{BadPatterns, IdPatterns, PATTERNS_MAX};
+pub use keeper::{KeepRoom, Keeper, NoRoomToKeep, WhenDurable};
 pub use members::leave_out;
 pub use members::{
     Info, ListLimits, ListedMember, Manner, MemberChange, MemberList, Members, News, Roster,
 };
 pub use names::{IdsFull, Names};
+pub use page::{Page, PageOf};
 pub use pair_hash::{BUCKETS, PairHash, pair_hash};
 pub use sketch::{AddressKey, AddressKeys, CountSketch, RateSketch};
 pub use token_uses::TokenUses;

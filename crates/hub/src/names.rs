@@ -104,6 +104,11 @@ impl Names {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// Whether they are counted for more than that, since first ids are let in anyway.
+    pub(crate) fn is_over_max(&self) -> bool {
+        self.bytes() > self.bytes_max.load(Ordering::Relaxed)
+    }
+
     /// The id of `text`, when it is an integer, online or stored.
     pub fn lookup(&self, text: IdText<'_>) -> Option<Id> {
         let name = match text {

@@ -57,7 +57,7 @@ pub use forwarded::Forwarded;
 pub use frame::Frame;
 pub use networks::{Network, Networks};
 pub use page::{Page, PageRequest};
-pub use problem::Problem;
+pub use problem::{Problem, ProblemKind};
 pub use proxied::Proxied;
 pub use request::{Method, Parsed, Refusal, Request, Route, Secret, Upgrade};
 pub use transport::Transport;

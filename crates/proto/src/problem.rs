@@ -1,8 +1,10 @@
 //! Answers that say what went wrong and what to do about it (RFC 9457).
 //!
-//! Every problem is of type `about:blank`, so its title is the phrase of its status code
-//! (section 4.2.1); what a person needs stands in the detail. A detail never repeats bytes of the
+//! A program looks at the type, which is one of [`ProblemKind`]; the title is the phrase of the
+//! status code; what a person needs stands in the detail. A detail never repeats bytes of the
 //! request, save what the caller of [`Problem::bad_id`] puts in.
+
+mod kind;
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -10,6 +12,7 @@ use std::fmt::Display;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+pub use self::kind::{PAGE, ProblemKind};
 use crate::json;
 
 /// The media type of a problem's body.
@@ -20,6 +23,8 @@ pub const CONTENT_TYPE: &str = "application/problem+json";
 pub struct Problem {
     /// The HTTP status code.
     pub status: u16,
+    /// What kind of problem it is.
+    pub kind: ProblemKind,
     /// What to do about it, for a person to read.
     pub detail: Cow<'static, str>,
     /// The `Allow` field, when the method was the problem.
@@ -31,9 +36,16 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem with neither `Allow` nor `Retry-After`.
+    /// A problem of which nothing more is known than its status, with neither `Allow` nor
+    /// `Retry-After`.
     pub fn new(status: u16, detail: impl Into<Cow<'static, str>>) -> Problem {
-        Problem { status, detail: detail.into(), allow: None, retry_after: None, challenge: None }
+        Problem { status, ..Problem::of(ProblemKind::of_status(status), detail) }
+    }
+
+    /// A problem of this kind, with neither `Allow` nor `Retry-After`.
+    pub fn of(kind: ProblemKind, detail: impl Into<Cow<'static, str>>) -> Problem {
+        let (status, detail) = (kind.status(), detail.into());
+        Problem { status, kind, detail, allow: None, retry_after: None, challenge: None }
     }
 
     /// 400: the head breaks the rules of HTTP.
@@ -43,7 +55,7 @@ impl Problem {
 
     /// 400: a name in the path or the query that no id may have.
     pub fn bad_id(detail: impl Into<Cow<'static, str>>) -> Problem {
-        Problem::new(400, detail)
+        Problem::of(ProblemKind::BadId, detail)
     }
 
     /// 401: a stream without a token, where one is needed (RFC 6750, section 3).
@@ -51,14 +63,14 @@ impl Problem {
         let detail = "Streams need a token here. Send a JWT in Authorization: Bearer, in the \
                       parameter token, as the sub-protocol encke.bearer.<token> beside encke, or \
                       in the server's cookie.";
-        Problem { challenge: Some("Bearer"), ..Problem::new(401, detail) }
+        Problem { challenge: Some("Bearer"), ..Problem::of(ProblemKind::TokenMissing, detail) }
     }
 
     /// 401: a token that is refused, for what `why` says.
     pub fn token_refused(why: impl Display) -> Problem {
         Problem {
             challenge: Some("Bearer error=\"invalid_token\""),
-            ..Problem::new(401, format!("The token is refused: {why}."))
+            ..Problem::of(ProblemKind::TokenRefused, format!("The token is refused: {why}."))
         }
     }
 
@@ -66,8 +78,8 @@ impl Problem {
     pub fn not_granted(id: &str) -> Problem {
         Problem {
             challenge: Some("Bearer error=\"insufficient_scope\""),
-            ..Problem::new(
-                403,
+            ..Problem::of(
+                ProblemKind::NotGranted,
                 format!(
                     "The token does not grant the id {id}. Ask for an id that it lists, or get a \
                      token that lists this one."
@@ -80,8 +92,8 @@ impl Problem {
     pub fn members_not_granted(id: &str) -> Problem {
         Problem {
             challenge: Some("Bearer error=\"insufficient_scope\""),
-            ..Problem::new(
-                403,
+            ..Problem::of(
+                ProblemKind::MembersNotGranted,
                 format!(
                     "The token does not grant to know who is in {id}. Get a token whose \
                      encke.members lists this id."
@@ -90,10 +102,30 @@ impl Problem {
         }
     }
 
+    /// 403: an id of which the token does not grant to read what was sent about it.
+    pub fn history_not_granted(id: &str) -> Problem {
+        Problem {
+            challenge: Some("Bearer error=\"insufficient_scope\""),
+            ..Problem::of(
+                ProblemKind::HistoryNotGranted,
+                format!(
+                    "The token does not grant to read what was sent about {id}. Get a token whose \
+                     encke.history lists this id."
+                ),
+            )
+        }
+    }
+
+    /// 503: no room or no time for a page of events; `retry_after` is in seconds.
+    pub fn history_busy(retry_after: u32) -> Problem {
+        let detail = "Too many clients read what was sent before. Try again later.";
+        Problem { retry_after: Some(retry_after), ..Problem::of(ProblemKind::Busy, detail) }
+    }
+
     /// 404: a server that does not keep who is in a room.
     pub fn members_off() -> Problem {
-        Problem::new(
-            404,
+        Problem::of(
+            ProblemKind::MembersOff,
             "This server does not keep who is in a room. Start it with --members-max above 0.",
         )
     }
@@ -101,15 +133,15 @@ impl Problem {
     /// 503: too many ask at one time; `retry_after` is in seconds.
     pub fn members_busy(retry_after: u32) -> Problem {
         let detail = "Too many clients ask who is in a room now. Try again later.";
-        Problem { retry_after: Some(retry_after), ..Problem::new(503, detail) }
+        Problem { retry_after: Some(retry_after), ..Problem::of(ProblemKind::Busy, detail) }
     }
 
     /// 403: a browser page of `origin`, which is not on the server's list.
     pub fn forbidden_origin(origin: &str) -> Problem {
         // A page without an address, as a file's, has the origin null, which stands for many.
         let listed = if origin == "null" { "'*'" } else { origin };
-        Problem::new(
-            403,
+        Problem::of(
+            ProblemKind::OriginNotAllowed,
             format!(
                 "Pages of {origin} may not connect. Start the server with --allow-origin \
                  {listed}, or serve the page from the server's own origin."
@@ -147,8 +179,8 @@ impl Problem {
 
     /// 403: clients may not send at all.
     pub fn sends_are_off() -> Problem {
-        Problem::new(
-            403,
+        Problem::of(
+            ProblemKind::SendsOff,
             "Clients may not send here. Start the server with --client-send, so that everybody \
              may, or with --token-key, so that tokens say who may (encke.send).",
         )
@@ -158,8 +190,8 @@ impl Problem {
     pub fn send_not_granted(id: &str) -> Problem {
         Problem {
             challenge: Some("Bearer error=\"insufficient_scope\""),
-            ..Problem::new(
-                403,
+            ..Problem::of(
+                ProblemKind::SendNotGranted,
                 format!(
                     "The token does not grant to send about {id}. Get a token whose encke.send \
                      lists it."
@@ -172,8 +204,8 @@ impl Problem {
     pub fn no_send_granted() -> Problem {
         Problem {
             challenge: Some("Bearer error=\"insufficient_scope\""),
-            ..Problem::new(
-                403,
+            ..Problem::of(
+                ProblemKind::SendNotGranted,
                 "The token grants to send about nothing. Get a token whose encke.send lists ids.",
             )
         }
@@ -208,13 +240,13 @@ impl Problem {
     /// 503: no room or no time for what a client sends; `retry_after` is in seconds.
     pub fn sends_busy(retry_after: u32) -> Problem {
         let detail = "The server has more to send than it can. Nothing was sent; send this again.";
-        Problem { retry_after: Some(retry_after), ..Problem::new(503, detail) }
+        Problem { retry_after: Some(retry_after), ..Problem::of(ProblemKind::Busy, detail) }
     }
 
     /// 503: nobody has said in time what became of it.
     pub fn send_unanswered() -> Problem {
-        Problem::new(
-            503,
+        Problem::of(
+            ProblemKind::OutcomeUnknown,
             "The server has not finished this in time. It may still be sent: send it again with \
              the same Idempotency-Key, and it is sent once.",
         )
@@ -267,27 +299,27 @@ impl Problem {
     /// 503: no time to look at a token; `retry_after` is in seconds.
     pub fn tokens_busy(retry_after: u32) -> Problem {
         let detail = "The server cannot check the token now. Try again later.";
-        Problem { retry_after: Some(retry_after), ..Problem::new(503, detail) }
+        Problem { retry_after: Some(retry_after), ..Problem::of(ProblemKind::Busy, detail) }
     }
 
     /// 503: no place for another connection; `retry_after` is in seconds.
     pub fn unavailable(retry_after: u32) -> Problem {
         let detail = "The server has no place for another connection. Try again later.";
-        Problem { retry_after: Some(retry_after), ..Problem::new(503, detail) }
+        Problem { retry_after: Some(retry_after), ..Problem::of(ProblemKind::Full, detail) }
     }
 
     /// 503: this node of a cluster ends, and others go on; `retry_after` is in seconds.
     pub fn moving(retry_after: u32) -> Problem {
         let detail = "This node is ending, and others of its cluster go on. Try again: a balancer \
                       leads there.";
-        Problem { retry_after: Some(retry_after), ..Problem::new(503, detail) }
+        Problem { retry_after: Some(retry_after), ..Problem::of(ProblemKind::NodeLeaving, detail) }
     }
 
     /// 503: no room for further ids; `retry_after` is in seconds.
     pub fn ids_full(retry_after: u32) -> Problem {
         let detail = "The ids of all connections together are at their maximum. Ask for one id, or \
                       try again later.";
-        Problem { retry_after: Some(retry_after), ..Problem::new(503, detail) }
+        Problem { retry_after: Some(retry_after), ..Problem::of(ProblemKind::Full, detail) }
     }
 
     /// 505: a version of HTTP other than 1.0 and 1.1.
@@ -328,7 +360,7 @@ impl Problem {
     /// The body: one JSON object and a line end.
     pub fn to_json(&self) -> String {
         let mut out = String::with_capacity(96 + self.detail.len());
-        out.push_str("{\"type\":\"about:blank\",\"title\":");
+        out.push_str(&format!("{{\"type\":\"{}\",\"title\":", self.kind.reference()));
         json::push_string(&mut out, self.title());
         out.push_str(&format!(",\"status\":{},\"detail\":", self.status));
         json::push_string(&mut out, &self.detail);
@@ -341,7 +373,7 @@ impl Problem {
 impl Serialize for Problem {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut members = serializer.serialize_struct("Problem", 4)?;
-        members.serialize_field("type", "about:blank")?;
+        members.serialize_field("type", self.kind.reference())?;
         members.serialize_field("title", self.title())?;
         members.serialize_field("status", &self.status)?;
         members.serialize_field("detail", &self.detail)?;

@@ -90,6 +90,8 @@ pub struct Request<'b> {
     pub route: Route,
     /// The path, still escaped.
     pub path: &'b str,
+    /// The query, still escaped; its token may be in it.
+    pub query: &'b str,
     /// How the client wants to hear events. Of a meaning on [`Route::Stream`], without an upgrade,
     /// on [`Route::Classic`] and on [`Route::Poll`].
     pub format: Format,
@@ -291,6 +293,7 @@ fn serve<'b>(
         method,
         route,
         path: escaped.path,
+        query: escaped.query,
         format: Format::Ndjson,
         carrier,
         ids: Vec::new(),
@@ -343,7 +346,7 @@ fn serve<'b>(
         }
         Route::Classic => request.format = Format::Classic,
         Route::Poll => request.format = Format::Poll,
-        Route::Page | Route::WellKnown | Route::Send => {}
+        Route::Page | Route::WellKnown | Route::Send | Route::Events => {}
     }
     Ok(request)
 }

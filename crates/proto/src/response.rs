@@ -66,10 +66,12 @@ pub fn problem(problem: &Problem, head_only: bool, cors: Option<Cors<'_>>, out: 
     }
 }
 
-/// Appends the answer to a request that has sent something: the JSON text `outcome`, or a problem.
-/// With `keep_alive_seconds` the connection waits for another request, for at most so many seconds.
+/// Appends the answer to a request that the control plane has dealt with: the JSON text `outcome`,
+/// or a problem. With `keep_alive_seconds` the connection waits for another request, for at most so
+/// many seconds; with `head_only` the body is described but not sent.
 pub fn outcome(
     outcome: Result<&str, &Problem>,
+    head_only: bool,
     keep_alive_seconds: Option<u32>,
     cors: Option<Cors<'_>>,
     out: &mut Vec<u8>,
@@ -82,14 +84,17 @@ pub fn outcome(
         Ok(json) => json,
         Err(problem) => {
             let body = push_problem_head(problem, &connection, cors, out);
-            return push(out, &[&body]);
+            return push(out, &[if head_only { "" } else { &body }]);
         }
     };
     let length = format!("Content-Length: {}\r\n", json.len() + 1);
     push(out, &["HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n", &length]);
     push(out, &["Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n", &connection]);
     is_let_in(cors, out);
-    push(out, &["\r\n", json, "\n"]);
+    push(out, &["\r\n"]);
+    if !head_only {
+        push(out, &[json, "\n"]);
+    }
 }
 
 /// Appends the head of an answer that tells a problem; its body.
@@ -279,7 +284,11 @@ mod tests {
         for keep_alive in [None, Some(75)] {
             for (sent, body) in [(Ok("{}"), "{}\n"), (Err(&refused), &*refused.to_json())] {
                 let mut wire = Vec::new();
-                outcome(sent, keep_alive, Some(Cors::plain("http://a.test")), &mut wire);
+                let cors = Some(Cors::plain("http://a.test"));
+                outcome(sent, false, keep_alive, cors, &mut wire);
+                let mut head = Vec::new();
+                outcome(sent, true, keep_alive, cors, &mut head);
+                assert_eq!(wire.strip_suffix(body.as_bytes()), Some(&head[..]));
                 let (status, fields, rest) = read(&wire);
                 assert_eq!((status, rest.as_str()), (sent.map_or(429, |_| 200), body));
                 let length = body.len().to_string();

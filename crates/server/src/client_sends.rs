@@ -10,55 +10,66 @@
 //! Cost: a task for each connection that sends, as long as it does, and one for each answer; as
 //! many as the queue of sends has places. A quarter of a kilobyte for each.
 
-use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
+use dispatch::barrier::Barrier;
 use dispatch::posting::say;
 use dispatch::traces::{Arrival, SendTrace};
 use engine::{
-    Answered, Answers, ClientSend, ClientSendOutcome, ClientSends, Publisher, Question, Said,
-    SentBy,
+    Answered, Answers, ClientSend, ClientSendOutcome, ClientSends, Engine, Question, Said, SentBy,
 };
 use httpd::problem::ApiProblem;
-use hub::{ConnRef, Grant};
+use hub::ConnRef;
 use proto::Problem;
-use sys::clock;
 use tokio::task::yield_now;
 
 use crate::api::{Api, push_answer};
+use crate::history_reads::PageMaker;
+use crate::token_rates::TokenRates;
 
 /// How many sends are begun before others of the control plane have their turn.
 const SENDS_AT_ONCE: usize = 32;
 
-/// Tokens of which is known how much was sent by request of late. Those who have sent nothing for
-/// two seconds are forgotten past it; who comes when there are none of these is refused.
-const TOKENS_MAX: usize = 16 * 1024;
-
-/// Milliseconds in the unit of [`Publisher::take`].
-const TICK_MS: u64 = 100;
+/// How long an upgrade waits for what becomes of sends: less than a worker may take to be quiet.
+const UPGRADE_WAIT: Duration = Duration::from_secs(1);
 
 /// Who posts what clients send.
-pub(crate) struct Poster {
+struct Poster {
     api: Arc<Api>,
     sends: Arc<ClientSends>,
     answers: Answers,
     /// What waits of each connection of which something is being posted.
     waiting: Mutex<HashMap<ConnRef, VecDeque<ClientSend>>>,
-    /// What was sent by request of late, by token.
-    by_token: Mutex<HashMap<Box<str>, Publisher>>,
+    rates: Arc<TokenRates>,
+}
+
+/// Posts what the clients of `engine` send, and makes the pages that they read, for as long as the
+/// runtime lives.
+pub(crate) fn answer_all(api: &Arc<Api>, engine: &RwLock<Engine>) {
+    let rates = Arc::<TokenRates>::default();
+    let engine = engine.read().unwrap_or_else(PoisonError::into_inner);
+    let (sends, reads) = (engine.client_sends().clone(), engine.history_reads().clone());
+    let poster = Poster::new(api.clone(), sends, engine.answers(), rates.clone());
+    tokio::spawn(poster.run());
+    tokio::spawn(PageMaker::new(api.clone(), reads, engine.answers(), rates).run());
 }
 
 impl Poster {
-    pub(crate) fn new(api: Arc<Api>, sends: Arc<ClientSends>, answers: Answers) -> Arc<Poster> {
-        let (waiting, by_token) = (Mutex::default(), Mutex::default());
-        Arc::new(Poster { api, sends, answers, waiting, by_token })
+    fn new(
+        api: Arc<Api>,
+        sends: Arc<ClientSends>,
+        answers: Answers,
+        rates: Arc<TokenRates>,
+    ) -> Arc<Poster> {
+        Arc::new(Poster { api, sends, answers, waiting: Mutex::default(), rates })
     }
 
     /// Posts what comes, for as long as the runtime lives.
-    pub(crate) async fn run(self: Arc<Poster>) {
+    async fn run(self: Arc<Poster>) {
         loop {
             poll_fn(|context| self.sends.questions().poll_any(context)).await;
             for _ in 0..SENDS_AT_ONCE {
@@ -109,7 +120,8 @@ impl Poster {
         let poster = Arc::clone(self);
         match posted {
             Ok(posted) => drop(tokio::spawn(async move {
-                let delivered = poster.api.delivered_of_client(posted).await;
+                let delivered = poster.api.delivered_of_client(posted);
+                let delivered = known_in_time(poster.api.barrier(), delivered).await;
                 if let Some(trace) = trace {
                     trace.end_one(delivered.as_ref().map_err(ApiProblem::status));
                 }
@@ -144,27 +156,12 @@ impl Poster {
 
     /// Counts what is sent by request for its token.
     fn bound_token(&self, send: &ClientSend) -> Result<(), ApiProblem> {
-        let (SentBy::Request { .. }, Some(grant)) = (send.by(), send.grant()) else {
-            return Ok(());
-        };
-        let Some(name) = name_of(grant) else { return Ok(()) };
-        let name = &*name;
-        // It wraps after thirteen years.
-        let now = (clock::monotonic_ms() / TICK_MS) as u32;
-        let mut by_token = self.by_token.lock().unwrap_or_else(PoisonError::into_inner);
-        if by_token.len() >= TOKENS_MAX && !by_token.contains_key(name) {
-            by_token.retain(|_, publisher| !publisher.is_refilled(now));
-            if by_token.len() >= TOKENS_MAX {
-                return Err(Problem::sends_busy(1).into());
+        match (send.by(), send.grant()) {
+            (SentBy::Request { .. }, Some(grant)) => {
+                Ok(self.rates.take(grant, send.limits(), Problem::sends_busy)?)
             }
+            _ => Ok(()),
         }
-        let before = by_token.get(name).copied().unwrap_or_default();
-        let taken = before.take(send.limits(), now).map_err(|again| {
-            let seconds = again.retry_ms.div_ceil(1000).max(1) as u32;
-            Problem::too_many("This token sends too often. Send more slowly.", seconds)
-        })?;
-        by_token.insert(name.into(), taken.answered());
-        Ok(())
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<ConnRef, VecDeque<ClientSend>>> {
@@ -172,27 +169,34 @@ impl Poster {
     }
 }
 
-/// Whom what is sent by request is counted for: the subject of the token, or the token.
-fn name_of(grant: &Grant) -> Option<Cow<'_, str>> {
-    // No subject has a slash.
-    let token = || grant.token.as_deref().map(|token| format!("/{token}").into());
-    grant.subject.as_deref().map(Cow::Borrowed).or_else(token)
+/// What becomes of a send. The log of a cluster may be slow to say, and no upgrade waits for that:
+/// whoever sent it is told that it is not known. It may send again with the same key, which the
+/// next process knows as soon as the log brings it.
+async fn known_in_time<T>(
+    barrier: &Barrier,
+    outcome: impl Future<Output = Result<T, ApiProblem>>,
+) -> Result<T, ApiProblem> {
+    tokio::select! {
+        biased;
+        outcome = outcome => outcome,
+        () = barrier.closed_for(UPGRADE_WAIT) => Err(Problem::send_unanswered().into()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::future::{pending, ready};
+
     use super::*;
 
-    #[test]
-    fn token_without_a_subject_shares_nothing_with_a_subject_of_its_name() {
-        let of = |subject: Option<&str>, token: Option<&str>| Grant {
-            subject: subject.map(Into::into),
-            token: token.map(Into::into),
-            ..Grant::default()
-        };
-        let (subject, token) = (of(Some("bob"), Some("1")), of(None, Some("bob")));
-        assert_eq!(name_of(&subject).as_deref(), Some("bob"));
-        assert_eq!(name_of(&token).as_deref(), Some("/bob"));
-        assert_eq!(name_of(&of(None, None)), None);
+    #[tokio::test(start_paused = true)]
+    async fn upgrade_does_not_wait_for_a_send_whose_outcome_the_log_does_not_tell() {
+        let barrier = Barrier::new();
+        barrier.close();
+        let known = known_in_time(&barrier, ready(Ok(7))).await;
+        assert_eq!(known.ok(), Some(7));
+        let unknown = known_in_time(&barrier, pending::<Result<u8, ApiProblem>>()).await;
+        let problem = Problem::from(unknown.unwrap_err());
+        assert_eq!(problem, Problem::send_unanswered());
     }
 }

@@ -43,8 +43,8 @@ impl Server {
         // requests are left that are passed on.
         self.upgrades.end().await;
         let erlang_task = self.take_erlang();
-        let Server { engine, graph, cluster, running, stop, mut api_task, upgrades_task, .. } =
-            self;
+        let Server { engine, graph, keeping, cluster, running, stop, .. } = self;
+        let (mut api_task, upgrades_task) = (self.api_task, self.upgrades_task);
         let (traces, passing_task) = (self.traces, self.passing_task);
         let deadline = Instant::now() + grace;
         if let Some(cluster) = cluster.as_ref().filter(|_| !stop.is_cancelled()) {
@@ -78,7 +78,11 @@ impl Server {
             let left = deadline.saturating_duration_since(Instant::now());
             let mut engine = engine.write().unwrap_or_else(PoisonError::into_inner);
             engine.drain(left.as_millis() as u64);
+            let last = engine.router().event_ids().last();
             drop(engine);
+            if let Some(keeping) = keeping {
+                graph.while_ours(|| keeping.end(last));
+            }
             // The last owner closes the file, unless a request that was cut off still has it; then
             // the process' end does, and what was acknowledged is on disk already.
             drop(graph);

@@ -8,14 +8,16 @@
 //! It is replaced whole: written beside, synced, renamed, and the directory synced (rename(2)). A
 //! file that is missing, damaged or of another format is written anew; then ids begin at the clock,
 //! which is behind those of before only if it was set back. What a place means does not hang on the
-//! file: it has the tag of its epoch, which is drawn at random at each start.
+//! file: it has the tag of its epoch, which is drawn at random.
 //!
-//! A process that takes over from another one goes on with its epoch, and with its file.
+//! A process that takes over from another one goes on with its epoch, and with its file. Where
+//! events are kept on disk a restart does so, too: then the file has the epoch's tag as well, and
+//! between which numbers events may be lost. A version that does not know such a file takes it for
+//! damaged, and begins an epoch of its own.
 //!
 //! Nothing waits for it. While it cannot be written, as on a full disk, numbers go on.
 
 use std::fs::{self, File};
-use std::hash::Hasher;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,17 +25,17 @@ use std::time::Duration;
 
 use graph::Graph;
 use hub::{Epoch, EventIds, Tag};
-use siphasher::sip::SipHasher13;
-use sys::{clock, plain_file};
+use sys::{clock, machine, plain_file};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
+
+use self::mark::{Mark, Run};
+
+pub(crate) mod mark;
 
 /// The file's name, and that of the one that is to replace it.
 const NAME: &str = "epoch";
 const NEW_NAME: &str = "epoch.new";
-
-/// Its first line.
-const FORMAT: &str = "encke epoch 1";
 
 /// How often it is looked whether more numbers are to be reserved.
 const RESERVE_EVERY: Duration = Duration::from_secs(60);
@@ -42,36 +44,96 @@ const RESERVE_EVERY: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct EpochFile {
     dir: PathBuf,
-    /// Up to where numbers are reserved in it.
-    written: u64,
+    /// What is written in it.
+    written: Mark,
+}
+
+/// What is known of the log of the events that stay.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LogState {
+    /// Of the epoch whose events are in it; `None` of a log that is none of ours.
+    pub(super) tag: Option<Tag>,
+    /// The number of its first event and of its last one.
+    pub(super) first: Option<u64>,
+    pub(super) last: Option<u64>,
+    /// Whether something is missing at its end.
+    pub(super) is_cut: bool,
+}
+
+/// An epoch that begins, or goes on after a restart.
+pub(super) struct Begun {
+    pub(super) epoch: Epoch,
+    /// The number before the first one of this process.
+    pub(super) start: u64,
+    /// Between which numbers events may be lost, both exclusive.
+    pub(super) lost: Vec<(u64, u64)>,
+    /// Whether the process before kept events in this epoch, and this one does.
+    pub(super) goes_on: bool,
+    pub(super) file: EpochFile,
 }
 
 /// Begins the next epoch in the data directory `dir`, at `now_ms` since 1970, under a tag out of
-/// `random`.
-pub(super) fn begin(dir: &Path, random: u64, now_ms: u64) -> (Epoch, EpochFile) {
+/// `random`. Where events are kept in a `log`, the epoch before goes on, if its events are in it.
+pub(super) fn begin(dir: &Path, random: u64, now_ms: u64, log: Option<LogState>) -> Begun {
     let mark = read(dir).unwrap_or_else(|error| {
         tracing::warn!(
             "{}: {error}; it is written anew, and event ids begin at the clock: if that was set \
              back, they may be smaller than before",
             dir.join(NAME).display()
         );
-        0
+        Mark::default()
     });
-    let epoch = Epoch::begin(Tag::of(random), mark, now_ms);
-    let mut file = EpochFile { dir: dir.to_owned(), written: mark };
-    file.reserve(epoch.until);
-    (epoch, file)
+    let last = log.and_then(|log| log.last).unwrap_or(0);
+    let Epoch { tag, base: start, until } =
+        Epoch::begin(Tag::of(random), mark.until.max(last), now_ms);
+    let run = log.map(|log| {
+        let (before, boot) = (mark.run.clone(), machine::boot_id());
+        let before = before.filter(|run| log.tag == Some(run.tag));
+        let run = before.and_then(|run| run.gone_on(start, log, boot.as_deref()));
+        Run { boot, ..run.unwrap_or_else(|| Run::new(tag, start)) }
+    });
+    let (tag, base, lost) = match &run {
+        Some(run) => (run.tag, run.base, run.lost.clone()),
+        None => (tag, start, Vec::new()),
+    };
+    let written = Mark { until: mark.until, run };
+    let mut file = EpochFile { dir: dir.to_owned(), written };
+    file.reserve(until);
+    Begun { epoch: Epoch { tag, base, until }, start, lost, goes_on: base < start, file }
 }
 
-/// Goes on with `epoch`, which was begun by the process that had the data directory `dir` before.
-/// To be called when the directory is ours, and before a number is used.
-pub(super) fn take_over(dir: &Path, epoch: Epoch) -> EpochFile {
+/// Goes on with `epoch`, which was begun by the process that had the data directory `dir` before,
+/// and in which `last` was its last number. To be called when the directory is ours, and before a
+/// number is used. `keeps` says whether events are kept here.
+pub(super) fn take_over(dir: &Path, epoch: Epoch, last: u64, keeps: bool) -> Begun {
     // Whatever is wrong with the file, it is written anew.
-    let mut file = EpochFile { dir: dir.to_owned(), written: read(dir).unwrap_or(0) };
-    if file.written < epoch.until {
-        file.reserve(epoch.until);
+    let before = read(dir).unwrap_or_default();
+    let same = before.run.clone().filter(|run| keeps && run.tag == epoch.tag);
+    let goes_on = same.is_some();
+    let run = keeps.then(|| {
+        let new = || Run { base: epoch.base, ..Run::new(epoch.tag, last) };
+        Run { began: last, boot: machine::boot_id(), ..same.unwrap_or_else(new) }
+    });
+    let lost = run.as_ref().map_or_else(Vec::new, |run| run.lost.clone());
+    let is_same = run == before.run;
+    let mut file = EpochFile { dir: dir.to_owned(), written: Mark { until: before.until, run } };
+    if before.until < epoch.until || !is_same {
+        file.reserve(epoch.until.max(before.until));
     }
-    file
+    Begun { epoch, start: last, lost, goes_on, file }
+}
+
+/// The process ends in order, and all of its kept events are on disk: `last` is its last number.
+pub(super) fn end(dir: &Path, last: u64) {
+    let Ok(Mark { until, run: Some(run) }) = read(dir) else { return };
+    let mark = Mark { until, run: Some(Run { ended: Some(last), ..run }) };
+    if let Err(error) = write(dir, &mark) {
+        tracing::warn!(
+            "cannot write {}: {error}; some clients that come back to the next server may be told \
+             of a gap where there is none",
+            dir.join(NAME).display()
+        );
+    }
 }
 
 /// Reserves more numbers when it is time, for as long as the runtime lives, and while the directory
@@ -94,7 +156,7 @@ pub(super) async fn keep(mut file: EpochFile, event_ids: Arc<EventIds>, graph: G
 impl EpochFile {
     fn reserve_more(&mut self, event_ids: &EventIds, now_ms: u64) {
         let until = event_ids.to_reserve(now_ms);
-        if until > self.written && self.reserve(until) {
+        if until > self.written.until && self.reserve(until) {
             event_ids.reserve(until);
         }
     }
@@ -102,57 +164,45 @@ impl EpochFile {
     /// Whether all numbers below `until` are reserved on disk now.
     fn reserve(&mut self, until: u64) -> bool {
         // Whoever starts next begins there: below it numbers may have been given.
-        assert!(until >= self.written, "numbers would be given twice");
-        match write(&self.dir, until) {
-            Ok(()) => self.written = until,
+        assert!(until >= self.written.until, "numbers would be given twice");
+        let mark = Mark { until, run: self.written.run.clone() };
+        match write(&self.dir, &mark) {
+            Ok(()) => self.written = mark,
             Err(error) => tracing::warn!(
                 "cannot write {}: {error}; the server goes on, but if it is started anew with a \
                  clock that was set back, event ids may be smaller than before",
                 self.dir.join(NAME).display()
             ),
         }
-        self.written >= until
+        self.written.until >= until
     }
 }
 
-/// The mark; 0 where there is none yet.
-fn read(dir: &Path) -> io::Result<u64> {
+/// The mark; the least one where there is none yet.
+fn read(dir: &Path) -> io::Result<Mark> {
     match plain_file::read(&dir.join(NAME)) {
         Ok(bytes) => {
             let text = str::from_utf8(&bytes).ok();
-            text.and_then(parse).ok_or_else(|| ErrorKind::InvalidData.into())
+            text.and_then(Mark::parse).ok_or_else(|| ErrorKind::InvalidData.into())
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Mark::default()),
         Err(error) => Err(error),
     }
 }
 
-fn write(dir: &Path, until: u64) -> io::Result<()> {
-    debug_assert_eq!(parse(&text(until)), Some(until));
-    let new = dir.join(NEW_NAME);
+fn write(dir: &Path, mark: &Mark) -> io::Result<()> {
+    replace(dir, (NAME, NEW_NAME), &mark.text())
+}
+
+/// Puts a file with that text in the place of the one with the first of the names, whole, and under
+/// the second one until then.
+pub(super) fn replace(dir: &Path, (name, new): (&str, &str), text: &str) -> io::Result<()> {
+    let new = dir.join(new);
     let mut file = plain_file::create(&new, 0o644)?;
-    file.write_all(text(until).as_bytes())?;
+    file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    fs::rename(&new, dir.join(NAME))?;
+    fs::rename(&new, dir.join(name))?;
     File::open(dir)?.sync_all()
-}
-
-fn text(until: u64) -> String {
-    let lines = format!("{FORMAT}\nnumbers-below {until}\n");
-    let check = check(&lines);
-    format!("{lines}check {check:016x}\n")
-}
-
-fn parse(file: &str) -> Option<u64> {
-    let until = file.lines().nth(1)?.strip_prefix("numbers-below ")?.parse().ok()?;
-    (file == text(until)).then_some(until)
-}
-
-/// What tells a damaged file, not a forged one.
-fn check(lines: &str) -> u64 {
-    let mut hasher = SipHasher13::new();
-    hasher.write(lines.as_bytes());
-    hasher.finish()
 }
 
 #[cfg(test)]
@@ -165,7 +215,7 @@ mod tests {
 
     /// A run of the server that ends at once.
     fn run(dir: &Path, now_ms: u64) -> (EventIds, EpochFile) {
-        let (epoch, file) = begin(dir, fastrand::u64(..), now_ms);
+        let Begun { epoch, file, .. } = begin(dir, fastrand::u64(..), now_ms, None);
         (EventIds::new(epoch), file)
     }
 
@@ -181,7 +231,10 @@ mod tests {
                 assert!(id > last, "{id} after {last}");
                 last = id;
                 file.reserve_more(&ids, now_ms + ms);
-                assert!(ids.last() < read(dir.path()).unwrap(), "a number that is not reserved");
+                assert!(
+                    ids.last() < read(dir.path()).unwrap().until,
+                    "a number that is not reserved"
+                );
             }
             assert_eq!(ids.known(last.as_bytes()), Place::Known(ids.last()));
         }
@@ -200,7 +253,7 @@ mod tests {
         let successor = EventIds::new(epoch);
         successor.skip_to(ids.last());
         let written = fs::read(dir.path().join(NAME)).unwrap();
-        let mut file = take_over(dir.path(), epoch);
+        let Begun { mut file, .. } = take_over(dir.path(), epoch, ids.last(), false);
         assert_eq!(fs::read(dir.path().join(NAME)).unwrap(), written, "it has what it needs");
         assert!(successor.next(later_ms).number() > ids.last());
         assert_eq!(
@@ -209,11 +262,11 @@ mod tests {
         );
         successor.next(2 * later_ms);
         file.reserve_more(&successor, 2 * later_ms);
-        assert!(read(dir.path()).unwrap() > epoch.until);
+        assert!(read(dir.path()).unwrap().until > epoch.until);
         // One that was lost, or is behind: it is made anew.
         fs::remove_file(dir.path().join(NAME)).unwrap();
-        take_over(dir.path(), epoch);
-        assert_eq!(read(dir.path()).unwrap(), epoch.until);
+        take_over(dir.path(), epoch, ids.last(), false);
+        assert_eq!(read(dir.path()).unwrap().until, epoch.until);
     }
 
     #[test]
@@ -223,7 +276,7 @@ mod tests {
         run(dir.path(), NOW_MS);
         let good = fs::read(&path).unwrap();
         let mark = read(dir.path()).unwrap();
-        assert!(mark > NOW_MS << 20);
+        assert!(mark.until > NOW_MS << 20);
         for at in 0..good.len() {
             for wrong in [good[at] ^ 1, good[at] ^ 0x80, b'9'] {
                 let mut bytes = good.clone();
@@ -250,6 +303,26 @@ mod tests {
         assert!(first.number() < second.number(), "no send waits for it");
         fs::create_dir(&data).unwrap();
         file.reserve_more(&ids, NOW_MS);
-        assert!(read(&data).unwrap() > second.number());
+        assert!(read(&data).unwrap().until > second.number());
+    }
+
+    #[test]
+    fn epoch_goes_on_with_a_log_only_if_the_process_before_kept_events() {
+        let dir = tempfile::tempdir().unwrap();
+        let Begun { epoch, goes_on, .. } =
+            begin(dir.path(), 1 << 50, NOW_MS, Some(LogState::default()));
+        assert!(!goes_on, "it is the first");
+        let last = epoch.base + 9;
+        let take_over = |keeps: bool| take_over(dir.path(), epoch, last, keeps).goes_on;
+        assert!(take_over(true));
+        assert!(!take_over(false));
+        assert!(!take_over(true), "the one before kept nothing");
+        assert!(take_over(true));
+        let log = LogState { tag: Some(epoch.tag), ..LogState::default() };
+        let again = begin(dir.path(), 2 << 50, NOW_MS, Some(log));
+        assert!(again.goes_on && again.epoch.tag == epoch.tag && again.start > last);
+        assert!(!begin(dir.path(), 3 << 50, NOW_MS, None).goes_on);
+        let later = begin(dir.path(), 4 << 50, NOW_MS, Some(log));
+        assert!(!later.goes_on && later.epoch.tag != epoch.tag, "another kept nothing meanwhile");
     }
 }

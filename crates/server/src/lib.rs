@@ -19,6 +19,8 @@ mod client_sends;
 mod demo_page;
 mod ending;
 mod epoch;
+mod history_reads;
+mod keep;
 mod lane;
 mod listener;
 mod memory;
@@ -32,6 +34,7 @@ mod resumes;
 mod shortage;
 mod start;
 mod takeover;
+mod token_rates;
 mod upgrade;
 mod web;
 
@@ -57,6 +60,8 @@ use crate::certs::Certificates;
 pub use crate::certs::acme::AcmeConfig;
 pub use crate::certs::{PairFiles, TrustError, client_config, roots};
 pub use crate::demo_page::{DemoFacts, PageToken};
+pub use crate::keep::KeepConfig;
+use crate::keep::Keeping;
 pub use crate::panics::end_process_on_panic;
 pub use crate::start::open_graph;
 use crate::upgrade::Upgrades;
@@ -110,6 +115,8 @@ pub struct ServeConfig {
     pub traces: Option<TracesConfig>,
     /// By what streams are kept on disk, if there may be some.
     pub streams: Option<StreamsConfig>,
+    /// Which events stay on disk, if some do.
+    pub keep: Option<KeepConfig>,
     /// The demo whose page the public port shows, if it is one.
     pub demo: Option<DemoFacts>,
     /// What it was started as, if it may start a new version of itself.
@@ -120,6 +127,8 @@ pub struct ServeConfig {
 pub struct Server {
     engine: Arc<RwLock<Engine>>,
     graph: Graph,
+    /// The log of the events that stay, if some do.
+    keeping: Option<Keeping>,
     /// The cluster that it is a node of, if it is one.
     cluster: Option<Arc<Cluster>>,
     listen: SocketAddr,

@@ -6,17 +6,25 @@
 //! and go, and one that waits for a large send holds up nobody. Those of clients with many ids have
 //! a ring of their own and a part of the control plane's time: who has few does not wait for them,
 //! and neither does a send, however many ask.
+//!
+//! What the memory has forgotten of subjects that are kept on disk is read by other threads; in the
+//! ring the others go on meanwhile ([`reads`]).
+
+mod reads;
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use engine::{Ahead, ResumeStep, Resumes, Resuming, Router};
+use engine::{Ahead, Questions, Resume, ResumeStep, Resumes, Resuming, Router};
 use graph::Graph;
 use sys::clock;
 use tokio::task::yield_now;
 use tokio::time::sleep;
+
+use self::reads::{Reads, Under};
 
 /// Resumes under way at one time in either ring; further ones wait in their queue.
 const UNDER_WAY_MAX: usize = 1024;
@@ -50,24 +58,31 @@ pub(super) async fn answer(router: Arc<Router>, resumes: Arc<Resumes>, size: Siz
         Size::Small => resumes.small(),
         Size::Large => resumes.large(),
     };
-    let mut ring: VecDeque<Resuming<'_>> = VecDeque::new();
+    let mut ring: VecDeque<Under<'_>> = VecDeque::new();
+    let mut reads = Reads::new();
+    let begin = |resume| Resuming::begin(&router, resume).map(Under::from);
     let (mut waiting, mut worked_ns) = (0, 0);
     loop {
         if ring.is_empty() {
-            let resume = poll_fn(|context| questions.poll_take(context)).await;
-            ring.extend(Resuming::begin(&router, resume));
+            match poll_fn(|context| poll_any(questions, &mut reads, context)).await {
+                Next::Asked(resume) => ring.extend(begin(resume)),
+                Next::Answered(under) => ring.push_back(*under),
+            }
         }
         let began_ns = clock::monotonic_ns();
         let mut taken_ns = 0;
         while taken_ns < SLICE_NS && (waiting == 0 || waiting < ring.len()) {
-            if ring.len() < UNDER_WAY_MAX {
-                ring.extend(questions.take().and_then(|asked| Resuming::begin(&router, asked)));
+            if ring.len() + reads.len() < UNDER_WAY_MAX {
+                ring.extend(questions.take().and_then(begin));
             }
-            let Some(mut resuming) = ring.pop_front() else { break };
-            let step = resuming.step(&graph);
+            ring.extend(reads.next());
+            let Some(mut under) = ring.pop_front() else { break };
+            let step = under.resuming.step(&graph);
             waiting = if step == ResumeStep::Wait { waiting + 1 } else { 0 };
-            if step != ResumeStep::Done {
-                ring.push_back(resuming);
+            match step {
+                ResumeStep::More | ResumeStep::Wait => ring.push_back(under),
+                ResumeStep::Read => reads.begin(under),
+                ResumeStep::Done => {}
             }
             taken_ns = clock::monotonic_ns() - began_ns;
         }
@@ -80,6 +95,28 @@ pub(super) async fn answer(router: Arc<Router>, resumes: Arc<Resumes>, size: Siz
             yield_now().await;
         }
     }
+}
+
+/// What comes into a ring.
+enum Next<'r> {
+    Asked(Resume),
+    /// One that has an answer of the archive.
+    Answered(Box<Under<'r>>),
+}
+
+/// Waits for what comes next into a ring that is empty.
+fn poll_any<'r>(
+    questions: &Questions<Resume>,
+    reads: &mut Reads<'r>,
+    context: &mut Context<'_>,
+) -> Poll<Next<'r>> {
+    if let Poll::Ready(Some(under)) = reads.poll_next(context) {
+        return Poll::Ready(Next::Answered(Box::new(under)));
+    }
+    if reads.len() >= UNDER_WAY_MAX {
+        return Poll::Pending;
+    }
+    questions.poll_take(context).map(Next::Asked)
 }
 
 /// How often to look which clients' places a node of a cluster has come to.

@@ -251,11 +251,21 @@ impl Prepared {
         ids.reserve(rest.epoch.until);
         ids.take_over(rest.last);
         history::forget(engine.router(), std::mem::take(&mut rest.evicted_range));
+        let epoch = epoch_of(&rest.epoch)?;
+        let keeps = setup.keeping.is_some();
+        if let Some(keeping) = &setup.keeping {
+            keeping.open().await?;
+        }
         let passing = PassingDoor::bind(&data);
         let passing = passing.context("no socket can be made in the data directory")?;
         // Its own is made when all is ours, and cannot be refused then.
         Socket::try_to_bind(&data).context("no socket can be made in the data directory")?;
-        let epoch_file = epoch::take_over(&data, epoch_of(&rest.epoch)?);
+        let begun = epoch::take_over(&data, epoch, rest.last, keeps);
+        if let Some(keeping) = &setup.keeping {
+            keeping.begin(&begun)?;
+        }
+        let (epoch_file, lost) = (begun.file, begun.lost);
+        engine.router().event_ids().set_lost(lost);
         let idempotency = self.idempotency.context("no idempotency keys have come")?;
         // A node of a cluster is not taken over.
         let control = ControlPlane::new(setup, engine, graph, None, idempotency)?;

@@ -79,6 +79,11 @@ impl<W: Waiter> Stub<W> {
         Stub { ticket: self.ticket.clone(), count: 0 }
     }
 
+    /// Who waits for the ticket.
+    pub fn waiter(&self) -> &W {
+        self.ticket.waiter()
+    }
+
     /// Adds one to the count.
     pub fn count_one(&mut self) {
         self.count += 1;

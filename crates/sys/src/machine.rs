@@ -15,6 +15,13 @@ pub struct Waits {
     pub memory: Option<Duration>,
 }
 
+/// What tells this boot of the machine from others (random(4)): a UUID, the same for all processes
+/// of it. `None` where the system has none.
+pub fn boot_id() -> Option<String> {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned())
+}
+
 /// The cores that this process may use.
 pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)

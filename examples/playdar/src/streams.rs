@@ -68,6 +68,7 @@ impl Streams {
             // Nobody asks for it here.
             presence: PresenceConfig { grace: Duration::ZERO, webhooks: Vec::new() },
             streams: None,
+            keep: None,
             demo: None,
             program: None,
         };

@@ -12,6 +12,9 @@ export interface Reading {
   connections_open: number;
   events: number;
   deliveries: number;
+  /** Events that clients sent, and those of theirs that were refused. */
+  client_sends: number;
+  client_sends_refused: number;
   send_p50_seconds: number | null;
   send_p99_seconds: number | null;
 }
@@ -178,6 +181,17 @@ export const cluster = (): Promise<Cluster> => call("/cluster");
 /** `at_least` where a node of the cluster has not said. */
 export const connections = (id: string): Promise<{ connections: number; at_least?: boolean }> =>
   call(`/connections/${encodeURIComponent(id)}`);
+
+/** Who is in a room: the users that are logged in under an id. No list where there are too many. */
+export interface Members {
+  of: string;
+  count: number;
+  list?: { id: string; info?: unknown }[];
+}
+
+export async function members(id: string): Promise<Members> {
+  return (await call<{ members: Members }>(`/members/${encodeURIComponent(id)}`)).members;
+}
 
 export type List = "subscribers" | "subscriptions";
 

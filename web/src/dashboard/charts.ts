@@ -56,6 +56,17 @@ export const PANELS: Panel[] = [
     span: 10,
   },
   {
+    title: "Sent by clients a second",
+    none: "event of a client",
+    series: [
+      { column: "client_sends_per_second", name: "posted", colour: "--accent" },
+      { column: "client_sends_refused_per_second", name: "refused", colour: "--second" },
+    ],
+    format: (value) => grouped(Math.round(value)),
+    tick,
+    span: 10,
+  },
+  {
     title: "From a send to its deliveries",
     none: "send",
     series: [
@@ -93,6 +104,12 @@ export const PANELS: Panel[] = [
 ];
 
 const HEIGHT_PX = 150;
+
+/** The least width of a chart. */
+const WIDTH_PX_MIN = 340;
+
+/** Columns of the grid: rows of one, two, three and four charts fill it. */
+const COLUMNS = 12;
 
 /** What a chart spans at least; the rows bound it above. */
 const WINDOW_SECONDS_MIN = 60;
@@ -229,9 +246,11 @@ export class Charts {
   private readonly charts: Chart[];
   /** The row under the cursor. */
   private pointed: Row | undefined;
+  /** Charts that are not folded. */
+  private shown = 0;
 
   constructor(
-    root: HTMLElement,
+    private readonly root: HTMLElement,
     private readonly rows: Rows,
     private readonly onPoint: (row: Row | undefined) => void,
   ) {
@@ -244,9 +263,24 @@ export class Charts {
     this.charts = PANELS.map((panel) => new Chart(panel, rows, point));
     root.append(...this.charts.map((chart) => chart.element));
     this.charts.forEach((chart) => chart.draw());
-    new ResizeObserver(() => this.charts.forEach((chart) => chart.resize())).observe(root);
+    new ResizeObserver(() => this.arrange()).observe(root);
     const dark = matchMedia("(prefers-color-scheme: dark)");
     dark.addEventListener("change", () => this.charts.forEach((chart) => chart.draw()));
+  }
+
+  /** Fills each row: of seven charts where three fit beside each other, three, two and two. */
+  private arrange(): void {
+    const shown = this.charts.filter((chart) => !chart.element.hidden);
+    const fitting = Math.floor(this.root.clientWidth / WIDTH_PX_MIN);
+    const rows = Math.ceil(shown.length / Math.min(4, Math.max(1, fitting)));
+    for (let row = 0, first = 0; row < rows; row++) {
+      const inRow = Math.ceil((shown.length - first) / (rows - row));
+      for (const { element } of shown.slice(first, first + inRow)) {
+        element.style.gridColumn = `span ${COLUMNS / inRow}`;
+      }
+      first += inRow;
+    }
+    this.charts.forEach((chart) => chart.resize());
   }
 
   update(): void {
@@ -254,6 +288,11 @@ export class Charts {
     const last = none.pop();
     const names = none.length > 0 ? `${none.join(", no ")} and no ${last}` : last;
     setText(byId("none"), last === undefined ? "" : `No ${names} in the last five minutes.`);
+    const shown = this.charts.filter((chart) => !chart.element.hidden).length;
+    if (shown !== this.shown) {
+      this.shown = shown;
+      this.arrange();
+    }
     this.charts.forEach((chart) => chart.update());
     this.say();
   }

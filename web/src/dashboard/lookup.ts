@@ -1,7 +1,7 @@
 // Looking an id up, and walking the graph around it: every name leads on to the same view of that
 // id. The id stands in the page's address, so the browser's back and a bookmark work.
 
-import { type List, connections, ids, reason } from "./api";
+import { type List, type Members, connections, ids, members, reason } from "./api";
 import { Picture } from "./picture";
 import { byId, el, setText } from "../shared/dom";
 import { counted } from "../shared/format";
@@ -117,8 +117,10 @@ export class Lookup {
     const ticket = this.last;
     const stale = (): boolean => ticket !== this.last;
     try {
-      const [{ connections: open, at_least: partly = false }] = await Promise.all([
+      const [{ connections: open, at_least: partly = false }, room] = await Promise.all([
         connections(id),
+        // A server that keeps none has no such list.
+        members(id).catch(() => null),
         this.followers.show(id, stale),
         this.follows.show(id, stale),
       ]);
@@ -129,6 +131,7 @@ export class Lookup {
       byId("lookup-hint").hidden = true;
       setText(this.name, id);
       this.online(id, open, partly);
+      this.room(room);
       byId("lookup-result").hidden = false;
       this.picture.show(id, this.followers.shown, this.follows.shown);
       // Who walks with a keyboard or by ear is told where they are now.
@@ -145,6 +148,20 @@ export class Lookup {
     const known = open > 0 ? `Online, ${many}` : "Offline, no connection";
     setText(element, partly ? `${known}; a node has not answered` : known);
     element.dataset.online = String(open > 0);
+  }
+
+  /** Who is in it. A user is in a room of their own; that is no news. */
+  private room(room: Members | null): void {
+    const list = (room?.list ?? []).filter(({ id }) => id !== room?.of);
+    const isRoom = room !== null && room.count > 0 && (room.list === undefined || list.length > 0);
+    byId("members").hidden = !isRoom;
+    if (!isRoom) return;
+    setText(byId("members-note"), room.list ? "" : `${counted(room.count, "user")}, too many to list.`);
+    byId("members-note").hidden = room.list !== undefined;
+    const entry = ({ id, info }: { id: string; info?: unknown }): HTMLElement =>
+      el("li", info === undefined ? {} : { title: JSON.stringify(info) }, link(id));
+    byId("members-list").replaceChildren(...list.map(entry));
+    setText(byId("members-title"), room.list ? `Members (${list.length})` : "Members");
   }
 
   private fail(error: unknown): void {

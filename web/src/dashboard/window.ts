@@ -10,6 +10,8 @@ export interface Row {
   connections_open: number | null;
   events_per_second: number | null;
   deliveries_per_second: number | null;
+  client_sends_per_second: number | null;
+  client_sends_refused_per_second: number | null;
   send_p50_seconds: number | null;
   send_p99_seconds: number | null;
   resident_anonymous_bytes: number | null;
@@ -19,6 +21,9 @@ export interface Row {
 }
 
 export type Column = Exclude<keyof Row, "unix_seconds">;
+
+/** What readings count since the start, and rows tell by the second. */
+type Counted = "events" | "deliveries" | "client_sends" | "client_sends_refused" | "cpu_seconds";
 
 /** Rows that are kept: five minutes. */
 const ROWS_MAX = 300;
@@ -75,13 +80,15 @@ function rowsOf(readings: Reading[]): Row[] {
     const then = readings[at - 1];
     const seconds = then === undefined ? 0 : now.uptime_seconds - then.uptime_seconds;
     const isHole = seconds > HOLE_SECONDS;
-    const rate = (name: "events" | "deliveries" | "cpu_seconds"): number | null =>
+    const rate = (name: Counted): number | null =>
       then === undefined || isHole ? null : Math.max(0, (now[name] - then[name]) / seconds);
     const row: Row = {
       unix_seconds: now.unix_seconds,
       connections_open: now.connections_open,
       events_per_second: rate("events"),
       deliveries_per_second: rate("deliveries"),
+      client_sends_per_second: rate("client_sends"),
+      client_sends_refused_per_second: rate("client_sends_refused"),
       send_p50_seconds: now.send_p50_seconds,
       send_p99_seconds: now.send_p99_seconds,
       resident_anonymous_bytes: now.resident_anonymous_bytes,
@@ -99,6 +106,8 @@ function gapAfter(unix_seconds: number): Row {
     connections_open: null,
     events_per_second: null,
     deliveries_per_second: null,
+    client_sends_per_second: null,
+    client_sends_refused_per_second: null,
     send_p50_seconds: null,
     send_p99_seconds: null,
     resident_anonymous_bytes: null,

@@ -46,7 +46,7 @@ const SLEEPERS: [(&str, &str); 35] = [
     ("crates/dispatch/src/successor/requests.rs", "a program that is not ready does not ring"),
     ("crates/server/src/takeover.rs", "a port that is left does not ring"),
     ("crates/server/src/upgrade/", "neither workers' counters nor another process ring"),
-    ("crates/server/src/resumes.rs", "neither a full mailbox nor an event's age rings"),
+    ("crates/server/src/resumes", "neither a full mailbox nor an event's age rings"),
     (
         "crates/postgres/src/watch.rs",
         "a row that others change is polled, for its notice has a lock",

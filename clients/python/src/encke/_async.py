@@ -104,9 +104,10 @@ class AsyncClient(AsyncClosing):
         key: str | None = None,
         event: str | None = None,
         except_: str | None = None,
+        durable: bool = False,
     ) -> Sent:
         """Sends an event to all who are online as `about` or follow it; `Message` says the rest."""
-        message = Message(about, data, key, event, except_)
+        message = Message(about, data, key, event, except_, durable)
         return as_sent(await self._call("/send", message.to_json(), repeatable=key is not None))
 
     async def send_stream(

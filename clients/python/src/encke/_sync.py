@@ -130,9 +130,14 @@ class Client(Closing):
         key: str | None = None,
         event: str | None = None,
         except_: str | None = None,
+        durable: bool = False,
     ) -> Sent:
         """Sends an event to all who are online as `about` or follow it; `Message` says the rest."""
-        return _run(self._client.send(about, data, key=key, event=event, except_=except_))
+        return _run(
+            self._client.send(
+                about, data, key=key, event=event, except_=except_, durable=durable
+            )
+        )
 
     def send_stream(
         self, messages: Iterable[Message]

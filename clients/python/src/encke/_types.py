@@ -19,6 +19,7 @@ class Message:
     With a `key` it is posted once within five minutes, however often it is sent. `event` is a name
     of your choice that tells kinds of events apart. Who hears several of the ids hears it once.
     `except_` is the id of one connection that does not hear it, as its stream has told it.
+    `durable` has the answer wait until it is on disk, where events about the id are kept.
     """
 
     about: Id | Sequence[Id]
@@ -26,11 +27,18 @@ class Message:
     key: str | None = None
     event: str | None = None
     except_: str | None = None
+    durable: bool = False
 
     def to_json(self) -> dict[str, Any]:
         about = self.about if isinstance(self.about, str | int) else list(self.about)
         told: dict[str, Any] = {"about": about, "data": self.data}
-        further = {"key": self.key, "event": self.event, "except": self.except_}
+        durable = True if self.durable else None
+        further = {
+            "key": self.key,
+            "event": self.event,
+            "except": self.except_,
+            "durable": durable,
+        }
         return told | {name: value for name, value in further.items() if value is not None}
 
 

@@ -240,7 +240,7 @@ impl<'r> LogApplier<'r> {
                         None => self.counting.push_back((place, receipt)),
                     }
                 }
-                Ok(Step::Stale) => {
+                Ok(Step::Stale | Step::NotKept) => {
                     self.window.pop_front();
                     self.done.push(Counted { place, count: Some(0) });
                 }

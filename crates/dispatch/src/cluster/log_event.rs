@@ -25,7 +25,7 @@ pub(super) fn format_of(outgoing: &Outgoing) -> u8 {
 
 /// The form of the log.
 pub(super) fn to_log(outgoing: Outgoing, once: Option<Once>) -> Event {
-    let Outgoing { draft, term, alone, except } = outgoing;
+    let Outgoing { draft, term, alone, except, .. } = outgoing;
     let subject = draft.about().into_owned();
     let also = draft.also().map(Cow::into_owned).collect();
     let term = term.map(|term| term.body().to_vec());
@@ -48,7 +48,7 @@ pub(super) fn of_log(event: Event) -> Option<Outgoing> {
         Some(bits) => Some(ConnectionId::of_bits(bits)?),
         None => None,
     };
-    Some(Outgoing { draft, term, alone: flags & ALONE != 0, except })
+    Some(Outgoing { term, alone: flags & ALONE != 0, except, ..draft.into() })
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@
 
 mod key;
 mod remembered;
+mod shares;
 mod table;
 mod written;
 
@@ -67,6 +68,8 @@ pub enum Progress {
     Posted(EventId),
     /// It is delivered.
     Answered(Delivered),
+    /// It is delivered, and should be on disk, and is not known to be.
+    NotDurable,
     /// The cluster did not take it, and the key is free again.
     Refused(LogTrouble),
     /// Nobody knows whether the cluster took it, so that it must not be sent again.
@@ -79,13 +82,19 @@ pub enum KeyHolder<'a> {
     /// Who calls the API.
     Application(&'a str),
     /// A client of streams. All clients together leave places to applications.
-    Client(&'a str),
+    Client {
+        /// Whose its keys are.
+        name: &'a str,
+        /// For whom they are counted, of which each has a share of the places; where nobody knows
+        /// who it is, for nobody.
+        counted: Option<&'a str>,
+    },
 }
 
 impl<'a> KeyHolder<'a> {
     fn name(self) -> &'a str {
         match self {
-            KeyHolder::Application(name) | KeyHolder::Client(name) => name,
+            KeyHolder::Application(name) | KeyHolder::Client { name, .. } => name,
         }
     }
 }
@@ -119,6 +128,7 @@ impl From<Refusal> for ApiProblem {
         match refusal {
             Refusal::OtherBody => ApiProblem::other_body(),
             Refusal::Full { retry_after } => ApiProblem::keys_full(retry_after),
+            Refusal::Share { keys, retry_after } => ApiProblem::key_share(keys, retry_after),
         }
     }
 }
@@ -181,7 +191,7 @@ impl IdempotencyKeys {
             Ok(Found::UnderWay(progress)) => Ok(Claimed::UnderWay(progress)),
             Ok(Found::Answered(answer)) => Ok(Claimed::Answered(answer)),
             Err(refusal) => {
-                if matches!(refusal, Refusal::Full { .. }) {
+                if matches!(refusal, Refusal::Full { .. } | Refusal::Share { .. }) {
                     self.refused.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(refusal)
@@ -313,6 +323,11 @@ impl Uncounted {
     /// Who waits may listen here.
     pub fn progress(&self) -> watch::Receiver<Progress> {
         self.progress.subscribe()
+    }
+
+    /// It should be on disk, and is not known to be.
+    pub fn not_durable(self) {
+        self.progress.send_replace(Progress::NotDurable);
     }
 
     /// All workers have delivered.

@@ -5,11 +5,15 @@ use std::collections::HashMap;
 use tokio::sync::watch;
 
 use super::remembered::{Entry, Outcome, Remembered};
+use super::shares::{Share, Shares};
 use super::{EventId, KeyHolder, Progress};
 use crate::outcome::Delivered;
 
 /// One of so many parts of all places is for applications alone, however many keys clients use.
 const APPLICATIONS_PART: usize = 4;
+
+/// One client has one of so many parts of all places, and one place at least.
+const CLIENT_PART: usize = 64;
 
 /// All keys that are known, by their hash.
 #[derive(Debug)]
@@ -17,6 +21,7 @@ pub(super) struct Table {
     /// Those whose event is not posted yet: as many as sends are being posted at one time.
     claimed: HashMap<u128, Waiting>,
     remembered: Remembered,
+    shares: Shares,
     keys_max: usize,
     time_ms: u64,
 }
@@ -25,6 +30,8 @@ pub(super) struct Table {
 struct Waiting {
     body: u128,
     progress: watch::Receiver<Progress>,
+    /// The client that it is counted for.
+    share: Option<Share>,
     /// The first event of this key that the cluster's log has brought, and the hash of its body.
     brought: Option<(EventId, u128)>,
 }
@@ -48,13 +55,20 @@ pub enum Refusal {
         /// Seconds.
         retry_after: u32,
     },
+    /// This client has as many keys as one may.
+    Share {
+        /// How many those are.
+        keys: usize,
+        /// Seconds after which it may have a place again.
+        retry_after: u32,
+    },
 }
 
 impl Table {
     /// An empty one for `keys_max` keys, each remembered for `time_ms`.
     pub(super) fn new(keys_max: usize, time_ms: u64) -> Table {
-        let remembered = Remembered::default();
-        Table { claimed: HashMap::new(), remembered, keys_max, time_ms }
+        let (remembered, shares) = (Remembered::default(), Shares::default());
+        Table { claimed: HashMap::new(), remembered, shares, keys_max, time_ms }
     }
 
     /// Claims `key` of `holder` for an event with the hash `body`. Times are milliseconds since the
@@ -83,15 +97,27 @@ impl Table {
         }
         let places = match holder {
             KeyHolder::Application(_) => self.keys_max,
-            KeyHolder::Client(_) => self.keys_max - self.keys_max / APPLICATIONS_PART,
+            KeyHolder::Client { .. } => self.keys_max - self.keys_max / APPLICATIONS_PART,
         };
         if self.len() >= places {
             let until_ms = self.remembered.oldest().map_or(now_ms, |entry| entry.until_ms);
-            let seconds = until_ms.saturating_sub(now_ms).div_ceil(1000).max(1);
-            return Err(Refusal::Full { retry_after: seconds.try_into().unwrap_or(u32::MAX) });
+            return Err(Refusal::Full { retry_after: seconds_until(until_ms, now_ms) });
+        }
+        let share = match holder {
+            KeyHolder::Client { counted: Some(counted), .. } => Some(self.shares.of(counted)),
+            _ => None,
+        };
+        if let Some(share) = share {
+            let keys = (self.keys_max / CLIENT_PART).max(1);
+            if self.shares.count(share) >= keys {
+                let until_ms = self.shares.oldest_ms().unwrap_or(now_ms);
+                let retry_after = seconds_until(until_ms, now_ms);
+                return Err(Refusal::Share { keys, retry_after });
+            }
+            self.shares.take(share);
         }
         let (sender, progress) = watch::channel(Progress::Claimed);
-        self.claimed.insert(key, Waiting { body, progress, brought: None });
+        self.claimed.insert(key, Waiting { body, progress, share, brought: None });
         Ok(Found::New(sender))
     }
 
@@ -99,6 +125,9 @@ impl Table {
     pub(super) fn give_up(&mut self, key: u128, now_ms: u64) {
         let claimed = self.claimed.remove(&key);
         debug_assert!(claimed.is_some(), "whoever has a claim gives it up once");
+        if let Some(share) = claimed.as_ref().and_then(|waiting| waiting.share) {
+            self.shares.give_back(share);
+        }
         if let Some((id, body)) = claimed.and_then(|waiting| waiting.brought) {
             self.remember_brought(key, body, id, now_ms);
         }
@@ -106,9 +135,13 @@ impl Table {
 
     /// The event of a claimed key is posted. Returns where the key is remembered.
     pub(super) fn remember(&mut self, key: u128, now_ms: u64) -> u64 {
-        let Waiting { body, progress, .. } = self.claimed.remove(&key).expect("the key is claimed");
+        let waiting = self.claimed.remove(&key).expect("the key is claimed");
+        let Waiting { body, progress, share, .. } = waiting;
         debug_assert!(self.remembered.find(key, now_ms).is_none(), "it would be sent twice");
         let (until_ms, outcome) = (now_ms + self.time_ms, Outcome::Posted(progress));
+        if let Some(share) = share {
+            self.shares.keep(share, until_ms);
+        }
         self.remembered.push(Entry { key, body, until_ms, outcome })
     }
 
@@ -165,6 +198,7 @@ impl Table {
             self.remembered.pop();
             count += 1;
         }
+        self.shares.forget(now_ms, most);
         if self.claimed.is_empty() && self.claimed.capacity() > 1024 {
             self.claimed = HashMap::new();
         }
@@ -203,8 +237,14 @@ impl Table {
     /// Memory that they take, but for the channels of those that are under way.
     pub(super) fn bytes(&self) -> usize {
         let claimed = self.claimed.capacity() * size_of::<(u128, Waiting)>();
-        claimed + self.remembered.bytes()
+        claimed + self.remembered.bytes() + self.shares.bytes()
     }
+}
+
+/// Whole seconds until then, and one at least.
+fn seconds_until(until_ms: u64, now_ms: u64) -> u32 {
+    let seconds = until_ms.saturating_sub(now_ms).div_ceil(1000).max(1);
+    seconds.try_into().unwrap_or(u32::MAX)
 }
 
 /// What a repeat is told at a node that does not know how many have heard it at the others.

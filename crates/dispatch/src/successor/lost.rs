@@ -1,8 +1,9 @@
 //! What a client is told whose request was on its way from one program to the other when that was
 //! lost.
 
-use axum::http::{Method, StatusCode};
+use axum::http::Method;
 use httpd::problem::ApiProblem;
+use proto::ProblemKind;
 
 /// Why the successor did not answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,8 +27,8 @@ impl Lost {
                  again.",
             ),
             // Without Retry-After, by which clients would send it again of themselves.
-            Lost::Silent => ApiProblem::new(
-                StatusCode::SERVICE_UNAVAILABLE,
+            Lost::Silent => ApiProblem::of(
+                ProblemKind::OutcomeUnknown,
                 "A new version of the server has taken over and went away before it answered: it \
                  is not known whether this was done. Look before you send it again.",
             ),
@@ -41,8 +42,8 @@ impl Lost {
                 "A new version of the server has taken over and cannot be reached: it takes \
                  neither this line nor those after it. Nothing was sent of them: send them again.",
             ),
-            Lost::Silent => ApiProblem::new(
-                StatusCode::SERVICE_UNAVAILABLE,
+            Lost::Silent => ApiProblem::of(
+                ProblemKind::OutcomeUnknown,
                 "A new version of the server has taken over and went away: it is not known \
                  whether this line and those after it were sent. Look before you send them again.",
             ),

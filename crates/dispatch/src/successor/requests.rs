@@ -16,6 +16,7 @@ use httpd::problem::ApiProblem;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use proto::ProblemKind;
 use serde::Deserialize;
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep};
@@ -46,6 +47,8 @@ pub struct Successor {
 /// What is read of a problem.
 #[derive(Deserialize)]
 struct Problem {
+    #[serde(rename = "type")]
+    reference: String,
     detail: String,
 }
 
@@ -194,6 +197,11 @@ pub(super) fn copy(head: &Parts) -> Parts {
 
 /// The problem that is told in `body`.
 fn problem(status: StatusCode, body: &[u8]) -> ApiProblem {
-    let told = serde_json::from_slice::<Problem>(body).map(|problem| problem.detail);
-    ApiProblem::new(status, told.unwrap_or_else(|_| "The server does not say why.".to_owned()))
+    let Ok(Problem { reference, detail }) = serde_json::from_slice(body) else {
+        return ApiProblem::new(status, "The server does not say why.");
+    };
+    match ProblemKind::of_reference(&reference).filter(|kind| kind.status() == status.as_u16()) {
+        Some(kind) => ApiProblem::of(kind, detail),
+        None => ApiProblem::new(status, detail),
+    }
 }

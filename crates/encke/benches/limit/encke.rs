@@ -82,7 +82,7 @@ fn send(router: &Router, about: u64, data: &str, followers: &dyn Followers) {
         match sending.step(followers) {
             Ok(Step::More) => {}
             Ok(Step::MailboxFull) => thread::yield_now(),
-            Ok(Step::Posted(_) | Step::Stale) | Err(_) => return,
+            Ok(Step::Posted(_) | Step::Stale | Step::NotKept) | Err(_) => return,
         }
     }
 }
@@ -101,6 +101,7 @@ fn answer(router: &Router, resumes: &Resumes) {
                 ResumeStep::More => {}
                 ResumeStep::Wait => thread::yield_now(),
                 ResumeStep::Done => break,
+                ResumeStep::Read => unreachable!("nothing is kept on disk"),
             }
         }
     }

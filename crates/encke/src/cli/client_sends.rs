@@ -11,12 +11,16 @@ const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
 /// Bounds for clients that send.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ClientSendArgs {
-    /// Let clients send events about any id where streams need no token. With tokens, the claim
-    /// encke.send says who may send about what, and this option has no meaning.
+    /// Let clients send events about any id where streams need no token.
+    ///
+    /// With tokens, the claim encke.send says who may send about what, and this option has no
+    /// meaning.
     #[arg(long)]
     client_send: bool,
-    /// Events that one connection may send in a second, and twice as many at once; 0 is any
-    /// number. By POST /send it bounds each token, too.
+    /// Events that one connection may send in a second, and twice as many at once; 0 is any number.
+    ///
+    /// By POST /send it bounds each token, too. Pages of the past that clients read count as sends
+    /// do.
     #[arg(long, value_name = "RATE", default_value = "10", value_parser = parse_sends)]
     client_send_rate: u32,
     /// The longest payload of an event that a client sends.

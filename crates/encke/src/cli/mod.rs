@@ -15,9 +15,11 @@ mod erlang;
 mod events;
 mod flood;
 mod graph;
+mod keep;
 mod ketama;
 mod key;
 mod listen;
+mod log;
 mod man;
 mod names;
 mod nodes;
@@ -144,6 +146,7 @@ enum Command {
     Logout(connections::LogoutArgs),
     Ready(ready::ReadyArgs),
     Graph(graph::GraphArgs),
+    Log(log::LogArgs),
     Key(key::KeyArgs),
     Postgres(postgres::PostgresArgs),
     Token(token::TokenArgs),
@@ -196,6 +199,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Logout(args) => connections::logout(args),
         Command::Ready(args) => ready::run(args),
         Command::Graph(args) => graph::run(args),
+        Command::Log(args) => log::run(args),
         Command::Key(args) => key::run(args),
         Command::Postgres(args) => postgres::run(args),
         Command::Token(args) => token::run(args),

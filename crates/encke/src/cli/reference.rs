@@ -32,7 +32,7 @@ const HEAD: &str = "\
 
 This page is for you if you look for an option of a command other than `encke serve`, which has
 [its own page](options.md). It is made of the text of `--help`. [Commands](commands.md) tells what
-each command is for.
+each command is for. Options that several commands have stand at the end, once.
 ";
 
 /// The command of the first page.
@@ -48,7 +48,7 @@ const LINE_MAX: usize = 100;
 const OPTIONS: &str = "Options";
 
 /// An option of so many commands stands at one place.
-const SHARED_BY: usize = 4;
+const SHARED_BY: usize = 2;
 
 /// The two pages.
 fn pages(program: &mut Command) -> [String; 2] {
@@ -82,7 +82,7 @@ fn pages(program: &mut Command) -> [String; 2] {
         }
     }
     let shared = users.keys().filter(|row| is_shared(row)).cloned();
-    table(&mut others, 2, "Options that many commands have", shared);
+    table(&mut others, 2, "Options that several commands have", shared);
     let is_common = |arg: &&Arg| arg.get_help_heading() == Some(COMMON);
     for out in [&mut serve, &mut others] {
         table(out, 2, COMMON, program.get_arguments().filter(is_common).filter_map(row));

@@ -66,6 +66,9 @@ pub(crate) struct SendArgs {
     /// not heard again.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
+    /// Wait until the event is on disk. A rule of the server (--keep) must keep it.
+    #[arg(long)]
+    durable: bool,
     #[command(flatten)]
     api: ApiArgs,
     /// Print the API's answer.
@@ -84,6 +87,8 @@ struct Event<'a> {
     except: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    durable: bool,
 }
 
 /// What the event is about: one id, or several.
@@ -155,7 +160,7 @@ pub(crate) fn run(args: SendArgs) -> Result<()> {
     let about =
         if args.also.is_empty() { Subjects::One(&args.about) } else { Subjects::Several(all()) };
     let (event, except) = (args.event.as_deref(), args.except.as_deref());
-    let body = Event { about, event, payload, except, key };
+    let body = Event { about, event, payload, except, key, durable: args.durable };
     let answer = post(&args.api, "/send", &body)?;
     if args.json {
         return Ok(say(answer.to_string())?);

@@ -18,6 +18,7 @@ use super::UsageError;
 use super::client_sends::ClientSendArgs;
 use super::cluster::ClusterArgs;
 use super::erlang::ErlangArgs;
+use super::keep::KeepArgs;
 use super::names::{ListenAddress, NameArgs, Port};
 use super::otlp::OtlpArgs;
 use super::presence::PresenceArgs;
@@ -89,6 +90,8 @@ pub(crate) struct ServeArgs {
     tokens: TokenArgs,
     #[command(flatten)]
     presence: PresenceArgs,
+    #[command(flatten)]
+    keep: KeepArgs,
     #[command(flatten)]
     streams: StreamArgs,
     #[command(flatten)]

@@ -13,13 +13,14 @@ const CLUSTER: &str = include_str!("../../../../docs/cluster.md");
 const TLS: &str = include_str!("../../../../docs/tls.md");
 
 /// The pages that explain options.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     PROTOCOL,
     API,
     MONITORING,
     TLS,
     CLUSTER,
     include_str!("../../../../docs/erlang.md"),
+    include_str!("../../../../docs/keep.md"),
     include_str!("../../../../docs/keys.md"),
     include_str!("../../../../docs/operations.md"),
     include_str!("../../../../docs/postgres.md"),

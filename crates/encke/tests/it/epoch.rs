@@ -18,7 +18,7 @@ fn send(api: &Api, about: &str, data: &str) -> String {
 }
 
 /// What a client of each transport is told first that goes on as `x` from `place`.
-fn told(server: &Server, place: &str) -> Vec<(&'static str, String)> {
+pub(crate) fn told(server: &Server, place: &str) -> Vec<(&'static str, String)> {
     let chunk = |path: &str, fields: &[&str]| {
         let mut wire = server.ask(get(path, fields));
         assert_eq!(wire.head().status, 200);
@@ -42,7 +42,7 @@ fn told(server: &Server, place: &str) -> Vec<(&'static str, String)> {
 }
 
 #[track_caller]
-fn expect_gaps(server: &Server, place: &str) {
+pub(crate) fn expect_gaps(server: &Server, place: &str) {
     for (transport, told) in told(server, place) {
         let gap = match transport {
             "poll" => told == "Encke-Gap: true\n[]\n",

@@ -16,16 +16,16 @@ const BALLAST_BYTES: usize = 12 << 20;
 
 /// A server whose data directory is a small disk, which goes when the server goes. `None` where
 /// this user may not make one.
-fn server_on_a_small_disk(mount_point: &Path) -> Option<Server> {
+pub(crate) fn server_on_a_small_disk(mount_point: &Path, options: &[&str]) -> Option<Server> {
     let mut command = testing::on_small_disk(mount_point, DISK_BYTES)?;
     let data = mount_point.join("data");
     let serve = encke(["serve", "--json", "--listen=127.0.0.1:0", "--api=127.0.0.1:0", "--data"]);
-    command.arg(serve.get_program()).args(serve.get_args()).arg(data);
+    command.arg(serve.get_program()).args(serve.get_args()).arg(data).args(options);
     Some(Server::of(Program::spawn(&mut command)))
 }
 
 /// `path` as the process sees it in its own mount namespace.
-fn inside(server: &Server, path: &Path) -> PathBuf {
+pub(crate) fn inside(server: &Server, path: &Path) -> PathBuf {
     Path::new(&format!("/proc/{}/root", server.pid())).join(path.strip_prefix("/").unwrap())
 }
 
@@ -52,7 +52,7 @@ fn add_until_full(server: &Server, label: &str) -> usize {
 #[test]
 fn full_disk_is_told_and_the_server_goes_on() {
     let dir = tempfile::tempdir().unwrap();
-    let Some(server) = server_on_a_small_disk(dir.path()) else {
+    let Some(server) = server_on_a_small_disk(dir.path(), &[]) else {
         return testing::skip("this user may not mount a small disk (unshare --mount)");
     };
     server.api.subscribe("bob", "rj");

@@ -50,7 +50,10 @@ fn in_room(server: &Server, sub: &str) -> Stream {
 
 /// The list of room:7, as the API tells it, by the ids of its members.
 fn listed(server: &Server) -> BTreeSet<String> {
-    let answer = server.api.get("/members/room:7").ok();
+    let answer = server.api.get("/members/room:7");
+    // As all answers of the API it is a line.
+    assert_eq!(answer.body.find('\n'), Some(answer.body.len() - 1), "{:?}", answer.body);
+    let answer = answer.ok();
     let list = answer["members"]["list"].as_array().unwrap().clone();
     assert_eq!(answer["members"]["count"], list.len());
     list.iter().map(|member| member["id"].as_str().unwrap().to_owned()).collect()

@@ -52,11 +52,12 @@ fn document(server: &Server) -> Value {
 
 #[test]
 fn answers_have_all_that_is_described_and_nothing_else() {
-    // Who has tokens and TLS has figures of both.
+    // Who has tokens, TLS and a log has figures of them.
     let authority = Authority::new();
     let pair = authority.issue("own", &["localhost"]).options();
     let key = format!("--token-key={TOKEN_SECRET}");
-    let server = Server::start(&[&key, "--tls-listen=127.0.0.1:0", &pair[0], &pair[1]]);
+    let tls = ["--tls-listen=127.0.0.1:0", &pair[0], &pair[1]];
+    let server = Server::start(&[&[key.as_str(), "--keep=rj=1h"], &tls[..]].concat());
     let document = document(&server);
     let mut met = BTreeSet::new();
     let mut check = |value: &Value, place: &str| match fits(&document, value, place) {
@@ -91,7 +92,8 @@ fn answers_have_all_that_is_described_and_nothing_else() {
     }
     let once = json!({ "about": "rj", "data": 1, "key": "8e03978e" });
     let several = json!({ "about": ["rj", 7], "event": "e", "text": "x", "except": "" });
-    for event in [once, several] {
+    let durable = json!({ "about": "rj", "data": 1, "durable": true });
+    for event in [once, several, durable] {
         check(&event, "/components/schemas/Event");
         check(&server.api.post("/send", &event).ok(), "/components/schemas/Sent");
     }

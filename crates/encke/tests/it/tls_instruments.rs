@@ -97,7 +97,7 @@ fn server_that_nobody_vouches_for_is_not_taken() {
     let own = secured.ca();
     let url = |host: &str| format!("{}/stream/{{id}}", secured.url(host));
     for (url, ca) in [(url("localhost"), &stranger), (url("127.0.0.1"), &own)] {
-        let args = ["flood", "--users=3", "--seconds=5", "--json", "--url", &url, ca];
+        let args = ["flood", "--users=3", "--seconds=10", "--json", "--url", &url, ca];
         let finished = Program::run(&mut encke(args));
         assert_eq!(finished.code(), Some(1), "{finished:?}");
         let last = finished.stderr.lines().last().unwrap();

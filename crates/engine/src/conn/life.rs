@@ -51,7 +51,8 @@ pub(crate) enum Life {
     Body,
     /// Its request is complete, and its token is being verified.
     Verifying,
-    /// Its request is complete, and the control plane is to say what became of its event.
+    /// Its request is complete, and the control plane is to say what became of its event, or to
+    /// make the page that it reads.
     Sending,
     /// It is logged in and hears events.
     Stream,

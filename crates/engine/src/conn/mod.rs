@@ -72,6 +72,10 @@ impl Marks {
     pub(crate) const BLOCKS: Marks = Marks(1);
     /// A poll's client may have missed something.
     pub(crate) const GAP: Marks = Marks(2);
+    /// A request that waits for the control plane wants no body (`HEAD`). It is no poll.
+    pub(crate) const HEAD_ONLY: Marks = Marks(2);
+    /// A request that waits for the control plane reads what was sent. It is no WebSocket.
+    pub(crate) const READS: Marks = Marks(4);
     /// A WebSocket's messages may be compressed.
     pub(crate) const DEFLATE: Marks = Marks(4);
     /// The kernel has no room; it will report when it has.

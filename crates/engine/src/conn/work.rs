@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use proto::resume::Told;
 use proto::websocket::Reader;
 
 use super::{Conn, Marks};
@@ -62,6 +63,8 @@ pub(crate) struct Held {
     pub(crate) dropped_from: Option<u64>,
     /// Up to this number the client has been handed all.
     pub(crate) after: u64,
+    /// It was told that some up to this number may be missing.
+    pub(crate) gap_up_to: u64,
     /// What it wants of the time before it, as far as it is not told.
     pub(crate) past: Option<Box<Past>>,
     /// It has asked what it has missed, and is not answered: as long as this is here somebody wants
@@ -131,6 +134,13 @@ impl<S> Conn<S> {
     /// Up to which number its client has been handed all, where that is noted.
     pub(crate) fn handed_up_to(&self) -> u64 {
         self.work().map_or(0, |work| work.held.after)
+    }
+
+    /// How a stream that begins in the past is told where it stands, and the number behind which
+    /// it has begun; `None` once that is told.
+    pub(crate) fn past_told(&self) -> Option<(Told, u64)> {
+        let past = self.work()?.held.past.as_ref()?;
+        Some((past.told, past.begun))
     }
 
     /// The bytes that are kept for it alone, or for which it alone may be to blame: what it has

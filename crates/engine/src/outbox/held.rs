@@ -21,6 +21,8 @@ pub(crate) struct Missed {
     pub(crate) whole: bool,
     /// Above which number each id's last events stand, if that was asked for.
     pub(crate) floors: Option<Floors>,
+    /// The number up to which others may be missing, if the client is told so and it is known.
+    pub(crate) gap_up_to: u64,
 }
 
 impl<S> Conn<S> {
@@ -45,9 +47,10 @@ impl<S> Conn<S> {
     /// event once, with the bytes of `before` before them. Says up to which number all is there
     /// then; `None` when that is all there is.
     pub(crate) fn catch_up(&mut self, before: &[u8], missed: Missed) -> Option<u64> {
-        let Missed { events: missed, up_to, whole, floors } = missed;
-        let Held { events: came, dropped_from, past, .. } =
-            std::mem::take(&mut self.new_work().held);
+        let Missed { events: missed, up_to, whole, floors, gap_up_to } = missed;
+        let held = std::mem::take(&mut self.new_work().held);
+        let gap_up_to = gap_up_to.max(held.gap_up_to);
+        let Held { events: came, dropped_from, past, .. } = held;
         let end = match (whole, dropped_from) {
             (true, None) => None,
             (true, Some(dropped)) => Some(dropped - 1),
@@ -70,6 +73,7 @@ impl<S> Conn<S> {
         });
         if let Some(end) = end {
             self.keep_later(came, end, past.map(|past| Box::new(past.behind(end, floors))));
+            self.new_work().held.gap_up_to = gap_up_to;
         }
         self.tidy();
         end

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hub::{Audience, Begun, DisconnectReason, EventId, Followers, FollowersError};
+use hub::{Audience, Begun, DisconnectReason, EventId, Followers, FollowersError, NoRoomToKeep};
 use smallvec::SmallVec;
 
 use super::{Router, Step};
@@ -44,6 +44,8 @@ pub struct Sending<'r> {
     renewed: bool,
     /// What the receipt rings, where that is not for a task.
     bell: Option<Arc<Bell>>,
+    /// The event whose being on disk the receipt waits for.
+    durable: Option<u64>,
     is_posted: bool,
 }
 
@@ -58,6 +60,7 @@ impl<'r> Sending<'r> {
             waits: false,
             renewed: false,
             bell: None,
+            durable: None,
             is_posted: false,
         }
     }
@@ -116,6 +119,15 @@ impl<'r> Sending<'r> {
             self.wait();
             return Step::MailboxFull;
         };
+        let room_to_keep = match router.reserve_to_keep(self.draft.as_ref()) {
+            Ok(room) => room,
+            // As a mailbox that is full.
+            Err(NoRoomToKeep::Queue) => {
+                self.wait();
+                return Step::MailboxFull;
+            }
+            Err(NoRoomToKeep::Disk) => return Step::NotKept,
+        };
         let Some(drafted) = self.draft.take() else { return self.post_to(rooms) };
         let Some(_turn) = router.posting.take() else {
             self.draft = Some(drafted);
@@ -125,7 +137,10 @@ impl<'r> Sending<'r> {
             self.draft = Some(drafted);
             return Step::Stale;
         };
-        self.said = Some(ToAll::Event(router.remembered(drafted, id)));
+        let waits =
+            room_to_keep.is_some() && (drafted.outgoing.durable || router.is_always_durable());
+        self.durable = waits.then_some(id.number());
+        self.said = Some(ToAll::Event(router.remembered(drafted, id, room_to_keep)));
         let posted = self.post_to(rooms);
         router.event_ids.set_posted(id.number());
         posted
@@ -176,6 +191,18 @@ impl<'r> Sending<'r> {
             None => Receipt::for_task(&self.router.replies),
             Some(bell) => Receipt::for_lane(bell),
         };
+        if let (Some(number), Some(keeper)) = (self.durable, &self.router.keeper) {
+            let stub = stub.another();
+            keeper.when_durable(
+                number,
+                Box::new(move |is_durable| {
+                    if !is_durable {
+                        stub.waiter().set_unsure();
+                    }
+                    drop(stub);
+                }),
+            );
+        }
         while let Some((worker, targets)) = self.audience.take_group() {
             // Groups come from the last worker to the first.
             while rooms.last().is_some_and(|(other, _)| *other != worker) {

@@ -1,5 +1,7 @@
 //! Many sends under way at one time, against sets.
 
+mod keeping;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use hub::{ConnRef, Epoch, Followers, FollowersError, Id, Since, Tag};
@@ -99,7 +101,7 @@ fn connection_hears_growing_numbers_from_many_senders() {
             match sendings[index].1.step(&graph).unwrap() {
                 Step::More => {}
                 Step::MailboxFull => full += 1,
-                Step::Stale => unreachable!("numbers are given out"),
+                Step::Stale | Step::NotKept => unreachable!("numbers are given out"),
                 Step::Posted(_) => {
                     let (subject, sending) = sendings.swap_remove(index);
                     posted.insert(sending.event().unwrap().number(), subject);
@@ -181,7 +183,7 @@ fn waits(sending: &mut Sending<'_>, followers: &dyn Followers) -> bool {
         match sending.step(followers).unwrap() {
             Step::More => {}
             Step::MailboxFull => return true,
-            Step::Posted(_) | Step::Stale => return false,
+            Step::Posted(_) | Step::Stale | Step::NotKept => return false,
         }
     }
 }
@@ -192,7 +194,7 @@ fn post(sending: &mut Sending<'_>, followers: &dyn Followers) -> Receipt {
         match sending.step(followers).unwrap() {
             Step::More => {}
             Step::Posted(receipt) => return receipt,
-            Step::MailboxFull | Step::Stale => panic!("there is room"),
+            Step::MailboxFull | Step::Stale | Step::NotKept => panic!("there is room"),
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::wire::Wire;
 /// An answer that ends the exchange, as far as it depends on the request.
 #[derive(Default)]
 pub(super) struct Reply<'r> {
-    head_only: bool,
+    pub(super) head_only: bool,
     pub(super) cors: Option<Cors<'r>>,
 }
 
@@ -189,7 +189,7 @@ impl<S: Sockets> Core<S> {
         if is_pages && !self.config.settings.origins.is_called(request.host, request.origin) {
             return self.refuse(at, &Problem::misdirected(), &reply);
         }
-        if request.route == Route::Page && self.config.page.is_none() {
+        if self.is_absent(request.route) {
             return self.refuse(at, &Problem::no_such_path(), &reply);
         }
         if request.method == Method::Options {
@@ -213,6 +213,7 @@ impl<S: Sockets> Core<S> {
             }
             Route::WellKnown => return self.refuse(at, &Problem::no_such_path(), &reply),
             Route::Send => return self.admit_send(at, request, body, &reply),
+            Route::Events => return self.admit_history_read(at, request, &reply),
             Route::Stream | Route::Classic | Route::Poll => {}
         }
         self.admit_listener(at, request, &reply)

@@ -15,7 +15,7 @@ use super::admission::Reply;
 use super::core::{At, Core, Lives};
 use super::poll::kept_cors;
 use super::tokens::Presented;
-use crate::client_sends::{ClientSend, ClientSendOutcome, SentBy};
+use crate::client_sends::{ClientSend, ClientSendOutcome, Publisher, SentBy};
 use crate::conn::Marks;
 use crate::conn::life::Life;
 use crate::limits::RETRY_AFTER_SECONDS;
@@ -23,7 +23,7 @@ use crate::sockets::Sockets;
 use crate::wire::Wire;
 
 /// When to try again what comes while everything is written down, in seconds.
-const UPGRADE_SECONDS: u32 = 1;
+pub(super) const UPGRADE_SECONDS: u32 = 1;
 
 impl<S: Sockets> Shard<S> {
     /// Sends of clients are refused from now on, or taken again.
@@ -83,18 +83,26 @@ impl<S: Sockets> Core<S> {
             return Err(Problem::sends_busy(UPGRADE_SECONDS));
         }
         let limits = self.config.settings.client_sends;
-        let publisher = self.publishers.get(at.slot).take(&limits, self.now).map_err(|again| {
-            let seconds = again.retry_ms.div_ceil(1000).max(1);
-            let detail = "This connection sends too often. Send more slowly.";
-            Problem::too_many(detail, seconds.min(u64::from(u32::MAX)) as u32)
-        })?;
-        let send = ClientSend { conn: self.conn_ref(at), event: event.into(), by, grant, limits };
+        let publisher = self.take_of_rate(at)?;
+        let source = self.sources.get(at.slot).map(|key| key.bits());
+        let (conn, event) = (self.conn_ref(at), event.into());
+        let send = ClientSend { conn, event, by, grant, source, limits };
         if !self.client_sends.questions().push(send) {
             return Err(Problem::sends_busy(RETRY_AFTER_SECONDS));
         }
         self.publishers.set(at.slot, publisher);
         self.unanswered += 1;
         Ok(())
+    }
+
+    /// What the connection has spent of its rate after one more send or read, if it may.
+    pub(super) fn take_of_rate(&self, at: &At<'_, S::Socket>) -> Result<Publisher, Problem> {
+        let limits = &self.config.settings.client_sends;
+        self.publishers.get(at.slot).take(limits, self.now).map_err(|again| {
+            let seconds = again.retry_ms.div_ceil(1000).max(1);
+            let detail = "This connection sends or reads too often. Try again later.";
+            Problem::too_many(detail, seconds.min(u64::from(u32::MAX)) as u32)
+        })
     }
 
     /// One of the sends of the connection in `slot` is answered.
@@ -133,7 +141,7 @@ impl<S: Sockets> Core<S> {
         self.wait(at);
         let by = SentBy::Request { key: request.body.key.map(Into::into) };
         let sent = self.send_for(at, body, by, granted.map(|granted| granted.grant));
-        sent.or_else(|problem| self.answer_send(at, Err(&problem)))
+        sent.or_else(|problem| self.answer_request(at, Err(&problem)))
     }
 
     /// The rest of the body is to come, for which there is a time.
@@ -153,9 +161,19 @@ impl<S: Sockets> Core<S> {
         self.refuse_plainly(at, &Problem::body_timeout())
     }
 
-    /// Answers a request that has sent an event, after which the connection is there for the next
-    /// one, if the client likes.
-    pub(super) fn answer_send(
+    /// Nobody has said in time what became of its event, or made its page.
+    pub(super) fn refuse_unanswered(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+        let problem = match at.conn.is(Marks::READS) {
+            true => Problem::history_busy(RETRY_AFTER_SECONDS),
+            false => Problem::send_unanswered(),
+        };
+        let reply = Reply { head_only: at.conn.is(Marks::HEAD_ONLY), cors: None };
+        self.refuse(at, &problem, &reply)
+    }
+
+    /// Answers a request that waits for the control plane, after which the connection is there for
+    /// the next one, if the client likes.
+    pub(super) fn answer_request(
         &mut self,
         at: &mut At<'_, S::Socket>,
         outcome: Result<&str, &Problem>,
@@ -167,7 +185,10 @@ impl<S: Sockets> Core<S> {
         let stays = at.conn.wire.carrier() == Carrier::Chunked;
         let idle_seconds = self.poll_idle_seconds();
         let cors = kept_cors(at.conn.is(Marks::CORS), origin.as_deref());
-        response::outcome(outcome, stays.then_some(idle_seconds), cors, &mut self.answer);
+        let (head_only, waits) = (at.conn.is(Marks::HEAD_ONLY), stays.then_some(idle_seconds));
+        response::outcome(outcome, head_only, waits, cors, &mut self.answer);
+        at.conn.mark(Marks::HEAD_ONLY, false);
+        at.conn.mark(Marks::READS, false);
         at.conn.tidy();
         at.conn.move_to(Life::Between);
         at.conn.active = self.now;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use hub::{
     AddressKey, ConnRef, ConnectionId, ConnectionIds, Directory, DisconnectReason, EventIds, Names,
 };
+use proto::Carrier;
 use proto::websocket::deflate::Deflater;
-use proto::{Carrier, Problem};
 use sync::connection_limit::ConnectionLimit;
 
 use super::Shared;
@@ -25,6 +25,7 @@ use crate::conn::act::Act;
 use crate::conn::life::Input;
 use crate::conn::{Conn, Marks};
 use crate::counters::Counters;
+use crate::history_reads::HistoryReads;
 use crate::id_lists::IdLists;
 use crate::limits;
 use crate::notices::Notices;
@@ -65,9 +66,10 @@ pub(super) struct Core<S> {
     /// Where the log is told of clients.
     pub(super) notices: Arc<Notices>,
     pub(super) client_sends: Arc<ClientSends>,
-    /// Of connections that send, by slot.
+    pub(super) history_reads: Arc<HistoryReads>,
+    /// Of connections that send or read what was sent, by slot.
     pub(super) publishers: Column<Publisher>,
-    /// How many sends of this shard the control plane has not answered.
+    /// How many sends and reads of this shard the control plane has not answered.
     pub(super) unanswered: usize,
     /// All is about to be written down for another process, which is to begin without any.
     pub(super) refuses_sends: bool,
@@ -165,6 +167,7 @@ impl<S: Sockets> Core<S> {
             tokens: shared.tokens,
             texts: Arc::default(),
             client_sends: shared.client_sends,
+            history_reads: shared.history_reads,
             publishers: Column::default(),
             unanswered: 0,
             refuses_sends: false,
@@ -208,7 +211,7 @@ impl<S: Sockets> Core<S> {
             Act::RefuseBody => self.refuse_body(at),
             Act::RefuseMessage => self.refuse_message(at),
             Act::RefuseToken => self.refuse_token(at),
-            Act::RefuseSend => self.refuse_plainly(at, &Problem::send_unanswered()),
+            Act::RefuseSend => self.refuse_unanswered(at),
             Act::EndBehindAnswer => {
                 at.conn.wire = Wire::new(at.conn.wire.format(), Carrier::Close);
                 Ok(())

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use super::core::{At, Core};
 use super::{Shard, key_of};
-use crate::limits::{RETRY_AFTER_SECONDS, WATCHES_PER_CONNECTION_MAX};
+use crate::limits::{RETRY_AFTER_SECONDS, WATCHES_PER_CONNECTION_MAX, WATCHES_STALE_MAX};
 use crate::questions::Asker;
 use crate::said::{RoomText, Said};
 use crate::sockets::Sockets;
@@ -47,8 +47,31 @@ pub(super) struct Watched {
     asked: Option<Arc<()>>,
 }
 
-/// What a connection watches.
-pub(super) type Watching = SmallVec<[Watched; 1]>;
+/// What a connection watches, and what it has asked.
+#[derive(Debug, Default)]
+pub(super) struct Watching {
+    rooms: SmallVec<[Watched; 1]>,
+    /// Each of its questions keeps it until it was looked at.
+    ticket: Arc<()>,
+}
+
+impl Watching {
+    fn find(&mut self, room: Id) -> Option<&mut Watched> {
+        self.rooms.iter_mut().find(|watched| watched.room == room)
+    }
+
+    /// Whether it has asked so often for what it does not wait for that it may not ask now.
+    fn asks_too_often(&self) -> bool {
+        let unanswered = Arc::strong_count(&self.ticket) - 1;
+        let waits_for = self.rooms.iter().filter(|watched| watched.asked.is_some()).count();
+        unanswered.saturating_sub(waits_for) >= WATCHES_STALE_MAX
+    }
+
+    /// Whether nothing here counts any more.
+    fn is_over(&self) -> bool {
+        self.rooms.is_empty() && Arc::strong_count(&self.ticket) == 1
+    }
+}
 
 impl<S: Sockets> Core<S> {
     /// The subject of its token is from now on a member of all that the connection is logged in
@@ -96,7 +119,7 @@ impl<S: Sockets> Core<S> {
         if !self.watching.is_empty()
             && let Some(watching) = self.watching.remove(&at.slot)
         {
-            watching.iter().for_each(|watched| self.unwatch_room(at, watched.room));
+            watching.rooms.iter().for_each(|watched| self.unwatch_room(at, watched.room));
         }
     }
 
@@ -118,7 +141,7 @@ impl<S: Sockets> Core<S> {
 
     /// The names of the rooms that the connection in `slot` watches.
     pub(super) fn watched_texts(&self, slot: u32) -> Vec<String> {
-        let watching = self.watching.get(&slot).into_iter().flatten();
+        let watching = self.watching.get(&slot).into_iter().flat_map(|watching| &watching.rooms);
         watching.filter_map(|watched| self.names.text(watched.room)).collect()
     }
 
@@ -138,9 +161,9 @@ impl<S: Sockets> Core<S> {
         let full = |_| Problem::ids_full(RETRY_AFTER_SECONDS);
         let room = self.names.login(room, false).map_err(full)?;
         let watching = self.watching.entry(at.slot).or_default();
-        if watching.iter().any(|watched| watched.room == room) {
+        if watching.find(room).is_some() {
             self.names.logout(room);
-        } else if watching.len() >= WATCHES_PER_CONNECTION_MAX {
+        } else if watching.rooms.len() >= WATCHES_PER_CONNECTION_MAX {
             self.names.logout(room);
             return Err(Problem::bad_request(format!(
                 "A connection is told of at most {WATCHES_PER_CONNECTION_MAX} rooms who is there. \
@@ -150,7 +173,7 @@ impl<S: Sockets> Core<S> {
             // First of all: what changes from now on comes behind the list, or is in it.
             let me = hub::ConnRef::new(self.worker, at.slot as usize, at.place.generation);
             rooms.members.watchers().login(room, me);
-            watching.push(Watched { room, asked: None });
+            watching.rooms.push(Watched { room, asked: None });
         }
         self.ask_list(at, room)?;
         Ok(None)
@@ -191,21 +214,28 @@ impl<S: Sockets> Core<S> {
     fn ask_list(&mut self, at: &At<'_, S::Socket>, room: Id) -> Result<(), Problem> {
         let asker_conn = self.conn_ref(at);
         let Some(rooms) = &self.rooms else { return Ok(()) };
-        let watching = self.watching.get_mut(&at.slot).into_iter().flatten();
-        let Some(watched) = watching.into_iter().find(|watched| watched.room == room) else {
+        let Some(watching) = self.watching.get_mut(&at.slot) else { return Ok(()) };
+        let (too_often, ticket) = (watching.asks_too_often(), Arc::clone(&watching.ticket));
+        let Some(watched) = watching.find(room).filter(|watched| watched.asked.is_none()) else {
             return Ok(());
         };
-        if watched.asked.is_some() {
-            return Ok(());
-        }
-        let client = Arc::new(());
-        let asker = Asker { conn: asker_conn, client: Arc::downgrade(&client) };
-        watched.asked = Some(client);
-        if rooms.questions.push(Watch { asker, room }) {
-            return Ok(());
-        }
+        let problem = if too_often {
+            Problem::too_many(
+                "The lists that this connection asked for before are not sent yet. Wait for them \
+                 before it asks for another one.",
+                RETRY_AFTER_SECONDS,
+            )
+        } else {
+            let client = Arc::new(());
+            let asker = Asker { conn: asker_conn, client: Arc::downgrade(&client) };
+            watched.asked = Some(client);
+            if rooms.questions.push(Watch { asker, room, _ticket: ticket }) {
+                return Ok(());
+            }
+            Problem::members_busy(RETRY_AFTER_SECONDS)
+        };
         self.forget_watched(at, room);
-        Err(Problem::members_busy(RETRY_AFTER_SECONDS))
+        Err(problem)
     }
 
     /// The connection watches `room` no more, if it did.
@@ -217,9 +247,10 @@ impl<S: Sockets> Core<S> {
 
     fn forget_watched(&mut self, at: &At<'_, S::Socket>, room: Id) {
         let Some(watching) = self.watching.get_mut(&at.slot) else { return };
-        let Some(place) = watching.iter().position(|watched| watched.room == room) else { return };
-        watching.swap_remove(place);
-        if watching.is_empty() {
+        let rooms = &mut watching.rooms;
+        let Some(place) = rooms.iter().position(|watched| watched.room == room) else { return };
+        rooms.swap_remove(place);
+        if watching.is_over() {
             self.watching.remove(&at.slot);
         }
         self.unwatch_room(at, room);
@@ -242,14 +273,14 @@ impl<S: Sockets> Core<S> {
     /// asks for them [later](Core::ask_lists).
     pub(super) fn watch_again(&mut self, at: &At<'_, S::Socket>, texts: &[String]) {
         let Some(rooms) = &self.rooms else { return };
-        let mut watching = Watching::new();
+        let mut watching = Watching::default();
         for text in texts {
             let Some(room) = IdText::parse(text).ok() else { continue };
             let Ok(room) = self.names.login(room, true) else { continue };
             rooms.members.watchers().login(room, self.conn_ref(at));
-            watching.push(Watched { room, asked: Some(Arc::new(())) });
+            watching.rooms.push(Watched { room, asked: Some(Arc::new(())) });
         }
-        if !watching.is_empty() {
+        if !watching.rooms.is_empty() {
             self.watching.insert(at.slot, watching);
         }
     }
@@ -257,7 +288,8 @@ impl<S: Sockets> Core<S> {
     /// Asks for all lists that the connection waits for. The problems with those for which there is
     /// no time are put into the buffer for answers.
     pub(super) fn ask_lists(&mut self, at: &At<'_, S::Socket>) {
-        let watching = self.watching.get_mut(&at.slot).into_iter().flatten();
+        let watching = self.watching.get_mut(&at.slot).into_iter();
+        let watching = watching.flat_map(|watching| &mut watching.rooms);
         let waiting = watching.filter_map(|watched| watched.asked.take().map(|_| watched.room));
         for room in waiting.collect::<Vec<_>>() {
             let text = self.names.text(room).unwrap_or_default();
@@ -272,8 +304,8 @@ impl<S: Sockets> Core<S> {
     /// Whether the connection in `slot` is to be told what has come of a room: it watches that, and
     /// has the list that is changed.
     fn hears_of(&mut self, slot: u32, text: &RoomText) -> bool {
-        let watching = self.watching.get_mut(&slot).into_iter().flatten();
-        let Some(watched) = watching.into_iter().find(|watched| watched.room == text.room) else {
+        let watching = self.watching.get_mut(&slot);
+        let Some(watched) = watching.and_then(|watching| watching.find(text.room)) else {
             return false;
         };
         match (&watched.asked, &text.answers) {

@@ -20,6 +20,7 @@ mod due;
 mod ending;
 mod full;
 mod gap;
+mod history_reads;
 mod mail;
 mod members;
 mod moving;
@@ -62,6 +63,7 @@ use crate::config::EngineConfig;
 use crate::conn::Conn;
 use crate::conn::life::Life;
 use crate::counters::Counters;
+use crate::history_reads::HistoryReads;
 use crate::limits::work;
 use crate::notices::Notices;
 use crate::reports::PutOff;
@@ -118,6 +120,7 @@ pub(crate) struct Shared {
     pub(crate) resumes: Arc<Resumes>,
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) client_sends: Arc<ClientSends>,
+    pub(crate) history_reads: Arc<HistoryReads>,
     pub(crate) notices: Arc<Notices>,
     /// Who is in a room, where streams need tokens.
     pub(crate) rooms: Option<Arc<Rooms>>,

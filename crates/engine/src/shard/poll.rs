@@ -107,8 +107,8 @@ impl<S: Sockets> Core<S> {
 
     /// It is known what a held poll has missed: it is answered with that, or waits on.
     pub(super) fn catch_up_poll(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {
-        let CatchUp { events, gap, up_to, whole, floors, .. } = catch_up;
-        let end = at.conn.catch_up(b"", Missed { events, up_to, whole, floors });
+        let CatchUp { events, gap, gap_up_to, up_to, whole, floors, .. } = catch_up;
+        let end = at.conn.catch_up(b"", Missed { events, gap_up_to, up_to, whole, floors });
         at.conn.move_to(Life::Poll);
         if gap {
             at.conn.mark(Marks::GAP, true);

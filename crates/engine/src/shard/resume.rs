@@ -125,6 +125,7 @@ impl<S: Sockets> Core<S> {
             asker: Asker { conn: self.conn_ref(at), client: Arc::downgrade(&client) },
             ids: self.ids(at).collect(),
             after,
+            gap_up_to: at.conn.work().map_or(0, |work| work.held.gap_up_to),
             past: at.conn.work().and_then(|work| work.held.past.clone()),
             bytes_max: limits::window_bytes(self.config.backlog_bytes_max),
             is_first: !at.conn.life().is_held(),
@@ -149,6 +150,9 @@ impl<S: Sockets> Core<S> {
         let mut before = Vec::new();
         at.conn.wire.format().push_gap(&mut before, at.conn.wire.carrier(), None);
         self.resumes.count_gap();
+        if let Some((told, begun)) = at.conn.past_told() {
+            self.push_begin(at, &mut before, told, after.max(begun));
+        }
         at.conn.push_reply(&before);
         for event in at.conn.take_held() {
             at.conn.push_event(&event);
@@ -156,6 +160,16 @@ impl<S: Sockets> Core<S> {
         at.conn.move_to(Life::Stream);
         self.queue(at, false);
         Ok(())
+    }
+
+    /// Tells a stream what it is called and that it stands behind the number `next`, as it wants to
+    /// be told.
+    fn push_begin(&self, at: &At<'_, S::Socket>, out: &mut Vec<u8>, told: Told, next: u64) {
+        let retry_ms = retry_ms(at.slot, self.config.workers as u32);
+        let connection = self.connection_id(self.conn_ref(at)).to_string();
+        let next = self.event_ids.id(next).to_string();
+        let first = FirstMessage { connection: &connection, next: &next, retry_ms };
+        at.conn.wire.format().push_begin(out, at.conn.wire.carrier(), told, first);
     }
 
     /// It is known what a held connection has missed. Where the turn has no more time for clients
@@ -192,9 +206,8 @@ impl<S: Sockets> Core<S> {
 
     /// A held stream goes on: with what it has missed, then what has come meanwhile.
     fn catch_up_stream(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {
-        let CatchUp { events, gap, up_to, whole, is_first, floors, .. } = catch_up;
-        let past = at.conn.work().and_then(|work| work.held.past.as_ref());
-        let told = past.map(|past| past.told);
+        let CatchUp { events, gap, gap_up_to, up_to, whole, is_first, floors, .. } = catch_up;
+        let told = at.conn.past_told();
         match is_first && told.is_none() {
             true => self.resumes.count(gap),
             false if gap => self.resumes.count_gap(),
@@ -209,18 +222,15 @@ impl<S: Sockets> Core<S> {
             let next = is_all.then(|| self.event_ids.id(up_to).to_string());
             format.push_gap(&mut notice, carrier, next.as_deref());
         }
-        let end = at.conn.catch_up(&notice, Missed { events, up_to, whole, floors });
+        let end = at.conn.catch_up(&notice, Missed { events, gap_up_to, up_to, whole, floors });
         if end.is_none() {
             // No send was under way when it was answered, so all mail up to there came before.
             self.settle(up_to);
             notice.clear();
-            let id = self.event_ids.id(up_to).to_string();
-            if let Some(told) = told {
-                let retry_ms = retry_ms(at.slot, self.config.workers as u32);
-                let connection = self.connection_id(self.conn_ref(at)).to_string();
-                let first = FirstMessage { connection: &connection, next: &id, retry_ms };
-                format.push_begin(&mut notice, carrier, told, first);
+            if let Some((told, _)) = told {
+                self.push_begin(at, &mut notice, told, up_to);
             } else if last < up_to && at.conn.is(Marks::BLOCKS) {
+                let id = self.event_ids.id(up_to).to_string();
                 format.push_cursor(&mut notice, carrier, &id);
             }
             if !notice.is_empty() {

@@ -17,7 +17,10 @@ impl<S: Sockets> Shard<S> {
         if self.core.untold.is_some() {
             self.tell_first(target);
         }
-        let is_answer = matches!(said, Said::Sent(_));
+        let is_answer = matches!(said, Said::Sent(_) | Said::Page(_));
+        if let Said::Page(_) = said {
+            self.core.history_reads.answered();
+        }
         self.core.unanswered -= usize::from(is_answer);
         if self.conns.find(key_of(target)).is_some() {
             if is_answer {
@@ -46,8 +49,13 @@ impl<S: Sockets> Core<S> {
                 self.put_answer(at)
             }
             (Some(SaidAct::Answer), Said::Sent(answered)) => {
-                self.answer_send(at, answered.outcome.as_deref())
+                self.answer_request(at, answered.outcome.as_deref())
             }
+            (Some(SaidAct::Answer), Said::Page(page)) => {
+                self.answer_request(at, (*page).as_deref())
+            }
+            // A stream has asked for none.
+            (Some(SaidAct::Tell), Said::Page(_)) => Ok(()),
             // A request has no stream.
             (Some(SaidAct::Answer), Said::Message(_)) => Ok(()),
             // It ends.

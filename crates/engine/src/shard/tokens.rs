@@ -11,7 +11,7 @@ use std::sync::Arc;
 use hub::{DisconnectReason, TokenRefusal};
 use proto::request::tokens_of;
 use proto::websocket::{self, command};
-use proto::{Problem, Request};
+use proto::{Problem, ProblemKind, Request};
 
 use super::core::{At, Core, Lives, ticks};
 use super::{Shard, key_of};
@@ -283,8 +283,8 @@ impl<S: Sockets> Core<S> {
 pub(super) fn too_many_connections() -> Problem {
     Problem {
         retry_after: Some(RETRY_AFTER_SECONDS),
-        ..Problem::new(
-            429,
+        ..Problem::of(
+            ProblemKind::TooManyConnections,
             "As many connections as the token is good for use it. Close one, or get another token.",
         )
     }
@@ -292,8 +292,8 @@ pub(super) fn too_many_connections() -> Problem {
 
 /// 403: the token is not good for so many ids.
 pub(super) fn too_many_ids(most: u32) -> Problem {
-    Problem::new(
-        403,
+    Problem::of(
+        ProblemKind::TooManyIds,
         format!("The token is good for at most {most} ids on a connection. Log out of some first."),
     )
 }

@@ -24,6 +24,7 @@ use crate::clock::{Clock, MadeClock};
 use crate::config::EngineConfig;
 use crate::counters::Counters;
 use crate::handover::{leave_open_out, totals};
+use crate::history_reads::HistoryReads;
 use crate::limits;
 use crate::mailbox::Mailbox;
 use crate::resume::Resumes;
@@ -92,6 +93,7 @@ impl Server {
         let resumes = Arc::new(Resumes::new(replies.clone()));
         let tokens = Arc::new(Tokens::new(names.key()));
         let client_sends = Arc::new(ClientSends::new(replies.clone()));
+        let history_reads = Arc::new(HistoryReads::new(replies.clone()));
         let event_ids = match config.cluster {
             true => EventIds::of_cluster(*epoch),
             false => EventIds::new(*epoch),
@@ -119,6 +121,7 @@ impl Server {
                 resumes: resumes.clone(),
                 tokens: tokens.clone(),
                 client_sends: client_sends.clone(),
+                history_reads: history_reads.clone(),
                 notices: Arc::default(),
                 rooms: rooms.clone(),
                 handshake_limits: handshake_limits.clone(),
@@ -156,6 +159,7 @@ impl Server {
             directory,
             resumes,
             client_sends,
+            history_reads,
             event_ids,
             counters,
             nets,

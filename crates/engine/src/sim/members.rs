@@ -13,7 +13,8 @@ use super::random::Random;
 use super::server::Place;
 use super::talk::{client_frame, server_texts};
 use super::tokens::{guarded, request, silent_guarded, status, websocket};
-use crate::watch::{TellStep, Watches};
+use crate::limits::{MAILS_MAX, WATCHES_STALE_MAX};
+use crate::watch::{Late, LateTask, TellStep, Telling, Watch, Watches};
 
 const GRACE_MS: u64 = 300;
 const USERS: usize = 6;
@@ -23,13 +24,14 @@ const ROOMS: [&str; 2] = ["room:0", "room:1"];
 struct Plane {
     watches: Watches,
     roster: Roster,
+    late: Late,
 }
 
 impl Plane {
     fn of(one: &One) -> Plane {
         let watches = one.server.watches.clone().unwrap();
         let roster = Roster::new(Arc::clone(watches.members()), GRACE_MS);
-        Plane { watches, roster }
+        Plane { watches, roster, late: Late::default() }
     }
 
     fn list(&self, of: &str, room: hub::Id) -> Arc<str> {
@@ -57,19 +59,42 @@ impl Plane {
                 }
                 MemberChange::Left => members::left(&of, &sub),
             };
-            let mut telling = self.watches.tell(room, text.into());
-            while telling.step() != TellStep::Done {}
+            tell(self.watches.tell(room, text.into()), &mut self.late);
             between(one);
         }
-        while let Some(watch) = self.watches.questions().take() {
-            let Some(of) = self.watches.name(watch.room()) else { continue };
-            if watch.is_waiting() {
-                let list = self.list(&of, watch.room());
-                assert!(self.watches.answer(&watch, &list), "there is room");
+        for worker in self.late.workers() {
+            while self.watches.has_room(worker)
+                && let Some(task) = self.late.take(worker)
+            {
+                match task {
+                    LateTask::Tell(room) => self.tell_late(worker, room),
+                    LateTask::Answer(watch) => self.answer(watch),
+                }
             }
+        }
+        while let Some(watch) = self.watches.questions().take_and_count() {
+            self.answer(watch);
             between(one);
         }
     }
+
+    fn tell_late(&mut self, worker: usize, room: hub::Id) {
+        let list = self.list(&self.watches.name(room).unwrap(), room);
+        tell(self.watches.tell_late(worker, room, list), &mut self.late);
+    }
+
+    fn answer(&mut self, watch: Watch) {
+        let of = self.watches.name(watch.room()).filter(|_| watch.is_waiting());
+        let list = of.map(|of| self.list(&of, watch.room()));
+        match list {
+            Some(list) if !self.watches.answer(&watch, &list) => self.late.keep(watch),
+            _ => self.watches.questions().done(1, 0),
+        }
+    }
+}
+
+fn tell(mut telling: Telling<'_>, late: &mut Late) {
+    while telling.step(late) != TellStep::Done {}
 }
 
 /// A client, and what it has heard of the room that it watches.
@@ -269,4 +294,83 @@ fn token_that_does_not_grant_what_is_watched_is_refused_and_another_info_is_told
     plane.work(&mut one, |_| {});
     while one.turn_after(1) {}
     assert_eq!(one.texts(socket), r#"{"joined":{"of":"room:7","id":"bob","info":2}}"#);
+}
+
+/// A WebSocket of `user` in `room:7`, which it watches and whose list it has.
+fn watcher(one: &mut One, plane: &mut Plane, shard: usize, user: &str) -> Place {
+    let token = format!("sub={user};ids=room:*;members=room:*");
+    let place = one.server.connect(shard, 1 << 20);
+    one.say(place, websocket("/stream/room:7?members=room:7", &token).as_bytes());
+    // Its head.
+    one.wire(place).client_reads(usize::MAX);
+    plane.work(one, |_| {});
+    while one.server.turn(shard) {}
+    assert!(one.texts(place).contains("\"count\""));
+    place
+}
+
+fn heard(one: &mut One, place: Place, shard: usize) -> String {
+    while one.server.turn(shard) {}
+    one.texts(place)
+}
+
+#[test]
+fn worker_whose_mailbox_is_full_holds_up_nobody_and_gets_whole_lists_later() {
+    let mut one = silent_guarded();
+    let mut plane = Plane::of(&one);
+    let late = watcher(&mut one, &mut plane, 0, "ann");
+    let other = watcher(&mut one, &mut plane, 1, "bob");
+    let quiet = watcher(&mut one, &mut plane, 0, "cid");
+    for (place, shard) in [(late, 0), (quiet, 0), (other, 1)] {
+        heard(&mut one, place, shard);
+    }
+    let mailboxes = Arc::clone(&one.server.mailboxes);
+    let full = mailboxes[0].reserve(MAILS_MAX, 0).unwrap();
+    let zoe = watcher(&mut one, &mut plane, 1, "zoe");
+    assert_eq!(heard(&mut one, other, 1), r#"{"joined":{"of":"room:7","id":"zoe"}}"#);
+    assert_eq!(one.says(late, r#"{"members":"room:7"}"#), "");
+    plane.work(&mut one, |_| {});
+    assert_eq!(plane.watches.questions().waiting(), 1, "a question that is kept counts");
+    one.wire(zoe).client_ends();
+    one.server.hear_out(zoe);
+    plane.work(&mut one, |_| {});
+    one.server.clock.pass(GRACE_MS);
+    plane.work(&mut one, |_| {});
+    assert_eq!(heard(&mut one, other, 1), r#"{"left":{"of":"room:7","id":"zoe"}}"#);
+    assert!(!plane.late.is_empty());
+    drop(full);
+    plane.work(&mut one, |_| {});
+    for place in [late, quiet] {
+        let heard = heard(&mut one, place, 0);
+        assert!(heard.contains("\"count\":3,") && !heard.contains("zoe"), "{heard}");
+        assert_eq!(heard.lines().count(), 1, "{heard}");
+    }
+    assert!(plane.late.is_empty());
+    assert_eq!(plane.watches.questions().waiting(), 0);
+}
+
+/// What is answered to a command, in this turn or in a later one.
+fn answered(one: &mut One, place: Place, command: &str) -> String {
+    let at_once = one.says(place, command);
+    at_once + &heard(one, place, 0)
+}
+
+#[test]
+fn connection_that_asks_and_stops_again_and_again_is_refused_until_its_questions_are_looked_at() {
+    let mut one = silent_guarded();
+    let mut plane = Plane::of(&one);
+    let token = "sub=bob;ids=room:*;members=room:*";
+    let socket = one.client(1 << 20, &websocket("/stream/bob", token));
+    let (ask, stop) = (r#"{"members":"room:7"}"#, r#"{"unwatch":"room:7"}"#);
+    for n in 0..2 * WATCHES_STALE_MAX {
+        let asked = answered(&mut one, socket, ask);
+        let is_refused = asked.contains("\"status\":429");
+        assert_eq!((is_refused, asked.is_empty()), (n >= WATCHES_STALE_MAX, !is_refused), "{n}");
+        assert_eq!(answered(&mut one, socket, stop), r#"{"ok":{"unwatch":"room:7"}}"#, "{n}");
+    }
+    assert_eq!(plane.watches.questions().waiting(), WATCHES_STALE_MAX);
+    plane.work(&mut one, |_| {});
+    assert_eq!(answered(&mut one, socket, ask), "", "all were looked at");
+    plane.work(&mut one, |_| {});
+    assert!(heard(&mut one, socket, 0).contains("\"of\":\"room:7\""));
 }

@@ -7,6 +7,7 @@
 
 mod check;
 mod clients;
+mod kept;
 mod moves;
 mod past;
 mod upgrades;
@@ -44,6 +45,20 @@ struct Plan {
     second_id_one_in: usize,
     /// How many want to hear of the time before they came; 0 is none.
     past_one_in: usize,
+    /// Of which subjects an archive keeps what is sent, where there is one.
+    keeps: Option<Keeps>,
+    /// Nobody brings a place that is none of ours.
+    no_strangers: bool,
+}
+
+/// An archive of a plan.
+#[derive(Clone, Copy)]
+struct Keeps {
+    subject: fn(&str) -> bool,
+    /// Events of each.
+    events_max: usize,
+    /// How often it begins to fail, or ends to.
+    fails_one_in: usize,
 }
 
 const PLAN: Plan = Plan {
@@ -57,6 +72,8 @@ const PLAN: Plan = Plan {
     upgrade_after: NEVER,
     second_id_one_in: 0,
     past_one_in: 0,
+    keeps: None,
+    no_strangers: false,
 };
 
 /// Each plan is run without another version and with some.
@@ -75,6 +92,8 @@ struct Outcome {
     second_ids: u64,
     /// Streams that began in the past.
     pasts: u64,
+    /// What was read of the archive.
+    pages: u64,
 }
 
 impl Outcome {
@@ -93,6 +112,7 @@ impl Outcome {
         self.strangers += world.strangers;
         self.second_ids += world.second_ids;
         self.pasts += world.pasts;
+        self.pages += world.archive.as_ref().map_or(0, |archive| archive.pages());
     }
 }
 

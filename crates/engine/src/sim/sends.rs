@@ -62,7 +62,7 @@ impl World {
                     events[number].receipt = Some(receipt);
                     return;
                 }
-                Step::Stale => unreachable!("numbers are given out"),
+                Step::Stale | Step::NotKept => unreachable!("numbers are given out"),
                 Step::MailboxFull => {
                     for shard in 0..SHARDS {
                         take(shard, server, events, clients);

@@ -18,6 +18,7 @@ use crate::client_sends::ClientSends;
 use crate::clock::MadeClock;
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
+use crate::history_reads::HistoryReads;
 use crate::limits::{self, LAST_BYTES_STILL_MS, LINGER_MS, work};
 use crate::mailbox::{Mail, Mailbox};
 use crate::receipt::Receipt;
@@ -53,6 +54,7 @@ pub(super) struct Server {
     pub(super) resumes: Arc<Resumes>,
     pub(super) token_queue: TokenQueue,
     pub(super) client_sends: Arc<ClientSends>,
+    pub(super) history_reads: Arc<HistoryReads>,
     pub(super) watches: Option<Watches>,
     pub(super) event_ids: Arc<EventIds>,
     pub(super) counters: Vec<Arc<Counters>>,
@@ -147,7 +149,7 @@ pub(super) fn posted(sending: &mut Sending<'_>, followers: &dyn Followers) -> Re
             Step::Posted(receipt) => return receipt,
             Step::More => {}
             Step::MailboxFull => panic!("a box of thousands is full"),
-            Step::Stale => panic!("a number that does not grow"),
+            Step::Stale | Step::NotKept => panic!("a number that does not grow"),
         }
     }
 }

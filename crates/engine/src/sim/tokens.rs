@@ -44,6 +44,10 @@ pub(super) fn verify(token: &str) -> Outcome {
                 let ids = hub::IdPatterns::parse(value.split(',').map(Into::into)).unwrap();
                 grant.talk.get_or_insert_default().members = ids;
             }
+            "history" => {
+                let ids = hub::IdPatterns::parse(value.split(',').map(Into::into)).unwrap();
+                grant.talk.get_or_insert_default().history = ids;
+            }
             "ms" => remaining_ms = Some(value.parse().unwrap()),
             "send" => {
                 let send = hub::IdPatterns::parse(value.split(',').map(Into::into)).unwrap();

@@ -7,6 +7,7 @@ use sync::replies::Replies;
 use super::Engine;
 use crate::answers::Answers;
 use crate::client_sends::ClientSends;
+use crate::history_reads::HistoryReads;
 use crate::resume::Resumes;
 use crate::router::Router;
 use crate::token_queue::TokenQueue;
@@ -40,6 +41,11 @@ impl Engine {
     /// What clients send: somebody must take and answer it, or they wait for ever.
     pub fn client_sends(&self) -> &Arc<ClientSends> {
         &self.client_sends
+    }
+
+    /// What clients read of what was sent: somebody must take and answer it.
+    pub fn history_reads(&self) -> &Arc<HistoryReads> {
+        &self.history_reads
     }
 
     /// The way to say something to one connection.

@@ -7,7 +7,7 @@ fn body_has_the_members_of_the_rfc() {
     let problem = ApiProblem::from(IdError::Empty).on_line(7);
     assert_eq!(
         problem.to_json(),
-        "{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,\
+        "{\"type\":\"errors#bad-id\",\"title\":\"Bad Request\",\"status\":400,\
          \"detail\":\"An id must not be empty.\",\"line\":7}\n"
     );
 }

@@ -161,3 +161,24 @@ fn places_of_an_epoch_that_has_ended_are_unknown_and_keep_their_tags() {
         epochs.push(epoch);
     }
 }
+
+#[test]
+fn place_between_numbers_that_were_lost_is_unknown() {
+    let ids = EventIds::new(Epoch { tag: Tag::of(3 << 40), base: 100, until: 1 << 50 });
+    ids.take_over(1000);
+    ids.set_lost(vec![(200, 300), (900, 1000)]);
+    let known = |number: u64| ids.known(ids.id(number).to_string().as_bytes());
+    for (number, place) in [
+        (99, Place::Unknown),
+        (100, Place::Known(100)),
+        (200, Place::Known(200)),
+        (201, Place::Unknown),
+        (299, Place::Unknown),
+        (300, Place::Known(300)),
+        (950, Place::Unknown),
+        (1000, Place::Known(1000)),
+        (1001, Place::Ahead(1001)),
+    ] {
+        assert_eq!(known(number), place, "{number}");
+    }
+}

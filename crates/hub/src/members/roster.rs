@@ -8,19 +8,17 @@
 //! | others were told of | nothing, or joined once more: with another info | waits for its grace |
 //! | waits for its grace | waits no more | waits anew: it was there in between |
 //!
-//! Cost of one that waits: its place in a queue and in a table. There are [`GRACES_MAX`] at most;
-//! when there are more, the one that waits longest leaves early.
+//! Who waits stands in [`Graces`], which has a bound; past that some leave early.
 
-use std::collections::{HashMap, VecDeque};
+mod graces;
+
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use self::graces::{Graces, Placed};
 use super::{Info, ListLimits, Member, MemberList, Members, Membership, Room, STRIPES, lock};
 use crate::id::Id;
-
-/// Members that wait for their grace: 100,000 that go each second, for the five seconds of the
-/// default.
-const GRACES_MAX: usize = 1 << 19;
 
 /// What a member takes up in a list beside its id and its info: `{"id":"","info":},`.
 const LISTED_BYTES: usize = 18;
@@ -64,12 +62,7 @@ pub enum Manner {
 pub struct Roster {
     members: Arc<Members>,
     grace_ms: u64,
-    pub(super) graces_max: usize,
-    /// When the grace of each is over.
-    waiting: HashMap<Membership, u64>,
-    /// Those who wait in the order of time. One that does not wait any more, or waits anew, is
-    /// passed over.
-    queue: VecDeque<(u64, Membership)>,
+    pub(super) graces: Graces,
     noted: Vec<Membership>,
     early: u64,
 }
@@ -87,15 +80,7 @@ enum Standing {
 impl Roster {
     /// Of `members`; who has gone is told to have left after `grace_ms`.
     pub fn new(members: Arc<Members>, grace_ms: u64) -> Roster {
-        Roster {
-            members,
-            grace_ms,
-            graces_max: GRACES_MAX,
-            waiting: HashMap::new(),
-            queue: VecDeque::new(),
-            noted: Vec::new(),
-            early: 0,
-        }
+        Roster { members, grace_ms, graces: Graces::default(), noted: Vec::new(), early: 0 }
     }
 
     /// How many stripes there are to be looked at.
@@ -115,9 +100,9 @@ impl Roster {
         let is_any = !noted.is_empty();
         for pair in noted.drain(..) {
             match self.members.find(pair) {
-                Standing::There => self.wait_no_more(pair),
+                Standing::There => self.graces.end(pair),
                 Standing::New => {
-                    self.wait_no_more(pair);
+                    self.graces.end(pair);
                     self.members.tell_joined(pair, news);
                 }
                 Standing::Gone if self.grace_ms == 0 => self.members.tell_left(pair, news),
@@ -140,20 +125,10 @@ impl Roster {
     /// Has those leave whose grace is over at `now_ms`, `most` of them. Whether there are more.
     pub fn end_graces(&mut self, now_ms: u64, most: usize, news: &mut Vec<News>) -> bool {
         for _ in 0..most {
-            let Some(&(over_ms, pair)) = self.queue.front() else { break };
-            if over_ms > now_ms {
-                return false;
-            }
-            self.queue.pop_front();
-            if self.waiting.get(&pair) == Some(&over_ms) {
-                self.wait_no_more(pair);
-                self.members.tell_left(pair, news);
-            }
+            let Some(pair) = self.graces.take_over(now_ms) else { return false };
+            self.members.tell_left(pair, news);
         }
-        if self.queue.is_empty() {
-            (self.waiting, self.queue) = (HashMap::new(), VecDeque::new());
-        }
-        !self.queue.is_empty()
+        self.graces.is_any_over(now_ms)
     }
 
     /// Who is in a room, as far as others were told: with each of the news that come behind it, it
@@ -165,7 +140,7 @@ impl Roster {
 
     /// How many wait for their grace.
     pub fn waiting(&self) -> usize {
-        self.waiting.len()
+        self.graces.len()
     }
 
     /// How many left before their grace was over, since there were too many.
@@ -174,23 +149,29 @@ impl Roster {
     }
 
     fn wait(&mut self, pair: Membership, over_ms: u64, news: &mut Vec<News>) {
-        debug_assert!(self.queue.back().is_none_or(|&(last, _)| last <= over_ms));
-        self.waiting.insert(pair, over_ms);
-        self.queue.push_back((over_ms, pair));
-        // Those that are passed over take up room in the queue too.
-        while self.queue.len() > self.graces_max
-            && let Some((over_ms, first)) = self.queue.pop_front()
-        {
-            if self.waiting.get(&first) == Some(&over_ms) {
-                self.wait_no_more(first);
-                self.early += 1;
-                self.members.tell_left(first, news);
+        let early = match self.graces.begin(pair, over_ms) {
+            Placed::Waits => None,
+            Placed::WaitsFor(first) => Some(first),
+            Placed::HasNoPlace => Some(pair),
+        };
+        self.leave_early(early, news);
+        // One that waits keeps names, and a connection's first ids are let in past the bound of all
+        // ids. So whoever comes and goes under ever new ones makes those leave that have waited
+        // longest: two for each that goes, so they get fewer.
+        for _ in 0..2 {
+            if !self.members.names.is_over_max() {
+                return;
             }
+            let first = self.graces.take_first();
+            self.leave_early(first, news);
         }
     }
 
-    fn wait_no_more(&mut self, pair: Membership) {
-        self.waiting.remove(&pair);
+    fn leave_early(&mut self, pair: Option<Membership>, news: &mut Vec<News>) {
+        if let Some(pair) = pair {
+            self.early += 1;
+            self.members.tell_left(pair, news);
+        }
     }
 }
 

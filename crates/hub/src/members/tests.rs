@@ -203,21 +203,75 @@ fn list_that_would_be_too_long_is_a_count() {
     assert_eq!(world.roster.list(room), MemberList { count: 3, members: None });
 }
 
+/// A user joins the room, which is told, and goes.
+fn come_and_go(world: &mut World, room: Id, user: &str) -> Vec<String> {
+    let user = world.id(user);
+    world.members.join(room, user, None);
+    world.told();
+    world.members.leave(room, user);
+    world.told()
+}
+
 #[test]
 fn too_many_that_wait_leave_early_the_first_first() {
     let mut world = world(LIMITS);
-    world.roster.graces_max = 2;
+    world.roster.graces.most = 2;
+    for (n, told) in [("a", None), ("b", None), ("c", Some("-a 0 Whole"))] {
+        let room = world.id(&format!("room:{n}"));
+        world.watch(room);
+        assert_eq!(come_and_go(&mut world, room, n).first().map(String::as_str), told);
+    }
+    assert_eq!((world.roster.waiting(), world.roster.early()), (2, 1));
+}
+
+#[test]
+fn who_comes_and_goes_again_and_again_makes_nobody_else_leave_early() {
+    let mut world = world(LIMITS);
+    world.roster.graces.most = 4;
     let room = world.id("room:7");
     world.watch(room);
-    for n in ["a", "b", "c"] {
-        let user = world.id(n);
+    assert!(come_and_go(&mut world, room, "zoe").is_empty());
+    for _ in 0..1_000 {
+        assert!(come_and_go(&mut world, room, "bob").is_empty());
+    }
+    assert_eq!((world.roster.waiting(), world.roster.early()), (2, 0));
+    assert!(world.roster.graces.queue_len() < 100, "what is passed over is taken out");
+    world.now_ms += GRACE_MS;
+    assert_eq!(world.told(), ["-zoe 1 Whole", "-bob 0 Whole"]);
+}
+
+#[test]
+fn a_crowd_of_one_id_makes_nobody_of_another_leave_early() {
+    let mut world = world(LIMITS);
+    world.roster.graces.most = 4;
+    let (small, crowd) = (world.id("room:small"), world.id("room:crowd"));
+    world.watch(small);
+    world.watch(crowd);
+    assert!(come_and_go(&mut world, small, "zoe").is_empty());
+    let crowds = (0..4).flat_map(|n| come_and_go(&mut world, crowd, &n.to_string()));
+    let told: Vec<_> = crowds.collect();
+    assert_eq!(told, ["-2 2 Whole", "-3 2 Whole"], "it has half of the places");
+    assert_eq!((world.roster.waiting(), world.roster.early()), (3, 2));
+    assert_eq!(world.listed(small), ["zoe"]);
+}
+
+#[test]
+fn who_comes_and_goes_under_ever_new_ids_keeps_no_more_than_the_bound_of_ids() {
+    let mut world = world(LIMITS);
+    world.names.set_bytes_max(4_096);
+    for n in 0..1_000 {
+        let (room, user) = (format!("room:{n}"), format!("user:{n}"));
+        let [room, user] =
+            [room, user].map(|id| world.names.login(IdText::parse(&id).unwrap(), true).unwrap());
         world.members.join(room, user, None);
         world.told();
         world.members.leave(room, user);
-        let told = world.told();
-        assert_eq!(told.len(), usize::from(n == "c"), "{told:?}");
+        world.names.logout(room);
+        world.names.logout(user);
+        world.told();
+        assert!(world.names.bytes() <= 4_096, "{n}: {}", world.names.bytes());
     }
-    assert_eq!((world.roster.waiting(), world.roster.early()), (2, 1));
+    assert!(world.roster.waiting() > 1 && world.roster.early() > 900);
 }
 
 /// Users of a few rooms come and go; a list and all that is told after it are what is there.

@@ -124,7 +124,7 @@ mod tests {
         let mut totals = SpamTotals::default();
         totals.answer(br#"{"delivered":2,"id":"0193"}"#);
         totals.answer(br#"{"id":"0193", "delivered": 40}"#);
-        totals.answer(br#"{"type":"about:blank","title":"Bad id","status":400}"#);
+        totals.answer(br#"{"type":"errors#bad-id","title":"Bad id","status":400}"#);
         totals.answer(br#"{"delivered":"many"}"#);
         assert_eq!((totals.answered, totals.delivered, totals.problems_total()), (4, 42, 2));
         assert_eq!(totals.problems["Bad id"], 1);

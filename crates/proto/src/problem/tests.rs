@@ -43,13 +43,29 @@ fn body_is_json_with_the_members_of_the_rfc() {
     for problem in all() {
         let body: serde_json::Value = serde_json::from_str(&problem.to_json()).unwrap();
         let expected = serde_json::json!({
-            "type": "about:blank",
+            "type": problem.kind.reference(),
             "title": problem.title(),
             "status": problem.status,
             "detail": problem.detail,
         });
         assert_eq!(body, expected);
         assert_eq!(serde_json::to_value(&problem).unwrap(), expected);
+        assert_eq!(problem.kind.status(), problem.status);
         assert_ne!(problem.title(), "Error", "{} has no phrase", problem.status);
     }
+}
+
+#[test]
+fn each_kind_has_one_name_and_a_status_with_a_phrase() {
+    let mut names: Vec<&str> = ProblemKind::ALL.iter().map(|kind| kind.reference()).collect();
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+    for kind in ProblemKind::ALL {
+        assert_ne!(Problem::of(*kind, "").title(), "Error");
+        let name = kind.reference().strip_prefix(PAGE).and_then(|rest| rest.strip_prefix('#'));
+        let is_plain = |name: &str| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
+        assert!(name.is_some_and(is_plain), "{}", kind.reference());
+    }
+    assert_eq!(ProblemKind::of_status(503), ProblemKind::Unavailable);
+    assert_eq!(ProblemKind::of_status(418), ProblemKind::BadRequest);
 }

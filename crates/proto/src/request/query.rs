@@ -76,6 +76,8 @@ impl<'b> Query<'b> {
             match (&*name, route) {
                 // Its ids are in its body.
                 (b"id", Route::Send) => {}
+                // Whoever makes the page reads the others.
+                (name, Route::Events) if name != b"token" => {}
                 (b"id", _) => query.ids.push(unescape_plus(value)?),
                 (b"token", _) => {
                     query.token =

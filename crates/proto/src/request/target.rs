@@ -22,6 +22,8 @@ pub enum Route {
     WellKnown,
     /// `/send`: an event of a client.
     Send,
+    /// `/events/{id}`: a page of what was sent about an id.
+    Events,
 }
 
 impl Route {
@@ -51,8 +53,12 @@ pub(super) fn authority(target: &str) -> Option<&str> {
 
 /// Finds what `target` leads to.
 pub(super) fn route(target: &str) -> Result<(Route, Escaped<'_>), Problem> {
-    const PREFIXES: [(&str, Route); 3] =
-        [("/stream/", Route::Stream), ("/test/", Route::Classic), ("/poll/", Route::Poll)];
+    const PREFIXES: [(&str, Route); 4] = [
+        ("/stream/", Route::Stream),
+        ("/test/", Route::Classic),
+        ("/poll/", Route::Poll),
+        ("/events/", Route::Events),
+    ];
     let origin_form = absolute(target).map_or(target, |(_, rest)| rest);
     let (path, query) = origin_form.split_once('?').unwrap_or((origin_form, ""));
     if path == "/" {
@@ -70,7 +76,8 @@ pub(super) fn route(target: &str) -> Result<(Route, Escaped<'_>), Problem> {
         {
             return Ok((route, Escaped { id: Some(id), path, query }));
         }
-        if prefix.strip_suffix('/') == Some(path) {
+        // A page of events is of one id, which no token stands for.
+        if route != Route::Events && prefix.strip_suffix('/') == Some(path) {
             return Ok((route, Escaped { id: None, path, query }));
         }
     }

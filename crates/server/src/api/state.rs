@@ -7,8 +7,10 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use anyhow::Context;
+use archive::DiskArchive;
 use auth::keys::ring::KeyRing;
 use auth::token_service::TokenService;
+use dispatch::barrier::Barrier;
 use dispatch::idempotency::IdempotencyKeys;
 use dispatch::posting::Sender;
 use dispatch::presence::Presence;
@@ -84,6 +86,8 @@ pub(crate) struct Api {
     pub(super) traces: Option<Traces>,
     /// Streams that are kept on disk, if there may be some.
     streams: Option<Arc<Streams>>,
+    /// The log of the events that stay, if some do.
+    pub(super) log: Option<Arc<DiskArchive>>,
     /// The Erlang side, if there is one.
     erlang: OnceLock<Erlang>,
     /// The upgrade by which it began, if it did so.
@@ -109,6 +113,7 @@ pub(crate) struct ApiParts {
     pub(crate) idempotency: Arc<IdempotencyKeys>,
     pub(crate) traces: Option<Traces>,
     pub(crate) streams: Option<Arc<Streams>>,
+    pub(crate) log: Option<Arc<DiskArchive>>,
     pub(crate) idle_limit: IdleLimit,
     pub(crate) stop: CancellationToken,
 }
@@ -152,6 +157,7 @@ impl Api {
             sockets: SocketMemoryReader::default(),
             traces: parts.traces,
             streams: parts.streams,
+            log: parts.log,
             erlang: OnceLock::new(),
             upgraded: OnceLock::new(),
             idle_limit: parts.idle_limit,
@@ -181,6 +187,11 @@ impl Api {
     pub(crate) fn set_erlang(&self, erlang: Erlang) {
         // There is one guest, so it is set once.
         let _ = self.erlang.set(erlang);
+    }
+
+    /// What an upgrade closes.
+    pub(crate) fn barrier(&self) -> &Barrier {
+        &self.sender.barrier
     }
 
     /// The tokens of streams, where they are needed.

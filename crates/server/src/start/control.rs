@@ -31,15 +31,15 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{Credentials, ServerSetup};
 use crate::api::{Api, ApiParts, ApiPast, Figures};
 use crate::certs::Certificates;
-use crate::client_sends::Poster;
 use crate::epoch::EpochFile;
+use crate::keep::Keeping;
 use crate::lane::Lanes;
 use crate::memory::Kept;
 use crate::ports::{ApiAddresses, ApiListeners};
 use crate::upgrade::{Program, Serving, Upgrades};
 use crate::{
-    ErlangConfig, ServeConfig, Server, api, certs, client_log, epoch, listener, memory, passing,
-    refused_origins, replies, resumes, shortage,
+    ErlangConfig, ServeConfig, Server, api, certs, client_log, client_sends, epoch, listener,
+    memory, passing, refused_origins, replies, resumes, shortage,
 };
 
 /// What a server has more that is to be a node of a cluster.
@@ -53,6 +53,7 @@ pub(crate) struct Member {
 pub(crate) struct ControlPlane {
     pub(super) engine: Arc<RwLock<Engine>>,
     pub(super) graph: Graph,
+    keeping: Option<Keeping>,
     router: Arc<engine::Router>,
     pub(super) cluster: Option<Arc<Cluster>>,
     sender: Sender,
@@ -94,7 +95,7 @@ impl ControlPlane {
         member: Option<Member>,
         idempotency: Arc<IdempotencyKeys>,
     ) -> Result<ControlPlane> {
-        let ServerSetup { config, credentials, traces, apis } = setup;
+        let ServerSetup { config, credentials, traces, apis, keeping } = setup;
         let Credentials { keys, tokens, certificates, live } = credentials;
         let never_upgraded = never_upgraded(&config);
         let stop = CancellationToken::new();
@@ -116,12 +117,11 @@ impl ControlPlane {
                 stop.clone(),
             )
         });
-        let (sending, followers) = (Arc::clone(&router), graph.clone());
-        let (cluster_too, barrier) = (cluster.clone(), Barrier::new());
+        let barrier = Barrier::new();
         let sender = Sender {
-            router: sending,
-            graph: followers,
-            cluster: cluster_too,
+            router: Arc::clone(&router),
+            graph: graph.clone(),
+            cluster: cluster.clone(),
             barrier: barrier.clone(),
         };
         let acme_routes = certificates.acme().map(|_| {
@@ -155,6 +155,7 @@ impl ControlPlane {
             idempotency,
             traces,
             streams,
+            log: keeping.as_ref().map(Keeping::archive),
             idle_limit: permits.idle_limit(),
             stop: stop.clone(),
         })?);
@@ -167,6 +168,7 @@ impl ControlPlane {
         Ok(ControlPlane {
             engine,
             graph,
+            keeping,
             router,
             cluster,
             sender,
@@ -219,7 +221,7 @@ impl ControlPlane {
             (replies, asked, Arc::clone(engine.notices()), Arc::clone(engine.account()))
         };
         tokio::spawn(replies::listen(replies));
-        tokio::spawn(self.poster().run());
+        client_sends::answer_all(&self.state, &self.engine);
         for size in [resumes::Size::Small, resumes::Size::Large] {
             let (router, asked) = (Arc::clone(router), Arc::clone(&asked));
             tokio::spawn(resumes::answer(router, asked, size, self.graph.clone()));
@@ -250,6 +252,9 @@ impl ControlPlane {
         if let Some(streams) = self.state.streams() {
             tokio::spawn(Arc::clone(streams).sweep());
         }
+        if let Some(keeping) = &self.keeping {
+            tokio::spawn(keeping.clone().forget());
+        }
         tokio::spawn(api::live::run(Arc::clone(&self.state)));
         tokio::spawn(idempotency::forget(Arc::clone(self.state.idempotency())));
         tokio::spawn(memory::give_back(Kept {
@@ -258,13 +263,6 @@ impl ControlPlane {
             idempotency: Arc::clone(self.state.idempotency()),
             permits: Arc::clone(&self.permits),
         }));
-    }
-
-    /// Who posts what clients send.
-    fn poster(&self) -> Arc<Poster> {
-        let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
-        let sends = Arc::clone(engine.client_sends());
-        Poster::new(Arc::clone(&self.state), sends, engine.answers())
     }
 
     /// What our node among Erlang nodes is made of, if there is to be one.
@@ -315,6 +313,7 @@ impl ControlPlane {
         let serving = Serving {
             engine: Arc::clone(&self.engine),
             graph: self.graph.clone(),
+            keeping: self.keeping.clone(),
             barrier: Arc::clone(&barrier),
             lanes,
             router: self.router,
@@ -332,6 +331,7 @@ impl ControlPlane {
         Server {
             engine: self.engine,
             graph: self.graph,
+            keeping: self.keeping,
             cluster: self.cluster,
             listen,
             tls_listen,

@@ -21,6 +21,7 @@ pub(crate) use self::control::ControlPlane;
 use self::control::Member;
 use self::credentials::Credentials;
 pub(crate) use self::setup::ServerSetup;
+use crate::epoch::Begun;
 use crate::ports::ApiSockets;
 use crate::{ServeConfig, Server, epoch};
 
@@ -46,9 +47,10 @@ impl Server {
         };
         let sockets = ApiSockets::bind(setup.apis)?;
         setup.set_apis(sockets.addresses()?);
-        let config = &mut setup.config;
         let random = getrandom::u64().map_err(|error| anyhow!("no random numbers: {error}"))?;
-        let (mut epoch, epoch_file) = epoch::begin(&config.data, random, sys::clock::unix_ms());
+        let begun = begin_epoch(&setup, random).await?;
+        let config = &mut setup.config;
+        let (mut epoch, epoch_file) = (begun.epoch, begun.file);
         let member = match config.cluster.take() {
             Some(cluster) => {
                 let api_keys = KeyFile::in_dir(&config.data);
@@ -64,6 +66,11 @@ impl Server {
         // In a cluster the log gives the numbers.
         let epoch_file = member.is_none().then_some(epoch_file);
         let engine = Engine::prepare(config.engine.clone(), epoch, Arc::clone(graph.names()))?;
+        if setup.keeping.is_some() {
+            // Of what is not kept nothing is known of before.
+            engine.router().forget_up_to(begun.start);
+            engine.router().event_ids().set_lost(begun.lost);
+        }
         if !engine.full_workers_leave() {
             tracing::warn!(
                 "this kernel does not let a full worker leave new clients to the others \
@@ -92,6 +99,20 @@ impl Server {
         drop(engine);
         Ok(server)
     }
+}
+
+/// Begins the epoch of this process, or goes on with that of the events that stay, whose log is
+/// opened.
+async fn begin_epoch(setup: &ServerSetup, random: u64) -> Result<Begun> {
+    let log = match &setup.keeping {
+        Some(keeping) => Some(keeping.open().await?),
+        None => None,
+    };
+    let begun = epoch::begin(&setup.config.data, random, sys::clock::unix_ms(), log);
+    if let Some(keeping) = &setup.keeping {
+        keeping.begin(&begun)?;
+    }
+    Ok(begun)
 }
 
 /// Opens the graph in the data directory `dir`.

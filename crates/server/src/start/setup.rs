@@ -7,6 +7,7 @@ use auth::live_access::LiveAccess;
 use dispatch::traces::{Traces, TracesEnd};
 
 use super::Credentials;
+use crate::keep::Keeping;
 use crate::ports::ApiAddresses;
 use crate::reload::add_own_names;
 use crate::{ServeConfig, demo_page};
@@ -19,6 +20,8 @@ pub(crate) struct ServerSetup {
     pub(super) traces: Option<(Traces, TracesEnd)>,
     /// Where the API is: where it is wanted, until that is [known](ServerSetup::set_apis).
     pub(crate) apis: ApiAddresses,
+    /// The log of the events that stay, which is not open yet, if some do.
+    pub(crate) keeping: Option<Keeping>,
 }
 
 impl ServerSetup {
@@ -28,7 +31,9 @@ impl ServerSetup {
         let node = config.cluster.as_ref().map(|cluster| cluster.node.as_str());
         let traces = config.traces.take().map(|traces| Traces::start(traces, node)).transpose()?;
         let apis = ApiAddresses { plain: config.api, tls: config.tls_api };
-        Ok(ServerSetup { config, credentials, traces, apis })
+        let keeping = config.keep.as_ref().map(|keep| Keeping::new(&config.data, keep));
+        config.engine.keeper = keeping.as_ref().map(Keeping::keeper);
+        Ok(ServerSetup { config, credentials, traces, apis, keeping })
     }
 
     /// The API is there. Puts into the engine's configuration what the control plane knows: its own

@@ -240,6 +240,9 @@ impl HandoverRun<'_> {
         let letting_go = self.letting_go.insert(spawn_blocking(move || graph.let_go()));
         let let_go = letting_go.await.map_err(failed(STORE))?;
         let_go.map_err(failed(STORE))?;
+        if let Some(keeping) = &serving.keeping {
+            keeping.let_go().await.map_err(failed("the log of kept events"))?;
+        }
         let rest = serving.rest(paused_ms, connections, self.history);
         self.say(&ServingMessage::Rest(Box::new(rest))).await?;
         match self.successor_message(PAUSE_MAX).await? {

@@ -21,6 +21,7 @@ use super::conversation::{Broken, Conversation};
 use super::history;
 use super::messages::{EpochFacts, Facts, Listeners, LiveFacts, Rest, ServingMessage};
 use crate::api::Api;
+use crate::keep::Keeping;
 use crate::lane::Lanes;
 use crate::ports::{ApiAddresses, ApiListening};
 
@@ -31,6 +32,7 @@ const TRY_AGAIN: Duration = Duration::from_millis(100);
 pub(crate) struct Serving {
     pub(crate) engine: Arc<RwLock<Engine>>,
     pub(crate) graph: Graph,
+    pub(crate) keeping: Option<Keeping>,
     pub(crate) barrier: Arc<Barrier>,
     pub(crate) lanes: Option<Arc<Lanes>>,
     pub(crate) router: Arc<Router>,
@@ -157,6 +159,9 @@ impl Serving {
     /// Takes the store back, if it was let go of. For as long as another process has it, changes of
     /// the graph are refused; it is tried until it has not.
     pub(super) async fn take_back(&self, most: Duration) {
+        if let Some(keeping) = self.keeping.clone() {
+            tokio::spawn(keeping.take_back());
+        }
         let until = Instant::now() + most;
         while let Err(error) = take_back(&self.graph).await {
             if Instant::now() >= until {

@@ -47,6 +47,7 @@ impl Encke {
             traces: None,
             presence: PresenceConfig { grace: Duration::ZERO, webhooks: Vec::new() },
             streams: None,
+            keep: None,
             demo: None,
             program: None,
         };

@@ -77,7 +77,7 @@ fn full_table_refuses_new_keys_until_the_oldest_is_over_and_keeps_the_rest() {
 #[test]
 fn clients_leave_a_part_of_the_places_to_applications() {
     let mut table = Table::new(8, TIME);
-    let client = KeyHolder::Client("client/bob");
+    let client = KeyHolder::Client { name: "client/bob", counted: None };
     for key in 0..6 {
         assert!(matches!(table.claim(client, key, 0, seconds(0)), Ok(Found::New(_))), "{key}");
         table.remember(key, seconds(0));
@@ -86,6 +86,32 @@ fn clients_leave_a_part_of_the_places_to_applications() {
     assert!(matches!(table.claim(client, 5, 0, seconds(1)), Ok(Found::UnderWay(_))));
     (6..8).for_each(|key| send(&mut table, key, seconds(1)));
     assert!(matches!(table.claim(APPLICATION, 8, 0, seconds(1)), Err(Refusal::Full { .. })));
+}
+
+#[test]
+fn client_has_a_share_of_the_places_until_the_time_of_its_keys_is_over() {
+    let mut table = Table::new(128, TIME);
+    let bob = KeyHolder::Client { name: "client/bob", counted: Some("client/bob") };
+    let carol = KeyHolder::Client { name: "client/carol", counted: Some("client/carol") };
+    let mut claim = |holder, key, at| match table.claim(holder, key, 0, seconds(at)) {
+        Ok(Found::New(_)) => {
+            table.remember(key, seconds(at));
+            None
+        }
+        Ok(_) => panic!("{key} is new"),
+        Err(refusal) => Some(refusal),
+    };
+    assert_eq!((claim(bob, 1, 0), claim(bob, 2, 10)), (None, None));
+    assert_eq!(claim(bob, 3, 20), Some(Refusal::Share { keys: 2, retry_after: 280 }));
+    assert_eq!((claim(carol, 4, 20), claim(APPLICATION, 5, 20)), (None, None));
+    assert_eq!(claim(bob, 3, 300), None, "its first one is over");
+    assert!(claim(bob, 6, 301).is_some());
+    // What is not posted is not counted, and what it has sent before it may repeat.
+    assert!(matches!(table.claim(bob, 3, 0, seconds(302)), Ok(Found::UnderWay(_))));
+    let Ok(Found::New(_progress)) = table.claim(carol, 7, 0, seconds(302)) else { panic!() };
+    assert!(table.claim(carol, 8, 0, seconds(302)).is_err());
+    table.give_up(7, seconds(302));
+    assert!(table.claim(carol, 8, 0, seconds(302)).is_ok());
 }
 
 #[test]

@@ -142,6 +142,8 @@ fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
     let engine = args.strangers.engine(args.limits.engine_here(first)?);
     let members_max = args.presence.members_max();
     let engine = EngineConfig { settings, listen: args.listen.address(), members_max, ..engine };
+    let cluster = args.cluster.config()?;
+    let keep = args.keep.config(engine.history, cluster.is_some())?;
     Ok(ServeConfig {
         engine,
         tls_listen: args.tls.tls_listen.address(),
@@ -154,11 +156,12 @@ fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
         access: args.tokens.access()?,
         public_url: args.public_url,
         data: args.data,
-        cluster: args.cluster.config()?,
+        cluster,
         erlang: args.erlang.config()?,
         presence: args.presence.config()?,
         traces: args.otlp.config(),
         streams: args.streams.config(),
+        keep,
         demo: args.demo_page,
         program,
     })

@@ -130,7 +130,7 @@ impl Node {
                 self.window.pop_front();
                 self.applied += 1;
             }
-            Step::Stale => panic!("a number of the log does not grow"),
+            Step::Stale | Step::NotKept => panic!("a number of the log does not grow"),
         }
     }
 

@@ -1,7 +1,9 @@
 //! What each user must have heard at the end of a run.
 
+use super::IDS;
 use super::user::{Heard, User};
 use super::world::Resumers;
+use crate::sim::scene::id_text;
 
 impl Resumers {
     /// How many gaps were told.
@@ -36,7 +38,8 @@ impl Resumers {
             while let Some((missed, sent)) =
                 due.next_if(|(due, _)| *due < number + u64::from(!is_event))
             {
-                let excused = user.excused.contains(&sent) || missed <= gap;
+                let excused = user.excused.contains(&sent)
+                    || missed <= gap && !self.is_kept_for_sure(&self.sent[sent].0);
                 let last = &user.heard[user.heard.len().saturating_sub(6)..];
                 assert!(
                     excused,
@@ -48,6 +51,9 @@ impl Resumers {
                 assert_eq!(due.next().map(|next| next.0), Some(number), "what was sent to it");
             }
         }
+        let subjects = (0..IDS).map(id_text).filter(|about| hears(about));
+        let is_all_kept = { subjects }.all(|about| self.is_kept_for_sure(&about));
+        assert!(gaps == 0 || !is_all_kept, "a gap, though all it hears is kept: {:x?}", user.heard);
         gaps
     }
 }

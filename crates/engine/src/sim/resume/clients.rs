@@ -20,6 +20,9 @@ impl Resumers {
     /// Now and then a client brings a place that is none of ours: that of another server which has
     /// sent as many events, or no id at all.
     pub(super) fn foreign(&mut self) -> Option<String> {
+        if self.plan.no_strangers {
+            return None;
+        }
         let stranger = Tag::of(self.random.next());
         match self.random.below(40) {
             0 => Some(EventId::new(self.server.event_ids.last(), stranger).to_string()),
@@ -34,7 +37,8 @@ impl Resumers {
         let brought = self.users[user].brought.take();
         let foreign = if begins { None } else { brought.or_else(|| self.foreign()) };
         let number = self.users[user].cursor().filter(|_| foreign.is_none());
-        let is_known = number.is_some_and(|number| self.epochs.last().unwrap().base <= number);
+        let goes_on = |number| self.archive.is_some() || self.epochs.last().unwrap().base <= number;
+        let is_known = number.is_some_and(goes_on);
         let cursor = foreign.or_else(|| number.map(|number| self.id(number).to_string()));
         let is_stranger = cursor.is_some() && !is_known;
         self.strangers += u64::from(is_stranger);

@@ -45,6 +45,7 @@ impl Resumers {
         let to = To::AnyShard;
         control.router = self.server.upgrade(&control.router, names, to, &mut self.upgrades);
         control.mailboxes = self.server.mailboxes.clone();
+        control.keep(&self.archive, None);
         for connection in self.users.iter_mut().filter_map(|user| user.online.as_mut()) {
             connection.place = self.server.find(connection.place);
         }

@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hub::{ConnRef, DisconnectReason, Epoch, IdText, Names, Tag};
+use hub::testing::MemoryArchive;
+use hub::{DisconnectReason, Epoch, IdText, Names, Tag};
 
+use super::kept::Under as Resumed;
 use super::past::UserPast;
 use super::user::User;
 use super::{IDS, Plan, USERS};
@@ -41,7 +43,7 @@ pub(super) struct UnderWay<'r> {
     resumings: Resumings<'r>,
 }
 
-type Resumings<'r> = VecDeque<(ConnRef, Resuming<'r>)>;
+type Resumings<'r> = VecDeque<Resumed<'r>>;
 
 /// A send under way, and which one it is; a logout is none.
 type Under<'r> = (Option<usize>, Sending<'r>);
@@ -52,6 +54,7 @@ pub(super) struct Resumers {
     pub(super) plan: Plan,
     pub(super) graph: Graph,
     pub(super) server: Server,
+    pub(super) archive: Option<Arc<MemoryArchive>>,
     pub(super) users: Vec<User>,
     /// Everybody reads all at once now.
     pub(super) hurries: bool,
@@ -91,7 +94,10 @@ impl Resumers {
         let names = Arc::new(Names::new([9; 16]));
         let graph = Graph::random(&mut random, names.clone(), IDS);
         let epoch = Epoch::begin(Tag::of(random.next()), 0, STARTED_MS);
-        let (control, server) = start(names, &plan, epoch, seed);
+        let (mut control, server) = start(names, &plan, epoch, seed);
+        let archive = plan.keeps.map(|keeps| MemoryArchive::new(keeps.subject, keeps.events_max));
+        let archive = archive.map(Arc::new);
+        control.keep(&archive, None);
         let mut users: Vec<User> = (0..USERS).map(|_| User::random(&mut random)).collect();
         for user in users.iter_mut().filter(|_| plan.past_one_in > 0) {
             user.past = random.one_in(plan.past_one_in).then(|| UserPast::random(&mut random));
@@ -102,6 +108,7 @@ impl Resumers {
             plan,
             graph,
             server,
+            archive,
             users,
             hurries: false,
             sent: Vec::new(),
@@ -130,9 +137,17 @@ impl Resumers {
         let names = Arc::new(Names::new([9; 16]));
         self.graph = self.graph.restored(names.clone());
         let mark = self.server.event_ids.last() + 1;
-        let epoch = Epoch::begin(Tag::of(self.random.next()), mark, 0);
+        let tag = Tag::of(self.random.next());
+        let mut epoch = Epoch::begin(tag, mark, 0);
+        let floor = epoch.base;
+        if self.archive.is_some() {
+            // The places of before are known on.
+            epoch = Epoch { until: epoch.until, ..self.epochs[0] };
+        }
         self.epochs.push(epoch);
-        let (control, server) = start(names, &self.plan, epoch, mark);
+        let (mut control, server) = start(names, &self.plan, epoch, mark);
+        server.event_ids.take_over(floor);
+        control.keep(&self.archive, Some(floor));
         self.server = server;
         self.receipts.clear();
         control
@@ -203,7 +218,10 @@ impl Resumers {
             9 if self.plan.second_id_one_in > 0 && self.random.one_in(2) => self.log_in(user),
             9 if self.random.one_in(2) => self.ping(user),
             9 => self.read(user, true),
-            10 if !ending => self.fill(&control.mailboxes, full),
+            10 if !ending => {
+                self.fail();
+                self.fill(&control.mailboxes, full);
+            }
             _ => {
                 let shard = self.random.below(SHARDS);
                 self.turn(shard);
@@ -242,6 +260,7 @@ impl Resumers {
         let Control { router, .. } = control;
         let UnderWay { full, sendings, mut resumings } = under_way;
         drop(full);
+        self.archive.iter().for_each(|archive| archive.set_closed(false));
         assert!(sendings.is_empty(), "a send that does not come to its end");
         self.hurries = true;
         for round in 0..ROUNDS {
@@ -277,6 +296,7 @@ impl Resumers {
         let step = sending.step(&self.graph).unwrap();
         if let Some(number) = *number {
             self.sent[number].1 = sending.event().map(|event| event.number());
+            self.archive.iter().zip(sending.event()).for_each(|(to, event)| to.append(event));
         }
         if let Step::Posted(receipt) = step {
             self.receipts.push(receipt);
@@ -286,12 +306,14 @@ impl Resumers {
 
     pub(super) fn step_resume<'r>(&mut self, router: &'r Router, resumings: &mut Resumings<'r>) {
         if let Some(resume) = self.server.resumes.take() {
-            resumings.push_back((resume.asker.conn, Resuming::begin(router, resume).unwrap()));
+            let conn = resume.asker.conn;
+            resumings.push_back(Resumed::new(conn, Resuming::begin(router, resume).unwrap()));
         }
-        let Some((conn, mut resuming)) = resumings.pop_front() else { return };
-        if resuming.step(&self.graph) != ResumeStep::Done {
-            return resumings.push_back((conn, resuming));
+        let Some(mut resumed) = resumings.pop_front() else { return };
+        if resumed.step(&self.graph, &mut self.random) != ResumeStep::Done {
+            return resumings.push_back(resumed);
         }
+        let conn = resumed.conn;
         let key = Key { slot: conn.slot() as u32, generation: conn.generation() };
         let is_it = |Place { shard, key: of, .. }| (shard, of) == (conn.worker(), key);
         let mut online = self.users.iter_mut().filter_map(|user| user.online.as_mut());

@@ -2,6 +2,7 @@
 
 mod absent;
 mod forms;
+mod pages;
 mod refusals;
 mod sends;
 
@@ -56,6 +57,7 @@ fn stream_request_tells_method_transport_framing_and_origin() {
         method: Method::Get,
         route: Route::Stream,
         path: "/stream/alice",
+        query: "id=photo:789",
         format: Format::Sse,
         carrier: Carrier::Chunked,
         ids: vec!["alice".into(), "photo:789".into()],

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use auth::keys::Scope;
 use axum::http::StatusCode;
 use httpd::problem::ApiProblem;
+use proto::ProblemKind;
 
 /// Why a call is not let in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,25 +85,22 @@ impl Refusal {
     /// The answer. Nothing of what the request brought is in it.
     pub(crate) fn problem(self) -> ApiProblem {
         match self {
-            Refusal::Missing => unauthorized(
+            Refusal::Missing => ApiProblem::of(
+                ProblemKind::KeyMissing,
                 "This server needs a key. Send Authorization: Bearer KEY; `encke key new` makes \
                  one, and Encke's commands take it as ENCKE_KEY.",
             ),
-            Refusal::Unknown => unauthorized(
+            Refusal::Unknown => refused(
                 "This is no key of this server. Look whether all of it was sent; `encke key new` \
                  makes another one.",
             ),
-            Refusal::Expired => {
-                unauthorized("This key is over. Make another one: `encke key new`.")
-            }
-            Refusal::Revoked => {
-                unauthorized("This key was revoked. Make another one: `encke key new`.")
-            }
-            Refusal::Scope(scope) => forbidden(format!(
+            Refusal::Expired => refused("This key is over. Make another one: `encke key new`."),
+            Refusal::Revoked => refused("This key was revoked. Make another one: `encke key new`."),
+            Refusal::Scope(scope) => out_of_scope(format!(
                 "This key is not for that. Use one with the scope {scope}: `encke key new --scope \
                  {scope}`."
             )),
-            Refusal::About => forbidden(
+            Refusal::About => out_of_scope(
                 "This key may not send about that subject. Use one whose --about has it."
                     .to_owned(),
             ),
@@ -111,7 +109,7 @@ impl Refusal {
                 "Too many wrong keys came from this address. Wait, and send a right one.",
             )
             .retry_after(1),
-            Refusal::ForeignPage => forbidden(
+            Refusal::ForeignPage => out_of_scope(
                 "The session is for the dashboard alone: what it asks for comes from its own \
                  origin. Programs send a key: Authorization: Bearer KEY."
                     .to_owned(),
@@ -125,10 +123,10 @@ impl Refusal {
     }
 }
 
-fn unauthorized(detail: &'static str) -> ApiProblem {
-    ApiProblem::new(StatusCode::UNAUTHORIZED, detail)
+fn refused(detail: &'static str) -> ApiProblem {
+    ApiProblem::of(ProblemKind::KeyRefused, detail)
 }
 
-fn forbidden(detail: String) -> ApiProblem {
-    ApiProblem::new(StatusCode::FORBIDDEN, detail)
+fn out_of_scope(detail: String) -> ApiProblem {
+    ApiProblem::of(ProblemKind::KeyScope, detail)
 }

@@ -8,7 +8,7 @@
 //! whole: a server with nobody but its operator online says that nobody is.
 
 use dispatch::cluster::{Cluster, NodeStatus};
-use engine::{Snapshot, WorkerSnapshot};
+use engine::{ClientSendOutcome, Snapshot, WorkerSnapshot};
 use figures::latency::Quantiles;
 use gateway::{Erlang, Report};
 use httpd::problem::ApiProblem;
@@ -54,6 +54,9 @@ pub(super) struct Sample {
     connections_closed: ByReason,
     streams_open: ByTransport,
     deliveries: u64,
+    /// Events that clients sent, and those of theirs that were refused.
+    client_sends: u64,
+    client_sends_refused: u64,
     dropped: u64,
     sent_bytes: u64,
     mails_waiting: u64,
@@ -205,6 +208,13 @@ impl Sample {
         let snapshot = api.snapshot()?;
         let whole = snapshot.whole();
         let sends = sends.filter(|sends| sends.count > 0);
+        let (posted, refused) = api.client_sends.outcomes().into_iter().fold(
+            (0, 0),
+            |(posted, refused), (outcome, count)| match outcome {
+                ClientSendOutcome::Posted => (posted + count, refused),
+                _ => (posted, refused + count),
+            },
+        );
         Ok(Sample {
             unix_seconds: sys::clock::unix_ms() as f64 / 1e3,
             uptime_seconds: seconds(api.started.elapsed().as_nanos() as u64),
@@ -226,6 +236,8 @@ impl Sample {
             connections_closed: ByReason(whole.closed),
             streams_open: ByTransport(whole.streams_open),
             deliveries: whole.deliveries.saturating_sub(api.dashboards.deliveries()),
+            client_sends: posted,
+            client_sends_refused: refused,
             dropped: whole.dropped,
             sent_bytes: whole.bytes_sent,
             mails_waiting: whole.mails_waiting,
@@ -253,6 +265,8 @@ impl Sample {
             connections_open: self.connections_open,
             events: self.events,
             deliveries: self.deliveries,
+            client_sends: self.client_sends,
+            client_sends_refused: self.client_sends_refused,
             send_p50_seconds: self.send_p50_seconds,
             send_p99_seconds: self.send_p99_seconds,
         }

@@ -12,13 +12,12 @@ use dispatch::idempotency::{IdempotencyKey, KeyHolder};
 use dispatch::outcome::Delivered;
 use dispatch::traces::{Arrival, Marks, SendTrace};
 use engine::{ClientSend, Outgoing, SentBy};
-use httpd::object::Object;
 use httpd::problem::ApiProblem;
 use hub::{Grant, Payload};
 use proto::Problem;
 
+use super::client_event_body::ClientEventBody;
 use super::event::Posted;
-use super::event_body::ClientEventBody;
 use super::event_once::{Known, Once};
 use crate::api::state::Api;
 
@@ -50,7 +49,7 @@ impl Api {
         let Some(permit) = self.sender.barrier.try_enter() else {
             return Err(Problem::sends_busy(UPGRADE_SECONDS).into());
         };
-        let Object(mut body): Object<ClientEventBody<'_>> =
+        let ClientEventBody { event: mut body, echo } =
             serde_json::from_slice(send.event()).map_err(|error| unread(&error))?;
         if let Some(grant) = send.grant()
             && let Some(denied) = body.about.iter().find(|id| !grant.allows_send(id))
@@ -68,13 +67,15 @@ impl Api {
         }
         let member = body.key.take();
         let mut outgoing = body.outgoing_from(from(send))?;
-        if let (SentBy::Message { own, .. }, None | Some(false)) = (send.by(), body.echo) {
+        if let (SentBy::Message { own, .. }, false) = (send.by(), echo) {
             outgoing.except = outgoing.except.or(*own);
         }
         match key_of(send, member)? {
             Some(key) => {
-                let holder = key_holder(send.grant().map(|grant| &**grant));
-                let known = Known::of(KeyHolder::Client(&holder), &key, &body);
+                let name = key_holder(send.grant().map(|grant| &**grant));
+                let counted = counted_for(send, &name);
+                let holder = KeyHolder::Client { name: &name, counted: counted.as_deref() };
+                let known = Known::of(holder, &key, &body);
                 self.post_once(&permit, known, outgoing, marks).await.map(ClientPosted::Once)
             }
             None => self.post_plainly(&permit, outgoing, marks).await,
@@ -144,5 +145,14 @@ fn key_holder(grant: Option<&Grant>) -> Cow<'static, str> {
         // No subject has a slash.
         Some((None, Some(token))) => format!("{CLIENT}/{token}").into(),
         Some((None, None)) | None => CLIENT.into(),
+    }
+}
+
+/// For whom the keys of a client called `name` are counted: for that one; without tokens, for its
+/// address.
+fn counted_for<'n>(send: &ClientSend, name: &'n str) -> Option<Cow<'n, str>> {
+    match send.grant() {
+        Some(_) => Some(name.into()),
+        None => send.source().map(|source| format!("{CLIENT}{source}").into()),
     }
 }

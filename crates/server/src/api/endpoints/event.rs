@@ -50,6 +50,12 @@ impl Api {
                 self.backlog_bytes_max,
             )));
         }
+        if outgoing.durable && !self.router.keeps(&outgoing.draft) {
+            return Err(ApiProblem::bad_request(
+                "\"durable\" is for events that are kept on disk, and no rule (--keep) keeps those \
+                 about this id. Leave it out, or add a rule.",
+            ));
+        }
         if let Some(marks) = marks {
             marks.accepted(accepted);
         }

@@ -4,6 +4,7 @@
 //! {"about":"room:7","data":{"x":1}}
 //! {"about":["room:7","user:9"],"event":"typing","text":"any text","key":"once"}
 //! {"about":"room:7","data":1,"except":"9f86d081884c7d65"}
+//! {"about":"room:7","data":1,"durable":true}
 //! ```
 
 use std::borrow::Cow;
@@ -20,8 +21,8 @@ use serde_json::value::RawValue;
 
 /// An event as a sender writes it.
 #[derive(Debug, serde::Deserialize)]
-#[serde(deny_unknown_fields, bound(deserialize = "Echo: Deserialize<'de>"))]
-pub(crate) struct EventBody<'a, Echo = NotTaken> {
+#[serde(deny_unknown_fields)]
+pub(crate) struct EventBody<'a> {
     #[serde(borrow)]
     pub(crate) about: Subjects<'a>,
     #[serde(borrow, default, deserialize_with = "given")]
@@ -36,22 +37,9 @@ pub(crate) struct EventBody<'a, Echo = NotTaken> {
     /// The event is posted once with this key.
     #[serde(default, deserialize_with = "idempotency::member")]
     pub(crate) key: Option<Box<str>>,
-    /// Whether the connection that sends it hears it too. Of clients alone.
-    #[serde(default, deserialize_with = "given")]
-    pub(crate) echo: Option<Echo>,
-}
-
-/// An event as a client of streams writes it.
-pub(crate) type ClientEventBody<'a> = EventBody<'a, bool>;
-
-/// A member that there is not.
-#[derive(Debug)]
-pub(crate) enum NotTaken {}
-
-impl<'de> Deserialize<'de> for NotTaken {
-    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<NotTaken, D::Error> {
-        Err(D::Error::custom("\"echo\" is for clients of streams, which hear what they send"))
-    }
+    /// Whether it is answered when it is on disk.
+    #[serde(default)]
+    pub(crate) durable: bool,
 }
 
 /// What an event is about: an id, or a list of them, none of them checked.
@@ -141,7 +129,7 @@ impl Visitor<'_> for ConnectionText {
     }
 }
 
-impl<Echo> EventBody<'_, Echo> {
+impl EventBody<'_> {
     /// What it tells.
     ///
     /// # Errors
@@ -183,7 +171,7 @@ impl<Echo> EventBody<'_, Echo> {
             from,
             payload: self.payload()?,
         })?;
-        Ok(Outgoing { except: self.except, ..Outgoing::from(draft) })
+        Ok(Outgoing { except: self.except, durable: self.durable, ..Outgoing::from(draft) })
     }
 
     /// Its first subject.
@@ -253,14 +241,10 @@ mod tests {
     }
 
     #[test]
-    fn client_says_whether_it_hears_what_it_sends() {
-        let read = |json: &'static str| {
-            let body = serde_json::from_str::<Object<ClientEventBody<'_>>>(json);
-            body.map(|body| body.0.echo).ok()
-        };
-        assert_eq!(read(r#"{"about":1,"data":2,"echo":true}"#), Some(Some(true)));
-        assert_eq!(read(r#"{"about":1,"data":2}"#), Some(None));
-        assert_eq!(read(r#"{"about":1,"data":2,"echo":1}"#), None);
+    fn member_that_there_is_not_is_told_with_those_that_there_are() {
+        let json = r#"{"about":1,"data":2,"x":true}"#;
+        let error = serde_json::from_str::<Object<EventBody<'_>>>(json).unwrap_err().to_string();
+        assert!(error.contains("`except`") && !error.contains("echo"), "{error}");
     }
 
     #[test]
@@ -296,6 +280,7 @@ mod tests {
             r#"{"about":1,"data":2,"except":7}"#,
             r#"{"about":1,"data":2,"except":["9f86d081884c7d65"]}"#,
             r#"{"about":1,"data":2,"from":"bob"}"#,
+            r#"{"about":1,"data":2,"durable":1}"#,
             r#"{"data":1}"#,
             "[]",
             "[1,2]",

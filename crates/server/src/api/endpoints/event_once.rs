@@ -49,10 +49,10 @@ pub(super) struct Known<'e> {
 
 impl<'e> Known<'e> {
     /// The event of `body`, which `holder` sends with this `key`.
-    pub(super) fn of<Echo>(
+    pub(super) fn of(
         holder: KeyHolder<'e>,
         key: &'e IdempotencyKey<'e>,
-        body: &'e EventBody<'_, Echo>,
+        body: &'e EventBody<'_>,
     ) -> Known<'e> {
         Known { holder, key, about: body.about(), fingerprint: body.fingerprint() }
     }
@@ -125,9 +125,12 @@ impl Api {
         }
         let progress = uncounted.progress();
         tokio::spawn(async move {
-            if let Ok(delivered) = delivery.answer().await {
-                api.durations.record(accepted, Instant::now());
-                uncounted.counted(delivered.count, false);
+            match delivery.answer().await {
+                Ok(delivered) => {
+                    api.durations.record(accepted, Instant::now());
+                    uncounted.counted(delivered.count, false);
+                }
+                Err(_) => uncounted.not_durable(),
             }
         });
         Once::UnderWay { progress, bytes }
@@ -156,6 +159,7 @@ impl Once {
         match *progress.borrow() {
             Progress::Answered(answer) => Some(Ok(answer)),
             Progress::Refused(trouble) => Some(Err(Unposted::Log(trouble).into())),
+            Progress::NotDurable => Some(Err(Unposted::NotDurable.into())),
             Progress::Unknown => Some(Err(Unposted::Log(LogTrouble::Silent).into())),
             // The task is gone, and with it the runtime.
             _ => is_closed.then(|| Err(ApiProblem::stopping())),

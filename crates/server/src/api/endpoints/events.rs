@@ -1,19 +1,25 @@
-//! The past of an id: what was sent about it and is remembered, a page at a time.
+//! The past of an id: what was sent about it and is remembered or kept, a page at a time.
 //!
 //! It is read from the history in memory, which on a node of a cluster has what was sent at any.
+//! Of an id whose events are kept on disk the rest comes from there, read by threads that may wait,
+//! [`READS_MAX`] at a time.
+//!
 //! Cost: the history's lock for a page, and a copy of its lines.
 
 use std::sync::Arc;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use axum::http::header;
+use axum::http::{Uri, header};
 use axum::response::{IntoResponse, Response};
-use engine::History;
+use engine::{EventArchive, History, Router};
 use httpd::path::PathId;
-use httpd::problem::ApiProblem;
-use hub::{EventId, EventIds, IdText, Names, PageOf, Place};
+use httpd::problem::{ApiProblem, sentence};
+use hub::{EventId, EventIds, IdText, Names, PageOf, PagePart, Place};
+use proto::Frame;
 use serde::Deserialize;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 
 use crate::api::state::Api;
 
@@ -21,8 +27,12 @@ use crate::api::state::Api;
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 1000;
 
-/// Bytes of a page's lines at most, by one event more.
+/// Bytes of a page's lines at most, but for one event.
 const PAGE_BYTES_MAX: usize = 1 << 20;
+
+/// Pages that are read from disk at one time, of [`PAGE_BYTES_MAX`] each; further ones wait.
+const READS_MAX: usize = 4;
+static READS: Semaphore = Semaphore::const_new(READS_MAX);
 
 /// What stands for the place before all that is remembered.
 const EARLIEST: &str = "earliest";
@@ -47,7 +57,7 @@ struct Wanted {
 }
 
 impl EventsQuery {
-    fn wanted(&self, ids: &EventIds) -> Result<Wanted, ApiProblem> {
+    fn wanted(&self, ids: &EventIds, bytes_max: usize) -> Result<Wanted, ApiProblem> {
         let newest_first = match self.order.as_deref() {
             None | Some("asc") => false,
             Some("desc") => true,
@@ -67,7 +77,7 @@ impl EventsQuery {
             before: before.map_or(u64::MAX, |before| before.unwrap_or(0)),
             newest_first,
             events_max,
-            bytes_max: PAGE_BYTES_MAX,
+            bytes_max,
         };
         let is_unknown = after == Some(None) || before == Some(None);
         Ok(Wanted { of, is_told: after.is_some() || is_unknown, is_unknown })
@@ -101,22 +111,82 @@ pub(crate) async fn events(
     PathId(id): PathId,
     query: Result<Query<EventsQuery>, QueryRejection>,
 ) -> Result<Response, ApiProblem> {
-    let wanted = query?.0.wanted(api.router.event_ids())?;
-    let body = body(api.router.history(), api.router.names(), id.as_text(), wanted);
-    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+    let page = api.events_page(id.as_text(), &query?.0, PAGE_BYTES_MAX).await?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], page + "\n").into_response())
 }
 
-/// The answer: a line, as all are.
-fn body(history: Option<&History>, names: &Names, id: IdText<'_>, wanted: Wanted) -> String {
+/// The parameters in the query of a request.
+pub(crate) fn query_of(query: &str) -> Result<EventsQuery, ApiProblem> {
+    let unread = "The query cannot be read. Percent-encode what no address may hold.";
+    let uri = format!("/?{query}").parse::<Uri>();
+    let uri = uri.map_err(|_| ApiProblem::bad_request(unread))?;
+    Ok(Query::try_from_uri(&uri)?.0)
+}
+
+impl Api {
+    /// A page of what was sent about `id`, of so many bytes of events at most, but for one: a JSON
+    /// object.
+    pub(crate) async fn events_page(
+        &self,
+        id: IdText<'_>,
+        query: &EventsQuery,
+        bytes_max: usize,
+    ) -> Result<String, ApiProblem> {
+        let wanted = query.wanted(self.router.event_ids(), bytes_max)?;
+        let page = page(&self.router, id, wanted.of).await?;
+        Ok(body(page.as_ref(), wanted))
+    }
+}
+
+type Page = hub::Page<Frame>;
+
+/// The page; `None` where nothing is remembered.
+async fn page(router: &Router, id: IdText<'_>, of: PageOf) -> Result<Option<Page>, ApiProblem> {
+    let Some(history) = router.history() else { return Ok(None) };
+    let part = remembered(history, router.names(), id, of);
+    let text = id.to_string();
+    let archive = router.archive().filter(|archive| !part.is_whole() && archive.keeps(&text));
+    match archive.cloned() {
+        Some(archive) => Ok(Some(joined(part, archive, text).await?)),
+        None => Ok(Some(part.into_page())),
+    }
+}
+
+/// What the memory has of it.
+fn remembered(history: &History, names: &Names, id: IdText<'_>, of: PageOf) -> PagePart<Frame> {
+    // A name of which nothing is remembered any more is found by what its id begins with.
+    let subject = names.acquire(id);
+    let part = history.page_part(subject, of);
+    names.release(subject);
+    part
+}
+
+/// That, and what is on disk.
+async fn joined(
+    part: PagePart<Frame>,
+    archive: Arc<EventArchive>,
+    id: String,
+) -> Result<Page, ApiProblem> {
+    // It is never closed.
+    let _place = READS.acquire().await.ok();
+    match spawn_blocking(move || part.join(&*archive, &id)).await {
+        Ok(Ok(page)) => Ok(page),
+        Ok(Err(error)) => Err(unread(&error)),
+        Err(error) => Err(unread(&error)),
+    }
+}
+
+fn unread(error: &dyn std::fmt::Display) -> ApiProblem {
+    ApiProblem::unavailable(format!(
+        "{} Try again; the server's log says more.",
+        sentence(&error.to_string())
+    ))
+}
+
+/// The answer.
+fn body(page: Option<&Page>, wanted: Wanted) -> String {
     let Wanted { of, is_told, is_unknown } = wanted;
-    let page = history.map(|history| {
-        // A name of which nothing is remembered any more is found by what its id begins with.
-        let subject = names.acquire(id);
-        let page = history.page(subject, of);
-        names.release(subject);
-        page
-    });
-    let (events, has_more, covered) = match &page {
+    let (events, has_more, covered) = match page {
         Some(page) => (&page.events[..], page.has_more, page.covered && !is_unknown),
         None => (&[][..], false, false),
     };
@@ -126,12 +196,13 @@ fn body(history: Option<&History>, names: &Names, id: IdText<'_>, wanted: Wanted
     // From the newest on, what is missing is missing behind the last page.
     let gap = is_told && !covered && !(of.newest_first && has_more);
     let gap = if gap { ",\"gap\":true" } else { "" };
-    format!("{{\"events\":[{}],\"next\":{next}{gap}}}\n", lines.join(","))
+    format!("{{\"events\":[{}],\"next\":{next}{gap}}}", lines.join(","))
 }
 
 #[cfg(test)]
 mod tests {
     use engine::Event;
+    use hub::testing::MemoryArchive;
     use hub::{Draft, Epoch, HistoryLimits, Tag};
     use serde_json::{Value, json};
 
@@ -142,11 +213,16 @@ mod tests {
         ids: EventIds,
         names: Arc<Names>,
         history: History,
+        archive: Option<MemoryArchive>,
         sent: Vec<String>,
     }
 
     impl Server {
         fn start() -> Server {
+            Server::with_archive(None)
+        }
+
+        fn with_archive(archive: Option<MemoryArchive>) -> Server {
             let epoch = Epoch::begin(Tag::of(7 << 50), 0, 1_700_000_000_000);
             let (ids, names) = (EventIds::new(epoch), Arc::new(Names::new([3; 16])));
             let limits = HistoryLimits { events_max: 4, ..HistoryLimits::default() };
@@ -157,16 +233,22 @@ mod tests {
                 let event: Event = draft.numbered(ids.next(1_700_000_000_000));
                 sent.push(event.id().to_owned());
                 let begun = history.begin(&[IdText::parse("bob").unwrap()]);
+                archive.iter().for_each(|archive| archive.append(&event));
                 history.record(begun, Arc::new(event), 0);
             }
-            Server { ids, names, history, sent }
+            Server { ids, names, history, archive, sent }
         }
 
         fn ask(&self, id: &str, query: Value) -> Value {
             let query: EventsQuery = serde_json::from_value(query).unwrap();
-            let wanted = query.wanted(&self.ids).unwrap();
+            let wanted = query.wanted(&self.ids, PAGE_BYTES_MAX).unwrap();
             let text = IdText::parse(id).unwrap();
-            let body = body(Some(&self.history), &self.names, text, wanted);
+            let part = remembered(&self.history, &self.names, text, wanted.of);
+            let page = match &self.archive {
+                Some(archive) => part.join(archive, id).unwrap(),
+                None => part.into_page(),
+            };
+            let body = body(Some(&page), wanted);
             let mut answer: Value = serde_json::from_str(&body).unwrap();
             for event in answer["events"].as_array_mut().unwrap() {
                 *event = event["data"].take();
@@ -223,6 +305,28 @@ mod tests {
     }
 
     #[test]
+    fn pages_of_what_is_kept_begin_where_the_archive_begins() {
+        let ask = |events_max: usize, query: fn(&Server) -> Value| {
+            let server = Server::with_archive(Some(MemoryArchive::new(|_| true, events_max)));
+            let query = query(&server);
+            (server.ask("bob", query), server.sent)
+        };
+        let (all, _) = ask(9, |_| json!({}));
+        assert_eq!(all, json!({ "events": [0, 1, 2, 3, 4], "next": null }));
+        let base = |server: &Server| {
+            let base = server.ids.id(server.ids.epoch().base).to_string();
+            json!({ "after": base, "limit": "3" })
+        };
+        let (first, sent) = ask(9, base);
+        assert_eq!(first, json!({ "events": [0, 1, 2], "next": sent[2] }), "no gap");
+        let newest = |_: &Server| json!({ "order": "desc", "limit": "5" });
+        assert_eq!(ask(9, newest).0, json!({ "events": [4, 3, 2, 1, 0], "next": null }));
+        let (lost, sent) = ask(2, base);
+        let events = json!({ "events": [1, 2, 3], "next": sent[3], "gap": true });
+        assert_eq!(lost, events, "the archive has lost the first three, the memory the first one");
+    }
+
+    #[test]
     fn parameters_that_are_none_are_refused() {
         let server = Server::start();
         for (name, value) in [
@@ -238,7 +342,7 @@ mod tests {
             ("order", ""),
         ] {
             let query: EventsQuery = serde_json::from_value(json!({ name: value })).unwrap();
-            assert!(query.wanted(&server.ids).is_err(), "{name}={value}");
+            assert!(query.wanted(&server.ids, PAGE_BYTES_MAX).is_err(), "{name}={value}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The calls of the API, a file each: what is asked, what is done, what is answered.
 
+mod client_event_body;
 mod client_send;
 pub(super) mod cluster;
 pub(super) mod event;

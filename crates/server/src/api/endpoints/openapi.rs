@@ -12,6 +12,7 @@ pub(crate) async fn openapi() -> impl IntoResponse {
 
 #[cfg(test)]
 mod tests {
+    use proto::ProblemKind;
     use serde_json::Value;
 
     use super::*;
@@ -29,5 +30,23 @@ mod tests {
         }
         let document: Value = serde_json::from_str(DOCUMENT).unwrap();
         check(&document, &document);
+    }
+
+    #[test]
+    fn each_kind_of_problem_is_listed_here_and_has_its_heading_on_the_page_of_errors() {
+        const PAGE: &str = include_str!("../../../../../docs/errors.md");
+        let document: Value = serde_json::from_str(DOCUMENT).unwrap();
+        let listed = &document["components"]["schemas"]["Problem"]["properties"]["type"]["enum"];
+        let all: Vec<&str> = ProblemKind::ALL.iter().map(|kind| kind.reference()).collect();
+        assert_eq!(listed, &serde_json::json!(all));
+        let headings: Vec<&str> =
+            PAGE.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+        assert_eq!(headings.len(), all.len());
+        for kind in ProblemKind::ALL {
+            let (page, name) = kind.reference().split_once('#').unwrap();
+            assert_eq!(page, "errors");
+            let says = format!("\n### {name}\n\n{}. ", kind.status());
+            assert!(PAGE.contains(&says), "{name} is not on the page, or with another status");
+        }
     }
 }

@@ -48,11 +48,12 @@ impl Api {
         };
         let may_send = body.about.iter().all(|about| permission.lets_send_about(about));
         // The audience of several is seldom small.
-        if body.key.is_some() || body.about.are_several() || !may_send {
+        if body.key.is_some() || body.durable || body.about.are_several() || !may_send {
             return AtOnce::Elsewhere;
         }
         let Ok(outgoing) = body.outgoing() else { return AtOnce::Elsewhere };
-        if !self.fits(&outgoing.draft) {
+        let waits_for_disk = self.router.is_always_durable() && self.router.keeps(&outgoing.draft);
+        if waits_for_disk || !self.fits(&outgoing.draft) {
             return AtOnce::Elsewhere;
         }
         let Some(permit) = self.sender.barrier.enter_at_once() else { return AtOnce::Elsewhere };

@@ -20,6 +20,7 @@ use proto::Transport;
 use tokio::task::spawn_blocking;
 
 use super::families::{counter, counter_of, family, gauge, gauge_of, histogram_of, metric};
+use super::log::LogStats;
 use super::presence;
 use super::process::Descriptors;
 use super::sockets::SocketBytes;
@@ -144,6 +145,8 @@ fn control(api: &Api, sockets: SocketBytes) -> Vec<MetricFamily> {
         gauge("encke_ids_online", "Ids with a stream.", api.router.ids_online() as f64),
         gauge("encke_subscriptions", "Stored subscriptions.", api.graph.subscriptions() as f64),
     ];
+    let log = LogStats::of(api);
+    families.extend(log.iter().flat_map(LogStats::families));
     if let Ok(bytes) = api.graph.disk_bytes() {
         families.push(gauge("encke_store_bytes", "Size of the graph's file.", bytes as f64));
     }

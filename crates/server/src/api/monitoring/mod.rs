@@ -4,6 +4,7 @@ mod client_sends;
 pub(super) mod cluster;
 pub(super) mod duration;
 mod families;
+mod log;
 pub(super) mod metrics;
 mod presence;
 pub(super) mod process;

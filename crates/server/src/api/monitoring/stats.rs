@@ -14,6 +14,7 @@ use serde::{Serialize, Serializer};
 
 use super::cluster::ClusterStats;
 use super::duration::DurationStats;
+use super::log::LogStats;
 use super::tls::TlsStats;
 use super::tokens::TokenStats;
 use crate::api::state::Api;
@@ -46,6 +47,8 @@ pub(crate) struct Stats {
     /// Events that are remembered, and what they are counted for.
     history_events: usize,
     history_bytes: usize,
+    /// The log of the events that stay; null where none do.
+    log: Option<LogStats>,
     /// Clients that came back with the id of an event, and those of them that were told of a gap.
     resumes: u64,
     resume_gaps: u64,
@@ -204,6 +207,7 @@ pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Ap
         send_duration: api.durations.reading(),
         history_events: history.events,
         history_bytes: history.bytes,
+        log: LogStats::of(&api),
         resumes: api.resumes.resumed(),
         resume_gaps: api.resumes.gaps(),
         idempotency_keys: api.idempotency.count(),

@@ -1,0 +1,111 @@
+//! Of which subjects events are kept on disk, how long and how many.
+
+use std::sync::Arc;
+
+use hub::IdPatterns;
+use thiserror::Error;
+
+/// The most rules: each of them is looked at for each subject of an event.
+const RULES_MAX: usize = 32;
+
+/// The most events of a subject by a rule that counts them: so many are counted to find the first.
+const RULE_EVENTS_MAX: u64 = 1_000_000;
+
+/// How much is kept of the subjects that a pattern fits.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeepRule {
+    pattern: IdPatterns,
+    /// Milliseconds after which an event is not answered any more.
+    pub age_ms_max: u64,
+    /// Events of one subject, if they are bounded; of more the last ones.
+    pub events_max: Option<u64>,
+    /// Bytes of the lines of one subject's events, if they are bounded; of more the last ones.
+    pub bytes_max: Option<u64>,
+}
+
+/// Why there is no such rule, or not so many.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum BadKeepRule {
+    /// It is no id and no beginning of one.
+    #[error("the pattern is an id, or the beginning of ids with * at its end")]
+    Pattern,
+    /// Nothing would be kept, or too much.
+    #[error("a rule keeps events for some time, from 1 to {RULE_EVENTS_MAX} of an id")]
+    Bounds,
+    /// Over the most rules.
+    #[error("there are at most {RULES_MAX} rules")]
+    Many,
+}
+
+impl KeepRule {
+    /// The rule for the id `pattern`, or for all ids that begin with what stands before its `*`:
+    /// events are kept so many milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// [`BadKeepRule`].
+    pub fn new(pattern: &str, age_ms_max: u64) -> Result<KeepRule, BadKeepRule> {
+        let pattern = IdPatterns::parse([pattern.into()]).map_err(|_| BadKeepRule::Pattern)?;
+        if age_ms_max == 0 {
+            return Err(BadKeepRule::Bounds);
+        }
+        Ok(KeepRule { pattern, age_ms_max, events_max: None, bytes_max: None })
+    }
+
+    /// The rule with these bounds of one subject.
+    ///
+    /// # Errors
+    ///
+    /// [`BadKeepRule::Bounds`].
+    pub fn with_bounds(
+        self,
+        events_max: Option<u64>,
+        bytes_max: Option<u64>,
+    ) -> Result<KeepRule, BadKeepRule> {
+        let is_counted = events_max.is_none_or(|most| (1..=RULE_EVENTS_MAX).contains(&most));
+        if !is_counted || bytes_max == Some(0) {
+            return Err(BadKeepRule::Bounds);
+        }
+        Ok(KeepRule { events_max, bytes_max, ..self })
+    }
+
+    /// Whether the pattern fits `id`.
+    pub fn fits(&self, id: &str) -> bool {
+        self.pattern.allows(id)
+    }
+
+    /// The pattern as it was given.
+    pub fn pattern(&self) -> String {
+        self.pattern.texts().next().map(String::from).unwrap_or_default()
+    }
+}
+
+/// The rules in their order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct KeepRules(Arc<[KeepRule]>);
+
+impl KeepRules {
+    /// These rules, of which the first one that fits counts.
+    ///
+    /// # Errors
+    ///
+    /// [`BadKeepRule::Many`].
+    pub fn new(rules: Vec<KeepRule>) -> Result<KeepRules, BadKeepRule> {
+        if rules.len() > RULES_MAX { Err(BadKeepRule::Many) } else { Ok(KeepRules(rules.into())) }
+    }
+
+    /// The rules in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &KeepRule> {
+        self.0.iter()
+    }
+
+    /// Whether nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The rule that counts for `id`, if it is kept.
+    pub fn find(&self, id: &str) -> Option<&KeepRule> {
+        self.0.iter().find(|rule| rule.fits(id))
+    }
+}

@@ -1,0 +1,32 @@
+//! A page of the events of one subject: what is asked for, and what it is answered, be it out of
+//! the memory or of an archive.
+
+use std::sync::Arc;
+
+use crate::event::Event;
+
+/// Which events of a subject a page is to have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageOf {
+    /// Those above this number; 0 is all.
+    pub after: u64,
+    /// Those below this number; [`u64::MAX`] is all.
+    pub before: u64,
+    /// From the newest one to the oldest one.
+    pub newest_first: bool,
+    /// How many at most.
+    pub events_max: usize,
+    /// How many bytes their lines have together at most; the first one always has room.
+    pub bytes_max: usize,
+}
+
+/// A page of them.
+#[derive(Debug)]
+pub struct Page<F> {
+    /// In the order that was asked for.
+    pub events: Vec<Arc<Event<F>>>,
+    /// Whether there are more behind them.
+    pub has_more: bool,
+    /// Whether all that there were above `after` are still remembered.
+    pub covered: bool,
+}

@@ -1,0 +1,248 @@
+//! The start: the last segment is read, of each other one the small tables; a torn tail is cut.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::OpenError;
+use crate::disk::{Disk, DiskFile};
+use crate::format::{HEADER, Header, index_path, new_salt, parse_name};
+use crate::index::{Index, Summary};
+use crate::scan::Bounds;
+use crate::table::{OpenSegment, Sealed, Table};
+
+/// What was in the directory.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The smallest number that is kept.
+    pub first: Option<u64>,
+    /// The greatest number that is kept.
+    pub last: Option<u64>,
+    /// The torn tail that was cut.
+    pub cut: Option<Cut>,
+    /// Where records are lost.
+    pub damaged: Vec<Damage>,
+}
+
+/// A torn tail that was cut.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The segment's file.
+    pub file: PathBuf,
+    /// The bytes cut from its end.
+    pub bytes: u64,
+    /// The last number before them, or 0.
+    pub after: u64,
+}
+
+/// A part of the log that is lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The segment with the damage, or behind which a segment is gone.
+    pub file: PathBuf,
+    /// Records above this number are lost …
+    pub after: u64,
+    /// … and below this one.
+    pub before: u64,
+}
+
+/// A segment's file and what its name and its header say.
+pub(crate) struct Named {
+    pub(crate) sequence: u32,
+    pub(crate) first: u64,
+    pub(crate) path: PathBuf,
+}
+
+/// The segments among the paths, oldest first.
+pub(crate) fn named(paths: Vec<PathBuf>) -> Vec<Named> {
+    let named = paths.into_iter().filter_map(|path| {
+        let (sequence, first) = parse_name(&path)?;
+        Some(Named { sequence, first, path })
+    });
+    let mut named: Vec<Named> = named.collect();
+    named.sort_by_key(|named| named.sequence);
+    named
+}
+
+struct Segment {
+    named: Named,
+    file: Arc<dyn DiskFile>,
+    bytes: u64,
+    header: Option<Header>,
+}
+
+/// What the writer goes on from.
+pub(crate) struct Recovered {
+    pub(crate) table: Table,
+    pub(crate) found: Found,
+    pub(crate) salt: u32,
+    pub(crate) sequence: u32,
+}
+
+pub(crate) fn recover(dir: &Path, disk: &dyn Disk) -> Result<Recovered, OpenError> {
+    let paths = disk.list(dir)?;
+    remove_stray_indices(&paths, disk);
+    let (segments, mut found) = open_all(named(paths), disk)?;
+    let mut table = Table::default();
+    let mut salt = new_salt();
+    let sequence = segments.last().map_or(0, |segment| segment.named.sequence);
+    if let Some(oldest) = segments.first() {
+        let first = oldest.named.first.saturating_sub(1);
+        table.floor = oldest.header.map_or(first, |header| header.previous);
+        table.last = table.floor;
+    }
+    for (at, segment) in segments.iter().enumerate() {
+        missing_before(segment, &mut table, &mut found);
+        let Some(header) = segment.header else {
+            unreadable(segment, segments.get(at + 1), &mut table, &mut found);
+            continue;
+        };
+        match segments.get(at + 1) {
+            Some(next) => {
+                let sealed = sealed(segment, header, next, disk)?;
+                let summary = &sealed.index().summary;
+                take_over(summary, &segment.named.path, &mut table, &mut found);
+                table.push(sealed);
+            }
+            None => {
+                last(segment, header, disk, &mut table, &mut found)?;
+                salt = header.salt;
+            }
+        }
+    }
+    found.first = table.first();
+    let records = table.records() > 0;
+    found.last = found.last.filter(|_| records);
+    Ok(Recovered { table, found, salt, sequence })
+}
+
+fn remove_stray_indices(paths: &[PathBuf], disk: &dyn Disk) {
+    let stray = paths.iter().filter(|path| {
+        path.extension().is_some_and(|extension| extension == "idx")
+            && !paths.contains(&path.with_extension("log"))
+    });
+    // Best effort: the next start tries again.
+    stray.for_each(|path| drop(disk.remove(path)));
+}
+
+/// Opens the segments. One whose making was cut off has no record and goes.
+fn open_all(named: Vec<Named>, disk: &dyn Disk) -> Result<(Vec<Segment>, Found), OpenError> {
+    let mut segments: Vec<Segment> = Vec::new();
+    let mut found = Found::default();
+    for named in named {
+        let file = disk.open(&named.path)?;
+        let bytes = file.len()?;
+        let mut head = vec![0; bytes.min(HEADER) as usize];
+        file.read_at(&mut head, 0)?;
+        let header = Header::read(&named.path, &head)?;
+        if header.is_none() && bytes <= HEADER {
+            disk.remove(&named.path)?;
+            if bytes > 0 {
+                let after = named.first.saturating_sub(1);
+                found.cut = Some(Cut { file: named.path, bytes, after });
+            }
+            continue;
+        }
+        segments.push(Segment { named, file, bytes, header });
+    }
+    Ok((segments, found))
+}
+
+/// Whether numbers before the segment are in none that is there.
+fn missing_before(segment: &Segment, table: &mut Table, found: &mut Found) {
+    let Some(header) = segment.header.filter(|header| header.previous > table.last) else { return };
+    lose(table, found, &segment.named.path, (table.last, header.previous.saturating_add(1)));
+    table.last = header.previous;
+}
+
+fn lose(table: &mut Table, found: &mut Found, path: &Path, (after, before): (u64, u64)) {
+    table.floor = table.floor.max(before - 1);
+    found.damaged.push(Damage { file: path.to_owned(), after, before });
+}
+
+/// Both copies of the header are damaged: nothing in it is read, and its file goes with its age.
+fn unreadable(segment: &Segment, next: Option<&Segment>, table: &mut Table, found: &mut Found) {
+    let named = &segment.named;
+    let last = next.and_then(|next| next.header).map_or(named.first, |header| header.previous);
+    let last = last.max(table.last);
+    lose(table, found, &named.path, (table.last, last.saturating_add(1)));
+    let (end, first) = (segment.bytes, named.first);
+    let summary = Summary { end, first, last, expires_ms: u64::MAX, ..Summary::default() };
+    let bytes = Index::encode(&summary, std::iter::empty(), Vec::new());
+    let index = Index::in_memory(bytes).expect("what was just encoded is whole");
+    let id = (named.sequence, named.path.clone());
+    table.push(Sealed::new(id, Arc::clone(&segment.file), 0, index));
+    table.last = last;
+}
+
+fn sealed(
+    segment: &Segment,
+    header: Header,
+    next: &Segment,
+    disk: &dyn Disk,
+) -> Result<Sealed, OpenError> {
+    let path = &segment.named.path;
+    let previous = next.header.map(|header| header.previous);
+    let loaded =
+        disk.open(&index_path(path)).ok().and_then(|file| Index::load(file).ok().flatten());
+    let fits = |index: &Index| {
+        let summary = &index.summary;
+        summary.end <= segment.bytes && previous.is_none_or(|previous| previous == summary.last)
+    };
+    match loaded.filter(fits) {
+        Some(index) => {
+            let id = (segment.named.sequence, path.clone());
+            Ok(Sealed::new(id, Arc::clone(&segment.file), header.salt, index))
+        }
+        None => Ok(scanned(segment, header, Some(next))?.seal(disk)),
+    }
+}
+
+fn take_over(summary: &Summary, path: &Path, table: &mut Table, found: &mut Found) {
+    summary.lost.iter().for_each(|lost| lose(table, found, path, *lost));
+    table.last = summary.last;
+    if summary.records > 0 {
+        found.last = Some(summary.last);
+    }
+}
+
+fn scanned(
+    segment: &Segment,
+    header: Header,
+    next: Option<&Segment>,
+) -> Result<OpenSegment, OpenError> {
+    let mut bytes = vec![0; segment.bytes as usize];
+    segment.file.read_at(&mut bytes, 0)?;
+    let named = &segment.named;
+    let id = (named.sequence, named.path.clone());
+    let summary = Summary { first: named.first, ..Summary::default() };
+    let mut open = OpenSegment::new(id, Arc::clone(&segment.file), header.salt, summary);
+    let until = next.and_then(|next| next.header).map(|header| header.previous);
+    let next = next.map(|next| next.named.first);
+    let bounds = Bounds { salt: header.salt, previous: header.previous, next, until };
+    open.fill(&bytes, bounds);
+    Ok(open)
+}
+
+/// The segment that was written last: the writer goes on in it.
+fn last(
+    segment: &Segment,
+    header: Header,
+    disk: &dyn Disk,
+    table: &mut Table,
+    found: &mut Found,
+) -> Result<(), OpenError> {
+    let path = &segment.named.path;
+    // It grows again, so an index that is there is out of date soon.
+    let _ = disk.remove(&index_path(path));
+    let open = scanned(segment, header, None)?;
+    let (end, after) = (open.summary.end, open.summary.last);
+    if end < segment.bytes {
+        segment.file.cut(end)?;
+        found.cut = Some(Cut { file: path.clone(), bytes: segment.bytes - end, after });
+    }
+    // Of a process that was killed the kernel may hold what is not on disk yet.
+    segment.file.sync()?;
+    take_over(&open.summary, path, table, found);
+    table.open = Some(open);
+    Ok(())
+}

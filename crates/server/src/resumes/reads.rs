@@ -1,0 +1,147 @@
+//! Resumes that read from the archive: their questions are answered on threads that may wait for a
+//! disk, while all others go on.
+//!
+//! A resume takes one of [`SEATS`] with its first question, and has it until it has its end: so the
+//! events that are read for clients, which nobody else holds, are those of so many at a time. Each
+//! has at most a window of its client and the answer to one question. Further ones wait, in order.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use engine::{ArchiveAnswer, ArchiveQuestion, Resuming};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{Id, JoinError, JoinSet, spawn_blocking};
+use tokio::time::sleep;
+
+/// Resumes of either ring that may have a part of what they answer from the archive at one time.
+const SEATS: usize = 8;
+
+/// How long to wait before it is asked again what another process has. It is over when that process
+/// goes on for this one, or has failed to.
+const CLOSED_PAUSE: Duration = Duration::from_millis(20);
+
+/// How often it is said at most that the archive cannot be read.
+const SAY_EVERY: Duration = Duration::from_secs(60);
+
+/// A resume under way, with its seat if it has one.
+pub(super) struct Under<'r> {
+    pub(super) resuming: Resuming<'r>,
+    seat: Option<OwnedSemaphorePermit>,
+}
+
+impl<'r> From<Resuming<'r>> for Under<'r> {
+    fn from(resuming: Resuming<'r>) -> Under<'r> {
+        Under { resuming, seat: None }
+    }
+}
+
+/// Which task has read, and what, unless the thread has come to grief.
+type Answered = Result<(Id, Result<ArchiveAnswer, JoinError>), JoinError>;
+
+/// Reads the answer where it holds up nobody.
+async fn answer_of(question: ArchiveQuestion) -> Result<ArchiveAnswer, JoinError> {
+    let answer = spawn_blocking(move || question.read()).await?;
+    if answer.is_closed() {
+        sleep(CLOSED_PAUSE).await;
+    }
+    Ok(answer)
+}
+
+/// Those that read, or wait for a seat.
+pub(super) struct Reads<'r> {
+    seats: Arc<Semaphore>,
+    waiting: VecDeque<Under<'r>>,
+    reading: HashMap<Id, Under<'r>>,
+    answers: JoinSet<Result<ArchiveAnswer, JoinError>>,
+    said: Option<Instant>,
+}
+
+impl<'r> Reads<'r> {
+    pub(super) fn new() -> Reads<'r> {
+        Reads {
+            seats: Arc::new(Semaphore::new(SEATS)),
+            waiting: VecDeque::new(),
+            reading: HashMap::new(),
+            answers: JoinSet::new(),
+            said: None,
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len() + self.reading.len()
+    }
+
+    /// The next step of this one needs an answer of the archive.
+    pub(super) fn begin(&mut self, under: Under<'r>) {
+        match under.seat {
+            Some(_) => self.ask(under),
+            None => self.waiting.push_back(under),
+        }
+        self.seat_waiting();
+    }
+
+    /// Those that have an answer, one after the other; nobody waits for it here.
+    pub(super) fn next(&mut self) -> Option<Under<'r>> {
+        // Others may have come to their end meanwhile, and left their seats.
+        self.seat_waiting();
+        let answered = self.answers.try_join_next_with_id()?;
+        self.answered(answered)
+    }
+
+    /// Waits for the next answer. `None` resolves at once, where none is under way.
+    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Under<'r>>> {
+        self.seat_waiting();
+        match self.answers.poll_join_next_with_id(context) {
+            Poll::Ready(Some(answered)) => Poll::Ready(self.answered(answered)),
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn seat_waiting(&mut self) {
+        while !self.waiting.is_empty() {
+            let Ok(seat) = Arc::clone(&self.seats).try_acquire_owned() else { return };
+            let Some(under) = self.waiting.pop_front() else { return };
+            self.ask(Under { seat: Some(seat), ..under });
+        }
+    }
+
+    fn ask(&mut self, mut under: Under<'r>) {
+        let Some(question) = under.resuming.question() else {
+            debug_assert!(false, "a step said that there is something to read");
+            return;
+        };
+        let task = self.answers.spawn(answer_of(question));
+        self.reading.insert(task.id(), under);
+    }
+
+    fn answered(&mut self, answered: Answered) -> Option<Under<'r>> {
+        let id = answered.as_ref().map_or_else(JoinError::id, |&(id, _)| id);
+        let mut under = self.reading.remove(&id)?;
+        let failed = match answered.and_then(|(_, answer)| answer) {
+            Ok(answer) => {
+                let failed = answer.failed().map(ToString::to_string);
+                under.resuming.tell(answer);
+                failed
+            }
+            Err(error) => {
+                under.resuming.give_up();
+                Some(error.to_string())
+            }
+        };
+        failed.inspect(|error| self.say(error));
+        Some(under)
+    }
+
+    /// Clients are told of a gap; the operator hears why, once in a while.
+    fn say(&mut self, error: &str) {
+        let now = Instant::now();
+        if self.said.is_none_or(|said| now - said >= SAY_EVERY) {
+            self.said = Some(now);
+            tracing::error!("{error}; clients that come back are told of a gap");
+        }
+    }
+}
