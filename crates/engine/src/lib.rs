@@ -22,6 +22,7 @@ mod answers;
 mod backlog;
 mod budget;
 mod catch_up;
+mod channels;
 mod client_sends;
 mod clock;
 mod column;
@@ -46,6 +47,7 @@ mod outbox;
 mod outgoing;
 mod past;
 mod pauses;
+mod pusher_apps;
 mod questions;
 mod receipt;
 mod refused_origins;
@@ -80,6 +82,7 @@ pub mod workers;
 pub use account::Account;
 pub use ahead::Ahead;
 pub use answers::Answers;
+pub use channels::{channel_key, user_key};
 pub use client_sends::{
     CLIENT_SENDS_PER_SECOND_MAX, ClientSend, ClientSendLimits, ClientSendOutcome, ClientSends,
     Publisher, SentBy, TooMany,
@@ -93,6 +96,7 @@ pub use lane::{LANE_SOCKET, Lane, LaneControl, LaneSocket, LaneTurn};
 pub use notices::{Notice, Notices};
 pub use origins::Origins;
 pub use outgoing::Outgoing;
+pub use pusher_apps::{AppUsage, PusherApps, ServedApp};
 pub use questions::{Asker, Question, Questions};
 pub use receipt::{LaneBell, Receipt};
 pub use refused_origins::RefusedOrigins;

@@ -13,9 +13,11 @@ pub struct Outgoing {
     pub draft: Draft,
     /// The Erlang term that its payload was, if it was one: guests hear that one.
     pub term: Option<Frame>,
-    /// It is for the connections of its subjects alone. It is not remembered then: what is
-    /// remembered of a subject is for all who follow it.
-    pub alone: bool,
+    /// It is for all who follow its subjects, too. Nobody follows a key.
+    pub followed: bool,
+    /// It is remembered for those who come back. One that is not for followers never is, if its
+    /// subject is an id: what is remembered of an id is for all who follow it.
+    pub remembered: bool,
     /// The one connection that does not hear it, whatever it is logged in under. One that is not
     /// there is nobody.
     pub except: Option<ConnectionId>,
@@ -32,11 +34,24 @@ impl Outgoing {
     pub fn new(about: &str, data: &str) -> Result<Outgoing, EventError> {
         Draft::new(about, data).map(Outgoing::from)
     }
+
+    /// An event of the [key](hub::Key) that `draft` is about.
+    pub fn on_channel(draft: Draft) -> Outgoing {
+        debug_assert!(draft.subjects(|about| about.iter().all(|id| id.is_key())));
+        Outgoing { followed: false, ..draft.into() }
+    }
+
+    /// This event, for the connections of its subjects alone, and not remembered.
+    #[must_use]
+    pub fn for_subjects_alone(self) -> Outgoing {
+        Outgoing { followed: false, remembered: false, ..self }
+    }
 }
 
 impl From<Draft> for Outgoing {
     /// An event for all who follow its subjects.
     fn from(draft: Draft) -> Outgoing {
-        Outgoing { draft, term: None, alone: false, except: None, durable: false }
+        let (followed, remembered) = (true, true);
+        Outgoing { draft, term: None, followed, remembered, except: None, durable: false }
     }
 }

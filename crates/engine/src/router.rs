@@ -134,7 +134,7 @@ impl Router {
     }
 
     fn begin(&self, outgoing: Outgoing, id: Option<EventId>) -> Sending<'_> {
-        let remembered = self.history.as_ref().filter(|_| !outgoing.alone);
+        let remembered = self.history.as_ref().filter(|_| outgoing.remembered);
         let (mut begun, mut known) = (None, SmallVec::<[Id; 1]>::new());
         outgoing.draft.subjects(|subjects| match remembered {
             Some(history) => {
@@ -143,7 +143,7 @@ impl Router {
             }
             None => known.extend(subjects.iter().filter_map(|&about| self.names.lookup(about))),
         });
-        let mut sending = Sending::new(self, Audience::of(known, !outgoing.alone));
+        let mut sending = Sending::new(self, Audience::of(known, outgoing.followed));
         sending.draft = Some(Drafted { outgoing, begun, id });
         sending
     }
@@ -246,7 +246,8 @@ impl Router {
     /// Room on disk for what is kept there; `None` of all else.
     fn reserve_to_keep(&self, drafted: Option<&Drafted>) -> Result<RoomToKeep<'_>, NoRoomToKeep> {
         let Some(keeper) = &self.keeper else { return Ok(None) };
-        match drafted.filter(|drafted| !drafted.outgoing.alone) {
+        // What is for nobody but its subjects, as an event of a key is, is not kept on disk.
+        match drafted.filter(|drafted| drafted.outgoing.followed) {
             Some(drafted) => keeper.reserve(&drafted.outgoing.draft),
             None => Ok(None),
         }

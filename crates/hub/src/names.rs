@@ -3,7 +3,7 @@
 //! A name has an entry while somebody is online under it, or while the store knows it ("pinned").
 //! Entries of clients that are gone are freed, so clients cannot grow the table without a bound.
 //! An id is never given to a second name while a sender could still hold it: ids count up and
-//! 2^32 names with equal hash bits would have to come and go in between.
+//! 2^31 names with equal hash bits would have to come and go in between.
 //!
 //! The id carries 31 bits of the name's hash, and the table hashes by just these bits. So one table
 //! finds an entry by its name and by its id, and no second index exists. The hash is SipHash-2-4
@@ -179,6 +179,7 @@ impl Names {
 
     /// The id of `text` for the store: it stays until [`Names::unpin`], whoever is online.
     pub fn pin(&self, text: IdText<'_>) -> Id {
+        assert!(!text.is_key(), "no key is stored");
         self.intern(text, |entry| entry.pinned = true)
     }
 
@@ -195,7 +196,7 @@ impl Names {
     /// Puts a stored pair back at start; later names get other ids.
     pub fn restore(&self, id: Id, name: &str) {
         let hash = id.name_hash();
-        self.counter.fetch_max((id.to_bits() as u32).wrapping_add(1), Ordering::Relaxed);
+        self.counter.fetch_max(id.name_counter() + 1, Ordering::Relaxed);
         let mut stripe = self.stripe(hash);
         let entry = Entry { id, online: 0, pinned: true, name: name.into() };
         stripe.insert_unique(spread(hash), entry, |entry| spread(entry.id.name_hash()));
@@ -206,7 +207,7 @@ impl Names {
     #[must_use]
     pub fn adopt(&self, id: Id, name: &str) -> bool {
         let hash = id.name_hash();
-        self.counter.fetch_max((id.to_bits() as u32).wrapping_add(1), Ordering::Relaxed);
+        self.counter.fetch_max(id.name_counter() + 1, Ordering::Relaxed);
         let mut stripe = self.stripe(hash);
         if let Some(entry) = stripe.find_mut(spread(hash), |entry| *entry.name == *name) {
             let same = entry.id == id;
@@ -266,7 +267,7 @@ impl Names {
             self.count(entry, mark);
             return entry.id;
         }
-        let id = self.fresh_id(&stripe, hash);
+        let id = self.fresh_id(&stripe, hash, text.is_key());
         let mut entry = Entry { id, online: 0, pinned: false, name: name.into() };
         mark(&mut entry);
         debug_assert!(entry.online > 0 || entry.pinned, "nobody would ever free it");
@@ -277,10 +278,10 @@ impl Names {
 
     /// Ordering: the counter only has to hand out each value once; what it protects is published
     /// by the stripe's lock, so relaxed is enough.
-    fn fresh_id(&self, stripe: &HashTable<Entry>, hash: u32) -> Id {
+    fn fresh_id(&self, stripe: &HashTable<Entry>, hash: u32, is_key: bool) -> Id {
         debug_assert_eq!(hash >> 31, 0, "an id has 31 bits of it, and is found by those");
         loop {
-            let id = Id::name(hash, self.counter.fetch_add(1, Ordering::Relaxed));
+            let id = Id::name(hash, self.counter.fetch_add(1, Ordering::Relaxed), is_key);
             let is_free = stripe.find(spread(hash), |entry| entry.id == id).is_none();
             if is_free && id != Id::NONE {
                 return id;

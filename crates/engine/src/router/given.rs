@@ -52,7 +52,7 @@ impl Router {
         if !self.event_ids.take(id) {
             return false;
         }
-        if let Some(history) = self.history.as_ref().filter(|_| !outgoing.alone) {
+        if let Some(history) = self.history.as_ref().filter(|_| outgoing.remembered) {
             let begun = outgoing.draft.subjects(|subjects| history.begin(subjects));
             history.record_aged(begun, made(outgoing, id), age_ms, self.clock.monotonic_ms());
         }

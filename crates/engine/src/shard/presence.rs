@@ -122,7 +122,10 @@ impl<S: Sockets> Core<S> {
             0 => usize::MAX,
             most => most,
         };
-        if let Some(full) = new.iter().position(|&id| !self.directory.login_within(id, me, most)) {
+        // A channel may have all connections there are.
+        let most_of = |id: Id| if id.is_key() { usize::MAX } else { most };
+        let login = |id: Id| self.directory.login_within(id, me, most_of(id));
+        if let Some(full) = new.iter().position(|&id| !login(id)) {
             new[..full].iter().for_each(|&id| self.directory.logout(id, me));
             new.iter().for_each(|&id| self.names.logout(id));
             self.note_bound(Bound::ConnectionsPerId);

@@ -138,7 +138,7 @@ impl<S: Sockets> Core<S> {
             None => None,
         };
         let texts = || more.into_iter().flat_map(|more| &more.ids);
-        let ids_are_good = texts().all(|id| IdText::parse(id).is_ok())
+        let ids_are_good = texts().all(|id| IdText::of_key(id).is_ok())
             && state.id.is_none_or(|id| Id::integer(id).is_some());
         let has_ids = state.id.is_some() || texts().next().is_some();
         (ids_are_good && (life.is_logged_in() || !has_ids)).then_some(Understood {
@@ -157,7 +157,7 @@ impl<S: Sockets> Core<S> {
             self.keep_connection_id(at, id);
         }
         let (mut more, life) = (state.more, at.conn.life());
-        let texts = more.iter().flat_map(|more| &more.ids).filter_map(|id| IdText::parse(id).ok());
+        let texts = more.iter().flat_map(|more| &more.ids).filter_map(|id| IdText::of_key(id).ok());
         self.login_again(at, least.into_iter().chain(texts));
         if life.is_logged_in() {
             self.counters.streams_opened[at.conn.wire.transport().index()].add(1);
@@ -216,7 +216,7 @@ impl<S: Sockets> Core<S> {
             at.conn.new_work().held.after = after;
         }
         if let Some(past) = more.past {
-            let find = |text: &str| self.names.lookup(IdText::parse(text).ok()?);
+            let find = |text: &str| self.names.lookup(IdText::of_key(text).ok()?);
             let held = &mut at.conn.new_work().held;
             held.after = past.after;
             held.past = Some(Box::new(past.into_past(find)));
