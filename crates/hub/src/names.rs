@@ -231,6 +231,16 @@ impl Names {
         ids
     }
 
+    /// Shows all [keys](crate::Key) to `visit`, in no order, also those under which nobody is logged
+    /// in any more. It must not ask for names: it is called under a lock.
+    pub fn visit_keys(&self, mut visit: impl FnMut(Id, &str)) {
+        for stripe in &self.stripes {
+            let stripe = lock(stripe);
+            let keys = stripe.iter().filter(|entry| entry.id.is_key());
+            keys.for_each(|entry| visit(entry.id, &entry.name));
+        }
+    }
+
     /// The text of `id`: the digits of an integer, the name of a name that still has an entry.
     pub fn text(&self, id: Id) -> Option<String> {
         if let Some(number) = id.as_integer() {

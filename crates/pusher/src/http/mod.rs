@@ -1,8 +1,8 @@
 //! The HTTP API that an app's backend uses: `/apps/{app_id}/…`, signed in the address.
 //!
 //! A request is looked at in this order: [`Route::of`] the method and the path, the app, then
-//! [`SignedQuery::verify`], then what is asked. So nobody who has not signed makes the server read
-//! a body as JSON.
+//! [`SignedQuery::verify_head`], the body, then what is asked. So nobody who has not signed makes
+//! the server read a body.
 
 mod answer;
 mod info;

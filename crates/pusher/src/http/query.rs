@@ -75,17 +75,16 @@ impl SignedQuery {
         self.value("auth_key")
     }
 
-    /// Looks whether the app has signed this request, with this body, now. `path` is as it came,
-    /// without the query.
+    /// Looks whether the app has signed this request, now. `path` is as it came, without the query.
+    /// Its body needs not have come yet: [`SignedQuery::verify_body`].
     ///
     /// # Errors
     /// It has not; the refusal says what is wrong, and the secret stays unknown.
-    pub fn verify(
+    pub fn verify_head(
         &self,
         signer: Signer<'_>,
         method: &str,
         path: &str,
-        body: &[u8],
     ) -> Result<(), ApiRefusal> {
         let needed = |key| self.value(key).ok_or(ApiRefusal::Unsigned(key));
         if needed("auth_key")? != signer.key {
@@ -99,13 +98,6 @@ impl SignedQuery {
         if !needed("auth_timestamp")?.parse().is_ok_and(is_now) {
             return Err(ApiRefusal::Timestamp { now });
         }
-        match self.value("body_md5") {
-            None if body.is_empty() => {}
-            None => return Err(ApiRefusal::Unsigned("body_md5")),
-            // It is signed itself, so its comparison tells nobody a secret.
-            Some(md5) if md5.eq_ignore_ascii_case(&hex(&Md5::digest(body))) => {}
-            Some(_) => return Err(ApiRefusal::BodyMd5),
-        }
         let signature = needed(SIGNATURE)?;
         let parameters = self.signed();
         let has_signed = |path: &str| {
@@ -117,6 +109,20 @@ impl SignedQuery {
         let is_signed =
             has_signed(path) || plain.is_ok_and(|plain| plain != path && has_signed(&plain));
         is_signed.then_some(()).ok_or(ApiRefusal::Signature)
+    }
+
+    /// Looks whether `body` is the one that was signed.
+    ///
+    /// # Errors
+    /// It is another one, or there is one that was not signed.
+    pub fn verify_body(&self, body: &[u8]) -> Result<(), ApiRefusal> {
+        match self.value("body_md5") {
+            None if body.is_empty() => Ok(()),
+            None => Err(ApiRefusal::Unsigned("body_md5")),
+            // It is signed itself, so its comparison tells nobody a secret.
+            Some(md5) if md5.eq_ignore_ascii_case(&hex(&Md5::digest(body))) => Ok(()),
+            Some(_) => Err(ApiRefusal::BodyMd5),
+        }
     }
 
     fn signed(&self) -> String {
