@@ -1,5 +1,4 @@
-// Serves the page, signs for its channel as Laravel does, and sends what visitors say to all
-// others.
+// Serves the page, signs for its channel as Laravel does, sends what visitors say to all others.
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import Pusher from "pusher";

@@ -231,8 +231,8 @@ impl Names {
         ids
     }
 
-    /// Shows all [keys](crate::Key) to `visit`, in no order, also those under which nobody is logged
-    /// in any more. It must not ask for names: it is called under a lock.
+    /// Shows all [keys](crate::Key) to `visit`, in no order, also those under which nobody is
+    /// logged in any more. It must not ask for names: it is called under a lock.
     pub fn visit_keys(&self, mut visit: impl FnMut(Id, &str)) {
         for stripe in &self.stripes {
             let stripe = lock(stripe);

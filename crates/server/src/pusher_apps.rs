@@ -22,7 +22,7 @@ use zeroize::Zeroizing;
 #[derive(Debug, Error)]
 pub enum AppsFileError {
     /// It cannot be read.
-    #[error("cannot read the apps in {}: {error}; check --pusher-apps, owner and mode", path.display())]
+    #[error("cannot read {}: {error}; check --pusher-apps, owner and mode", path.display())]
     Io {
         /// Which file.
         path: PathBuf,
