@@ -15,13 +15,14 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Late, LateTask, TellStep, Telling, Watch, Watches};
+use engine::{Late, LateTask, TellStep, Telling, Watch, Watches, channel_name};
 use hub::{Id, Info, Manner, MemberChange, MemberList, News, Roster, leave_out};
 use proto::members;
 use tokio::task::yield_now;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use crate::barrier::Barrier;
+use crate::presence_channels;
 
 /// How often it is looked what has changed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -212,12 +213,21 @@ impl RoomTeller<'_> {
     }
 
     fn list_of(&self, room: Id, of: &str) -> Arc<str> {
-        list_text(of, &self.roster.list(room)).into()
+        let list = self.roster.list(room);
+        match channel_name(of) {
+            Some(channel) => presence_channels::list(&channel, &list).into(),
+            None => list_text(of, &list).into(),
+        }
     }
 }
 
 /// What is told of a change in the room `of`.
-fn text(of: &str, News { sub, change, count, manner, .. }: &News) -> Arc<str> {
+fn text(of: &str, news: &News) -> Arc<str> {
+    let News { sub, change, count, manner, .. } = news;
+    if let Some(channel) = channel_name(of) {
+        debug_assert_eq!(*manner, Manner::Whole, "a channel has a bound");
+        return presence_channels::change(&channel, news).into();
+    }
     let text = match (manner, change) {
         (Manner::Whole, MemberChange::Joined(info)) => {
             members::joined(of, sub, info.as_ref().map(|info| info.json()))

@@ -128,9 +128,14 @@ impl EngineConfig {
         }
     }
 
+    /// Whether it is kept who is a member of an id.
+    pub(crate) fn has_members_of_ids(&self) -> bool {
+        self.tokens.is_some() && self.members_max > 0
+    }
+
     /// Who is in a room, where that is kept.
     pub(crate) fn rooms(&self, names: &Arc<Names>, replies: &Arc<Replies>) -> Option<Arc<Rooms>> {
-        let is_kept = self.tokens.is_some() && self.members_max > 0;
+        let is_kept = self.has_members_of_ids() || self.pusher.is_some();
         is_kept.then(|| {
             let limits = ListLimits {
                 members: self.members_max,

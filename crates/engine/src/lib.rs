@@ -82,10 +82,10 @@ pub mod workers;
 pub use account::Account;
 pub use ahead::Ahead;
 pub use answers::Answers;
-pub use channels::{channel_key, user_key};
+pub use channels::{channel_key, channel_name, user_key};
 pub use client_sends::{
     CLIENT_SENDS_PER_SECOND_MAX, ClientSend, ClientSendLimits, ClientSendOutcome, ClientSends,
-    Publisher, SentBy, TooMany,
+    Publisher, SentBy, SentToChannel, TooMany,
 };
 pub use config::{AddressLimits, EngineConfig, Keeper, TlsConfig};
 pub use counters::{Snapshot, Total, WorkerSnapshot};

@@ -35,10 +35,11 @@ impl Outgoing {
         Draft::new(about, data).map(Outgoing::from)
     }
 
-    /// An event of the [key](hub::Key) that `draft` is about.
+    /// An event of the [key](hub::Key) that `draft` is about. Nobody resumes a channel, so it is
+    /// not remembered.
     pub fn on_channel(draft: Draft) -> Outgoing {
         debug_assert!(draft.subjects(|about| about.iter().all(|id| id.is_key())));
-        Outgoing { followed: false, ..draft.into() }
+        Outgoing::from(draft).for_subjects_alone()
     }
 
     /// This event, for the connections of its subjects alone, and not remembered.

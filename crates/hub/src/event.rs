@@ -287,6 +287,11 @@ impl<F> Event<F> {
         self.parts.name(self.json())
     }
 
+    /// Its name as a JSON string, with its quotes.
+    pub fn name_json(&self) -> Option<&str> {
+        self.parts.name_json(self.json())
+    }
+
     /// The id of who sent it, where it says so.
     pub fn from(&self) -> Option<Cow<'_, str>> {
         self.parts.from(self.json())

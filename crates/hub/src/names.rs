@@ -145,13 +145,24 @@ impl Names {
         self.release(id);
     }
 
+    /// Counts bytes that are kept elsewhere for one who is logged in, who must
+    /// [give them back](Names::discharge), unless all ids together are too many.
+    pub fn charge_within(&self, bytes: usize) -> Result<(), IdsFull> {
+        let bytes_max = self.bytes_max.load(Ordering::Relaxed);
+        if self.bytes() + bytes > bytes_max {
+            return Err(IdsFull { bytes_max });
+        }
+        self.charge(bytes);
+        Ok(())
+    }
+
     /// Counts bytes that are kept elsewhere for log-ins, so that they are bounded with the ids.
-    pub(crate) fn charge(&self, bytes: usize) {
+    pub fn charge(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Takes back one [`Names::charge`].
-    pub(crate) fn discharge(&self, bytes: usize) {
+    /// Takes back one [`Names::charge_within`], or what was charged otherwise.
+    pub fn discharge(&self, bytes: usize) {
         let before = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         debug_assert!(before >= bytes, "more is taken back than was counted");
     }
@@ -249,6 +260,18 @@ impl Names {
         let hash = id.name_hash();
         let stripe = self.stripe(hash);
         stripe.find(spread(hash), |entry| entry.id == id).map(|entry| entry.name.to_string())
+    }
+
+    /// How many parts there are to be gone through by [`Names::keys_in`].
+    pub const PARTS: usize = STRIPES;
+
+    /// The [keys](crate::Key) of a part, by its number, whose texts begin with `prefix`. Somebody
+    /// keeps each now; whether anybody is online under it is not said.
+    pub fn keys_in(&self, part: usize, prefix: &str) -> Vec<(Id, String)> {
+        let stripe = lock(&self.stripes[part]);
+        let keys = stripe.iter().filter(|entry| entry.id.is_key());
+        let found = keys.filter(|entry| entry.name.starts_with(prefix));
+        found.map(|entry| (entry.id, entry.name.to_string())).collect()
     }
 
     /// How many names have an entry, online or stored.

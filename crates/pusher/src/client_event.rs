@@ -25,6 +25,9 @@ pub enum EventRefusal {
     /// The sender has sent too many.
     #[error("Too many client events. Send at most 10 a second.")]
     TooMany,
+    /// The server has no room for it now.
+    #[error("The server has no room for this event now. Try again.")]
+    Busy,
 }
 
 impl EventRefusal {

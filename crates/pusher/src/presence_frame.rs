@@ -16,6 +16,14 @@ pub struct Told<'m> {
     pub info: Option<&'m RawValue>,
 }
 
+impl<'m> Told<'m> {
+    /// A member of whom that is told, if anything: JSON.
+    pub fn of_json(id: &'m str, info: Option<&'m str>) -> Told<'m> {
+        let info = info.and_then(|json| serde_json::from_str(json).ok());
+        Told { id, info }
+    }
+}
+
 impl Told<'_> {
     fn info(&self) -> &RawValue {
         self.info.unwrap_or_else(|| no_info())

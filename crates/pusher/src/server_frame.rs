@@ -5,6 +5,8 @@
 //! channels differs in their names alone: [`EventFrame::head`] and [`EventFrame::tail`] are what
 //! stands around the name, and are written once.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::client_event::EventRefusal;
@@ -86,6 +88,11 @@ impl From<SignInRefusal> for ErrorText {
 }
 
 impl ErrorText {
+    /// The error of an event that the server did not pass on, with the reason.
+    pub fn event_refused(message: &str) -> ErrorText {
+        ErrorText { code: ErrorCode::ClientEvent.number(), message: message.to_owned() }
+    }
+
     /// The error of a watchlist of which the first users alone are watched.
     pub fn watchlist_cut() -> ErrorText {
         let message = format!(
@@ -177,37 +184,43 @@ pub fn watchlist_events(online: &[&str], offline: &[&str]) -> Option<String> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EventFrame<'e> {
     /// Its name.
-    pub name: &'e str,
+    pub name: EventText<'e>,
     /// What it says.
-    pub data: EventData<'e>,
+    pub data: EventText<'e>,
     /// The member that has sent it: of an event of a client in a presence channel.
     pub user_id: Option<&'e str>,
     /// Its id, after which the channel can be resumed.
     pub id: Option<&'e str>,
 }
 
-/// What an event says.
+/// What an event is called, or says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum EventData<'e> {
+pub enum EventText<'e> {
     /// A text, as the HTTP API takes it; mostly with JSON in it.
     Text(&'e str),
-    /// Valid JSON as it came from a client.
+    /// Valid JSON: a text as it is written already, or what came from a client.
     Json(&'e str),
+}
+
+impl<'e> EventText<'e> {
+    fn json(self) -> Cow<'e, str> {
+        match self {
+            EventText::Text(text) => Cow::Owned(text_of(text)),
+            EventText::Json(json) => Cow::Borrowed(json),
+        }
+    }
 }
 
 impl<'e> EventFrame<'e> {
     /// What stands before the channel's name.
     pub fn head(&self) -> String {
-        format!("{{\"event\":{},\"channel\":", text_of(self.name))
+        format!("{{\"event\":{},\"channel\":", self.name.json())
     }
 
     /// What stands behind the channel's name.
     pub fn tail(&self) -> String {
         let mut tail = String::from(",\"data\":");
-        match self.data {
-            EventData::Text(text) => tail.push_str(&text_of(text)),
-            EventData::Json(json) => tail.push_str(json),
-        }
+        tail.push_str(&self.data.json());
         for (member, text) in [("user_id", self.user_id), ("id", self.id)] {
             if let Some(text) = text {
                 tail.push_str(&format!(",\"{member}\":{}", text_of(text)));

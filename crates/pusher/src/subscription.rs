@@ -59,6 +59,9 @@ pub enum SubscriptionRefusal {
     /// The channel has as many members as it may.
     #[error("This channel has as many members as it may have.")]
     Full,
+    /// The connection has as many channels as it may, or all connections together have.
+    #[error("This connection, or this server, has as many subscriptions as it may have.")]
+    TooMany,
 }
 
 impl SubscriptionRefusal {
@@ -69,7 +72,7 @@ impl SubscriptionRefusal {
             | SubscriptionRefusal::Key
             | SubscriptionRefusal::Signature
             | SubscriptionRefusal::AnothersChannel => "AuthError",
-            SubscriptionRefusal::Full => "LimitReached",
+            SubscriptionRefusal::Full | SubscriptionRefusal::TooMany => "LimitReached",
             SubscriptionRefusal::Name(_)
             | SubscriptionRefusal::NoMember
             | SubscriptionRefusal::Member(_) => "InvalidRequest",
@@ -82,7 +85,9 @@ impl SubscriptionRefusal {
             SubscriptionRefusal::NoAuth
             | SubscriptionRefusal::Key
             | SubscriptionRefusal::Signature => 401,
-            SubscriptionRefusal::AnothersChannel | SubscriptionRefusal::Full => 403,
+            SubscriptionRefusal::AnothersChannel
+            | SubscriptionRefusal::Full
+            | SubscriptionRefusal::TooMany => 403,
             SubscriptionRefusal::Name(_)
             | SubscriptionRefusal::NoMember
             | SubscriptionRefusal::Member(_) => 400,
@@ -108,6 +113,9 @@ pub enum SignInRefusal {
     /// The connection is somebody else's already.
     #[error("This connection is signed in as another user. Open another one.")]
     Another,
+    /// All connections together have as many subscriptions as they may.
+    #[error("This server has as many subscriptions as it may have. Try again later.")]
+    Full,
 }
 
 impl<'a> Asker<'a> {

@@ -71,6 +71,11 @@ struct UserData<'d> {
 }
 
 impl Member {
+    /// The member with this id, of whom that is told: JSON as it was read before.
+    pub fn of_parts(id: String, info: Option<String>) -> Member {
+        Member { id, info: info.and_then(|info| RawValue::from_string(info).ok()) }
+    }
+
     /// Reads `channel_data`.
     ///
     /// # Errors

@@ -77,7 +77,9 @@ impl<S: Sockets> Core<S> {
     /// The subject of its token is from now on a member of all that the connection is logged in
     /// under.
     pub(super) fn join_as(&mut self, at: &At<'_, S::Socket>, subject: &str, info: Option<&str>) {
-        let Some(rooms) = &self.rooms else { return };
+        let Some(rooms) = self.rooms.as_ref().filter(|_| self.config.has_members_of_ids()) else {
+            return;
+        };
         let Ok(subject) = IdText::parse(subject) else { return };
         // It is let in, so it gets a name.
         let Ok(subject) = self.names.login(subject, true) else { return };
@@ -152,7 +154,8 @@ impl<S: Sockets> Core<S> {
         at: &At<'_, S::Socket>,
         room: IdText<'_>,
     ) -> Result<Option<String>, Problem> {
-        let Some(rooms) = &self.rooms else {
+        let is_kept = room.is_key() || self.config.has_members_of_ids();
+        let Some(rooms) = self.rooms.as_ref().filter(|_| is_kept) else {
             return match self.config.tokens {
                 Some(_) => Err(Problem::members_off()),
                 None => Ok(Some(members::list(&room.to_string(), 0, Some([])))),
@@ -245,7 +248,7 @@ impl<S: Sockets> Core<S> {
         }
     }
 
-    fn forget_watched(&mut self, at: &At<'_, S::Socket>, room: Id) {
+    pub(super) fn forget_watched(&mut self, at: &At<'_, S::Socket>, room: Id) {
         let Some(watching) = self.watching.get_mut(&at.slot) else { return };
         let rooms = &mut watching.rooms;
         let Some(place) = rooms.iter().position(|watched| watched.room == room) else { return };
@@ -275,7 +278,7 @@ impl<S: Sockets> Core<S> {
         let Some(rooms) = &self.rooms else { return };
         let mut watching = Watching::default();
         for text in texts {
-            let Some(room) = IdText::parse(text).ok() else { continue };
+            let Some(room) = IdText::of_key(text).ok() else { continue };
             let Ok(room) = self.names.login(room, true) else { continue };
             rooms.members.watchers().login(room, self.conn_ref(at));
             watching.rooms.push(Watched { room, asked: Some(Arc::new(())) });
@@ -287,13 +290,17 @@ impl<S: Sockets> Core<S> {
 
     /// Asks for all lists that the connection waits for. The problems with those for which there is
     /// no time are put into the buffer for answers.
-    pub(super) fn ask_lists(&mut self, at: &At<'_, S::Socket>) {
+    pub(super) fn ask_lists(&mut self, at: &mut At<'_, S::Socket>) {
         let watching = self.watching.get_mut(&at.slot).into_iter();
         let watching = watching.flat_map(|watching| &mut watching.rooms);
         let waiting = watching.filter_map(|watched| watched.asked.take().map(|_| watched.room));
         for room in waiting.collect::<Vec<_>>() {
             let text = self.names.text(room).unwrap_or_default();
             if let Err(problem) = self.ask_list(at, room) {
+                if room.is_key() {
+                    self.refuse_list(at, &text);
+                    continue;
+                }
                 let wire = at.conn.wire;
                 let error = proto::websocket::command::members_error(&text, &problem);
                 wire.format().push_message(&mut self.answer, wire.carrier(), &error);
@@ -329,7 +336,10 @@ impl<S: Sockets> Shard<S> {
             if self.core.untold.is_some() {
                 self.tell_first(target);
             }
-            self.serve(slot, |core, at| core.say(at, Said::Message(Arc::clone(&text.text))));
+            self.serve(slot, |core, at| match text.room.is_key() {
+                true => core.hear_of_members(at, text),
+                false => core.say(at, Said::Message(Arc::clone(&text.text))),
+            });
         }
     }
 }

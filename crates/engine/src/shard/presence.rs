@@ -175,6 +175,7 @@ impl<S: Sockets> Core<S> {
             self.names.logout(id);
         }
         at.conn.forget_ids(&mut self.more_ids, &mut at.place.list);
+        self.leave_app(at);
         self.forget_rooms(at);
         self.forget_token(at);
         at.conn.tidy();
@@ -191,7 +192,7 @@ impl<S: Sockets> Core<S> {
     }
 
     /// Whether `id` is one of them.
-    fn has_id(&self, at: &At<'_, S::Socket>, id: Id) -> bool {
+    pub(super) fn has_id(&self, at: &At<'_, S::Socket>, id: Id) -> bool {
         let more = || self.more_ids.of(at.place.list).binary_search(&id).is_ok();
         at.conn.least_id() == Some(id) || more()
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use hub::{AddressKey, ConnectionId, DisconnectReason, Id, IdText};
 use proto::websocket::{self, Reader, command};
-use proto::{Problem, Transport};
+use proto::{Format, Problem, Transport};
 use smallvec::SmallVec;
 
 use super::Shard;
@@ -182,7 +182,7 @@ impl<S: Sockets> Core<S> {
         self.put_ids(at, &ids);
     }
 
-    fn settle_more(&mut self, at: &mut At<'_, S::Socket>, more: More) -> bool {
+    fn settle_more(&mut self, at: &mut At<'_, S::Socket>, mut more: More) -> bool {
         at.conn.messages = more.messages.unwrap_or_default();
         at.conn.expires = more.expires_ms.map_or(Tick::MAX, |ms| self.tick_from_now(ms));
         if let Some(parts) = more.session {
@@ -197,6 +197,10 @@ impl<S: Sockets> Core<S> {
         }
         if let Some(subject) = &more.subject {
             self.join_as(at, subject, more.info.as_deref());
+        }
+        let is_of_app = more.pusher.is_some();
+        if let Some(pusher) = more.pusher {
+            more.watches = self.come_to_app(at, pusher);
         }
         self.watch_again(at, &more.watches);
         if let Some(key) = more.source.and_then(AddressKey::of_bits) {
@@ -227,7 +231,8 @@ impl<S: Sockets> Core<S> {
         if let Some(unsent) = more.unsent {
             at.conn.push_reply(&unsent);
         }
-        let mut is_to_go_on = more.asks || more.token_asked || !more.watches.is_empty();
+        let mut is_to_go_on =
+            more.asks || more.token_asked || !more.watches.is_empty() || is_of_app;
         if let Some(secured) = more.secured {
             is_to_go_on |= self.io.take_over(&at.conn.socket, at.slot, secured);
         }
@@ -250,6 +255,11 @@ impl<S: Sockets> Core<S> {
             let answer = command::token_error(&Problem::tokens_busy(RETRY_AFTER_SECONDS));
             websocket::push_text(&mut self.answer, &answer);
             self.send_answer(at)?;
+        }
+        if at.conn.wire.format() == Format::Pusher && at.conn.life().hears() && !self.is_at_app(at)
+        {
+            // The file of apps has it no more.
+            return self.end_stream(at, DisconnectReason::Moved);
         }
         self.ask_lists(at);
         self.send_answer(at)?;

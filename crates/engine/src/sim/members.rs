@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hub::{Manner, MemberChange, News, Roster, leave_out};
 use proto::members;
+use pusher::presence_frame::{self, Told};
 use serde_json::Value;
 
 use super::one::One;
@@ -13,22 +14,23 @@ use super::random::Random;
 use super::server::Place;
 use super::talk::{client_frame, server_texts};
 use super::tokens::{guarded, request, silent_guarded, status, websocket};
+use crate::channels::channel_name;
 use crate::limits::{MAILS_MAX, WATCHES_STALE_MAX};
 use crate::watch::{Late, LateTask, TellStep, Telling, Watch, Watches};
 
-const GRACE_MS: u64 = 300;
+pub(super) const GRACE_MS: u64 = 300;
 const USERS: usize = 6;
 const ROOMS: [&str; 2] = ["room:0", "room:1"];
 
 /// The control plane, as the real one does it.
-struct Plane {
-    watches: Watches,
-    roster: Roster,
+pub(super) struct Plane {
+    pub(super) watches: Watches,
+    pub(super) roster: Roster,
     late: Late,
 }
 
 impl Plane {
-    fn of(one: &One) -> Plane {
+    pub(super) fn of(one: &One) -> Plane {
         let watches = one.server.watches.clone().unwrap();
         let roster = Roster::new(Arc::clone(watches.members()), GRACE_MS);
         Plane { watches, roster, late: Late::default() }
@@ -36,6 +38,16 @@ impl Plane {
 
     fn list(&self, of: &str, room: hub::Id) -> Arc<str> {
         let list = self.roster.list(room);
+        if let Some(channel) = channel_name(of) {
+            let members = list.members.unwrap();
+            let told = |(sub, info): &(Box<str>, Option<Arc<hub::Info>>)| {
+                (user_id(sub).to_owned(), info.as_ref().map(|info| info.json().to_owned()))
+            };
+            let told: Vec<_> = members.iter().map(told).collect();
+            let told = told.iter().map(|(id, info)| Told::of_json(id, info.as_deref()));
+            let told: Vec<_> = told.collect();
+            return presence_frame::subscription_succeeded(&channel, &told).into();
+        }
         let texts = list.members.as_ref().map(|members| {
             members.iter().map(|(id, info)| (&**id, info.as_deref().map(hub::Info::json)))
         });
@@ -43,7 +55,7 @@ impl Plane {
     }
 
     /// Tells what has changed, and answers who asks. In between the shard has its turns, or not.
-    fn work(&mut self, one: &mut One, mut between: impl FnMut(&mut One)) {
+    pub(super) fn work(&mut self, one: &mut One, mut between: impl FnMut(&mut One)) {
         let (now_ms, mut news) = (one.server.clock.now_ms(), Vec::new());
         if self.roster.is_any_noted() {
             (0..Roster::STRIPES).for_each(|stripe| _ = self.roster.look(stripe, now_ms, &mut news));
@@ -53,11 +65,18 @@ impl Plane {
         for News { room, sub, change, manner, .. } in news {
             assert_eq!(manner, Manner::Whole, "so few are always listed");
             let of = self.watches.name(room).unwrap();
-            let text = match change {
-                MemberChange::Joined(info) => {
+            let text = match (change, channel_name(&of)) {
+                (MemberChange::Joined(info), Some(channel)) => {
+                    let info = info.as_deref().map(hub::Info::json);
+                    presence_frame::member_added(&channel, Told::of_json(user_id(&sub), info))
+                }
+                (MemberChange::Left, Some(channel)) => {
+                    presence_frame::member_removed(&channel, user_id(&sub))
+                }
+                (MemberChange::Joined(info), None) => {
                     members::joined(&of, &sub, info.as_deref().map(hub::Info::json))
                 }
-                MemberChange::Left => members::left(&of, &sub),
+                (MemberChange::Left, None) => members::left(&of, &sub),
             };
             tell(self.watches.tell(room, text.into()), &mut self.late);
             between(one);
@@ -91,6 +110,11 @@ impl Plane {
             _ => self.watches.questions().done(1, 0),
         }
     }
+}
+
+/// The user of a member of a channel.
+fn user_id(sub: &str) -> &str {
+    hub::Key::parse(sub).unwrap().name
 }
 
 fn tell(mut telling: Telling<'_>, late: &mut Late) {
@@ -205,7 +229,7 @@ fn come(one: &mut One, random: &mut Random) -> Client {
 }
 
 /// All that is noted is told, and all graces end.
-fn settle(one: &mut One, plane: &mut Plane) {
+pub(super) fn settle(one: &mut One, plane: &mut Plane) {
     for _ in 0..3 {
         plane.work(one, |_| {});
         while one.turn_after(GRACE_MS) {}

@@ -13,6 +13,8 @@
 //! its end, and nothing is left of who went.
 
 mod budgets;
+mod channels;
+mod channels_by_seed;
 mod check;
 mod client;
 mod client_sends;

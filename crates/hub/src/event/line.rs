@@ -118,6 +118,12 @@ impl Parts {
         (self.name_start > 0).then(|| &name[..string_len(name).unwrap_or(0)])
     }
 
+    /// The same with its quotes.
+    pub(super) fn name_json(self, line: &str) -> Option<&str> {
+        let start = usize::from(self.name_start);
+        self.name(line).map(|name| &line[start - 1..=start + name.len()])
+    }
+
     /// Who sent it, by `line`.
     pub(super) fn from(self, line: &str) -> Option<Cow<'_, str>> {
         let behind_name = |name: &str| usize::from(self.name_start) + name.len() + 1;

@@ -234,8 +234,8 @@ impl Members {
         // Where a room goes back and forth over its bound, lists are not sent each time.
         let part = if counted { 7 } else { 8 };
         let is_within = count * 8 <= count_max * part && bytes * 8 <= bytes_max * part;
-        // One alone is always told of.
-        let counts = count > 1 && !is_within;
+        // One alone is always told of, and so are all members of a channel, which has a bound.
+        let counts = count > 1 && !is_within && !room.id.is_key();
         room.set_counts_alone(counts);
         let manner = match (counted, counts) {
             (_, true) => Manner::Count,

@@ -154,3 +154,15 @@ fn name_that_another_process_stored_is_adopted_unless_it_or_its_id_is_taken() {
     let fresh = ours.acquire(name("carol"));
     assert!(fresh.to_bits() as u32 > 77, "ids of others are not given out again");
 }
+
+#[test]
+fn keys_are_found_by_what_they_begin_with() {
+    let names = Names::new([6; 16]);
+    for text in ["#c1:presence-a", "#c1:presence-b", "#c1:news", "#c2:presence-a", "presence-a"] {
+        names.acquire(IdText::of_key(text).unwrap());
+    }
+    let found = (0..Names::PARTS).flat_map(|part| names.keys_in(part, "#c1:presence-"));
+    let mut found: Vec<String> = found.map(|(_, text)| text).collect();
+    found.sort_unstable();
+    assert_eq!(found, ["#c1:presence-a", "#c1:presence-b"]);
+}

@@ -84,15 +84,15 @@ fn watchlist_tells_of_those_that_there_are() {
 
 #[test]
 fn event_is_its_pieces_around_the_channel() {
-    let (name, id) = ("new", Some("12-a"));
-    let event = EventFrame { name, data: EventData::Text(r#"{"photo":789}"#), user_id: None, id };
+    let (name, id) = (EventText::Json(r#""new""#), Some("12-a"));
+    let event = EventFrame { name, data: EventText::Text(r#"{"photo":789}"#), user_id: None, id };
     assert_eq!(
         event.of_channel("rj"),
         r#"{"event":"new","channel":"rj","data":"{\"photo\":789}","id":"12-a"}"#
     );
     assert_eq!([&event.head(), "\"rj\"", &event.tail()].concat(), event.of_channel("rj"));
-    let (name, user_id) = ("client-typing", Some("bob"));
-    let event = EventFrame { name, data: EventData::Json("[1,  2]"), user_id, id: None };
+    let (name, user_id) = (EventText::Text("client-typing"), Some("bob"));
+    let event = EventFrame { name, data: EventText::Json("[1,  2]"), user_id, id: None };
     assert_eq!(
         event.of_channel("presence-room-7"),
         r#"{"event":"client-typing","channel":"presence-room-7","data":[1,  2],"user_id":"bob"}"#
@@ -106,8 +106,8 @@ fn whatever_an_event_says_is_read_again() {
         let chars = random.usize(..20);
         let text: String = (0..chars).map(|_| random.char(..)).collect();
         let frame = EventFrame {
-            name: &text,
-            data: EventData::Text(&text),
+            name: EventText::Text(&text),
+            data: EventText::Text(&text),
             user_id: Some(&text),
             id: Some(&text),
         };
