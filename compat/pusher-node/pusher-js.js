@@ -54,7 +54,6 @@ await backend.trigger("private-encrypted-rj", "secret", { photo: 789 });
 assert.deepEqual((await opened)[0], { photo: 789 });
 done("encrypted channels");
 
-const online = first((seen) => bob.user.watchlist.bind("online", seen));
 const hello = first((seen) => bob.user.bind("hello", seen));
 bob.signin();
 await bob.user.signinDonePromise;
@@ -63,9 +62,6 @@ const again = setInterval(() => backend.sendToUser("bob", "hello", { to: "bob" }
 assert.deepEqual((await hello)[0], { to: "bob" });
 clearInterval(again);
 done("users");
-eve.signin();
-assert.deepEqual((await online)[0].user_ids, ["eve"]);
-done("watchlist");
 
 const ask = (path, params = {}) => answer(backend.get({ path, params }));
 assert.deepEqual(await ask("/channels", { filter_by_prefix: "presence-", info: "user_count" }),

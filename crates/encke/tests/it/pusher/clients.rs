@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{AppServer, Client, SECRET, data_of};
+use super::{AppServer, SECRET, data_of};
 use crate::harness::Program;
 
 /// How long a program may take for one of its steps.
@@ -65,7 +65,6 @@ fn pusher_js_does_all_that_its_documentation_shows() {
         "client events",
         "encrypted channels",
         "users",
-        "watchlist",
         "looks",
         "ends",
     ];
@@ -106,7 +105,7 @@ fn libraries_for_backends_send_ask_and_end() {
             bob.subscribe(channel);
             eve.subscribe(channel);
         }
-        sit_and_sign_in(&mut bob);
+        bob.sit_and_sign_in();
         told(&apps, &mut command, language == "node");
         let finished = Program::run(command.arg(eve.id.to_string()));
         assert_eq!(finished.code(), Some(0), "{language}: {finished:?}");
@@ -137,34 +136,5 @@ fn libraries_for_backends_send_ask_and_end() {
             true => assert_eq!(u16::from(bob.socket.end().0), 4009, "{language}"),
             false => bob.hear_nothing(),
         }
-    }
-}
-
-/// Takes a place in a presence channel as bob, signs in and hears its user's own channel.
-fn sit_and_sign_in(client: &mut Client) {
-    let channel_data = r#"{"user_id":"bob"}"#;
-    let auth = client.auth("app-1", "presence-room", Some(channel_data));
-    let user_data = r#"{"id":"bob"}"#;
-    let signature = client.auth_of_user("app-1", user_data);
-    for (event, data, answer) in [
-        (
-            "pusher:subscribe",
-            json!({ "channel": "presence-room", "auth": auth, "channel_data": channel_data }),
-            "pusher_internal:subscription_succeeded",
-        ),
-        (
-            "pusher:signin",
-            json!({ "auth": signature, "user_data": user_data }),
-            "pusher:signin_success",
-        ),
-        (
-            "pusher:subscribe",
-            json!({ "channel": "#server-to-user-bob", "auth": "" }),
-            "pusher_internal:subscription_succeeded",
-        ),
-    ] {
-        client.say(&json!({ "event": event, "data": data }));
-        let heard = client.hear();
-        assert_eq!(heard["event"], answer, "{heard}");
     }
 }

@@ -5,6 +5,9 @@ mod apps;
 mod clients;
 mod conformance;
 mod http;
+mod upgrade;
+
+use std::path::Path;
 
 use ::pusher::{Secret, Signed, SocketId};
 use md5::{Digest, Md5};
@@ -24,15 +27,7 @@ struct AppServer {
 impl AppServer {
     fn start(options: &[&str]) -> AppServer {
         let files = tempfile::tempdir().unwrap();
-        let path = files.path().join("apps.json");
-        let apps = json!([
-            { "id": "1", "key": "app-1", "secret": SECRET, "client_events": true },
-            { "id": "2", "key": "app-2", "secret": SECRET, "max_members": 2, "max_connections": 3,
-              "max_event_bytes": 20 },
-            { "id": "3", "key": "app-3", "secret": SECRET, "enabled": false },
-        ]);
-        std::fs::write(&path, apps.to_string()).unwrap();
-        let option = format!("--pusher-apps={}", path.display());
+        let option = option(files.path());
         let server = Server::start(&[&[option.as_str()], options].concat());
         AppServer { server, _files: files }
     }
@@ -48,6 +43,19 @@ impl AppServer {
             ask("/connections")["connections"] == 0 && ask("/channels")["channels"] == json!({})
         });
     }
+}
+
+/// Writes the file of these apps; the option that names it.
+fn option(folder: &Path) -> String {
+    let path = folder.join("apps.json");
+    let apps = json!([
+        { "id": "1", "key": "app-1", "secret": SECRET, "client_events": true },
+        { "id": "2", "key": "app-2", "secret": SECRET, "max_members": 2, "max_connections": 3,
+          "max_event_bytes": 20 },
+        { "id": "3", "key": "app-3", "secret": SECRET, "enabled": false },
+    ]);
+    std::fs::write(&path, apps.to_string()).unwrap();
+    format!("--pusher-apps={}", path.display())
 }
 
 /// A client over a raw WebSocket.
@@ -91,7 +99,36 @@ impl Client {
         assert_eq!(heard["channel"], channel);
     }
 
-    /// The next frame but for those that say no more than that the server lives.
+    /// Takes a place in a presence channel as bob, signs in and hears its user's own channel.
+    fn sit_and_sign_in(&mut self) {
+        let channel_data = r#"{"user_id":"bob"}"#;
+        let auth = self.auth("app-1", "presence-room", Some(channel_data));
+        let user_data = r#"{"id":"bob"}"#;
+        let signature = self.auth_of_user("app-1", user_data);
+        for (event, data, answer) in [
+            (
+                "pusher:subscribe",
+                json!({ "channel": "presence-room", "auth": auth, "channel_data": channel_data }),
+                "pusher_internal:subscription_succeeded",
+            ),
+            (
+                "pusher:signin",
+                json!({ "auth": signature, "user_data": user_data }),
+                "pusher:signin_success",
+            ),
+            (
+                "pusher:subscribe",
+                json!({ "channel": "#server-to-user-bob", "auth": "" }),
+                "pusher_internal:subscription_succeeded",
+            ),
+        ] {
+            self.say(&json!({ "event": event, "data": data }));
+            let heard = self.hear();
+            assert_eq!(heard["event"], answer, "{heard}");
+        }
+    }
+
+    /// The next frame.
     fn hear(&mut self) -> Value {
         self.socket.json()
     }
