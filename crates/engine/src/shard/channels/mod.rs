@@ -18,6 +18,7 @@ mod users;
 use std::sync::Arc;
 
 use hub::DisconnectReason;
+use proto::resume::end_head;
 use proto::websocket::{self, handshake};
 use proto::{Carrier, Format, Problem, Request};
 use pusher::{App, Close, FrameFault, SocketId, app_key, check_protocol, server_frame};
@@ -67,6 +68,7 @@ impl<S: Sockets> Core<S> {
             Err(problem) => return self.refuse(at, &problem, reply),
         };
         handshake::push_head(&agreement, &mut self.answer);
+        end_head(&mut self.answer, None, None);
         match self.app_of_request(request, reply) {
             Ok(served) => self.begin_at_app(at, served),
             Err(close) => {
