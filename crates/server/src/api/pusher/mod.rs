@@ -16,9 +16,9 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{Uri, header};
+use axum::http::{Method, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, any};
+use axum::routing::{MethodRouter, get, post};
 use engine::{PusherApps, ServedApp, user_key};
 use httpd::body::read_whole;
 use httpd::problem::ApiProblem;
@@ -43,21 +43,23 @@ const ESCAPED: usize = 3;
 /// Says how many connections heard what a request has sent.
 const DELIVERED: &str = "encke-delivered";
 
-/// Its paths, for the router. Each takes all methods: what is wrong with one is said in the words
-/// of this API.
+/// Its paths, for the router.
 pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
-    let paths = [
-        "/apps/{app_id}/events",
-        "/apps/{app_id}/batch_events",
+    let looks = [
         "/apps/{app_id}/channels",
         "/apps/{app_id}/channels/{channel}",
-        "/apps/{app_id}/channels/{channel}/events",
         "/apps/{app_id}/channels/{channel}/users",
         "/apps/{app_id}/connections",
+    ];
+    let changes = [
+        "/apps/{app_id}/events",
+        "/apps/{app_id}/batch_events",
+        "/apps/{app_id}/channels/{channel}/events",
         "/apps/{app_id}/users/{user_id}/terminate_connections",
         "/users/{user_id}/terminate_connections",
     ];
-    paths.into_iter().map(|path| (path, Need::Signature, any(call))).collect()
+    let looks = looks.map(|path| (path, Need::Signature, get(call)));
+    looks.into_iter().chain(changes.map(|path| (path, Need::Signature, post(call)))).collect()
 }
 
 /// Answers a request, if there are apps.
@@ -66,11 +68,16 @@ async fn call(State(api): State<Arc<Api>>, request: Request) -> Result<Response,
     let peer = api.access.client(&request);
     let (head, body) = request.into_parts();
     // The head goes on as a whole where an upgrade has handed over.
-    let (method, uri) = (head.method.clone(), head.uri.clone());
-    let signed = signed(&api, apps, peer, (method.as_str(), &uri)).await?;
+    let uri = head.uri.clone();
+    // The router lets nothing else through.
+    let method = if head.method == Method::POST { "POST" } else { "GET" };
+    let signed = signed(&api, apps, peer, (method, &uri)).await?;
     let bytes = read_whole(body, body_bytes_max(&signed.app.app), &api.idle_limit).await?;
-    signed.query.verify_body(&bytes).map_err(refused)?;
-    match method.as_str() {
+    if let Err(refusal) = signed.query.verify_body(&bytes) {
+        api.access.signed_wrong(peer).await;
+        return Err(refused(refusal));
+    }
+    match method {
         "GET" => look::answer(&api, &signed).await.map(json),
         _ => change(&api, &signed, head, bytes).await,
     }
