@@ -19,7 +19,7 @@ export async function page(user) {
   const at = await endpoint(user);
   return {
     key, wsHost, wsPort: Number(wsPort), cluster: "", forceTLS: false, enabledTransports: ["ws"],
-    disableStats: true, authEndpoint: `${at}/broadcasting/auth`,
+    authEndpoint: `${at}/broadcasting/auth`,
     channelAuthorization: { endpoint: `${at}/broadcasting/auth`, transport: "ajax" },
     userAuthentication: { endpoint: `${at}/broadcasting/user-auth`, transport: "ajax" },
   };
@@ -35,9 +35,10 @@ async function endpoint(user) {
     const channel = form.get("channel_name");
     if (channel === "private-no") return response.writeHead(403).end();
     const user_info = { name: user.toUpperCase() };
+    const member = channel?.startsWith("presence-") ? { user_id: user, user_info } : undefined;
     const signed = request.url.endsWith("/user-auth")
       ? backend.authenticateUser(socket, { id: user, user_info, watchlist: ["eve"] })
-      : backend.authorizeChannel(socket, channel, { user_id: user, user_info });
+      : backend.authorizeChannel(socket, channel, member);
     response.setHeader("Content-Type", "application/json").end(JSON.stringify(signed));
   }).listen(0, "127.0.0.1");
   await once(server, "listening");

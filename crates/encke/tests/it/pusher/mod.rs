@@ -40,7 +40,10 @@ impl AppServer {
     fn wait_empty(&self, app: &str) {
         wait_for("all clients have gone", || {
             let ask = |path: &str| get(&self.server.api, app, path, &[]).ok();
-            ask("/connections")["connections"] == 0 && ask("/channels")["channels"] == json!({})
+            // Who has left is a member until that was told.
+            ask("/connections")["connections"] == 0
+                && ask("/channels")["channels"] == json!({})
+                && ask("/channels/presence-r/users")["users"] == json!([])
         });
     }
 }
