@@ -15,7 +15,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Late, LateTask, TellStep, Telling, Watch, Watches, channel_name};
+use engine::{Late, LateTask, TellStep, Telling, Watch, Watches};
 use hub::{Id, Info, Manner, MemberChange, MemberList, News, Roster, leave_out};
 use proto::members;
 use tokio::task::yield_now;
@@ -214,19 +214,16 @@ impl RoomTeller<'_> {
 
     fn list_of(&self, room: Id, of: &str) -> Arc<str> {
         let list = self.roster.list(room);
-        match channel_name(of) {
-            Some(channel) => presence_channels::list(&channel, &list).into(),
-            None => list_text(of, &list).into(),
-        }
+        presence_channels::whole(of, &list).unwrap_or_else(|| list_text(of, &list)).into()
     }
 }
 
 /// What is told of a change in the room `of`.
 fn text(of: &str, news: &News) -> Arc<str> {
     let News { sub, change, count, manner, .. } = news;
-    if let Some(channel) = channel_name(of) {
+    if let Some(text) = presence_channels::changed(of, news) {
         debug_assert_eq!(*manner, Manner::Whole, "a channel has a bound");
-        return presence_channels::change(&channel, news).into();
+        return text.into();
     }
     let text = match (manner, change) {
         (Manner::Whole, MemberChange::Joined(info)) => {

@@ -21,6 +21,7 @@ mod ahead;
 mod answers;
 mod backlog;
 mod budget;
+mod cached;
 mod catch_up;
 mod channels;
 mod client_sends;

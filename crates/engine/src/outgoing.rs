@@ -3,7 +3,7 @@
 //! It is built where an event comes in (the API, an Erlang process, the cluster's log, the
 //! dashboard) and goes as it is to the [router](crate::Router), in a cluster by way of the log.
 
-use hub::{ConnectionId, Draft, EventError};
+use hub::{ConnectionId, Draft, EventError, Key, Space};
 use proto::Frame;
 
 /// An event on its way.
@@ -16,7 +16,8 @@ pub struct Outgoing {
     /// It is for all who follow its subjects, too. Nobody follows a key.
     pub followed: bool,
     /// It is remembered for those who come back. One that is not for followers never is, if its
-    /// subject is an id: what is remembered of an id is for all who follow it.
+    /// subject is an id: what is remembered of an id is for all who follow it. Of a channel the
+    /// last one is remembered, for those who subscribe.
     pub remembered: bool,
     /// The one connection that does not hear it, whatever it is logged in under. One that is not
     /// there is nobody.
@@ -35,11 +36,14 @@ impl Outgoing {
         Draft::new(about, data).map(Outgoing::from)
     }
 
-    /// An event of the [key](hub::Key) that `draft` is about. Nobody resumes a channel, so it is
-    /// not remembered.
+    /// An event of the [key](hub::Key) that `draft` is about, which is remembered if that is a
+    /// channel that caches its last one.
     pub fn on_channel(draft: Draft) -> Outgoing {
         debug_assert!(draft.subjects(|about| about.iter().all(|id| id.is_key())));
-        Outgoing::from(draft).for_subjects_alone()
+        let key = draft.about();
+        let remembered = Key::parse(&key).is_some_and(|key| key.space == Space::CacheChannel);
+        drop(key);
+        Outgoing { followed: false, remembered, ..draft.into() }
     }
 
     /// This event, for the connections of its subjects alone, and not remembered.

@@ -14,6 +14,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use pusher::{App, Apps};
 
+use crate::cached::CachedEvents;
+
 /// An app, and what it uses.
 #[derive(Clone, Debug)]
 pub struct ServedApp {
@@ -73,12 +75,15 @@ pub struct PusherApps {
     /// Release and acquire: who sees a new version finds its apps behind the lock.
     version: AtomicU64,
     read: RwLock<Arc<AppsRead>>,
+    /// The last events of their channels that cache those.
+    cached: CachedEvents,
 }
 
 impl PusherApps {
     /// These apps, which nobody uses yet.
     pub fn new(apps: Apps) -> PusherApps {
-        let none = PusherApps { version: AtomicU64::new(0), read: RwLock::default() };
+        let (version, cached) = (AtomicU64::new(0), CachedEvents::default());
+        let none = PusherApps { version, read: RwLock::default(), cached };
         none.replace(apps);
         none
     }
@@ -113,6 +118,11 @@ impl PusherApps {
     pub fn all(&self) -> Vec<ServedApp> {
         let read = self.read();
         read.apps.iter().filter_map(|app| read.served(app)).collect()
+    }
+
+    /// The last events of channels that cache them.
+    pub(crate) fn cached(&self) -> &CachedEvents {
+        &self.cached
     }
 
     /// Which reading of the file this is.

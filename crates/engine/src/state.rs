@@ -151,9 +151,10 @@ pub(crate) struct PusherState {
     /// The key of its app.
     #[n(0)]
     pub(crate) app: String,
-    /// The user that it is signed in as: its id, and what presence channels tell of it.
+    /// The user that it is signed in as: its id, what presence channels tell of it, and its
+    /// watchlist.
     #[n(1)]
-    pub(crate) user: Option<(String, Option<String>)>,
+    pub(crate) user: Option<(String, Option<String>, Vec<String>)>,
     /// The presence channels that it is in, or waits to be: the channel's key, the member's key,
     /// and what is told of the member.
     #[n(2)]

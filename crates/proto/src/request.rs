@@ -320,8 +320,7 @@ fn serve<'b>(
         return Ok(request);
     }
     let query = Query::read(route, escaped)?;
-    request.ids = query.ids;
-    request.members = query.members;
+    (request.ids, request.members) = (query.ids, query.members);
     request.bearer.parameter = query.token;
     (request.cursor, request.past) = match query.after {
         Place::Behind(id) => (Some(id), Past::Nothing),

@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use hub::{Grant, Id, IdText, Info};
+use hub::{Grant, Id, IdText, IdsFull, Info};
 use proto::{Problem, Request, members};
 use smallvec::SmallVec;
 
@@ -45,6 +45,8 @@ pub(super) struct Watched {
     room: Id,
     /// It waits for the list: as long as this is here somebody wants it.
     asked: Option<Arc<()>>,
+    /// It has asked for the list, and not for what changes alone.
+    is_listed: bool,
 }
 
 /// What a connection watches, and what it has asked.
@@ -58,6 +60,11 @@ pub(super) struct Watching {
 impl Watching {
     fn find(&mut self, room: Id) -> Option<&mut Watched> {
         self.rooms.iter_mut().find(|watched| watched.room == room)
+    }
+
+    /// Of how many rooms it is told the list.
+    fn listed(&self) -> usize {
+        self.rooms.iter().filter(|watched| watched.is_listed).count()
     }
 
     /// Whether it has asked so often for what it does not wait for that it may not ask now.
@@ -166,7 +173,7 @@ impl<S: Sockets> Core<S> {
         let watching = self.watching.entry(at.slot).or_default();
         if watching.find(room).is_some() {
             self.names.logout(room);
-        } else if watching.rooms.len() >= WATCHES_PER_CONNECTION_MAX {
+        } else if watching.listed() >= WATCHES_PER_CONNECTION_MAX {
             self.names.logout(room);
             return Err(Problem::bad_request(format!(
                 "A connection is told of at most {WATCHES_PER_CONNECTION_MAX} rooms who is there. \
@@ -176,7 +183,7 @@ impl<S: Sockets> Core<S> {
             // First of all: what changes from now on comes behind the list, or is in it.
             let me = hub::ConnRef::new(self.worker, at.slot as usize, at.place.generation);
             rooms.members.watchers().login(room, me);
-            watching.rooms.push(Watched { room, asked: None });
+            watching.rooms.push(Watched { room, asked: None, is_listed: true });
         }
         self.ask_list(at, room)?;
         Ok(None)
@@ -281,11 +288,31 @@ impl<S: Sockets> Core<S> {
             let Some(room) = IdText::of_key(text).ok() else { continue };
             let Ok(room) = self.names.login(room, true) else { continue };
             rooms.members.watchers().login(room, self.conn_ref(at));
-            watching.rooms.push(Watched { room, asked: Some(Arc::new(())) });
+            let asked = Some(Arc::new(()));
+            watching.rooms.push(Watched { room, asked, is_listed: true });
         }
         if !watching.rooms.is_empty() {
-            self.watching.insert(at.slot, watching);
+            self.watching.entry(at.slot).or_default().rooms.append(&mut watching.rooms);
         }
+    }
+
+    /// Has the connection told what changes in `room`, and no list.
+    pub(super) fn watch_changes(
+        &mut self,
+        at: &At<'_, S::Socket>,
+        room: IdText<'_>,
+    ) -> Result<(), IdsFull> {
+        let Some(rooms) = &self.rooms else { return Ok(()) };
+        let room = self.names.login(room, false)?;
+        let me = self.conn_ref(at);
+        let watching = self.watching.entry(at.slot).or_default();
+        if watching.find(room).is_some() {
+            self.names.logout(room);
+            return Ok(());
+        }
+        rooms.members.watchers().login(room, me);
+        watching.rooms.push(Watched { room, asked: None, is_listed: false });
+        Ok(())
     }
 
     /// Asks for all lists that the connection waits for. The problems with those for which there is

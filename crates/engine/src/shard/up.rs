@@ -261,6 +261,7 @@ impl<S: Sockets> Core<S> {
             // The file of apps has it no more.
             return self.end_stream(at, DisconnectReason::Moved);
         }
+        self.say_watchlist(at);
         self.ask_lists(at);
         self.send_answer(at)?;
         match at.conn.life() {

@@ -6,9 +6,8 @@ use hub::{ConnectionId, Draft, EventParts, IdText, Nobody, Payload};
 use pusher::{Apps, Secret, SocketId};
 use serde_json::{Value, json};
 
-use super::members::Plane;
+use super::members::{Plane, settle};
 use super::one::One;
-use super::random::Random;
 use super::server::{Place, posted, silent_config};
 use super::talk::{client_frame, server_texts};
 use crate::answers::Answers;
@@ -16,7 +15,7 @@ use crate::client_sends::SentBy;
 use crate::config::EngineConfig;
 use crate::pusher_apps::PusherApps;
 use crate::said::{Answered, Said};
-use crate::{Outgoing, channel_key, user_key};
+use crate::{Outgoing, channel_key};
 
 pub(super) const SECRET: &str = "a-secret-of-some-length";
 
@@ -34,7 +33,7 @@ pub(super) fn with_apps(config: EngineConfig) -> One {
 
 fn upgrade_of(target: &str, lines: &str) -> String {
     format!(
-        "GET {target} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+        "GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{lines}\r\n"
     )
 }
@@ -69,7 +68,7 @@ impl Page {
         events(&one.wire(self.place).client_reads(usize::MAX))
     }
 
-    fn says(&self, one: &mut One, frame: &Value) -> Vec<Value> {
+    pub(super) fn says(&self, one: &mut One, frame: &Value) -> Vec<Value> {
         self.send(one, frame);
         self.hears(one)
     }
@@ -92,7 +91,7 @@ impl Page {
         json!({"event": "pusher:subscribe", "data": data})
     }
 
-    fn signs_in(&self, user: &str) -> Value {
+    pub(super) fn signs_in(&self, user: &str) -> Value {
         let data = json!({"id": user}).to_string();
         let auth = self.auth(&format!(":user::{data}"));
         json!({"event": "pusher:signin", "data": {"auth": auth, "user_data": data}})
@@ -109,12 +108,12 @@ fn split_head(read: &[u8]) -> (String, Vec<u8>) {
     (String::from_utf8(read[..end].to_vec()).unwrap(), read[end..].to_vec())
 }
 
-fn events(frames: &[u8]) -> Vec<Value> {
+pub(super) fn events(frames: &[u8]) -> Vec<Value> {
     server_texts(frames).into_iter().map(|text| serde_json::from_str(text).unwrap()).collect()
 }
 
 /// The code of a close at the end of `frames`.
-fn close_code(frames: &[u8]) -> Option<u16> {
+pub(super) fn close_code(frames: &[u8]) -> Option<u16> {
     let texts: usize = server_texts(frames).iter().map(|text| text.len()).sum();
     let close = frames.iter().skip(texts).position(|&byte| byte == 0x88)? + texts;
     Some(u16::from_be_bytes([frames[close + 2], frames[close + 3]]))
@@ -129,11 +128,11 @@ pub(super) fn trigger(one: &One, channel: &str, data: &str, except: Option<Conne
     posted(&mut one.router.send(Outgoing { except, ..outgoing }), &Nobody);
 }
 
-fn names_of(events: &[Value]) -> Vec<&str> {
+pub(super) fn names_of(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["event"].as_str().unwrap()).collect()
 }
 
-const SUCCEEDED: &str = "pusher_internal:subscription_succeeded";
+pub(super) const SUCCEEDED: &str = "pusher_internal:subscription_succeeded";
 
 #[test]
 fn who_cannot_be_at_an_app_is_told_on_the_socket_and_closed() {
@@ -234,51 +233,6 @@ fn what_is_refused_is_answered_and_leaves_the_connection() {
 }
 
 #[test]
-fn members_of_a_channel_are_as_many_as_the_app_says_and_each_user_is_one() {
-    let mut one = with_apps(silent_config());
-    let mut plane = Plane::of(&one);
-    let users = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "0", "9"];
-    let pages: Vec<Page> = users.iter().map(|_| Page::open(&mut one)).collect();
-    for (page, user) in pages.iter().zip(users) {
-        page.send(&mut one, &page.wish("presence-a", user));
-        plane.work(&mut one, |_| {});
-        while one.turn_after(1) {}
-    }
-    let full = pages[10].hears(&mut one);
-    assert_eq!(names_of(&full), ["pusher:subscription_error"]);
-    assert!(full[0]["data"].as_str().unwrap().contains("LimitReached"), "{full:?}");
-    let again = pages[9].hears(&mut one);
-    assert_eq!(names_of(&again), [SUCCEEDED], "a second connection of a member is let in");
-    assert!(again[0]["data"].as_str().unwrap().contains("\"count\":9"), "{again:?}");
-    let first = pages[0].hears(&mut one);
-    assert_eq!(names_of(&first)[1..], ["pusher_internal:member_added"; 8]);
-}
-
-#[test]
-fn user_hears_its_own_channel_and_its_connections_are_ended_together() {
-    let mut one = with_apps(silent_config());
-    let (bob, rj) = (Page::open(&mut one), Page::open(&mut one));
-    for (page, user) in [(&bob, "bob"), (&rj, "rj")] {
-        let heard = page.says(&mut one, &page.signs_in(user));
-        assert_eq!(names_of(&heard), ["pusher:signin_success"], "{heard:?}");
-        assert_eq!(names_of(&page.says(&mut one, &page.signs_in(user))), ["pusher:signin_success"]);
-    }
-    assert_eq!(names_of(&bob.says(&mut one, &bob.signs_in("rj"))), ["pusher:error"]);
-    let own = |page: &Page| page.wish("#server-to-user-bob", "");
-    assert_eq!(names_of(&bob.says(&mut one, &own(&bob))), [SUCCEEDED]);
-    assert_eq!(names_of(&rj.says(&mut one, &own(&rj))), ["pusher:subscription_error"]);
-    trigger(&one, "#server-to-user-bob", "hi", None);
-    while one.turn_after(1) {}
-    assert_eq!(bob.hears(&mut one)[0]["channel"], "#server-to-user-bob");
-    let key = user_key("1", "bob");
-    posted(&mut one.router.logout(IdText::of_key(&key).unwrap()), &Nobody);
-    while one.turn_after(1) {}
-    let last = one.wire(bob.place).client_reads(usize::MAX);
-    assert_eq!((names_of(&events(&last)), close_code(&last)), (vec!["pusher:error"], Some(4009)));
-    assert!(rj.hears(&mut one).is_empty() && !one.is_closed(rj.place));
-}
-
-#[test]
 fn event_of_a_client_is_asked_with_its_sender_and_at_most_twenty_at_once() {
     let mut one = with_apps(silent_config());
     let mut plane = Plane::of(&one);
@@ -375,29 +329,39 @@ fn signatures_by_the_thousand_are_put_off_turn_by_turn() {
 }
 
 #[test]
-fn another_version_goes_on_with_channels_users_and_seats() {
+fn subscriber_of_a_channel_that_caches_hears_its_last_event_once() {
     let mut one = with_apps(silent_config());
     let mut plane = Plane::of(&one);
-    let mut pages = [Page::open(&mut one), Page::open(&mut one)];
-    for page in &pages {
-        page.send(&mut one, &page.wish("private-a", ""));
-        page.send(&mut one, &page.signs_in("bob"));
-        page.send(&mut one, &page.wish("presence-b", "bob"));
+    let channels = ["cache-a", "private-cache-a", "presence-cache-a"];
+    let first = Page::open(&mut one);
+    for channel in channels {
+        first.send(&mut one, &first.wish(channel, "bob"));
+        settle(&mut one, &mut plane);
+        assert_eq!(names_of(&first.hears(&mut one)), [SUCCEEDED, "pusher:cache_miss"], "{channel}");
+        for data in ["1", "2"] {
+            trigger(&one, channel, data, None);
+        }
+        while one.turn_after(1) {}
+        assert_eq!(names_of(&first.hears(&mut one)), ["new", "new"], "{channel}");
+        let second = Page::open(&mut one);
+        trigger(&one, channel, "3", None);
+        // The worker has not taken the mail of that one when the client subscribes.
+        second.send(&mut one, &second.wish(channel, "rj"));
+        trigger(&one, channel, "4", Some(first.connection_id()));
+        settle(&mut one, &mut plane);
+        let heard = second.hears(&mut one);
+        let data: Vec<&str> = heard[1..].iter().map(|new| new["data"].as_str().unwrap()).collect();
+        match channel {
+            // It is in there once the list has come.
+            "presence-cache-a" => assert_eq!(data, ["4"]),
+            _ => assert_eq!(data, ["3", "4"], "{channel}"),
+        }
+        let again = second.says(&mut one, &second.wish(channel, "rj"));
+        let at_once: &[&str] = if channel.starts_with("presence-") { &[] } else { &[SUCCEEDED] };
+        assert_eq!(names_of(&again), at_once, "it is told once");
+        settle(&mut one, &mut plane);
+        first.hears(&mut one);
     }
-    plane.work(&mut one, |_| {});
-    while one.turn_after(1) {}
-    pages.iter().for_each(|page| assert_eq!(page.hears(&mut one).len(), 3));
-    one.upgrade(&mut Random::new(7));
-    pages.iter_mut().for_each(|page| page.place = one.server.find(page.place));
-    let mut plane = Plane::of(&one);
-    while one.turn_after(1) {}
-    plane.work(&mut one, |_| {});
-    while one.turn_after(1) {}
-    trigger(&one, "private-a", "1", Some(pages[0].connection_id()));
-    trigger(&one, "presence-b", "2", None);
-    while one.turn_after(1) {}
-    assert_eq!(names_of(&pages[0].hears(&mut one)), [SUCCEEDED, "new"], "a list anew");
-    assert_eq!(names_of(&pages[1].hears(&mut one)), [SUCCEEDED, "new", "new"]);
-    let own = pages[1].wish("#server-to-user-bob", "");
-    assert_eq!(names_of(&pages[1].says(&mut one, &own)), [SUCCEEDED], "it is bob still");
+    let key = IdText::of_key("#k1:cache-a").unwrap();
+    assert_eq!(one.router.cached_event(key).unwrap().0.data(), "\"4\"");
 }

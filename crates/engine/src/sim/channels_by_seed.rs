@@ -1,5 +1,5 @@
-//! Pages subscribe to channels, leave them, come and go, and versions of the server: what each hears
-//! against what it must, by seed.
+//! Pages subscribe to channels, leave them, come and go, and versions of the server: what each
+//! hears against what it must, by seed.
 //!
 //! Of each channel a page hears the success first; then each event once, in order, unless that
 //! leaves it out; and of a presence channel a list, and then what makes of it who is there.

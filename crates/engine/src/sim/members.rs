@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use hub::{Manner, MemberChange, News, Roster, leave_out};
 use proto::members;
-use pusher::presence_frame::{self, Told};
 use serde_json::Value;
 
+use super::channel_texts;
 use super::one::One;
 use super::random::Random;
 use super::server::Place;
 use super::talk::{client_frame, server_texts};
 use super::tokens::{guarded, request, silent_guarded, status, websocket};
-use crate::channels::channel_name;
 use crate::limits::{MAILS_MAX, WATCHES_STALE_MAX};
 use crate::watch::{Late, LateTask, TellStep, Telling, Watch, Watches};
 
@@ -38,15 +37,8 @@ impl Plane {
 
     fn list(&self, of: &str, room: hub::Id) -> Arc<str> {
         let list = self.roster.list(room);
-        if let Some(channel) = channel_name(of) {
-            let members = list.members.unwrap();
-            let told = |(sub, info): &(Box<str>, Option<Arc<hub::Info>>)| {
-                (user_id(sub).to_owned(), info.as_ref().map(|info| info.json().to_owned()))
-            };
-            let told: Vec<_> = members.iter().map(told).collect();
-            let told = told.iter().map(|(id, info)| Told::of_json(id, info.as_deref()));
-            let told: Vec<_> = told.collect();
-            return presence_frame::subscription_succeeded(&channel, &told).into();
+        if let Some(text) = channel_texts::list(of, &list) {
+            return text.into();
         }
         let texts = list.members.as_ref().map(|members| {
             members.iter().map(|(id, info)| (&**id, info.as_deref().map(hub::Info::json)))
@@ -65,19 +57,12 @@ impl Plane {
         for News { room, sub, change, manner, .. } in news {
             assert_eq!(manner, Manner::Whole, "so few are always listed");
             let of = self.watches.name(room).unwrap();
-            let text = match (change, channel_name(&of)) {
-                (MemberChange::Joined(info), Some(channel)) => {
-                    let info = info.as_deref().map(hub::Info::json);
-                    presence_frame::member_added(&channel, Told::of_json(user_id(&sub), info))
-                }
-                (MemberChange::Left, Some(channel)) => {
-                    presence_frame::member_removed(&channel, user_id(&sub))
-                }
-                (MemberChange::Joined(info), None) => {
+            let text = channel_texts::change(&of, &sub, &change).unwrap_or_else(|| match &change {
+                MemberChange::Joined(info) => {
                     members::joined(&of, &sub, info.as_deref().map(hub::Info::json))
                 }
-                (MemberChange::Left, None) => members::left(&of, &sub),
-            };
+                MemberChange::Left => members::left(&of, &sub),
+            });
             tell(self.watches.tell(room, text.into()), &mut self.late);
             between(one);
         }
@@ -110,11 +95,6 @@ impl Plane {
             _ => self.watches.questions().done(1, 0),
         }
     }
-}
-
-/// The user of a member of a channel.
-fn user_id(sub: &str) -> &str {
-    hub::Key::parse(sub).unwrap().name
 }
 
 fn tell(mut telling: Telling<'_>, late: &mut Late) {

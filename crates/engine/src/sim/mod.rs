@@ -13,6 +13,8 @@
 //! its end, and nothing is left of who went.
 
 mod budgets;
+mod channel_texts;
+mod channel_users;
 mod channels;
 mod channels_by_seed;
 mod check;

@@ -184,7 +184,7 @@ fn what_is_no_state_is_none_and_nothing_panics() {
 fn what_one_is_at_its_app_comes_out_of_its_state_as_it_went_in() {
     let pusher = PusherState {
         app: "key".into(),
-        user: Some(("bob".into(), Some("{}".into()))),
+        user: Some(("bob".into(), Some("{}".into()), vec!["rj".into()])),
         seats: vec![("#c1:presence-a".into(), "#m:bob".into(), None)],
     };
     let more = More { pusher: Some(pusher), ..More::default() };

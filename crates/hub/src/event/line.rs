@@ -118,7 +118,7 @@ impl Parts {
         (self.name_start > 0).then(|| &name[..string_len(name).unwrap_or(0)])
     }
 
-    /// The same with its quotes.
+    /// The name in `line` as a JSON string, with its quotes.
     pub(super) fn name_json(self, line: &str) -> Option<&str> {
         let start = usize::from(self.name_start);
         self.name(line).map(|name| &line[start - 1..=start + name.len()])

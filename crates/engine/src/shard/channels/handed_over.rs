@@ -7,7 +7,6 @@ use pusher::{Member, User};
 
 use super::super::core::{At, Core};
 use super::seats::Seat;
-use super::users::bytes_of;
 use crate::sockets::Sockets;
 use crate::state::PusherState;
 
@@ -16,8 +15,10 @@ impl<S: Sockets> Core<S> {
     pub(in super::super) fn write_channels(&self, slot: u32) -> Option<PusherState> {
         let app = self.channels.apps.last_seen(slot)?.key.clone();
         let user = self.channels.signed_in.user(slot);
-        let user = user
-            .map(|user| (user.id.clone(), user.info.as_ref().map(|info| info.get().to_owned())));
+        let user = user.map(|user| {
+            let info = user.info.as_ref().map(|info| info.get().to_owned());
+            (user.id.clone(), info, user.watchlist.clone())
+        });
         let seats = self.channels.seats.of(slot).iter().filter_map(|&Seat { room, sub }| {
             let info = self.rooms.as_ref().and_then(|rooms| rooms.members.info(room, sub));
             let info = info.map(|info| info.json().to_owned());
@@ -30,7 +31,7 @@ impl<S: Sockets> Core<S> {
     /// hears a whole list of each anew.
     pub(in super::super) fn come_to_app(
         &mut self,
-        at: &At<'_, S::Socket>,
+        at: &mut At<'_, S::Socket>,
         state: PusherState,
     ) -> Vec<String> {
         let PusherState { app, user, seats } = state;
@@ -38,13 +39,13 @@ impl<S: Sockets> Core<S> {
         let Some(served) = served else { return Vec::new() };
         // It was let in before: no bound of today's takes it away.
         served.usage.take(None);
+        let app = Arc::clone(&served.app);
         self.channels.apps.enter(at.slot, served);
-        if let Some((id, info)) = user {
+        if let Some((id, info, watchlist)) = user {
             let Member { id, info } = Member::of_parts(id, info);
-            let (watchlist, is_watchlist_cut) = (Vec::new(), false);
-            let user = User { id, info, watchlist, is_watchlist_cut };
-            self.names.charge(bytes_of(&user));
-            self.channels.signed_in.put(at.slot, user);
+            let user = User { id, info, watchlist, is_watchlist_cut: false };
+            self.charge_user(&user);
+            self.enter_user(at, &app, user);
         }
         let mut rooms = Vec::new();
         for (room, sub, info) in seats {

@@ -63,11 +63,10 @@ impl<S: Sockets> Core<S> {
         if let Some(member) = member {
             return self.take_seat(at, &app, key, &member);
         }
-        self.login(at, &[key], None).map_err(|refused| refusal(&refused))?;
+        let new = self.login(at, &[key], None).map_err(|refused| refusal(&refused))?;
         self.say_frame(&server_frame::subscription_succeeded(channel.name()));
-        if channel.is_cached() {
-            // No channel keeps its last event here, so it is as where there was none.
-            self.say_frame(&server_frame::cache_miss(channel.name()));
+        if channel.is_cached() && new > 0 {
+            self.say_last(at, key, channel.name());
         }
         Ok(())
     }

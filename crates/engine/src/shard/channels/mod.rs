@@ -10,6 +10,7 @@
 //! Cost: 4 bytes beside a connection's record, and its log-ins. Nothing where nobody speaks it.
 
 mod apps;
+mod fresh;
 mod handed_over;
 mod hearing;
 mod seats;
@@ -24,6 +25,7 @@ use proto::{Carrier, Format, Problem, Request};
 use pusher::{App, Close, FrameFault, SocketId, app_key, check_protocol, server_frame};
 
 use self::apps::SeenApps;
+use self::fresh::Fresh;
 use self::seats::Seats;
 use self::users::SignedIn;
 use super::admission::Reply;
@@ -45,6 +47,8 @@ pub(super) struct Channels {
     seats: Seats,
     /// Who is signed in.
     signed_in: SignedIn,
+    /// Who has just been told the last event of a channel.
+    pub(super) fresh: Fresh,
 }
 
 impl<S: Sockets> Core<S> {
@@ -146,7 +150,8 @@ impl<S: Sockets> Core<S> {
             return;
         }
         self.leave_seats(at);
-        self.channels.signed_in.forget(at.slot, &self.names);
+        self.sign_out(at);
+        self.channels.fresh.forget(at.slot);
         self.channels.apps.leave(at.slot);
     }
 

@@ -1,5 +1,5 @@
-//! Presence channels: a connection takes a seat as a member, and hears the list before anything else
-//! of the channel.
+//! Presence channels: a connection takes a seat as a member, and hears the list before anything
+//! else of the channel.
 //!
 //! A channel is a room ([`hub::Members`]), its members are users by [keys](hub::Key) of their own.
 //! Who subscribes is made a member, watches the room, and asks for the list. As long as that has
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hub::{Id, IdText, Info, Key, Space};
-use pusher::{App, Member, SubscriptionRefusal, server_frame};
+use pusher::{App, Channel, Member, SubscriptionRefusal, server_frame};
 use smallvec::SmallVec;
 
 use super::super::core::{At, Core, Lives};
@@ -65,7 +65,7 @@ impl<S: Sockets> Core<S> {
     /// Makes the connection a member of a channel, unless it is, and asks for the list: the answer.
     pub(super) fn take_seat(
         &mut self,
-        at: &At<'_, S::Socket>,
+        at: &mut At<'_, S::Socket>,
         app: &App,
         key: IdText<'_>,
         member: &Member,
@@ -92,6 +92,7 @@ impl<S: Sockets> Core<S> {
         }
         if self.watch(at, key).is_err() {
             if let Some(room) = self.names.lookup(key) {
+                self.logout(at, &[key]);
                 self.leave_seat(at, room);
             }
             return Err(SubscriptionRefusal::TooMany);
@@ -110,7 +111,8 @@ impl<S: Sockets> Core<S> {
         self.names.logout(seat.room);
     }
 
-    /// The same of all channels. That it watches them is forgotten with all else that it watches.
+    /// The connection leaves all its seats. That it watches those channels is forgotten with all
+    /// else that it watches.
     pub(super) fn leave_seats(&mut self, at: &At<'_, S::Socket>) {
         let seats = self.channels.seats.0.remove(&at.slot).unwrap_or_default();
         self.budget.spend_ids(seats.len());
@@ -134,9 +136,16 @@ impl<S: Sockets> Core<S> {
             // The seat keeps the name.
             let key = self.names.text(text.room).unwrap_or_default();
             let key_text = IdText::of_key(&key);
-            let login = key_text.map(|key| self.login(at, &[key], None).is_ok());
-            if login != Ok(true) {
+            let login = key_text.map(|key| self.login(at, &[key], None).ok());
+            let Ok(Some(new)) = login else {
                 self.refuse_list(at, &key);
+                return self.put_answer(at);
+            };
+            let channel = channel_name(&key).unwrap_or_default();
+            let is_cached = Channel::parse(&channel).is_ok_and(Channel::is_cached);
+            if let (Ok(key), true) = (key_text, is_cached && new > 0) {
+                self.say(at, Said::Message(Arc::clone(&text.text)))?;
+                self.say_last(at, key, &channel);
                 return self.put_answer(at);
             }
         }

@@ -128,7 +128,9 @@ fn to_channel(send: &ClientSend, sent: &SentToChannel) -> Result<Outgoing, ApiPr
         payload: Payload::Json(data),
     });
     let draft = draft.map_err(|error| ApiProblem::bad_request(error.to_string()))?;
-    Ok(Outgoing { except: Some(sent.own), ..Outgoing::on_channel(draft) })
+    // A channel caches what the app sends, and nothing of its clients.
+    let outgoing = Outgoing::on_channel(draft).for_subjects_alone();
+    Ok(Outgoing { except: Some(sent.own), ..outgoing })
 }
 
 /// Who sends it, where a token says so.
