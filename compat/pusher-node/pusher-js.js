@@ -54,6 +54,7 @@ await backend.trigger("private-encrypted-rj", "secret", { photo: 789 });
 assert.deepEqual((await opened)[0], { photo: 789 });
 done("encrypted channels");
 
+const online = first((seen) => bob.user.watchlist.bind("online", seen));
 const hello = first((seen) => bob.user.bind("hello", seen));
 bob.signin();
 await bob.user.signinDonePromise;
@@ -62,6 +63,9 @@ const again = setInterval(() => backend.sendToUser("bob", "hello", { to: "bob" }
 assert.deepEqual((await hello)[0], { to: "bob" });
 clearInterval(again);
 done("users");
+eve.signin();
+assert.deepEqual((await online)[0].user_ids, ["eve"]);
+done("watchlist");
 
 const ask = (path, params = {}) => answer(backend.get({ path, params }));
 assert.deepEqual(await ask("/channels", { filter_by_prefix: "presence-", info: "user_count" }),
@@ -69,6 +73,13 @@ assert.deepEqual(await ask("/channels", { filter_by_prefix: "presence-", info: "
 const users = (await ask("/channels/presence-room/users")).users.map((user) => user.id);
 assert.deepEqual(users.sort(), ["bob", "eve"]);
 done("looks");
+
+await backend.trigger("cache-song", "song", { title: "Hello" });
+const song = bob.subscribe("cache-song");
+assert.deepEqual((await first((seen) => song.bind("song", seen)))[0], { title: "Hello" });
+const missed = first((seen) => bob.subscribe("cache-none").bind("pusher:cache_miss", seen));
+await missed;
+done("cache channels");
 
 const left = first((seen) => room.bind("pusher:member_removed", seen));
 eve.disconnect();

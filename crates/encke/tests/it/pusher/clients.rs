@@ -65,7 +65,9 @@ fn pusher_js_does_all_that_its_documentation_shows() {
         "client events",
         "encrypted channels",
         "users",
+        "watchlist",
         "looks",
+        "cache channels",
         "ends",
     ];
     page("pusher-js.js", &steps);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use engine::channel_key;
 use httpd::problem::ApiProblem;
 use hub::{IdText, Key, MemberList, Names, Space};
-use pusher::http::{self, ApiRefusal, Attributes, Call, ChannelsQuery, Info};
-use pusher::{Access, App, Channel};
+use pusher::http::{self, ApiRefusal, Attributes, Cached, Call, ChannelsQuery, Info};
+use pusher::{Access, App, Channel, plain_text};
 use tokio::task::spawn_blocking;
 
 use super::{SignedRequest, refused, well_formed};
@@ -51,9 +51,15 @@ pub(super) fn attributes(api: &Api, app: &App, channel: Channel<'_>, info: Info)
     Attributes {
         user_count: info.user_count.then(|| members(api, app, channel).count as u64),
         subscription_count: info.subscription_count.then(|| subscribers(api, app, channel)),
-        // No channel keeps an event.
-        cache: info.cache.then_some(None),
+        cache: info.cache.then(|| cached(api, app, channel)),
     }
+}
+
+/// The last event that a channel keeps for new subscribers.
+fn cached(api: &Api, app: &App, channel: Channel<'_>) -> Option<Cached> {
+    let key = channel_key(&app.id, channel);
+    let (event, ttl) = api.router.cached_event(IdText::of_key(&key).ok()?)?;
+    Some(Cached { data: plain_text(event.data()), ttl })
 }
 
 /// How many connections are subscribed to a channel.
