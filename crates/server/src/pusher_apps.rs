@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use auth::file_watch::{self, FileWatch, Stamps};
@@ -94,7 +94,7 @@ impl AppsFile {
 }
 
 /// Reads the apps in the file. One that others can read is told, and taken, as a file of keys is.
-fn read(path: &PathBuf, is_loopback: bool) -> Result<Apps, AppsFileError> {
+fn read(path: &Path, is_loopback: bool) -> Result<Apps, AppsFileError> {
     let read = || {
         let file = File::open(path)?;
         let mode = file.metadata()?.mode();
@@ -105,7 +105,8 @@ fn read(path: &PathBuf, is_loopback: bool) -> Result<Apps, AppsFileError> {
         file.take(most).read_to_end(&mut text)?;
         Ok((text, mode))
     };
-    let (text, mode) = read().map_err(|error| AppsFileError::Io { path: path.clone(), error })?;
+    let io_error = |error| AppsFileError::Io { path: path.to_owned(), error };
+    let (text, mode) = read().map_err(io_error)?;
     if mode & 0o077 != 0 {
         let path = path.display();
         tracing::warn!(
@@ -114,7 +115,7 @@ fn read(path: &PathBuf, is_loopback: bool) -> Result<Apps, AppsFileError> {
         );
     }
     Apps::parse(&text, is_loopback)
-        .map_err(|fault| AppsFileError::Fault { path: path.clone(), fault })
+        .map_err(|fault| AppsFileError::Fault { path: path.to_owned(), fault })
 }
 
 #[cfg(test)]

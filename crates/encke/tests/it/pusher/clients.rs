@@ -94,7 +94,9 @@ fn libraries_for_backends_send_ask_and_end() {
             _ => Command::new(folder.join("clients")),
         };
         match language {
-            "node" => drop(command.arg(folder.join("backend.js"))),
+            "node" => {
+                command.arg(folder.join("backend.js"));
+            }
             "python" => {
                 command.arg(folder.join("backend.py"));
                 command.env("PYTHONPATH", folder.join("packages"));

@@ -78,7 +78,7 @@ fn requests_are_let_in_by_their_signature_alone() {
     send("/apps/1/events", body).problem(401);
     send(&signed("POST", "9", "/events", &[], body), body).problem(404);
     send(&signed("POST", "3", "/events", &[], body), body).problem(403);
-    let old = signed_at("POST", "1", "/events", &[], body, 1_700_000_000);
+    let old = signed_at(1_700_000_000, ["POST", "1", "/events"], &[], body);
     let problem = send(&old, body).problem(401);
     assert!(problem["detail"].as_str().unwrap().contains("auth_timestamp"), "{problem}");
     api.get(&signed("GET", "1", "/events", &[], "")).problem(405);

@@ -155,16 +155,14 @@ fn hex(bytes: &[u8]) -> String {
 /// `/apps/{app}{path}` with these parameters, signed as libraries do it.
 fn signed(method: &str, app: &str, path: &str, parameters: &[(&str, &str)], body: &str) -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    signed_at(method, app, path, parameters, body, now.as_secs())
+    signed_at(now.as_secs(), [method, app, path], parameters, body)
 }
 
 fn signed_at(
-    method: &str,
-    app: &str,
-    path: &str,
+    now: u64,
+    [method, app, path]: [&str; 3],
     parameters: &[(&str, &str)],
     body: &str,
-    now: u64,
 ) -> String {
     let path = format!("/apps/{app}{path}");
     let mut all = vec![
