@@ -6,6 +6,11 @@
 //!
 //! Cost: an event of such a channel takes a lock and a place in a table.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "a look-up under it at a subscription, as under a stripe of the names"
+)]
+
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

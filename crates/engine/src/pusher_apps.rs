@@ -7,6 +7,11 @@
 //! Cost: a worker looks at one number for each request and each signature, and takes the lock when
 //! that has changed.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "it is written when the file is read again, and held for a look-up"
+)]
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

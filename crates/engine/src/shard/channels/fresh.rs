@@ -22,9 +22,12 @@ use crate::sockets::Sockets;
 /// How the client is told the event.
 const FORM: Form = Form { format: Format::Pusher, carrier: Carrier::WebSocket, deflate: false };
 
-/// By slot: up to which number events of which channel are told.
+/// Up to which number events are told, and of the channel with which key.
+type Told = SmallVec<[(u64, Box<str>); 1]>;
+
+/// What connections have just been told, by slot.
 #[derive(Default)]
-pub(in super::super) struct Fresh(HashMap<u32, SmallVec<[(u64, Box<str>); 1]>>);
+pub(in super::super) struct Fresh(HashMap<u32, Told>);
 
 impl Fresh {
     /// Whether there is none.
