@@ -12,7 +12,7 @@ use std::sync::Arc;
 use auth::file_watch::{self, FileWatch, Stamps};
 use engine::PusherApps;
 use pusher::limits::APPS_FILE_BYTES_MAX;
-use pusher::{Apps, AppsFault};
+use pusher::{App, Apps, AppsFault};
 use thiserror::Error;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
@@ -114,8 +114,24 @@ fn read(path: &Path, is_loopback: bool) -> Result<Apps, AppsFileError> {
              {path}"
         );
     }
-    Apps::parse(&text, is_loopback)
-        .map_err(|fault| AppsFileError::Fault { path: path.to_owned(), fault })
+    let apps = Apps::parse(&text, is_loopback);
+    let apps = apps.map_err(|fault| AppsFileError::Fault { path: path.to_owned(), fault })?;
+    for app in apps.iter() {
+        for member in not_served(app) {
+            tracing::warn!("app {}: \"{member}\" has no effect in this version", app.id);
+        }
+    }
+    Ok(apps)
+}
+
+/// What an app asks for and nobody does yet.
+fn not_served(app: &App) -> impl Iterator<Item = &'static str> {
+    let asked = [
+        ("graph", app.hears_graph),
+        ("subscription_count", app.tells_subscription_count),
+        ("webhooks", !app.webhook_urls.is_empty()),
+    ];
+    asked.into_iter().filter(|(_, is_asked)| *is_asked).map(|(member, _)| member)
 }
 
 #[cfg(test)]
@@ -123,6 +139,18 @@ mod tests {
     use super::*;
 
     const ONE: &str = r#"[{"id":"1","key":"a","secret":"a-secret-of-some-length"}]"#;
+
+    #[test]
+    fn what_is_not_served_is_named() {
+        let more = r#"","graph":true,"webhooks":[{"url":"https://a.test"}]}"#;
+        let asks = ONE.replace("\"}", more);
+        let named = |text: &str| {
+            let apps = Apps::parse(text.as_bytes(), false).unwrap();
+            apps.iter().flat_map(|app| not_served(app)).collect::<Vec<_>>()
+        };
+        assert_eq!(named(&asks), ["graph", "webhooks"]);
+        assert_eq!(named(ONE), [""; 0]);
+    }
 
     #[tokio::test]
     async fn apps_are_read_again_and_a_bad_file_leaves_those_before() {
