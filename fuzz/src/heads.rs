@@ -50,11 +50,12 @@ fn check_against_httparse(data: &[u8], request: &Request<'_>) {
         Route::WellKnown => "/.well-known/",
         Route::Send => "/send",
         Route::Events => "/events/",
+        Route::App => "/app/",
     };
     assert!(target.contains(path) && target.contains(request.path));
     assert!(request.format != Format::Classic || request.route == Route::Classic);
     match (request.method, request.route) {
-        (Method::Options, _) | (_, Route::Page | Route::WellKnown | Route::Send) => {
+        (Method::Options, _) | (_, Route::Page | Route::WellKnown | Route::Send | Route::App) => {
             assert!(request.ids.is_empty())
         }
         _ => assert_eq!(request.ids, naive_ids(target), "{target}"),

@@ -19,13 +19,17 @@ use crate::tools::{pip_into, pip_runs, python_version};
 /// A folder of `compat/`, and what is done in its copy.
 type Part = (&'static str, fn(&Path, &Path) -> anyhow::Result<()>);
 
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 11] = [
     ("collector", collector),
     ("go", go),
     ("java", java),
     ("node", node),
     // Debian's own packages; they come with the programs.
     ("perl", |_, _| Ok(())),
+    // Clients and libraries of Pusher Channels; the test `pusher` runs them.
+    ("pusher-go", go),
+    ("pusher-node", node),
+    ("pusher-python", python),
     ("python", python),
     ("rust", rust),
     // The conformance tests of Durable Streams, and its client; the test `durable` runs them.

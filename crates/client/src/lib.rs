@@ -155,7 +155,9 @@ impl StreamDecoder {
     /// `body` does not matter there.
     pub fn new(transport: Transport, body: BodyLength) -> StreamDecoder {
         let framing = match body {
-            _ if transport == Transport::WebSocket => FramingDecoder::Upgraded,
+            _ if matches!(transport, Transport::WebSocket | Transport::Pusher) => {
+                FramingDecoder::Upgraded
+            }
             BodyLength::Chunked => FramingDecoder::Chunked(ChunkedDecoder::default()),
             BodyLength::Known(left) => FramingDecoder::Known(left),
             BodyLength::UntilClose => FramingDecoder::UntilClose,
@@ -164,7 +166,9 @@ impl StreamDecoder {
             Transport::Sse => EventDecoder::Sse(SseDecoder::default()),
             Transport::Ndjson => EventDecoder::Ndjson(LineDecoder::default()),
             Transport::Classic => EventDecoder::Classic(LineDecoder::default()),
-            Transport::WebSocket => EventDecoder::WebSocket(WebSocketDecoder::default()),
+            Transport::WebSocket | Transport::Pusher => {
+                EventDecoder::WebSocket(WebSocketDecoder::default())
+            }
             Transport::Poll => EventDecoder::Poll(LineDecoder::default()),
         };
         StreamDecoder { framing, events }

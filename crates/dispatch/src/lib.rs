@@ -24,6 +24,7 @@ pub mod members;
 pub mod outcome;
 pub mod posting;
 pub mod presence;
+mod presence_channels;
 pub mod send_options;
 pub mod successor;
 pub mod traces;

@@ -28,6 +28,7 @@ use self::inputs::{Input, Inputs};
 use self::shared::{ListAsker, Shared};
 use crate::barrier::Barrier;
 use crate::cluster::{RoomAsk, RoomFormat, RoomsLink};
+use crate::presence_channels;
 
 /// How often it is looked what has changed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -373,12 +374,18 @@ impl RoomTeller<'_> {
             Some(shared) => shared.list(of)?,
             None => self.roster.list(room),
         };
-        Some(list_text(of, &list).into())
+        let whole = presence_channels::whole(of, &list);
+        Some(whole.unwrap_or_else(|| list_text(of, &list)).into())
     }
 }
 
 /// What is told of a change in the room `of`.
-fn text(of: &str, News { sub, change, count, manner, .. }: &News) -> Arc<str> {
+fn text(of: &str, news: &News) -> Arc<str> {
+    let News { sub, change, count, manner, .. } = news;
+    if let Some(text) = presence_channels::changed(of, news) {
+        debug_assert_eq!(*manner, Manner::Whole, "a channel has a bound");
+        return text.into();
+    }
     let text = match (manner, change) {
         (Manner::Whole, MemberChange::Joined(info)) => {
             members::joined(of, sub, info.as_ref().map(|info| info.json()))

@@ -72,6 +72,21 @@ pub enum SentBy {
         /// The value of `Idempotency-Key`.
         key: Option<Box<str>>,
     },
+    /// To a channel of the Pusher protocol, where it may.
+    Channel(Box<SentToChannel>),
+}
+
+/// An event that a client sends to the others of a channel. Its payload is what was written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SentToChannel {
+    /// The [key](hub::Key) of the channel.
+    pub key: Box<str>,
+    /// The event's name.
+    pub name: Box<str>,
+    /// The user as which the client is a member of the channel.
+    pub from: Option<Box<str>>,
+    /// What the connection is called, which does not hear it.
+    pub own: ConnectionId,
 }
 
 /// An event that a client sends.
@@ -92,7 +107,13 @@ impl Debug for ClientSend {
 
 impl Question for ClientSend {
     fn bytes(&self) -> usize {
-        let (SentBy::Message { reference: text, .. } | SentBy::Request { key: text }) = &self.by;
+        let text = match &self.by {
+            SentBy::Message { reference: text, .. } | SentBy::Request { key: text } => text,
+            SentBy::Channel(sent) => {
+                let from = sent.from.as_ref().map_or(0, |from| from.len());
+                return self.event.len() + sent.key.len() + sent.name.len() + from;
+            }
+        };
         self.event.len() + text.as_ref().map_or(0, |text| text.len())
     }
 }

@@ -10,6 +10,7 @@ use sync::replies::Replies;
 use tls::rustls::ServerConfig;
 
 use crate::EventKeeper;
+use crate::pusher_apps::PusherApps;
 use crate::refused_origins::RefusedOrigins;
 use crate::settings::Settings;
 use crate::tokens::TokenConfig;
@@ -56,6 +57,8 @@ pub struct EngineConfig {
     pub websocket_deflate: bool,
     /// The tokens that streams need; `None` lets anybody listen as anybody.
     pub tokens: Option<TokenConfig>,
+    /// The apps whose clients speak the Pusher protocol; `None` serves none.
+    pub pusher: Option<Arc<PusherApps>>,
     /// How many members of an id are listed, past which they are only counted; 0 keeps none. Where
     /// streams need no tokens there are none.
     pub members_max: usize,
@@ -117,6 +120,7 @@ impl EngineConfig {
             ids_bytes_max: 128 << 20,
             websocket_deflate: false,
             tokens: None,
+            pusher: None,
             members_max: 1_000,
             refused_origins: Arc::default(),
             guest: false,
@@ -124,9 +128,14 @@ impl EngineConfig {
         }
     }
 
+    /// Whether it is kept who is a member of an id.
+    pub(crate) fn has_members_of_ids(&self) -> bool {
+        self.tokens.is_some() && self.members_max > 0
+    }
+
     /// Who is in a room, where that is kept.
     pub(crate) fn rooms(&self, names: &Arc<Names>, replies: &Arc<Replies>) -> Option<Arc<Rooms>> {
-        let is_kept = self.tokens.is_some() && self.members_max > 0;
+        let is_kept = self.has_members_of_ids() || self.pusher.is_some();
         is_kept.then(|| {
             let limits = ListLimits {
                 members: self.members_max,

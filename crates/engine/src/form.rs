@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proto::websocket::deflate::Deflater;
 use proto::{Carrier, Format, Frame, classic, poll, sse};
 
-use crate::{COMPRESSED_SLOT, Event};
+use crate::{COMPRESSED_SLOT, Event, channels};
 
 /// Who has an event that one connection is to be sent: this one, the history, and its sender, if
 /// that is not done, with what it waits for.
@@ -29,7 +29,10 @@ impl Form {
     /// same: what a connection has been sent in part must go on as it began.
     pub(crate) fn frame(self, event: &Event) -> &Frame {
         let slot = if self.deflate { COMPRESSED_SLOT } else { self.format.index() };
-        event.frame(slot, |event| self.format.event(event.id(), event.json(), event.data()))
+        event.frame(slot, |event| match self.format {
+            Format::Pusher => channels::frame(event),
+            format => format.event(event.id(), event.json(), event.data()),
+        })
     }
 
     /// Puts the bytes of the event into `buffer` when it is for this connection alone, as far as

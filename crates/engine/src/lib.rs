@@ -21,7 +21,9 @@ mod ahead;
 mod answers;
 mod backlog;
 mod budget;
+mod cached;
 mod catch_up;
+mod channels;
 mod client_sends;
 mod clock;
 mod column;
@@ -46,6 +48,7 @@ mod outbox;
 mod outgoing;
 mod past;
 mod pauses;
+mod pusher_apps;
 mod questions;
 mod receipt;
 mod refused_origins;
@@ -80,9 +83,10 @@ pub mod workers;
 pub use account::Account;
 pub use ahead::Ahead;
 pub use answers::Answers;
+pub use channels::{channel_key, channel_name, user_key};
 pub use client_sends::{
     CLIENT_SENDS_PER_SECOND_MAX, ClientSend, ClientSendLimits, ClientSendOutcome, ClientSends,
-    Publisher, SentBy, TooMany,
+    Publisher, SentBy, SentToChannel, TooMany,
 };
 pub use config::{AddressLimits, EngineConfig, Keeper, TlsConfig};
 pub use counters::{Snapshot, Total, WorkerSnapshot};
@@ -93,6 +97,7 @@ pub use lane::{LANE_SOCKET, Lane, LaneControl, LaneSocket, LaneTurn};
 pub use notices::{Notice, Notices};
 pub use origins::Origins;
 pub use outgoing::Outgoing;
+pub use pusher_apps::{AppUsage, PusherApps, ServedApp};
 pub use questions::{Asker, Question, Questions};
 pub use receipt::{LaneBell, Receipt};
 pub use refused_origins::RefusedOrigins;

@@ -76,6 +76,8 @@ pub mod work {
     pub const ID: u32 = 4;
     /// A token that is verified within the turn: a MAC, or a look into a table.
     pub const TOKEN: u32 = 30;
+    /// A signature of the Pusher protocol that is verified: some blocks of SHA-256.
+    pub const SIGNATURE: u32 = 20;
     /// A write beside its bytes.
     pub const WRITE: u32 = 50;
     /// The end of a connection: its socket, its record, its timer.
@@ -240,6 +242,10 @@ pub const HISTORY_READ_BYTES_MAX: usize = 1 << 20;
 
 /// Sends of one connection that are not answered.
 pub const CLIENT_SENDS_PER_CONNECTION_MAX: u32 = 64;
+
+/// The longest frame that is read of a client of the Pusher protocol, unless its app takes longer
+/// events: those have [`MESSAGE_AROUND_BYTES`] around them.
+pub const PUSHER_FRAME_BYTES: usize = 16 * 1024;
 
 /// The longest message that is read of a client that may send events, in bytes.
 pub const PUBLISHED_MESSAGE_BYTES: usize = 16 * 1024;

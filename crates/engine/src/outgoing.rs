@@ -3,7 +3,7 @@
 //! It is built where an event comes in (the API, an Erlang process, the cluster's log, the
 //! dashboard) and goes as it is to the [router](crate::Router), in a cluster by way of the log.
 
-use hub::{Draft, EventError, LeftOut};
+use hub::{Draft, EventError, Key, LeftOut, Space};
 use proto::Frame;
 
 /// An event on its way.
@@ -13,9 +13,12 @@ pub struct Outgoing {
     pub draft: Draft,
     /// The Erlang term that its payload was, if it was one: guests hear that one.
     pub term: Option<Frame>,
-    /// It is for the connections of its subjects alone. It is not remembered then: what is
-    /// remembered of a subject is for all who follow it.
-    pub alone: bool,
+    /// It is for all who follow its subjects, too. Nobody follows a key.
+    pub followed: bool,
+    /// It is remembered for those who come back. One that is not for followers never is, if its
+    /// subject is an id: what is remembered of an id is for all who follow it. Of a channel the
+    /// last one is remembered, for those who subscribe.
+    pub remembered: bool,
     /// The connections that do not hear it, whatever they are logged in under. One that is not
     /// there is nobody.
     pub except: LeftOut,
@@ -32,11 +35,29 @@ impl Outgoing {
     pub fn new(about: &str, data: &str) -> Result<Outgoing, EventError> {
         Draft::new(about, data).map(Outgoing::from)
     }
+
+    /// An event of the [key](hub::Key) that `draft` is about, which is remembered if that is a
+    /// channel that caches its last one.
+    pub fn on_channel(draft: Draft) -> Outgoing {
+        debug_assert!(draft.subjects(|about| about.iter().all(|id| id.is_key())));
+        let key = draft.about();
+        let remembered = Key::parse(&key).is_some_and(|key| key.space == Space::CacheChannel);
+        drop(key);
+        Outgoing { followed: false, remembered, ..draft.into() }
+    }
+
+    /// This event, for the connections of its subjects alone, and not remembered.
+    #[must_use]
+    pub fn for_subjects_alone(self) -> Outgoing {
+        Outgoing { followed: false, remembered: false, ..self }
+    }
 }
 
 impl From<Draft> for Outgoing {
     /// An event for all who follow its subjects.
     fn from(draft: Draft) -> Outgoing {
-        Outgoing { draft, term: None, alone: false, except: LeftOut::NOBODY, durable: false }
+        let (followed, remembered) = (true, true);
+        let except = LeftOut::NOBODY;
+        Outgoing { draft, term: None, followed, remembered, except, durable: false }
     }
 }

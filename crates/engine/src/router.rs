@@ -40,6 +40,7 @@ pub use self::sending::Sending;
 use self::sending::{Drafted, Reservations, ToAll};
 use crate::clock::Clock;
 use crate::mailbox::{Mail, Mailbox};
+use crate::pusher_apps::PusherApps;
 use crate::receipt::Receipt;
 use crate::{Event, EventArchive, EventKeeper, History, Outgoing, TERM_SLOT};
 
@@ -58,6 +59,8 @@ pub struct Router {
     /// `None` when nothing is kept on disk.
     archive: Option<Arc<EventArchive>>,
     keeper: Option<Arc<EventKeeper>>,
+    /// `None` where no app of the Pusher protocol is served.
+    pusher: Option<Arc<PusherApps>>,
     posting: Posting,
     clock: Clock,
 }
@@ -102,6 +105,7 @@ impl Router {
             history,
             archive: None,
             keeper: None,
+            pusher: None,
             posting,
             clock,
         }
@@ -111,6 +115,30 @@ impl Router {
     pub(crate) fn with_keeper(self, keeper: Option<Arc<EventKeeper>>) -> Router {
         let archive = keeper.clone().map(|keeper| keeper as Arc<EventArchive>);
         Router { archive, keeper, ..self }
+    }
+
+    /// This router, which remembers last events of channels of these apps.
+    pub(crate) fn with_pusher(self, pusher: Option<Arc<PusherApps>>) -> Router {
+        Router { pusher, ..self }
+    }
+
+    /// The last event of the channel with this key, and for how many seconds it is kept, where the
+    /// channel caches it.
+    pub fn cached_event(&self, key: IdText<'_>) -> Option<(Arc<Event>, u64)> {
+        let (apps, key) = (self.pusher.as_ref()?, self.names.lookup(key)?);
+        let left_ms = apps.cached().left_ms(key, self.clock.monotonic_ms())?;
+        Some((apps.cached().last(key)?, left_ms.div_ceil(1000)))
+    }
+
+    /// Whether there may be such events.
+    pub fn caches_events(&self) -> bool {
+        self.pusher.is_some()
+    }
+
+    /// Forgets a slice of those whose time is over. Whether there are more.
+    pub fn forget_cached(&self) -> bool {
+        let now_ms = self.clock.monotonic_ms();
+        self.pusher.as_ref().is_some_and(|apps| apps.cached().forget_old(&self.names, now_ms))
     }
 
     /// From now on what is kept is read from `archive`.
@@ -134,7 +162,8 @@ impl Router {
     }
 
     fn begin(&self, outgoing: Outgoing, id: Option<EventId>) -> Sending<'_> {
-        let remembered = self.history.as_ref().filter(|_| !outgoing.alone);
+        let is_for_history = outgoing.remembered && outgoing.followed;
+        let remembered = self.history.as_ref().filter(|_| is_for_history);
         let (mut begun, mut known) = (None, SmallVec::<[Id; 1]>::new());
         outgoing.draft.subjects(|subjects| match remembered {
             Some(history) => {
@@ -143,7 +172,7 @@ impl Router {
             }
             None => known.extend(subjects.iter().filter_map(|&about| self.names.lookup(about))),
         });
-        let mut sending = Sending::new(self, Audience::of(known, !outgoing.alone));
+        let mut sending = Sending::new(self, Audience::of(known, outgoing.followed));
         sending.draft = Some(Drafted { outgoing, begun, id });
         sending
     }
@@ -255,14 +284,19 @@ impl Router {
 
     fn reserve_for(&self, outgoing: &Outgoing) -> Result<RoomToKeep<'_>, NoRoomToKeep> {
         match &self.keeper {
-            Some(keeper) if !outgoing.alone => keeper.reserve(&outgoing.draft),
+            // What is for nobody but its subjects, as an event of a key is, is not kept on disk.
+            Some(keeper) if outgoing.followed => keeper.reserve(&outgoing.draft),
             _ => Ok(None),
         }
     }
 
     /// The event `id`, which is remembered, and kept where there is `room`.
     fn remembered(&self, drafted: Drafted, id: EventId, room: RoomToKeep<'_>) -> Arc<Event> {
+        let is_cached = drafted.outgoing.remembered && !drafted.outgoing.followed;
         let event = made(drafted.outgoing, id);
+        if let Some(apps) = self.pusher.as_ref().filter(|_| is_cached) {
+            apps.cached().record(&self.names, &event, self.clock.monotonic_ms());
+        }
         if let Some(room) = room {
             room.append(&event, self.clock.unix_ms());
         }

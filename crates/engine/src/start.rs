@@ -155,6 +155,7 @@ impl Engine {
         );
         let router = router.with_rules(config.history, &config.remember);
         let router = router.with_keeper(config.keeper.clone().map(|keeper| keeper.0));
+        let router = router.with_pusher(config.pusher.clone());
         let guest = mailboxes.get(config.workers).map(|mailbox| {
             Guest::new(config.workers, mailbox.clone(), names.clone(), directory.clone())
         });

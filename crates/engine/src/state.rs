@@ -139,6 +139,27 @@ pub(crate) struct More {
     #[n(22)]
     #[cbor(default)]
     pub(crate) watches: Vec<String>,
+    /// What it is at its app, where it speaks the Pusher protocol.
+    #[n(23)]
+    pub(crate) pusher: Option<PusherState>,
+}
+
+/// A connection that speaks the Pusher protocol. Its channels are among its ids.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
+#[cbor(map)]
+pub(crate) struct PusherState {
+    /// The key of its app.
+    #[n(0)]
+    pub(crate) app: String,
+    /// The user that it is signed in as: its id, what presence channels tell of it, and its
+    /// watchlist.
+    #[n(1)]
+    pub(crate) user: Option<(String, Option<String>, Vec<String>)>,
+    /// The presence channels that it is in, or waits to be: the channel's key, the member's key,
+    /// and what is told of the member.
+    #[n(2)]
+    #[cbor(default)]
+    pub(crate) seats: Vec<(String, String, Option<String>)>,
 }
 
 /// What a stream wants of the time before it; see [`Past`].

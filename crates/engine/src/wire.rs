@@ -22,7 +22,7 @@ impl Wire {
     /// connection.
     pub(crate) const fn of(transport: Transport, closes: bool) -> Wire {
         let carrier = match (transport, closes) {
-            (Transport::WebSocket, _) => Carrier::WebSocket,
+            (Transport::WebSocket | Transport::Pusher, _) => Carrier::WebSocket,
             (_, true) => Carrier::Close,
             (_, false) => Carrier::Chunked,
         };
@@ -70,7 +70,7 @@ mod tests {
             for closes in [false, true] {
                 let wire = Wire::of(transport, closes);
                 assert_eq!((wire.transport(), wire.format()), (transport, transport.format()));
-                let speaks = transport == Transport::WebSocket;
+                let speaks = matches!(transport, Transport::WebSocket | Transport::Pusher);
                 assert_eq!(wire.carrier().has_messages(), speaks, "{wire:?}");
                 assert_eq!(wire.carrier() == Carrier::Close, closes && !speaks, "{wire:?}");
             }

@@ -157,7 +157,8 @@ impl Gateway {
         })?;
         let term = Some(payload::message(payload));
         let permit = self.enter().await?;
-        let outgoing = Outgoing { term, alone, except: options.except, ..draft.into() };
+        let outgoing = Outgoing { term, except: options.except, ..draft.into() };
+        let outgoing = if alone { outgoing.for_subjects_alone() } else { outgoing };
         let delivery = self.sender.send(&permit, outgoing, SendOptions::default()).await?;
         drop(permit);
         self.counts.events.add(1);

@@ -15,6 +15,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashTable;
@@ -109,6 +110,8 @@ pub struct Directory {
     stripes: Box<[Locked]>,
     /// Where it is noted that ids come and go, if it is.
     changes: Option<Changes>,
+    /// How many keys are among what is online. Relaxed: only a count.
+    keys_online: AtomicUsize,
 }
 
 // A stripe must have one list, or changes of one id would lose their order.
@@ -117,7 +120,7 @@ const _: () = assert!(STRIPES.is_multiple_of(LISTS));
 impl Default for Directory {
     fn default() -> Directory {
         let stripes = (0..STRIPES).map(|_| Locked::default()).collect();
-        Directory { keys: Keys::random(), stripes, changes: None }
+        Directory { keys: Keys::random(), stripes, changes: None, keys_online: AtomicUsize::new(0) }
     }
 }
 
@@ -283,13 +286,24 @@ impl Directory {
         }
     }
 
-    /// How many ids are online. Walks all stripes: for reports, not for the hot path.
+    /// How many ids are online, without keys. Walks all stripes: for reports, not for the hot path.
     pub fn ids_online(&self) -> usize {
-        self.stripes.iter().map(|stripe| lock(stripe).slots.len()).sum()
+        let all: usize = self.stripes.iter().map(|stripe| lock(stripe).slots.len()).sum();
+        all.saturating_sub(self.keys_online())
+    }
+
+    /// How many [keys](crate::Key) are online.
+    pub fn keys_online(&self) -> usize {
+        self.keys_online.load(Ordering::Relaxed)
     }
 
     /// To be called under the stripe's lock.
     fn note(&self, hash: u64, id: Id, is_online: bool) {
+        if id.is_key() {
+            // Wraps around for -1, as atomics do.
+            let step = if is_online { 1 } else { usize::MAX };
+            self.keys_online.fetch_add(step, Ordering::Relaxed);
+        }
         if let Some(changes) = &self.changes {
             changes.note(stripe_of(hash), id, is_online);
         }

@@ -93,6 +93,9 @@ pub const SUBJECTS_MAX: usize = 100;
 /// The longest name of an event, in bytes of UTF-8.
 pub const NAME_BYTES_MAX: usize = 200;
 
+/// The longest name of an event about a key, in bytes of UTF-8: as many characters.
+pub const KEY_EVENT_NAME_BYTES_MAX: usize = 4 * NAME_BYTES_MAX;
+
 /// Why there is no such event. The message tells its sender what to change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum EventError {
@@ -146,6 +149,28 @@ impl Draft {
         Ok(Draft { json, parts })
     }
 
+    /// A draft about one [key](crate::Key), which has no other subjects. Its sender may be any text
+    /// without control characters.
+    ///
+    /// # Errors
+    ///
+    /// `about` is neither key nor id, the sender has control characters, or the name is longer
+    /// than [`KEY_EVENT_NAME_BYTES_MAX`].
+    pub fn of_key(parts: EventParts<'_>) -> Result<Draft, EventError> {
+        let EventParts { about, also, name, from, .. } = parts;
+        debug_assert!(also.is_empty(), "an event is about one key");
+        IdText::of_key(about)?;
+        if let Some(c) = from.and_then(|from| from.chars().find(|c| c.is_control())) {
+            return Err(IdError::Forbidden(c).into());
+        }
+        if let Some(name) = name.filter(|name| name.len() > KEY_EVENT_NAME_BYTES_MAX) {
+            return Err(EventError::Name(name.len()));
+        }
+        let line = line::write(EventParts { also: &[], ..parts });
+        let (json, parts) = line.expect("a key, a name and a sender have their places");
+        Ok(Draft { json, parts })
+    }
+
     /// The id of the first subject.
     pub fn about(&self) -> Cow<'_, str> {
         self.parts.about(&self.json)
@@ -165,7 +190,7 @@ impl Draft {
     pub fn subjects<T>(&self, look: impl FnOnce(&[IdText<'_>]) -> T) -> T {
         let texts: SmallVec<[Cow<'_, str>; 1]> =
             iter::once(self.about()).chain(self.also()).collect();
-        let id = |text| IdText::parse(text).expect("a draft is about ids");
+        let id = |text| IdText::of_key(text).expect("a draft is about ids, or a key");
         let ids: SmallVec<[IdText<'_>; 1]> = texts.iter().map(|text| id(text)).collect();
         look(&ids)
     }
@@ -268,10 +293,20 @@ impl<F> Event<F> {
         self.parts.name(self.json())
     }
 
+    /// Its name as a JSON string, with its quotes.
+    pub fn name_json(&self) -> Option<&str> {
+        self.parts.name_json(self.json())
+    }
+
+    /// The id of who sent it, where it says so.
+    pub fn from(&self) -> Option<Cow<'_, str>> {
+        self.parts.from(self.json())
+    }
+
     /// The first form of lines that has all of it.
     pub fn form(&self) -> LineForm {
         let has_parts = self.name().is_some() || self.also().next().is_some();
-        match self.parts.from(self.json()) {
+        match self.from() {
             Some(_) => LineForm::WithSender,
             None if has_parts => LineForm::WithParts,
             None => LineForm::Plain,

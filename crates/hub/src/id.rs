@@ -7,10 +7,16 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::key::{self, KEY_BYTES_MAX};
+
 /// The longest id, in bytes of UTF-8.
 pub const ID_BYTES_MAX: usize = 255;
 
 const NAME_BIT: u64 = 1 << 63;
+
+/// Of a name's counter: set where the name is a [key](crate::Key). No store has it, since its ids
+/// are counted from 0 and no key is ever stored.
+const KEY_BIT: u64 = 1 << 31;
 
 /// Anything that can be online or be followed, in 8 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -46,15 +52,29 @@ impl Id {
         Id(bits)
     }
 
-    /// The id of an interned name: 31 bits of its hash and a counter that tells apart names that
-    /// share them.
-    pub(crate) fn name(hash: u32, counter: u32) -> Id {
-        Id(NAME_BIT | u64::from(hash & 0x7fff_ffff) << 32 | u64::from(counter))
+    /// Whether a [key](crate::Key) stands behind it, and no id that clients can name. Such a one is
+    /// followed by nobody and shown to nobody as an id.
+    pub fn is_key(self) -> bool {
+        self.0 & (NAME_BIT | KEY_BIT) == NAME_BIT | KEY_BIT && self != Id::NONE
     }
 
-    /// What stays the same when a name is freed and gets another id: its hash. Of an integer all.
+    /// The id of an interned name: 31 bits of its hash, 31 bits of a counter that tells apart names
+    /// that share them, and whether it is a key.
+    pub(crate) fn name(hash: u32, counter: u32, is_key: bool) -> Id {
+        let counter = u64::from(counter) & (KEY_BIT - 1);
+        let mark = if is_key { KEY_BIT } else { 0 };
+        Id(NAME_BIT | u64::from(hash & 0x7fff_ffff) << 32 | mark | counter)
+    }
+
+    /// The counter that [`Id::name`] put in.
+    pub(crate) fn name_counter(self) -> u32 {
+        (self.0 & (KEY_BIT - 1)) as u32
+    }
+
+    /// What stays the same when a name is freed and gets another id: its hash, and whether it is a
+    /// key. Of an integer all.
     pub(crate) fn lasting_bits(self) -> u64 {
-        if self.is_name() { self.0 & !u64::from(u32::MAX) } else { self.0 }
+        if self.is_name() { self.0 & !(KEY_BIT - 1) } else { self.0 }
     }
 
     /// The bits of the name's hash that [`Id::name`] put in.
@@ -110,6 +130,28 @@ impl<'a> IdText<'a> {
     }
 }
 
+impl<'a> IdText<'a> {
+    /// The text of an id or of a [key](crate::Key), for what the server says to itself. What
+    /// clients name is read by [`IdText::parse`], which knows no keys.
+    pub fn of_key(text: &'a str) -> Result<IdText<'a>, IdError> {
+        if !key::is_key(text) {
+            return IdText::parse(text);
+        }
+        if text.len() > KEY_BYTES_MAX {
+            return Err(IdError::TooLong(text.len()));
+        }
+        match text.chars().find(|c| c.is_control()) {
+            Some(c) => Err(IdError::Forbidden(c)),
+            None => Ok(IdText::Name(text)),
+        }
+    }
+
+    /// Whether it is a key.
+    pub fn is_key(self) -> bool {
+        matches!(self, IdText::Name(name) if key::is_key(name))
+    }
+}
+
 impl fmt::Display for IdText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -144,6 +186,21 @@ mod tests {
         {
             assert_eq!(IdText::parse(text), Ok(IdText::Name(text)));
         }
+    }
+
+    #[test]
+    fn key_is_told_from_ids_by_its_number() {
+        let (id, key) = (Id::name(5, 7, false), Id::name(5, 7, true));
+        assert!(key.is_key() && !id.is_key() && key.is_name());
+        assert!(!Id::NONE.is_key() && !Id::integer(KEY_BIT).unwrap().is_key());
+        assert_ne!(id.lasting_bits(), key.lasting_bits());
+        assert_eq!(key.lasting_bits(), Id::name(5, 8, true).lasting_bits());
+        assert_eq!((key.name_counter(), key.name_hash()), (7, 5));
+        assert!(!Id::name(5, u32::MAX, false).is_key(), "however many there were");
+        assert_eq!(IdText::of_key("#c1:a\nb"), Err(IdError::Forbidden('\n')));
+        let long = "#".repeat(KEY_BYTES_MAX + 1);
+        assert_eq!(IdText::of_key(&long), Err(IdError::TooLong(KEY_BYTES_MAX + 1)));
+        assert_eq!(IdText::of_key("a b"), Err(IdError::Forbidden(' ')), "no key and no id");
     }
 
     #[test]

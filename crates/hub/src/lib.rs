@@ -27,6 +27,7 @@ mod history;
 mod id;
 mod id_patterns;
 mod keeper;
+mod key;
 mod keys;
 mod members;
 mod names;
@@ -48,7 +49,7 @@ pub use directory::Directory;
 pub use disconnect::DisconnectReason;
 pub use epoch::{Epoch, EventIds, Place};
 pub use event::{Draft, Event, EventError, EventParts, LineForm, Payload};
-pub use event::{LINE_BYTES, NAME_BYTES_MAX, SUBJECTS_MAX};
+pub use event::{KEY_EVENT_NAME_BYTES_MAX, LINE_BYTES, NAME_BYTES_MAX, SUBJECTS_MAX};
 pub use event_id::{EventId, Tag};
 pub use followers::{Followers, FollowersError, Nobody, SLICE_MAX, Subscription};
 pub use grant::{Grant, INFO_BYTES_MAX, TalkGrant, TokenRefusal};
@@ -58,6 +59,7 @@ pub use history::{EvictedRange, EvictedRule, Lack, PagePart, Remembered};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
 pub use id_patterns::{BadPatterns, IdPatterns, PATTERNS_MAX};
 pub use keeper::{KeepRoom, Keeper, NoRoomToKeep, WhenDurable};
+pub use key::{KEY_BYTES_MAX, KEY_MARK, Key, Space};
 pub use members::{
     Info, ListLimits, ListedMember, Manner, MemberChange, MemberList, Members, News, Roster,
 };

@@ -3,7 +3,7 @@
 //! A name has an entry while somebody is online under it, or while the store knows it ("pinned").
 //! Entries of clients that are gone are freed, so clients cannot grow the table without a bound.
 //! An id is never given to a second name while a sender could still hold it: ids count up and
-//! 2^32 names with equal hash bits would have to come and go in between.
+//! 2^31 names with equal hash bits would have to come and go in between.
 //!
 //! The id carries 31 bits of the name's hash, and the table hashes by just these bits. So one table
 //! finds an entry by its name and by its id, and no second index exists. The hash is SipHash-2-4
@@ -145,13 +145,24 @@ impl Names {
         self.release(id);
     }
 
+    /// Counts bytes that are kept elsewhere for one who is logged in, who must
+    /// [give them back](Names::discharge), unless all ids together are too many.
+    pub fn charge_within(&self, bytes: usize) -> Result<(), IdsFull> {
+        let bytes_max = self.bytes_max.load(Ordering::Relaxed);
+        if self.bytes() + bytes > bytes_max {
+            return Err(IdsFull { bytes_max });
+        }
+        self.charge(bytes);
+        Ok(())
+    }
+
     /// Counts bytes that are kept elsewhere for log-ins, so that they are bounded with the ids.
-    pub(crate) fn charge(&self, bytes: usize) {
+    pub fn charge(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Takes back one [`Names::charge`].
-    pub(crate) fn discharge(&self, bytes: usize) {
+    /// Takes back one [`Names::charge_within`], or what was charged otherwise.
+    pub fn discharge(&self, bytes: usize) {
         let before = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         debug_assert!(before >= bytes, "more is taken back than was counted");
     }
@@ -179,6 +190,7 @@ impl Names {
 
     /// The id of `text` for the store: it stays until [`Names::unpin`], whoever is online.
     pub fn pin(&self, text: IdText<'_>) -> Id {
+        assert!(!text.is_key(), "no key is stored");
         self.intern(text, |entry| entry.pinned = true)
     }
 
@@ -195,7 +207,7 @@ impl Names {
     /// Puts a stored pair back at start; later names get other ids.
     pub fn restore(&self, id: Id, name: &str) {
         let hash = id.name_hash();
-        self.counter.fetch_max((id.to_bits() as u32).wrapping_add(1), Ordering::Relaxed);
+        self.counter.fetch_max(id.name_counter() + 1, Ordering::Relaxed);
         let mut stripe = self.stripe(hash);
         let entry = Entry { id, online: 0, pinned: true, name: name.into() };
         stripe.insert_unique(spread(hash), entry, |entry| spread(entry.id.name_hash()));
@@ -206,7 +218,7 @@ impl Names {
     #[must_use]
     pub fn adopt(&self, id: Id, name: &str) -> bool {
         let hash = id.name_hash();
-        self.counter.fetch_max((id.to_bits() as u32).wrapping_add(1), Ordering::Relaxed);
+        self.counter.fetch_max(id.name_counter() + 1, Ordering::Relaxed);
         let mut stripe = self.stripe(hash);
         if let Some(entry) = stripe.find_mut(spread(hash), |entry| *entry.name == *name) {
             let same = entry.id == id;
@@ -230,6 +242,16 @@ impl Names {
         ids
     }
 
+    /// Shows all [keys](crate::Key) to `visit`, in no order, also those under which nobody is
+    /// logged in any more. It must not ask for names: it is called under a lock.
+    pub fn visit_keys(&self, mut visit: impl FnMut(Id, &str)) {
+        for stripe in &self.stripes {
+            let stripe = lock(stripe);
+            let keys = stripe.iter().filter(|entry| entry.id.is_key());
+            keys.for_each(|entry| visit(entry.id, &entry.name));
+        }
+    }
+
     /// The text of `id`: the digits of an integer, the name of a name that still has an entry.
     pub fn text(&self, id: Id) -> Option<String> {
         if let Some(number) = id.as_integer() {
@@ -238,6 +260,18 @@ impl Names {
         let hash = id.name_hash();
         let stripe = self.stripe(hash);
         stripe.find(spread(hash), |entry| entry.id == id).map(|entry| entry.name.to_string())
+    }
+
+    /// How many parts there are to be gone through by [`Names::keys_in`].
+    pub const PARTS: usize = STRIPES;
+
+    /// The [keys](crate::Key) of a part, by its number, whose texts begin with `prefix`. Somebody
+    /// keeps each now; whether anybody is online under it is not said.
+    pub fn keys_in(&self, part: usize, prefix: &str) -> Vec<(Id, String)> {
+        let stripe = lock(&self.stripes[part]);
+        let keys = stripe.iter().filter(|entry| entry.id.is_key());
+        let found = keys.filter(|entry| entry.name.starts_with(prefix));
+        found.map(|entry| (entry.id, entry.name.to_string())).collect()
     }
 
     /// How many names have an entry, online or stored.
@@ -266,7 +300,7 @@ impl Names {
             self.count(entry, mark);
             return entry.id;
         }
-        let id = self.fresh_id(&stripe, hash);
+        let id = self.fresh_id(&stripe, hash, text.is_key());
         let mut entry = Entry { id, online: 0, pinned: false, name: name.into() };
         mark(&mut entry);
         debug_assert!(entry.online > 0 || entry.pinned, "nobody would ever free it");
@@ -277,10 +311,10 @@ impl Names {
 
     /// Ordering: the counter only has to hand out each value once; what it protects is published
     /// by the stripe's lock, so relaxed is enough.
-    fn fresh_id(&self, stripe: &HashTable<Entry>, hash: u32) -> Id {
+    fn fresh_id(&self, stripe: &HashTable<Entry>, hash: u32, is_key: bool) -> Id {
         debug_assert_eq!(hash >> 31, 0, "an id has 31 bits of it, and is found by those");
         loop {
-            let id = Id::name(hash, self.counter.fetch_add(1, Ordering::Relaxed));
+            let id = Id::name(hash, self.counter.fetch_add(1, Ordering::Relaxed), is_key);
             let is_free = stripe.find(spread(hash), |entry| entry.id == id).is_none();
             if is_free && id != Id::NONE {
                 return id;

@@ -8,13 +8,14 @@ use crate::told::Told;
 use crate::{Carrier, Format, Frame, chunked, classic, ndjson, poll, resume, sse, websocket};
 
 impl Format {
-    /// An event: its `id`, its whole `json` line, and the payload `data` in that.
+    /// An event: its `id`, its whole `json` line, and the payload `data` in that. Of
+    /// [`Format::Pusher`] `json` is the message that the event is there, which is not made here.
     pub fn event(self, id: &str, json: &str, data: &str) -> Frame {
         match self {
             Format::Sse => sse::event(id, json),
             Format::Ndjson => ndjson::event(json),
             Format::Classic => classic::message(data),
-            Format::Text => websocket::event(json),
+            Format::Text | Format::Pusher => websocket::event(json),
             Format::Poll => poll::event(json),
         }
     }
@@ -31,13 +32,14 @@ impl Format {
             (Format::Classic, Carrier::Close) => classic::KEEP_ALIVE,
             (Format::Classic, Carrier::Chunked) => classic::KEEP_ALIVE_CHUNK,
             (Format::Poll, _) => b"",
+            (Format::Pusher, _) => PUSHER_KEEP_ALIVE,
             (Format::Text, _) | (_, Carrier::WebSocket) => websocket::KEEP_ALIVE,
         }
     }
 
     /// Appends the notice that events were missed which nobody remembers; `next` is where the
     /// stream stands behind it, if that is known, which only SSE has a field for. The classic page
-    /// has no word for a gap, and a poll says it in its answer's head.
+    /// has no word for a gap, nor has the Pusher protocol, and a poll says it in its answer's head.
     pub fn push_gap(self, out: &mut Vec<u8>, carrier: Carrier, next: Option<&str>) {
         debug_assert!(next.is_none_or(resume::is_plain));
         match (self, next) {
@@ -47,7 +49,7 @@ impl Format {
             }
             (Format::Ndjson, _) => push(out, carrier, "{\"gap\":true}\n"),
             (Format::Text, _) => push(out, carrier, "{\"gap\":true}"),
-            (Format::Classic | Format::Poll, _) => {}
+            (Format::Classic | Format::Poll | Format::Pusher, _) => {}
         }
     }
 
@@ -59,7 +61,7 @@ impl Format {
         match self {
             Format::Sse => push(out, carrier, &["data: ", json, "\n\n"].concat()),
             Format::Ndjson => push(out, carrier, &[json, "\n"].concat()),
-            Format::Text => push(out, carrier, json),
+            Format::Text | Format::Pusher => push(out, carrier, json),
             Format::Classic | Format::Poll => {}
         }
     }
@@ -85,7 +87,7 @@ impl Format {
             (Format::Ndjson, Told::InMessage) => message() + "\n",
             (Format::Text, Told::InMessage) => message(),
             (Format::Sse | Format::Ndjson | Format::Text, _) => return,
-            (Format::Classic | Format::Poll, _) => return,
+            (Format::Classic | Format::Poll | Format::Pusher, _) => return,
         };
         push(out, carrier, &text);
     }
@@ -98,6 +100,10 @@ impl Format {
         }
     }
 }
+
+/// A message `pusher:pong`, which a client of that protocol takes for life: pings of WebSockets its
+/// page does not see.
+const PUSHER_KEEP_ALIVE: &[u8] = b"\x81\x23{\"event\":\"pusher:pong\",\"data\":\"{}\"}";
 
 /// Appends `piece`, which must not be empty, as it travels; of a WebSocket it is a message.
 fn push(out: &mut Vec<u8>, carrier: Carrier, piece: &str) {

@@ -14,14 +14,16 @@ pub enum Format {
     Text = 3,
     /// An array of JSON, in an answer of its own.
     Poll = 4,
+    /// A message of the Pusher protocol for each event, in a frame of a WebSocket.
+    Pusher = 5,
 }
 
 impl Format {
     /// How many there are: the length of a table with a place for each.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
     /// Each one, at its [`index`](Format::index).
     pub const ALL: [Format; Format::COUNT] =
-        [Self::Sse, Self::Ndjson, Self::Classic, Self::Text, Self::Poll];
+        [Self::Sse, Self::Ndjson, Self::Classic, Self::Text, Self::Poll, Self::Pusher];
 
     /// Its place in a table of [`COUNT`](Format::COUNT) entries.
     pub const fn index(self) -> usize {
@@ -35,13 +37,13 @@ impl Format {
             Format::Sse => "text/event-stream",
             Format::Ndjson => "application/x-ndjson",
             Format::Classic => "text/html; charset=utf-8",
-            Format::Text | Format::Poll => "application/json",
+            Format::Text | Format::Poll | Format::Pusher => "application/json",
         }
     }
 
     /// Whether a client goes on where it was: whether it knows ids of events, and hears of gaps.
     pub const fn resumes(self) -> bool {
-        !matches!(self, Format::Classic)
+        !matches!(self, Format::Classic | Format::Pusher)
     }
 }
 

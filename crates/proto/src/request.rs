@@ -99,7 +99,7 @@ pub struct Request<'b> {
     pub carrier: Carrier,
     /// The ids to log in, decoded: the path's first, then those of the query in their order.
     /// Possibly one of them twice, none checked against the rules for ids. Perhaps none, as for
-    /// [`Method::Options`], [`Route::Page`] and [`Route::WellKnown`].
+    /// [`Method::Options`], [`Route::Page`], [`Route::WellKnown`] and [`Route::App`].
     pub ids: Vec<Cow<'b, str>>,
     /// The ids of which the stream is told who is logged in there, decoded and not checked.
     pub members: Vec<Cow<'b, str>>,
@@ -113,7 +113,7 @@ pub struct Request<'b> {
     pub told: Told,
     /// How long a poll waits for an event.
     pub wait_seconds: u8,
-    /// The wish to become a WebSocket, on [`Route::Stream`].
+    /// The wish to become a WebSocket, on [`Route::Stream`] and [`Route::App`].
     pub upgrade: Option<Upgrade<'b>>,
     /// Whether the connection may carry another request after this one: in HTTP/1.1, unless the
     /// client says that it will not (RFC 9112, section 9.3).
@@ -320,8 +320,7 @@ fn serve<'b>(
         return Ok(request);
     }
     let query = Query::read(route, escaped)?;
-    request.ids = query.ids;
-    request.members = query.members;
+    (request.ids, request.members) = (query.ids, query.members);
     request.bearer.parameter = query.token;
     (request.cursor, request.past) = match query.after {
         Place::Behind(id) => (Some(id), Past::Nothing),
@@ -346,7 +345,8 @@ fn serve<'b>(
         }
         Route::Classic => request.format = Format::Classic,
         Route::Poll => request.format = Format::Poll,
-        Route::Page | Route::WellKnown | Route::Send | Route::Events => {}
+        Route::App if fields.websocket && upgradable => request.upgrade = Some(fields.upgrade),
+        Route::App | Route::Page | Route::WellKnown | Route::Send | Route::Events => {}
     }
     Ok(request)
 }

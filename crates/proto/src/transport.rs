@@ -17,14 +17,16 @@ pub enum Transport {
     WebSocket = 3,
     /// An array of JSON in an answer of its own, and the next request asks for the next ones.
     Poll = 4,
+    /// The Pusher protocol on a WebSocket: a text frame per event of a channel.
+    Pusher = 5,
 }
 
 impl Transport {
     /// How many there are: the length of a table with a place for each.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
     /// Each one, at its [`index`](Transport::index).
     pub const ALL: [Transport; Transport::COUNT] =
-        [Self::Sse, Self::Ndjson, Self::Classic, Self::WebSocket, Self::Poll];
+        [Self::Sse, Self::Ndjson, Self::Classic, Self::WebSocket, Self::Poll, Self::Pusher];
 
     /// Its place in a table of [`COUNT`](Transport::COUNT) entries.
     pub const fn index(self) -> usize {
@@ -39,6 +41,7 @@ impl Transport {
             Transport::Classic => Format::Classic,
             Transport::WebSocket => Format::Text,
             Transport::Poll => Format::Poll,
+            Transport::Pusher => Format::Pusher,
         }
     }
 
@@ -50,6 +53,7 @@ impl Transport {
             Format::Classic => Transport::Classic,
             Format::Text => Transport::WebSocket,
             Format::Poll => Transport::Poll,
+            Format::Pusher => Transport::Pusher,
         }
     }
 
@@ -61,6 +65,7 @@ impl Transport {
             Transport::Classic => "classic",
             Transport::WebSocket => "websocket",
             Transport::Poll => "poll",
+            Transport::Pusher => "pusher",
         }
     }
 }

@@ -110,7 +110,7 @@ impl Poster {
     async fn post(self: &Arc<Poster>, send: ClientSend) {
         let arrival = match send.by() {
             SentBy::Request { .. } => Arrival::Request,
-            SentBy::Message { .. } => Arrival::Message,
+            SentBy::Message { .. } | SentBy::Channel(_) => Arrival::Message,
         };
         let trace = self.api.trace_of_client(arrival);
         let posted = match self.bound_token(&send) {
@@ -147,7 +147,7 @@ impl Poster {
         self.sends.count(ClientSendOutcome::of_status(status));
         let reference = match send.by() {
             SentBy::Message { reference, .. } => reference.clone(),
-            SentBy::Request { .. } => None,
+            SentBy::Request { .. } | SentBy::Channel(_) => None,
         };
         let said = Said::Sent(Box::new(Answered { outcome, reference }));
         say(&self.answers, send.conn(), said).await;

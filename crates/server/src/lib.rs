@@ -27,6 +27,7 @@ mod memory;
 mod panics;
 mod passing;
 mod ports;
+mod pusher_apps;
 mod refused_origins;
 mod reload;
 mod replies;
@@ -63,6 +64,8 @@ pub use crate::demo_page::{DemoFacts, PageToken};
 pub use crate::keep::KeepConfig;
 use crate::keep::Keeping;
 pub use crate::panics::end_process_on_panic;
+use crate::pusher_apps::AppsFile;
+pub use crate::pusher_apps::AppsFileError;
 pub use crate::start::open_graph;
 use crate::upgrade::Upgrades;
 pub use crate::upgrade::{Done, Program, Step, Told, Upgrade, UpgradeError};
@@ -115,6 +118,8 @@ pub struct ServeConfig {
     pub traces: Option<TracesConfig>,
     /// By what streams are kept on disk, if there may be some.
     pub streams: Option<StreamsConfig>,
+    /// The file of apps whose clients speak the Pusher protocol, if there are some.
+    pub pusher_apps: Option<PathBuf>,
     /// Which events stay on disk, if some do.
     pub keep: Option<KeepConfig>,
     /// The demo whose page the public port shows, if it is one.
@@ -139,6 +144,8 @@ pub struct Server {
     certificates: Arc<Certificates>,
     /// Who knows the keys of tokens, if streams need some.
     verifier: Option<Arc<Verifier>>,
+    /// The apps of the Pusher protocol, if there are some.
+    pusher_apps: Option<Arc<AppsFile>>,
     /// Dropped, it tells everything that would otherwise go on that the server is stopping.
     running: DropGuard,
     stop: CancellationToken,

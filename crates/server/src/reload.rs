@@ -25,11 +25,15 @@ pub(crate) fn add_own_names(
 }
 
 impl Server {
-    /// Reads again what can be replaced while the server runs: certificates, and keys of tokens.
+    /// Reads again what can be replaced while the server runs: certificates, keys of tokens, and
+    /// apps of the Pusher protocol.
     pub async fn reload(&self) {
         certs::watch::reload(&self.certificates).await;
         if let Some(verifier) = &self.verifier {
             tokens::reload(verifier).await;
+        }
+        if let Some(apps) = &self.pusher_apps {
+            apps.reload().await;
         }
     }
 

@@ -145,10 +145,15 @@ pub(super) async fn wait_for_places(router: Arc<Router>, resumes: Arc<Resumes>) 
 
 /// Forgets what is too old, for as long as the runtime lives.
 pub(super) async fn forget(router: Arc<Router>) {
-    let Some(history) = router.history() else { return };
+    if router.history().is_none() && !router.caches_events() {
+        return;
+    }
     loop {
         sleep(FORGET_EVERY).await;
-        while history.expire(clock::monotonic_ms()) {
+        while router.history().is_some_and(|history| history.expire(clock::monotonic_ms())) {
+            yield_now().await;
+        }
+        while router.forget_cached() {
             yield_now().await;
         }
     }

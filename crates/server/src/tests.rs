@@ -65,6 +65,7 @@ pub(crate) fn config(data: &Path) -> ServeConfig {
         presence: PresenceConfig::new(Duration::from_secs(5), Vec::new(), None).unwrap(),
         traces: None,
         streams: None,
+        pusher_apps: None,
         keep: None,
         demo: None,
         program: None,

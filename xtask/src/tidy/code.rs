@@ -68,11 +68,12 @@ const BINDERS: [&str; 4] = ["bind(", "claim(", "bind_in_group(", "EngineConfig::
 const LISTEN_OPTIONS: [&str; 2] = ["--listen", "--api"];
 
 /// Crates from which nothing reaches the world.
-const PURE: [&str; 5] = [
+const PURE: [&str; 6] = [
     "crates/client/src/",
     "crates/cluster/src/",
     "crates/hub/src/",
     "crates/proto/src/",
+    "crates/pusher/src/",
     "crates/tls/src/",
 ];
 

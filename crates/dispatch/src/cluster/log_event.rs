@@ -27,11 +27,12 @@ pub(super) fn format_of(outgoing: &Outgoing) -> u8 {
 
 /// The form of the log.
 pub(super) fn to_log(outgoing: Outgoing, once: Option<Once>) -> Event {
-    let Outgoing { draft, term, alone, except, .. } = outgoing;
+    let Outgoing { draft, term, followed, remembered, except, .. } = outgoing;
+    debug_assert_eq!(followed, remembered, "no key is in the log, and of ids both or neither is");
     let subject = draft.about().into_owned();
     let also = draft.also().map(Cow::into_owned).collect();
     let term = term.map(|term| term.body().to_vec());
-    let flags = if alone { ALONE } else { 0 };
+    let flags = if followed { 0 } else { ALONE };
     let has_sender = draft.from().is_some();
     let except = except.iter().map(ConnectionId::bits).collect();
     Event { subject, also, line: draft.into_line(), flags, term, once, has_sender, except }
@@ -52,7 +53,9 @@ pub(super) fn of_log(event: Event) -> Option<Outgoing> {
     if left_out.count() != except.len() {
         return None;
     }
-    Some(Outgoing { term, alone: flags & ALONE != 0, except: left_out, ..draft.into() })
+    let is_followed = flags & ALONE == 0;
+    let (followed, remembered) = (is_followed, is_followed);
+    Some(Outgoing { term, followed, remembered, except: left_out, ..draft.into() })
 }
 
 #[cfg(test)]
@@ -65,11 +68,13 @@ mod tests {
             for alone in [false, true] {
                 for term in [None, Some(Frame::bare(&[b"term"]))] {
                     let draft = Draft::new(about, "[1]").unwrap();
-                    let outgoing = Outgoing { term: term.clone(), alone, ..draft.clone().into() };
+                    let outgoing = Outgoing { term: term.clone(), ..draft.clone().into() };
+                    let outgoing = if alone { outgoing.for_subjects_alone() } else { outgoing };
                     let event = to_log(outgoing, None);
                     assert_eq!(event.subject, about);
                     let again = of_log(event).unwrap();
-                    assert_eq!((again.draft, again.term, again.alone), (draft, term, alone));
+                    assert_eq!((again.draft, again.term), (draft, term));
+                    assert_eq!((again.followed, again.remembered), (!alone, !alone));
                 }
             }
         }

@@ -28,6 +28,7 @@ mod otlp;
 mod plot;
 mod postgres;
 mod presence;
+mod pusher;
 mod ready;
 #[cfg(test)]
 mod reference;
@@ -149,6 +150,7 @@ enum Command {
     Log(log::LogArgs),
     Key(key::KeyArgs),
     Postgres(postgres::PostgresArgs),
+    Pusher(pusher::PusherCommandArgs),
     Token(token::TokenArgs),
     Flood(flood::FloodArgs),
     Spam(spam::SpamArgs),
@@ -202,6 +204,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Log(args) => log::run(args),
         Command::Key(args) => key::run(args),
         Command::Postgres(args) => postgres::run(args),
+        Command::Pusher(args) => pusher::run(args),
         Command::Token(args) => token::run(args),
         Command::Flood(args) => flood::run(args),
         Command::Spam(args) => spam::run(args),

@@ -23,6 +23,7 @@ use super::keep::KeepArgs;
 use super::names::{ListenAddress, NameArgs, Port};
 use super::otlp::OtlpArgs;
 use super::presence::PresenceArgs;
+use super::pusher::PusherArgs;
 use super::remember::Remember;
 use super::streams::StreamArgs;
 use super::tokens::TokenArgs;
@@ -49,10 +50,10 @@ const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// verify one; without that, and without --open, they stay on loopback. With keys (`encke key new`)
 /// every call to the API needs one; without any it stays on loopback, for this machine alone.
 /// SIGTERM or Ctrl-C ends it in order, within --grace, with exit code 0; a second one ends it at
-/// once, with exit code 143 or 130. SIGHUP reads the certificates, the keys of tokens and --config
-/// again, asks again for a certificate that could not be had, and logs which of the changed options
-/// count from now on and which from the next start on. SIGUSR2 starts the program anew, as `encke
-/// upgrade` does, and leaves everything to that.
+/// once, with exit code 143 or 130. SIGHUP reads the certificates, the keys of tokens,
+/// --pusher-apps and --config again, asks again for a certificate that could not be had, and logs
+/// which of the changed options count from now on and which from the next start on. SIGUSR2 starts
+/// the program anew, as `encke upgrade` does, and leaves everything to that.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
@@ -90,6 +91,8 @@ pub(crate) struct ServeArgs {
     tokens: TokenArgs,
     #[command(flatten)]
     presence: PresenceArgs,
+    #[command(flatten)]
+    pusher: PusherArgs,
     #[command(flatten)]
     keep: KeepArgs,
     #[command(flatten)]

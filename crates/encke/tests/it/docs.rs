@@ -13,7 +13,7 @@ const CLUSTER: &str = include_str!("../../../../docs/cluster.md");
 const TLS: &str = include_str!("../../../../docs/tls.md");
 
 /// The pages that explain options.
-const PAGES: [&str; 16] = [
+const PAGES: [&str; 17] = [
     PROTOCOL,
     API,
     MONITORING,
@@ -25,6 +25,7 @@ const PAGES: [&str; 16] = [
     include_str!("../../../../docs/operations.md"),
     include_str!("../../../../docs/postgres.md"),
     include_str!("../../../../docs/publish.md"),
+    include_str!("../../../../docs/pusher.md"),
     include_str!("../../../../docs/rate-limits.md"),
     include_str!("../../../../docs/tokens.md"),
     include_str!("../../../../docs/traces.md"),

@@ -67,6 +67,7 @@ mod postgres_commands;
 mod presence;
 mod pressure;
 mod publish;
+mod pusher;
 mod rebinding;
 mod refusals;
 mod resume;

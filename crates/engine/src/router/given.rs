@@ -69,7 +69,7 @@ impl Router {
         if !self.event_ids.take(id) {
             return Remembered::Stale;
         }
-        let is_remembered = !outgoing.alone;
+        let is_remembered = outgoing.remembered;
         let history = self.history.as_ref().filter(|_| is_remembered);
         let begun = history.map(|history| outgoing.draft.subjects(|ids| history.begin(ids)));
         let event = made(outgoing, id);

@@ -190,9 +190,11 @@ impl<'r> Sending<'r> {
             return;
         }
         let router = self.router;
-        let (Some(history), Some(begun)) = (&router.history, self.begun()) else { return };
+        let Some(Drafted { outgoing, begun: Some(begun), .. }) = &mut self.draft else { return };
+        let Some(history) = &router.history else { return };
         if !history.go_on(begun) {
-            self.audience = Audience::of(begun.subjects().iter().copied(), true);
+            let subjects = begun.subjects().iter().copied();
+            self.audience = Audience::of(subjects, outgoing.followed);
             (self.gathered, self.renewed) = (false, true);
         }
     }

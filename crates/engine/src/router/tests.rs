@@ -273,7 +273,7 @@ fn event_for_one_id_reaches_its_connections_alone_and_is_not_remembered() {
     let router = router(HistoryLimits::default());
     let rj = Id::integer(1).unwrap();
     router.directory.login(rj, ConnRef::new(0, 1, 0));
-    let mut sending = router.send(Outgoing { alone: true, ..event("1", "\"x\"") });
+    let mut sending = router.send(event("1", "\"x\"").for_subjects_alone());
     // Whose followers are not even asked for.
     assert!(matches!(sending.step(&Everybody), Ok(Step::Posted(_))));
     let mut heard = HashMap::new();

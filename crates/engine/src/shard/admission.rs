@@ -199,6 +199,9 @@ impl<S: Sockets> Core<S> {
             response::preflight(request.route, readable, private_network, &mut self.answer);
             return self.answered(at, DisconnectReason::Answered);
         }
+        if request.route == Route::App {
+            return self.admit_to_channels(at, request, &reply);
+        }
         if let (Some(origin), None) = (request.origin, cors) {
             self.config.refused_origins.note(origin);
             let reply = Reply { cors: Some(Cors::plain(origin)), ..reply };
@@ -214,7 +217,7 @@ impl<S: Sockets> Core<S> {
             Route::WellKnown => return self.refuse(at, &Problem::no_such_path(), &reply),
             Route::Send => return self.admit_send(at, request, body, &reply),
             Route::Events => return self.admit_history_read(at, request, &reply),
-            Route::Stream | Route::Classic | Route::Poll => {}
+            Route::Stream | Route::Classic | Route::Poll | Route::App => {}
         }
         self.admit_listener(at, request, &reply)
     }

@@ -11,6 +11,7 @@ use proto::websocket::deflate::Deflater;
 use sync::connection_limit::ConnectionLimit;
 
 use super::Shared;
+use super::channels::Channels;
 use super::forwarded::Trust;
 use super::gap::Untold;
 use super::members::{Subject, Watching};
@@ -81,6 +82,8 @@ pub(super) struct Core<S> {
     pub(super) subjects: Column<Subject>,
     /// What connections watch, by slot.
     pub(super) watching: HashMap<u32, Watching>,
+    /// Those who speak the Pusher protocol.
+    pub(super) channels: Channels,
     /// All events up to this number that are for a connection here have come.
     pub(super) settled: u64,
     /// The number of the last event of which there was mail.
@@ -175,6 +178,7 @@ impl<S: Sockets> Core<S> {
             rooms: shared.rooms,
             subjects: Column::default(),
             watching: HashMap::new(),
+            channels: Channels::default(),
             config,
             notices: shared.notices,
             names: shared.names,

@@ -42,6 +42,10 @@ impl<S: Sockets> Shard<S> {
             self.core.settle(self.core.latest);
             self.core.latest = event.number();
         }
+        if !self.core.channels.fresh.is_empty() {
+            let settled = self.core.settled;
+            self.core.channels.fresh.forget_up_to(settled);
+        }
         let bulk = targets.len() > limits::EXPRESS_TARGETS_MAX;
         for (at, &target) in targets.iter().enumerate().skip(from) {
             match self.deliver_one(&event, target, bulk) {
@@ -64,7 +68,10 @@ impl<S: Sockets> Shard<S> {
         if self.core.untold.is_some() {
             self.tell_first(target);
         }
-        let key = key_of(target);
+        let (key, fresh) = (key_of(target), &self.core.channels.fresh);
+        if !fresh.is_empty() && fresh.has_told(key.slot, event) {
+            return Handed::ToNobody;
+        }
         let bytes_max = self.core.config.backlog_bytes_max;
         let is_full = |conn: &Conn<_>| !conn.is(Marks::BLOCKED) && conn.backlog_bytes() > bytes_max;
         if self.conns.find(key).is_some_and(|(_, conn)| is_full(conn)) {

@@ -96,6 +96,9 @@ impl<S: Sockets> Core<S> {
             (more.subject, more.info) = self.member_texts(slot, conn.least_id());
             more.watches = self.watched_texts(slot);
         }
+        if state.is_logged_in() {
+            more.pusher = self.write_channels(slot);
+        }
         if let Some(work) = conn.work() {
             more.unread = (!work.unread.is_empty()).then(|| work.unread.clone().into());
             more.partial = self.partial(&work.partial);

@@ -12,7 +12,7 @@ use hub::{ConnRef, DisconnectReason};
 use proto::{Carrier, Format};
 
 use super::core::{At, Core, End, Lives};
-use super::{Shard, key_of, websocket};
+use super::{Shard, channels, key_of, websocket};
 use crate::conn::state::{Input, Leave, State};
 use crate::limits::work;
 use crate::mailbox::Targets;
@@ -124,6 +124,7 @@ impl<S: Sockets> Core<S> {
     ) -> Lives {
         match (at.conn.wire.format(), at.conn.wire.carrier()) {
             (Format::Poll, _) => return self.answer_poll(at, Some(reason), None),
+            (Format::Pusher, _) => channels::push_end(reason, &mut self.answer),
             (_, Carrier::WebSocket) => websocket::push_end(reason, &mut self.answer),
             (_, carrier) => self.answer.extend_from_slice(carrier.end()),
         }

@@ -27,6 +27,7 @@ impl<S: Sockets> Core<S> {
         match route {
             Route::Page => self.config.page.is_none(),
             Route::Events => self.config.tokens.is_none(),
+            Route::App => self.config.pusher.is_none(),
             _ => false,
         }
     }

@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use hub::{Grant, Id, IdText, Info};
+use hub::{Grant, Id, IdText, IdsFull, Info};
 use proto::{Problem, Request, members};
 use smallvec::SmallVec;
 
@@ -45,6 +45,8 @@ pub(super) struct Watched {
     room: Id,
     /// It waits for the list: as long as this is here somebody wants it.
     asked: Option<Arc<()>>,
+    /// It has asked for the list, and not for what changes alone.
+    is_listed: bool,
 }
 
 /// What a connection watches, and what it has asked.
@@ -58,6 +60,11 @@ pub(super) struct Watching {
 impl Watching {
     fn find(&mut self, room: Id) -> Option<&mut Watched> {
         self.rooms.iter_mut().find(|watched| watched.room == room)
+    }
+
+    /// Of how many rooms it is told the list.
+    fn listed(&self) -> usize {
+        self.rooms.iter().filter(|watched| watched.is_listed).count()
     }
 
     /// Whether it has asked so often for what it does not wait for that it may not ask now.
@@ -77,7 +84,9 @@ impl<S: Sockets> Core<S> {
     /// The subject of its token is from now on a member of all that the connection is logged in
     /// under.
     pub(super) fn join_as(&mut self, at: &At<'_, S::Socket>, subject: &str, info: Option<&str>) {
-        let Some(rooms) = &self.rooms else { return };
+        let Some(rooms) = self.rooms.as_ref().filter(|_| self.config.has_members_of_ids()) else {
+            return;
+        };
         let Ok(subject) = IdText::parse(subject) else { return };
         // It is let in, so it gets a name.
         let Ok(subject) = self.names.login(subject, true) else { return };
@@ -152,7 +161,8 @@ impl<S: Sockets> Core<S> {
         at: &At<'_, S::Socket>,
         room: IdText<'_>,
     ) -> Result<Option<String>, Problem> {
-        let Some(rooms) = &self.rooms else {
+        let is_kept = room.is_key() || self.config.has_members_of_ids();
+        let Some(rooms) = self.rooms.as_ref().filter(|_| is_kept) else {
             return match self.config.tokens {
                 Some(_) => Err(Problem::members_off()),
                 None => Ok(Some(members::list(&room.to_string(), 0, Some([])))),
@@ -163,7 +173,7 @@ impl<S: Sockets> Core<S> {
         let watching = self.watching.entry(at.slot).or_default();
         if watching.find(room).is_some() {
             self.names.logout(room);
-        } else if watching.rooms.len() >= WATCHES_PER_CONNECTION_MAX {
+        } else if watching.listed() >= WATCHES_PER_CONNECTION_MAX {
             self.names.logout(room);
             return Err(Problem::bad_request(format!(
                 "A connection is told of at most {WATCHES_PER_CONNECTION_MAX} rooms who is there. \
@@ -173,7 +183,7 @@ impl<S: Sockets> Core<S> {
             // First of all: what changes from now on comes behind the list, or is in it.
             let me = hub::ConnRef::new(self.worker, at.slot as usize, at.place.generation);
             rooms.members.watchers().login(room, me);
-            watching.rooms.push(Watched { room, asked: None });
+            watching.rooms.push(Watched { room, asked: None, is_listed: true });
         }
         self.ask_list(at, room)?;
         Ok(None)
@@ -245,7 +255,7 @@ impl<S: Sockets> Core<S> {
         }
     }
 
-    fn forget_watched(&mut self, at: &At<'_, S::Socket>, room: Id) {
+    pub(super) fn forget_watched(&mut self, at: &At<'_, S::Socket>, room: Id) {
         let Some(watching) = self.watching.get_mut(&at.slot) else { return };
         let rooms = &mut watching.rooms;
         let Some(place) = rooms.iter().position(|watched| watched.room == room) else { return };
@@ -275,25 +285,49 @@ impl<S: Sockets> Core<S> {
         let Some(rooms) = &self.rooms else { return };
         let mut watching = Watching::default();
         for text in texts {
-            let Some(room) = IdText::parse(text).ok() else { continue };
+            let Some(room) = IdText::of_key(text).ok() else { continue };
             let Ok(room) = self.names.login(room, true) else { continue };
             rooms.members.watchers().login(room, self.conn_ref(at));
-            watching.rooms.push(Watched { room, asked: Some(Arc::new(())) });
+            let asked = Some(Arc::new(()));
+            watching.rooms.push(Watched { room, asked, is_listed: true });
         }
         if !watching.rooms.is_empty() {
-            self.watching.insert(at.slot, watching);
+            self.watching.entry(at.slot).or_default().rooms.append(&mut watching.rooms);
         }
+    }
+
+    /// Has the connection told what changes in `room`, and no list.
+    pub(super) fn watch_changes(
+        &mut self,
+        at: &At<'_, S::Socket>,
+        room: IdText<'_>,
+    ) -> Result<(), IdsFull> {
+        let Some(rooms) = &self.rooms else { return Ok(()) };
+        let room = self.names.login(room, false)?;
+        let me = self.conn_ref(at);
+        let watching = self.watching.entry(at.slot).or_default();
+        if watching.find(room).is_some() {
+            self.names.logout(room);
+            return Ok(());
+        }
+        rooms.members.watchers().login(room, me);
+        watching.rooms.push(Watched { room, asked: None, is_listed: false });
+        Ok(())
     }
 
     /// Asks for all lists that the connection waits for. The problems with those for which there is
     /// no time are put into the buffer for answers.
-    pub(super) fn ask_lists(&mut self, at: &At<'_, S::Socket>) {
+    pub(super) fn ask_lists(&mut self, at: &mut At<'_, S::Socket>) {
         let watching = self.watching.get_mut(&at.slot).into_iter();
         let watching = watching.flat_map(|watching| &mut watching.rooms);
         let waiting = watching.filter_map(|watched| watched.asked.take().map(|_| watched.room));
         for room in waiting.collect::<Vec<_>>() {
             let text = self.names.text(room).unwrap_or_default();
             if let Err(problem) = self.ask_list(at, room) {
+                if room.is_key() {
+                    self.refuse_list(at, &text);
+                    continue;
+                }
                 let wire = at.conn.wire;
                 let error = proto::websocket::command::members_error(&text, &problem);
                 wire.format().push_message(&mut self.answer, wire.carrier(), &error);
@@ -329,7 +363,10 @@ impl<S: Sockets> Shard<S> {
             if self.core.untold.is_some() {
                 self.tell_first(target);
             }
-            self.serve(slot, |core, at| core.say(at, Said::Message(Arc::clone(&text.text))));
+            self.serve(slot, |core, at| match text.room.is_key() {
+                true => core.hear_of_members(at, text),
+                false => core.say(at, Said::Message(Arc::clone(&text.text))),
+            });
         }
     }
 }

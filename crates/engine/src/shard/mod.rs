@@ -11,6 +11,7 @@
 //! when that is spent is [put off](Core::defer) to the next turn.
 
 mod admission;
+mod channels;
 mod client_sends;
 mod connection_id;
 mod core;

@@ -122,7 +122,10 @@ impl<S: Sockets> Core<S> {
             0 => usize::MAX,
             most => most,
         };
-        if let Some(full) = new.iter().position(|&id| !self.directory.login_within(id, me, most)) {
+        // A channel may have all connections there are.
+        let most_of = |id: Id| if id.is_key() { usize::MAX } else { most };
+        let login = |id: Id| self.directory.login_within(id, me, most_of(id));
+        if let Some(full) = new.iter().position(|&id| !login(id)) {
             new[..full].iter().for_each(|&id| self.directory.logout(id, me));
             new.iter().for_each(|&id| self.names.logout(id));
             self.note_bound(Bound::ConnectionsPerId);
@@ -172,6 +175,7 @@ impl<S: Sockets> Core<S> {
             self.names.logout(id);
         }
         at.conn.forget_ids(&mut self.more_ids, &mut at.place.list);
+        self.leave_app(at);
         self.forget_rooms(at);
         self.forget_token(at);
         at.conn.tidy();
@@ -188,7 +192,7 @@ impl<S: Sockets> Core<S> {
     }
 
     /// Whether `id` is one of them.
-    fn has_id(&self, at: &At<'_, S::Socket>, id: Id) -> bool {
+    pub(super) fn has_id(&self, at: &At<'_, S::Socket>, id: Id) -> bool {
         let more = || self.more_ids.of(at.place.list).binary_search(&id).is_ok();
         at.conn.least_id() == Some(id) || more()
     }

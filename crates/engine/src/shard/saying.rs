@@ -2,6 +2,7 @@
 //!
 //! It is put behind what waits for the connection, and written with that at the end of the turn.
 
+use proto::Format;
 use proto::websocket::{self, command};
 
 use super::core::{At, Core, Lives};
@@ -38,6 +39,14 @@ impl<S: Sockets> Core<S> {
                 let wire = at.conn.wire;
                 wire.format().push_message(&mut self.answer, wire.carrier(), &text);
                 self.put_answer(at)
+            }
+            (Some(SaidAction::Tell), Said::Sent(answered))
+                if at.conn.wire.format() == Format::Pusher =>
+            {
+                match answered.outcome {
+                    Ok(_) => Ok(()),
+                    Err(problem) => self.refuse_sent(at, &problem),
+                }
             }
             (Some(SaidAction::Tell), Said::Sent(answered)) => {
                 let Answered { outcome, reference } = *answered;

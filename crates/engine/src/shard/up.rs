@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use hub::{AddressKey, ConnectionId, DisconnectReason, Id, IdText};
 use proto::websocket::{self, Reader, command};
-use proto::{Problem, Transport};
+use proto::{Format, Problem, Transport};
 use smallvec::SmallVec;
 
 use super::Shard;
@@ -138,7 +138,7 @@ impl<S: Sockets> Core<S> {
             None => None,
         };
         let texts = || more.into_iter().flat_map(|more| &more.ids);
-        let ids_are_good = texts().all(|id| IdText::parse(id).is_ok())
+        let ids_are_good = texts().all(|id| IdText::of_key(id).is_ok())
             && written.id.is_none_or(|id| Id::integer(id).is_some());
         let has_ids = written.id.is_some() || texts().next().is_some();
         (ids_are_good && (state.is_logged_in() || !has_ids)).then_some(Understood {
@@ -157,7 +157,7 @@ impl<S: Sockets> Core<S> {
             self.keep_connection_id(at, id);
         }
         let (mut more, state) = (written.more, at.conn.state());
-        let texts = more.iter().flat_map(|more| &more.ids).filter_map(|id| IdText::parse(id).ok());
+        let texts = more.iter().flat_map(|more| &more.ids).filter_map(|id| IdText::of_key(id).ok());
         self.login_again(at, least.into_iter().chain(texts));
         if state.is_logged_in() {
             self.counters.streams_opened[at.conn.wire.transport().index()].add(1);
@@ -182,7 +182,7 @@ impl<S: Sockets> Core<S> {
         self.put_ids(at, &ids);
     }
 
-    fn settle_more(&mut self, at: &mut At<'_, S::Socket>, more: More) -> bool {
+    fn settle_more(&mut self, at: &mut At<'_, S::Socket>, mut more: More) -> bool {
         at.conn.messages = more.messages.unwrap_or_default();
         at.conn.expires = more.expires_ms.map_or(Tick::MAX, |ms| self.tick_from_now(ms));
         if let Some(parts) = more.session {
@@ -197,6 +197,10 @@ impl<S: Sockets> Core<S> {
         }
         if let Some(subject) = &more.subject {
             self.join_as(at, subject, more.info.as_deref());
+        }
+        let is_of_app = more.pusher.is_some();
+        if let Some(pusher) = more.pusher {
+            more.watches = self.come_to_app(at, pusher);
         }
         self.watch_again(at, &more.watches);
         if let Some(key) = more.source.and_then(AddressKey::of_bits) {
@@ -216,7 +220,7 @@ impl<S: Sockets> Core<S> {
             at.conn.new_work().held.after = after;
         }
         if let Some(past) = more.past {
-            let find = |text: &str| self.names.lookup(IdText::parse(text).ok()?);
+            let find = |text: &str| self.names.lookup(IdText::of_key(text).ok()?);
             let held = &mut at.conn.new_work().held;
             held.after = past.after;
             held.past = Some(Box::new(past.into_past(find)));
@@ -227,7 +231,8 @@ impl<S: Sockets> Core<S> {
         if let Some(unsent) = more.unsent {
             at.conn.push_reply(&unsent);
         }
-        let mut is_to_go_on = more.asks || more.token_asked || !more.watches.is_empty();
+        let mut is_to_go_on =
+            more.asks || more.token_asked || !more.watches.is_empty() || is_of_app;
         if let Some(secured) = more.secured {
             is_to_go_on |= self.io.take_over(&at.conn.socket, at.slot, secured);
         }
@@ -251,6 +256,12 @@ impl<S: Sockets> Core<S> {
             websocket::push_text(&mut self.answer, &answer);
             self.send_answer(at)?;
         }
+        if at.conn.wire.format() == Format::Pusher && at.conn.state().hears() && !self.is_at_app(at)
+        {
+            // The file of apps has it no more.
+            return self.end_stream(at, DisconnectReason::Moved);
+        }
+        self.say_watchlist(at);
         self.ask_lists(at);
         self.send_answer(at)?;
         match at.conn.state() {

@@ -22,7 +22,8 @@ use hub::{DisconnectReason, IdText};
 use proto::websocket::command::{self, Command, SendText};
 use proto::websocket::{self, Close, CloseCode, ReadError, Received, Rules};
 use proto::websocket::{deflate, handshake};
-use proto::{Problem, request::Upgrade};
+use proto::{Format, Problem, request::Upgrade};
+use pusher::FrameFault;
 use smallvec::SmallVec;
 
 use super::core::{At, Core, Lives};
@@ -115,12 +116,18 @@ impl<S: Sockets> Core<S> {
     ) -> Option<DisconnectReason> {
         self.budget.spend(work::MESSAGE);
         match *received {
+            Received::Text(text) if at.conn.wire.format() == Format::Pusher => {
+                self.hear_frame(at, text);
+            }
             Received::Text(text) => {
                 let answer = self.command(at, text);
                 // Without one it follows.
                 if let Some(answer) = answer {
                     websocket::push_text(&mut self.answer, &answer);
                 }
+            }
+            Received::Binary(_) if at.conn.wire.format() == Format::Pusher => {
+                self.say_fault(FrameFault::NotJson);
             }
             Received::Binary(_) => {
                 let answer = command::error(&command::binary_problem());

@@ -39,7 +39,7 @@ impl One {
     fn answer_one(&self, send: &ClientSend, answer: &str) {
         let reference = match send.by() {
             SentBy::Message { reference, .. } => reference.clone(),
-            SentBy::Request { .. } => None,
+            SentBy::Request { .. } | SentBy::Channel(_) => None,
         };
         let answered = Answered { outcome: Ok(answer.into()), reference };
         let answers = Answers::new(self.server.mailboxes.clone());

@@ -152,6 +152,7 @@ impl Server {
             config.history,
             Clock::Made(clock.clone()),
         );
+        let router = router.with_pusher(config.pusher.clone());
         let server = Server {
             token_queue: TokenQueue::new(mailboxes.clone(), tokens),
             watches,

@@ -8,6 +8,7 @@ use hub::{Manner, MemberChange, News, Roster, leave_out};
 use proto::members;
 use serde_json::Value;
 
+use super::channel_texts;
 use super::one::One;
 use super::random::Random;
 use super::server::Place;
@@ -16,19 +17,19 @@ use super::tokens::{guarded, request, silent_guarded, status, websocket};
 use crate::limits::{MAILS_MAX, WATCHES_STALE_MAX};
 use crate::watch::{Late, LateTask, TellStep, Telling, Watch, Watches};
 
-const GRACE_MS: u64 = 300;
+pub(super) const GRACE_MS: u64 = 300;
 const USERS: usize = 6;
 const ROOMS: [&str; 2] = ["room:0", "room:1"];
 
 /// The control plane, as the real one does it.
-struct Plane {
-    watches: Watches,
-    roster: Roster,
+pub(super) struct Plane {
+    pub(super) watches: Watches,
+    pub(super) roster: Roster,
     late: Late,
 }
 
 impl Plane {
-    fn of(one: &One) -> Plane {
+    pub(super) fn of(one: &One) -> Plane {
         let watches = one.server.watches.clone().unwrap();
         let roster = Roster::new(Arc::clone(watches.members()), GRACE_MS);
         Plane { watches, roster, late: Late::default() }
@@ -36,6 +37,9 @@ impl Plane {
 
     fn list(&self, of: &str, room: hub::Id) -> Arc<str> {
         let list = self.roster.list(room);
+        if let Some(text) = channel_texts::list(of, &list) {
+            return text.into();
+        }
         let texts = list.members.as_ref().map(|members| {
             members.iter().map(|(id, info)| (&**id, info.as_deref().map(hub::Info::json)))
         });
@@ -43,7 +47,7 @@ impl Plane {
     }
 
     /// Tells what has changed, and answers who asks. In between the shard has its turns, or not.
-    fn work(&mut self, one: &mut One, mut between: impl FnMut(&mut One)) {
+    pub(super) fn work(&mut self, one: &mut One, mut between: impl FnMut(&mut One)) {
         let (now_ms, mut news) = (one.server.clock.now_ms(), Vec::new());
         if self.roster.is_any_noted() {
             (0..Roster::STRIPES).for_each(|stripe| _ = self.roster.look(stripe, now_ms, &mut news));
@@ -53,12 +57,12 @@ impl Plane {
         for News { room, sub, change, manner, .. } in news {
             assert_eq!(manner, Manner::Whole, "so few are always listed");
             let of = self.watches.name(room).unwrap();
-            let text = match change {
+            let text = channel_texts::change(&of, &sub, &change).unwrap_or_else(|| match &change {
                 MemberChange::Joined(info) => {
                     members::joined(&of, &sub, info.as_deref().map(hub::Info::json))
                 }
                 MemberChange::Left => members::left(&of, &sub),
-            };
+            });
             tell(self.watches.tell(room, text.into()), &mut self.late);
             between(one);
         }
@@ -205,7 +209,7 @@ fn come(one: &mut One, random: &mut Random) -> Client {
 }
 
 /// All that is noted is told, and all graces end.
-fn settle(one: &mut One, plane: &mut Plane) {
+pub(super) fn settle(one: &mut One, plane: &mut Plane) {
     for _ in 0..3 {
         plane.work(one, |_| {});
         while one.turn_after(GRACE_MS) {}

@@ -14,6 +14,10 @@
 
 mod addresses;
 mod budgets;
+mod channel_texts;
+mod channel_users;
+mod channels;
+mod channels_by_seed;
 mod check;
 mod client;
 mod client_sends;

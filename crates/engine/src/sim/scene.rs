@@ -125,6 +125,7 @@ pub(super) fn request_with(
         Transport::Classic => ("test", "*/*"),
         Transport::WebSocket => ("stream", UPGRADE),
         Transport::Poll => ("poll", "*/*"),
+        Transport::Pusher => unreachable!("a protocol of its own, see `channels`"),
     };
     let is_new = carrier == Carrier::Chunked || transport == Transport::WebSocket;
     let version = if is_new { "1.1" } else { "1.0" };

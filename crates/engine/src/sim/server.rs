@@ -369,7 +369,7 @@ impl Server {
 
     /// Nothing is left of clients that have all gone.
     pub(super) fn check_nothing_is_left(&self) {
-        assert_eq!(self.directory.ids_online(), 0);
+        assert_eq!((self.directory.ids_online(), self.directory.keys_online()), (0, 0));
         assert_eq!(self.account.bytes(), 0, "kept for nobody");
         assert!(self.addresses.is_empty(), "counted for nobody");
         for (shard, counters) in self.shards.iter().zip(&self.counters) {

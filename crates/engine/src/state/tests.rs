@@ -67,6 +67,7 @@ fn of_version_1() -> Vec<ConnState> {
         info: None,
         watches: Vec::new(),
         past: None,
+        pusher: None,
     };
     let busy = ConnState {
         descriptor: 70_000,
@@ -177,4 +178,18 @@ fn what_is_no_state_is_none_and_nothing_panics() {
         ConnState::read_all(&bytes).for_each(drop);
     }
     assert_eq!(ConnState::read_all(&[0xff]).next(), Some(None));
+}
+
+#[test]
+fn what_one_is_at_its_app_comes_out_of_its_state_as_it_went_in() {
+    let pusher = PusherState {
+        app: "key".into(),
+        user: Some(("bob".into(), Some("{}".into()), vec!["rj".into()])),
+        seats: vec![("#c1:presence-a".into(), "#m:bob".into(), None)],
+    };
+    let more = More { pusher: Some(pusher), ..More::default() };
+    let state = ConnState { more: Some(Box::new(more)), ..ConnState::default() };
+    let mut written = Vec::new();
+    state.write(&mut written);
+    assert_eq!(read(&written), [state]);
 }

@@ -107,3 +107,17 @@ fn table_of_a_stripe_is_freed_when_its_ids_are_gone() {
     (0..1000).for_each(|n| directory.logout(id(n), conn(n)));
     assert_eq!(bytes(), 0);
 }
+
+#[test]
+fn keys_are_counted_apart_from_ids() {
+    let (directory, conn) = (Directory::default(), ConnRef::new(0, 1, 1));
+    let key = Id::name(5, 7, true);
+    directory.login(id(1), conn);
+    directory.login(key, conn);
+    directory.login(key, ConnRef::new(0, 2, 1));
+    assert_eq!((directory.ids_online(), directory.keys_online()), (1, 1));
+    directory.logout(key, conn);
+    assert_eq!((directory.ids_online(), directory.keys_online()), (1, 1));
+    directory.logout(key, ConnRef::new(0, 2, 1));
+    assert_eq!((directory.ids_online(), directory.keys_online()), (1, 0));
+}

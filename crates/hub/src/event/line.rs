@@ -18,6 +18,7 @@ use super::{EventParts, Payload, SUBJECTS_MAX};
 use crate::connection_id::LeftOut;
 use crate::event_id::ID_LEN;
 use crate::id::{ID_BYTES_MAX, IdText};
+use crate::key::{self, KEY_BYTES_MAX};
 
 /// What stands before the id.
 pub(super) const BEFORE_ID: &str = "{\"id\":\"";
@@ -58,7 +59,8 @@ const FOLLOWED_SHIFT: u32 = 14;
 const FOLLOWED: u16 = 3 << FOLLOWED_SHIFT;
 
 // A subject of which each byte is escaped ends far below those bits.
-const _: () = assert!(ABOUT_START + 2 * ID_BYTES_MAX < 1 << FOLLOWED_SHIFT);
+const _: () = assert!(ID_BYTES_MAX < KEY_BYTES_MAX);
+const _: () = assert!(ABOUT_START + 2 * KEY_BYTES_MAX < 1 << FOLLOWED_SHIFT);
 const _: () = assert!(LeftOut::MAX <= (FOLLOWED >> FOLLOWED_SHIFT) as usize);
 
 /// Where the parts of a line stand.
@@ -118,6 +120,12 @@ impl Parts {
     pub(super) fn name(self, line: &str) -> Option<&str> {
         let name = &line[usize::from(self.name_start)..];
         (self.name_start > 0).then(|| &name[..string_len(name).unwrap_or(0)])
+    }
+
+    /// The name in `line` as a JSON string, with its quotes.
+    pub(super) fn name_json(self, line: &str) -> Option<&str> {
+        let start = usize::from(self.name_start);
+        self.name(line).map(|name| &line[start - 1..=start + name.len()])
     }
 
     /// Who sent it, by `line`.
@@ -210,6 +218,7 @@ pub(super) fn read(line: &str) -> Option<(&str, Parts)> {
     let mut rest = rest.strip_prefix(BEFORE_SUBJECT)?;
     rest = behind_id(rest)?;
     let about_end = line.len() - rest.len();
+    let is_of_key = key::is_key(&line[ABOUT_START..about_end]);
     if let Some(others) = rest.strip_prefix(BEFORE_ALSO) {
         let mut subjects: SmallVec<[&str; 4]> = SmallVec::new();
         subjects.push(&line[ABOUT_START..about_end]);
@@ -235,7 +244,9 @@ pub(super) fn read(line: &str) -> Option<(&str, Parts)> {
         None => None,
     };
     if let Some(from) = rest.strip_prefix(BEFORE_FROM) {
-        rest = behind_id(from)?.strip_prefix('"')?;
+        // Who sends to a key is called as its app likes.
+        let behind = if is_of_key { from.get(id_len(from)?..)? } else { behind_id(from)? };
+        rest = behind.strip_prefix('"')?;
     }
     let data = rest.strip_prefix(BEFORE_DATA)?;
     let data_start = line.len() - data.len();
@@ -246,10 +257,10 @@ pub(super) fn read(line: &str) -> Option<(&str, Parts)> {
     Some((id, Parts::new(about_end, name_start, data_start)?))
 }
 
-/// What stands behind an id at the begin of `text`, if there is one.
+/// What stands behind an id or a key at the begin of `text`, if there is one.
 fn behind_id(text: &str) -> Option<&str> {
     let (id, behind) = text.split_at(id_len(text)?);
-    IdText::parse(&read_id(id)).is_ok().then_some(behind)
+    IdText::of_key(&read_id(id)).is_ok().then_some(behind)
 }
 
 /// How long an id is as it is written at the begin of `text`: up to the first quote that is not

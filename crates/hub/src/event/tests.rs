@@ -192,3 +192,41 @@ fn connections_that_are_left_out_are_no_part_of_the_line_and_cost_others_nothing
 fn id(number: u64) -> EventId {
     EventId::new(number, Tag::of(number))
 }
+
+#[test]
+fn event_about_a_key_is_read_as_it_was_written() {
+    let about = "#c1:private-rj";
+    let name = "ü".repeat(400);
+    let parts = EventParts {
+        about,
+        also: &[],
+        name: Some(&name),
+        from: Some("b b/\"?#"),
+        payload: Payload::Text("{\"x\":1}"),
+    };
+    let draft = Draft::of_key(parts).unwrap();
+    assert!(Draft::of(parts).is_err(), "for the API it is no id");
+    let again = Draft::of_line(draft.json().to_owned()).unwrap();
+    assert_eq!(again, draft);
+    draft.subjects(|subjects| assert_eq!(subjects, [IdText::Name(about)]));
+    let event: Event<()> = draft.numbered(EventId::new(7, Tag::of(0)));
+    assert_eq!((&*event.about(), event.name()), (about, Some(&*name)));
+    assert_eq!(event.from().as_deref(), Some("b b/\"?#"));
+    assert_eq!(event.data(), "\"{\\\"x\\\":1}\"");
+    let long = "n".repeat(KEY_EVENT_NAME_BYTES_MAX + 1);
+    assert!(Draft::of_key(EventParts { name: Some(&long), ..parts }).is_err());
+    assert!(Draft::of_key(EventParts { from: Some("a\n"), ..parts }).is_err());
+    assert!(Draft::of_key(EventParts { about: "a b", ..parts }).is_err());
+    // Who sends about an id is an id.
+    let line = draft_line_of("bob", "b b");
+    assert!(Draft::of_line(line).is_none());
+}
+
+fn draft_line_of(about: &str, from: &str) -> String {
+    let payload = Payload::Json("1");
+    let parts = EventParts { about, also: &[], name: None, from: Some("bob"), payload };
+    Draft::of(parts)
+        .unwrap()
+        .into_line()
+        .replace("\"from\":\"bob\"", &format!("\"from\":\"{from}\""))
+}

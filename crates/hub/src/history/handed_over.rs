@@ -170,7 +170,7 @@ impl<F> History<F> {
             Some(subject) if is_its(subject) => Cow::Borrowed(subject.as_str()),
             Some(_) => return false,
         };
-        let Ok(about) = IdText::parse(&about) else { return false };
+        let Ok(about) = IdText::of_key(&about) else { return false };
         if event.number() != number || lost >= number {
             return false;
         }

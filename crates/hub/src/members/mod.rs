@@ -79,6 +79,14 @@ pub struct MemberList {
 /// The id of a member, and what is told of it.
 pub type ListedMember = (Box<str>, Option<Arc<Info>>);
 
+/// What a connection shows of its user, and how many may be there.
+#[derive(Clone, Copy)]
+struct Shown<'i> {
+    info: Option<&'i Arc<Info>>,
+    /// Where there is a bound, what is told of a user stays what it is.
+    most: Option<usize>,
+}
+
 #[derive(Default)]
 struct RoomStripe {
     rooms: HashTable<Room>,
@@ -128,42 +136,65 @@ impl Members {
 
     /// A connection of `sub` has logged in under the id `room`; somebody keeps both names.
     pub fn join(&self, room: Id, sub: Id, info: Option<&Arc<Info>>) {
-        self.change(Membership { room, sub }, |member| member.conns += 1, info);
+        let shown = Shown { info, most: None };
+        self.change(Membership { room, sub }, |member| member.conns += 1, shown);
+    }
+
+    /// A connection of `sub` has logged in under `room` unless that has `most` members, one at
+    /// least, and `sub` is none of them; whether it has. Who has left counts until its grace is
+    /// over, as others see it. What is told of a member stays as its first connection had it.
+    pub fn join_within(&self, room: Id, sub: Id, info: Option<&Arc<Info>>, most: usize) -> bool {
+        debug_assert!(most > 0, "the first is let in");
+        let shown = Shown { info, most: Some(most) };
+        self.change(Membership { room, sub }, |member| member.conns += 1, shown)
     }
 
     /// A connection of `sub` under the id `room` has shown another token.
     pub fn renew(&self, room: Id, sub: Id, info: Option<&Arc<Info>>) {
-        self.change(Membership { room, sub }, |_| {}, info);
+        self.change(Membership { room, sub }, |_| {}, Shown { info, most: None });
     }
 
-    fn change(&self, pair: Membership, change: impl FnOnce(&mut Member), info: Option<&Arc<Info>>) {
+    /// Changes a member, new or known, unless there are too many; whether it has.
+    fn change(
+        &self,
+        pair: Membership,
+        change: impl FnOnce(&mut Member),
+        Shown { info, most }: Shown<'_>,
+    ) -> bool {
         let Membership { room, sub } = pair;
         debug_assert!(room != Id::NONE && sub != Id::NONE);
         let hash = self.keys.hash(room.to_bits());
         let mut stripe = self.stripe(hash);
         let RoomStripe { rooms, noted } = &mut *stripe;
-        let found = match rooms.find_mut(hash, |found| found.id == room) {
-            Some(found) => found,
+        let (found, is_first) = match rooms.find_mut(hash, |found| found.id == room) {
+            Some(found) => (found, false),
             None => {
                 self.names.acquire_id(room);
                 self.begin_member(sub);
                 let room = Room::new(room, Member::new(sub));
-                rooms.insert_unique(hash, room, |room| self.keys.hash(room.id.to_bits())).into_mut()
+                let hash_of = |room: &Room| self.keys.hash(room.id.to_bits());
+                (rooms.insert_unique(hash, room, hash_of).into_mut(), true)
             }
         };
-        if found.member(sub, &self.keys).is_none() {
+        let is_known = !is_first && found.member(sub, &self.keys).is_some();
+        if !is_known && !is_first {
+            if most.is_some_and(|most| found.len() >= most) {
+                return false;
+            }
             self.begin_member(sub);
             found.insert(Member::new(sub), &self.keys);
         }
-        let Some(member) = found.member(sub, &self.keys) else { return };
+        let Some(member) = found.member(sub, &self.keys) else { return false };
         let before = member.conns;
         change(member);
         let is_new = before == 0 && member.conns > 0;
-        let is_renewed = member.info.as_ref() != info && self.put_info(member, info);
+        let keeps_info = is_known && most.is_some();
+        let is_renewed = !keeps_info && member.info.as_ref() != info && self.put_info(member, info);
         member.is_renewed |= is_renewed;
         if is_new || is_renewed {
             self.note(noted, member, pair);
         }
+        true
     }
 
     /// One of the connections of `sub` has logged out.
@@ -192,7 +223,9 @@ impl Members {
     /// Who is logged in under `room` now, or was until its grace ends.
     pub fn list(&self, room: Id) -> MemberList {
         // A crowd is not walked under the lock.
-        let is_crowd = |room: &Room| room.counts_alone() || room.len() > self.limits.members;
+        let is_crowd = |room: &Room| {
+            room.counts_alone() || room.len() > self.limits.members && !room.id.is_key()
+        };
         let count_of = |room: &Room| is_crowd(room).then_some(room.len());
         self.list_of(room, count_of, |member| member.conns > 0 || member.is_told())
     }

@@ -227,7 +227,11 @@ impl Members {
     fn told(&self, room: &mut Room, sub: Id, bytes: u16) -> (usize, Manner) {
         room.set_told(sub, bytes, &self.keys);
         let ((count, bytes), counted) = (room.told(), room.counts_alone());
-        let manner = self.limits.manner(counted, count, bytes);
+        // All members of a channel, which has a bound, are told of.
+        let manner = match room.id.is_key() {
+            true => Manner::Whole,
+            false => self.limits.manner(counted, count, bytes),
+        };
         room.set_counts_alone(manner == Manner::Count);
         (count, manner)
     }

@@ -1,5 +1,7 @@
 //! Who is told of, when, and that a list and what is told behind it fit each other.
 
+mod channels;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;

@@ -53,8 +53,9 @@ fn restored_names_keep_their_ids_and_new_ones_get_others() {
 fn no_name_gets_the_id_that_means_none() {
     let names = Names::new([1; 16]);
     names.counter.store(u32::MAX, Ordering::Relaxed);
-    assert_eq!(Id::name(u32::MAX, u32::MAX), Id::NONE);
-    assert_eq!(names.fresh_id(&HashTable::new(), u32::MAX >> 1), Id::name(u32::MAX, 0));
+    assert_eq!(Id::name(u32::MAX, u32::MAX, true), Id::NONE);
+    let fresh = names.fresh_id(&HashTable::new(), u32::MAX >> 1, true);
+    assert_eq!(fresh, Id::name(u32::MAX, 0, true));
 }
 
 #[test]
@@ -144,7 +145,7 @@ fn name_that_another_process_stored_is_adopted_unless_it_or_its_id_is_taken() {
     assert_eq!((ours.pinned(), ours.bytes()), (vec![bob], 0));
     // Online here under an id of ours, stored there under another one.
     let alice = ours.login(name("alice"), true).unwrap();
-    let (bytes, stored) = (ours.bytes(), Id::name(alice.name_hash(), 77));
+    let (bytes, stored) = (ours.bytes(), Id::name(alice.name_hash(), 77, false));
     assert!(!ours.adopt(stored, "alice"));
     assert_eq!((ours.lookup(name("alice")), ours.bytes()), (Some(alice), bytes));
     assert!(!ours.adopt(alice, "another with the same hash"));
@@ -152,4 +153,16 @@ fn name_that_another_process_stored_is_adopted_unless_it_or_its_id_is_taken() {
     assert_eq!(ours.pinned().len(), 2);
     let fresh = ours.acquire(name("carol"));
     assert!(fresh.to_bits() as u32 > 77, "ids of others are not given out again");
+}
+
+#[test]
+fn keys_are_found_by_what_they_begin_with() {
+    let names = Names::new([6; 16]);
+    for text in ["#c1:presence-a", "#c1:presence-b", "#c1:news", "#c2:presence-a", "presence-a"] {
+        names.acquire(IdText::of_key(text).unwrap());
+    }
+    let found = (0..Names::PARTS).flat_map(|part| names.keys_in(part, "#c1:presence-"));
+    let mut found: Vec<String> = found.map(|(_, text)| text).collect();
+    found.sort_unstable();
+    assert_eq!(found, ["#c1:presence-a", "#c1:presence-b"]);
 }

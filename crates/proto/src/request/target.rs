@@ -24,6 +24,8 @@ pub enum Route {
     Send,
     /// `/events/{id}`: a page of what was sent about an id.
     Events,
+    /// `/app/{key}`: a WebSocket of the Pusher protocol. The key stands in the path.
+    App,
 }
 
 impl Route {
@@ -69,6 +71,9 @@ pub(super) fn route(target: &str) -> Result<(Route, Escaped<'_>), Problem> {
     }
     if path.starts_with("/.well-known/") {
         return Ok((Route::WellKnown, Escaped { id: None, path, query }));
+    }
+    if path.strip_prefix("/app/").is_some_and(|key| !key.is_empty() && !key.contains('/')) {
+        return Ok((Route::App, Escaped { id: None, path, query }));
     }
     for (prefix, route) in PREFIXES {
         if let Some(id) = path.strip_prefix(prefix)

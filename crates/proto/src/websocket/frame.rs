@@ -79,6 +79,13 @@ pub fn push_close(out: &mut Vec<u8>, close: Close) {
     push(out, Opcode::Close, &[&close.code.number().to_be_bytes(), reason]);
 }
 
+/// Appends the close frame with a code and a reason of an application's protocol.
+pub fn push_close_code(out: &mut Vec<u8>, code: u16, reason: &str) {
+    debug_assert!((4000..5000).contains(&code), "RFC 6455, section 7.4.2: those of applications");
+    debug_assert!(2 + reason.len() <= CONTROL_BYTES_MAX, "a reason is one of a few short texts");
+    push(out, Opcode::Close, &[&code.to_be_bytes(), reason.as_bytes()]);
+}
+
 /// Appends the answer to a client's close frame with `code`: the same code, or none.
 pub fn push_close_echo(out: &mut Vec<u8>, code: Option<u16>) {
     debug_assert!(code.is_none_or(may_be_sent), "a peer's code is checked when it is read");

@@ -33,7 +33,10 @@ mod utf8;
 
 pub use close::{Close, CloseCode};
 pub(crate) use frame::KEEP_ALIVE;
-pub use frame::{event, push_close, push_close_echo, push_masked, push_ping, push_pong, push_text};
+pub use frame::{
+    event, push_close, push_close_code, push_close_echo, push_masked, push_ping, push_pong,
+    push_text,
+};
 pub use head::Opcode;
 pub use read::{Input, ReadError, Reader, Received, Rules};
 

@@ -13,6 +13,7 @@ mod dashboard;
 mod endpoints;
 mod monitoring;
 mod past;
+mod pusher;
 mod router;
 mod state;
 mod streams;

@@ -16,6 +16,7 @@ use super::endpoints::{
     tune,
 };
 use super::monitoring::{metrics, stats};
+use super::pusher;
 use super::state::Api;
 use super::streams;
 
@@ -39,7 +40,7 @@ pub(crate) fn routes(api: Arc<Api>, hosts: ApiHosts, demo: DemoPort) -> Router {
 pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
     use auth::keys::Scope::{Admin, Graph, Read, Send};
     let scope = Need::Scope;
-    vec![
+    let own = vec![
         ("/", scope(Read), get(dashboard::page)),
         ("/dashboard.js", scope(Read), get(dashboard::script)),
         ("/dashboard.css", scope(Read), get(dashboard::style)),
@@ -70,7 +71,8 @@ pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
         ("/tune.json", scope(Read), get(tune::tune)),
         (streams::PATH, Need::ByMethod, any(streams::serve)),
         ("/openapi.json", Need::Key, get(openapi::openapi)),
-    ]
+    ];
+    own.into_iter().chain(pusher::paths()).collect()
 }
 
 fn subscriptions_of(methods: MethodRouter<Arc<Api>>) -> MethodRouter<Arc<Api>> {
@@ -104,7 +106,7 @@ mod tests {
             for (method, operation) in operations {
                 let described = operation.get("security").unwrap_or(&document["security"]);
                 let expected = match need {
-                    Need::Nothing => json!([]),
+                    Need::Nothing | Need::Signature => json!([]),
                     Need::Key => json!([{ "key": [] }]),
                     Need::Scope(scope) => json!([{ "key": [scope.as_str()] }]),
                     Need::ByMethod if method == "get" || method == "head" => {

@@ -15,7 +15,7 @@ use dispatch::idempotency::IdempotencyKeys;
 use dispatch::posting::Sender;
 use dispatch::presence::Presence;
 use dispatch::traces::Traces;
-use engine::{ClientSends, Engine, History, Resumes, Router, Snapshot, Watches};
+use engine::{ClientSends, Engine, History, PusherApps, Resumes, Router, Snapshot, Watches};
 use gateway::{Erlang, Rooms};
 use graph::Graph;
 use httpd::permits::IdleLimit;
@@ -84,6 +84,8 @@ pub(crate) struct Api {
     pub(super) sockets: SocketMemoryReader,
     /// Who makes traces of sends, if a collector is named.
     pub(super) traces: Option<Traces>,
+    /// The apps of the Pusher protocol, if there are some.
+    pub(super) pusher: Option<Arc<PusherApps>>,
     /// Streams that are kept on disk, if there may be some.
     streams: Option<Arc<Streams>>,
     /// The log of the events that stay, if some do.
@@ -112,6 +114,7 @@ pub(crate) struct ApiParts {
     pub(crate) public_url: Option<PublicUrl>,
     pub(crate) idempotency: Arc<IdempotencyKeys>,
     pub(crate) traces: Option<Traces>,
+    pub(crate) pusher: Option<Arc<PusherApps>>,
     pub(crate) streams: Option<Arc<Streams>>,
     pub(crate) log: Option<Arc<DiskArchive>>,
     pub(crate) idle_limit: IdleLimit,
@@ -156,6 +159,7 @@ impl Api {
             durations: SendDurations::default(),
             sockets: SocketMemoryReader::default(),
             traces: parts.traces,
+            pusher: parts.pusher,
             streams: parts.streams,
             log: parts.log,
             erlang: OnceLock::new(),

@@ -36,6 +36,7 @@ use crate::keep::Keeping;
 use crate::lane::Lanes;
 use crate::memory::Kept;
 use crate::ports::{ApiAddresses, ApiListeners};
+use crate::pusher_apps::AppsFile;
 use crate::upgrade::{Program, Serving, Upgrades};
 use crate::{
     ErlangConfig, ServeConfig, Server, api, certs, client_log, client_sends, epoch, listener,
@@ -74,6 +75,7 @@ pub(crate) struct ControlPlane {
     handshakes: Arc<Handshakes>,
     keys: Arc<KeyRing>,
     verifier: Option<Arc<Verifier>>,
+    pusher_apps: Option<Arc<AppsFile>>,
     traces: Option<TracesEnd>,
     live: LiveAccess,
     data: PathBuf,
@@ -95,7 +97,7 @@ impl ControlPlane {
         member: Option<Member>,
         idempotency: Arc<IdempotencyKeys>,
     ) -> Result<ControlPlane> {
-        let ServerSetup { config, credentials, traces, apis, keeping } = setup;
+        let ServerSetup { config, credentials, traces, apis, keeping, pusher_apps } = setup;
         let Credentials { keys, tokens, certificates, live } = credentials;
         let never_upgraded = never_upgraded(&config);
         let stop = CancellationToken::new();
@@ -152,6 +154,7 @@ impl ControlPlane {
             handshakes: Arc::clone(&handshakes),
             backlog_bytes_max,
             trusted: config.engine.trusted,
+            pusher: config.engine.pusher,
             public_url: config.public_url,
             idempotency,
             traces,
@@ -189,6 +192,7 @@ impl ControlPlane {
             handshakes,
             keys,
             verifier,
+            pusher_apps,
             traces: traces_end,
             live,
             data: config.data,
@@ -247,6 +251,9 @@ impl ControlPlane {
             ));
         }
         tokio::spawn(keys::ring::watch(Arc::clone(&self.keys), stop.clone()));
+        if let Some(apps) = &self.pusher_apps {
+            tokio::spawn(Arc::clone(apps).run(stop.clone()));
+        }
         tokio::spawn(certs::watch::run(Arc::clone(&self.certificates), stop.clone()));
         if self.certificates.acme().is_some() {
             tokio::spawn(certs::acme::run(Arc::clone(&self.certificates), self.chores.clone()));
@@ -345,6 +352,7 @@ impl ControlPlane {
             api_hosts: self.api_hosts,
             certificates: self.certificates,
             verifier: self.verifier,
+            pusher_apps: self.pusher_apps,
             running: self.running,
             stop,
             barrier,

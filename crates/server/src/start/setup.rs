@@ -9,6 +9,7 @@ use dispatch::traces::{Traces, TracesEnd};
 use super::Credentials;
 use crate::keep::Keeping;
 use crate::ports::ApiAddresses;
+use crate::pusher_apps::AppsFile;
 use crate::reload::add_own_names;
 use crate::{ServeConfig, demo_page};
 
@@ -22,6 +23,8 @@ pub(crate) struct ServerSetup {
     pub(crate) apis: ApiAddresses,
     /// The log of the events that stay, which is not open yet, if some do.
     pub(crate) keeping: Option<Keeping>,
+    /// The apps of the Pusher protocol, if there are some.
+    pub(super) pusher_apps: Option<Arc<AppsFile>>,
 }
 
 impl ServerSetup {
@@ -32,8 +35,9 @@ impl ServerSetup {
         let traces = config.traces.take().map(|traces| Traces::start(traces, node)).transpose()?;
         let apis = ApiAddresses { plain: config.api, tls: config.tls_api };
         let keeping = config.keep.as_ref().map(|keep| Keeping::new(&config.data, keep));
+        let pusher_apps = load_apps(&mut config)?;
         config.engine.keeper = keeping.as_ref().map(Keeping::keeper);
-        Ok(ServerSetup { config, credentials, traces, apis, keeping })
+        Ok(ServerSetup { config, credentials, traces, apis, keeping, pusher_apps })
     }
 
     /// The API is there. Puts into the engine's configuration what the control plane knows: its own
@@ -48,4 +52,14 @@ impl ServerSetup {
         config.engine.guest = config.erlang.is_some();
         self.apis = apis;
     }
+}
+
+/// Reads the apps of the Pusher protocol, if there are some, and tells the engine of them.
+fn load_apps(config: &mut ServeConfig) -> Result<Option<Arc<AppsFile>>> {
+    let Some(path) = config.pusher_apps.take() else { return Ok(None) };
+    let ports = [config.engine.listen, config.tls_listen, config.api, config.tls_api];
+    let is_loopback = ports.into_iter().flatten().all(auth::is_loopback);
+    let file = Arc::new(AppsFile::load(path, is_loopback)?);
+    config.engine.pusher = Some(Arc::clone(file.live()));
+    Ok(Some(file))
 }

@@ -57,7 +57,9 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
         let grace = Cell::new(args.grace);
         let reload = async {
             while hangups.recv().await.is_some() {
-                tracing::info!("SIGHUP: certificates, keys of tokens and settings are read again");
+                tracing::info!(
+                    "SIGHUP: certificates, keys of tokens, apps and settings are read again"
+                );
                 service::tell(State::Reloading);
                 server.reload().await;
                 live.reload(&server);
@@ -146,6 +148,7 @@ fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
     let engine = EngineConfig { settings, listen: args.listen.address(), members_max, ..engine };
     let cluster = args.cluster.config()?;
     let keep = args.keep.config(engine.history)?;
+    let pusher_apps = args.pusher.config(cluster.is_some())?;
     Ok(ServeConfig {
         engine,
         tls_listen: args.tls.tls_listen.address(),
@@ -163,6 +166,7 @@ fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
         presence: args.presence.config()?,
         traces: args.otlp.config(),
         streams: args.streams.config(),
+        pusher_apps,
         keep,
         demo: args.demo_page,
         program,

@@ -76,7 +76,7 @@ fn event_of_a_kept_subject_is_written_down_with_its_number() {
         assert_eq!(post(&mut sending, &hub::Nobody).ready(), Some(0), "it waits for no disk");
         posted.push(sending.event().unwrap().number());
     }
-    let mut alone = router.send(Outgoing { alone: true, ..event("k1", "1") });
+    let mut alone = router.send(event("k1", "1").for_subjects_alone());
     post(&mut alone, &hub::Nobody);
     assert_eq!(*kept.numbers.lock().unwrap(), [posted[0], posted[2]]);
     assert!(kept.waiting.lock().unwrap().is_empty());

@@ -41,13 +41,15 @@ pub(super) enum Need {
     Scope(Scope),
     /// A key that reads for a request that does, else one that sends.
     ByMethod,
+    /// A signature of an app of the Pusher protocol, which its handler looks at.
+    Signature,
 }
 
 impl Need {
     /// The scope that a request with this method needs of a key, if it needs one.
     fn scope(self, method: &Method) -> Option<Scope> {
         match self {
-            Need::Nothing | Need::Key => None,
+            Need::Nothing | Need::Key | Need::Signature => None,
             Need::Scope(scope) => Some(scope),
             Need::ByMethod if method.is_safe() => Some(Scope::Read),
             Need::ByMethod => Some(Scope::Send),
@@ -122,7 +124,7 @@ impl Access {
     }
 
     /// From which address a request comes: its peer's, or the one that a trusted peer names.
-    fn client(&self, request: &Request) -> IpAddr {
+    pub(super) fn client(&self, request: &Request) -> IpAddr {
         let peer = Peer::of(request);
         if !self.trusted.contain(peer) {
             return peer;
@@ -212,6 +214,20 @@ impl Access {
         found.map_err(Refusal::from)
     }
 
+    /// Whether a signature of somebody at `peer` is looked at now: too many were wrong.
+    pub(super) fn check_pace(&self, peer: IpAddr) -> Result<(), ApiProblem> {
+        match self.failures.is_full(peer, Instant::now()) {
+            true => Err(self.refuse(Refusal::Slowed)),
+            false => Ok(()),
+        }
+    }
+
+    /// Somebody at `peer` has signed wrong. It waits until that is to be answered.
+    pub(super) async fn signed_wrong(&self, peer: IpAddr) {
+        self.refusals.count(Refusal::Signature);
+        tokio::time::sleep_until(self.failures.record(peer, Instant::now())).await;
+    }
+
     /// Whether what was granted still is: what takes long asks again.
     pub(crate) fn check(&self, permission: &Permission) -> Result<(), ApiProblem> {
         let fault = match (self.ring.known(), permission) {
@@ -247,7 +263,7 @@ pub(super) async fn guard(
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let need = path.and_then(|path| access.needs.get(path)).copied().unwrap_or(Need::Key);
     let is_dashboard = path == Some("/");
-    if need == Need::Nothing {
+    if matches!(need, Need::Nothing | Need::Signature) {
         return Ok(next.run(request).await);
     }
     let (peer, headers) = (access.client(&request), request.headers());

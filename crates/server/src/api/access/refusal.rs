@@ -28,6 +28,8 @@ pub(crate) enum Refusal {
     ForeignPage,
     /// The file of keys cannot be used.
     Unusable,
+    /// Its signature by an app of the Pusher protocol is wrong.
+    Signature,
 }
 
 /// How often there was each, in the order of [`Refusal::place`]. Relaxed: they are only reported.
@@ -35,7 +37,7 @@ pub(crate) enum Refusal {
 pub(super) struct Refusals([AtomicU64; REASONS.len()]);
 
 /// Their names in metrics.
-const REASONS: [&str; 9] = [
+const REASONS: [&str; 10] = [
     "missing",
     "unknown",
     "expired",
@@ -45,6 +47,7 @@ const REASONS: [&str; 9] = [
     "slowed",
     "foreign_page",
     "unusable",
+    "signature",
 ];
 
 impl Refusals {
@@ -79,6 +82,7 @@ impl Refusal {
             Refusal::Slowed => 6,
             Refusal::ForeignPage => 7,
             Refusal::Unusable => 8,
+            Refusal::Signature => 9,
         }
     }
 
@@ -106,7 +110,8 @@ impl Refusal {
             ),
             Refusal::Slowed => ApiProblem::new(
                 StatusCode::TOO_MANY_REQUESTS,
-                "Too many wrong keys came from this address. Wait, and send a right one.",
+                "Too many wrong keys or signatures came from this address. Wait, and send a right \
+                 one.",
             )
             .retry_after(1),
             Refusal::ForeignPage => out_of_scope(
@@ -114,6 +119,7 @@ impl Refusal {
                  origin. Programs send a key: Authorization: Bearer KEY."
                     .to_owned(),
             ),
+            Refusal::Signature => refused("This request is not signed by an app of this server."),
             Refusal::Unusable => ApiProblem::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "The file of keys cannot be read, so nobody is let in. The server's log says what \

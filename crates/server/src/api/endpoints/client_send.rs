@@ -11,9 +11,9 @@ use dispatch::barrier::WritePermit;
 use dispatch::idempotency::{IdempotencyKey, KeyHolder};
 use dispatch::outcome::Delivered;
 use dispatch::traces::{Arrival, Marks, SendTrace};
-use engine::{ClientSend, Outgoing, SentBy};
+use engine::{ClientSend, Outgoing, SentBy, SentToChannel};
 use httpd::problem::ApiProblem;
-use hub::{Grant, Payload};
+use hub::{Draft, EventParts, Grant, Payload};
 use proto::Problem;
 
 use super::client_event_body::ClientEventBody;
@@ -49,6 +49,10 @@ impl Api {
         let Some(permit) = self.sender.barrier.try_enter() else {
             return Err(Problem::sends_busy(UPGRADE_SECONDS).into());
         };
+        if let SentBy::Channel(sent) = send.by() {
+            let outgoing = to_channel(send, sent)?;
+            return self.post_plainly(&permit, outgoing, marks).await;
+        }
         let ClientEventBody { event: mut body, echo, connection } =
             serde_json::from_slice(send.event()).map_err(|error| unread(&error))?;
         if let Some(grant) = send.grant()
@@ -117,6 +121,23 @@ impl Api {
     }
 }
 
+/// An event of a client for the others of a channel: its worker has looked at all of it.
+fn to_channel(send: &ClientSend, sent: &SentToChannel) -> Result<Outgoing, ApiProblem> {
+    let data = str::from_utf8(send.event());
+    let data = data.map_err(|_| ApiProblem::bad_request("The event is not UTF-8."))?;
+    let draft = Draft::of_key(EventParts {
+        about: &sent.key,
+        also: &[],
+        name: Some(&sent.name),
+        from: sent.from.as_deref(),
+        payload: Payload::Json(data),
+    });
+    let draft = draft.map_err(|error| ApiProblem::bad_request(error.to_string()))?;
+    // A channel caches what the app sends, and nothing of its clients.
+    let outgoing = Outgoing::on_channel(draft).for_subjects_alone();
+    Ok(Outgoing { except: Some(sent.own), ..outgoing })
+}
+
 /// Who sends it, where a token says so.
 fn from(send: &ClientSend) -> Option<&str> {
     send.grant().and_then(|grant| grant.subject.as_deref())
@@ -140,7 +161,7 @@ fn key_of(
     let member = member.map(String::from).map(IdempotencyKey::new).transpose()?;
     let field = match send.by() {
         SentBy::Request { key: Some(key) } => Some(IdempotencyKey::of_field(key)?),
-        SentBy::Request { key: None } | SentBy::Message { .. } => None,
+        SentBy::Request { key: None } | SentBy::Message { .. } | SentBy::Channel(_) => None,
     };
     match (field, member) {
         (Some(field), Some(member)) if field != member => Err(ApiProblem::two_keys()),

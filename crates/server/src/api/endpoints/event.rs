@@ -32,6 +32,19 @@ impl Api {
         draft.json().len() + FRAME_BYTES <= self.backlog_bytes_max + LINE_BYTES
     }
 
+    /// Refuses an event that does not.
+    pub(crate) fn check_fits(&self, draft: &Draft) -> Result<(), ApiProblem> {
+        if self.fits(draft) {
+            return Ok(());
+        }
+        Err(ApiProblem::too_large(format!(
+            "This event has {} bytes as a line and would not fit into a connection's backlog of {} \
+             bytes. Send a smaller one, or raise --max-backlog.",
+            draft.json().len(),
+            self.backlog_bytes_max,
+        )))
+    }
+
     /// Hands an event to the mailboxes of all workers that have listeners of it.
     /// With `marks` it has a trace.
     pub(crate) async fn post(
@@ -42,14 +55,7 @@ impl Api {
         marks: Option<&Arc<Marks>>,
     ) -> Result<Posted, ApiProblem> {
         let accepted = Instant::now();
-        if !self.fits(&outgoing.draft) {
-            return Err(ApiProblem::too_large(format!(
-                "This event has {} bytes as a line and would not fit into a connection's backlog \
-                 of {} bytes. Send a smaller one, or raise --max-backlog.",
-                outgoing.draft.json().len(),
-                self.backlog_bytes_max,
-            )));
-        }
+        self.check_fits(&outgoing.draft)?;
         if outgoing.durable && !self.router.keeps(&outgoing.draft) {
             return Err(ApiProblem::bad_request(
                 "\"durable\" is for events that are kept on disk, and no rule (--keep) keeps those \

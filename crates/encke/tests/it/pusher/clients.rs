@@ -1,0 +1,144 @@
+//! What Pusher's users have, as their registries have it: pusher-js and Laravel Echo, and Pusher's
+//! libraries for backends in JavaScript, Python and Go. Their programs stand in
+//! `compat/pusher-node`, `compat/pusher-python` and `compat/pusher-go`; `cargo xtask programs`
+//! installs what they take.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{AppServer, SECRET, data_of};
+use crate::harness::Program;
+
+/// How long a program may take for one of its steps.
+const STEP: Duration = Duration::from_secs(60);
+
+/// Where the programs of a language are, as the sources have them now; `None` where its tools could
+/// not be had.
+fn programs(language: &str) -> Option<PathBuf> {
+    let folder = testing::tool(&format!("compat/pusher-{language}/complete"))?.parent()?.to_owned();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../compat");
+    for entry in fs::read_dir(sources.join(format!("pusher-{language}"))).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_file() {
+            let same = fs::read(entry.path()).unwrap()
+                == fs::read(folder.join(entry.file_name())).unwrap();
+            assert!(same, "{:?} is another one: cargo xtask programs", entry.file_name());
+        }
+    }
+    Some(folder)
+}
+
+/// The addresses and the app that a program is told.
+fn told(apps: &AppServer, command: &mut Command, is_page: bool) {
+    if is_page {
+        command.arg(apps.server.listen().to_string());
+    }
+    command.arg(apps.server.api.address().to_string()).args(["1", "app-1", SECRET]);
+}
+
+/// Runs a page in Node, and checks that it has done each of `steps`.
+fn page(file: &str, steps: &[&str]) {
+    let Some(folder) = programs("node") else { return };
+    let apps = AppServer::start(&["--presence-grace=0"]);
+    let mut command = Command::new(folder.join("node"));
+    told(&apps, command.arg(folder.join(file)), true);
+    let program = Program::spawn(&mut command);
+    for step in steps {
+        let line = program.line_within(STEP);
+        let line = line.unwrap_or_else(|why| panic!("{step}: {why}{}", program.stderr()));
+        assert_eq!(line, format!("{step:?}"));
+    }
+    assert_eq!(program.finish().code(), Some(0));
+}
+
+#[test]
+fn pusher_js_does_all_that_its_documentation_shows() {
+    let steps = [
+        "connected",
+        "public and private channels",
+        "presence",
+        "triggers",
+        "client events",
+        "encrypted channels",
+        "users",
+        "watchlist",
+        "looks",
+        "cache channels",
+        "ends",
+    ];
+    page("pusher-js.js", &steps);
+}
+
+#[test]
+fn laravel_echo_does_all_that_laravel_s_documentation_shows() {
+    let of = |broadcaster: &str| {
+        ["private", "refused", "presence", "typing", "leaving"]
+            .map(|step| format!("{broadcaster}: {step}"))
+    };
+    let steps = [of("reverb"), of("pusher")].concat();
+    page("echo.js", &steps.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn libraries_for_backends_send_ask_and_end() {
+    for (language, has_end) in [("node", true), ("python", true), ("go", false)] {
+        let Some(folder) = programs(language) else { continue };
+        let apps = AppServer::start(&[]);
+        let mut command = match language {
+            "node" => Command::new(folder.join("node")),
+            "python" => Command::new("python3"),
+            _ => Command::new(folder.join("clients")),
+        };
+        match language {
+            "node" => {
+                command.arg(folder.join("backend.js"));
+            }
+            "python" => {
+                command.arg(folder.join("backend.py"));
+                command.env("PYTHONPATH", folder.join("packages"));
+                command.env("PYTHONDONTWRITEBYTECODE", "1");
+            }
+            _ => {}
+        }
+        let (mut bob, mut eve) = (apps.client("1"), apps.client("1"));
+        for channel in ["news", "private-rj"] {
+            bob.subscribe(channel);
+            eve.subscribe(channel);
+        }
+        bob.sit_and_sign_in();
+        told(&apps, &mut command, language == "node");
+        let finished = Program::run(command.arg(eve.id.to_string()));
+        assert_eq!(finished.code(), Some(0), "{language}: {finished:?}");
+        for channel in ["news", "private-rj"] {
+            let heard = bob.hear();
+            assert_eq!((&heard["event"], &heard["channel"]), (&json!("photo"), &json!(channel)));
+            assert_eq!(data_of(&heard), json!({ "photo": 789 }), "{language}");
+        }
+        for (name, data) in [("1", "first"), ("2", "second")] {
+            for client in [&mut bob, &mut eve] {
+                let heard = client.hear();
+                let (event, said) = (&heard["event"], heard["data"].as_str().unwrap());
+                // Some write a text as JSON, as they do all data.
+                assert_eq!((event, said.trim_matches('"')), (&json!(name), data), "{language}");
+            }
+        }
+        let hello = bob.hear();
+        assert_eq!((&hello["event"], data_of(&hello)), (&json!("hello"), json!({ "to": "bob" })));
+        eve.hear_nothing();
+        let told: Value = serde_json::from_str(finished.stdout.lines().next().unwrap()).unwrap();
+        let wanted = json!({
+            "channels": { "presence-room": { "user_count": 1 } },
+            "channel": { "occupied": true, "subscription_count": 2 },
+            "users": [{ "id": "bob" }],
+        });
+        assert_eq!(told, wanted, "{language}");
+        match has_end {
+            true => assert_eq!(u16::from(bob.socket.end().0), 4009, "{language}"),
+            false => bob.hear_nothing(),
+        }
+    }
+}

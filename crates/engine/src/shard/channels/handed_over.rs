@@ -1,0 +1,75 @@
+//! What a connection is at its app, as it is written down for another process, and goes on there.
+
+use std::sync::Arc;
+
+use hub::{IdText, Info};
+use pusher::{Member, User};
+
+use super::super::core::{At, Core};
+use super::seats::Seat;
+use crate::sockets::Sockets;
+use crate::state::PusherState;
+
+impl<S: Sockets> Core<S> {
+    /// What the connection in `slot` is, if it is at an app.
+    pub(in super::super) fn write_channels(&self, slot: u32) -> Option<PusherState> {
+        let app = self.channels.apps.last_seen(slot)?.key.clone();
+        let user = self.channels.signed_in.user(slot);
+        let user = user.map(|user| {
+            let info = user.info.as_ref().map(|info| info.get().to_owned());
+            (user.id.clone(), info, user.watchlist.clone())
+        });
+        let seats = self.channels.seats.of(slot).iter().filter_map(|&Seat { room, sub }| {
+            let info = self.rooms.as_ref().and_then(|rooms| rooms.members.info(room, sub));
+            let info = info.map(|info| info.json().to_owned());
+            Some((self.names.text(room)?, self.names.text(sub)?, info))
+        });
+        Some(PusherState { app, user, seats: seats.collect() })
+    }
+
+    /// A connection of another process is what it was there. The rooms that it is to watch: it
+    /// hears a whole list of each anew.
+    pub(in super::super) fn come_to_app(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        state: PusherState,
+    ) -> Vec<String> {
+        let PusherState { app, user, seats } = state;
+        let served = self.config.pusher.as_ref().and_then(|apps| apps.by_key(&app));
+        let Some(served) = served else { return Vec::new() };
+        // It was let in before: no bound of today's takes it away.
+        served.usage.take(None);
+        let app = Arc::clone(&served.app);
+        self.channels.apps.enter(at.slot, served);
+        if let Some((id, info, watchlist)) = user {
+            let Member { id, info } = Member::of_parts(id, info);
+            let user = User { id, info, watchlist, is_watchlist_cut: false };
+            self.charge_user(&user);
+            self.enter_user(at, &app, user);
+        }
+        let mut rooms = Vec::new();
+        for (room, sub, info) in seats {
+            if self.sit_again(at, &room, &sub, info.as_deref()) {
+                rooms.push(room);
+            }
+        }
+        rooms
+    }
+
+    fn sit_again(
+        &mut self,
+        at: &At<'_, S::Socket>,
+        room: &str,
+        sub: &str,
+        info: Option<&str>,
+    ) -> bool {
+        let texts = (IdText::of_key(room), IdText::of_key(sub));
+        let (Some(rooms), (Ok(room), Ok(sub))) = (&self.rooms, texts) else { return false };
+        let logins = (self.names.login(room, true), self.names.login(sub, true));
+        let (Ok(room), Ok(sub)) = logins else { return false };
+        let info = info.map(|info| Arc::new(Info::new(info)));
+        rooms.members.join_within(room, sub, info.as_ref(), usize::MAX);
+        self.channels.seats.put(at.slot, Seat { room, sub });
+        true
+    }
+}

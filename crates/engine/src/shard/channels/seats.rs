@@ -1,0 +1,167 @@
+//! Presence channels: a connection takes a seat as a member, and hears the list before anything
+//! else of the channel.
+//!
+//! A channel is a room ([`hub::Members`]), its members are users by [keys](hub::Key) of their own.
+//! Who subscribes is made a member, watches the room, and asks for the list. As long as that has
+//! not come the connection is not logged in under the channel's key: no event comes before the
+//! list, and none that is posted behind it is missed.
+//!
+//! Cost of a seat: 24 bytes here, what a watcher costs ([`crate::watch`]), and a member's place.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hub::{Id, IdText, Info, Key, Space};
+use pusher::{App, Channel, Member, SubscriptionRefusal, server_frame};
+use smallvec::SmallVec;
+
+use super::super::core::{At, Core, Lives};
+use crate::channels::channel_name;
+use crate::said::{RoomText, Said};
+use crate::sockets::Sockets;
+
+/// A presence channel that a connection is in, and as whom. Both names are kept for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seat {
+    pub(super) room: Id,
+    pub(super) sub: Id,
+}
+
+/// The seats of connections, by slot.
+#[derive(Default)]
+pub(super) struct Seats(HashMap<u32, SmallVec<[Seat; 1]>>);
+
+impl Seats {
+    pub(super) fn of(&self, slot: u32) -> &[Seat] {
+        self.0.get(&slot).map_or(&[], |seats| seats)
+    }
+
+    pub(super) fn find(&self, slot: u32, room: Id) -> Option<Seat> {
+        self.of(slot).iter().copied().find(|seat| seat.room == room)
+    }
+
+    pub(super) fn put(&mut self, slot: u32, seat: Seat) {
+        debug_assert!(self.find(slot, seat.room).is_none(), "a connection has one in a channel");
+        self.0.entry(slot).or_default().push(seat);
+    }
+
+    fn take(&mut self, slot: u32, room: Id) -> Option<Seat> {
+        let seats = self.0.get_mut(&slot)?;
+        let place = seats.iter().position(|seat| seat.room == room)?;
+        let seat = seats.swap_remove(place);
+        if seats.is_empty() {
+            self.0.remove(&slot);
+        }
+        Some(seat)
+    }
+}
+
+/// The key of a user as a member of channels.
+pub(super) fn member_key(user_id: &str) -> String {
+    Key { space: Space::Member, app: "", name: user_id }.text()
+}
+
+impl<S: Sockets> Core<S> {
+    /// Makes the connection a member of a channel, unless it is, and asks for the list: the answer.
+    pub(super) fn take_seat(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        app: &App,
+        key: IdText<'_>,
+        member: &Member,
+    ) -> Result<(), SubscriptionRefusal> {
+        let Some(rooms) = self.rooms.clone() else { return Err(SubscriptionRefusal::TooMany) };
+        self.budget.spend_ids(4);
+        let known = self.names.lookup(key);
+        let is_seated = known.is_some_and(|room| self.channels.seats.find(at.slot, room).is_some());
+        if !is_seated {
+            let sub = member_key(&member.id);
+            let sub = IdText::of_key(&sub).map_err(|_| SubscriptionRefusal::TooMany)?;
+            let full = |_| SubscriptionRefusal::TooMany;
+            let sub = self.names.login(sub, false).map_err(full)?;
+            let room = self.names.login(key, false);
+            let room = room.inspect_err(|_| self.names.logout(sub)).map_err(full)?;
+            let info = member.info.as_ref().map(|info| Arc::new(Info::new(info.get())));
+            let most = app.members_max as usize;
+            if !rooms.members.join_within(room, sub, info.as_ref(), most) {
+                self.names.logout(sub);
+                self.names.logout(room);
+                return Err(SubscriptionRefusal::Full);
+            }
+            self.channels.seats.put(at.slot, Seat { room, sub });
+        }
+        if self.watch(at, key).is_err() {
+            if let Some(room) = self.names.lookup(key) {
+                self.logout(at, &[key]);
+                self.leave_seat(at, room);
+            }
+            return Err(SubscriptionRefusal::TooMany);
+        }
+        Ok(())
+    }
+
+    /// The connection is no member of the channel any more, and hears nothing of its members.
+    pub(super) fn leave_seat(&mut self, at: &At<'_, S::Socket>, room: Id) {
+        let Some(seat) = self.channels.seats.take(at.slot, room) else { return };
+        if let Some(rooms) = &self.rooms {
+            rooms.members.leave(seat.room, seat.sub);
+        }
+        self.forget_watched(at, room);
+        self.names.logout(seat.sub);
+        self.names.logout(seat.room);
+    }
+
+    /// The connection leaves all its seats. That it watches those channels is forgotten with all
+    /// else that it watches.
+    pub(super) fn leave_seats(&mut self, at: &At<'_, S::Socket>) {
+        let seats = self.channels.seats.0.remove(&at.slot).unwrap_or_default();
+        self.budget.spend_ids(seats.len());
+        for Seat { room, sub } in seats {
+            if let Some(rooms) = &self.rooms {
+                rooms.members.leave(room, sub);
+            }
+            self.names.logout(sub);
+            self.names.logout(room);
+        }
+    }
+
+    /// The list of a presence channel has come, or a change of it. With the list the connection is
+    /// logged in: events of the channel come behind it.
+    pub(in super::super) fn hear_of_members(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        text: &RoomText,
+    ) -> Lives {
+        if text.answers.is_some() && at.conn.state().hears() {
+            // The seat keeps the name.
+            let key = self.names.text(text.room).unwrap_or_default();
+            let key_text = IdText::of_key(&key);
+            let login = key_text.map(|key| self.login(at, &[key], None).ok());
+            let Ok(Some(new)) = login else {
+                self.refuse_list(at, &key);
+                return self.put_answer(at);
+            };
+            let channel = channel_name(&key).unwrap_or_default();
+            let is_cached = Channel::parse(&channel).is_ok_and(Channel::is_cached);
+            if let (Ok(key), true) = (key_text, is_cached && new > 0) {
+                self.say(at, Said::Message(Arc::clone(&text.text)))?;
+                self.say_last(at, key, &channel);
+                return self.put_answer(at);
+            }
+        }
+        self.say(at, Said::Message(Arc::clone(&text.text)))
+    }
+
+    /// The connection cannot be told who is in a channel, so it is not in there.
+    pub(in super::super) fn refuse_list(&mut self, at: &mut At<'_, S::Socket>, key: &str) {
+        let Some(channel) = channel_name(key) else { return };
+        if let Ok(text) = IdText::of_key(key)
+            && let Some(room) = self.names.lookup(text)
+        {
+            self.logout(at, &[text]);
+            self.leave_seat(at, room);
+        }
+        let refused = SubscriptionRefusal::TooMany;
+        self.say_frame(&server_frame::subscription_error(&channel, refused));
+    }
+}

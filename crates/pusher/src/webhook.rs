@@ -1,0 +1,144 @@
+//! Webhooks: what an app's backend is told of its channels, and how that is signed.
+//!
+//! The body is signed as it is sent. Libraries compare the type of its content to the letter.
+
+use serde::Serialize;
+
+use crate::json::text_of;
+use crate::signature::Secret;
+
+/// The header with the app's key.
+pub const KEY_HEADER: &str = "X-Pusher-Key";
+/// The header with the signature of the body.
+pub const SIGNATURE_HEADER: &str = "X-Pusher-Signature";
+/// The type of the content, and nothing behind it: Node's library compares it.
+pub const CONTENT_TYPE: &str = "application/json";
+
+/// Something that has happened.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(tag = "name", rename_all = "snake_case")]
+pub enum WebhookEvent<'e> {
+    /// A channel has its first subscriber.
+    ChannelOccupied {
+        /// The channel.
+        channel: &'e str,
+    },
+    /// A channel has lost its last subscriber.
+    ChannelVacated {
+        /// The channel.
+        channel: &'e str,
+    },
+    /// Somebody has subscribed to a cache channel that keeps nothing.
+    CacheMiss {
+        /// The channel.
+        channel: &'e str,
+    },
+    /// A user has come.
+    MemberAdded {
+        /// The channel.
+        channel: &'e str,
+        /// The user.
+        user_id: &'e str,
+    },
+    /// A user has gone.
+    MemberRemoved {
+        /// The channel.
+        channel: &'e str,
+        /// The user.
+        user_id: &'e str,
+    },
+    /// A client has sent an event.
+    ClientEvent {
+        /// The channel.
+        channel: &'e str,
+        /// The event's name.
+        event: &'e str,
+        /// Its data as [`plain_text`](crate::plain_text): Go's library takes nothing else.
+        data: &'e str,
+        /// The sender's connection.
+        socket_id: &'e str,
+        /// The sender, on presence channels.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        user_id: Option<&'e str>,
+    },
+    /// The number of subscribers is another one.
+    SubscriptionCount {
+        /// The channel.
+        channel: &'e str,
+        /// How many there are.
+        subscription_count: u64,
+    },
+}
+
+/// The body of a webhook that is sent at `time_ms`.
+pub fn body(time_ms: u64, events: &[WebhookEvent<'_>]) -> String {
+    #[derive(Serialize)]
+    struct Body<'b> {
+        time_ms: u64,
+        events: &'b [WebhookEvent<'b>],
+    }
+    text_of(&Body { time_ms, events })
+}
+
+/// The signature of a body.
+pub fn signature(secret: &Secret, body: &str) -> String {
+    secret.sign(&[body.as_bytes()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_those_of_pusher() {
+        let (channel, user_id) = ("presence-a", "bob");
+        let data = &crate::plain_text(r#"{"a": 1}"#);
+        let event = |user_id| {
+            let (event, socket_id) = ("client-typing", "4711.815");
+            WebhookEvent::ClientEvent { channel, event, data, socket_id, user_id }
+        };
+        for (event, json) in [
+            (
+                WebhookEvent::ChannelOccupied { channel },
+                r#"{"name":"channel_occupied","channel":"presence-a"}"#,
+            ),
+            (
+                WebhookEvent::ChannelVacated { channel },
+                r#"{"name":"channel_vacated","channel":"presence-a"}"#,
+            ),
+            (
+                WebhookEvent::CacheMiss { channel },
+                r#"{"name":"cache_miss","channel":"presence-a"}"#,
+            ),
+            (
+                WebhookEvent::MemberAdded { channel, user_id },
+                r#"{"name":"member_added","channel":"presence-a","user_id":"bob"}"#,
+            ),
+            (
+                WebhookEvent::MemberRemoved { channel, user_id },
+                r#"{"name":"member_removed","channel":"presence-a","user_id":"bob"}"#,
+            ),
+            (
+                event(Some("bob")),
+                concat!(
+                    r#"{"name":"client_event","channel":"presence-a","event":"client-typing","#,
+                    r#""data":"{\"a\": 1}","socket_id":"4711.815","user_id":"bob"}"#,
+                ),
+            ),
+            (
+                event(None),
+                concat!(
+                    r#"{"name":"client_event","channel":"presence-a","event":"client-typing","#,
+                    r#""data":"{\"a\": 1}","socket_id":"4711.815"}"#,
+                ),
+            ),
+            (
+                WebhookEvent::SubscriptionCount { channel, subscription_count: 13 },
+                r#"{"name":"subscription_count","channel":"presence-a","subscription_count":13}"#,
+            ),
+        ] {
+            assert_eq!(body(7, &[event]), format!(r#"{{"time_ms":7,"events":[{json}]}}"#));
+        }
+        assert_eq!(body(7, &[]), r#"{"time_ms":7,"events":[]}"#);
+    }
+}

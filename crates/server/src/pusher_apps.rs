@@ -1,0 +1,176 @@
+//! The file of apps of the Pusher protocol: read at the start, again when it changes, and on
+//! SIGHUP. A file that cannot be taken changes nothing: the apps that were read before stay.
+//!
+//! Cost: a `stat` a second.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use auth::file_watch::{self, FileWatch, Stamps};
+use engine::PusherApps;
+use pusher::limits::APPS_FILE_BYTES_MAX;
+use pusher::{App, Apps, AppsFault};
+use thiserror::Error;
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+use zeroize::Zeroizing;
+
+/// Why the file of apps is not taken. No text tells what is in it.
+#[derive(Debug, Error)]
+pub enum AppsFileError {
+    /// It cannot be read.
+    #[error("cannot read {}: {error}; check --pusher-apps, owner and mode", path.display())]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// It says something wrong.
+    #[error("{}, {fault}", path.display())]
+    Fault {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        fault: AppsFault,
+    },
+}
+
+/// The file, and the apps as they were read of it last.
+#[derive(Debug)]
+pub(crate) struct AppsFile {
+    path: PathBuf,
+    /// Nobody but this machine can connect.
+    is_loopback: bool,
+    live: Arc<PusherApps>,
+    /// What it looked like before it was read the first time.
+    first_look: Stamps,
+}
+
+impl AppsFile {
+    /// Reads the file the first time.
+    pub(crate) fn load(path: PathBuf, is_loopback: bool) -> Result<AppsFile, AppsFileError> {
+        let first_look = file_watch::look(std::slice::from_ref(&path));
+        let apps = read(&path, is_loopback)?;
+        let live = Arc::new(PusherApps::new(apps));
+        Ok(AppsFile { path, is_loopback, live, first_look })
+    }
+
+    /// The apps as they are now.
+    pub(crate) fn live(&self) -> &Arc<PusherApps> {
+        &self.live
+    }
+
+    /// Reads the file again whenever it has changed, until `stop`.
+    pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let mut watch = FileWatch::new(vec![self.path.clone()], self.first_look.clone());
+        while watch.changed(&stop).await {
+            self.reload().await;
+        }
+    }
+
+    /// Reads the file again, and tells the log what has come of it.
+    pub(crate) async fn reload(self: &Arc<Self>) {
+        let file = Arc::clone(self);
+        let read = spawn_blocking(move || read(&file.path, file.is_loopback));
+        // Fails only while the runtime ends.
+        let Ok(read) = read.await else { return };
+        match read {
+            Ok(apps) => {
+                let count = apps.len();
+                self.live.replace(apps);
+                tracing::info!(
+                    apps = count,
+                    "{} was read: its apps are in use",
+                    self.path.display()
+                );
+            }
+            Err(error) => tracing::error!("{error}; the apps that were read before stay in use"),
+        }
+    }
+}
+
+/// Reads the apps in the file. One that others can read is told, and taken, as a file of keys is.
+fn read(path: &Path, is_loopback: bool) -> Result<Apps, AppsFileError> {
+    let read = || {
+        let file = File::open(path)?;
+        let mode = file.metadata()?.mode();
+        let most = APPS_FILE_BYTES_MAX + 1;
+        // Reserved at once, or growing leaves copies behind that nobody wipes.
+        let length = file.metadata()?.len().min(most) as usize + 1;
+        let mut text = Zeroizing::new(Vec::with_capacity(length));
+        file.take(most).read_to_end(&mut text)?;
+        Ok((text, mode))
+    };
+    let io_error = |error| AppsFileError::Io { path: path.to_owned(), error };
+    let (text, mode) = read().map_err(io_error)?;
+    if mode & 0o077 != 0 {
+        let path = path.display();
+        tracing::warn!(
+            "others on this machine can read the secrets in {path}, and sign with them: chmod 600 \
+             {path}"
+        );
+    }
+    let apps = Apps::parse(&text, is_loopback);
+    let apps = apps.map_err(|fault| AppsFileError::Fault { path: path.to_owned(), fault })?;
+    for app in apps.iter() {
+        for member in not_served(app) {
+            tracing::warn!("app {}: \"{member}\" has no effect in this version", app.id);
+        }
+    }
+    Ok(apps)
+}
+
+/// What an app asks for and nobody does yet.
+fn not_served(app: &App) -> impl Iterator<Item = &'static str> {
+    let asked = [
+        ("graph", app.hears_graph),
+        ("subscription_count", app.tells_subscription_count),
+        ("webhooks", !app.webhook_urls.is_empty()),
+    ];
+    asked.into_iter().filter(|(_, is_asked)| *is_asked).map(|(member, _)| member)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &str = r#"[{"id":"1","key":"a","secret":"a-secret-of-some-length"}]"#;
+
+    #[test]
+    fn what_is_not_served_is_named() {
+        let more = r#"","graph":true,"webhooks":[{"url":"https://a.test"}]}"#;
+        let asks = ONE.replace("\"}", more);
+        let named = |text: &str| {
+            let apps = Apps::parse(text.as_bytes(), false).unwrap();
+            apps.iter().flat_map(|app| not_served(app)).collect::<Vec<_>>()
+        };
+        assert_eq!(named(&asks), ["graph", "webhooks"]);
+        assert_eq!(named(ONE), [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn apps_are_read_again_and_a_bad_file_leaves_those_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("apps.json");
+        let missing = AppsFile::load(path.clone(), false).unwrap_err().to_string();
+        assert!(missing.contains("--pusher-apps"), "{missing}");
+        std::fs::write(&path, ONE).unwrap();
+        let file = Arc::new(AppsFile::load(path.clone(), false).unwrap());
+        assert!(file.live().by_key("a").is_some());
+        let short = ONE.replace("a-secret-of-some-length", "short");
+        for bad in ["", "{}", &ONE.replace("\"id\"", "\"it\""), &short] {
+            std::fs::write(&path, bad).unwrap();
+            file.reload().await;
+            assert!(file.live().by_key("a").is_some(), "{bad}");
+        }
+        assert!(AppsFile::load(path.clone(), false).is_err());
+        assert!(AppsFile::load(path.clone(), true).is_ok(), "this machine alone connects");
+        std::fs::write(&path, ONE.replace("\"a\"", "\"b\"")).unwrap();
+        file.reload().await;
+        assert!(file.live().by_key("a").is_none() && file.live().by_key("b").is_some());
+    }
+}
