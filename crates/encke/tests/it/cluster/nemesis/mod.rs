@@ -263,8 +263,8 @@ fn nothing_that_was_acknowledged_is_lost_whatever_goes_wrong() {
     assert!(counts > 0, "no count could be compared with the streams that stood");
 }
 
-/// Of three servers some have an older store, or none any more. `cargo bench --bench nodes -- stores`
-/// has other plans, in which the log is lost with them.
+/// Of three servers some have an older store, or none any more. `cargo bench --bench nodes --
+/// stores` has other plans, in which the log is lost with them.
 #[test]
 fn stores_of_nats_that_go_back_give_no_id_to_two_events() {
     for seed in [2, 6] {
