@@ -242,7 +242,7 @@ fn demo_whose_server_ends_says_so_and_fails() {
     server.signal("KILL");
     let finished = demo.finish();
     assert_eq!(finished.code(), Some(1), "{finished:?}");
-    assert!(finished.stderr.contains("the server ended before its time"), "{finished:?}");
+    assert!(finished.stderr.contains("the server ended too early"), "{finished:?}");
 }
 
 #[test]

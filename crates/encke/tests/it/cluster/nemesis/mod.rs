@@ -263,12 +263,11 @@ fn nothing_that_was_acknowledged_is_lost_whatever_goes_wrong() {
     assert!(counts > 0, "no count could be compared with the streams that stood");
 }
 
-/// One server alone or some of three, nodes that are killed and others that are not; more seeds by
-/// `ENCKE_SIM_RUNS`.
+/// Of three servers some have an older store, or none any more. `cargo bench --bench nodes --
+/// stores` has other plans, in which the log is lost with them.
 #[test]
 fn stores_of_nats_that_go_back_give_no_id_to_two_events() {
-    let runs = std::env::var("ENCKE_SIM_RUNS").ok().and_then(|runs| runs.parse().ok());
-    for seed in 1..=2 * runs.unwrap_or(1) {
+    for seed in [2, 6] {
         let Some(outcomes) = run_stores(seed, Duration::from_secs(8)) else { return };
         println!("seed {seed}: {}", outcomes.line());
         assert!(outcomes.wrong.is_empty(), "{}", outcomes.story());
