@@ -131,8 +131,10 @@ impl KeptLog for Keeping {
                 "events are kept from {before} on: who comes back from before is told of a gap"
             );
         }
-        let kept = KeptFile::next(of_before, tag, known.unwrap_or(before), self.archive.rules());
-        self.claim(KeptFile { read, ..kept });
+        let start = known.unwrap_or(before);
+        let mut kept = KeptFile::next(of_before, tag, start, self.archive.rules());
+        kept.read = read;
+        self.claim(kept);
     }
 
     fn lost(&self, tag: Tag, up_to: u64) {

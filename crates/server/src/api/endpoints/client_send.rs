@@ -75,6 +75,8 @@ impl Api {
             (SentBy::Message { .. }, Some(_)) => return Err(own_connection()),
             (SentBy::Message { own, .. }, None) => *own,
             (SentBy::Request { .. }, connection) => connection.flatten(),
+            // It was posted above.
+            (SentBy::Channel(_), _) => None,
         };
         if let Some(own) = own.filter(|_| !echo) {
             outgoing.except = outgoing.except.and(own);
@@ -135,7 +137,7 @@ fn to_channel(send: &ClientSend, sent: &SentToChannel) -> Result<Outgoing, ApiPr
     let draft = draft.map_err(|error| ApiProblem::bad_request(error.to_string()))?;
     // A channel caches what the app sends, and nothing of its clients.
     let outgoing = Outgoing::on_channel(draft).for_subjects_alone();
-    Ok(Outgoing { except: Some(sent.own), ..outgoing })
+    Ok(Outgoing { except: sent.own.into(), ..outgoing })
 }
 
 /// Who sends it, where a token says so.

@@ -55,7 +55,7 @@ fn outgoing(app: &App, trigger: &Trigger, channel: &str) -> Result<Outgoing, Api
     })?;
     // One that no connection of ours can have leaves out nobody.
     let except = trigger.except.and_then(SocketId::bits).and_then(ConnectionId::of_bits);
-    Ok(Outgoing { except, ..Outgoing::on_channel(draft) })
+    Ok(Outgoing { except: except.into(), ..Outgoing::on_channel(draft) })
 }
 
 /// The answer to it, with what was asked of its channels.
