@@ -1,5 +1,5 @@
-//! What clients send by request over TLS: a connection that is kept, pages of other origins, and
-//! bodies of any length, in records that end where no message does.
+//! What clients send by request over TLS: a connection that is kept, and bodies of any length, in
+//! records that end where no message does.
 
 use std::io::{BufRead, BufReader, Read, Write};
 
@@ -126,43 +126,4 @@ fn request_by_tls_sends_over_a_kept_connection_within_the_bounds() {
     assert!(other.has_ended());
     assert_eq!(client.ask(&post("room:7", 4)).status, 200, "the first one goes on");
     assert_eq!(stream.data(), "xxxx");
-}
-
-#[test]
-fn page_of_another_origin_sends_by_tls_where_it_is_let_in() {
-    let authority = Authority::new();
-    let pair = authority.issue("own", &["localhost"]).options();
-    let key = format!("--token-key={TOKEN_SECRET}");
-    let app = "--allow-origin=https://app.test";
-    let server = Server::start(&["--tls-listen=127.0.0.1:0", &pair[0], &pair[1], &key, app]);
-    let kept =
-        || Kept(BufReader::new(tls_client(server.tls_listen(), "localhost", &authority.ca())));
-    let mut asking = kept();
-    asking.send(
-        "OPTIONS /send HTTP/1.1\r\nHost: localhost\r\nOrigin: https://app.test\r\n\
-         Access-Control-Request-Method: POST\r\n\
-         Access-Control-Request-Headers: authorization,content-type\r\n\r\n",
-    );
-    let (status, head) = asking.head();
-    assert_eq!(status, 204, "{head}");
-    assert!(head.contains("access-control-allow-origin: https://app.test\r\n"), "{head}");
-    assert!(head.contains("access-control-allow-methods: post, options\r\n"), "{head}");
-    let cookie = format!("Cookie: encke_token={}", token("bob", &["room:*"]));
-    let event = json!({ "about": "room:7", "data": 1 }).to_string();
-    let by = |origin: &str| {
-        let origin = format!("Origin: {origin}");
-        request("/send", &[&origin, &cookie], &event)
-    };
-    // A connection is kept for all that the page sends.
-    let mut client = kept();
-    for _ in 0..3 {
-        let sent = client.ask(&by("https://app.test"));
-        assert_eq!((sent.status, &sent.json()["delivered"]), (200, &json!(0)));
-        let allowed = "access-control-allow-origin: https://app.test\r\n";
-        assert!(sent.head.contains(allowed), "{}", sent.head);
-    }
-    for strange in ["https://evil.test", "http://app.test"] {
-        let refused = kept().ask(&by(strange));
-        assert_eq!(refused.status, 403, "{strange}");
-    }
 }
