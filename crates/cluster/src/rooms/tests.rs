@@ -8,9 +8,11 @@ use crate::limits::{ROOM_NOTES_MAX, ROOM_QUEUE_MAX};
 
 const ROOM: &str = "room:7";
 
+type Users = BTreeMap<Box<str>, Option<Arc<str>>>;
+
 /// Nodes by incarnation, each with its users of the room.
 struct Cluster {
-    nodes: BTreeMap<u64, (Rooms, BTreeMap<Box<str>, Option<Arc<str>>>)>,
+    nodes: BTreeMap<u64, (Rooms, Users)>,
     sequence: u64,
     acts: BTreeMap<u64, Vec<RoomAct>>,
 }
