@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::change::Change;
 use crate::record::Order;
+use crate::room_note::RoomNote;
 
 /// A run of numbers that all nodes of a cluster share: one stream, from its first sequence on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -294,6 +295,32 @@ pub enum Action {
     /// Another node speaks a newer format outside of the log: for the log. Neither hears the other,
     /// so each will think that the other is gone.
     NewerMessage,
+    /// What the log says of who is in a room, for [`Rooms::step`](crate::Rooms::step). It waits for
+    /// nothing that is posted.
+    Rooms(RoomStep),
     /// The node does nothing any more: end the process.
     End(EndReason),
+}
+
+/// What the log says of who is in a room, and of the nodes that say it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RoomStep {
+    /// These are the members now, by incarnation, this node among them or not.
+    View {
+        /// All of them, growing.
+        nodes: Vec<u64>,
+        /// This one.
+        me: Option<u64>,
+    },
+    /// The view, or a part of the log, is not known.
+    Lost,
+    /// A record of a member.
+    Notes {
+        /// Its sequence.
+        sequence: u64,
+        /// The member's incarnation.
+        from: u64,
+        /// What it says.
+        notes: Vec<RoomNote>,
+    },
 }

@@ -32,6 +32,8 @@ mod pipeline;
 mod publisher;
 mod record;
 mod replica;
+mod room_note;
+mod rooms;
 mod roster;
 #[cfg(test)]
 mod sim;
@@ -39,11 +41,13 @@ mod wire;
 
 pub use action::{
     Action, CoreSubject, Deliver, EndReason, Epoch, GraphPlace, Known, LogFault, LogMark,
-    MessageId, Outcome, Published, Ticket, epoch_base,
+    MessageId, Outcome, Published, RoomStep, Ticket, epoch_base,
 };
 pub use change::{Change, Pair, Part};
 pub use node::{Config, Node, Place, Status};
 pub use publisher::NotTaken;
-pub use record::{Body, Event, FORMAT, FORMAT_MAX, FORMAT_ONCE, FORMAT_SENDER, FORMAT_SUBJECTS};
-pub use record::{Head, Join, LeaveReason, Once, Order, Record};
+pub use record::{Body, Event, FORMAT, FORMAT_MAX, FORMAT_ONCE, FORMAT_ROOMS, FORMAT_SENDER};
+pub use record::{FORMAT_SUBJECTS, Head, Join, LeaveReason, Once, Order, Record};
+pub use room_note::RoomNote;
+pub use rooms::{ListedBytes, RoomAct, RoomChange, RoomList, RoomUser, Rooms};
 pub use wire::Malformed;

@@ -46,6 +46,13 @@ pub(crate) const PROOFS_MAX: usize = 64;
 /// A record that is acknowledged, and still does not come, is published once more after this.
 pub(crate) const ACKED_AGAIN_MS: u64 = 5_000;
 
+/// Notes of rooms in one record: at 32 bytes a record is full with so many.
+pub const ROOM_NOTES_MAX: usize = 8_192;
+/// Users who come and go in rooms, and wait to be said in the log: past it whole rooms are said.
+pub(crate) const ROOM_QUEUE_MAX: usize = 1 << 16;
+/// Bytes of them.
+pub(crate) const ROOM_QUEUE_BYTES_MAX: usize = 16 << 20;
+
 /// Deliveries that are handed out and not yet posted: enough for the audiences to be gathered in
 /// parallel.
 pub const WINDOW: usize = 64;

@@ -19,6 +19,7 @@ use crate::limits::{
     SEND_DEADLINE_MS,
 };
 use crate::record::{Body, Event, Head, Order, Record};
+use crate::room_note::RoomNote;
 
 /// Why something is not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -146,6 +147,9 @@ pub(crate) struct Publisher {
     last_batch: u64,
     /// When a batch without events is made, where one is wanted.
     prove_ms: u64,
+    /// What is to be said of rooms: a batch by itself, in turn with all others.
+    rooms: Option<Vec<RoomNote>>,
+    said_rooms: bool,
 }
 
 /// A sender and what it is told.
@@ -180,6 +184,17 @@ impl Publisher {
         Ok(ticket)
     }
 
+    /// Says this of rooms; `false` where something of that waits already. It counts for the present
+    /// incarnation alone.
+    pub(crate) fn submit_rooms(&mut self, notes: Vec<RoomNote>) -> bool {
+        debug_assert!(!notes.is_empty());
+        let is_free = self.rooms.is_none();
+        if is_free {
+            self.rooms = Some(notes);
+        }
+        is_free
+    }
+
     /// Makes the next batch, if none is on its way: `head` says who publishes. Whoever `proves`
     /// what it has read makes one now and then without events.
     pub(crate) fn fill(&mut self, now_ms: u64, mut head: Head, proves: bool) {
@@ -189,19 +204,12 @@ impl Publisher {
         );
         let on_its_way = self.outstanding.back().is_some_and(|last| last.attempt.acked.is_none());
         let proof = proves && self.outstanding.is_empty() && self.prove_ms <= now_ms;
-        let idle = self.queue.is_empty() && !proof;
+        let idle = self.queue.is_empty() && self.rooms.is_none() && !proof;
         if on_its_way || self.outstanding.len() >= OUTSTANDING_MAX || idle {
             return;
         }
         self.prove_ms = now_ms + PROVE_MS;
-        let entries = self.take();
-        let body = match &entries[..] {
-            [Queued { what: What::Order(order), .. }] => Body::Order(order.clone()),
-            events => Body::Events(events.iter().filter_map(Queued::event).collect()),
-        };
-        if let Body::Events(events) = &body {
-            assert_eq!(events.len(), entries.len(), "each event has its sender at its place");
-        }
+        let (entries, body) = self.take_body();
         self.last_batch += 1;
         head.batch = self.last_batch;
         let (incarnation, batch) = (head.incarnation, head.batch);
@@ -214,6 +222,25 @@ impl Publisher {
         let attempt = Attempt::new(now_ms, format!("{incarnation}.{batch}"), record);
         let made_ms = now_ms;
         self.outstanding.push_back(Batch { incarnation, batch, made_ms, attempt, entries });
+    }
+
+    /// What the next batch says, and who has sent it.
+    fn take_body(&mut self) -> (Vec<Queued>, Body) {
+        let is_turn = self.queue.is_empty() || !self.said_rooms;
+        let rooms = self.rooms.take_if(|_| is_turn);
+        self.said_rooms = rooms.is_some();
+        if let Some(notes) = rooms {
+            return (Vec::new(), Body::Rooms(notes));
+        }
+        let entries = self.take();
+        let body = match &entries[..] {
+            [Queued { what: What::Order(order), .. }] => Body::Order(order.clone()),
+            events => Body::Events(events.iter().filter_map(Queued::event).collect()),
+        };
+        if let Body::Events(events) = &body {
+            assert_eq!(events.len(), entries.len(), "each event has its sender at its place");
+        }
+        (entries, body)
     }
 
     /// The events at the front that fit into a record, or an order.
@@ -250,7 +277,7 @@ impl Publisher {
     /// Nothing in flight will count any more: it waits again, at the front and in its order, but
     /// for what nobody waits for.
     pub(crate) fn requeue(&mut self, read: u64) {
-        self.prove_ms = 0;
+        (self.prove_ms, self.rooms) = (0, None);
         while let Some(batch) = self.outstanding.pop_back() {
             self.back.push_back((batch.attempt.id, read));
             for entry in batch.entries.into_iter().rev().filter(|entry| entry.ticket.is_some()) {
@@ -267,7 +294,7 @@ impl Publisher {
 
     /// Nobody will ever know of what is in flight.
     pub(crate) fn abandon(&mut self, told: &mut Vec<Told>) {
-        self.prove_ms = 0;
+        (self.prove_ms, self.rooms) = (0, None);
         self.back.clear();
         self.contradicted = false;
         debug_assert!(self.outstanding.len() <= OUTSTANDING_MAX);

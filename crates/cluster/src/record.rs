@@ -9,13 +9,14 @@
 //! G graph:   u64 version, u64 hash, u16 part, u16 parts, u32 changes, each: u8 op, id, id
 //! J join:    name, address, u8 format from, u8 format to, u8 founding, [u64 since]
 //! L leave:   u64 incarnation, u8 reason         X logout:  id         R revoke: text
+//! M members: varint count, each: see `crate::room_note`; from format 5 on
 //! ```
 //!
 //! What stands before the body is the same in all formats, so that a node knows a record of a newer
 //! version from what is none (`crate::node`). Format 2 is that of events one of which is posted
 //! [once](Once), format 3 that of events one of which has several subjects, format 4 that of events
-//! one of which names its sender or leaves a connection out, and of nothing else: nodes that read
-//! only an earlier one go on beside those that write no such events.
+//! one of which names its sender or leaves a connection out, format 5 that of who is in a room, and
+//! of nothing else: nodes that read only an earlier one go on beside those that write none of that.
 //!
 //! `after` is the last sequence that the publisher had read, `chain` its sum over the log up to
 //! there (see [`crate::chain`]). In a join `incarnation` is the lot of the process and `batch` its
@@ -30,8 +31,9 @@ mod event;
 
 pub use self::event::{Event, Once};
 use crate::change::Part;
-use crate::limits::{RECORD_BYTES_MAX, RECORD_EVENTS_MAX, RECORD_HEAD_BYTES};
-use crate::wire::{Malformed, Reader, put_id, put_text, sequence};
+use crate::limits::{RECORD_BYTES_MAX, RECORD_EVENTS_MAX, RECORD_HEAD_BYTES, ROOM_NOTES_MAX};
+use crate::room_note::RoomNote;
+use crate::wire::{Malformed, Reader, put_id, put_text, put_varint, sequence};
 
 /// The format of messages, and of all records but those of the next one.
 pub const FORMAT: u8 = 1;
@@ -45,8 +47,11 @@ pub const FORMAT_SUBJECTS: u8 = 3;
 /// The format of records that have an event which names its sender, or leaves a connection out.
 pub const FORMAT_SENDER: u8 = 4;
 
+/// The format of records of who is in a room.
+pub const FORMAT_ROOMS: u8 = 5;
+
 /// The latest format that this node reads.
-pub const FORMAT_MAX: u8 = FORMAT_SENDER;
+pub const FORMAT_MAX: u8 = FORMAT_ROOMS;
 
 const _: () = {
     assert!(FORMAT > 0, "format 0 is none");
@@ -93,6 +98,8 @@ pub enum Body {
     },
     /// What every node is to do at this place of the log.
     Order(Order),
+    /// What a member says of who is in a room, at most [`ROOM_NOTES_MAX`] notes.
+    Rooms(Vec<RoomNote>),
 }
 
 /// What every node does when all before it is posted, and before anything behind it is. The log
@@ -213,6 +220,7 @@ impl Body {
             Body::Leave { .. } => b'L',
             Body::Order(Order::Logout(_)) => b'X',
             Body::Order(Order::Revoke(_)) => b'R',
+            Body::Rooms(_) => b'M',
         }
     }
 
@@ -220,6 +228,7 @@ impl Body {
     fn format(&self) -> u8 {
         match self {
             Body::Events(events) => events.iter().map(Event::format).max().unwrap_or(FORMAT),
+            Body::Rooms(_) => FORMAT_ROOMS,
             _ => FORMAT,
         }
     }
@@ -239,6 +248,11 @@ impl Body {
             }
             Body::Order(Order::Logout(id)) => put_id(out, id),
             Body::Order(Order::Revoke(text)) => put_text(out, text),
+            Body::Rooms(notes) => {
+                debug_assert!(notes.len() <= ROOM_NOTES_MAX);
+                put_varint(out, notes.len() as u64);
+                notes.iter().for_each(|note| note.encode(out));
+            }
         }
     }
 
@@ -257,6 +271,11 @@ impl Body {
             b'L' => Body::Leave { incarnation: from.u64()?, reason: LeaveReason::of(from.u8()?)? },
             b'X' => Body::Order(Order::Logout(from.id()?)),
             b'R' => Body::Order(Order::Revoke(from.text()?)),
+            b'M' => {
+                let count = from.items(ROOM_NOTES_MAX)?;
+                let note = |_| RoomNote::decode(from);
+                Body::Rooms((0..count).map(note).collect::<Result<_, _>>()?)
+            }
             _ => return Err(Malformed::Unknown),
         })
     }

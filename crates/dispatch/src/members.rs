@@ -5,23 +5,29 @@
 //! after the other, so that each list and what is told behind it fit each other
 //! ([`engine::Watches`]).
 //!
-//! It is of this server alone: in a cluster each node has its own members. After an upgrade all who
-//! watch are told whole lists.
+//! In a cluster what the roster says goes into the log instead, and what the log brings back is
+//! what is told (`shared.rs`). After an upgrade all who watch are told whole lists.
 //!
 //! Cost while nothing changes: a load, twenty times a second. A change that nobody watches costs
 //! two look-ups.
+
+mod inputs;
+mod shared;
 
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Late, LateTask, TellStep, Telling, Watch, Watches};
-use hub::{Id, Info, Manner, MemberChange, MemberList, News, Roster, leave_out};
+use hub::{Id, IdText, Info, Manner, MemberChange, MemberList, News, Roster, leave_out};
 use proto::members;
 use tokio::task::yield_now;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
+use self::inputs::{Input, Inputs};
+use self::shared::{ListAsker, Shared};
 use crate::barrier::Barrier;
+use crate::cluster::{RoomAsk, RoomFormat, RoomsLink};
 
 /// How often it is looked what has changed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -36,9 +42,19 @@ const ANSWERS_SLICE: usize = 64;
 const TRY_AGAIN: Duration = Duration::from_millis(1);
 
 /// Tells for as long as the runtime lives, or until another server goes on, which is known at the
-/// `barrier`. Who has gone is told to have left after `grace`.
-pub async fn run(watches: Watches, barrier: Arc<Barrier>, grace: Duration) {
-    let roster = Roster::new(Arc::clone(watches.members()), grace.as_millis() as u64);
+/// `barrier`. Who has gone is told to have left after `grace`. A node of a cluster has a `link` to
+/// the others.
+pub async fn run(
+    watches: Watches,
+    barrier: Arc<Barrier>,
+    grace: Duration,
+    link: Option<RoomsLink>,
+) {
+    let grace_ms = grace.as_millis() as u64;
+    let roster = Roster::new(Arc::clone(watches.members()), grace_ms);
+    let (mut inputs, say) = Inputs::of(link);
+    let names = || Arc::clone(watches.names());
+    let shared = say.map(|say| Shared::new(watches.members(), names(), grace_ms, say));
     let mut teller = RoomTeller {
         watches: &watches,
         roster,
@@ -46,20 +62,29 @@ pub async fn run(watches: Watches, barrier: Arc<Barrier>, grace: Duration) {
         news: Vec::new(),
         late: Late::default(),
         list: None,
+        shared,
     };
     let tell = async {
         let (mut looks, mut tries) = (every(LOOK), every(TRY_AGAIN));
         loop {
-            tokio::select! {
-                _ = looks.tick() => {}
-                () = poll_fn(|context| watches.questions().poll_any(context)) => {}
+            let is_look = tokio::select! {
+                _ = looks.tick() => true,
+                () = poll_fn(|context| watches.questions().poll_any(context)) => true,
+                input = inputs.next() => {
+                    teller.take(input).await;
+                    false
+                }
                 _ = tries.tick(), if !teller.late.is_empty() => {
                     teller.catch_up().await;
-                    continue;
+                    false
                 }
+            };
+            if is_look {
+                teller.look().await;
+                teller.answer_some().await;
             }
-            teller.look().await;
-            teller.answer_some().await;
+            teller.answer_ready().await;
+            teller.flush().await;
         }
     };
     tokio::select! {
@@ -72,6 +97,11 @@ fn every(period: Duration) -> Interval {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
+}
+
+/// A room by its text, as nodes tell each other; `None` of what is none.
+fn room_text(text: &str) -> Option<IdText<'_>> {
+    IdText::parse(text).ok()
 }
 
 /// The list of the room `of`, as it is told everywhere.
@@ -93,6 +123,8 @@ struct RoomTeller<'w> {
     /// The last list that was made since the last look, unless something has changed: crowds ask
     /// for the same.
     list: Option<(Id, Arc<str>)>,
+    /// What all nodes of a cluster say.
+    shared: Option<Shared>,
 }
 
 impl RoomTeller<'_> {
@@ -120,18 +152,135 @@ impl RoomTeller<'_> {
         }
         self.list = None;
         let mut news = std::mem::take(&mut self.news);
-        leave_out(&mut news);
+        if let Some(shared) = self.shared_by_all() {
+            news.drain(..).for_each(|news| shared.news(news));
+        }
+        self.tell_all_news(&mut news).await;
+        self.news = news;
+    }
+
+    async fn tell_all_news(&mut self, news: &mut Vec<News>) {
+        leave_out(news);
         for news in news.drain(..) {
             // Where nobody watches any more nobody is to be told.
             if let Some(of) = self.watches.name(news.room) {
                 let text = match news.manner {
                     Manner::List => self.list_of(news.room, &of),
-                    Manner::Whole | Manner::Count => text(&of, &news),
+                    Manner::Whole | Manner::Count => Some(text(&of, &news)),
                 };
-                self.tell(news.room, text).await;
+                if let Some(text) = text {
+                    self.tell(news.room, text).await;
+                }
             }
         }
-        self.news = news;
+    }
+
+    /// The lists of all nodes, where it is those that clients are given.
+    fn shared_by_all(&mut self) -> Option<&mut Shared> {
+        self.shared.as_mut().filter(|shared| shared.format() == RoomFormat::Read)
+    }
+
+    /// Takes what the cluster says, or asks.
+    async fn take(&mut self, input: Input) {
+        let now_ms = self.now_ms();
+        self.list = None;
+        match input {
+            Input::Step(step) => {
+                let Some(shared) = &mut self.shared else { return };
+                let told = shared.step(now_ms, step, &mut self.roster);
+                for room in told.whole {
+                    self.tell_whole(&room).await;
+                }
+                let mut news = told.news;
+                self.tell_all_news(&mut news).await;
+            }
+            Input::Format(format) => {
+                if let Some(shared) = &mut self.shared {
+                    shared.found(format, &mut self.roster);
+                }
+            }
+            Input::Ask(RoomAsk { room, reply }) => self.ask(&room, ListAsker::Call(reply)).await,
+            Input::Look => {
+                let Some(shared) = &mut self.shared else { return };
+                let over = shared.look(self.watches.members());
+                self.watches.questions().done(over, 0);
+            }
+        }
+    }
+
+    /// All who watch are given the whole list.
+    async fn tell_whole(&mut self, of: &str) {
+        let Some(room) = self.shared.as_ref().and_then(|shared| shared.id(of)) else { return };
+        if self.watches.members().watchers().connections(room) > 0
+            && let Some(list) = self.list_of(room, of)
+        {
+            self.tell(room, list).await;
+        }
+    }
+
+    /// Somebody asks for the list of all nodes.
+    async fn ask(&mut self, of: &str, waiting: ListAsker) {
+        let room = room_text(of).and_then(|of| self.watches.names().lookup(of));
+        // Who asks was logged in before: it finds itself in the list.
+        if let Some(room) = room
+            && self.roster.look_at(room, self.now_ms(), &mut self.news)
+        {
+            self.list = None;
+            self.tell_news().await;
+        }
+        if let Some(shared) = &mut self.shared {
+            shared.ask(of, waiting);
+        }
+    }
+
+    /// Gives a slice of those their lists who have waited for them.
+    async fn answer_ready(&mut self) {
+        let mut answers = 0;
+        while let Some((of, waiting)) = self.shared.as_mut().and_then(Shared::take_ready) {
+            self.give(&of, waiting);
+            answers += 1;
+            if answers % ANSWERS_SLICE == 0 {
+                yield_now().await;
+            }
+        }
+    }
+
+    fn give(&mut self, of: &str, waiting: ListAsker) {
+        let room = room_text(of).and_then(|of| self.watches.names().lookup(of));
+        let known = self.list.as_ref().filter(|(known, _)| Some(*known) == room);
+        let list = match (known, room) {
+            (Some((_, list)), _) => Some(Arc::clone(list)),
+            // The roster knows it by no name, so nobody is there.
+            (None, room) => self.list_of(room.unwrap_or(Id::NONE), of),
+        };
+        let Some(list) = list else {
+            if let Some(shared) = &mut self.shared {
+                shared.again(of, waiting);
+            }
+            return;
+        };
+        self.list = room.map(|room| (room, Arc::clone(&list)));
+        match waiting {
+            // Who has gone away does not need it.
+            ListAsker::Call(reply) => drop(reply.send(list)),
+            ListAsker::Watch(watch) => self.give_watch(watch, &list),
+        }
+    }
+
+    fn give_watch(&mut self, watch: Watch, list: &Arc<str>) {
+        if watch.is_waiting() && !self.watches.answer(&watch, list) {
+            self.late.keep(watch);
+        } else {
+            self.watches.questions().done(1, 0);
+        }
+    }
+
+    /// Hands on what this node has to say to the others.
+    async fn flush(&mut self) {
+        let now_ms = self.now_ms();
+        if let Some(shared) = &mut self.shared {
+            shared.flush(now_ms, &self.roster, self.watches.members()).await;
+        }
     }
 
     async fn tell(&mut self, room: Id, text: Arc<str>) {
@@ -167,7 +316,7 @@ impl RoomTeller<'_> {
     async fn tell_late(&mut self, worker: usize, room: Id) {
         debug_assert!(self.news.is_empty(), "a list holds more than was told");
         if let Some(of) = self.watches.name(room) {
-            let list = self.list_of(room, &of);
+            let Some(list) = self.list_of(room, &of) else { return };
             let telling = self.watches.tell_late(worker, room, list);
             self.tell_all(telling).await;
         }
@@ -183,11 +332,17 @@ impl RoomTeller<'_> {
     }
 
     async fn answer(&mut self, watch: Watch) {
+        if self.shared.is_some() {
+            return match self.watches.name(watch.room()) {
+                Some(of) => self.ask(&of, ListAsker::Watch(watch)).await,
+                None => self.watches.questions().done(1, 0),
+            };
+        }
         // A list is not made for who has asked anew since, or has gone.
         let list = if watch.is_waiting() { self.list_for(watch.room()).await } else { None };
         match list {
-            Some(list) if !self.watches.answer(&watch, &list) => self.late.keep(watch),
-            _ => self.watches.questions().done(1, 0),
+            Some(list) => self.give_watch(watch, &list),
+            None => self.watches.questions().done(1, 0),
         }
     }
 
@@ -202,7 +357,7 @@ impl RoomTeller<'_> {
         if let Some((_, list)) = known {
             return Some(Arc::clone(list));
         }
-        let list = self.list_of(room, &self.watches.name(room)?);
+        let list = self.list_of(room, &self.watches.name(room)?)?;
         self.list = Some((room, Arc::clone(&list)));
         Some(list)
     }
@@ -211,8 +366,14 @@ impl RoomTeller<'_> {
         self.begun.elapsed().as_millis() as u64
     }
 
-    fn list_of(&self, room: Id, of: &str) -> Arc<str> {
-        list_text(of, &self.roster.list(room)).into()
+    /// What is told as the list of a room; `None` where all nodes have not said it yet.
+    fn list_of(&self, room: Id, of: &str) -> Option<Arc<str>> {
+        let shared = self.shared.as_ref().filter(|shared| shared.format() == RoomFormat::Read);
+        let list = match shared {
+            Some(shared) => shared.list(of)?,
+            None => self.roster.list(room),
+        };
+        Some(list_text(of, &list).into())
     }
 }
 

@@ -114,6 +114,11 @@ impl Watches {
         self.names.text(room)
     }
 
+    /// The names of rooms and users.
+    pub fn names(&self) -> &Arc<Names> {
+        &self.names
+    }
+
     /// What workers ask: each wants the list of a room. Take them with
     /// [`Questions::take_and_count`], and say when they are [done](Questions::done).
     pub fn questions(&self) -> &Questions<Watch> {

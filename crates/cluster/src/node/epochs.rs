@@ -53,7 +53,7 @@ impl Node {
     /// All of an epoch is forgotten.
     fn restart(&mut self, now_ms: u64) {
         (self.followed, self.read, self.head, self.top) = (false, 0, 0, 0);
-        self.stalled_ms = None;
+        (self.stalled_ms, self.is_view_new) = (None, true);
         self.floor = self.epoch.base;
         self.chain = Chain::new(0);
         (self.before, self.newer) = (None, None);

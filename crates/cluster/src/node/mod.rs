@@ -12,6 +12,7 @@ mod newer;
 mod parts;
 mod proofs;
 mod reading;
+mod rooms;
 mod talking;
 mod timing;
 mod types;
@@ -94,6 +95,8 @@ pub struct Node {
     streams: u64,
     proofs: Proofs,
     left_ms: u64,
+    /// The view is another one than was told last.
+    is_view_new: bool,
     now_ms: u64,
     leaving: bool,
     /// Its own leave was read, and comes out when all before it is done.
@@ -148,6 +151,7 @@ impl Node {
             streams: 0,
             proofs: Proofs::default(),
             left_ms: now_ms,
+            is_view_new: false,
             now_ms,
             leaving: false,
             left: false,

@@ -38,6 +38,7 @@ impl Node {
     fn begin(&mut self, before: u64, head: u64) {
         debug_assert!(!self.followed && self.read == 0 && self.incarnation.is_none());
         self.followed = true;
+        self.is_view_new = true;
         self.read = before;
         self.chain = Chain::new(before);
         self.roster = Roster::new(before);
@@ -56,6 +57,7 @@ impl Node {
     /// All up to `before` is gone, and not all of it was read.
     fn trimmed(&mut self, now_ms: u64, before: u64) {
         debug_assert!(self.followed && before > self.read);
+        self.is_view_new = true;
         self.read = before;
         self.chain = Chain::new(before);
         self.roster = Roster::new(before);
@@ -147,6 +149,7 @@ impl Node {
                     Item::Order { origin, me, order }
                 }
             },
+            Body::Rooms(notes) => self.take_rooms(now_ms, &head, notes),
             Body::Graph(part) => return self.take_part(now_ms, sequence, len, part),
             Body::Join(join) => return self.take_join(now_ms, &head, &join, bytes),
             Body::Leave { incarnation, reason } => {
@@ -164,7 +167,7 @@ impl Node {
     }
 
     /// Whether the record just read counts, whose it is, and what we are. Ours is settled.
-    fn counts(&mut self, now_ms: u64, head: &Head) -> (RecordCounts, u64, Option<u64>) {
+    pub(super) fn counts(&mut self, now_ms: u64, head: &Head) -> (RecordCounts, u64, Option<u64>) {
         let &Head { incarnation, batch, after, .. } = head;
         self.liveness.sign_of(incarnation);
         let counts = self.roster.counts(incarnation, batch, after);
@@ -275,12 +278,13 @@ impl Node {
         self.pipeline.push(sequence, bytes.len(), item);
     }
 
-    fn incarnations(&self) -> Vec<u64> {
+    pub(super) fn incarnations(&self) -> Vec<u64> {
         self.roster.members().iter().map(|member| member.incarnation).collect()
     }
 
     /// The view is another one, and `lost` are no members any more.
     fn view_changed(&mut self, now_ms: u64, lost: &[u64]) {
+        self.is_view_new = true;
         let mut told = Vec::new();
         for &incarnation in lost {
             self.sums.leave(self.epoch, incarnation, &mut told);
@@ -313,6 +317,7 @@ impl Node {
         self.chain.anchor(chain);
         debug_assert!(self.incarnation.is_none(), "a member knows the view");
         self.roster.learn(members);
+        self.is_view_new = true;
         self.liveness.view(self.roster.members());
         self.mind_name();
         self.mind_newer();

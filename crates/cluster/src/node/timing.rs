@@ -23,6 +23,7 @@ impl Node {
         if let Some((fault, _)) = self.broken.filter(|&(_, again_ms)| again_ms <= now_ms) {
             self.propose(now_ms, fault);
         }
+        self.say_view();
         self.pump(now_ms);
         self.mind_follower(now_ms);
         let (mut told, mut out) = (Vec::new(), Vec::new());

@@ -138,3 +138,26 @@ fn who_proves_makes_a_batch_without_events_where_nothing_else_is_in_flight() {
     publisher.requeue(0);
     assert_eq!((publisher.queued(), publisher.prove_deadline()), (0, Some(0)));
 }
+
+#[test]
+fn rooms_take_turns_with_events_and_are_forgotten_with_the_place() {
+    let mut publisher = Publisher::default();
+    let rooms = || vec![RoomNote::Want("7".into())];
+    publisher.submit(0, event("a")).unwrap();
+    publisher.submit(0, event("b")).unwrap();
+    assert!(publisher.submit_rooms(rooms()));
+    assert!(!publisher.submit_rooms(rooms()), "one at a time");
+    assert_eq!(due(&mut publisher, 0), [("5.1".to_owned(), 0)], "what is said of rooms");
+    assert!(publisher.submit_rooms(rooms()));
+    publisher.published(1, &id("5.1"), Published::At(10));
+    assert_eq!(due(&mut publisher, 1), [("5.2".to_owned(), 2)], "then the events");
+    publisher.published(2, &id("5.2"), Published::At(11));
+    assert_eq!(due(&mut publisher, 2), [("5.3".to_owned(), 0)]);
+    assert_eq!(publisher.settle(5, 1), Some(Settled { made_ms: 0, tickets: Vec::new() }));
+    assert!(publisher.submit_rooms(rooms()));
+    publisher.requeue(9);
+    assert_eq!((publisher.queued(), publisher.outstanding()), (2, 0), "the events wait again");
+    assert_eq!(due(&mut publisher, 3), [("5.4".to_owned(), 2)]);
+    publisher.published(4, &id("5.4"), Published::At(20));
+    assert_eq!(due(&mut publisher, 4), [], "nothing of rooms is left");
+}

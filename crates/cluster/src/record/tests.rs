@@ -38,6 +38,27 @@ fn pair(subscriber: &str, subscribee: &str) -> (String, String) {
     (subscriber.into(), subscribee.into())
 }
 
+/// One of each kind.
+fn notes() -> Vec<RoomNote> {
+    let room = || "room:7".into();
+    let joined = |info: Option<&str>| RoomNote::Joined {
+        room: "7".into(),
+        sub: "\u{e9}milie".into(),
+        info: info.map(Into::into),
+    };
+    vec![
+        RoomNote::Want(room()),
+        RoomNote::Unwant("#k1:presence-x".into()),
+        RoomNote::Begin(room()),
+        joined(None),
+        joined(Some("{\"name\":\"E\"}")),
+        RoomNote::Left { room: room(), sub: "bob".into() },
+        RoomNote::End(room()),
+        RoomNote::Answered(1 << 40),
+        RoomNote::Gone(300),
+    ]
+}
+
 fn records() -> Vec<Record> {
     let events = vec![
         event("rj", r#"{"id":"0000000000000000","about":"rj","data":1}"#, 0, None),
@@ -68,6 +89,8 @@ fn records() -> Vec<Record> {
         Body::Leave { incarnation: 44, reason: LeaveReason::Slow },
         Body::Order(Order::Logout("\u{e9}milie".into())),
         Body::Order(Order::Revoke(r#"{"jti":"\u00e9"}"#.into())),
+        Body::Rooms(Vec::new()),
+        Body::Rooms(notes()),
     ];
     bodies.into_iter().map(|body| Record { head: head(), body }).collect()
 }
@@ -126,6 +149,7 @@ fn record_is_of_the_first_format_that_has_all_of_it_and_of_no_other() {
             body if *body == with_sender() => FORMAT_SENDER,
             body if *body == several() => FORMAT_SUBJECTS,
             body if *body == once() => FORMAT_ONCE,
+            Body::Rooms(_) => FORMAT_ROOMS,
             _ => FORMAT,
         };
         assert_eq!(bytes[0], format, "{record:?}");

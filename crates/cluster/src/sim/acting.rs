@@ -57,6 +57,7 @@ impl World {
             Action::Unreadable { sequence } => {
                 panic!("all records of this world are read: {sequence}")
             }
+            Action::Rooms(step) => self.queue_room_step(host, step),
             served => self.serve(host, served),
         }
     }

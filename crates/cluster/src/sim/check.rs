@@ -41,7 +41,7 @@ fn read(base: u64, records: &[std::sync::Arc<[u8]>], voids: &mut u64) -> Vec<Cou
             }
             Body::Leave { incarnation, .. } => drop(members.remove(&incarnation)),
             Body::Graph(_) => {}
-            Body::Order(_) | Body::Events(_) => {
+            Body::Order(_) | Body::Events(_) | Body::Rooms(_) => {
                 let member = members.get_mut(&head.incarnation);
                 let Some(member) = member.filter(|member| member.2 < head.batch) else {
                     *voids += 1;
@@ -82,6 +82,7 @@ impl World {
             }
         }
         self.check_damage();
+        self.check_rooms();
         self.figures
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::rooms::HostRooms;
 use super::store::Graph;
 use crate::{Deliver, LogMark, Node, Order, Ticket};
 
@@ -57,6 +58,7 @@ pub(super) struct Host {
     pub(super) window: usize,
     /// When the last posting was asked for: they keep their order.
     pub(super) post_ms: u64,
+    pub(super) rooms: HostRooms,
 }
 
 impl Host {
@@ -85,6 +87,7 @@ impl Host {
             revoked: BTreeSet::new(),
             window: 0,
             post_ms: 0,
+            rooms: HostRooms::default(),
         }
     }
 

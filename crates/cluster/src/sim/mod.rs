@@ -2,8 +2,8 @@
 //!
 //! [`log`] is a log with the faults that logs have, [`store`] the store of record, [`host`] a node
 //! with the server around it, [`world`] time, [`network`] what is on its way, [`acting`] and
-//! [`serving`] what servers do for nodes, senders and clients, [`work`] what people and faults do,
-//! as often as [`plan`] says.
+//! [`serving`] what servers do for nodes, senders and clients, [`rooms`] what they know of who is
+//! in a room, [`work`] what people and faults do, as often as [`plan`] says.
 //! [`check`] reads the logs once more and says at the end whether:
 //!
 //! 1. all nodes have the same sum over the log, the same members and the same graph as the store;
@@ -15,7 +15,8 @@
 //! 6. each sender's events are in its order;
 //! 7. all senders are answered in time, and nothing is left of anything;
 //! 8. whoever has read another log than the others has ended it;
-//! 9. and all the while, whether a node that may go by what it knows, knows all that was revoked.
+//! 9. each list of a room is who is there on all nodes, the same at each;
+//! 10. and all the while, whether a node that may go by what it knows, knows all that was revoked.
 
 mod acting;
 mod check;
@@ -24,6 +25,7 @@ mod host;
 mod log;
 mod network;
 mod plan;
+mod rooms;
 mod serving;
 mod starting;
 mod store;
@@ -60,6 +62,7 @@ const ROUGH: Plan = Plan {
     log_age_ms: 600_000,
     pace_ms: 25,
     sends: 1,
+    rooms: 0,
 };
 
 /// Runs so many seeds, times `ENCKE_SIM_RUNS` of the environment, or the one that `ENCKE_SEED`
@@ -93,6 +96,7 @@ fn run(seed: u64, plan: Plan) -> Figures {
     let end_ms = 1_000_000 + plan.work_ms.max(plan.faults_ms + plan.pause_ms);
     world.run_until(end_ms + 14_000);
     world.reconnect();
+    world.want_all_rooms();
     world.run_until(end_ms + 20_000);
     world.check()
 }
@@ -181,5 +185,18 @@ fn who_may_let_anybody_in_knows_what_is_revoked() {
         assert!(revoked_at_once.min(revoked_late) > 50, "{figures:?}");
         assert!(!cut_off || unproved > 50, "{figures:?}");
         assert_eq!(figures.epochs, 0, "nothing was wrong with the log: {figures:?}");
+    }
+}
+
+/// Users come and go in rooms that nodes begin and stop to want, while nodes die, pause and leave,
+/// the log is trimmed, loses its tail and is deleted.
+#[test]
+fn rooms_have_the_same_members_on_all_nodes() {
+    let rough = Plan { rooms: 1, crash: 300, ..ROUGH };
+    let trimmed = Plan { log_age_ms: 4_000, pause_ms: 9_000, cut_all: 0, leave: 200, ..rough };
+    let lost = Plan { forget: 600, gone: 1_000, ..rough };
+    for plan in [rough, trimmed, lost] {
+        let Some(figures) = run_seeds("rooms_have", 20, plan) else { continue };
+        assert!(figures.lists > 200 && figures.room_changes > 1_000, "{figures:?}");
     }
 }

@@ -65,6 +65,8 @@ pub(super) struct Plan {
     pub(super) pace_ms: u64,
     /// Somebody sends in one of so many steps.
     pub(super) sends: u32,
+    /// Somebody comes, goes, watches or stops to watch in a room, once in so many steps.
+    pub(super) rooms: u32,
 }
 
 /// What was sent, and what became of it.
@@ -120,6 +122,9 @@ pub(super) struct Figures {
     pub(super) revoked_late: u64,
     /// How often a node was seen that had no proof.
     pub(super) unproved: u64,
+    /// Lists that were told whole, and changes of them.
+    pub(super) lists: u64,
+    pub(super) room_changes: u64,
     /// Each kind of fault, and what else the plan has.
     pub(super) happened: BTreeMap<&'static str, u64>,
 }
@@ -144,6 +149,8 @@ impl Figures {
         self.revoked_at_once += one.revoked_at_once;
         self.revoked_late += one.revoked_late;
         self.unproved += one.unproved;
+        self.lists += one.lists;
+        self.room_changes += one.room_changes;
         for (reason, count) in &one.ends {
             *self.ends.entry(reason.clone()).or_default() += count;
         }

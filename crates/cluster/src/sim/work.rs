@@ -35,6 +35,9 @@ impl World {
         if self.one_in(self.plan.changes) {
             self.change();
         }
+        if self.one_in(self.plan.rooms) {
+            self.work_in_room();
+        }
         for client in 0..self.clients.len() {
             let at = self.clients[client].at;
             let lost = at.is_none_or(|(host, process)| self.hosts[host].process != process);

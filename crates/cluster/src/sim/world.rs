@@ -8,7 +8,7 @@ use super::host::Host;
 use super::log::Log;
 use super::plan::{self, Figures, PairState, Plan, Send, Witness};
 use super::store::Store;
-use crate::{Change, Epoch, MessageId, Node, Published};
+use crate::{Change, Epoch, MessageId, Node, Published, RoomNote};
 
 /// Bytes of pairs in one part of a change: four pairs of small numbers.
 pub(super) const PART_BYTES: usize = 48;
@@ -106,6 +106,18 @@ pub(super) enum Event {
     Look {
         host: usize,
         process: u64,
+    },
+    /// A server takes the next thing that the log says of rooms.
+    RoomStep {
+        host: usize,
+        process: u64,
+    },
+    /// A node is given what its server says of rooms.
+    RoomSay {
+        host: usize,
+        process: u64,
+        me: u64,
+        notes: Vec<RoomNote>,
     },
     Start {
         host: usize,
@@ -242,6 +254,7 @@ impl World {
         let one = &mut self.hosts[host];
         one.graph_at = one.node.as_ref().and_then(Node::mark).unwrap_or(one.graph_at);
         self.let_wait_go_on(host);
+        self.say_rooms(host);
     }
 
     /// Host and process that an event is for, if it is for one.
@@ -254,6 +267,8 @@ impl World {
             | Event::Agree { host, process, .. }
             | Event::Epoch { host, process }
             | Event::Post { host, process }
+            | Event::RoomStep { host, process }
+            | Event::RoomSay { host, process, .. }
             | Event::Look { host, process }
             | Event::Apply { host, process, .. }
             | Event::ReadChanges { host, process }
@@ -306,6 +321,10 @@ impl World {
                 self.drive(host, |node, now| node.epoch(now, epoch));
             }
             Event::Post { host, .. } => self.post(host),
+            Event::RoomStep { host, .. } => self.step_rooms(host),
+            Event::RoomSay { host, me, notes, .. } => {
+                self.drive(host, |node, now| node.submit_rooms(now, me, notes));
+            }
             Event::Apply { host, change, .. } => {
                 if change.version == self.hosts[host].graph.place.version + 1 {
                     self.hosts[host].graph.apply(&change);

@@ -37,6 +37,7 @@ pub(super) async fn refuse_all(channels: &mut Channels) {
             Command::Send(.., reply) | Command::Order(_, reply) => {
                 let _ = reply.send(Err(LogTrouble::Away));
             }
+            Command::Rooms(..) => {}
             Command::Leave => break,
         }
     }

@@ -27,6 +27,7 @@ mod pending;
 mod questions;
 mod replica_sync;
 mod revocations;
+mod rooms;
 mod status;
 mod tasks;
 mod traced;
@@ -40,7 +41,7 @@ use anyhow::{Context, Result, anyhow};
 use auth::keys::KeyFile;
 use auth::token_service::TokenService;
 use auth::tokens::Revocation;
-use cluster::{FORMAT, FORMAT_ONCE, Known, Order};
+use cluster::{FORMAT, FORMAT_ONCE, Known, Order, RoomNote};
 use engine::{Outgoing, Router};
 use graph::Graph;
 use hub::Epoch;
@@ -66,6 +67,9 @@ use self::questions::AnswerParts;
 pub use self::questions::NodeReport;
 pub use self::replica_sync::{Checks, ReplicaSync};
 pub use self::revocations::RevokeTrouble;
+pub use self::rooms::{NoList, RoomsLink};
+pub(crate) use self::rooms::{RoomAsk, RoomFormat, RoomsSay};
+use self::rooms::{RoomsEnd, RoomsOut};
 use self::status::{Load, Standing};
 pub use self::status::{Membership, NodeStatus};
 use crate::idempotency::IdempotencyKeys;
@@ -85,6 +89,7 @@ const JOIN_TIMEOUT: Duration = Duration::from_secs(60);
 enum Command {
     Send(Outgoing, SendOptions, Reply),
     Order(Order, Reply),
+    Rooms(u64, Vec<RoomNote>),
     Leave,
 }
 
@@ -100,6 +105,7 @@ pub struct Joining {
     /// By which all nodes hash idempotency keys.
     keys_secret: [u8; 16],
     api_keys: KeyFile,
+    has_rooms: bool,
 }
 
 /// The way to the other nodes.
@@ -113,6 +119,8 @@ pub struct Cluster {
     /// See [`ClusterConfig::drain`].
     drain: Option<Duration>,
     reading: Reading,
+    /// The way to lists of rooms, where this node tells them.
+    rooms: Option<RoomsEnd>,
 }
 
 impl Joining {
@@ -124,7 +132,8 @@ impl Joining {
         chores::refuse_double(&nats, &config.node).await?;
         let keys_secret = keys::secret(&nats).await.context("cannot join the cluster")?;
         join_first(&nats, &api_keys).await.context("cannot join the cluster")?;
-        Ok(Joining { config, address: String::new(), nats, agreed, keys_secret, api_keys })
+        let (address, has_rooms) = (String::new(), false);
+        Ok(Joining { config, address, nats, agreed, keys_secret, api_keys, has_rooms })
     }
 
     /// What numbers and places are.
@@ -184,7 +193,8 @@ impl Joining {
         tokio::spawn(questions::answer(answers));
         tokio::spawn(forget_logs(self.nats.clone(), status.clone()));
         tokio::spawn(join_all(self.nats.clone(), self.api_keys.clone(), status.clone()));
-        let mut channels = Channels { commands: asked, tell };
+        let (rooms, out) = rooms::ends(self.has_rooms, &commands);
+        let mut channels = Channels { commands: asked, tell, rooms: out };
         tokio::spawn(async move {
             let (replica, known) = match replica_sync {
                 Some(mut replica_sync) => {
@@ -203,7 +213,7 @@ impl Joining {
         });
         let reading = Reading::default();
         let cluster =
-            Arc::new(Cluster { commands, status, standing, graph: changes, drain, reading });
+            Arc::new(Cluster { commands, status, standing, graph: changes, drain, reading, rooms });
         tokio::spawn(chores::mind_outside(Arc::downgrade(&cluster), outside));
         cluster
     }

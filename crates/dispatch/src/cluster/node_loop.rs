@@ -27,7 +27,7 @@ use super::replica_sync::{Kept, ReplicaSync, Task};
 use super::status::{Membership, NodeStatus};
 use super::tasks::{self, Happened};
 use super::traced::Traced;
-use super::{Command, Joining, Reply, log_event};
+use super::{Command, Joining, Reply, RoomsOut, log_event};
 use crate::log_interval::LogInterval;
 use crate::outcome::LogTrouble;
 use crate::send_options::SendOptions;
@@ -45,6 +45,7 @@ const PROPOSE_AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct Channels {
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) tell: watch::Sender<NodeStatus>,
+    pub(super) rooms: RoomsOut,
 }
 
 /// What is between the node loop and the task that keeps the replica of the graph up to date.
@@ -101,6 +102,7 @@ pub(super) struct NodeLoop {
     /// Where the log must be read from for the graph's sake, at a start.
     graph_at: u64,
     admitting: Admitting,
+    rooms: RoomsOut,
     /// How long events are remembered for clients that come back.
     history: Duration,
     status: NodeStatus,
@@ -118,7 +120,7 @@ impl NodeLoop {
         joining: Joining,
         posting: Posting,
         (replica, known): (Option<ReplicaLink>, Known),
-        Channels { commands, tell }: Channels,
+        Channels { commands, tell, rooms }: Channels,
         stop: CancellationToken,
     ) -> NodeLoop {
         let Joining { config, address, nats, agreed, .. } = joining;
@@ -164,6 +166,7 @@ impl NodeLoop {
             replica,
             graph_at,
             admitting: Admitting::new(tokens),
+            rooms,
             history: config.history,
             status: NodeStatus::default(),
             tell,
@@ -219,7 +222,8 @@ impl NodeLoop {
                     Ok(happened) => self.happened(happened),
                     Err(error) => tracing::error!(%error, "a task of the cluster's node failed"),
                 },
-                () = more(&mut self.following), if self.node.wants_records() => self.read(),
+                () = self.rooms.hand_on(), if self.rooms.is_waiting() => {}
+                () = more(&mut self.following), if self.wants_records() => self.read(),
                 Some(bytes) = self.messages.incoming.recv() => {
                     self.node.core_message(clock::monotonic_ms(), &bytes);
                 }
@@ -250,6 +254,7 @@ impl NodeLoop {
                 (self.node.submit(now, log_event::to_log(outgoing, once)), reply)
             }
             Command::Order(order, reply) => (self.node.submit_order(now, order), reply),
+            Command::Rooms(me, notes) => return self.node.submit_rooms(now, me, notes),
             Command::Leave => {
                 self.leaving = true;
                 return self.node.leave(now);
@@ -268,9 +273,13 @@ impl NodeLoop {
         }
     }
 
+    fn wants_records(&self) -> bool {
+        self.node.wants_records() && self.rooms.has_room()
+    }
+
     fn read(&mut self) {
         let now = clock::monotonic_ms();
-        while self.node.wants_records() {
+        while self.wants_records() {
             let Some(following) = &mut self.following else { return };
             let epoch = following.log.epoch();
             match following.take() {

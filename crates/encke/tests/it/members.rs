@@ -25,7 +25,7 @@ fn serve(more: &[&str]) -> Server {
 }
 
 /// A token of `sub`, who may be in each room and know who else is there.
-fn token(sub: &str, info: Option<Value>) -> String {
+pub(crate) fn token(sub: &str, info: Option<Value>) -> String {
     let mut encke = json!({ "ids": ["room:*"], "members": ["room:*"] });
     if let Some(info) = info {
         encke["info"] = info;
@@ -34,7 +34,7 @@ fn token(sub: &str, info: Option<Value>) -> String {
 }
 
 /// A stream of NDJSON under `path`, by `token`.
-fn open(server: &Server, path: &str, token: &str) -> Stream {
+pub(crate) fn open(server: &Server, path: &str, token: &str) -> Stream {
     let before = if path.contains('?') { '&' } else { '?' };
     Stream::open(server.listen(), &format!("{path}{before}token={token}"), "*/*")
 }
@@ -44,12 +44,12 @@ fn socket(server: &Server, path: &str, token: &str) -> Socket {
     Socket::open(server.listen(), &format!("{path}{before}token={token}"))
 }
 
-fn in_room(server: &Server, sub: &str) -> Stream {
+pub(crate) fn in_room(server: &Server, sub: &str) -> Stream {
     open(server, "/stream/room:7", &token(sub, None))
 }
 
 /// The list of room:7, as the API tells it, by the ids of its members.
-fn listed(server: &Server) -> BTreeSet<String> {
+pub(crate) fn listed(server: &Server) -> BTreeSet<String> {
     let answer = server.api.get("/members/room:7");
     // As all answers of the API it is a line.
     assert_eq!(answer.body.find('\n'), Some(answer.body.len() - 1), "{:?}", answer.body);
@@ -59,13 +59,13 @@ fn listed(server: &Server) -> BTreeSet<String> {
     list.iter().map(|member| member["id"].as_str().unwrap().to_owned()).collect()
 }
 
-fn set(ids: &[&str]) -> BTreeSet<String> {
+pub(crate) fn set(ids: &[&str]) -> BTreeSet<String> {
     ids.iter().map(|&id| id.to_owned()).collect()
 }
 
 /// The next message, which is a list of room:7.
 #[track_caller]
-fn list_in(message: &Value) -> BTreeSet<String> {
+pub(crate) fn list_in(message: &Value) -> BTreeSet<String> {
     assert_eq!(message["members"]["of"], "room:7", "{message}");
     let list = message["members"]["list"].as_array().unwrap();
     assert_eq!(message["members"]["count"], list.len());

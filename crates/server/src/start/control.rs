@@ -108,7 +108,8 @@ impl ControlPlane {
         let cluster = member.map(|Member { joining, replica_sync }| {
             let (router, graph) = (Arc::clone(&router), graph.clone());
             let keys = Arc::clone(&idempotency);
-            joining.at(listen).start(
+            let has_rooms = engine.watches().is_some();
+            joining.at(listen).telling_rooms(has_rooms).start(
                 router,
                 graph,
                 replica_sync,
@@ -233,7 +234,8 @@ impl ControlPlane {
         }
         if let Some(watches) = self.state.watches() {
             let (watches, barrier) = (watches.clone(), Arc::clone(&self.sender.barrier));
-            tokio::spawn(dispatch::members::run(watches, barrier, self.presence_grace));
+            let link = self.cluster.as_ref().and_then(|cluster| cluster.rooms_link());
+            tokio::spawn(dispatch::members::run(watches, barrier, self.presence_grace, link));
         }
         tokio::spawn(client_log::tell(notices));
         tokio::spawn(shortage::warn(Arc::clone(&self.engine)));

@@ -88,6 +88,7 @@ impl NodeLoop {
                         );
                     }
                 }
+                Action::Rooms(step) => self.rooms.push(step),
                 Action::End(reason) => self.end(reason),
                 Action::ChangeApplied { version, hash } => {
                     if let Some(replica) = &self.replica {

@@ -8,6 +8,7 @@ mod erlang;
 mod failures;
 mod graph;
 mod keys;
+mod members;
 mod nemesis;
 mod publish;
 mod replica;

@@ -6,6 +6,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
+use dispatch::cluster::NoList;
 use dispatch::members::list_text;
 use graph::{Page, ReadError};
 use httpd::json::Json;
@@ -136,16 +137,24 @@ pub(crate) async fn members(
 ) -> Result<impl IntoResponse, ApiProblem> {
     let nobody = MemberList { count: 0, members: Some(Vec::new()) };
     let id = id.as_text();
-    let list = match (api.watches(), api.tokens()) {
-        (Some(watches), _) => {
+    let list = match (api.watches(), api.tokens(), &api.sender.cluster) {
+        (Some(_), _, Some(cluster)) => {
+            let list = cluster.room_list(id.to_string()).await;
+            let no_list = |error: NoList| ApiProblem::unavailable(error.to_string());
+            return Ok(answer(&list.map_err(no_list)?));
+        }
+        (Some(watches), _, None) => {
             api.router.names().lookup(id).map_or(nobody, |id| watches.members().list(id))
         }
-        (None, Some(_)) => {
+        (None, Some(_), _) => {
             let detail = Problem::members_off().detail;
             return Err(ApiProblem::new(StatusCode::NOT_FOUND, detail));
         }
-        (None, None) => nobody,
+        (None, None, _) => nobody,
     };
-    let line = list_text(&id.to_string(), &list) + "\n";
-    Ok(([(header::CONTENT_TYPE, "application/json")], line))
+    Ok(answer(&list_text(&id.to_string(), &list)))
+}
+
+fn answer(list: &str) -> impl IntoResponse + use<> {
+    ([(header::CONTENT_TYPE, "application/json")], format!("{list}\n"))
 }
