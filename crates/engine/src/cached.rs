@@ -136,7 +136,8 @@ mod tests {
         assert!(cached.last(b).is_none() && cached.last(a).is_some(), "b is the older one");
         assert!(!cached.forget_old(&names, LIFE_MS + 20));
         assert!(cached.last(a).is_none());
-        assert_eq!((names.len(), cached.lock().bytes, cached.lock().order.len()), (0, 0, 0));
+        let state = cached.lock();
+        assert_eq!((names.len(), state.bytes, state.order.len()), (0, 0, 0));
     }
 
     #[test]
@@ -149,7 +150,9 @@ mod tests {
             cached.record(&names, &event(number, &format!("#k1:cache-{channel}"), &long), number);
             assert!(cached.lock().bytes <= BYTES_MAX);
         }
-        assert_eq!(cached.lock().order.len(), cached.lock().events.len());
+        let state = cached.lock();
+        assert_eq!(state.order.len(), state.events.len());
+        drop(state);
         assert!((1_000..2_000).contains(&names.len()), "{}", names.len());
         let key = names.lookup(IdText::of_key("#k1:cache-0").unwrap()).unwrap();
         assert_eq!(cached.last(key).unwrap().number(), 4_000);
