@@ -5,16 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use engine::{Answers, Event, LaneBell, Outgoing, Receipt, Router, Said, Sending, Step};
+use engine::{Answers, Event, LaneBell, Outgoing, Receipt, Router, Said, Sending, Step, Watches};
 use graph::{Graph, Pair, WriteError};
 use httpd::problem::{ApiProblem, sentence};
-use hub::{ConnRef, Followers, IdText};
+use hub::{ConnRef, Followers, IdText, MemberList};
 use postgres::PostgresError;
 use thiserror::Error;
 use tokio::time::sleep;
 
 use crate::barrier::{Barrier, WritePermit, WritePermitAtOnce};
-use crate::cluster::{Cluster, GraphTrouble, Pending};
+use crate::cluster::{Cluster, GraphTrouble, NoList, Pending};
+use crate::members::list_text;
 use crate::outcome::{Delivered, MAILBOX_TIMEOUT, Unposted, id};
 use crate::send_options::SendOptions;
 
@@ -144,6 +145,22 @@ impl Sender {
             Some(cluster) => cluster.connections(&id.to_string()).await,
             None => (self.router.connections(id) as u64, false),
         }
+    }
+
+    /// Who is in a room, as clients are told it: in a cluster over all nodes. `watches` has those of
+    /// this one.
+    ///
+    /// # Errors
+    ///
+    /// The cluster's log has not said it in time.
+    pub async fn room_list(&self, watches: &Watches, room: IdText<'_>) -> Result<Arc<str>, NoList> {
+        if let Some(cluster) = &self.cluster {
+            return cluster.room_list(room.to_string()).await;
+        }
+        let nobody = MemberList { count: 0, members: Some(Vec::new()) };
+        let id = self.router.names().lookup(room);
+        let list = id.map_or(nobody, |id| watches.members().list(id));
+        Ok(list_text(&room.to_string(), &list).into())
     }
 
     /// Ends all connections of `id`; answers how many there were, with the permit given back.

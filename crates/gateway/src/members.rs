@@ -63,7 +63,7 @@ pub(super) fn answer(
     let (shared, asking) = (Arc::clone(gateway), Arc::clone(&node.peer));
     let told = reply.clone();
     tasks::start(gateway, node, Some(reply), async move {
-        let text = list(&shared, &id)?;
+        let text = list(&shared, &id).await?;
         let mut term = Vec::with_capacity(text.len());
         write_list(&mut term, &text);
         asking.send(|out| told.answer(out, |out| out.extend_from_slice(&term)));
@@ -72,17 +72,18 @@ pub(super) fn answer(
 }
 
 /// The list of a room, as it is told everywhere.
-fn list(gateway: &Gateway, id: &OwnedId) -> Result<String, Refusal> {
-    let nobody = MemberList { count: 0, members: Some(Vec::new()) };
-    let list = match &gateway.rooms {
-        Rooms::Off => return Err(Refusal::MembersOff),
-        Rooms::WithoutUsers => nobody,
-        Rooms::Kept(watches) => {
-            let room = gateway.sender.router.names().lookup(id.as_text());
-            room.map_or(nobody, |room| watches.members().list(room))
+async fn list(gateway: &Gateway, id: &OwnedId) -> Result<Arc<str>, Refusal> {
+    match &gateway.rooms {
+        Rooms::Off => Err(Refusal::MembersOff),
+        Rooms::WithoutUsers => {
+            let nobody = MemberList { count: 0, members: Some(Vec::new()) };
+            Ok(list_text(&id.as_text().to_string(), &nobody).into())
         }
-    };
-    Ok(list_text(&id.as_text().to_string(), &list))
+        Rooms::Kept(watches) => {
+            let list = gateway.sender.room_list(watches, id.as_text()).await;
+            list.map_err(|_| Refusal::LogAway)
+        }
+    }
 }
 
 /// Appends the answer that the list `text` stands for.

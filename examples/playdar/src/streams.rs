@@ -69,6 +69,7 @@ impl Streams {
             presence: PresenceConfig { grace: Duration::ZERO, webhooks: Vec::new() },
             streams: None,
             keep: None,
+            pusher_apps: None,
             demo: None,
             program: None,
         };

@@ -48,6 +48,7 @@ impl Encke {
             presence: PresenceConfig { grace: Duration::ZERO, webhooks: Vec::new() },
             streams: None,
             keep: None,
+            pusher_apps: None,
             demo: None,
             program: None,
         };

@@ -135,26 +135,20 @@ pub(crate) async fn members(
     State(api): State<Arc<Api>>,
     PathId(id): PathId,
 ) -> Result<impl IntoResponse, ApiProblem> {
-    let nobody = MemberList { count: 0, members: Some(Vec::new()) };
     let id = id.as_text();
-    let list = match (api.watches(), api.tokens(), &api.sender.cluster) {
-        (Some(_), _, Some(cluster)) => {
-            let list = cluster.room_list(id.to_string()).await;
-            let no_list = |error: NoList| ApiProblem::unavailable(error.to_string());
-            return Ok(answer(&list.map_err(no_list)?));
+    let list = match (api.watches(), api.tokens()) {
+        (Some(watches), _) => {
+            let list = api.sender.room_list(watches, id).await;
+            list.map_err(|error: NoList| ApiProblem::unavailable(error.to_string()))?
         }
-        (Some(watches), _, None) => {
-            api.router.names().lookup(id).map_or(nobody, |id| watches.members().list(id))
-        }
-        (None, Some(_), _) => {
+        (None, Some(_)) => {
             let detail = Problem::members_off().detail;
             return Err(ApiProblem::new(StatusCode::NOT_FOUND, detail));
         }
-        (None, None, _) => nobody,
+        (None, None) => {
+            let nobody = MemberList { count: 0, members: Some(Vec::new()) };
+            list_text(&id.to_string(), &nobody).into()
+        }
     };
-    Ok(answer(&list_text(&id.to_string(), &list)))
-}
-
-fn answer(list: &str) -> impl IntoResponse + use<> {
-    ([(header::CONTENT_TYPE, "application/json")], format!("{list}\n"))
+    Ok(([(header::CONTENT_TYPE, "application/json")], format!("{list}\n")))
 }
