@@ -147,8 +147,8 @@ impl Sender {
         }
     }
 
-    /// Who is in a room, as clients are told it: in a cluster over all nodes. `watches` has those of
-    /// this one.
+    /// Who is in a room, as clients are told it: in a cluster over all nodes. `watches` has those
+    /// of this one.
     ///
     /// # Errors
     ///

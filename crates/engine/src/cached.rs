@@ -33,7 +33,7 @@ struct Cached {
 }
 
 #[derive(Default)]
-struct State {
+struct CacheState {
     events: HashMap<Id, Cached>,
     /// Each channel of `events`, by when its event ends.
     order: BTreeSet<(u64, Id)>,
@@ -42,7 +42,7 @@ struct State {
 
 /// Those events.
 #[derive(Default)]
-pub(crate) struct CachedEvents(Mutex<State>);
+pub(crate) struct CachedEvents(Mutex<CacheState>);
 
 impl CachedEvents {
     /// `event` is the last one of the channel that it is about.
@@ -90,12 +90,12 @@ impl CachedEvents {
     }
 
     /// Each change is whole when the lock is given back.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl CacheState {
     fn forget_first(&mut self, names: &Names) {
         let Some((_, key)) = self.order.pop_first() else { return };
         if let Some(cached) = self.events.remove(&key) {

@@ -1,11 +1,12 @@
 //! The node: what it is told, and what it asks for.
 //!
 //! [`reading`] is what the log does to it, [`comparing`] whether it is the right one, [`epochs`]
-//! what ends it, [`talking`] what the others say, [`timing`] what time does; this file is what is
-//! called by whoever drives it.
+//! what ends it, [`storing`] what its graph and the store of record say, [`talking`] what the
+//! others say, [`timing`] what time does; this file is what is called by whoever drives it.
 
 mod comparing;
 mod epochs;
+mod handing;
 mod joining;
 mod known;
 mod newer;
@@ -13,6 +14,7 @@ mod parts;
 mod proofs;
 mod reading;
 mod rooms;
+mod storing;
 mod talking;
 mod timing;
 mod types;
@@ -23,11 +25,11 @@ use crate::action::{
     Action, EndReason, Epoch, GraphPlace, Known, LogFault, MessageId, Outcome, Published, Ticket,
 };
 use crate::chain::Chain;
-use crate::change::{Change, PART_BYTES_MAX, Part};
+use crate::change::{PART_BYTES_MAX, Part};
 use crate::counts::{Counts, Sums};
 use crate::limits::{SEQUENCE_MAX, STORE_AGAIN_MS};
 use crate::liveness::Liveness;
-use crate::pipeline::{Pipeline, UNKNOWN};
+use crate::pipeline::Pipeline;
 use crate::publisher::{Attempt, NotTaken, Publisher, Told};
 use crate::record::{Event, Head, Order};
 use crate::replica::Replica;
@@ -193,57 +195,6 @@ impl Node {
         let taken = self.publisher.submit_order(now_ms, order);
         self.step(now_ms);
         taken
-    }
-
-    /// A change that the store of record has committed goes into the log; also the answer to
-    /// [`Action::FetchChange`]. `change.hash` may be 0. [`Action::ChangeApplied`] says when whoever
-    /// asked for it may be answered.
-    pub fn change(&mut self, now_ms: u64, change: Change) {
-        if !self.ended {
-            for part in change.parts_of(self.part_bytes).into_iter().flatten() {
-                self.publish_part(now_ms, part);
-            }
-            self.step(now_ms);
-        }
-    }
-
-    /// The replica is at `graph`: after each [`Action::Apply`], and after what else has moved it.
-    pub fn graph(&mut self, now_ms: u64, graph: GraphPlace) {
-        let moved = self.replica.moved(now_ms, graph);
-        self.moved(now_ms, moved);
-    }
-
-    /// The replica is at `graph`, and was made anew out of the store of record.
-    pub fn graph_renewed(&mut self, now_ms: u64, graph: GraphPlace) {
-        let moved = self.replica.renewed(now_ms, graph);
-        self.moved(now_ms, moved);
-    }
-
-    fn moved(&mut self, now_ms: u64, (differs, complete): (bool, Vec<Change>)) {
-        if differs {
-            self.actions.push_back(Action::RebuildGraph);
-        }
-        self.pass_on(self.read, complete);
-        self.pipeline.graph(self.replica.version());
-        self.acknowledge();
-        self.step(now_ms);
-    }
-
-    /// The store of record is at `version`. `ask` is the [`Action::CheckVersion`] that this
-    /// answers, or 0 where it is told without a question.
-    pub fn latest_version(&mut self, now_ms: u64, ask: u64, version: u64) {
-        if ask == self.asks {
-            self.check_ms = None;
-        }
-        // What was asked before, or polled, may be older than a change that somebody acknowledged.
-        if ask >= self.fresh_ask && self.pipeline.waits_for_graph() == Some(UNKNOWN) {
-            self.pipeline.latest(version);
-            if !self.pipeline.graph(self.replica.version()) {
-                self.actions.push_back(Action::ReadChanges);
-            }
-        }
-        self.replica.latest(now_ms, self.rank(), version);
-        self.step(now_ms);
     }
 
     /// Whether there is room for more records. Where not, let them wait with the follower.

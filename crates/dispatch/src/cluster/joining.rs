@@ -79,8 +79,8 @@ impl Joining {
     }
 
     /// Says that the node keeps events on disk.
-    pub fn keeping(mut self, kept: Option<Arc<dyn KeptLog>>) -> Joining {
-        self.kept = kept;
+    pub fn keeping(mut self, kept: Arc<dyn KeptLog>) -> Joining {
+        self.kept = Some(kept);
         self
     }
 

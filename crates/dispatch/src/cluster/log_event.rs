@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(of_log(event.clone()).unwrap().except, two);
         assert!(of_log(Event { has_sender: false, ..event.clone() }).is_none(), "it has one");
         for no_ids in [&[0][..], &[7, 7]] {
-            let except = no_ids.iter().copied().collect();
+            let except = no_ids.to_vec();
             assert!(of_log(Event { except, ..event.clone() }).is_none(), "{no_ids:?}");
         }
         let plain = || Outgoing::new("a", "1").unwrap();

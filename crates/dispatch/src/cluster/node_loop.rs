@@ -45,7 +45,7 @@ const TICK_MIN: Duration = Duration::from_millis(1);
 const PROPOSE_AGAIN: Duration = Duration::from_secs(1);
 
 /// Who waits for what it sent.
-pub(super) struct Waiting {
+pub(super) struct WaitingSender {
     reply: Reply,
     /// It is answered when it is on disk here.
     durable: bool,
@@ -113,7 +113,7 @@ pub(super) struct NodeLoop {
     /// When records were taken by the log, of those that are not posted: only until the node is a
     /// member.
     times: VecDeque<(u64, u64)>,
-    replies: HashMap<Ticket, Waiting>,
+    replies: HashMap<Ticket, WaitingSender>,
     traced: Traced,
     replica: Option<ReplicaLink>,
     /// Where the log must be read from for the graph's sake, at a start.
@@ -279,10 +279,10 @@ impl NodeLoop {
                 let durable = outgoing.durable
                     || self.router.is_always_durable() && self.router.keeps(&outgoing.draft);
                 let taken = self.node.submit(now, log_event::to_log(outgoing, once));
-                (taken, Waiting { reply, durable })
+                (taken, WaitingSender { reply, durable })
             }
             Command::Order(order, reply) => {
-                (self.node.submit_order(now, order), Waiting { reply, durable: false })
+                (self.node.submit_order(now, order), WaitingSender { reply, durable: false })
             }
             Command::Rooms(me, notes) => return self.node.submit_rooms(now, me, notes),
             Command::Leave => {

@@ -125,7 +125,7 @@ pub(super) fn trigger(one: &One, channel: &str, data: &str, except: Option<Conne
     let payload = Payload::Text(data);
     let parts = EventParts { about: &about, also: &[], name: Some("new"), from: None, payload };
     let outgoing = Outgoing::on_channel(Draft::of_key(parts).unwrap());
-    posted(&mut one.router.send(Outgoing { except, ..outgoing }), &Nobody);
+    posted(&mut one.router.send(Outgoing { except: except.into(), ..outgoing }), &Nobody);
 }
 
 pub(super) fn names_of(events: &[Value]) -> Vec<&str> {

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use archive::{DiskArchive, KeepRules};
-use engine::Keeper;
+use engine::{Keeper, Router};
 use journal::{Config, Found, RealDisk, Sync};
 use tokio::task::spawn_blocking;
 use tokio::time::interval;
@@ -180,8 +180,16 @@ impl Keeping {
         }
     }
 
-    /// Drops what has expired, for as long as the runtime lives.
-    pub(crate) async fn forget(self) {
+    /// Begins what is done again and again, for as long as the runtime lives. The `router` is that
+    /// of a node of a cluster.
+    pub(crate) fn begin_chores(&self, router: Option<&Arc<Router>>) {
+        tokio::spawn(self.clone().forget());
+        if let Some(router) = router {
+            tokio::spawn(self.clone().say_read(Arc::clone(router)));
+        }
+    }
+
+    async fn forget(self) {
         let mut looks = interval(FORGET_EVERY);
         loop {
             looks.tick().await;

@@ -56,7 +56,7 @@ impl Keeping {
 
     /// Writes down again and again how far the cluster's log was read, for as long as the runtime
     /// lives.
-    pub(crate) async fn say_read(self, router: Arc<Router>) {
+    pub(super) async fn say_read(self, router: Arc<Router>) {
         let mut looks = interval(SAY_READ_EVERY);
         let mut said = 0;
         loop {

@@ -245,10 +245,8 @@ impl ControlPlane {
         tokio::spawn(shortage::warn(Arc::clone(&self.engine)));
         tokio::spawn(refused_origins::tell(Arc::clone(&self.refused_origins)));
         if let Some(cluster) = &self.cluster {
-            tokio::spawn(dispatch::cluster::count_streams(
-                Arc::clone(&self.engine),
-                Arc::clone(cluster),
-            ));
+            let (engine, cluster) = (Arc::clone(&self.engine), Arc::clone(cluster));
+            tokio::spawn(dispatch::cluster::count_streams(engine, cluster));
         }
         tokio::spawn(keys::ring::watch(Arc::clone(&self.keys), stop.clone()));
         if let Some(apps) = &self.pusher_apps {
@@ -262,10 +260,7 @@ impl ControlPlane {
             tokio::spawn(Arc::clone(streams).sweep());
         }
         if let Some(keeping) = &self.keeping {
-            tokio::spawn(keeping.clone().forget());
-            if self.cluster.is_some() {
-                tokio::spawn(keeping.clone().say_read(Arc::clone(router)));
-            }
+            keeping.begin_chores(self.cluster.is_some().then_some(router));
         }
         tokio::spawn(api::live::run(Arc::clone(&self.state)));
         tokio::spawn(idempotency::forget(Arc::clone(self.state.idempotency())));

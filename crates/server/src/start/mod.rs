@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use auth::keys::KeyFile;
 use auth::live_access::LiveAccess;
-use dispatch::cluster::{Joining, KeptLog, ReplicaSync};
+use dispatch::cluster::{ClusterConfig, Joining, KeptLog, ReplicaSync};
 use dispatch::idempotency::IdempotencyKeys;
 use engine::Engine;
 use graph::{Graph, GraphOptions};
@@ -49,29 +49,22 @@ impl Server {
         setup.set_apis(sockets.addresses()?);
         let random = getrandom::u64().map_err(|error| anyhow!("no random numbers: {error}"))?;
         let begun = begin_epoch(&setup, random).await?;
-        let config = &mut setup.config;
         let (mut epoch, epoch_file) = (begun.epoch, begun.file);
-        let member = match config.cluster.take() {
+        let member = match setup.config.cluster.take() {
             Some(cluster) => {
-                let api_keys = KeyFile::in_dir(&config.data);
-                let above = epoch.base.max(setup.keeping.as_ref().map_or(0, KeptLog::last));
-                let joining = Joining::begin(cluster, above, api_keys).await?;
-                if let Some(keeping) = setup.keeping.clone() {
-                    keeping.put_aside_if_foreign(joining.epoch())?;
-                }
-                let kept = setup.keeping.clone().map(|keeping| Arc::new(keeping) as Arc<_>);
-                let joining = joining.keeping(kept);
+                let joining = join(cluster, &setup, epoch.base).await?;
                 Some(Member { joining, replica_sync })
             }
             None => None,
         };
         if let Some(Member { joining, .. }) = &member {
             epoch = joining.epoch();
-            config.engine.cluster = true;
+            setup.config.engine.cluster = true;
         }
         // In a cluster the log gives the numbers.
         let epoch_file = member.is_none().then_some(epoch_file);
-        let engine = Engine::prepare(config.engine.clone(), epoch, Arc::clone(graph.names()))?;
+        let names = Arc::clone(graph.names());
+        let engine = Engine::prepare(setup.config.engine.clone(), epoch, names)?;
         if setup.keeping.is_some() && member.is_none() {
             // Of what is not kept nothing is known of before.
             engine.router().forget_up_to(begun.start);
@@ -122,6 +115,17 @@ async fn begin_epoch(setup: &ServerSetup, random: u64) -> Result<Begun> {
         keeping.begin(&begun)?;
     }
     Ok(begun)
+}
+
+/// Reaches the log of the cluster. `above` is a number beyond which this server has given none.
+async fn join(cluster: ClusterConfig, setup: &ServerSetup, above: u64) -> Result<Joining> {
+    let api_keys = KeyFile::in_dir(&setup.config.data);
+    let Some(keeping) = setup.keeping.clone() else {
+        return Joining::begin(cluster, above, api_keys).await;
+    };
+    let joining = Joining::begin(cluster, above.max(keeping.last()), api_keys).await?;
+    keeping.put_aside_if_foreign(joining.epoch())?;
+    Ok(joining.keeping(Arc::new(keeping)))
 }
 
 /// Opens the graph in the data directory `dir`.

@@ -6,7 +6,7 @@ use cluster::{Action, Deliver, EndReason, GraphPlace, LogFault, Outcome, Ticket}
 use hub::EventId;
 use sys::clock;
 
-use super::{NodeLoop, Waiting};
+use super::{NodeLoop, WaitingSender};
 use crate::cluster::agreement;
 use crate::cluster::log_applier::{Counted, LogPlace, Work};
 use crate::cluster::replica_sync::{DIFFERS, Kept, Task, UNREADABLE};
@@ -197,7 +197,7 @@ impl NodeLoop {
 
     fn answer(&mut self, ticket: Ticket, outcome: Outcome) {
         self.traced.end(ticket, outcome);
-        let Some(Waiting { reply, durable }) = self.replies.remove(&ticket) else { return };
+        let Some(WaitingSender { reply, durable }) = self.replies.remove(&ticket) else { return };
         let outcomes = &mut self.status.outcomes;
         let answer = match outcome {
             Outcome::Sent { number, delivered, at_least } => {

@@ -19,7 +19,7 @@ const STEP: Duration = Duration::from_secs(60);
 /// Where the programs of a language are, as the sources have them now; `None` where its tools could
 /// not be had.
 fn programs(language: &str) -> Option<PathBuf> {
-    let folder = testing::tool(&format!("compat/pusher-{language}/complete"))?.parent()?.to_owned();
+    let folder = testing::tool(format!("compat/pusher-{language}/complete"))?.parent()?.to_owned();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../compat");
     for entry in fs::read_dir(sources.join(format!("pusher-{language}"))).unwrap() {
         let entry = entry.unwrap();
