@@ -257,7 +257,7 @@ fn server_that_is_killed_leaves_the_backup_from_before() {
     let backup = half_a_backup(&server, &file, &go_on);
     server.into_program().kill();
     go_on.store(true, Ordering::SeqCst);
-    refused(&backup.finish(), "broke off");
+    refused(&backup.finish(), "ended early");
     assert_eq!(fs::read_to_string(&file).unwrap(), "what was there before");
     assert!(!file.with_extension("mdb.partial").exists());
     let data = dir.path().join("data");
