@@ -63,7 +63,7 @@ mod tests {
         symlink(&file, &link).unwrap();
         for path in [link.as_path(), dir.path()] {
             let refused = format!("{:#}", write(path).unwrap_err());
-            assert!(refused.contains("no file"), "{refused}");
+            assert!(refused.contains("is not a regular file"), "{refused}");
         }
         assert_eq!(fs::read(&file).unwrap(), b"old");
         write(&file).unwrap();
