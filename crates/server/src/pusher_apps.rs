@@ -88,7 +88,11 @@ impl AppsFile {
                     self.path.display()
                 );
             }
-            Err(error) => tracing::error!("{error}; the apps that were read before stay in use"),
+            Err(error) => {
+                let error = error.to_string();
+                let fault = error.trim_end_matches('.');
+                tracing::error!("{fault}; the apps that were read before stay in use");
+            }
         }
     }
 }
