@@ -54,6 +54,8 @@ pub(crate) struct Keeping {
     data: PathBuf,
     /// What a node of a cluster says of it on disk; `None` while nothing is said.
     claims: Arc<Mutex<Option<KeptFile>>>,
+    /// When it was last written down that some are missing.
+    lost_said: Arc<Mutex<Option<tokio::time::Instant>>>,
 }
 
 impl Keeping {
@@ -66,8 +68,8 @@ impl Keeping {
             sync: if config.always_durable { Sync::Always } else { Sync::Group },
         };
         let archive = DiskArchive::closed(config.rules.clone(), journal, Arc::new(RealDisk));
-        let (archive, claims) = (Arc::new(archive), Arc::default());
-        Keeping { archive, data: data.to_owned(), claims }
+        let (archive, claims, lost_said) = (Arc::new(archive), Arc::default(), Arc::default());
+        Keeping { archive, data: data.to_owned(), claims, lost_said }
     }
 
     /// What is on disk.

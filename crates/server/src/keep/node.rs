@@ -9,6 +9,7 @@
 
 use std::fmt;
 use std::fs;
+use std::path::PathBuf;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use dispatch::cluster::KeptLog;
 use engine::Router;
 use hub::{Epoch, Tag};
 use tokio::task::spawn_blocking;
-use tokio::time::interval;
+use tokio::time::{Instant, interval};
 
 use super::Keeping;
 use super::kept_file::KeptFile;
@@ -28,6 +29,13 @@ const SAY_READ_EVERY: Duration = Duration::from_secs(20);
 /// Where a log is put that is none of this cluster's: beside ours.
 const ASIDE: &str = "log.of-before";
 
+/// So many of them there may be.
+const ASIDE_MAX: u32 = 100;
+
+/// Between two tries to write down what is missing, while more goes missing: each waits for the
+/// disk, and all that the node posts waits for it.
+const SAY_LOST_EVERY: Duration = Duration::from_secs(1);
+
 impl Keeping {
     /// Puts the log aside where it is none of this cluster, which is in `epoch`: all numbers of
     /// its earlier epochs are below the base of that.
@@ -36,7 +44,7 @@ impl Keeping {
         if is_ours || self.archive.last_found() <= epoch.base {
             return Ok(());
         }
-        let (dir, aside) = (self.dir(), self.data.join(ASIDE));
+        let (dir, aside) = (self.dir(), self.aside()?);
         self.archive.let_go().context("the log of before was not written to its end")?;
         tracing::warn!(
             "the events in {} are of before this server was a node of this cluster: they are put \
@@ -44,14 +52,20 @@ impl Keeping {
             dir.display(),
             aside.display()
         );
-        if aside.exists() {
-            fs::remove_dir_all(&aside)
-                .with_context(|| format!("cannot remove {}", aside.display()))?;
-        }
         fs::rename(&dir, &aside).with_context(|| format!("cannot rename {}", dir.display()))?;
         self.make_dir()?;
         self.archive.take_back().context("no log was opened")?;
         Ok(())
+    }
+
+    /// A path for it where nothing is: what was put aside before stays.
+    fn aside(&self) -> Result<PathBuf> {
+        let mut paths = (1..=ASIDE_MAX).map(|nth| match nth {
+            1 => self.data.join(ASIDE),
+            _ => self.data.join(format!("{ASIDE}.{nth}")),
+        });
+        let free = paths.find(|path| fs::symlink_metadata(path).is_err());
+        free.with_context(|| format!("remove the directories {ASIDE} in {}", self.data.display()))
     }
 
     /// Writes down again and again how far the cluster's log was read, for as long as the runtime
@@ -143,10 +157,21 @@ impl KeptLog for Keeping {
             return;
         }
         let before = self.claims().clone().filter(|kept| kept.tag == tag);
+        let is_new = before.is_none();
         let mut kept =
             before.unwrap_or_else(|| KeptFile::next(None, tag, up_to, self.archive.rules()));
         kept.lose(up_to);
         self.archive.lose(up_to);
+        let now = Instant::now();
+        let mut said = self.lost_said.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_new && said.is_some_and(|said| now < said + SAY_LOST_EVERY) {
+            // Nothing is kept until it is written down.
+            self.archive.pause(true);
+            self.archive.set_since(kept.since());
+            *self.claims() = Some(kept);
+            return;
+        }
+        *said = Some(now);
         self.claim(kept);
     }
 }
@@ -203,6 +228,33 @@ mod tests {
         assert_eq!(since(&keeping), [170], "it does not come back");
         keeping.lost(other, 1000);
         assert_eq!((since(&keeping), keeping.read_up_to(tag)), (vec![1000], None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_goes_missing_one_after_the_other_is_written_down_once_a_second() {
+        let data = tempfile::tempdir().unwrap();
+        let tag = Tag::of(5 << 50);
+        let keeping = opened(data.path(), &["a*"]).await;
+        keeping.go_on_behind(tag, 100);
+        for (up_to, written) in [(110, 110), (120, 110), (130, 110)] {
+            keeping.lost(tag, up_to);
+            assert_eq!(since(&keeping), [written], "{up_to}");
+            let draft = hub::Draft::new("a1", "1").unwrap();
+            let is_paused = up_to != written;
+            let room = hub::Keeper::<()>::reserve(&*keeping.archive, &draft);
+            assert_eq!(room.is_err(), is_paused, "nothing is kept behind a hole that is not told");
+        }
+        tokio::time::advance(SAY_LOST_EVERY).await;
+        keeping.lost(tag, 140);
+        assert_eq!(since(&keeping), [140]);
+    }
+
+    #[tokio::test]
+    async fn log_that_was_put_aside_stays_when_another_is() {
+        let data = tempfile::tempdir().unwrap();
+        let keeping = opened(data.path(), &["a*"]).await;
+        fs::create_dir(data.path().join(ASIDE)).unwrap();
+        assert_eq!(keeping.aside().unwrap(), data.path().join("log.of-before.2"));
     }
 
     #[tokio::test]
