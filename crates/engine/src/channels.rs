@@ -32,7 +32,7 @@ pub fn channel_name(key: &str) -> Option<Cow<'_, str>> {
     match space {
         Space::Channel | Space::CacheChannel => Some(Cow::Borrowed(name)),
         Space::UserChannel => Some(Cow::Owned([USER_PREFIX, name].concat())),
-        Space::SignedIn | Space::Member => None,
+        _ => None,
     }
 }
 

@@ -32,6 +32,7 @@
 mod archived;
 mod asked;
 
+use std::iter;
 use std::sync::Arc;
 
 use hub::{Above, Followers, FollowersError, Id, Lack, Since, Slice, Snapshot};
@@ -72,6 +73,10 @@ pub struct Resuming<'r> {
     /// Which of the ids is being read, and the last one read of those that it follows.
     reading: usize,
     last: Option<Id>,
+    /// Whose followed ids, or which id itself, was read last.
+    reader: Id,
+    /// The archive has answered, and it is not looked yet whether the client hears all of that.
+    is_told: bool,
     /// Whether that id itself is read, where it is read apart.
     is_own_read: bool,
     /// Of each id that is read apart the number above which its last events stand.
@@ -104,6 +109,8 @@ impl<'r> Resuming<'r> {
             snapshot: history.now(),
             reading: 0,
             last: None,
+            reader: Id::NONE,
+            is_told: false,
             is_own_read: false,
             floors: Vec::new(),
             subjects: Vec::new(),
@@ -125,6 +132,9 @@ impl<'r> Resuming<'r> {
         if !self.resume.asker.is_waiting() {
             return ResumeStep::Done;
         }
+        if std::mem::take(&mut self.is_told) {
+            self.keep_heard(followers, 0);
+        }
         if self.must_read() {
             return ResumeStep::Read;
         }
@@ -136,15 +146,17 @@ impl<'r> Resuming<'r> {
             return ResumeStep::Read;
         }
         if self.subjects.is_empty() {
-            return self.answer();
+            let is_read = self.reading >= self.resume.ids.len();
+            return if is_read { self.answer() } else { ResumeStep::More };
         }
-        let (above, snapshot) = (self.above, self.snapshot);
+        let (above, snapshot, found) = (self.above, self.snapshot, self.events.len());
         match self.history.since(&self.subjects, above, snapshot, SLICE, &mut self.events) {
             Since::Pending => ResumeStep::Wait,
             Since::Read { covered, subjects, up_to } => {
                 self.covered &= self.covers(covered, subjects);
                 self.up_to = self.up_to.min(up_to);
                 self.subjects.drain(..subjects);
+                self.keep_heard(followers, found);
                 if self.events.len() > WINDOW_EVENTS_MAX {
                     self.put_in_order();
                 }
@@ -156,8 +168,12 @@ impl<'r> Resuming<'r> {
     /// Reads the next ids that the client hears: those of its own, and whom each follows.
     fn read_slice(&mut self, followers: &dyn Followers) -> Result<(), FollowersError> {
         while let Some(&id) = self.resume.ids.get(self.reading) {
+            self.reader = id;
             if self.last.is_none() && self.read_own(id) {
                 return Ok(());
+            }
+            if self.last.is_none() && id.is_key() {
+                self.note_unknown(followers.unknown_up_to(id));
             }
             let subjects = &mut self.subjects;
             let next = followers
@@ -167,11 +183,33 @@ impl<'r> Resuming<'r> {
                 self.reading += 1;
                 self.is_own_read = false;
             }
-            if !self.subjects.is_empty() {
+            if !self.subjects.is_empty() || next.is_some() {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// It is not known whom the id that is read has followed up to this number.
+    fn note_unknown(&mut self, up_to: u64) {
+        if self.above.claimed < up_to {
+            self.covered = false;
+            self.gap_up_to = self.gap_up_to.max(up_to);
+        }
+    }
+
+    /// Leaves out what the client does not hear of the events from this place on. Who follows by a
+    /// stored graph hears all.
+    fn keep_heard(&mut self, followers: &dyn Followers, from: usize) {
+        let reader = self.reader;
+        if !reader.is_key() || from == self.events.len() {
+            return;
+        }
+        let hears = |event: &Arc<Event>| {
+            followers.hears(reader, &mut iter::once(event.about()).chain(event.also()))
+        };
+        let found = self.events.split_off(from);
+        self.events.extend(found.into_iter().filter(hears));
     }
 
     /// Reads `id` itself. Whether that is a slice of its own: its events begin elsewhere than those
@@ -290,6 +328,7 @@ impl<'r> Resuming<'r> {
         self.lacks.extend(answer.rest);
         self.last_of = answer.last_of;
         self.events.extend(answer.events);
+        self.is_told = true;
         // They are nobody else's, so no more of them are kept than it takes.
         self.put_in_order();
         self.cut_to_bytes();

@@ -108,6 +108,9 @@ pub enum EventError {
     /// Over [`NAME_BYTES_MAX`].
     #[error("an event's name has at most {NAME_BYTES_MAX} bytes of UTF-8, this one has {0}")]
     Name(usize),
+    /// A line has no room for them.
+    #[error("the subjects of an event and its name have some 64 KiB together, these have more")]
+    SubjectBytes,
 }
 
 impl Draft {
@@ -131,16 +134,7 @@ impl Draft {
         let EventParts { about, also, name, from, .. } = parts;
         IdText::parse(about)?;
         from.map(IdText::parse).transpose()?;
-        let mut others: SmallVec<[&str; 4]> = SmallVec::new();
-        for &id in also {
-            IdText::parse(id)?;
-            if id != about && !others.contains(&id) {
-                others.push(id);
-            }
-            if others.len() >= SUBJECTS_MAX {
-                return Err(EventError::Subjects(1 + also.len()));
-            }
-        }
+        let others = other_subjects(about, also, |id| IdText::parse(id).map(drop))?;
         if let Some(name) = name.filter(|name| name.len() > NAME_BYTES_MAX) {
             return Err(EventError::Name(name.len()));
         }
@@ -149,25 +143,25 @@ impl Draft {
         Ok(Draft { json, parts })
     }
 
-    /// A draft about one [key](crate::Key), which has no other subjects. Its sender may be any text
-    /// without control characters.
+    /// A draft about a [key](crate::Key), or several. Its sender may be any text without control
+    /// characters. Subjects that are given twice count once.
     ///
     /// # Errors
     ///
-    /// `about` is neither key nor id, the sender has control characters, or the name is longer
-    /// than [`KEY_EVENT_NAME_BYTES_MAX`].
+    /// A subject is neither key nor id, there are more than [`SUBJECTS_MAX`], or they have no room,
+    /// the sender has control characters, or the name is longer than [`KEY_EVENT_NAME_BYTES_MAX`].
     pub fn of_key(parts: EventParts<'_>) -> Result<Draft, EventError> {
         let EventParts { about, also, name, from, .. } = parts;
-        debug_assert!(also.is_empty(), "an event is about one key");
         IdText::of_key(about)?;
+        let others = other_subjects(about, also, |id| IdText::of_key(id).map(drop))?;
         if let Some(c) = from.and_then(|from| from.chars().find(|c| c.is_control())) {
             return Err(IdError::Forbidden(c).into());
         }
         if let Some(name) = name.filter(|name| name.len() > KEY_EVENT_NAME_BYTES_MAX) {
             return Err(EventError::Name(name.len()));
         }
-        let line = line::write(EventParts { also: &[], ..parts });
-        let (json, parts) = line.expect("a key, a name and a sender have their places");
+        let line = line::write(EventParts { also: &others, ..parts });
+        let (json, parts) = line.ok_or(EventError::SubjectBytes)?;
         Ok(Draft { json, parts })
     }
 
@@ -220,6 +214,25 @@ impl Draft {
         let (number, text) = (id.number(), self.json.into_boxed_str());
         Event { number, text, parts: self.parts, frames: Frames::default() }
     }
+}
+
+/// The subjects of `also` that are not the first one, `about`, each once.
+fn other_subjects<'a>(
+    about: &str,
+    also: &[&'a str],
+    check: impl Fn(&str) -> Result<(), IdError>,
+) -> Result<SmallVec<[&'a str; 4]>, EventError> {
+    let mut others: SmallVec<[&str; 4]> = SmallVec::new();
+    for &id in also {
+        check(id)?;
+        if id != about && !others.contains(&id) {
+            others.push(id);
+        }
+        if others.len() >= SUBJECTS_MAX {
+            return Err(EventError::Subjects(1 + also.len()));
+        }
+    }
+    Ok(others)
 }
 
 impl<F> Event<F> {

@@ -1,5 +1,7 @@
 //! The stored side of an audience, as the router asks for it, and of what a client has missed.
 
+use std::borrow::Cow;
+
 use thiserror::Error;
 
 use crate::id::Id;
@@ -37,13 +39,26 @@ pub trait Followers: Send + Sync {
     ) -> Result<Option<Id>, FollowersError>;
 
     /// The other direction: visits whom `subscriber` follows, as [`Followers::slice`] does its
-    /// followers.
+    /// followers, in an order of its own. A slice may be empty although there are more, and what it
+    /// returns is then none of them, but where it goes on.
     fn slice_of_following(
         &self,
         subscriber: Id,
         after: Option<Id>,
         visit: &mut dyn FnMut(Id),
     ) -> Result<Option<Id>, FollowersError>;
+
+    /// Whether `subscriber` hears an event about these `subjects`, one of whom it follows. In a
+    /// stored graph it does.
+    fn hears(&self, _subscriber: Id, _subjects: &mut dyn Iterator<Item = Cow<'_, str>>) -> bool {
+        true
+    }
+
+    /// The number up to which it is not known whom `subscriber` followed, so that some events may
+    /// not be found. A stored graph knows it of all times, as far as events go.
+    fn unknown_up_to(&self, _subscriber: Id) -> u64 {
+        0
+    }
 }
 
 /// A graph without edges: every audience is the subject alone.

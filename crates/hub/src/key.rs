@@ -6,13 +6,17 @@
 //!
 //! ```text
 //! #c1:private-rj      the channel `private-rj` of the app 1
+//! #t:https://a.test/x the topic `https://a.test/x` of the Mercure protocol
 //! ```
 
 /// What every key begins with, and no id holds. It needs no escape in JSON.
 pub const KEY_MARK: char = '#';
 
+/// The longest name within a key, in bytes of UTF-8, of which a key has no more than some others.
+pub const KEY_NAME_BYTES_MAX: usize = 4096;
+
 /// The longest key, in bytes of UTF-8.
-pub const KEY_BYTES_MAX: usize = 4096;
+pub const KEY_BYTES_MAX: usize = KEY_NAME_BYTES_MAX + 64;
 
 /// What a key stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -27,12 +31,33 @@ pub enum Space {
     SignedIn,
     /// A user as a member of channels.
     Member,
+    /// A topic, as everybody hears it.
+    Topic,
+    /// A topic, as those hear it who are granted it: what is private, too.
+    PrivateTopic,
+    /// Topics that a pattern matches, as everybody hears them.
+    Pattern,
+    /// Topics that a pattern matches, as those hear them who are granted that pattern.
+    PrivatePattern,
+    /// What is private and matched by a selector, for those who have certain grants. Its app is the
+    /// number of their list.
+    Granted,
 }
 
 impl Space {
     /// Each one.
-    pub const ALL: [Space; 5] =
-        [Space::Channel, Space::CacheChannel, Space::UserChannel, Space::SignedIn, Space::Member];
+    pub const ALL: [Space; 10] = [
+        Space::Channel,
+        Space::CacheChannel,
+        Space::UserChannel,
+        Space::SignedIn,
+        Space::Member,
+        Space::Topic,
+        Space::PrivateTopic,
+        Space::Pattern,
+        Space::PrivatePattern,
+        Space::Granted,
+    ];
 
     const fn letter(self) -> char {
         match self {
@@ -41,6 +66,11 @@ impl Space {
             Space::UserChannel => 'u',
             Space::SignedIn => 's',
             Space::Member => 'm',
+            Space::Topic => 't',
+            Space::PrivateTopic => 'p',
+            Space::Pattern => 'r',
+            Space::PrivatePattern => 'v',
+            Space::Granted => 'g',
         }
     }
 }
@@ -50,7 +80,7 @@ impl Space {
 pub struct Key<'k> {
     /// What it stands for.
     pub space: Space,
-    /// The app that it belongs to, by its id, which has no colon.
+    /// The app that it belongs to, by its id, which has no colon. Topics have none.
     pub app: &'k str,
     /// Its name within that.
     pub name: &'k str,

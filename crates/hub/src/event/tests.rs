@@ -217,6 +217,15 @@ fn event_about_a_key_is_read_as_it_was_written() {
     assert!(Draft::of_key(EventParts { name: Some(&long), ..parts }).is_err());
     assert!(Draft::of_key(EventParts { from: Some("a\n"), ..parts }).is_err());
     assert!(Draft::of_key(EventParts { about: "a b", ..parts }).is_err());
+    let also = ["#p:a\"b", "#t:https://a.test/?x#y", "#p:a\"b"];
+    let several = Draft::of_key(EventParts { also: &also, ..parts }).unwrap();
+    assert_eq!(several.also().collect::<Vec<_>>(), also[..2]);
+    assert_eq!(Draft::of_line(several.json().to_owned()), Some(several));
+    let long = "k".repeat(4_000);
+    let long: Vec<String> = (10..40).map(|n| format!("#t:{n}{long}")).collect();
+    let long: Vec<&str> = long.iter().map(String::as_str).collect();
+    let refused = Draft::of_key(EventParts { also: &long, ..parts });
+    assert_eq!(refused, Err(EventError::SubjectBytes));
     // Who sends about an id is an id.
     let line = draft_line_of("bob", "b b");
     assert!(Draft::of_line(line).is_none());
