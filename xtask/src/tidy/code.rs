@@ -68,10 +68,11 @@ const BINDERS: [&str; 4] = ["bind(", "claim(", "bind_in_group(", "EngineConfig::
 const LISTEN_OPTIONS: [&str; 2] = ["--listen", "--api"];
 
 /// Crates from which nothing reaches the world.
-const PURE: [&str; 6] = [
+const PURE: [&str; 7] = [
     "crates/client/src/",
     "crates/cluster/src/",
     "crates/hub/src/",
+    "crates/mercure/src/",
     "crates/proto/src/",
     "crates/pusher/src/",
     "crates/tls/src/",

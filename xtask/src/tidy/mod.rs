@@ -52,7 +52,7 @@ const RULES: [Rule; 30] = [
     ("no test bounds a time", clocks::upper_bounds),
     ("no test of another language reads a clock", clocks::readers),
     ("tests take no fixed port", code::fixed_ports),
-    ("proto, client, hub, tls, cluster and pusher do no IO", code::pure_crates),
+    ("proto, client, hub, tls, cluster, pusher and mercure do no IO", code::pure_crates),
     ("links lead somewhere", links::links),
     ("pages in plain sentences stay so", plain::pages),
     ("paths in documents exist", docs::paths),

@@ -1,0 +1,97 @@
+//! Which topics a token opens.
+
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use crate::{Selector, SelectorKind, Topic};
+
+/// The selectors of one kind of a token's claims. Two with the same meaning are equal.
+#[derive(Debug, Default)]
+pub struct Grants {
+    is_all: bool,
+    exact: HashSet<Box<str>>,
+    patterns: Vec<Arc<Selector>>,
+    /// All keys in order, which is what two of them are compared by.
+    keys: Box<[String]>,
+}
+
+impl Grants {
+    /// What these selectors open together.
+    pub fn new(selectors: impl IntoIterator<Item = Arc<Selector>>) -> Grants {
+        let mut grants = Grants::default();
+        let mut keys = HashSet::new();
+        for selector in selectors {
+            let key = selector.key().into_owned();
+            match selector.kind() {
+                SelectorKind::All => grants.is_all = true,
+                SelectorKind::Exact => drop(grants.exact.insert(key.into_boxed_str())),
+                SelectorKind::Pattern => {
+                    if keys.insert(format!("p{key}")) {
+                        grants.patterns.push(selector);
+                    }
+                }
+            }
+        }
+        keys.extend(grants.exact.iter().map(|topic| format!("e{topic}")));
+        if grants.is_all {
+            // Whatever else is listed opens nothing more.
+            (grants.exact, grants.patterns) = Default::default();
+            keys = HashSet::from(["a".to_owned()]);
+        }
+        let mut keys: Vec<String> = keys.into_iter().collect();
+        keys.sort_unstable();
+        Grants { keys: keys.into(), ..grants }
+    }
+
+    /// Whether they open nothing.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Whether they open everything.
+    pub fn is_all(&self) -> bool {
+        self.is_all
+    }
+
+    /// The topics that they open by name.
+    pub fn exact(&self) -> impl Iterator<Item = &str> {
+        self.exact.iter().map(|topic| &**topic)
+    }
+
+    /// The patterns among them.
+    pub fn patterns(&self) -> &[Arc<Selector>] {
+        &self.patterns
+    }
+
+    /// Whether they open one topic.
+    pub fn opens(&self, topic: &Topic<'_>) -> bool {
+        self.is_all
+            || self.exact.contains(topic.text())
+            || self.patterns.iter().any(|pattern| pattern.matches(topic))
+    }
+
+    /// Whether they open every topic of an update: whoever has them may publish it.
+    pub fn covers(&self, topics: &[Topic<'_>]) -> bool {
+        !topics.is_empty() && topics.iter().all(|topic| self.opens(topic))
+    }
+
+    /// Whether they open some topic of an update: whoever has them may hear it if it is private.
+    pub fn reaches(&self, topics: &[Topic<'_>]) -> bool {
+        topics.iter().any(|topic| self.opens(topic))
+    }
+}
+
+impl PartialEq for Grants {
+    fn eq(&self, other: &Grants) -> bool {
+        self.keys == other.keys
+    }
+}
+
+impl Eq for Grants {}
+
+impl Hash for Grants {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.keys.hash(state);
+    }
+}

@@ -1,0 +1,201 @@
+//! All patterns that somebody listens to, each distinct one once.
+//!
+//! They are grouped by what their matches begin with. A publish looks for the topic's beginnings
+//! among the groups, once for each length that any group has, and tries the patterns of those it
+//! finds: its cost follows the patterns that may match, not all of them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::limits::{HUB_URLS_MAX, LITERAL_BYTES_MAX, PATTERNS_MAX};
+use crate::{HubUrl, Selector, SelectorKind, Topic};
+
+/// The live patterns, with what belongs to each.
+#[derive(Clone, Debug)]
+pub struct Patterns<T> {
+    templates: Groups<T>,
+    /// Patterns of 1.0, by the address that they are seen from.
+    urls: Vec<(HubUrl, Groups<T>)>,
+    len: usize,
+}
+
+/// There is no room for another pattern.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error(
+    "Too many different topic patterns are listened to (limit {PATTERNS_MAX}). Use exact topics, \
+     or retry later."
+)]
+pub struct PatternsFull;
+
+#[derive(Clone, Debug)]
+struct Groups<T> {
+    by_literal: HashMap<Box<[u8]>, Vec<Live<T>>>,
+    /// How many groups have a beginning of that length.
+    lengths: BTreeMap<usize, usize>,
+}
+
+#[derive(Clone, Debug)]
+struct Live<T> {
+    selector: Arc<Selector>,
+    value: T,
+}
+
+impl<T> Default for Patterns<T> {
+    fn default() -> Patterns<T> {
+        Patterns { templates: Groups::default(), urls: Vec::new(), len: 0 }
+    }
+}
+
+impl<T> Default for Groups<T> {
+    fn default() -> Groups<T> {
+        Groups { by_literal: HashMap::new(), lengths: BTreeMap::new() }
+    }
+}
+
+impl<T> Patterns<T> {
+    /// No pattern.
+    pub fn new() -> Patterns<T> {
+        Patterns::default()
+    }
+
+    /// How many patterns there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Adds a pattern with what belongs to it, and returns what belonged to the same one before.
+    ///
+    /// # Errors
+    /// There are as many as there may be; the subscriber should be refused.
+    ///
+    /// # Panics
+    /// In a debug build, for a selector that is no pattern.
+    pub fn insert(&mut self, selector: Arc<Selector>, value: T) -> Result<Option<T>, PatternsFull> {
+        debug_assert_eq!(selector.kind(), SelectorKind::Pattern, "others are found by their key");
+        if let Some(known) = self.get_mut(&selector) {
+            return Ok(Some(std::mem::replace(known, value)));
+        }
+        if self.len >= PATTERNS_MAX {
+            return Err(PatternsFull);
+        }
+        let groups = match selector.url_group() {
+            None => &mut self.templates,
+            Some((hub, _)) => {
+                let at = self.urls.iter().position(|(known, _)| known == hub);
+                let at = match at {
+                    Some(at) => at,
+                    None if self.urls.len() >= HUB_URLS_MAX => return Err(PatternsFull),
+                    None => {
+                        self.urls.push((hub.clone(), Groups::default()));
+                        self.urls.len() - 1
+                    }
+                };
+                &mut self.urls[at].1
+            }
+        };
+        groups.insert(Live { selector, value });
+        self.len += 1;
+        Ok(None)
+    }
+
+    /// Takes a pattern out, with what belongs to it.
+    pub fn remove(&mut self, selector: &Selector) -> Option<T> {
+        let value = match selector.url_group() {
+            None => self.templates.remove(selector),
+            Some((hub, _)) => {
+                let at = self.urls.iter().position(|(known, _)| known == hub)?;
+                let value = self.urls[at].1.remove(selector);
+                if self.urls[at].1.by_literal.is_empty() {
+                    self.urls.swap_remove(at);
+                }
+                value
+            }
+        };
+        self.len -= usize::from(value.is_some());
+        value
+    }
+
+    /// What belongs to a pattern.
+    pub fn get(&self, selector: &Selector) -> Option<&T> {
+        let groups = match selector.url_group() {
+            None => &self.templates,
+            Some((hub, _)) => &self.urls.iter().find(|(known, _)| known == hub)?.1,
+        };
+        let group = groups.by_literal.get(beginning(selector))?;
+        group.iter().find(|live| live.selector.text() == selector.text()).map(|live| &live.value)
+    }
+
+    fn get_mut(&mut self, selector: &Selector) -> Option<&mut T> {
+        let groups = match selector.url_group() {
+            None => &mut self.templates,
+            Some((hub, _)) => &mut self.urls.iter_mut().find(|(known, _)| known == hub)?.1,
+        };
+        let group = groups.by_literal.get_mut(beginning(selector))?;
+        let live = group.iter_mut().find(|live| live.selector.text() == selector.text())?;
+        Some(&mut live.value)
+    }
+
+    /// Shows `heard` what belongs to each pattern that matches a topic, in no order.
+    pub fn matches(&self, topic: &Topic<'_>, heard: &mut dyn FnMut(&T)) {
+        self.templates.matches(topic.text(), &|selector| selector.matches(topic), heard);
+        for (hub, groups) in &self.urls {
+            topic.with_url(hub, |url| {
+                groups.matches(&url.grouping, &|selector| selector.matches_url(url), heard);
+            });
+        }
+    }
+}
+
+impl<T> Groups<T> {
+    fn insert(&mut self, live: Live<T>) {
+        let literal = beginning(&live.selector);
+        match self.by_literal.get_mut(literal) {
+            Some(group) => group.push(live),
+            None => {
+                *self.lengths.entry(literal.len()).or_default() += 1;
+                self.by_literal.insert(literal.into(), vec![live]);
+            }
+        }
+    }
+
+    fn remove(&mut self, selector: &Selector) -> Option<T> {
+        let literal = beginning(selector);
+        let group = self.by_literal.get_mut(literal)?;
+        let at = group.iter().position(|live| live.selector.text() == selector.text())?;
+        let live = group.swap_remove(at);
+        if group.is_empty() {
+            self.by_literal.remove(literal);
+            let groups = self.lengths.get_mut(&literal.len())?;
+            *groups -= 1;
+            if *groups == 0 {
+                self.lengths.remove(&literal.len());
+            }
+        }
+        Some(live.value)
+    }
+
+    fn matches(&self, text: &str, is_match: &dyn Fn(&Selector) -> bool, heard: &mut dyn FnMut(&T)) {
+        for &len in self.lengths.keys() {
+            let Some(beginning) = text.as_bytes().get(..len) else { return };
+            for live in self.by_literal.get(beginning).into_iter().flatten() {
+                if is_match(&live.selector) {
+                    heard(&live.value);
+                }
+            }
+        }
+    }
+}
+
+/// What patterns are grouped by.
+fn beginning(selector: &Selector) -> &[u8] {
+    let literal = selector.url_group().map_or(selector.literal(), |(_, literal)| literal);
+    let literal = literal.as_bytes();
+    &literal[..literal.len().min(LITERAL_BYTES_MAX)]
+}

@@ -1,0 +1,200 @@
+//! Selectors of the old dialect and matchers of 1.0: one type, since tokens of one may meet updates
+//! of the other.
+
+use std::borrow::Cow;
+
+use thiserror::Error;
+
+use crate::limits::SELECTOR_BYTES_MAX;
+use crate::template::{Template, TemplateFault};
+use crate::topic::{UrlParts, has_forbidden};
+use crate::url_pattern::UrlPattern;
+use crate::{Dialect, HubUrl, Topic};
+
+/// The types of a matcher of 1.0.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MatchType {
+    /// The same bytes.
+    Exact,
+    /// A WHATWG URL pattern.
+    UrlPattern,
+}
+
+impl MatchType {
+    /// Both, as the metadata lists them.
+    pub const ALL: [MatchType; 2] = [MatchType::Exact, MatchType::UrlPattern];
+
+    /// The name in parameters, tokens and paths.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MatchType::Exact => "exact",
+            MatchType::UrlPattern => "urlpattern",
+        }
+    }
+
+    /// The type of that name.
+    pub fn named(name: &str) -> Option<MatchType> {
+        MatchType::ALL.into_iter().find(|known| known.name() == name)
+    }
+}
+
+/// How a selector finds its topics.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SelectorKind {
+    /// It matches everything.
+    All,
+    /// It matches one topic, which is its text.
+    Exact,
+    /// It is a template or a URL pattern.
+    Pattern,
+}
+
+/// What a subscriber listens to, or what a token grants.
+#[derive(Debug)]
+pub struct Selector {
+    text: Box<str>,
+    dialect: Dialect,
+    match_type: MatchType,
+    meaning: Meaning,
+}
+
+#[derive(Debug)]
+enum Meaning {
+    All,
+    Exact,
+    Template(Template),
+    UrlPattern(Box<UrlPattern>),
+}
+
+/// Why a text is no selector.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum SelectorFault {
+    /// It is longer than any of the reference hub.
+    #[error("A topic selector is longer than {SELECTOR_BYTES_MAX} bytes.")]
+    TooLong,
+    /// It has more expressions than a match can be paid for.
+    #[error("A URI template has more than {} expressions.", crate::limits::EXPRESSIONS_MAX)]
+    TooManyExpressions,
+    /// It has a character that no matcher of 1.0 may have.
+    #[error("A matcher has a control or format character.")]
+    Character,
+    /// It is no URL pattern.
+    #[error("A URL pattern is invalid: {0}.")]
+    Invalid(String),
+}
+
+impl Selector {
+    /// A selector of the old dialect. One that is no template is a plain string.
+    ///
+    /// # Errors
+    /// It is too long, or has too many expressions.
+    pub fn old(text: &str) -> Result<Selector, SelectorFault> {
+        let meaning = match text {
+            "*" => Meaning::All,
+            _ if text.len() > SELECTOR_BYTES_MAX => return Err(SelectorFault::TooLong),
+            _ if !text.contains('{') => Meaning::Exact,
+            _ => match Template::parse(text) {
+                Ok(template) => Meaning::Template(template),
+                Err(TemplateFault::Invalid) => Meaning::Exact,
+                Err(TemplateFault::TooManyExpressions) => {
+                    return Err(SelectorFault::TooManyExpressions);
+                }
+            },
+        };
+        let (dialect, match_type) = (Dialect::Old, MatchType::Exact);
+        Ok(Selector { text: text.into(), dialect, match_type, meaning })
+    }
+
+    /// A matcher of 1.0, whose pattern is seen from `hub`.
+    ///
+    /// # Errors
+    /// It is too long, has a forbidden character, or is no pattern.
+    pub fn v1(match_type: MatchType, text: &str, hub: &HubUrl) -> Result<Selector, SelectorFault> {
+        let meaning = match match_type {
+            _ if text == "*" => Meaning::All,
+            _ if text.len() > SELECTOR_BYTES_MAX => return Err(SelectorFault::TooLong),
+            _ if has_forbidden(text) => return Err(SelectorFault::Character),
+            MatchType::Exact => Meaning::Exact,
+            MatchType::UrlPattern => {
+                let pattern = UrlPattern::parse(text, hub).map_err(SelectorFault::Invalid)?;
+                Meaning::UrlPattern(Box::new(pattern))
+            }
+        };
+        Ok(Selector { text: text.into(), dialect: Dialect::V1, match_type, meaning })
+    }
+
+    /// The text as it was given; the topic, if the kind is [`SelectorKind::Exact`].
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The dialect that it was given in.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// The type that it was given with; of the old dialect always [`MatchType::Exact`].
+    pub fn match_type(&self) -> MatchType {
+        self.match_type
+    }
+
+    /// How it finds its topics.
+    pub fn kind(&self) -> SelectorKind {
+        match self.meaning {
+            Meaning::All => SelectorKind::All,
+            Meaning::Exact => SelectorKind::Exact,
+            Meaning::Template(_) | Meaning::UrlPattern(_) => SelectorKind::Pattern,
+        }
+    }
+
+    /// A text that two selectors of one kind share if, and only if, they match the same topics by
+    /// the same rule. Those of different kinds may have the same one.
+    pub fn key(&self) -> Cow<'_, str> {
+        match &self.meaning {
+            Meaning::All | Meaning::Exact => Cow::Borrowed(&self.text),
+            Meaning::Template(_) => Cow::Owned(format!("template {}", self.text)),
+            Meaning::UrlPattern(pattern) => {
+                Cow::Owned(format!("urlpattern {} {}", pattern.hub().as_str(), self.text))
+            }
+        }
+    }
+
+    /// Whether it matches a topic.
+    pub fn matches(&self, topic: &Topic<'_>) -> bool {
+        match &self.meaning {
+            Meaning::All => true,
+            Meaning::Exact => *self.text == *topic.text(),
+            // As a string every selector of the old dialect matches itself.
+            Meaning::Template(template) => {
+                template.matches(topic.text()) || *self.text == *topic.text()
+            }
+            Meaning::UrlPattern(pattern) => {
+                topic.with_url(pattern.hub(), |url| pattern.matches(url)).unwrap_or(false)
+            }
+        }
+    }
+
+    /// Whether a URL pattern matches a topic that was resolved against its address.
+    pub(crate) fn matches_url(&self, topic: &UrlParts) -> bool {
+        matches!(&self.meaning, Meaning::UrlPattern(pattern) if pattern.matches(topic))
+    }
+
+    /// The address that a URL pattern is seen from, and what the grouping text of its matches begins
+    /// with. `None` for all others.
+    pub(crate) fn url_group(&self) -> Option<(&HubUrl, &str)> {
+        match &self.meaning {
+            Meaning::UrlPattern(pattern) => Some((pattern.hub(), pattern.literal())),
+            Meaning::All | Meaning::Exact | Meaning::Template(_) => None,
+        }
+    }
+
+    /// What every topic that it matches begins with, as far as it is known; of a URL pattern
+    /// nothing is.
+    pub(crate) fn literal(&self) -> &str {
+        match &self.meaning {
+            Meaning::All | Meaning::UrlPattern(_) => "",
+            Meaning::Exact => &self.text,
+            Meaning::Template(template) => template.literal(),
+        }
+    }
+}

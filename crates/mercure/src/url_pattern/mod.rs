@@ -1,0 +1,116 @@
+//! URL patterns (WHATWG) as matchers of 1.0, by the crate `urlpattern`.
+//!
+//! Pattern and topic are both resolved against the hub's address. Each part of a URL has a matcher
+//! of its own, most of them a comparison; the rest are regular expressions of the crate `regex`,
+//! which takes linear time, with a bound on their size. What `regex` has not and JavaScript has,
+//! such as looking ahead, is an invalid pattern.
+
+mod bounded;
+
+use bounded::Bounded;
+use urlpattern::component::Component;
+use urlpattern::matcher::{InnerMatcher, Matcher};
+use urlpattern::{UrlPatternInit, UrlPatternOptions};
+
+use crate::HubUrl;
+use crate::limits::GROUPS_MAX;
+use crate::topic::{UrlParts, grouping_text};
+
+type LibraryPattern = urlpattern::UrlPattern<Bounded>;
+
+/// A compiled pattern and the address that it is relative to.
+#[derive(Debug)]
+pub(crate) struct UrlPattern {
+    hub: HubUrl,
+    /// Scheme, user, password, host, port, path, query, fragment.
+    parts: [Matcher<Bounded>; 8],
+    literal: String,
+}
+
+impl UrlPattern {
+    /// Reads a pattern, seen from `hub`.
+    ///
+    /// # Errors
+    /// It is none, as the sentence says.
+    pub(crate) fn parse(text: &str, hub: &HubUrl) -> Result<UrlPattern, String> {
+        let groups = text.bytes().filter(|byte| matches!(byte, b':' | b'(' | b'{' | b'*')).count();
+        if groups > GROUPS_MAX {
+            return Err(format!("it has more than {GROUPS_MAX} groups and wildcards"));
+        }
+        let base = hub.url().clone();
+        let init = UrlPatternInit::parse_constructor_string::<Bounded>(text, Some(base));
+        let init = init.map_err(|fault| fault.to_string())?;
+        let options = UrlPatternOptions::default();
+        let pattern = LibraryPattern::parse(init, options).map_err(|fault| fault.to_string())?;
+        let parts = matchers(pattern);
+        if parts.iter().all(is_compiled) {
+            let literal = literal(&parts);
+            Ok(UrlPattern { hub: hub.clone(), parts, literal })
+        } else {
+            Err("a regular expression in it is invalid or too large".to_owned())
+        }
+    }
+
+    /// The address that pattern and topic are relative to.
+    pub(crate) fn hub(&self) -> &HubUrl {
+        &self.hub
+    }
+
+    /// What the grouping text of every match begins with.
+    pub(crate) fn literal(&self) -> &str {
+        &self.literal
+    }
+
+    /// Whether a topic, seen from the same address, matches.
+    pub(crate) fn matches(&self, topic: &UrlParts) -> bool {
+        let url = &topic.url;
+        let [scheme, user, password, host, port, path, query, fragment] = &self.parts;
+        let has = |part: &Matcher<Bounded>, text: &str| part.matches(text).is_some();
+        has(path, url.path())
+            && has(host, url.host_str().unwrap_or_default())
+            && has(scheme, url.scheme())
+            && has(port, url::quirks::port(url))
+            && has(query, url.query().unwrap_or_default())
+            && has(fragment, url.fragment().unwrap_or_default())
+            && has(user, url.username())
+            && has(password, url.password().unwrap_or_default())
+    }
+}
+
+/// Takes the matchers out of a pattern; the rest of it is for those who want to know what each group
+/// matched.
+fn matchers(pattern: LibraryPattern) -> [Matcher<Bounded>; 8] {
+    let LibraryPattern { protocol, username, password, hostname, port, pathname, search, hash } =
+        pattern;
+    [protocol, username, password, hostname, port, pathname, search, hash]
+        .map(|part: Component<Bounded>| part.matcher)
+}
+
+fn is_compiled(part: &Matcher<Bounded>) -> bool {
+    match &part.inner {
+        InnerMatcher::RegExp { regexp } => regexp.as_ref().is_ok_and(Bounded::is_valid),
+        InnerMatcher::Literal { .. } | InnerMatcher::SingleCapture { .. } => true,
+    }
+}
+
+/// The whole of a part, or what it begins with.
+fn known(part: &Matcher<Bounded>) -> Result<String, &str> {
+    match &part.inner {
+        InnerMatcher::Literal { literal } => Ok(format!("{}{literal}{}", part.prefix, part.suffix)),
+        InnerMatcher::SingleCapture { .. } | InnerMatcher::RegExp { .. } => Err(&part.prefix),
+    }
+}
+
+fn literal(parts: &[Matcher<Bounded>; 8]) -> String {
+    let [scheme, _, _, host, port, path, ..] = parts;
+    let (scheme, host, port) = match (known(scheme), known(host), known(port)) {
+        (Ok(scheme), Ok(host), Ok(port)) => (scheme, host, port),
+        (Ok(scheme), Ok(host), Err(port)) => return format!("{scheme}\n{host}\n{port}"),
+        (Ok(scheme), Err(host), _) => return format!("{scheme}\n{host}"),
+        (Err(scheme), ..) => return scheme.to_owned(),
+    };
+    match known(path) {
+        Ok(path) => grouping_text(&scheme, &host, &port, &path),
+        Err(path) => grouping_text(&scheme, &host, &port, path),
+    }
+}
