@@ -28,6 +28,17 @@ pub struct Grant {
     pub ids_max: Option<u32>,
     /// How many connections it is good for at one time.
     pub connections_max: Option<u32>,
+    /// All that it says, where another protocol than ours reads that.
+    pub claims: Option<Box<Claims>>,
+}
+
+/// What a token says, word for word.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Claims {
+    /// Of which type it is (`typ`).
+    pub kind: Option<Box<str>>,
+    /// A JSON object.
+    pub json: Box<str>,
 }
 
 /// What a client may do beside listening.
@@ -54,7 +65,11 @@ impl Grant {
             let info = talk.info.as_ref().map_or(0, |info| text(info));
             size_of::<TalkGrant>() + overhead + lists + info
         });
-        size_of::<Grant>() + self.ids.bytes(overhead) + named + talk
+        let claims = self
+            .claims
+            .as_ref()
+            .map_or(0, |claims| size_of::<Claims>() + 2 * overhead + claims.json.len());
+        size_of::<Grant>() + self.ids.bytes(overhead) + named + talk + claims
     }
 
     /// Whether a client may log in as `id`.

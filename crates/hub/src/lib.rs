@@ -52,7 +52,7 @@ pub use event::{Draft, Event, EventError, EventParts, LineForm, Payload};
 pub use event::{KEY_EVENT_NAME_BYTES_MAX, LINE_BYTES, NAME_BYTES_MAX, SUBJECTS_MAX};
 pub use event_id::{EventId, Tag};
 pub use followers::{Followers, FollowersError, Nobody, SLICE_MAX, Subscription};
-pub use grant::{Grant, INFO_BYTES_MAX, TalkGrant, TokenRefusal};
+pub use grant::{Claims, Grant, INFO_BYTES_MAX, TalkGrant, TokenRefusal};
 pub use history::{Above, Begun, History, HistoryLimits, HistoryStats, Since, Slice, Snapshot};
 pub use history::{BadRule, HistoryRule, HistoryRules};
 pub use history::{EvictedRange, EvictedRule, Lack, PagePart, Remembered};

@@ -190,7 +190,7 @@ impl Selector {
 
     /// What every topic that it matches begins with, as far as it is known; of a URL pattern
     /// nothing is.
-    pub(crate) fn literal(&self) -> &str {
+    pub fn literal(&self) -> &str {
         match &self.meaning {
             Meaning::All | Meaning::UrlPattern(_) => "",
             Meaning::Exact => &self.text,

@@ -1,0 +1,218 @@
+//! Which keys follow which, as whoever gathers an audience asks, and whoever looks up what a client
+//! has missed.
+
+use std::borrow::Cow;
+
+use hub::{Followers, FollowersError, Id, IdText, Key, SLICE_MAX, Space};
+use mercure::{Grants, Topic};
+
+use crate::keys::topic_key;
+use crate::state::Topics;
+
+/// Topics that a slice looks at, at most: those that a pattern does not match take less than half a
+/// microsecond each.
+const LOOKS_MAX: usize = 4 * SLICE_MAX;
+
+/// Who hears one update: keys of patterns that match its topics, and of lists that grant one of
+/// them.
+pub struct UpdateFollowers<'u> {
+    topics: &'u Topics,
+    of: &'u [String],
+}
+
+impl<'u> UpdateFollowers<'u> {
+    /// Who hears the update on all these topics.
+    pub fn new(topics: &'u Topics, of: &'u [String]) -> UpdateFollowers<'u> {
+        UpdateFollowers { topics, of }
+    }
+
+    /// The keys that follow `subject`, which is the key of one of the topics.
+    fn of_subject(&self, subject: Id) -> Vec<Id> {
+        let mut found = Vec::new();
+        let Some(text) = self.topics.names.text(subject) else { return found };
+        let Some(Key { space, name, .. }) = Key::parse(&text) else { return found };
+        let of: Vec<Topic<'_>> = self.of.iter().map(|topic| Topic::new(topic)).collect();
+        let Some(topic) = of.iter().find(|topic| topic.text() == name) else { return found };
+        let is_private = match space {
+            Space::Topic => false,
+            Space::PrivateTopic => true,
+            _ => return found,
+        };
+        if !is_private {
+            found.extend(self.topics.lookup(&topic_key(name, true)));
+        }
+        // Of equal lists there is one.
+        let mut looked_at: Vec<(*const Grants, bool)> = Vec::new();
+        self.topics.state().listened.matching(topic, &mut |heard| {
+            found.extend(heard.private);
+            if !is_private {
+                found.extend(heard.public);
+                return;
+            }
+            for (id, list) in &heard.granted {
+                let place = std::ptr::from_ref(&**list);
+                let known = looked_at.iter().find(|(known, _)| *known == place);
+                let reaches = known.map_or_else(|| list.reaches(&of), |(_, reaches)| *reaches);
+                if known.is_none() && looked_at.len() < LISTS_NOTED {
+                    looked_at.push((place, reaches));
+                }
+                found.extend(reaches.then_some(*id));
+            }
+        });
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+/// Lists of grants of which it is noted what one update is to them: more would be searched longer
+/// than it takes to look at one.
+const LISTS_NOTED: usize = 16;
+
+impl Followers for UpdateFollowers<'_> {
+    fn slice(
+        &self,
+        subject: Id,
+        after: Option<Id>,
+        visit: &mut dyn FnMut(Id),
+    ) -> Result<Option<Id>, FollowersError> {
+        let followers = self.of_subject(subject);
+        let from = after.map_or(0, |after| followers.partition_point(|id| *id <= after));
+        let slice = &followers[from..followers.len().min(from + SLICE_MAX)];
+        slice.iter().for_each(|id| visit(*id));
+        let has_more = from + slice.len() < followers.len();
+        Ok(slice.last().copied().filter(|_| has_more))
+    }
+
+    fn slice_of_following(
+        &self,
+        _: Id,
+        _: Option<Id>,
+        _: &mut dyn FnMut(Id),
+    ) -> Result<Option<Id>, FollowersError> {
+        // Nobody looks that up while an update is sent.
+        Ok(None)
+    }
+}
+
+/// What those follow who come back: keys by these tables, and ids by the stored graph.
+pub struct TopicFollowers<'f> {
+    topics: &'f Topics,
+    stored: &'f dyn Followers,
+}
+
+impl<'f> TopicFollowers<'f> {
+    /// Who follows whom, of both.
+    pub fn new(topics: &'f Topics, stored: &'f dyn Followers) -> TopicFollowers<'f> {
+        TopicFollowers { topics, stored }
+    }
+}
+
+impl Followers for TopicFollowers<'_> {
+    fn slice(
+        &self,
+        subject: Id,
+        after: Option<Id>,
+        visit: &mut dyn FnMut(Id),
+    ) -> Result<Option<Id>, FollowersError> {
+        debug_assert!(!subject.is_key(), "an update knows by itself who follows its keys");
+        self.stored.slice(subject, after, visit)
+    }
+
+    fn slice_of_following(
+        &self,
+        subscriber: Id,
+        after: Option<Id>,
+        visit: &mut dyn FnMut(Id),
+    ) -> Result<Option<Id>, FollowersError> {
+        match subscriber.is_key() {
+            true => Ok(self.topics.slice_of_followed(subscriber, after, visit)),
+            false => self.stored.slice_of_following(subscriber, after, visit),
+        }
+    }
+
+    fn hears(&self, subscriber: Id, subjects: &mut dyn Iterator<Item = Cow<'_, str>>) -> bool {
+        match self.topics.space(subscriber) {
+            Some(Space::Granted) => self.topics.is_granted(subscriber, subjects),
+            _ => true,
+        }
+    }
+
+    fn unknown_up_to(&self, subscriber: Id) -> u64 {
+        match self.topics.space(subscriber) {
+            Some(Space::Pattern | Space::PrivatePattern | Space::Granted) => {
+                self.topics.state().index.floor()
+            }
+            _ => 0,
+        }
+    }
+}
+
+impl Topics {
+    /// The id of a key that somebody keeps.
+    fn lookup(&self, key: &str) -> Option<Id> {
+        self.names.lookup(IdText::of_key(key).ok()?)
+    }
+
+    fn space(&self, id: Id) -> Option<Space> {
+        Some(Key::parse(&self.names.text(id)?)?.space)
+    }
+
+    /// Visits keys of topics that the key `subscriber` follows, in the order of the topics, from
+    /// behind that of `after` on. The key of the last topic looked at, if there may be more.
+    fn slice_of_followed(
+        &self,
+        subscriber: Id,
+        after: Option<Id>,
+        visit: &mut dyn FnMut(Id),
+    ) -> Option<Id> {
+        let text = self.names.text(subscriber)?;
+        let Key { space, name, .. } = Key::parse(&text)?;
+        let (public, private) = match space {
+            Space::PrivateTopic => {
+                self.lookup(&topic_key(name, false)).into_iter().for_each(visit);
+                return None;
+            }
+            Space::Pattern => (true, false),
+            Space::PrivatePattern => (true, true),
+            Space::Granted => (false, true),
+            _ => return None,
+        };
+        let state = self.state();
+        let selector = &state.listened.of_key(subscriber)?.selector;
+        // A topic that went meanwhile has no text: then it begins anew, and finds some again.
+        let after = after.and_then(|id| self.names.text(id));
+        let after = after.as_deref().and_then(|text| Some(Key::parse(text)?.name));
+        let mut visited = 0;
+        let last = state.index.walk(selector.literal(), after, LOOKS_MAX, &mut |text, entry| {
+            if selector.matches(&Topic::new(text)) {
+                let keys = entry.public.filter(|_| public);
+                for id in keys.into_iter().chain(entry.private.filter(|_| private)) {
+                    visit(id);
+                    visited += 1;
+                }
+            }
+            // One topic has two keys at most.
+            visited + 2 <= SLICE_MAX
+        });
+        last.and_then(|(_, entry)| entry.keys().next())
+    }
+
+    /// Whether the list of the key `subscriber` grants one of the topics that `subjects` are the
+    /// keys of, or they are public.
+    fn is_granted(&self, subscriber: Id, subjects: &mut dyn Iterator<Item = Cow<'_, str>>) -> bool {
+        let state = self.state();
+        let Some(list) = state.listened.list_of(subscriber) else { return false };
+        for subject in subjects {
+            match Key::parse(&subject) {
+                Some(Key { space: Space::PrivateTopic, name, .. }) => {
+                    if list.opens(&Topic::new(name)) {
+                        return true;
+                    }
+                }
+                _ => return true,
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,89 @@
+//! Which keys a listener is to be logged in under, and which keys an update is about.
+
+use std::borrow::Cow;
+
+use hub::{Key, Space};
+use mercure::{Grants, Selector, SelectorKind, Topic};
+
+/// The keys under which one listener is to be logged in.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Listening {
+    /// Their texts.
+    pub keys: Vec<String>,
+    /// Whether some of them are counted by listeners, and must be [left](crate::Topics::leave).
+    pub is_counted: bool,
+}
+
+/// The keys that an update is about, each topic once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UpdateKeys {
+    /// That of the canonical topic.
+    pub about: String,
+    /// Those of the alternate ones.
+    pub also: Vec<String>,
+}
+
+impl UpdateKeys {
+    /// Those of an update on `topics`, of which there is one at least.
+    pub fn of(topics: &[String], is_private: bool) -> Option<UpdateKeys> {
+        let (first, others) = topics.split_first()?;
+        let key = |topic: &String| topic_key(topic, is_private);
+        Some(UpdateKeys { about: key(first), also: others.iter().map(key).collect() })
+    }
+}
+
+/// The key of a topic, for all, or for those who are granted it.
+pub(crate) fn topic_key(topic: &str, is_private: bool) -> String {
+    let space = if is_private { Space::PrivateTopic } else { Space::Topic };
+    Key { space, app: "", name: topic }.text()
+}
+
+/// How a selector is listened to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    /// Nothing private may come by it.
+    Public,
+    /// All that is private and comes by it is granted.
+    Granted,
+    /// What is private and comes by it is granted or not.
+    Perhaps,
+}
+
+impl Access {
+    /// How one with these `grants` listens to `selector`.
+    pub(crate) fn of(selector: &Selector, grants: Option<&Grants>) -> Access {
+        let Some(grants) = grants.filter(|grants| !grants.is_empty()) else {
+            return Access::Public;
+        };
+        let is_granted = match selector.kind() {
+            SelectorKind::All => grants.is_all(),
+            SelectorKind::Exact => grants.opens(&Topic::new(selector.text())),
+            SelectorKind::Pattern => {
+                let key = selector.key();
+                grants.is_all() || grants.patterns().iter().any(|granted| granted.key() == key)
+            }
+        };
+        if is_granted { Access::Granted } else { Access::Perhaps }
+    }
+}
+
+/// The key of a selector that somebody listens to, with its grants or without.
+pub(crate) fn selector_key(selector: &Selector, is_granted: bool) -> String {
+    match selector.kind() {
+        SelectorKind::Exact => topic_key(selector.text(), is_granted),
+        SelectorKind::All | SelectorKind::Pattern => {
+            let space = if is_granted { Space::PrivatePattern } else { Space::Pattern };
+            Key { space, app: "", name: &selector.key() }.text()
+        }
+    }
+}
+
+/// The key of a selector that is listened to with the list of grants of this number.
+pub(crate) fn granted_key(selector: &Selector, list: u64) -> String {
+    let (kind, name): (&str, Cow<'_, str>) = match selector.kind() {
+        SelectorKind::Exact => ("", selector.text().into()),
+        SelectorKind::All | SelectorKind::Pattern => ("*", selector.key()),
+    };
+    // A topic may read as the key of a pattern.
+    Key { space: Space::Granted, app: &format!("{list}{kind}"), name: &name }.text()
+}

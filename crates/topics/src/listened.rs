@@ -1,0 +1,186 @@
+//! The selectors that somebody listens to, each once, with its keys and how many listen.
+//!
+//! Of a plain topic only those are here that are listened to with a list of grants which does not
+//! name it. Cost: a selector that is compiled, and some 200 bytes; a look for a topic costs what
+//! [`Patterns`] takes to find those that match.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hub::Id;
+use mercure::{Grants, Patterns, Selector, SelectorKind, Topic};
+use smallvec::SmallVec;
+
+/// There are as many patterns as may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Full;
+
+/// Those that are listened to.
+#[derive(Debug, Default)]
+pub(crate) struct Listened {
+    /// By the numbers that the tables below have; `None` where one is free.
+    selectors: Vec<Option<Heard>>,
+    free: Vec<u32>,
+    patterns: Patterns<u32>,
+    /// Plain topics.
+    exact: HashMap<Box<str>, u32>,
+    all: Option<u32>,
+    keys: HashMap<Id, Live>,
+}
+
+/// A selector that is listened to.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    pub(crate) selector: Arc<Selector>,
+    /// The key of those who hear what is public.
+    pub(crate) public: Option<Id>,
+    /// The key of those who hear all.
+    pub(crate) private: Option<Id>,
+    /// The keys of those who hear what is private and granted by a list.
+    pub(crate) granted: SmallVec<[(Id, Arc<Grants>); 1]>,
+}
+
+/// A key that is listened to.
+#[derive(Debug)]
+struct Live {
+    listeners: u32,
+    /// The selector that it is of.
+    of: u32,
+}
+
+/// Which key of a selector.
+#[derive(Clone, Debug)]
+pub(crate) enum Part {
+    Public,
+    Private,
+    Granted(Arc<Grants>),
+}
+
+/// A key that nobody listens to any more.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) list: Option<Arc<Grants>>,
+}
+
+impl Listened {
+    /// One more listens under the key `id`, which is that `part` of `selector`. Whether it is the
+    /// first one.
+    pub(crate) fn listen(
+        &mut self,
+        id: Id,
+        selector: &Arc<Selector>,
+        part: Part,
+    ) -> Result<bool, Full> {
+        if let Some(live) = self.keys.get_mut(&id) {
+            live.listeners += 1;
+            return Ok(false);
+        }
+        let of = match self.find(selector) {
+            Some(of) => of,
+            None => self.put(selector)?,
+        };
+        if let Some(heard) = self.selectors[of as usize].as_mut() {
+            match part {
+                Part::Public => heard.public = Some(id),
+                Part::Private => heard.private = Some(id),
+                Part::Granted(list) => heard.granted.push((id, list)),
+            }
+        }
+        self.keys.insert(id, Live { listeners: 1, of });
+        Ok(true)
+    }
+
+    /// One that listened under the key `id` does no more. What ended if it was the last one;
+    /// `None` as well of a key that is not counted.
+    pub(crate) fn leave(&mut self, id: Id) -> Option<Ended> {
+        let live = self.keys.get_mut(&id)?;
+        live.listeners -= 1;
+        if live.listeners > 0 {
+            return None;
+        }
+        let of = live.of;
+        self.keys.remove(&id);
+        let heard = self.selectors[of as usize].as_mut()?;
+        let mut list = None;
+        if heard.public == Some(id) {
+            heard.public = None;
+        } else if heard.private == Some(id) {
+            heard.private = None;
+        } else if let Some(at) = heard.granted.iter().position(|(key, _)| *key == id) {
+            list = Some(heard.granted.swap_remove(at).1);
+        }
+        if heard.public.is_none() && heard.private.is_none() && heard.granted.is_empty() {
+            self.take_out(of);
+        }
+        Some(Ended { list })
+    }
+
+    /// The selector of a key.
+    pub(crate) fn of_key(&self, id: Id) -> Option<&Heard> {
+        self.selectors[self.keys.get(&id)?.of as usize].as_ref()
+    }
+
+    /// The list of grants of a key that has one.
+    pub(crate) fn list_of(&self, id: Id) -> Option<&Grants> {
+        let granted = &self.of_key(id)?.granted;
+        granted.iter().find(|(key, _)| *key == id).map(|(_, list)| &**list)
+    }
+
+    /// Visits those that match `topic`, each once.
+    pub(crate) fn matching(&self, topic: &Topic<'_>, visit: &mut dyn FnMut(&Heard)) {
+        let exact = self.exact.get(topic.text()).copied();
+        let mut numbers: SmallVec<[u32; 8]> = self.all.into_iter().chain(exact).collect();
+        self.patterns.matches(topic, &mut |of| numbers.push(*of));
+        for of in numbers {
+            self.selectors[of as usize].iter().for_each(&mut *visit);
+        }
+    }
+
+    /// How many keys are counted here.
+    pub(crate) fn keys(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// How many patterns there are.
+    pub(crate) fn patterns(&self) -> usize {
+        self.patterns.len()
+    }
+
+    fn find(&self, selector: &Selector) -> Option<u32> {
+        match selector.kind() {
+            SelectorKind::All => self.all,
+            SelectorKind::Exact => self.exact.get(selector.text()).copied(),
+            SelectorKind::Pattern => self.patterns.get(selector).copied(),
+        }
+    }
+
+    fn put(&mut self, selector: &Arc<Selector>) -> Result<u32, Full> {
+        let of = self.free.last().copied().unwrap_or(self.selectors.len() as u32);
+        let selector = Arc::clone(selector);
+        match selector.kind() {
+            SelectorKind::All => self.all = Some(of),
+            SelectorKind::Exact => drop(self.exact.insert(selector.text().into(), of)),
+            SelectorKind::Pattern => {
+                let put = self.patterns.insert(Arc::clone(&selector), of);
+                put.map_err(|_| Full)?;
+            }
+        }
+        let (public, private, granted) = (None, None, SmallVec::new());
+        let heard = Some(Heard { selector, public, private, granted });
+        match self.free.pop() {
+            Some(free) => self.selectors[free as usize] = heard,
+            None => self.selectors.push(heard),
+        }
+        Ok(of)
+    }
+
+    fn take_out(&mut self, of: u32) {
+        let Some(heard) = self.selectors[of as usize].take() else { return };
+        self.free.push(of);
+        match heard.selector.kind() {
+            SelectorKind::All => self.all = None,
+            SelectorKind::Exact => drop(self.exact.remove(heard.selector.text())),
+            SelectorKind::Pattern => drop(self.patterns.remove(&heard.selector)),
+        }
+    }
+}
