@@ -163,7 +163,7 @@ impl StreamDecoder {
             BodyLength::UntilClose => FramingDecoder::UntilClose,
         };
         let events = match transport {
-            Transport::Sse => EventDecoder::Sse(SseDecoder::default()),
+            Transport::Sse | Transport::Mercure => EventDecoder::Sse(SseDecoder::default()),
             Transport::Ndjson => EventDecoder::Ndjson(LineDecoder::default()),
             Transport::Classic => EventDecoder::Classic(LineDecoder::default()),
             Transport::WebSocket | Transport::Pusher => {

@@ -9,7 +9,8 @@ use crate::{Carrier, Format, Frame, chunked, classic, ndjson, poll, resume, sse,
 
 impl Format {
     /// An event: its `id`, its whole `json` line, and the payload `data` in that. Of
-    /// [`Format::Pusher`] `json` is the message that the event is there, which is not made here.
+    /// [`Format::Pusher`] and [`Format::Mercure`] `json` is the text that the event is there, which
+    /// is not made here.
     pub fn event(self, id: &str, json: &str, data: &str) -> Frame {
         match self {
             Format::Sse => sse::event(id, json),
@@ -17,6 +18,7 @@ impl Format {
             Format::Classic => classic::message(data),
             Format::Text | Format::Pusher => websocket::event(json),
             Format::Poll => poll::event(json),
+            Format::Mercure => Frame::chunk(&[json.as_bytes()]),
         }
     }
 
@@ -25,8 +27,8 @@ impl Format {
     /// sign.
     pub const fn keep_alive(self, carrier: Carrier) -> &'static [u8] {
         match (self, carrier) {
-            (Format::Sse, Carrier::Close) => sse::KEEP_ALIVE,
-            (Format::Sse, Carrier::Chunked) => sse::KEEP_ALIVE_CHUNK,
+            (Format::Sse | Format::Mercure, Carrier::Close) => sse::KEEP_ALIVE,
+            (Format::Sse | Format::Mercure, Carrier::Chunked) => sse::KEEP_ALIVE_CHUNK,
             (Format::Ndjson, Carrier::Close) => ndjson::KEEP_ALIVE,
             (Format::Ndjson, Carrier::Chunked) => ndjson::KEEP_ALIVE_CHUNK,
             (Format::Classic, Carrier::Close) => classic::KEEP_ALIVE,
@@ -47,6 +49,11 @@ impl Format {
             (Format::Sse, Some(id)) => {
                 push(out, carrier, &format!("event: gap\nid: {id}\ndata: {{}}\n\n"));
             }
+            (Format::Mercure, None) => push(out, carrier, "event: gap\ndata: {}\n\n"),
+            // Encke's own ids begin so there.
+            (Format::Mercure, Some(id)) => {
+                push(out, carrier, &format!("event: gap\nid: #{id}\ndata: {{}}\n\n"));
+            }
             (Format::Ndjson, _) => push(out, carrier, "{\"gap\":true}\n"),
             (Format::Text, _) => push(out, carrier, "{\"gap\":true}"),
             (Format::Classic | Format::Poll | Format::Pusher, _) => {}
@@ -59,7 +66,9 @@ impl Format {
     pub fn push_message(self, out: &mut Vec<u8>, carrier: Carrier, json: &str) {
         debug_assert!(!json.is_empty() && !json.contains(['\r', '\n']));
         match self {
-            Format::Sse => push(out, carrier, &["data: ", json, "\n\n"].concat()),
+            Format::Sse | Format::Mercure => {
+                push(out, carrier, &["data: ", json, "\n\n"].concat());
+            }
             Format::Ndjson => push(out, carrier, &[json, "\n"].concat()),
             Format::Text | Format::Pusher => push(out, carrier, json),
             Format::Classic | Format::Poll => {}
@@ -87,7 +96,7 @@ impl Format {
             (Format::Ndjson, Told::InMessage) => message() + "\n",
             (Format::Text, Told::InMessage) => message(),
             (Format::Sse | Format::Ndjson | Format::Text, _) => return,
-            (Format::Classic | Format::Poll | Format::Pusher, _) => return,
+            (Format::Classic | Format::Poll | Format::Pusher | Format::Mercure, _) => return,
         };
         push(out, carrier, &text);
     }

@@ -16,14 +16,23 @@ pub enum Format {
     Poll = 4,
     /// A message of the Pusher protocol for each event, in a frame of a WebSocket.
     Pusher = 5,
+    /// Server-Sent Events as the Mercure protocol has them: the text of an update, under its name.
+    Mercure = 6,
 }
 
 impl Format {
     /// How many there are: the length of a table with a place for each.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 7;
     /// Each one, at its [`index`](Format::index).
-    pub const ALL: [Format; Format::COUNT] =
-        [Self::Sse, Self::Ndjson, Self::Classic, Self::Text, Self::Poll, Self::Pusher];
+    pub const ALL: [Format; Format::COUNT] = [
+        Self::Sse,
+        Self::Ndjson,
+        Self::Classic,
+        Self::Text,
+        Self::Poll,
+        Self::Pusher,
+        Self::Mercure,
+    ];
 
     /// Its place in a table of [`COUNT`](Format::COUNT) entries.
     pub const fn index(self) -> usize {
@@ -34,7 +43,7 @@ impl Format {
     /// none.
     pub const fn content_type(self) -> &'static str {
         match self {
-            Format::Sse => "text/event-stream",
+            Format::Sse | Format::Mercure => "text/event-stream",
             Format::Ndjson => "application/x-ndjson",
             Format::Classic => "text/html; charset=utf-8",
             Format::Text | Format::Poll | Format::Pusher => "application/json",

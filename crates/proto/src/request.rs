@@ -64,7 +64,7 @@ pub enum Method {
     Head,
     /// Asks what is allowed, as browsers do before a page may connect.
     Options,
-    /// Sends an event, on [`Route::Send`].
+    /// Sends an event, on [`Route::Send`] and [`Route::Mercure`].
     Post,
 }
 
@@ -99,7 +99,8 @@ pub struct Request<'b> {
     pub carrier: Carrier,
     /// The ids to log in, decoded: the path's first, then those of the query in their order.
     /// Possibly one of them twice, none checked against the rules for ids. Perhaps none, as for
-    /// [`Method::Options`], [`Route::Page`], [`Route::WellKnown`] and [`Route::App`].
+    /// [`Method::Options`], [`Route::Page`], [`Route::WellKnown`], [`Route::App`] and
+    /// [`Route::Mercure`], whose query is read elsewhere.
     pub ids: Vec<Cow<'b, str>>,
     /// The ids of which the stream is told who is logged in there, decoded and not checked.
     pub members: Vec<Cow<'b, str>>,
@@ -271,7 +272,7 @@ fn method_at(route: Route, name: &str) -> Result<Method, Problem> {
         "GET" => Some(Method::Get),
         "HEAD" => Some(Method::Head),
         "OPTIONS" => Some(Method::Options),
-        "POST" if route == Route::Send => Some(Method::Post),
+        "POST" if matches!(route, Route::Send | Route::Mercure) => Some(Method::Post),
         _ => None,
     };
     method.ok_or_else(|| Problem::method_not_allowed(route.methods()))
@@ -287,7 +288,11 @@ fn serve<'b>(
     fields.check(carrier)?;
     let (route, escaped) = target::route(target)?;
     let method = method_at(route, method)?;
-    let body = if method == Method::Post { fields.body()? } else { fields.no_body()? };
+    let body = match (method, route) {
+        (Method::Post, Route::Mercure) => fields.any_body()?,
+        (Method::Post, _) => fields.body()?,
+        _ => fields.no_body()?,
+    };
     let told = fields.told();
     let mut request = Request {
         method,
@@ -345,6 +350,7 @@ fn serve<'b>(
         }
         Route::Classic => request.format = Format::Classic,
         Route::Poll => request.format = Format::Poll,
+        Route::Mercure => (request.format, request.cursor) = (Format::Mercure, fields.cursor),
         Route::App if fields.websocket && upgradable => request.upgrade = Some(fields.upgrade),
         Route::App | Route::Page | Route::WellKnown | Route::Send | Route::Events => {}
     }

@@ -19,14 +19,23 @@ pub enum Transport {
     Poll = 4,
     /// The Pusher protocol on a WebSocket: a text frame per event of a channel.
     Pusher = 5,
+    /// The Mercure protocol: Server-Sent Events with the text of each update.
+    Mercure = 6,
 }
 
 impl Transport {
     /// How many there are: the length of a table with a place for each.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 7;
     /// Each one, at its [`index`](Transport::index).
-    pub const ALL: [Transport; Transport::COUNT] =
-        [Self::Sse, Self::Ndjson, Self::Classic, Self::WebSocket, Self::Poll, Self::Pusher];
+    pub const ALL: [Transport; Transport::COUNT] = [
+        Self::Sse,
+        Self::Ndjson,
+        Self::Classic,
+        Self::WebSocket,
+        Self::Poll,
+        Self::Pusher,
+        Self::Mercure,
+    ];
 
     /// Its place in a table of [`COUNT`](Transport::COUNT) entries.
     pub const fn index(self) -> usize {
@@ -42,6 +51,7 @@ impl Transport {
             Transport::WebSocket => Format::Text,
             Transport::Poll => Format::Poll,
             Transport::Pusher => Format::Pusher,
+            Transport::Mercure => Format::Mercure,
         }
     }
 
@@ -54,6 +64,7 @@ impl Transport {
             Format::Text => Transport::WebSocket,
             Format::Poll => Transport::Poll,
             Format::Pusher => Transport::Pusher,
+            Format::Mercure => Transport::Mercure,
         }
     }
 
@@ -66,6 +77,7 @@ impl Transport {
             Transport::WebSocket => "websocket",
             Transport::Poll => "poll",
             Transport::Pusher => "pusher",
+            Transport::Mercure => "mercure",
         }
     }
 }

@@ -65,7 +65,7 @@ impl Task {
             Transport::Ndjson => out.extend_from_slice(b"Accept: application/x-ndjson\r\n"),
             Transport::Classic => out.extend_from_slice(b"Accept: text/html\r\n"),
             Transport::WebSocket => client::push_upgrade(WEBSOCKET_KEY, out),
-            Transport::Poll | Transport::Pusher => {}
+            Transport::Poll | Transport::Pusher | Transport::Mercure => {}
         }
         out.extend_from_slice(b"\r\n");
     }

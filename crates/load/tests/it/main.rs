@@ -200,7 +200,9 @@ fn stamps_are_found_on_every_transport() {
                     tail
                 }
                 Transport::WebSocket => websocket::event(&json),
-                Transport::Poll | Transport::Pusher => unreachable!("they are not in the list"),
+                Transport::Poll | Transport::Pusher | Transport::Mercure => {
+                    unreachable!("they are not in the list")
+                }
             };
             server.send_raw("0", frame.for_carrier(Carrier::Chunked));
             server.send_raw("0", transport.format().keep_alive(Carrier::Chunked));

@@ -95,6 +95,16 @@ impl<'b> Bearer<'b> {
         Ok(token.map(Cow::Borrowed).or_else(|| cookie.and_then(|name| self.cookie(name))))
     }
 
+    /// The value of `Authorization`, for a protocol with rules of its own.
+    pub fn authorization(&self) -> Option<&str> {
+        self.authorization.as_ref().map(Secret::text)
+    }
+
+    /// The value of `Cookie`, for such a one.
+    pub fn cookies(&self) -> Option<&str> {
+        self.cookies.as_ref().map(Secret::text)
+    }
+
     /// Whether there are cookies: then a browser asks for leave to read the answer with them.
     pub fn has_cookies(&self) -> bool {
         self.cookies.is_some()

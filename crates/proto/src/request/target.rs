@@ -26,6 +26,8 @@ pub enum Route {
     Events,
     /// `/app/{key}`: a WebSocket of the Pusher protocol. The key stands in the path.
     App,
+    /// `/.well-known/mercure`: a stream, or an update, of the Mercure protocol.
+    Mercure,
 }
 
 impl Route {
@@ -33,6 +35,7 @@ impl Route {
     pub fn methods(self) -> &'static str {
         match self {
             Route::Send => "POST, OPTIONS",
+            Route::Mercure => "GET, HEAD, OPTIONS, POST",
             _ => METHODS,
         }
     }
@@ -68,6 +71,9 @@ pub(super) fn route(target: &str) -> Result<(Route, Escaped<'_>), Problem> {
     }
     if path == "/send" {
         return Ok((Route::Send, Escaped { id: None, path, query }));
+    }
+    if path == "/.well-known/mercure" {
+        return Ok((Route::Mercure, Escaped { id: None, path, query }));
     }
     if path.starts_with("/.well-known/") {
         return Ok((Route::WellKnown, Escaped { id: None, path, query }));

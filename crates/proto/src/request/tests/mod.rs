@@ -141,6 +141,8 @@ fn path_leads_to_its_route() {
         ("/?id=%zz&wait=x", Route::Page),
         ("http://other.example/", Route::Page),
         ("/.well-known/acme-challenge/a-b_c?id=%zz", Route::WellKnown),
+        ("/.well-known/mercurex", Route::WellKnown),
+        ("/.well-known/mercure?topic=%zz&id=%zz&wait=x", Route::Mercure),
     ];
     for (target, route) in cases {
         for method in ["GET", "HEAD", "OPTIONS"] {
