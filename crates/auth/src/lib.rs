@@ -14,10 +14,12 @@
 pub mod checked_file;
 pub mod file_stamp;
 pub mod file_watch;
+pub mod hub_tokens;
 pub mod keys;
 pub mod live_access;
 pub mod outgoing;
 pub mod token_service;
+mod token_thread;
 pub mod tokens;
 
 use std::net::SocketAddr;

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use engine::{Granted, Outcome, TokenCheck, TokenConfig, TokenQueue};
 use hub::{Grant, TokenRefusal};
 use proto::request::tokens_of;
 use subtle::ConstantTimeEq;
-use sys::{clock, priority};
+use sys::clock;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
@@ -26,23 +26,14 @@ use tokio_util::sync::CancellationToken;
 use self::lease::Lease;
 use crate::is_loopback;
 use crate::live_access::LiveAccess;
+use crate::token_thread::{self, FULL_PAUSE};
 use crate::tokens::{
     self, Checked, JwksKeeper, Revocation, RevocationLine, Revocations, RevokedError, TokenRules,
     Verifier, VerifierFigures,
 };
 
-/// How much the thread that verifies gives way: to a worker that wants the same core it leaves nine
-/// tenths of it.
-const NICE: u8 = 10;
-
-/// How long to wait where a mailbox is full.
-const FULL_PAUSE: Duration = Duration::from_millis(1);
-
 /// How often, when streams are to be ended: five seconds. Whoever asks for it may ask again.
 const FULL_PAUSES_MAX: u32 = 5_000;
-
-/// How long the thread sleeps at most, after which it looks whether the server stops.
-const SLEEP_MAX: Duration = Duration::from_millis(250);
 
 /// The least time between two writes of what was learnt from the cluster: each writes all.
 const SAVE_PAUSE: Duration = Duration::from_secs(1);
@@ -155,7 +146,16 @@ impl AuthenticatorSetup {
             tokio::spawn(keeper.run(again, stop.clone()));
         }
         tokio::spawn(save(Arc::clone(&authenticator), stop.clone()));
-        Arc::clone(&authenticator).spawn_verifier(queue.clone(), stop.clone())?;
+        let verifying = Arc::clone(&authenticator);
+        let (judged, ends) = (Arc::clone(&authenticator), queue.clone());
+        // Was it revoked in between, its stream may have begun after the others were ended.
+        let after = move |grant: &Grant| {
+            if judged.revocations.covers(grant) {
+                end_streams(&ends, &revocation_of(grant));
+            }
+        };
+        let verify = move |tokens: &str| verifying.verify(tokens);
+        token_thread::spawn(queue.clone(), stop.clone(), verify, after)?;
         Ok(TokenService { authenticator, queue })
     }
 }
@@ -281,17 +281,8 @@ fn revocation_of(grant: &Grant) -> engine::Revocation {
 }
 
 impl Authenticator {
-    /// How long it is good. It ends at its `exp`; where that is over, when also the leeway is,
-    /// which the verifier has put into its end.
     fn granted(&self, grant: Arc<Grant>) -> Granted {
-        let now_ms = clock::unix_ms();
-        let remaining_ms = grant.expires.map(|expires| {
-            let latest_ms = expires.saturating_mul(1000);
-            let end_ms = latest_ms.saturating_sub(self.leeway * 1000);
-            let end_ms = if end_ms > now_ms { end_ms } else { latest_ms };
-            end_ms.saturating_sub(now_ms)
-        });
-        Granted { grant, remaining_ms }
+        token_thread::granted(grant, self.leeway)
     }
 
     /// Of several the first that is good, or why the first is not.
@@ -316,48 +307,6 @@ impl Authenticator {
             Some(Checked::Ask) => None,
             None => Some(Err(TokenRefusal::Busy)),
         }
-    }
-
-    /// Takes the questions of the workers, on a thread of its own, until `stop`.
-    fn spawn_verifier(
-        self: Arc<Authenticator>,
-        queue: TokenQueue,
-        stop: CancellationToken,
-    ) -> Result<()> {
-        let at = queue.clone();
-        let verify = move || {
-            // Where it cannot, it takes no less than others.
-            let _ = priority::give_way(NICE);
-            while !stop.is_cancelled() {
-                let Some(question) = queue.take() else {
-                    thread::park_timeout(SLEEP_MAX);
-                    continue;
-                };
-                if !question.asker().is_waiting() {
-                    continue;
-                }
-                let mut outcome = self.verify(question.token().text());
-                let grant = outcome.as_ref().ok().map(|granted| Arc::clone(&granted.grant));
-                while let Err(again) = queue.post_result(question.asker().conn(), outcome) {
-                    if stop.is_cancelled() {
-                        return;
-                    }
-                    outcome = again;
-                    thread::sleep(FULL_PAUSE);
-                }
-                // Was it revoked in between, its stream may have begun after the others were ended.
-                if let Some(grant) = grant
-                    && self.revocations.covers(&grant)
-                {
-                    end_streams(&queue, &revocation_of(&grant));
-                }
-            }
-        };
-        let thread = thread::Builder::new().name("tokens".into());
-        let handle = thread.spawn(verify);
-        let handle = handle.context("cannot start a thread; check the limit on threads")?;
-        at.set_verifier(handle.thread().clone());
-        Ok(())
     }
 }
 

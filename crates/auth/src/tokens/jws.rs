@@ -26,6 +26,8 @@ pub(super) struct Jws<'t> {
     pub(super) algorithm: Algorithm,
     /// Which key it says it is signed with.
     pub(super) key_id: Option<String>,
+    /// Of which type it says it is.
+    pub(super) kind: Option<String>,
     /// What is signed: header and claims, in base64url.
     signed: &'t str,
     claims: &'t str,
@@ -83,7 +85,8 @@ impl<'t> Jws<'t> {
             return Err(TokenRefusal::Algorithm);
         }
         let algorithm = algorithm(&header.alg).ok_or(TokenRefusal::Algorithm)?;
-        Ok(Jws { algorithm, key_id: header.kid, signed, claims, signature })
+        let (key_id, kind) = (header.kid, header.typ);
+        Ok(Jws { algorithm, key_id, kind, signed, claims, signature })
     }
 
     /// Whether `key` has signed it. The cost of a token that nobody has signed is that of this.

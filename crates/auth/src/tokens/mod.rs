@@ -45,6 +45,6 @@ pub use reload::Reloaded;
 pub use reload::{reload, watch};
 pub use revoked::Line as RevocationLine;
 pub use revoked::{Revocation, Revocations, RevokedError};
-pub use rules::{TokenRules, TokenRulesError};
+pub use rules::{ReadBy, TokenRules, TokenRulesError};
 pub use sign::{NewGrant, NewToken, SigningKey, SigningKeyError};
 pub use verifier::{Checked, Verifier, VerifierFigures};

@@ -31,6 +31,18 @@ pub struct TokenRules {
     /// Whether others than this machine can reach the streams: then no secret is taken that
     /// everybody knows.
     pub is_reached: bool,
+    /// Who reads what they grant.
+    pub read_by: ReadBy,
+}
+
+/// Who reads what a token grants, once its signature and its times are found to be good.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ReadBy {
+    /// We do: ids, and what may be done with them.
+    #[default]
+    Us,
+    /// Another protocol does, out of [`hub::Claims`]. It also looks at the issuer and the audience.
+    Others,
 }
 
 impl Default for TokenRules {
@@ -43,6 +55,7 @@ impl Default for TokenRules {
             leeway: Duration::from_secs(10),
             exp_required: true,
             is_reached: false,
+            read_by: ReadBy::Us,
         }
     }
 }
@@ -82,6 +95,7 @@ impl TokenRules {
             audiences: self.audiences.clone(),
             leeway: self.leeway.as_secs(),
             expiry: self.exp_required,
+            read_by: self.read_by,
         })
     }
 }

@@ -13,16 +13,16 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use hub::{Grant, TokenRefusal};
+use hub::{Claims, Grant, TokenRefusal};
 
-use super::claims::{Wanted, in_time};
+use super::claims::{CheckedClaims, Wanted, in_time};
 use super::jwks::Jwks;
 use super::jws::{Jws, is_mac};
 use super::key::Key;
 use super::key_set::{Candidates, KeySet};
 use super::reload::{KeyFiles, KnownFiles, Reloaded};
 use super::revoked::Revocations;
-use super::rules::{TokenRules, TokenRulesError};
+use super::rules::{ReadBy, TokenRules, TokenRulesError};
 use super::verified::{Verified, VerifiedTokens, hash};
 
 /// What [`Verifier::check`] can say at once.
@@ -193,9 +193,15 @@ impl Verifier {
     ) -> Result<Verified, TokenRefusal> {
         let key = candidates.iter().find(|key| jws.is_signed_with(key));
         let key = key.ok_or(TokenRefusal::Signature)?;
-        let claims = self.wanted.check(&jws.claims()?, now)?;
+        let json = jws.claims()?;
+        let CheckedClaims { mut grant, from } = self.wanted.check(&json, now)?;
+        if self.wanted.read_by == ReadBy::Others {
+            let json = String::from_utf8(json).map_err(|_| TokenRefusal::Claims)?.into();
+            grant.claims =
+                Some(Box::new(Claims { kind: jws.kind.as_deref().map(Into::into), json }));
+        }
         let key = key.print.unwrap_or_default();
-        Ok(Verified { grant: Arc::new(claims.grant), from: claims.from, key })
+        Ok(Verified { grant: Arc::new(grant), from, key })
     }
 
     /// Takes these keys in the place of those that the set of a URL had before.

@@ -7,7 +7,8 @@ use super::*;
 const NOW: u64 = 1_800_000_000;
 
 fn wanted() -> Wanted {
-    Wanted { issuer: None, audiences: Vec::new(), leeway: 10, expiry: true }
+    let (issuer, audiences, read_by) = (None, Vec::new(), ReadBy::Us);
+    Wanted { issuer, audiences, leeway: 10, expiry: true, read_by }
 }
 
 fn check(wanted: &Wanted, claims: &Value, now: u64) -> Result<Grant, TokenRefusal> {

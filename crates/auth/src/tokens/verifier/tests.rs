@@ -238,6 +238,26 @@ fn signature_is_verified_once_and_each_use_looks_at_the_time() {
 }
 
 #[test]
+fn what_others_read_is_told_word_for_word_and_grants_nothing_of_ours() {
+    let pair = Pair::p256();
+    let rules =
+        TokenRules { read_by: ReadBy::Others, exp_required: false, ..TokenRules::default() };
+    let verifier = verifier(rules, &[pair.pem().as_bytes()]);
+    // What is no id to us, and for whom it is, is not ours to judge.
+    let claims = json!({ "mercure": { "subscribe": ["*"] }, "sub": "b b", "aud": "x", "encke": 1 });
+    let token = pair.token(&json!({ "alg": "ES256", "typ": "at+jwt" }), &claims);
+    let grant = verified(&verifier, &token, NOW).unwrap();
+    assert!(!grant.allows("b b") && !grant.sends() && grant.subject.is_none());
+    let told = grant.claims.as_deref().unwrap();
+    assert_eq!(told.kind.as_deref(), Some("at+jwt"));
+    assert_eq!(serde_json::from_str::<Value>(&told.json).unwrap(), claims);
+    let over = pair.token(&json!({ "alg": "ES256" }), &json!({ "mercure": {}, "exp": NOW - 20 }));
+    assert_eq!(refusal(&verifier, &over), Some(TokenRefusal::Expired));
+    let ours = pair.token(&json!({ "alg": "ES256" }), &json!({ "sub": "bob", "exp": "soon" }));
+    assert_eq!(refusal(&verifier, &ours), Some(TokenRefusal::Claims));
+}
+
+#[test]
 fn key_that_is_gone_takes_its_tokens_along() {
     let (fixed, old, new) = (Pair::ed25519(), Pair::p256(), Pair::p256());
     let verifier = verifier(TokenRules::default(), &[fixed.pem().as_bytes()]);

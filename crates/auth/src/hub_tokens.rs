@@ -1,0 +1,82 @@
+//! Tokens of the Mercure protocol: those of subscribers, and those of publishers, each with keys of
+//! its own or the same.
+//!
+//! Signature and times are verified here as those of all tokens are, and what is granted is read by
+//! whoever speaks the protocol, out of the claims.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use engine::{Outcome, TokenCheck, TokenQueue};
+use hub::{Grant, TokenRefusal};
+use tokio_util::sync::CancellationToken;
+
+use crate::token_thread;
+use crate::tokens::{self, Checked, ReadBy, TokenRules, Verifier};
+
+/// Who knows the keys of one kind of them.
+#[derive(Debug)]
+pub struct HubTokens {
+    verifier: Arc<Verifier>,
+    leeway: u64,
+}
+
+impl HubTokens {
+    /// Reads the keys that `rules` name. What the tokens grant, and for whom they are, is not
+    /// theirs to say.
+    ///
+    /// # Errors
+    /// A file cannot be used.
+    pub fn open(rules: TokenRules) -> Result<Arc<HubTokens>> {
+        let leeway = rules.leeway.as_secs();
+        let rules = TokenRules { read_by: ReadBy::Others, exp_required: false, ..rules };
+        let verifier = Arc::new(Verifier::open(rules, None)?);
+        Ok(Arc::new(HubTokens { verifier, leeway }))
+    }
+
+    /// Begins to read its files again when they change, until `stop`.
+    pub fn watch(&self, stop: &CancellationToken) {
+        tokio::spawn(tokens::watch(Arc::clone(&self.verifier), stop.clone()));
+    }
+
+    /// Begins to verify what workers ask at `queue`, until `stop`.
+    ///
+    /// # Errors
+    /// There may be no more threads.
+    pub fn answer(
+        self: &Arc<HubTokens>,
+        queue: TokenQueue,
+        stop: &CancellationToken,
+    ) -> Result<()> {
+        let tokens = Arc::clone(self);
+        let verify = move |token: &str| tokens.verify(token).map(|grant| tokens.granted(grant));
+        token_thread::spawn(queue, stop.clone(), verify, |_| {})
+    }
+
+    /// Judges a token. Takes up to some hundred microseconds.
+    ///
+    /// # Errors
+    /// It is not good.
+    pub fn verify(&self, token: &str) -> Result<Arc<Grant>, TokenRefusal> {
+        self.verifier.verify(token)
+    }
+
+    /// Judges a token as far as that can be done at once.
+    pub fn check_now(&self, token: &str) -> Checked {
+        self.verifier.check(token)
+    }
+
+    fn granted(&self, grant: Arc<Grant>) -> engine::Granted {
+        token_thread::granted(grant, self.leeway)
+    }
+}
+
+impl TokenCheck for HubTokens {
+    fn check(&self, token: &str) -> Option<Outcome> {
+        match self.verifier.check(token) {
+            Checked::Granted(grant) => Some(Ok(self.granted(grant))),
+            Checked::Refused(refusal) => Some(Err(refusal)),
+            Checked::Ask => None,
+        }
+    }
+}
