@@ -8,8 +8,10 @@ use hub::{HistoryLimits, HistoryRules, ListLimits, Members, Names};
 use proto::{Networks, Page};
 use sync::replies::Replies;
 use tls::rustls::ServerConfig;
+use topics::{Topics, TopicsLimits};
 
 use crate::EventKeeper;
+use crate::mercure_config::MercureConfig;
 use crate::pusher_apps::PusherApps;
 use crate::refused_origins::RefusedOrigins;
 use crate::settings::Settings;
@@ -59,6 +61,8 @@ pub struct EngineConfig {
     pub tokens: Option<TokenConfig>,
     /// The apps whose clients speak the Pusher protocol; `None` serves none.
     pub pusher: Option<Arc<PusherApps>>,
+    /// The Mercure protocol; `None` serves it not.
+    pub mercure: Option<MercureConfig>,
     /// How many members of an id are listed, past which they are only counted; 0 keeps none. Where
     /// streams need no tokens there are none.
     pub members_max: usize,
@@ -121,6 +125,7 @@ impl EngineConfig {
             websocket_deflate: false,
             tokens: None,
             pusher: None,
+            mercure: None,
             members_max: 1_000,
             refused_origins: Arc::default(),
             guest: false,
@@ -131,6 +136,14 @@ impl EngineConfig {
     /// Whether it is kept who is a member of an id.
     pub(crate) fn has_members_of_ids(&self) -> bool {
         self.tokens.is_some() && self.members_max > 0
+    }
+
+    /// Who listens to what by the Mercure protocol, where that is served.
+    pub(crate) fn topics(&self, names: &Arc<Names>) -> Option<Arc<Topics>> {
+        self.mercure.as_ref()?;
+        let of_rules = self.remember.iter().map(|rule| rule.age_ms_max);
+        let age_ms = of_rules.fold(self.history.age_ms_max, u64::max);
+        Some(Arc::new(Topics::new(Arc::clone(names), TopicsLimits::new(age_ms))))
     }
 
     /// Who is in a room, where that is kept.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proto::websocket::deflate::Deflater;
 use proto::{Carrier, Format, Frame, classic, poll, sse};
 
-use crate::{COMPRESSED_SLOT, Event, channels};
+use crate::{COMPRESSED_SLOT, Event, channels, mercure_config};
 
 /// Who has an event that one connection is to be sent: this one, the history, and its sender, if
 /// that is not done, with what it waits for.
@@ -31,6 +31,7 @@ impl Form {
         let slot = if self.deflate { COMPRESSED_SLOT } else { self.format.index() };
         event.frame(slot, |event| match self.format {
             Format::Pusher => channels::frame(event),
+            Format::Mercure => mercure_config::frame(event),
             format => format.event(event.id(), event.json(), event.data()),
         })
     }

@@ -34,6 +34,7 @@ use proto::Frame;
 use smallvec::SmallVec;
 use sync::posting::Posting;
 use sync::replies::Replies;
+use topics::Topics;
 
 pub use self::given::{GapStep, Remembered};
 pub use self::sending::Sending;
@@ -61,6 +62,8 @@ pub struct Router {
     keeper: Option<Arc<EventKeeper>>,
     /// `None` where no app of the Pusher protocol is served.
     pusher: Option<Arc<PusherApps>>,
+    /// `None` where the Mercure protocol is not served.
+    topics: Option<Arc<Topics>>,
     posting: Posting,
     clock: Clock,
 }
@@ -106,6 +109,7 @@ impl Router {
             archive: None,
             keeper: None,
             pusher: None,
+            topics: None,
             posting,
             clock,
         }
@@ -120,6 +124,16 @@ impl Router {
     /// This router, which remembers last events of channels of these apps.
     pub(crate) fn with_pusher(self, pusher: Option<Arc<PusherApps>>) -> Router {
         Router { pusher, ..self }
+    }
+
+    /// This router, beside these tables of topics.
+    pub(crate) fn with_topics(self, topics: Option<Arc<Topics>>) -> Router {
+        Router { topics, ..self }
+    }
+
+    /// Who listens to what by the Mercure protocol; `None` where that is not served.
+    pub fn topics(&self) -> Option<&Arc<Topics>> {
+        self.topics.as_ref()
     }
 
     /// The last event of the channel with this key, and for how many seconds it is kept, where the

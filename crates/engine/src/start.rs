@@ -59,6 +59,7 @@ pub struct Engine {
     replies: Arc<Replies>,
     resumes: Arc<Resumes>,
     tokens: Arc<Tokens>,
+    hub_tokens: Arc<Tokens>,
     client_sends: Arc<ClientSends>,
     history_reads: Arc<HistoryReads>,
     counters: Vec<Arc<Counters>>,
@@ -140,10 +141,14 @@ impl Engine {
         let event_ids = Arc::new(event_ids);
         let resumes = Arc::new(Resumes::new(replies.clone()));
         let tokens = Arc::new(Tokens::new(names.key()));
+        let hub_tokens = Arc::new(Tokens::new(names.key()));
         let client_sends = Arc::new(ClientSends::new(replies.clone()));
         let history_reads = Arc::new(HistoryReads::new(replies.clone()));
         let notices = Arc::<Notices>::default();
         let rooms = config.rooms(&names, &replies);
+        let topics = config.topics(&names);
+        // What was sent before is not known by topic.
+        topics.iter().for_each(|topics| topics.begun_at(event_ids.last()));
         let router = Router::new(
             names.clone(),
             directory.clone(),
@@ -155,7 +160,7 @@ impl Engine {
         );
         let router = router.with_rules(config.history, &config.remember);
         let router = router.with_keeper(config.keeper.clone().map(|keeper| keeper.0));
-        let router = router.with_pusher(config.pusher.clone());
+        let router = router.with_pusher(config.pusher.clone()).with_topics(topics.clone());
         let guest = mailboxes.get(config.workers).map(|mailbox| {
             Guest::new(config.workers, mailbox.clone(), names.clone(), directory.clone())
         });
@@ -176,10 +181,12 @@ impl Engine {
             event_ids: event_ids.clone(),
             resumes: resumes.clone(),
             tokens: tokens.clone(),
+            hub_tokens: hub_tokens.clone(),
             client_sends: client_sends.clone(),
             history_reads: history_reads.clone(),
             notices: notices.clone(),
             rooms: rooms.clone(),
+            topics: topics.clone(),
             handshake_limits: handshake_limits.clone(),
             slots_max: room.saturating_sub(lanes::reserved(
                 lanes,
@@ -201,6 +208,7 @@ impl Engine {
             replies,
             resumes: resumes.clone(),
             tokens,
+            hub_tokens,
             client_sends,
             history_reads,
             counters: shared.iter().map(|shared| shared.counters.clone()).collect(),

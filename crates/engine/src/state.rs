@@ -382,6 +382,7 @@ impl GrantState {
             token: self.token.map(Into::into),
             ids_max: self.ids_max,
             connections_max: self.connections_max,
+            claims: None,
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::Event;
 use crate::backlog::Backlog;
 use crate::catch_up::CatchUp;
 use crate::limits::CLOSE_TO_NOTHING;
+use crate::mercure_config::HeldHead;
 use crate::past::Past;
 use crate::timer::Tick;
 use crate::tokens::Outcome;
@@ -72,6 +73,8 @@ pub(crate) struct Held {
     pub(crate) asked: Option<Arc<()>>,
     /// The answer, for which there is no time yet, and what it counts for.
     pub(crate) catch_up: Option<(Box<CatchUp>, usize)>,
+    /// The head of its answer, which says what comes of it.
+    pub(crate) head: Option<Box<HeldHead>>,
 }
 
 impl Work {
@@ -86,6 +89,7 @@ impl Work {
             && self.held.past.is_none()
             && self.held.asked.is_none()
             && self.held.catch_up.is_none()
+            && self.held.head.is_none()
             && self.token.asked.is_none()
             && self.token.outcome.is_none()
             && !self.token.is_lost
@@ -115,6 +119,11 @@ impl<S> Conn<S> {
     /// Whether it has asked what it has missed, and is not answered.
     pub(crate) fn has_asked(&self) -> bool {
         self.work().is_some_and(|work| work.held.asked.is_some())
+    }
+
+    /// Whether its answer has no head yet.
+    pub(crate) fn has_held_head(&self) -> bool {
+        self.work().is_some_and(|work| work.held.head.is_some())
     }
 
     /// Whether an event has come meanwhile, kept or not.
@@ -152,7 +161,8 @@ impl<S> Conn<S> {
             let input = work.unread.capacity() + work.partial.bytes.capacity();
             let missed = work.held.catch_up.as_ref().map_or(0, |(_, bytes)| *bytes);
             let past = work.held.past.as_ref().map_or(0, |past| past.bytes());
-            input + backlog + work.held.bytes + missed + past
+            let head = work.held.head.as_ref().map_or(0, |head| head.bytes());
+            input + backlog + work.held.bytes + missed + past + head
         });
         let kept = granted + under_way;
         // A few bytes are not worth a look at the account.

@@ -217,6 +217,7 @@ impl<S: Sockets> Core<S> {
             Route::WellKnown => return self.refuse(at, &Problem::no_such_path(), &reply),
             Route::Send => return self.admit_send(at, request, body, &reply),
             Route::Events => return self.admit_history_read(at, request, &reply),
+            Route::Mercure => return self.admit_to_topics(at, request, &reply),
             Route::Stream | Route::Classic | Route::Poll | Route::App => {}
         }
         self.admit_listener(at, request, &reply)
@@ -325,7 +326,8 @@ impl<S: Sockets> Core<S> {
         let origins = &self.config.settings.origins;
         let origin = origin.filter(|origin| origins.allows(origin, host))?;
         // Only tokens come in cookies.
-        let credentials = self.config.tokens.is_some() && origins.allows_credentials(origin, host);
+        let has_tokens = self.config.tokens.is_some() || self.config.mercure.is_some();
+        let credentials = has_tokens && origins.allows_credentials(origin, host);
         Some(Cors { origin, credentials })
     }
 

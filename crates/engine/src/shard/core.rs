@@ -9,6 +9,7 @@ use hub::{
 use proto::Carrier;
 use proto::websocket::deflate::Deflater;
 use sync::connection_limit::ConnectionLimit;
+use topics::Topics;
 
 use super::Shared;
 use super::channels::Channels;
@@ -63,6 +64,8 @@ pub(super) struct Core<S> {
     pub(super) event_ids: Arc<EventIds>,
     pub(super) resumes: Arc<Resumes>,
     pub(super) tokens: Arc<Tokens>,
+    /// Of the Mercure protocol.
+    pub(super) hub_tokens: Arc<Tokens>,
     pub(super) texts: Arc<Texts>,
     /// Where the log is told of clients.
     pub(super) notices: Arc<Notices>,
@@ -84,6 +87,10 @@ pub(super) struct Core<S> {
     pub(super) watching: HashMap<u32, Watching>,
     /// Those who speak the Pusher protocol.
     pub(super) channels: Channels,
+    /// Who listens to what by the Mercure protocol, where that is served.
+    pub(super) topics: Option<Arc<Topics>>,
+    /// Which connections listen to patterns there, by slot.
+    pub(super) patterns: Column<bool>,
     /// All events up to this number that are for a connection here have come.
     pub(super) settled: u64,
     /// The number of the last event of which there was mail.
@@ -168,6 +175,7 @@ impl<S: Sockets> Core<S> {
             event_ids: shared.event_ids,
             resumes: shared.resumes,
             tokens: shared.tokens,
+            hub_tokens: shared.hub_tokens,
             texts: Arc::default(),
             client_sends: shared.client_sends,
             history_reads: shared.history_reads,
@@ -179,6 +187,8 @@ impl<S: Sockets> Core<S> {
             subjects: Column::default(),
             watching: HashMap::new(),
             channels: Channels::default(),
+            topics: shared.topics,
+            patterns: Column::default(),
             config,
             notices: shared.notices,
             names: shared.names,

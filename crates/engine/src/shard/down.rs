@@ -6,6 +6,7 @@
 
 use hub::{DisconnectReason, Id};
 use minicbor::bytes::ByteVec;
+use proto::Format;
 
 use super::Shard;
 use super::core::{At, Core};
@@ -47,6 +48,10 @@ impl<S: Sockets> Core<S> {
     fn write_down(&self, at: &At<'_, S::Socket>) -> Option<ConnState> {
         let conn = &*at.conn;
         let state = conn.state();
+        if conn.wire.format() == Format::Mercure && state.is_logged_in() {
+            // Its client comes back with its place.
+            return None;
+        }
         let (phase, reason) = phase(state)?;
         let has_transport = state.is_logged_in() || matches!(state, State::Between | State::Head);
         let least = conn.least_id().and_then(Id::as_integer);

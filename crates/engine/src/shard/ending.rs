@@ -126,6 +126,10 @@ impl<S: Sockets> Core<S> {
             (Format::Poll, _) => return self.answer_poll(at, Some(reason), None),
             (Format::Pusher, _) => channels::push_end(reason, &mut self.answer),
             (_, Carrier::WebSocket) => websocket::push_end(reason, &mut self.answer),
+            (Format::Mercure, carrier) => {
+                self.push_held_head(at);
+                self.answer.extend_from_slice(carrier.end());
+            }
             (_, carrier) => self.answer.extend_from_slice(carrier.end()),
         }
         self.end_with_answer(at, reason)

@@ -37,6 +37,7 @@ mod reading;
 mod request_ids;
 mod resume;
 mod saying;
+mod subscribers;
 mod tokens;
 mod turn;
 mod up;
@@ -51,6 +52,7 @@ use std::sync::Arc;
 use hub::{Bound, ConnRef, ConnectionIds, Directory, DisconnectReason, EventIds, Names};
 use sync::connection_limit::ConnectionLimit;
 use sync::permits::ServingPermits;
+use topics::Topics;
 
 use self::core::{At, Core, End, Lives};
 use self::ending::LeavingBatch;
@@ -120,11 +122,15 @@ pub(crate) struct Shared {
     pub(crate) event_ids: Arc<EventIds>,
     pub(crate) resumes: Arc<Resumes>,
     pub(crate) tokens: Arc<Tokens>,
+    /// Of the Mercure protocol.
+    pub(crate) hub_tokens: Arc<Tokens>,
     pub(crate) client_sends: Arc<ClientSends>,
     pub(crate) history_reads: Arc<HistoryReads>,
     pub(crate) notices: Arc<Notices>,
     /// Who is in a room, where streams need tokens.
     pub(crate) rooms: Option<Arc<Rooms>>,
+    /// Who listens to what by the Mercure protocol, where that is served.
+    pub(crate) topics: Option<Arc<Topics>>,
     /// The bounds on those within their handshake.
     pub(crate) handshake_limits: HandshakeLimits,
     /// Connections that this shard alone can hold.

@@ -169,6 +169,7 @@ impl<S: Sockets> Core<S> {
     pub(super) fn log_out_of_all(&mut self, at: &mut At<'_, S::Socket>) {
         let me = self.conn_ref(at);
         self.budget.spend_ids(self.ids_len(at));
+        self.leave_patterns(at);
         for id in self.ids(at) {
             self.leave_room(at, id);
             self.directory.logout(id, me);

@@ -215,6 +215,9 @@ impl<S: Sockets> Core<S> {
         }
         let (format, carrier) = (at.conn.wire.format(), at.conn.wire.carrier());
         let mut notice = Vec::new();
+        if let Some(head) = at.conn.some_work().and_then(|work| work.held.head.take()) {
+            head.push(gap, &mut notice);
+        }
         let last = events.last().map_or(0, |event| event.number());
         if gap {
             // Where nothing comes behind it the notice says where the stream stands.

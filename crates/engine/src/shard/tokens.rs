@@ -23,7 +23,7 @@ use crate::mailbox::TokenResult;
 use crate::questions::Asker;
 use crate::sockets::Sockets;
 use crate::timer::Tick;
-use crate::tokens::{Granted, Outcome, Revoked, Session, TokenQuestion};
+use crate::tokens::{Granted, Outcome, Revoked, Session, TokenQuestion, Tokens};
 
 /// What is known of the token of a request.
 pub(super) enum Presented {
@@ -58,12 +58,7 @@ impl<S: Sockets> Core<S> {
             self.sessions.take(at.slot);
             return self.shown(outcome);
         }
-        let origins = &self.config.settings.origins;
-        let cookies_count = match request.origin {
-            Some(origin) => origins.allows_credentials(origin, request.host),
-            None => !request.other_site,
-        };
-        let cookie = cookies_count.then_some(&*tokens.cookie);
+        let cookie = self.cookies_count(request).then_some(&*tokens.cookie);
         let token = match request.bearer.token(request.upgrade.as_ref(), cookie) {
             Ok(Some(token)) => token,
             Ok(None) => {
@@ -77,13 +72,20 @@ impl<S: Sockets> Core<S> {
                 self.budget.spend(work::TOKEN * tokens_of(&token).count() as u32);
                 self.shown(outcome)
             }
-            None if self.ask_token(at, &token) => {
-                at.conn.move_to(State::Verifying);
-                at.conn.active = self.now;
-                self.wait(at);
+            None if self.ask_token(at, &token, &self.tokens) => {
+                self.await_token(at);
                 Presented::Asked
             }
             None => self.shown(Err(TokenRefusal::Busy)),
+        }
+    }
+
+    /// Whether a cookie counts that comes with the request.
+    pub(super) fn cookies_count(&self, request: &Request<'_>) -> bool {
+        let origins = &self.config.settings.origins;
+        match request.origin {
+            Some(origin) => origins.allows_credentials(origin, request.host),
+            None => !request.other_site,
         }
     }
 
@@ -95,7 +97,7 @@ impl<S: Sockets> Core<S> {
     }
 
     /// Counts a refusal; what the client is told.
-    fn refused(&self, refusal: TokenRefusal) -> Problem {
+    pub(super) fn refused(&self, refusal: TokenRefusal) -> Problem {
         self.counters.token_refusals[refusal as usize].add(1);
         match refusal {
             TokenRefusal::Busy => Problem::tokens_busy(RETRY_AFTER_SECONDS),
@@ -103,14 +105,26 @@ impl<S: Sockets> Core<S> {
         }
     }
 
-    /// Whether the token could be given to whoever verifies it.
-    fn ask_token(&mut self, at: &mut At<'_, S::Socket>, token: &str) -> bool {
+    /// The token is being verified.
+    pub(super) fn await_token(&mut self, at: &mut At<'_, S::Socket>) {
+        at.conn.move_to(State::Verifying);
+        at.conn.active = self.now;
+        self.wait(at);
+    }
+
+    /// Whether the token could be given to whoever verifies those of `tokens`.
+    pub(super) fn ask_token(
+        &self,
+        at: &mut At<'_, S::Socket>,
+        token: &str,
+        tokens: &Tokens,
+    ) -> bool {
         let client = Arc::new(());
         let question = TokenQuestion {
             asker: Asker { conn: self.conn_ref(at), client: Arc::downgrade(&client) },
             token: token.into(),
         };
-        let asked = self.tokens.questions.push(question);
+        let asked = tokens.questions.push(question);
         if asked {
             at.conn.new_work().token.asked = Some(client);
         }
@@ -184,16 +198,21 @@ impl<S: Sockets> Core<S> {
             .is_none_or(|most| self.tokens.uses.take(self.tokens.use_of(grant), most))
     }
 
+    /// Whether a connection may have shown a token.
+    fn knows_tokens(&self) -> bool {
+        self.config.tokens.is_some() || self.config.mercure.is_some()
+    }
+
     /// Forgets by what the token of a connection is found.
     pub(super) fn forget_session(&mut self, at: &At<'_, S::Socket>) {
-        if self.config.tokens.is_some() {
+        if self.knows_tokens() {
             self.sessions.take(at.slot);
         }
     }
 
     /// Forgets the token of a connection.
     pub(super) fn forget_token(&mut self, at: &mut At<'_, S::Socket>) {
-        if self.config.tokens.is_none() {
+        if !self.knows_tokens() {
             return;
         }
         self.sessions.take(at.slot);
@@ -237,7 +256,7 @@ impl<S: Sockets> Core<S> {
                 self.budget.spend(work::TOKEN);
                 Renewal::Done(Err(self.refused(refusal)))
             }
-            None if self.ask_token(at, token) => Renewal::Asked,
+            None if self.ask_token(at, token, &self.tokens) => Renewal::Asked,
             None => Renewal::Done(Err(self.refused(TokenRefusal::Busy))),
         }
     }

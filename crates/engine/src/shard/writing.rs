@@ -153,7 +153,7 @@ impl<S: Sockets> Core<S> {
     /// There was silence for long enough.
     pub(super) fn keep_alive(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
         // What waits for its turn to be written breaks the silence by itself.
-        if at.conn.is_flushed() {
+        if at.conn.is_flushed() && !at.conn.has_held_head() {
             self.counters.keepalives.add(1);
             let bytes = at.conn.wire.format().keep_alive(at.conn.wire.carrier());
             self.reply(at, bytes)?;

@@ -106,6 +106,7 @@ impl Server {
         let handshake_limits = HandshakeLimits::new(SHARDS, config.connections_max, SHARDS);
         let connection_ids = ConnectionIds::random();
         let rooms = config.rooms(&names, &replies);
+        let topics = config.topics(&names);
         let (mut shards, mut counters) = (Vec::new(), Vec::new());
         for (worker, net) in nets.iter().enumerate() {
             let counted: Arc<Counters> = Arc::default();
@@ -120,10 +121,12 @@ impl Server {
                 event_ids: event_ids.clone(),
                 resumes: resumes.clone(),
                 tokens: tokens.clone(),
+                hub_tokens: Arc::new(Tokens::new(names.key())),
                 client_sends: client_sends.clone(),
                 history_reads: history_reads.clone(),
                 notices: Arc::default(),
                 rooms: rooms.clone(),
+                topics: topics.clone(),
                 handshake_limits: handshake_limits.clone(),
                 slots_max: ConnRef::SLOTS_MAX,
                 started_ms: 0,
@@ -152,7 +155,7 @@ impl Server {
             config.history,
             Clock::Made(clock.clone()),
         );
-        let router = router.with_pusher(config.pusher.clone());
+        let router = router.with_pusher(config.pusher.clone()).with_topics(topics);
         let server = Server {
             token_queue: TokenQueue::new(mailboxes.clone(), tokens),
             watches,

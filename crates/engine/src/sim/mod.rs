@@ -42,6 +42,7 @@ mod scene;
 mod secure;
 mod sends;
 mod server;
+mod subscribers;
 mod talk;
 mod token_ends;
 mod tokens;

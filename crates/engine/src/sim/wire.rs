@@ -120,7 +120,9 @@ fn frame(
         Transport::Classic => format!("Recvd msg #{}: '{text}'<br/>\n", before + 1).into(),
         Transport::WebSocket => server_text(json),
         Transport::Poll => unreachable!("an answer of its own, see `polls`"),
-        Transport::Pusher => unreachable!("a protocol of its own, see `channels`"),
+        Transport::Pusher | Transport::Mercure => {
+            unreachable!("protocols of their own, see `channels` and `topics`")
+        }
     }
 }
 

@@ -38,6 +38,11 @@ impl Engine {
         TokenQueue::new(self.mailboxes.clone(), self.tokens.clone())
     }
 
+    /// The same for tokens of the Mercure protocol.
+    pub fn hub_token_queue(&self) -> TokenQueue {
+        TokenQueue::new(self.mailboxes.clone(), self.hub_tokens.clone())
+    }
+
     /// What clients send: somebody must take and answer it, or they wait for ever.
     pub fn client_sends(&self) -> &Arc<ClientSends> {
         &self.client_sends

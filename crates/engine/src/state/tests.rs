@@ -121,6 +121,7 @@ fn grant_comes_out_of_its_state_as_it_went_in() {
         token: Some("t".into()),
         ids_max: Some(3),
         connections_max: Some(4),
+        claims: None,
     };
     let state = GrantState::of(&grant);
     assert_eq!(

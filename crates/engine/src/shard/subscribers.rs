@@ -1,0 +1,332 @@
+//! Clients of the Mercure protocol: how they begin to listen, and what is kept of them.
+//!
+//! Such a stream is one of Server-Sent Events whose format is [`Format::Mercure`]. What it listens
+//! to are keys under which it is logged in ([`topics`]). So an update is delivered, and what was
+//! missed is found, as for any other stream, and nothing here stands in its way.
+//!
+//! The answer to a client that comes back says in its head whether all that it has missed follows.
+//! That is known with the first window: until then its head is kept, about a millisecond.
+//!
+//! Cost: one byte beside a connection's record where somebody listens to a pattern, and its
+//! log-ins. Nothing where nobody speaks the protocol.
+
+use std::sync::Arc;
+
+use hub::{DisconnectReason, IdText, TokenRefusal};
+use mercure::{
+    Dialect, EARLIEST, Grants, Presented, Refusal, Selector, Subscribe, SubscribeRequest,
+    TokenFields,
+};
+use proto::resume::Told;
+use proto::{Cors, Format, Method, Problem, Request, request, response};
+use topics::read_claims;
+
+use super::admission::Reply;
+use super::core::{At, Core, Lives};
+use crate::conn::state::State;
+use crate::limits::{RETRY_AFTER_SECONDS, work};
+use crate::mercure_config::{HeldHead, MercureConfig, push_opening};
+use crate::sockets::Sockets;
+use crate::tokens::Granted;
+use crate::wire::Wire;
+
+/// Where a client wants its stream to begin.
+enum Begin {
+    /// Now.
+    Live,
+    /// With all that is remembered.
+    Earliest,
+    /// Behind the update of this number.
+    Behind(u64),
+    /// Behind one that nobody knows.
+    Unknown,
+}
+
+/// Who listens by a token, and which private updates it may hear.
+struct Subscriber {
+    granted: Granted,
+    grants: Arc<Grants>,
+}
+
+/// What is known of the token of a request.
+enum Looked {
+    /// There is none.
+    Nothing,
+    /// It is good.
+    Granted(Granted),
+    /// It is shown as it must not be.
+    Wrong(Refusal),
+    /// It is refused.
+    Refused(Problem),
+    /// It is being verified.
+    Asked,
+}
+
+impl<S: Sockets> Core<S> {
+    /// Opens a stream at the hub.
+    pub(super) fn admit_to_topics(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        request: &Request<'_>,
+        reply: &Reply<'_>,
+    ) -> Lives {
+        let Some(config) = self.config.mercure.clone() else {
+            return self.refuse(at, &Problem::no_such_path(), reply);
+        };
+        if request.method == Method::Post {
+            let problem = Problem::method_not_allowed(request::METHODS);
+            return self.refuse(at, &problem, reply);
+        }
+        let hub = config.hub_of(request.host);
+        let mut asked = SubscribeRequest {
+            query: request.query,
+            body: None,
+            last_event_id: request.cursor.and_then(|place| str::from_utf8(place).ok()),
+            token: None,
+            hub: &hub,
+        };
+        let granted = match self.look_at_hub_token(at, request, &config) {
+            Looked::Nothing if config.is_open => None,
+            Looked::Nothing => {
+                let problem = problem(&Refusal::NoToken, Subscribe::dialect_of(asked));
+                return self.refuse(at, &problem, reply);
+            }
+            Looked::Granted(granted) => Some(granted),
+            Looked::Wrong(refusal) => {
+                let problem = problem(&refusal, Subscribe::dialect_of(asked));
+                return self.refuse(at, &problem, reply);
+            }
+            Looked::Refused(problem) => return self.refuse(at, &problem, reply),
+            Looked::Asked => return Ok(()),
+        };
+        let subscriber: Result<_, Refusal> = granted.map_or(Ok(None), |granted| {
+            let claims = read_claims(granted.grant.claims.as_deref(), &hub)?;
+            asked.token = Some(claims.dialect());
+            Ok(Some(Subscriber { granted, grants: Arc::new(claims.into_grants().1) }))
+        });
+        let read = subscriber.and_then(|of| Ok((Subscribe::parse(asked)?, of)));
+        match read {
+            Ok((subscribe, subscriber)) => self.listen(at, request, subscribe, subscriber, reply),
+            Err(refusal) => {
+                let problem = problem(&refusal, Subscribe::dialect_of(asked));
+                self.refuse(at, &problem, reply)
+            }
+        }
+    }
+
+    /// Looks at the token of a request, as [`Core::look_at_token`] does at those of our own
+    /// streams.
+    fn look_at_hub_token(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        request: &Request<'_>,
+        config: &MercureConfig,
+    ) -> Looked {
+        let known = at.conn.some_work().and_then(|work| work.token.outcome.take());
+        let authorization = request.bearer.authorization();
+        let cookie = request.bearer.cookies().filter(|_| self.cookies_count(request));
+        let fields = TokenFields {
+            authorization: authorization.as_slice(),
+            cookie: cookie.as_slice(),
+            origin: request.origin,
+            referer: None,
+        };
+        let presented = match Presented::find(fields, request.query, None) {
+            Ok(Some(presented)) => presented,
+            Ok(None) => return Looked::Nothing,
+            Err(refusal) => return Looked::Wrong(refusal),
+        };
+        if known.is_some() {
+            at.conn.tidy();
+            self.sessions.take(at.slot);
+        }
+        let Some(check) = &config.check else {
+            return Looked::Wrong(Refusal::BadToken("this hub knows no key of tokens".into()));
+        };
+        self.budget.spend(work::TOKEN);
+        match known.or_else(|| check.check(&presented.token)) {
+            Some(Ok(granted)) => Looked::Granted(granted),
+            Some(Err(refusal)) => Looked::Refused(self.refused(refusal)),
+            None if self.ask_token(at, &presented.token, &self.hub_tokens) => {
+                self.await_token(at);
+                Looked::Asked
+            }
+            None => Looked::Refused(self.refused(TokenRefusal::Busy)),
+        }
+    }
+
+    /// Logs in before the head is sent: who has read the head hears what is published.
+    fn listen(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        request: &Request<'_>,
+        subscribe: Subscribe,
+        subscriber: Option<Subscriber>,
+        reply: &Reply<'_>,
+    ) -> Lives {
+        at.conn.begin_request();
+        let wire = Wire::new(Format::Mercure, request.carrier);
+        if request.method == Method::Head {
+            push_head(wire, reply.cors, &mut self.answer);
+            self.answer.extend_from_slice(b"\r\n");
+            return self.answered(at, DisconnectReason::Answered);
+        }
+        let (gaps, newest) = self.event_ids.begin_stream();
+        at.conn.wire = wire;
+        let Subscribe { dialect, selectors, place } = subscribe;
+        let selectors: Vec<_> = selectors.into_iter().map(Arc::new).collect();
+        let grants = subscriber.as_ref().map(|subscriber| &subscriber.grants);
+        if let Err(problem) = self.login_to_topics(at, &selectors, grants) {
+            return self.refuse(at, &problem, reply);
+        }
+        if let Some(subscriber) = subscriber {
+            self.keep_token(at, subscriber.granted);
+        }
+        self.counters.streams_opened[wire.transport().index()].add(1);
+        self.note_begun(at.slot, gaps);
+        let begin = place.as_deref().map(|place| self.begin_of(place));
+        let held = match begin {
+            Some(Begin::Earliest) if self.config.history.is_on() => {
+                self.ask_past(at, request::Past::Earliest, newest, Told::InHead)
+            }
+            Some(Begin::Behind(number)) => self.ask(at, number),
+            _ => false,
+        };
+        let mut before = Vec::with_capacity(512);
+        push_head(wire, reply.cors, &mut before);
+        let connection = self.connection_id(self.conn_ref(at)).to_string();
+        let next = self.event_ids.id(newest).to_string();
+        for part in ["Encke-Connection: ", &connection, "\r\nEncke-Next: ", &next, "\r\n"] {
+            before.extend_from_slice(part.as_bytes());
+        }
+        match (place, begin) {
+            (Some(place), Some(begin)) => {
+                let place = if place.is_empty() { format!("#{next}") } else { place };
+                let (field, asked) = (dialect.place_field(), place.into_boxed_str());
+                let head = HeldHead::new(before, field, asked, wire);
+                if held {
+                    at.conn.new_work().held.head = Some(Box::new(head));
+                } else {
+                    let gap = match begin {
+                        Begin::Live => false,
+                        Begin::Earliest => self.config.history.is_on(),
+                        Begin::Behind(_) | Begin::Unknown => true,
+                    };
+                    head.push(gap, &mut self.answer);
+                    self.tell_unknown(wire, gap, &next);
+                }
+            }
+            _ => {
+                self.answer.extend_from_slice(&before);
+                push_opening(wire, &mut self.answer);
+            }
+        }
+        at.conn.move_to(if held { State::Held } else { State::Stream });
+        at.conn.active = self.now;
+        self.wait(at);
+        self.send_answer(at)
+    }
+
+    /// Tells a client whose place is not known, or for whom nobody has time, where it stands.
+    fn tell_unknown(&mut self, wire: Wire, gap: bool, next: &str) {
+        if gap {
+            self.resumes.count(true);
+            wire.format().push_gap(&mut self.answer, wire.carrier(), Some(next));
+        }
+    }
+
+    fn begin_of(&self, place: &str) -> Begin {
+        let own = |word: &str| match self.event_ids.known(word.as_bytes()) {
+            hub::Place::Known(number) => Some(number),
+            // One that this server has not given.
+            hub::Place::Ahead(_) | hub::Place::Unknown => None,
+        };
+        let number = match place {
+            "" => return Begin::Live,
+            EARLIEST => return Begin::Earliest,
+            _ => match place.strip_prefix('#') {
+                Some(word) => own(word),
+                None => {
+                    let published = self.topics.as_ref().and_then(|of| of.ids().number(place));
+                    published.or_else(|| own(place))
+                }
+            },
+        };
+        number.map_or(Begin::Unknown, Begin::Behind)
+    }
+
+    fn login_to_topics(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        selectors: &[Arc<Selector>],
+        grants: Option<&Arc<Grants>>,
+    ) -> Result<(), Problem> {
+        let Some(topics) = self.topics.clone() else { return Err(Problem::no_such_path()) };
+        let listening = topics.listen(selectors, grants).map_err(|full| {
+            let detail = format!("{full}. Listen to topics, or try again later.");
+            Problem::too_many(detail, RETRY_AFTER_SECONDS)
+        })?;
+        let keys: Result<Vec<_>, _> =
+            listening.keys.iter().map(|key| IdText::of_key(key)).collect();
+        let login = keys.map_err(|_| {
+            Problem::bad_request("A topic has a control character, which no topic here may have.")
+        });
+        let login =
+            login.and_then(|keys| self.login(at, &keys, None).map_err(|refused| refused.problem()));
+        match login {
+            Ok(_) => {
+                self.patterns.set(at.slot, listening.is_counted);
+                Ok(())
+            }
+            Err(problem) => {
+                let keys = listening.keys.iter().filter_map(|key| IdText::of_key(key).ok());
+                topics.leave(keys.filter_map(|key| self.names.lookup(key)));
+                Err(problem)
+            }
+        }
+    }
+
+    /// The connection listens to no pattern any more. It is still logged in.
+    pub(super) fn leave_patterns(&mut self, at: &At<'_, S::Socket>) {
+        if !self.patterns.get(at.slot) {
+            return;
+        }
+        self.patterns.take(at.slot);
+        if let Some(topics) = &self.topics {
+            topics.leave(self.ids(at));
+        }
+    }
+
+    /// Its stream ends before it has a head: it gets one, and what it has missed it asks for again.
+    pub(super) fn push_held_head(&mut self, at: &mut At<'_, S::Socket>) {
+        let head = at.conn.some_work().and_then(|work| work.held.head.take());
+        if let Some(head) = head {
+            head.push(true, &mut self.answer);
+        }
+    }
+}
+
+/// The head but for where the stream begins.
+fn push_head(wire: Wire, cors: Option<Cors<'_>>, out: &mut Vec<u8>) {
+    response::stream_head(wire.format(), wire.carrier(), cors, out);
+    if cors.is_some() {
+        out.extend_from_slice(EXPOSED.as_bytes());
+    }
+}
+
+/// What a page may read of the head.
+const EXPOSED: &str = "Access-Control-Expose-Headers: Link, Last-Event-ID, \
+                       Mercure-Last-Event-ID, Encke-Connection, Encke-Next\r\n";
+
+/// What a client is told that is refused.
+fn problem(refusal: &Refusal, dialect: Dialect) -> Problem {
+    let status = refusal.status(dialect);
+    let challenge = match (status, refusal.error_code(dialect)) {
+        (401, None) => Some("Bearer"),
+        (_, Some("invalid_token")) => Some("Bearer error=\"invalid_token\""),
+        (_, Some("insufficient_scope")) => Some("Bearer error=\"insufficient_scope\""),
+        (_, Some("invalid_request")) => Some("Bearer error=\"invalid_request\""),
+        _ => None,
+    };
+    Problem { challenge, ..Problem::new(status, refusal.to_string()) }
+}
