@@ -12,6 +12,7 @@ use hub::{ConnRef, Followers, IdText, MemberList};
 use postgres::PostgresError;
 use thiserror::Error;
 use tokio::time::sleep;
+use topics::UpdateFollowers;
 
 use crate::barrier::{Barrier, WritePermit, WritePermitAtOnce};
 use crate::cluster::{Cluster, GraphTrouble, NoList, Pending};
@@ -91,8 +92,29 @@ impl Sender {
         if let Some(cluster) = &self.cluster {
             return Ok(Delivery::Everywhere(cluster.send(outgoing, options).await?));
         }
+        self.send_here(outgoing, &self.graph, options).await
+    }
+
+    /// Hands an update to those who listen to its topics, as `followers` knows them. Not in a
+    /// cluster.
+    pub async fn publish(
+        &self,
+        _permit: &WritePermit<'_>,
+        outgoing: Outgoing,
+        followers: &UpdateFollowers<'_>,
+    ) -> Result<Delivery, Unposted> {
+        debug_assert!(self.cluster.is_none(), "it would be heard at this node alone");
+        self.send_here(outgoing, followers, SendOptions::default()).await
+    }
+
+    async fn send_here(
+        &self,
+        outgoing: Outgoing,
+        followers: &dyn Followers,
+        options: SendOptions,
+    ) -> Result<Delivery, Unposted> {
         let mut sending = self.router.send(outgoing);
-        let receipt = finish(&mut sending, &self.graph).await?;
+        let receipt = finish(&mut sending, followers).await?;
         if let Some(marks) = options.marks {
             marks.posted(Instant::now());
         }

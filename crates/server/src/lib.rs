@@ -24,6 +24,7 @@ mod keep;
 mod lane;
 mod listener;
 mod memory;
+mod mercure_hub;
 mod panics;
 mod passing;
 mod ports;
@@ -63,6 +64,7 @@ pub use crate::certs::{PairFiles, TrustError, client_config, roots};
 pub use crate::demo_page::{DemoFacts, PageToken};
 pub use crate::keep::KeepConfig;
 use crate::keep::Keeping;
+pub use crate::mercure_hub::HubConfig;
 pub use crate::panics::end_process_on_panic;
 use crate::pusher_apps::AppsFile;
 pub use crate::pusher_apps::AppsFileError;
@@ -120,6 +122,8 @@ pub struct ServeConfig {
     pub streams: Option<StreamsConfig>,
     /// The file of apps whose clients speak the Pusher protocol, if there are some.
     pub pusher_apps: Option<PathBuf>,
+    /// Who may listen and publish by the Mercure protocol, if it is served.
+    pub hub: Option<HubConfig>,
     /// Which events stay on disk, if some do.
     pub keep: Option<KeepConfig>,
     /// The demo whose page the public port shows, if it is one.

@@ -20,9 +20,11 @@ use std::time::Duration;
 
 use engine::{Ahead, Questions, Resume, ResumeStep, Resumes, Resuming, Router};
 use graph::Graph;
+use hub::Followers;
 use sys::clock;
 use tokio::task::yield_now;
 use tokio::time::sleep;
+use topics::TopicFollowers;
 
 use self::reads::{Reads, Under};
 
@@ -54,6 +56,11 @@ pub(super) enum Size {
 
 /// Answers for as long as the runtime lives.
 pub(super) async fn answer(router: Arc<Router>, resumes: Arc<Resumes>, size: Size, graph: Graph) {
+    let topics = router.topics().map(|topics| TopicFollowers::new(topics, &graph));
+    let followers: &dyn Followers = match &topics {
+        Some(of_both) => of_both,
+        None => &graph,
+    };
     let questions = match size {
         Size::Small => resumes.small(),
         Size::Large => resumes.large(),
@@ -77,7 +84,7 @@ pub(super) async fn answer(router: Arc<Router>, resumes: Arc<Resumes>, size: Siz
             }
             ring.extend(reads.next());
             let Some(mut under) = ring.pop_front() else { break };
-            let step = under.resuming.step(&graph);
+            let step = under.resuming.step(followers);
             waiting = if step == ResumeStep::Wait { waiting + 1 } else { 0 };
             match step {
                 ResumeStep::More | ResumeStep::Wait => ring.push_back(under),
@@ -149,5 +156,6 @@ pub(super) async fn forget(router: Arc<Router>) {
         while router.forget_cached() {
             yield_now().await;
         }
+        router.topics().into_iter().for_each(|topics| topics.forget(clock::monotonic_ms()));
     }
 }

@@ -66,6 +66,7 @@ pub(crate) fn config(data: &Path) -> ServeConfig {
         traces: None,
         streams: None,
         pusher_apps: None,
+        hub: None,
         keep: None,
         demo: None,
         program: None,

@@ -22,6 +22,7 @@ mod key;
 mod listen;
 mod log;
 mod man;
+mod mercure;
 mod names;
 mod nodes;
 mod otlp;

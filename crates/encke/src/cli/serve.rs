@@ -20,6 +20,7 @@ use super::client_sends::ClientSendArgs;
 use super::cluster::ClusterArgs;
 use super::erlang::ErlangArgs;
 use super::keep::KeepArgs;
+use super::mercure::MercureArgs;
 use super::names::{ListenAddress, NameArgs, Port};
 use super::otlp::OtlpArgs;
 use super::presence::PresenceArgs;
@@ -93,6 +94,8 @@ pub(crate) struct ServeArgs {
     presence: PresenceArgs,
     #[command(flatten)]
     pusher: PusherArgs,
+    #[command(flatten)]
+    mercure: MercureArgs,
     #[command(flatten)]
     keep: KeepArgs,
     #[command(flatten)]

@@ -56,6 +56,7 @@ mod listen_tokens;
 mod log;
 mod logout;
 mod members;
+mod mercure;
 mod metrics;
 mod once;
 mod openapi;

@@ -11,6 +11,7 @@
 mod access;
 mod dashboard;
 mod endpoints;
+mod mercure;
 mod monitoring;
 mod past;
 mod pusher;

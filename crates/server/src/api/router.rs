@@ -15,6 +15,7 @@ use super::endpoints::{
     cluster, events, graph, health, logout, lookup, openapi, presence, send, subscriptions, tokens,
     tune,
 };
+use super::mercure;
 use super::monitoring::{metrics, stats};
 use super::pusher;
 use super::state::Api;
@@ -70,6 +71,7 @@ pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
         ("/readyz", Need::Nothing, get(health::readyz)),
         ("/tune.json", scope(Read), get(tune::tune)),
         (streams::PATH, Need::ByMethod, any(streams::serve)),
+        (mercure::PATH, Need::Token, post(mercure::publish)),
         ("/openapi.json", Need::Key, get(openapi::openapi)),
     ];
     own.into_iter().chain(pusher::paths()).collect()
@@ -106,7 +108,7 @@ mod tests {
             for (method, operation) in operations {
                 let described = operation.get("security").unwrap_or(&document["security"]);
                 let expected = match need {
-                    Need::Nothing | Need::Signature => json!([]),
+                    Need::Nothing | Need::Signature | Need::Token => json!([]),
                     Need::Key => json!([{ "key": [] }]),
                     Need::Scope(scope) => json!([{ "key": [scope.as_str()] }]),
                     Need::ByMethod if method == "get" || method == "head" => {

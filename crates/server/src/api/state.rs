@@ -35,6 +35,7 @@ use super::monitoring::sockets::SocketMemoryReader;
 use super::router::needs;
 use crate::api::{Figures, Streams};
 use crate::certs::Certificates;
+use crate::mercure_hub::Hub;
 
 /// What the endpoints share.
 pub(crate) struct Api {
@@ -86,6 +87,8 @@ pub(crate) struct Api {
     pub(super) traces: Option<Traces>,
     /// The apps of the Pusher protocol, if there are some.
     pub(super) pusher: Option<Arc<PusherApps>>,
+    /// Who may publish by the Mercure protocol, where that is served.
+    pub(super) hub: Option<Arc<Hub>>,
     /// Streams that are kept on disk, if there may be some.
     streams: Option<Arc<Streams>>,
     /// The log of the events that stay, if some do.
@@ -115,6 +118,7 @@ pub(crate) struct ApiParts {
     pub(crate) idempotency: Arc<IdempotencyKeys>,
     pub(crate) traces: Option<Traces>,
     pub(crate) pusher: Option<Arc<PusherApps>>,
+    pub(crate) hub: Option<Arc<Hub>>,
     pub(crate) streams: Option<Arc<Streams>>,
     pub(crate) log: Option<Arc<DiskArchive>>,
     pub(crate) idle_limit: IdleLimit,
@@ -160,6 +164,7 @@ impl Api {
             sockets: SocketMemoryReader::default(),
             traces: parts.traces,
             pusher: parts.pusher,
+            hub: parts.hub,
             streams: parts.streams,
             log: parts.log,
             erlang: OnceLock::new(),

@@ -97,7 +97,7 @@ impl ControlPlane {
         member: Option<Member>,
         idempotency: Arc<IdempotencyKeys>,
     ) -> Result<ControlPlane> {
-        let ServerSetup { config, credentials, traces, apis, keeping, pusher_apps } = setup;
+        let ServerSetup { config, credentials, traces, apis, keeping, pusher_apps, hub } = setup;
         let Credentials { keys, tokens, certificates, live } = credentials;
         let never_upgraded = never_upgraded(&config);
         let stop = CancellationToken::new();
@@ -105,6 +105,7 @@ impl ControlPlane {
         let (traces, traces_end) = traces.unzip();
         let tokens = tokens.map(|setup| setup.start(engine.token_queue(), &stop)).transpose()?;
         let verifier = tokens.as_ref().map(|tokens| Arc::clone(tokens.verifier()));
+        hub.iter().try_for_each(|hub| hub.begin(engine.hub_token_queue(), &stop))?;
         let router = Arc::clone(engine.router());
         let listen = engine.address();
         let cluster = member.map(|Member { joining, replica_sync }| {
@@ -155,6 +156,7 @@ impl ControlPlane {
             backlog_bytes_max,
             trusted: config.engine.trusted,
             pusher: config.engine.pusher,
+            hub,
             public_url: config.public_url,
             idempotency,
             traces,

@@ -8,6 +8,7 @@ use dispatch::traces::{Traces, TracesEnd};
 
 use super::Credentials;
 use crate::keep::Keeping;
+use crate::mercure_hub::Hub;
 use crate::ports::ApiAddresses;
 use crate::pusher_apps::AppsFile;
 use crate::reload::add_own_names;
@@ -25,6 +26,8 @@ pub(crate) struct ServerSetup {
     pub(crate) keeping: Option<Keeping>,
     /// The apps of the Pusher protocol, if there are some.
     pub(super) pusher_apps: Option<Arc<AppsFile>>,
+    /// Who may listen and publish by the Mercure protocol, if it is served.
+    pub(super) hub: Option<Arc<Hub>>,
 }
 
 impl ServerSetup {
@@ -36,8 +39,9 @@ impl ServerSetup {
         let apis = ApiAddresses { plain: config.api, tls: config.tls_api };
         let keeping = config.keep.as_ref().map(|keep| Keeping::new(&config.data, keep));
         let pusher_apps = load_apps(&mut config)?;
+        let hub = load_hub(&mut config)?;
         config.engine.keeper = keeping.as_ref().map(Keeping::keeper);
-        Ok(ServerSetup { config, credentials, traces, apis, keeping, pusher_apps })
+        Ok(ServerSetup { config, credentials, traces, apis, keeping, pusher_apps, hub })
     }
 
     /// The API is there. Puts into the engine's configuration what the control plane knows: its own
@@ -62,4 +66,15 @@ fn load_apps(config: &mut ServeConfig) -> Result<Option<Arc<AppsFile>>> {
     let file = Arc::new(AppsFile::load(path, is_loopback)?);
     config.engine.pusher = Some(Arc::clone(file.live()));
     Ok(Some(file))
+}
+
+/// Reads the keys of the Mercure protocol, if it is served, and tells the engine of it.
+fn load_hub(config: &mut ServeConfig) -> Result<Option<Arc<Hub>>> {
+    let Some(hub) = config.hub.take() else { return Ok(None) };
+    let ports = [config.engine.listen, config.tls_listen, config.api, config.tls_api];
+    let is_reached = !ports.into_iter().flatten().all(auth::is_loopback);
+    let public_url = config.public_url.as_ref().map(ToString::to_string);
+    let hub = Arc::new(Hub::open(hub, public_url, is_reached)?);
+    config.engine.mercure = Some(hub.config());
+    Ok(Some(hub))
 }

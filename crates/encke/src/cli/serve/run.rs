@@ -149,6 +149,7 @@ fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
     let cluster = args.cluster.config()?;
     let keep = args.keep.config(engine.history)?;
     let pusher_apps = args.pusher.config(cluster.is_some())?;
+    let hub = args.mercure.config(cluster.is_some())?;
     Ok(ServeConfig {
         engine,
         tls_listen: args.tls.tls_listen.address(),
@@ -167,6 +168,7 @@ fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
         traces: args.otlp.config(),
         streams: args.streams.config(),
         pusher_apps,
+        hub,
         keep,
         demo: args.demo_page,
         program,

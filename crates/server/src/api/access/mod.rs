@@ -43,13 +43,15 @@ pub(super) enum Need {
     ByMethod,
     /// A signature of an app of the Pusher protocol, which its handler looks at.
     Signature,
+    /// A token of the Mercure protocol, which its handler looks at.
+    Token,
 }
 
 impl Need {
     /// The scope that a request with this method needs of a key, if it needs one.
     fn scope(self, method: &Method) -> Option<Scope> {
         match self {
-            Need::Nothing | Need::Key | Need::Signature => None,
+            Need::Nothing | Need::Key | Need::Signature | Need::Token => None,
             Need::Scope(scope) => Some(scope),
             Need::ByMethod if method.is_safe() => Some(Scope::Read),
             Need::ByMethod => Some(Scope::Send),
@@ -263,7 +265,7 @@ pub(super) async fn guard(
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let need = path.and_then(|path| access.needs.get(path)).copied().unwrap_or(Need::Key);
     let is_dashboard = path == Some("/");
-    if matches!(need, Need::Nothing | Need::Signature) {
+    if matches!(need, Need::Nothing | Need::Signature | Need::Token) {
         return Ok(next.run(request).await);
     }
     let (peer, headers) = (access.client(&request), request.headers());

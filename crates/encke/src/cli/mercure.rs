@@ -1,0 +1,50 @@
+//! The options of the Mercure protocol.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use server::HubConfig;
+
+use super::UsageError;
+
+/// Who may listen and publish by the Mercure protocol.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Mercure")]
+pub(crate) struct MercureArgs {
+    /// File with a key that verifies tokens of publishers and subscribers of the Mercure protocol.
+    ///
+    /// The same kinds of files as for --token-key. The option serves the protocol at
+    /// /.well-known/mercure. Repeat it for several keys.
+    #[arg(long, value_name = "FILE")]
+    mercure_key: Vec<PathBuf>,
+    /// File with a key that verifies tokens of publishers only.
+    #[arg(long, value_name = "FILE")]
+    mercure_publish_key: Vec<PathBuf>,
+    /// File with a key that verifies tokens of subscribers only.
+    #[arg(long, value_name = "FILE")]
+    mercure_subscribe_key: Vec<PathBuf>,
+    /// Let clients without a token subscribe to public updates.
+    #[arg(long)]
+    mercure_open: bool,
+}
+
+impl MercureArgs {
+    /// The hub, if there is to be one.
+    pub(crate) fn config(&self, in_cluster: bool) -> Result<Option<HubConfig>> {
+        let MercureArgs { mercure_key, mercure_open: is_open, .. } = self;
+        let with = |own: &[PathBuf]| -> Vec<PathBuf> { [&mercure_key[..], own].concat() };
+        let publish_keys = with(&self.mercure_publish_key);
+        let subscribe_keys = with(&self.mercure_subscribe_key);
+        let is_open = *is_open;
+        if publish_keys.is_empty() && subscribe_keys.is_empty() && !is_open {
+            return Ok(None);
+        }
+        if in_cluster {
+            let why = "the Mercure protocol is not for a node of a cluster (--nats) yet: leave \
+                       --mercure-key and its like out, or --nats";
+            return Err(UsageError(why.to_owned()).into());
+        }
+        Ok(Some(HubConfig { publish_keys, subscribe_keys, is_open }))
+    }
+}

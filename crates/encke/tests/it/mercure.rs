@@ -1,0 +1,194 @@
+//! The Mercure protocol, old dialect: who hears what, by raw requests at the real program.
+
+use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::harness::{Answer, Server, Stream, get, wait_for};
+
+const HUB: &str = "/.well-known/mercure";
+
+const SECRET: &str = "a secret of publishers and of subscribers";
+
+const BOOKS: &str = "topic=https%3A%2F%2Fa.test%2Fbooks%2F%7Bid%7D";
+
+/// A server with a key, which lets strangers listen.
+struct Hub {
+    server: Server,
+    _files: TempDir,
+}
+
+/// A token with these claims, signed as Symfony does it.
+fn token(claims: &Value) -> String {
+    let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256","typ":"JWT"}"#);
+    let signed = format!("{header}.{}", URL_SAFE_NO_PAD.encode(claims.to_string()));
+    let tag = sign(&Key::new(HMAC_SHA256, SECRET.as_bytes()), signed.as_bytes());
+    format!("{signed}.{}", URL_SAFE_NO_PAD.encode(tag))
+}
+
+fn bearer(claims: &Value) -> String {
+    format!("Authorization: Bearer {}", token(claims))
+}
+
+fn publisher() -> String {
+    bearer(&json!({ "mercure": { "publish": ["*"] } }))
+}
+
+fn subscriber(topics: &[&str]) -> String {
+    bearer(&json!({ "mercure": { "subscribe": topics } }))
+}
+
+impl Hub {
+    fn start(options: &[&str]) -> Hub {
+        let files = tempfile::tempdir().unwrap();
+        let path = files.path().join("key");
+        std::fs::write(&path, SECRET).unwrap();
+        let option = format!("--mercure-key={}", path.display());
+        let server = Server::start(&[&[option.as_str()], options].concat());
+        Hub { server, _files: files }
+    }
+
+    fn publish_by(&self, authorization: &str, form: &str) -> Answer {
+        let form_type = "Content-Type: application/x-www-form-urlencoded";
+        self.server.api.post_with(HUB, &format!("{form_type}\r\n{authorization}\r\n"), form)
+    }
+
+    /// The id of what was published, and how many have heard it.
+    fn publish(&self, form: &str) -> (String, u64) {
+        let answer = self.publish_by(&publisher(), form);
+        assert_eq!(answer.status(), 200, "{answer:?}");
+        assert!(answer.head.field("content-type").unwrap().starts_with("text/plain"));
+        let delivered = answer.head.field("encke-delivered").unwrap().parse().unwrap();
+        (answer.body, delivered)
+    }
+
+    fn listen(&self, query: &str, fields: &[&str]) -> Stream {
+        let mut wire = self.server.ask(get(&format!("{HUB}?{query}"), fields));
+        let head = wire.head();
+        assert_eq!(head.status, 200, "{}", head.text);
+        assert_eq!(head.field("content-type"), Some("text/event-stream"));
+        let mut stream = Stream { wire, head, cursor: None };
+        assert_eq!(stream.chunk(), ":\n");
+        stream
+    }
+
+    fn status(&self, query: &str, fields: &[&str]) -> u16 {
+        self.server.ask(get(&format!("{HUB}?{query}"), fields)).head().status
+    }
+}
+
+#[test]
+fn path_is_none_unless_a_key_is_given() {
+    let server = Server::start(&[]);
+    assert_eq!(server.ask(get(&format!("{HUB}?topic=a"), &[])).head().status, 404);
+    assert_eq!(server.api.post_with(HUB, "", "topic=a").status(), 404);
+}
+
+#[test]
+fn update_is_heard_once_by_each_that_listens() {
+    let hub = Hub::start(&["--mercure-open"]);
+    let mut both = hub.listen(&format!("{BOOKS}&topic=https://a.test/books/1"), &[]);
+    let mut all = hub.listen("topic=*", &[]);
+    let _other = hub.listen("topic=https://a.test/books/2", &[]);
+    let form = "topic=https%3A%2F%2Fa.test%2Fbooks%2F1&topic=alt&data=a%0Ab&id=urn:1&type=t";
+    assert_eq!(hub.publish(form), ("urn:1".to_owned(), 2));
+    for stream in [&mut both, &mut all] {
+        assert_eq!(stream.chunk(), "event: t\nid: urn:1\ndata: a\ndata: b\n\n");
+    }
+    let (id, delivered) = hub.publish("topic=alt&data=c");
+    assert!(id.starts_with('#') && delivered == 1, "{id}");
+    assert_eq!(all.chunk(), format!("id: {id}\ndata: c\n\n"));
+}
+
+#[test]
+fn private_update_is_for_those_who_are_granted_one_of_its_topics() {
+    let hub = Hub::start(&["--mercure-open"]);
+    let bobs = subscriber(&["https://a.test/users/bob/{+rest}"]);
+    let rjs = subscriber(&["https://a.test/users/rj/{+rest}"]);
+    let mut bob = hub.listen(BOOKS, &[&bobs]);
+    let mut others = [
+        hub.listen(BOOKS, &[&rjs]),
+        hub.listen(BOOKS, &[]),
+        hub.listen("topic=*", &[]),
+        hub.listen("topic=https://a.test/users/bob/books/1", &[&rjs]),
+    ];
+    let form = "topic=https://a.test/books/1&topic=https://a.test/users/bob/books/1&data=x\
+                &private=on&id=urn:x";
+    assert_eq!(hub.publish(form).1, 1);
+    assert_eq!(bob.chunk(), "id: urn:x\ndata: x\n\n");
+    // What is public comes behind it, and nothing before.
+    let form = "topic=https://a.test/books/1&topic=https://a.test/users/bob/books/1&data=y";
+    let (id, delivered) = hub.publish(form);
+    assert_eq!(delivered, 5);
+    for stream in others.iter_mut().chain([&mut bob]) {
+        assert_eq!(stream.chunk(), format!("id: {id}\ndata: y\n\n"));
+    }
+    // Nor does anybody find it afterwards.
+    for (fields, heard) in [(&[&*bobs][..], true), (&[&*rjs], false), (&[], false)] {
+        let mut stream = hub.listen(&format!("{BOOKS}&lastEventID=earliest"), fields);
+        assert_eq!(stream.head.field("last-event-id"), Some("earliest"));
+        let first = stream.chunk();
+        assert_eq!(first == "id: urn:x\ndata: x\n\n", heard, "{first}");
+    }
+}
+
+#[test]
+fn client_that_comes_back_goes_on_at_its_place_and_a_gap_is_told() {
+    let hub = Hub::start(&["--mercure-open", "--history=3"]);
+    let first = hub.publish("topic=https://a.test/books/1&data=1").0;
+    hub.publish("topic=https://a.test/books/2&data=2&id=urn:2");
+    hub.publish("topic=other&data=3");
+    for query in [BOOKS, "topic=https://a.test/books/2"] {
+        let mut stream = hub.listen(query, &[&format!("Last-Event-ID: {first}")]);
+        assert_eq!(stream.head.field("last-event-id"), Some(&*first));
+        assert_eq!(stream.chunk(), "id: urn:2\ndata: 2\n\n");
+    }
+    let mut stream = hub.listen("topic=*&lastEventID=urn:2", &[]);
+    assert_eq!(stream.head.field("last-event-id"), Some("urn:2"));
+    assert!(stream.chunk().ends_with("data: 3\n\n"));
+    let mut unknown = hub.listen("topic=*", &["Last-Event-ID: urn:nobody"]);
+    assert_eq!(unknown.head.field("last-event-id"), Some("earliest"));
+    assert!(unknown.chunk().starts_with("event: gap\nid: #"));
+    (4..=9)
+        .for_each(|data| drop(hub.publish(&format!("topic=https://a.test/books/2&data={data}"))));
+    let mut late = hub.listen(BOOKS, &[&format!("Last-Event-ID: {first}")]);
+    assert_eq!(late.head.field("last-event-id"), Some("earliest"));
+    assert!(late.chunk().starts_with("event: gap\n"));
+    for data in 7..=9 {
+        assert!(late.chunk().ends_with(&format!("data: {data}\n\n")));
+    }
+}
+
+#[test]
+fn token_says_who_may_and_for_how_long() {
+    let hub = Hub::start(&[]);
+    let statuses = [
+        (&[][..], 401),
+        (&["Authorization: Bearer a.b.c"], 401),
+        (&[&*subscriber(&[])], 200),
+        (&[&*bearer(&json!({ "mercure": {}, "exp": 1 }))], 401),
+    ];
+    for (fields, status) in statuses {
+        assert_eq!(hub.status("topic=a", fields), status, "{fields:?}");
+    }
+    let in_query = format!("topic=a&authorization={}", token(&json!({ "mercure": {} })));
+    assert_eq!(hub.status(&in_query, &[]), 200);
+    let cookie = format!("Cookie: mercureAuthorization={}", token(&json!({ "mercure": {} })));
+    assert_eq!(hub.status("topic=a", &[&cookie]), 200);
+    assert_eq!(hub.status("", &[&subscriber(&[])]), 400);
+    for (authorization, status) in [
+        (String::new(), 401),
+        (subscriber(&["*"]), 403),
+        (bearer(&json!({ "mercure": { "publish": ["b"] } })), 403),
+        (bearer(&json!({ "mercure": { "publish": ["{x}"] } })), 200),
+    ] {
+        let field = if authorization.is_empty() { "Accept: */*" } else { &authorization };
+        assert_eq!(hub.publish_by(field, "topic=a&data=x").status(), status, "{authorization}");
+    }
+    let ends = sys::clock::unix_ms() / 1000 + 1;
+    let ending = bearer(&json!({ "mercure": { "subscribe": ["*"] }, "exp": ends }));
+    hub.listen("topic=a", &[&ending]).expect_last_chunk();
+    wait_for("nobody listens", || hub.publish("topic=a&data=x").1 == 0);
+}

@@ -1,0 +1,164 @@
+//! `POST /.well-known/mercure`: publishes an update of the Mercure protocol.
+//!
+//! It needs no key of the API: its token says on which topics it may publish. Who shows a wrong one
+//! is slowed down by address, as whoever shows wrong keys is. The answer is the update's id alone,
+//! and its head says how many connections have heard it.
+//!
+//! Cost: the library's way of a request, the token, and a send.
+
+use std::sync::Arc;
+
+use auth::tokens::Checked;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use dispatch::barrier::WritePermit;
+use dispatch::posting::Delivery;
+use engine::Outgoing;
+use httpd::body::read_whole;
+use httpd::problem::ApiProblem;
+use hub::{Draft, EventParts, Grant, Payload};
+use mercure::{Claims, Dialect, HubUrl, Presented, Refusal, TokenFields, Topic, Update, is_form};
+use proto::Problem;
+use tokio::task::spawn_blocking;
+use topics::{UpdateFollowers, payload, read_claims};
+
+use super::state::Api;
+use crate::mercure_hub::Hub;
+
+/// Where it is.
+pub(super) const PATH: &str = mercure::PATH;
+
+/// How much longer a form may be than the text in it: each byte of that may take three.
+const ESCAPED: usize = 3;
+
+/// What a form may have beside its text: topics, an id, a type.
+const AROUND_BYTES_MAX: usize = 256 * 1024;
+
+/// Says how many connections have heard an update.
+const DELIVERED: &str = "encke-delivered";
+
+/// Answers a request, where the protocol is served.
+pub(super) async fn publish(
+    State(api): State<Arc<Api>>,
+    request: Request,
+) -> Result<Response, ApiProblem> {
+    let Some(hub) = api.hub.clone() else { return Err(ApiProblem::not_found()) };
+    let peer = api.access.client(&request);
+    api.access.check_pace(peer)?;
+    let (head, body) = request.into_parts();
+    let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let url = hub.url_of(host);
+    let claims = match claims(&hub, &head, &url).await {
+        Ok(claims) => claims,
+        Err(refusal) => {
+            if matches!(refusal, Refusal::BadToken(_)) {
+                api.access.signed_wrong(peer).await;
+            }
+            return Err(refused(&refusal, Dialect::Old));
+        }
+    };
+    let dialect = claims.dialect();
+    let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if !is_form(content_type.unwrap_or_default()) {
+        return Err(refused(&Refusal::NotForm, dialect));
+    }
+    let most = ESCAPED * api.backlog_bytes_max + AROUND_BYTES_MAX;
+    let bytes = read_whole(body, most, &api.idle_limit).await?;
+    let update = Update::parse(&bytes, dialect, &url);
+    let update = update.map_err(|refusal| refused(&refusal, dialect))?;
+    if !may_publish(&claims, &update) {
+        return Err(refused(&Refusal::NoGrant, dialect));
+    }
+    let permit = match api.sender.barrier.enter().await {
+        Ok(permit) => permit,
+        Err(moved) => return moved.answer(head, Body::from(bytes)).await,
+    };
+    let delivery = api.publish(&permit, &update).await?;
+    drop(permit);
+    let delivered = delivery.answer().await?;
+    let id = update.id.unwrap_or_else(|| format!("#{}", String::from_utf8_lossy(&delivered.id)));
+    let fields = [
+        (header::CONTENT_TYPE, dialect.id_content_type().to_owned()),
+        (header::HeaderName::from_static(DELIVERED), delivered.count.to_string()),
+    ];
+    Ok((fields, id).into_response())
+}
+
+/// What the token of a request grants.
+async fn claims(hub: &Hub, head: &Parts, url: &HubUrl) -> Result<Claims, Refusal> {
+    let token = {
+        let authorization = values(&head.headers, &header::AUTHORIZATION);
+        // Cookies are for pages, which publish at the public port.
+        let fields = TokenFields { authorization: &authorization, ..TokenFields::default() };
+        let presented = Presented::find(fields, head.uri.query().unwrap_or_default(), None)?;
+        presented.ok_or(Refusal::NoToken)?.token.into_owned()
+    };
+    let keys = hub.publish().ok_or(Refusal::BadToken("this hub knows no key of tokens".into()))?;
+    let verified: Result<Arc<Grant>, _> = match keys.check_now(&token) {
+        Checked::Granted(grant) => Ok(grant),
+        Checked::Refused(refusal) => Err(refusal),
+        Checked::Ask => {
+            let keys = Arc::clone(keys);
+            let verified = spawn_blocking(move || keys.verify(&token)).await;
+            verified.unwrap_or(Err(hub::TokenRefusal::Busy))
+        }
+    };
+    let grant = verified.map_err(|refusal| Refusal::BadToken(refusal.to_string().into()))?;
+    read_claims(grant.claims.as_deref(), url)
+}
+
+fn values<'h>(headers: &'h HeaderMap, name: &header::HeaderName) -> Vec<&'h str> {
+    headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect()
+}
+
+/// Whether each topic of the update is granted.
+fn may_publish(claims: &Claims, update: &Update) -> bool {
+    let topics: Vec<Topic<'_>> = update.topics.iter().map(|topic| Topic::new(topic)).collect();
+    claims.publish().covers(&topics)
+}
+
+impl Api {
+    /// Hands an update to the mailboxes of all workers that have listeners of it.
+    pub(crate) async fn publish(
+        &self,
+        permit: &WritePermit<'_>,
+        update: &Update,
+    ) -> Result<Delivery, ApiProblem> {
+        let topics = self.router.topics().ok_or_else(ApiProblem::not_found)?;
+        let begun = topics.begin(&update.topics, update.is_private, sys::clock::monotonic_ms());
+        let (keys, under_way) = begun.ok_or_else(|| {
+            ApiProblem::bad_request("A topic has a control character. Take it out.")
+        })?;
+        let also: Vec<&str> = keys.also.iter().map(String::as_str).collect();
+        let data = payload(update);
+        let draft = Draft::of_key(EventParts {
+            about: &keys.about,
+            also: &also,
+            name: update.kind.as_deref(),
+            from: None,
+            payload: Payload::Json(&data),
+        })?;
+        self.check_fits(&draft)?;
+        let followers = UpdateFollowers::new(topics, &update.topics);
+        let delivery = self.sender.publish(permit, Outgoing::from(draft), &followers).await?;
+        if let Delivery::Here { event, .. } = &delivery {
+            under_way.posted(event.number(), update.id.as_deref());
+        }
+        self.count_event();
+        Ok(delivery)
+    }
+}
+
+/// The answer to what is refused.
+fn refused(refusal: &Refusal, dialect: Dialect) -> ApiProblem {
+    let status = match refusal {
+        // What is wrong is not the token: it grants other topics.
+        Refusal::NoGrant => StatusCode::FORBIDDEN.as_u16(),
+        refusal => refusal.status(dialect),
+    };
+    let challenge = (status == 401).then_some("Bearer");
+    Problem { challenge, ..Problem::new(status, refusal.to_string()) }.into()
+}

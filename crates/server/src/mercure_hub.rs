@@ -1,0 +1,79 @@
+//! The hub of the Mercure protocol: who may listen and who may publish, by the keys of their
+//! tokens.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Result, anyhow};
+use auth::hub_tokens::HubTokens;
+use auth::tokens::TokenRules;
+use engine::{MercureConfig, TokenCheck, TokenQueue};
+use mercure::{HubUrl, PATH};
+use tokio_util::sync::CancellationToken;
+
+/// What a server is told of the Mercure protocol.
+#[derive(Clone, Debug, Default)]
+pub struct HubConfig {
+    /// Files with keys of those who publish.
+    pub publish_keys: Vec<PathBuf>,
+    /// Files with keys of those who listen.
+    pub subscribe_keys: Vec<PathBuf>,
+    /// Whether one without a token hears what is public.
+    pub is_open: bool,
+}
+
+/// The hub.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    /// Nobody may publish where there is no key.
+    publish: Option<Arc<HubTokens>>,
+    subscribe: Option<Arc<HubTokens>>,
+    is_open: bool,
+    /// Its address, where the operator has named it.
+    url: Option<HubUrl>,
+}
+
+impl Hub {
+    /// Reads the keys. Where others than this machine can reach the server no secret is taken that
+    /// everybody knows.
+    /// `public_url` is the address of the public port, where the operator has named it.
+    pub(crate) fn open(
+        config: HubConfig,
+        public_url: Option<String>,
+        is_reached: bool,
+    ) -> Result<Hub> {
+        let tokens = |keys: Vec<PathBuf>| {
+            let rules = TokenRules { keys, is_reached, ..TokenRules::default() };
+            (!rules.keys.is_empty()).then(|| HubTokens::open(rules)).transpose()
+        };
+        let url = public_url.map(|url| {
+            let text = format!("{url}{PATH}");
+            HubUrl::parse(&text).ok_or_else(|| anyhow!("--public-url is no address: {text}"))
+        });
+        let HubConfig { publish_keys, subscribe_keys, is_open } = config;
+        let (publish, subscribe) = (tokens(publish_keys)?, tokens(subscribe_keys)?);
+        Ok(Hub { publish, subscribe, is_open, url: url.transpose()? })
+    }
+
+    /// What workers are told.
+    pub(crate) fn config(&self) -> MercureConfig {
+        let check = self.subscribe.clone().map(|tokens| tokens as Arc<dyn TokenCheck>);
+        MercureConfig { hub: self.url.clone(), is_open: self.is_open, check }
+    }
+
+    /// Begins to verify what workers ask at `queue`, until `stop`.
+    pub(crate) fn begin(&self, queue: TokenQueue, stop: &CancellationToken) -> Result<()> {
+        self.publish.iter().chain(&self.subscribe).for_each(|tokens| tokens.watch(stop));
+        self.subscribe.iter().try_for_each(|tokens| tokens.answer(queue.clone(), stop))
+    }
+
+    /// Who knows the keys of those who publish.
+    pub(crate) fn publish(&self) -> Option<&Arc<HubTokens>> {
+        self.publish.as_ref()
+    }
+
+    /// The address of the hub for a client that has called `host`.
+    pub(crate) fn url_of(&self, host: Option<&str>) -> HubUrl {
+        self.config().hub_of(host)
+    }
+}
