@@ -1,4 +1,5 @@
-//! What the claims of a token grant. Its signature, times, issuer and audience were verified before.
+//! What the claims of a token grant. Its signature, times, issuer and audience were verified
+//! before.
 
 use std::sync::Arc;
 

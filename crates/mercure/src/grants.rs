@@ -10,8 +10,9 @@ use crate::{Selector, SelectorKind, Topic};
 #[derive(Debug, Default)]
 pub struct Grants {
     is_all: bool,
+    /// Each once, exact ones too.
+    selectors: Vec<Arc<Selector>>,
     exact: HashSet<Box<str>>,
-    patterns: Vec<Arc<Selector>>,
     /// All keys in order, which is what two of them are compared by.
     keys: Box<[String]>,
 }
@@ -22,22 +23,22 @@ impl Grants {
         let mut grants = Grants::default();
         let mut keys = HashSet::new();
         for selector in selectors {
-            let key = selector.key().into_owned();
-            match selector.kind() {
-                SelectorKind::All => grants.is_all = true,
-                SelectorKind::Exact => drop(grants.exact.insert(key.into_boxed_str())),
-                SelectorKind::Pattern => {
-                    if keys.insert(format!("p{key}")) {
-                        grants.patterns.push(selector);
-                    }
+            let key = selector.key();
+            let mark = match selector.kind() {
+                SelectorKind::All => {
+                    // Whatever else is listed opens nothing more.
+                    let (exact, keys) = (HashSet::new(), Box::from(["*".to_owned()]));
+                    return Grants { is_all: true, selectors: vec![selector], exact, keys };
                 }
+                SelectorKind::Exact => '=',
+                SelectorKind::Pattern => '~',
+            };
+            if keys.insert(format!("{mark}{key}")) {
+                if mark == '=' {
+                    grants.exact.insert(key.into());
+                }
+                grants.selectors.push(selector);
             }
-        }
-        keys.extend(grants.exact.iter().map(|topic| format!("e{topic}")));
-        if grants.is_all {
-            // Whatever else is listed opens nothing more.
-            (grants.exact, grants.patterns) = Default::default();
-            keys = HashSet::from(["a".to_owned()]);
         }
         let mut keys: Vec<String> = keys.into_iter().collect();
         keys.sort_unstable();
@@ -54,21 +55,21 @@ impl Grants {
         self.is_all
     }
 
-    /// The topics that they open by name.
-    pub fn exact(&self) -> impl Iterator<Item = &str> {
-        self.exact.iter().map(|topic| &**topic)
+    /// The selectors, each meaning once; `*` alone if it is among them.
+    pub fn selectors(&self) -> &[Arc<Selector>] {
+        &self.selectors
     }
 
     /// The patterns among them.
-    pub fn patterns(&self) -> &[Arc<Selector>] {
-        &self.patterns
+    pub fn patterns(&self) -> impl Iterator<Item = &Arc<Selector>> {
+        self.selectors.iter().filter(|selector| selector.kind() == SelectorKind::Pattern)
     }
 
     /// Whether they open one topic.
     pub fn opens(&self, topic: &Topic<'_>) -> bool {
         self.is_all
             || self.exact.contains(topic.text())
-            || self.patterns.iter().any(|pattern| pattern.matches(topic))
+            || self.patterns().any(|pattern| pattern.matches(topic))
     }
 
     /// Whether they open every topic of an update: whoever has them may publish it.

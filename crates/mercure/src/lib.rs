@@ -1,5 +1,5 @@
-//! Mercure, both dialects that hubs speak: draft 07, which all installed clients know, and draft 08,
-//! which becomes 1.0.
+//! Mercure, both dialects that hubs speak: draft 07, which all installed clients know, and draft
+//! 08, which becomes 1.0.
 //!
 //! For Symfony, API Platform and whatever else publishes to a Mercure hub. Requests, claims and
 //! documents to meaning and back: this crate does no IO, reads no clock and knows not who is

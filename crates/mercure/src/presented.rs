@@ -87,8 +87,8 @@ impl<'r> Presented<'r> {
         }
     }
 
-    /// The origin of the page that a publish comes from, which must be a listed one. `None` where it
-    /// does not matter: only cookies are sent along by browsers.
+    /// The origin of the page that a publish comes from, which must be a listed one. `None` where
+    /// it does not matter: only cookies are sent along by browsers.
     ///
     /// # Errors
     /// It matters, and the request does not say.

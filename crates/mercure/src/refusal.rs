@@ -76,7 +76,7 @@ pub enum Refusal {
     /// `*` as a topic of 1.0.
     #[error("`*` matches every topic and is none itself. Use another topic.")]
     TopicIsAll,
-    /// A topic of 1.0 with a character that none may have.
+    /// A topic with a control character, or in 1.0 with one that has no shape.
     #[error("A topic has a control or format character.")]
     TopicCharacter,
     /// A publisher's id that cannot be one.
@@ -123,7 +123,7 @@ pub enum KindFault {
 
 impl From<ClaimsFault> for Refusal {
     fn from(fault: ClaimsFault) -> Refusal {
-        Refusal::BadToken(Cow::Owned(fault.to_string()))
+        Refusal::BadToken(Cow::Owned(fault.to_string().trim_end_matches('.').to_owned()))
     }
 }
 

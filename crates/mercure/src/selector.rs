@@ -14,9 +14,9 @@ use crate::{Dialect, HubUrl, Topic};
 /// The types of a matcher of 1.0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MatchType {
-    /// The same bytes.
+    /// A topic matches if it has the same bytes.
     Exact,
-    /// A WHATWG URL pattern.
+    /// A topic matches if the URL pattern (WHATWG) does.
     UrlPattern,
 }
 
@@ -75,8 +75,8 @@ pub enum SelectorFault {
     /// It has more expressions than a match can be paid for.
     #[error("A URI template has more than {} expressions.", crate::limits::EXPRESSIONS_MAX)]
     TooManyExpressions,
-    /// It has a character that no matcher of 1.0 may have.
-    #[error("A matcher has a control or format character.")]
+    /// It has a character that no topic may have.
+    #[error("A topic selector has a control or format character.")]
     Character,
     /// It is no URL pattern.
     #[error("A URL pattern is invalid: {0}.")]
@@ -87,11 +87,12 @@ impl Selector {
     /// A selector of the old dialect. One that is no template is a plain string.
     ///
     /// # Errors
-    /// It is too long, or has too many expressions.
+    /// It is too long, has a control character, which no topic has, or too many expressions.
     pub fn old(text: &str) -> Result<Selector, SelectorFault> {
         let meaning = match text {
             "*" => Meaning::All,
             _ if text.len() > SELECTOR_BYTES_MAX => return Err(SelectorFault::TooLong),
+            _ if text.chars().any(char::is_control) => return Err(SelectorFault::Character),
             _ if !text.contains('{') => Meaning::Exact,
             _ => match Template::parse(text) {
                 Ok(template) => Meaning::Template(template),
@@ -179,8 +180,8 @@ impl Selector {
         matches!(&self.meaning, Meaning::UrlPattern(pattern) if pattern.matches(topic))
     }
 
-    /// The address that a URL pattern is seen from, and what the grouping text of its matches begins
-    /// with. `None` for all others.
+    /// The address that a URL pattern is seen from, and what the grouping text of its matches
+    /// begins with. `None` for all others.
     pub(crate) fn url_group(&self) -> Option<(&HubUrl, &str)> {
         match &self.meaning {
             Meaning::UrlPattern(pattern) => Some((pattern.hub(), pattern.literal())),

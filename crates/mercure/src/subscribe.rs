@@ -28,9 +28,9 @@ pub struct Subscribe {
     pub dialect: Dialect,
     /// At least one, each once.
     pub selectors: Vec<Selector>,
-    /// The id of the last update that was heard, or [`crate::EARLIEST`]. If there is one, the answer
-    /// has the field [`Dialect::place_field`]. An empty one, which only 1.0 has, asks for nothing
-    /// that is past.
+    /// The id of the last update that was heard, or [`crate::EARLIEST`]. If there is one, the
+    /// answer has the field [`Dialect::place_field`]. An empty one, which only 1.0 has, asks for
+    /// nothing that is past.
     pub place: Option<String>,
 }
 

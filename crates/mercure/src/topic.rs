@@ -11,7 +11,7 @@ use crate::HubUrl;
 pub struct Topic<'t> {
     text: &'t str,
     whole: OnceCell<Option<Box<UrlParts>>>,
-    /// The last relative reading, with the address that it was read from.
+    /// The first relative reading, with the address that it was read from.
     relative: OnceCell<(HubUrl, Option<Box<UrlParts>>)>,
 }
 
@@ -26,8 +26,9 @@ impl<'t> Topic<'t> {
         self.text
     }
 
-    /// Shows `see` the topic as a URL, seen from `hub`. A topic that is a whole URL is the same from
-    /// everywhere and read once, another once for each address in a row.
+    /// Shows `see` the topic as a URL, seen from `hub`. A topic that is a whole URL is the same
+    /// from everywhere and read once; another is read once for the first address, and anew each
+    /// time for others.
     pub(crate) fn with_url<R>(&self, hub: &HubUrl, see: impl FnOnce(&UrlParts) -> R) -> Option<R> {
         let whole = self.whole.get_or_init(|| whole_url(self.text).map(UrlParts::boxed));
         if let Some(parts) = whole {

@@ -9,13 +9,16 @@ use crate::{Dialect, HubUrl, PATH, Refusal};
 /// Whether an update may have this topic.
 ///
 /// # Errors
-/// It is too long, the hub's own, or, in 1.0, `*` or a text with characters that no topic may have.
+/// It is too long, the hub's own, has a control character, or, in 1.0, is `*` or has a character
+/// that has no shape.
 pub(crate) fn check_topic(dialect: Dialect, topic: &str, hub: &HubUrl) -> Result<(), Refusal> {
     if topic.len() > TOPIC_BYTES_MAX {
         return Err(Refusal::TopicTooLong);
     }
     match dialect {
         Dialect::Old if topic.contains(PATH) => Err(Refusal::ReservedTopic),
+        // The drafts allow them; nobody has them, and logs and terminals stumble over them.
+        Dialect::Old if topic.chars().any(char::is_control) => Err(Refusal::TopicCharacter),
         Dialect::Old => Ok(()),
         Dialect::V1 if topic == "*" => Err(Refusal::TopicIsAll),
         Dialect::V1 if has_forbidden(topic) => Err(Refusal::TopicCharacter),

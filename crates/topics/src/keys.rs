@@ -60,7 +60,7 @@ impl Access {
             SelectorKind::Exact => grants.opens(&Topic::new(selector.text())),
             SelectorKind::Pattern => {
                 let key = selector.key();
-                grants.is_all() || grants.patterns().iter().any(|granted| granted.key() == key)
+                grants.is_all() || grants.patterns().any(|granted| granted.key() == key)
             }
         };
         if is_granted { Access::Granted } else { Access::Perhaps }

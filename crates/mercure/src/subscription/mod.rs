@@ -160,21 +160,27 @@ pub const fn subscriptions_content_type(dialect: Dialect) -> &'static str {
 pub fn etag(dialect: Dialect, last_event_id: &str) -> String {
     match dialect {
         Dialect::Old => last_event_id.to_owned(),
-        // A quote would end the tag.
-        Dialect::V1 => format!("\"{}\"", last_event_id.replace('"', "%22")),
+        Dialect::V1 => format!("\"{}\"", inside_of_tag(dialect, last_event_id)),
     }
 }
 
-/// Whether the value of `If-None-Match` says that the client has the present answer: 304. Quotes and
-/// `W/` may be there in both dialects.
+fn inside_of_tag(dialect: Dialect, last_event_id: &str) -> String {
+    match dialect {
+        Dialect::Old => last_event_id.to_owned(),
+        // A quote would end the tag.
+        Dialect::V1 => last_event_id.replace('"', "%22"),
+    }
+}
+
+/// Whether the value of `If-None-Match` says that the client has the present answer: 304. Quotes
+/// and `W/` may be there, or not, in both dialects.
 pub fn is_not_modified(if_none_match: &str, dialect: Dialect, last_event_id: &str) -> bool {
-    let tag = etag(dialect, last_event_id);
-    let plain = tag.trim_matches('"');
+    let tag = inside_of_tag(dialect, last_event_id);
     let is_same = |given: &str| {
         let given = given.trim();
         let given = given.strip_prefix("W/").unwrap_or(given);
-        given == tag
-            || given.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) == Some(plain)
+        let inside = given.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        given == tag || inside == Some(&*tag)
     };
     let value = if_none_match.trim();
     value == "*" || is_same(value) || value.split(',').any(is_same)

@@ -12,8 +12,8 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b
 
 const BELOW: &str = "/subscriptions";
 
-/// A path of the API: all subscriptions, those of one selector, or one. Its text is the normal form,
-/// which is the topic that a token must grant.
+/// A path of the API: all subscriptions, those of one selector, or one. Its text is the normal
+/// form, which is the topic that a token must grant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubscriptionPath<'p> {
     dialect: Dialect,

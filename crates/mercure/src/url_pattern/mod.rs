@@ -77,8 +77,8 @@ impl UrlPattern {
     }
 }
 
-/// Takes the matchers out of a pattern; the rest of it is for those who want to know what each group
-/// matched.
+/// Takes the matchers out of a pattern; the rest of it is for those who want to know what each
+/// group matched.
 fn matchers(pattern: LibraryPattern) -> [Matcher<Bounded>; 8] {
     let LibraryPattern { protocol, username, password, hostname, port, pathname, search, hash } =
         pattern;

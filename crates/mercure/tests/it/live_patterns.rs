@@ -1,0 +1,120 @@
+//! The table of live patterns beside a loop over all of them, by seed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fastrand::Rng;
+use mercure::{HubUrl, MatchType, Patterns, PatternsFull, Selector, SelectorKind, Topic, limits};
+
+use crate::hub;
+
+fn heard(patterns: &Patterns<u32>, topic: &Topic<'_>) -> Vec<u32> {
+    let mut heard = Vec::new();
+    patterns.matches(topic, &mut |&value| heard.push(value));
+    heard.sort_unstable();
+    heard
+}
+
+fn random_pattern(rng: &mut Rng, hubs: &[HubUrl]) -> Selector {
+    let host = ["https://a.example", "https://b.example", "http://a.example", "", "urn:x:"];
+    let host = host[rng.usize(..host.len())];
+    let path = ["", "/", "/books", "/books/", "/books/1", "/users/"][rng.usize(..6)];
+    if rng.bool() {
+        let tail = ["{id}", "{/a,b}", "{?q}", "{id}/books", "{+rest}", "{#f}"][rng.usize(..6)];
+        Selector::old(&format!("{host}{path}{tail}")).unwrap()
+    } else {
+        let tail = [":id", "*", "{/:a}?", ":id/books", "?q=*", ":n(\\d+)"][rng.usize(..6)];
+        let (text, hub) = (format!("{host}{path}{tail}"), &hubs[rng.usize(..hubs.len())]);
+        let selector = Selector::v1(MatchType::UrlPattern, &text, hub);
+        selector.unwrap_or_else(|_| Selector::old("{id}").unwrap())
+    }
+}
+
+fn random_topic(rng: &mut Rng) -> String {
+    let parts = [
+        "https://a.example",
+        "https://b.example",
+        "http://a.example",
+        "HTTPS://A.example:443",
+        "/books",
+        "/books/",
+        "/books/1",
+        "/users/",
+        "1",
+        "2/books",
+        "?q=1",
+        "#f",
+        "urn:x:",
+        "/",
+    ];
+    (0..rng.usize(1..4)).map(|_| parts[rng.usize(..parts.len())]).collect()
+}
+
+#[test]
+fn table_finds_what_a_loop_finds() {
+    let hubs = [hub(), HubUrl::parse("https://a.example/hub").unwrap()];
+    let mut found = 0;
+    testing::seeded(40, |rng| {
+        let mut patterns = Patterns::new();
+        let mut naive: BTreeMap<String, (Arc<Selector>, u32)> = BTreeMap::new();
+        for number in 0..400 {
+            let selector = Arc::new(random_pattern(rng, &hubs));
+            if selector.kind() != SelectorKind::Pattern {
+                continue;
+            }
+            let key = selector.key().into_owned();
+            let known = naive.get(&key).map(|&(_, value)| value);
+            assert_eq!(patterns.get(&selector).copied(), known, "{key}");
+            if rng.u8(..3) == 0 {
+                assert_eq!(patterns.remove(&selector), known, "{key}");
+                naive.remove(&key);
+            } else {
+                assert_eq!(patterns.insert(Arc::clone(&selector), number), Ok(known), "{key}");
+                naive.insert(key, (selector, number));
+            }
+            assert_eq!((patterns.len(), patterns.is_empty()), (naive.len(), naive.is_empty()));
+            let text = random_topic(rng);
+            let topic = Topic::new(&text);
+            let all = naive.values().filter(|(selector, _)| selector.matches(&topic));
+            let mut expected: Vec<u32> = all.map(|&(_, value)| value).collect();
+            expected.sort_unstable();
+            assert_eq!(heard(&patterns, &topic), expected, "{text}");
+            found += expected.len();
+        }
+    });
+    assert!(found > 1_000, "{found} matches");
+}
+
+#[test]
+fn ten_thousand_patterns_are_the_most() {
+    let mut patterns = Patterns::new();
+    for number in 0..u32::try_from(limits::PATTERNS_MAX).unwrap() {
+        let text = format!("https://example.com/users/{number}/{{id}}");
+        let selector = Arc::new(Selector::old(&text).unwrap());
+        assert_eq!(patterns.insert(selector, number), Ok(None));
+    }
+    let one_more = Arc::new(Selector::old("{a}").unwrap());
+    assert_eq!(patterns.insert(Arc::clone(&one_more), 0), Err(PatternsFull));
+    assert_eq!(heard(&patterns, &Topic::new("https://example.com/users/4711/x")), [4711]);
+    assert!(heard(&patterns, &Topic::new("https://example.com/users/")).is_empty());
+    let gone = Selector::old("https://example.com/users/1/{id}").unwrap();
+    assert_eq!(patterns.remove(&gone), Some(1));
+    assert_eq!(patterns.insert(one_more, 0), Ok(None));
+}
+
+#[test]
+fn patterns_are_seen_from_few_addresses() {
+    let mut patterns = Patterns::new();
+    let seen_from = |number: usize| {
+        let hub = HubUrl::parse(&format!("https://{number}.example/hub")).unwrap();
+        Arc::new(Selector::v1(MatchType::UrlPattern, ":id", &hub).unwrap())
+    };
+    for number in 0..limits::HUB_URLS_MAX {
+        assert_eq!(patterns.insert(seen_from(number), 0), Ok(None));
+    }
+    let one_more = seen_from(limits::HUB_URLS_MAX);
+    assert_eq!(patterns.insert(Arc::clone(&one_more), 0), Err(PatternsFull));
+    assert_eq!(heard(&patterns, &Topic::new("x")).len(), limits::HUB_URLS_MAX);
+    assert_eq!(patterns.remove(&seen_from(0)), Some(0));
+    assert_eq!(patterns.insert(one_more, 0), Ok(None));
+}
