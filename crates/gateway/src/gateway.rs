@@ -153,7 +153,9 @@ impl Gateway {
         })
         .map_err(|error| match error {
             EventError::Id(_) => Refusal::BadId,
-            EventError::Subjects(_) | EventError::Name(_) => Refusal::BadRequest,
+            EventError::Subjects(_) | EventError::Name(_) | EventError::SubjectBytes => {
+                Refusal::BadRequest
+            }
         })?;
         let term = Some(payload::message(payload));
         let permit = self.enter().await?;
