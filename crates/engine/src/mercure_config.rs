@@ -11,7 +11,7 @@ use crate::Event;
 use crate::tokens::TokenCheck;
 use crate::wire::Wire;
 
-/// That the Mercure protocol is served, and to whom.
+/// Whether the Mercure protocol is served, and to whom.
 #[derive(Clone, Debug, Default)]
 pub struct MercureConfig {
     /// The address of the hub, by which patterns are read that name no host. `None`: as each client

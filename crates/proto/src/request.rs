@@ -288,18 +288,14 @@ fn serve<'b>(
     fields.check(carrier)?;
     let (route, escaped) = target::route(target)?;
     let method = method_at(route, method)?;
-    let body = match (method, route) {
-        (Method::Post, Route::Mercure) => fields.any_body()?,
-        (Method::Post, _) => fields.body()?,
-        _ => fields.no_body()?,
-    };
+    let body = fields.body_for(method == Method::Post, route == Route::Mercure)?;
     let told = fields.told();
     let mut request = Request {
         method,
         route,
         path: escaped.path,
         query: escaped.query,
-        format: Format::Ndjson,
+        format: route.format(),
         carrier,
         ids: Vec::new(),
         members: Vec::new(),
@@ -348,11 +344,9 @@ fn serve<'b>(
                 request.format = fields.accept.best().ok_or_else(Problem::not_acceptable)?;
             }
         }
-        Route::Classic => request.format = Format::Classic,
-        Route::Poll => request.format = Format::Poll,
-        Route::Mercure => (request.format, request.cursor) = (Format::Mercure, fields.cursor),
+        Route::Mercure => request.cursor = fields.cursor,
         Route::App if fields.websocket && upgradable => request.upgrade = Some(fields.upgrade),
-        Route::App | Route::Page | Route::WellKnown | Route::Send | Route::Events => {}
+        _ => {}
     }
     Ok(request)
 }

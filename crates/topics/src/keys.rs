@@ -17,14 +17,14 @@ pub struct Listening {
 /// The keys that an update is about, each topic once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UpdateKeys {
-    /// That of the canonical topic.
+    /// The key of the canonical topic.
     pub about: String,
-    /// Those of the alternate ones.
+    /// The keys of the alternate ones.
     pub also: Vec<String>,
 }
 
 impl UpdateKeys {
-    /// Those of an update on `topics`, of which there is one at least.
+    /// The keys of an update on `topics`, of which there is one at least.
     pub fn of(topics: &[String], is_private: bool) -> Option<UpdateKeys> {
         let (first, others) = topics.split_first()?;
         let key = |topic: &String| topic_key(topic, is_private);

@@ -39,6 +39,7 @@ const SLEEPERS: [(&str, &str); 35] = [
     ("crates/server/src/epoch.rs", "what is reserved in time lasts for minutes"),
     ("crates/dispatch/src/idempotency/mod.rs", "keys are forgotten by the clock"),
     ("crates/auth/src/token_service.rs", "a full mailbox rings nobody when it has room again"),
+    ("crates/auth/src/token_thread.rs", "a full mailbox rings nobody when it has room again"),
     ("crates/dispatch/src/cluster/", "a log or a database that is away does not ring"),
     ("crates/server/src/memory.rs", "memory that is free does not ring"),
     ("crates/server/src/ending.rs", "nobody rings when the last connection has gone"),

@@ -126,7 +126,8 @@ fn private_update_is_for_those_who_are_granted_one_of_its_topics() {
         assert_eq!(stream.chunk(), format!("id: {id}\ndata: y\n\n"));
     }
     // Nor does anybody find it afterwards.
-    for (fields, heard) in [(&[&*bobs][..], true), (&[&*rjs], false), (&[], false)] {
+    let asks: [(&[&str], bool); 3] = [(&[&bobs], true), (&[&rjs], false), (&[], false)];
+    for (fields, heard) in asks {
         let mut stream = hub.listen(&format!("{BOOKS}&lastEventID=earliest"), fields);
         assert_eq!(stream.head.field("last-event-id"), Some("earliest"));
         let first = stream.chunk();
@@ -136,7 +137,7 @@ fn private_update_is_for_those_who_are_granted_one_of_its_topics() {
 
 #[test]
 fn client_that_comes_back_goes_on_at_its_place_and_a_gap_is_told() {
-    let hub = Hub::start(&["--mercure-open", "--history=3"]);
+    let hub = Hub::start(&["--mercure-open", "--history-events=3"]);
     let first = hub.publish("topic=https://a.test/books/1&data=1").0;
     hub.publish("topic=https://a.test/books/2&data=2&id=urn:2");
     hub.publish("topic=other&data=3");
@@ -164,12 +165,9 @@ fn client_that_comes_back_goes_on_at_its_place_and_a_gap_is_told() {
 #[test]
 fn token_says_who_may_and_for_how_long() {
     let hub = Hub::start(&[]);
-    let statuses = [
-        (&[][..], 401),
-        (&["Authorization: Bearer a.b.c"], 401),
-        (&[&*subscriber(&[])], 200),
-        (&[&*bearer(&json!({ "mercure": {}, "exp": 1 }))], 401),
-    ];
+    let (granted, over) = (subscriber(&[]), bearer(&json!({ "mercure": {}, "exp": 1 })));
+    let statuses: [(&[&str], u16); 4] =
+        [(&[], 401), (&["Authorization: Bearer a.b.c"], 401), (&[&granted], 200), (&[&over], 401)];
     for (fields, status) in statuses {
         assert_eq!(hub.status("topic=a", fields), status, "{fields:?}");
     }

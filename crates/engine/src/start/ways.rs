@@ -38,7 +38,7 @@ impl Engine {
         TokenQueue::new(self.mailboxes.clone(), self.tokens.clone())
     }
 
-    /// The same for tokens of the Mercure protocol.
+    /// Where workers ask what tokens of the Mercure protocol are, as at [`Engine::token_queue`].
     pub fn hub_token_queue(&self) -> TokenQueue {
         TokenQueue::new(self.mailboxes.clone(), self.hub_tokens.clone())
     }

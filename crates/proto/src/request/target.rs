@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use crate::Problem;
+use crate::{Format, Problem};
 
 /// The methods of every path on this port but `/send`, as `Allow` lists them.
 pub const METHODS: &str = "GET, HEAD, OPTIONS";
@@ -37,6 +37,18 @@ impl Route {
             Route::Send => "POST, OPTIONS",
             Route::Mercure => "GET, HEAD, OPTIONS, POST",
             _ => METHODS,
+        }
+    }
+}
+
+impl Route {
+    /// What its answers look like, where the client has no choice.
+    pub(super) fn format(self) -> Format {
+        match self {
+            Route::Classic => Format::Classic,
+            Route::Poll => Format::Poll,
+            Route::Mercure => Format::Mercure,
+            _ => Format::Ndjson,
         }
     }
 }

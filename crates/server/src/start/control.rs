@@ -101,13 +101,12 @@ impl ControlPlane {
         let Credentials { keys, tokens, certificates, live } = credentials;
         let never_upgraded = never_upgraded(&config);
         let stop = CancellationToken::new();
-        let running = stop.clone().drop_guard();
+        let (running, barrier) = (stop.clone().drop_guard(), Barrier::new());
         let (traces, traces_end) = traces.unzip();
         let tokens = tokens.map(|setup| setup.start(engine.token_queue(), &stop)).transpose()?;
         let verifier = tokens.as_ref().map(|tokens| Arc::clone(tokens.verifier()));
         hub.iter().try_for_each(|hub| hub.begin(engine.hub_token_queue(), &stop))?;
-        let router = Arc::clone(engine.router());
-        let listen = engine.address();
+        let (router, listen) = (Arc::clone(engine.router()), engine.address());
         let cluster = member.map(|Member { joining, replica_sync }| {
             let (router, graph) = (Arc::clone(&router), graph.clone());
             let keys = Arc::clone(&idempotency);
@@ -121,7 +120,6 @@ impl ControlPlane {
                 stop.clone(),
             )
         });
-        let barrier = Barrier::new();
         let sender = Sender {
             router: Arc::clone(&router),
             graph: graph.clone(),
