@@ -46,6 +46,7 @@ fn claims_become_a_grant() {
         token: Some("x".into()),
         ids_max: Some(3),
         connections_max: Some(2),
+        claims: None,
     };
     assert!(grant.allows("anybody"), "* alone is everything");
     assert_eq!(check(&wanted(), &claims, NOW), Ok(grant));
