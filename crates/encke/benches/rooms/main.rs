@@ -27,7 +27,7 @@ mod idle;
 mod members;
 mod publish;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use harness::{TOKEN_SECRET, in_seconds, signed};
 
@@ -89,8 +89,16 @@ fn token_option() -> String {
     format!("--token-key={TOKEN_SECRET}")
 }
 
-/// A token of the user `sub`, who may be in each room and see who else is.
+/// A token of the user `sub`, of whom its name is told, who may be in each room and see who else is.
 fn token(sub: &str) -> String {
-    let encke = json!({ "ids": ["room:*"], "members": ["room:*"], "info": { "name": sub } });
+    token_of(sub, &json!({ "info": { "name": sub } }))
+}
+
+/// Likewise, with these claims beside.
+fn token_of(sub: &str, beside: &Value) -> String {
+    let mut encke = json!({ "ids": ["room:*"], "members": ["room:*"] });
+    if let (Some(encke), Some(beside)) = (encke.as_object_mut(), beside.as_object()) {
+        encke.extend(beside.clone());
+    }
     signed(&json!({ "sub": sub, "exp": in_seconds(3_600), "encke": encke }))
 }

@@ -15,9 +15,10 @@
 //! Who watches a room stands in a directory of its own, under the room's id. So nothing that looks
 //! for those who are logged in under an id can find one of them.
 //!
-//! Cost of a member: 41 bytes of a hash table for the first of an id, 25 of one for each of many
-//! others, each partly empty, and its name, where it is no number and not known anyway. A log-in
-//! and a log-out cost a lock that is hardly ever taken and one or two look-ups.
+//! Cost of a member: 41 bytes of a hash table for the first of an id, 24 of a vector for each of a
+//! few others, 25 of a table for each of many, each partly empty, and its name, where it is no
+//! number and not known anyway. A log-in and a log-out cost a lock that is hardly ever taken and one
+//! or two look-ups.
 
 mod room;
 mod roster;
