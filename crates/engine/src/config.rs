@@ -68,6 +68,9 @@ pub struct EngineConfig {
     pub guest: bool,
     /// What stands at `/`; nothing unless there is something to see.
     pub page: Option<Arc<Page>>,
+    /// Whether connections that ask for durable streams are handed out
+    /// ([`Engine::hand_outs`](crate::Engine::hand_outs)).
+    pub hands_out: bool,
 }
 
 /// What one client's address may have and do; 0 is no bound.
@@ -125,6 +128,7 @@ impl EngineConfig {
             refused_origins: Arc::default(),
             guest: false,
             page: None,
+            hands_out: false,
         }
     }
 

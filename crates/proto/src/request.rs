@@ -1,7 +1,7 @@
 //! The head of a request on the public port (RFC 9112): what it asks for, or why it is refused.
 //!
-//! No request has a body but one, `POST /send`, whose body the caller finds behind the head
-//! ([`Body`]). The caller gathers bytes and shows them to [`parse`] until it answers;
+//! No request has a body but two: `POST /send`, whose body the caller finds behind the head
+//! ([`Body`]), and one that appends to a durable stream ([`Route::Durable`]). The caller gathers bytes and shows them to [`parse`] until it answers;
 //! nothing is copied out of them but ids that had escapes and lists that came on several lines.
 //!
 //! Decisions that HTTP leaves to a server:
@@ -26,6 +26,7 @@ mod fields;
 mod host;
 mod origin;
 mod query;
+mod syntax;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ use std::borrow::Cow;
 use fields::Fields;
 use memchr::memchr;
 use query::{Place, Query};
+use syntax::{not_http, syntax_problem};
 
 use crate::told::Told;
 use crate::{Carrier, Format, Forwarded, Problem};
@@ -47,7 +49,7 @@ pub use fields::Body;
 pub use host::{Hosts, host_name, name_of, split_port};
 pub use origin::{is_origin_at_port, is_own_origin, origin};
 pub use query::{POLL_WAIT_SECONDS_DEFAULT, POLL_WAIT_SECONDS_MAX};
-pub use target::{METHODS, Route};
+pub use target::{METHODS, Route, durable_path};
 pub use upgrade::Upgrade;
 
 /// The longest head, its blank line included.
@@ -64,7 +66,7 @@ pub enum Method {
     Head,
     /// Asks what is allowed, as browsers do before a page may connect.
     Options,
-    /// Sends an event, on [`Route::Send`].
+    /// Sends an event, on [`Route::Send`]; appends, on [`Route::Durable`].
     Post,
 }
 
@@ -137,7 +139,7 @@ pub struct Request<'b> {
     pub origin: Option<&'b str>,
     /// Whom the client believes to speak to: host and port. Always there in HTTP/1.1.
     pub host: Option<&'b str>,
-    /// The body, of [`Method::Post`] alone.
+    /// The body, of [`Method::Post`] on [`Route::Send`] alone.
     pub body: Body<'b>,
     /// How many bytes of the buffer the head takes. What follows, but for the body, was sent too
     /// early to be served.
@@ -271,7 +273,7 @@ fn method_at(route: Route, name: &str) -> Result<Method, Problem> {
         "GET" => Some(Method::Get),
         "HEAD" => Some(Method::Head),
         "OPTIONS" => Some(Method::Options),
-        "POST" if route == Route::Send => Some(Method::Post),
+        "POST" if matches!(route, Route::Send | Route::Durable) => Some(Method::Post),
         _ => None,
     };
     method.ok_or_else(|| Problem::method_not_allowed(route.methods()))
@@ -287,7 +289,12 @@ fn serve<'b>(
     fields.check(carrier)?;
     let (route, escaped) = target::route(target)?;
     let method = method_at(route, method)?;
-    let body = if method == Method::Post { fields.body()? } else { fields.no_body()? };
+    let body = match (method, route) {
+        // In whatever form it comes: whoever serves it reads it.
+        (Method::Post, Route::Durable) => Body::default(),
+        (Method::Post, _) => fields.body()?,
+        _ => fields.no_body()?,
+    };
     let told = fields.told();
     let mut request = Request {
         method,
@@ -346,7 +353,8 @@ fn serve<'b>(
         Route::Classic => request.format = Format::Classic,
         Route::Poll => request.format = Format::Poll,
         Route::App if fields.websocket && upgradable => request.upgrade = Some(fields.upgrade),
-        Route::App | Route::Page | Route::WellKnown | Route::Send | Route::Events => {}
+        Route::App | Route::Page | Route::WellKnown => {}
+        Route::Send | Route::Events | Route::Durable => {}
     }
     Ok(request)
 }
@@ -356,44 +364,5 @@ impl Parsed<'_> {
     fn refused(head: &[u8], problem: Problem) -> Parsed<'_> {
         let head_only = head.starts_with(b"HEAD ");
         Parsed::Refused(Refusal { problem, head_only, origin: None, host: None })
-    }
-}
-
-fn not_http() -> Problem {
-    Problem::bad_request("This is not an HTTP/1.1 request. The port speaks plain HTTP, no TLS.")
-}
-
-fn syntax_problem(error: httparse::Error, head: &[u8]) -> Problem {
-    use httparse::Error;
-    match error {
-        Error::TooManyHeaders => Problem::head_too_large(),
-        Error::Version if names_a_version(head) => Problem::http_version(),
-        Error::HeaderName => Problem::bad_request(
-            "A header line has a bad name. Names hold no space, lines are not folded, and a colon \
-             follows at once (RFC 9112, section 5).",
-        ),
-        Error::HeaderValue => Problem::bad_request(
-            "A header value holds a control character (RFC 9110, section 5.5).",
-        ),
-        Error::NewLine => Problem::bad_request(
-            "A line ends in a bare CR. Lines end in CRLF (RFC 9112, section 2.2).",
-        ),
-        Error::Token | Error::Version | Error::Status => Problem::bad_request(
-            "The first line is not METHOD TARGET VERSION with one space between them (RFC 9112, \
-             section 3).",
-        ),
-    }
-}
-
-/// Whether the first line ends in a well-formed version (RFC 9112, section 2.3), if only in one
-/// that this port does not speak.
-fn names_a_version(head: &[u8]) -> bool {
-    let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    match line.splitn(3, |&byte| byte == b' ').nth(2) {
-        Some([b'H', b'T', b'T', b'P', b'/', major, b'.', minor]) => {
-            major.is_ascii_digit() && minor.is_ascii_digit()
-        }
-        _ => false,
     }
 }

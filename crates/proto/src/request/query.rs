@@ -79,7 +79,7 @@ impl<'b> Query<'b> {
                 // Its ids are in its body.
                 (b"id", Route::Send) => {}
                 // Whoever makes the page reads the others.
-                (name, Route::Events) if name != b"token" => {}
+                (name, Route::Events | Route::Durable) if name != b"token" => {}
                 (b"id", _) => query.ids.push(unescape_plus(value)?),
                 (b"token", _) => {
                     query.token =
