@@ -14,6 +14,7 @@ use super::Shared;
 use super::channels::Channels;
 use super::forwarded::Trust;
 use super::gap::Untold;
+use super::gathering::Gathering;
 use super::handing_out::Leaving;
 use super::members::{Subject, Watching};
 use super::wall::Wall;
@@ -106,6 +107,8 @@ pub(super) struct Core<S> {
     pub(super) express: VecDeque<u32>,
     /// Connections that got bulk mail: written to in slices, turn by turn.
     pub(super) bulk: VecDeque<u32>,
+    /// Streams that were written to a moment ago, where such are gathered for.
+    pub(super) gathering: Option<Box<Gathering>>,
     /// Clients who have said more than a turn has time for.
     pub(super) deferred: VecDeque<u32>,
     pub(super) budget: Budget,
@@ -186,6 +189,7 @@ impl<S: Sockets> Core<S> {
             subjects: Column::default(),
             watching: HashMap::new(),
             channels: Channels::default(),
+            gathering: Gathering::new(config.gather_ms),
             config,
             notices: shared.notices,
             names: shared.names,

@@ -22,6 +22,7 @@ mod ending;
 mod forwarded;
 mod full;
 mod gap;
+mod gathering;
 mod handing_out;
 mod history_reads;
 mod mail;
