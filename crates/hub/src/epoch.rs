@@ -240,7 +240,7 @@ impl EventIds {
     /// What the place is that a client says it has heard everything up to.
     pub fn known(&self, place: &[u8]) -> Place {
         let (tag, base) = self.epochs.latest();
-        let Some(id) = EventId::parse(place).filter(|id| id.tag() == tag) else {
+        let Some((id, _)) = EventId::parse_place(place).filter(|(id, _)| id.tag() == tag) else {
             return Place::Unknown;
         };
         match id.number() {

@@ -19,6 +19,7 @@ mod client_sends;
 mod demo_page;
 mod ending;
 mod epoch;
+mod handed_out;
 mod history_reads;
 mod keep;
 mod lane;

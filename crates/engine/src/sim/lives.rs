@@ -123,6 +123,7 @@ impl Server {
                 client_sends: client_sends.clone(),
                 history_reads: history_reads.clone(),
                 notices: Arc::default(),
+                hand_outs: None,
                 rooms: rooms.clone(),
                 handshake_limits: handshake_limits.clone(),
                 slots_max: ConnRef::SLOTS_MAX,

@@ -106,10 +106,15 @@ fn what_version_1_has_written_is_read() {
 #[test]
 fn grant_comes_out_of_its_state_as_it_went_in() {
     let list = |texts: &[&str]| hub::IdPatterns::parse(texts.iter().map(|&id| id.into())).unwrap();
+    let paths = |texts: &[&str]| {
+        hub::IdPatterns::parse_paths(texts.iter().map(|&path| path.into())).unwrap()
+    };
     let talk = hub::TalkGrant {
         send: list(&["room:*", "lobby"]),
         members: list(&["*"]),
         history: list(&["a**"]),
+        read: paths(&["run/7", "jobs/*"]),
+        write: paths(&["run/7"]),
         info: Some("[1]".into()),
     };
     let grant = hub::Grant {

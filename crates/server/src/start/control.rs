@@ -21,13 +21,14 @@ use dispatch::posting::Sender;
 use dispatch::presence::{self, Hook, Presence};
 use dispatch::traces::TracesEnd;
 use engine::{Engine, Guest, RefusedOrigins};
-use gateway::{Erlang, ErlangTask};
+use gateway::ErlangTask;
 use graph::Graph;
 use httpd::host::ApiHosts;
 use httpd::permits::ConnectionPermits;
 use httpd::tls::{Handshakes, PROTOCOLS, Tls};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::erlang::ErlangStart;
 use super::{Credentials, ServerSetup};
 use crate::api::{Api, ApiParts, ApiPast, Figures};
 use crate::certs::Certificates;
@@ -37,10 +38,11 @@ use crate::lane::Lanes;
 use crate::memory::Kept;
 use crate::ports::{ApiAddresses, ApiListeners};
 use crate::pusher_apps::AppsFile;
+use crate::token_rates::TokenRates;
 use crate::upgrade::{Program, Serving, Upgrades};
 use crate::{
-    ErlangConfig, ServeConfig, Server, api, certs, client_log, client_sends, epoch, listener,
-    memory, passing, refused_origins, replies, resumes, shortage,
+    ErlangConfig, ServeConfig, Server, api, certs, client_log, client_sends, epoch, handed_out,
+    listener, memory, passing, refused_origins, replies, resumes, shortage,
 };
 
 /// What a server has more that is to be a node of a cluster.
@@ -71,6 +73,8 @@ pub(crate) struct ControlPlane {
     routes: Router,
     api_hosts: ApiHosts,
     permits: Arc<ConnectionPermits>,
+    /// Of clients of the public port that are served as those of the API.
+    public_permits: Arc<ConnectionPermits>,
     certificates: Arc<Certificates>,
     handshakes: Arc<Handshakes>,
     keys: Arc<KeyRing>,
@@ -188,6 +192,7 @@ impl ControlPlane {
             routes,
             api_hosts,
             permits,
+            public_permits: ConnectionPermits::new(),
             certificates,
             handshakes,
             keys,
@@ -226,7 +231,9 @@ impl ControlPlane {
             (replies, asked, Arc::clone(engine.notices()), Arc::clone(engine.account()))
         };
         tokio::spawn(replies::listen(replies));
-        client_sends::answer_all(&self.state, &self.engine);
+        let rates = Arc::<TokenRates>::default();
+        client_sends::answer_all(&self.state, &self.engine, Arc::clone(&rates));
+        handed_out::serve_all(&self.state, &self.engine, rates, &self.public_permits, stop);
         for size in [resumes::Size::Small, resumes::Size::Large] {
             let (router, asked) = (Arc::clone(router), Arc::clone(&asked));
             tokio::spawn(resumes::answer(router, asked, size, self.graph.clone()));
@@ -316,6 +323,11 @@ impl ControlPlane {
         };
         let (routes, at_work) = (self.routes.clone(), lanes.clone());
         let run = listener::run(ports, routes, self.permits, at_work, closing, stopping);
+        let public_permits = self.public_permits;
+        let run = async move {
+            run.await;
+            public_permits.take_all().await;
+        };
         let erlang = Arc::<Mutex<Option<ErlangTask>>>::default();
         let serving = Serving {
             engine: Arc::clone(&self.engine),
@@ -359,30 +371,6 @@ impl ControlPlane {
             erlang,
             traces: self.traces,
         }
-    }
-}
-
-/// Our node among Erlang nodes, before it is started.
-pub(crate) struct ErlangStart {
-    config: ErlangConfig,
-    guest: Guest,
-    sender: Sender,
-    presence: Arc<Presence>,
-    backlog_bytes_max: usize,
-    data: PathBuf,
-    state: Arc<Api>,
-    stop: CancellationToken,
-}
-
-impl ErlangStart {
-    /// Starts it. Its port may become free within `patience`.
-    pub(crate) async fn start(self, patience: Duration) -> Result<ErlangTask> {
-        let ErlangStart { config, guest, data, state, stop, .. } = self;
-        let (from, most) = ((self.sender, self.presence, state.rooms()), self.backlog_bytes_max);
-        let node = Erlang::start(config, &data, from, guest, most, patience, &stop);
-        let (erlang, task) = node.await?;
-        state.set_erlang(erlang);
-        Ok(task)
     }
 }
 

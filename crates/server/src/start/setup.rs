@@ -36,6 +36,7 @@ impl ServerSetup {
         let apis = ApiAddresses { plain: config.api, tls: config.tls_api };
         let keeping = config.keep.as_ref().map(|keep| Keeping::new(&config.data, keep));
         let pusher_apps = load_apps(&mut config)?;
+        config.engine.hands_out = config.streams.is_some();
         config.engine.keeper = keeping.as_ref().map(Keeping::keeper);
         Ok(ServerSetup { config, credentials, traces, apis, keeping, pusher_apps })
     }

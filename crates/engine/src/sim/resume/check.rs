@@ -51,6 +51,8 @@ impl Resumers {
                 assert_eq!(due.next().map(|next| next.0), Some(number), "what was sent to it");
             }
         }
+        let fails = self.plan.keeps.is_some_and(|keeps| keeps.fails_one_in < usize::MAX);
+        assert!(user.told_again == 0 || fails, "told again of a gap: {:x?}", user.heard);
         let subjects = (0..IDS).map(id_text).filter(|about| hears(about));
         let is_all_kept = { subjects }.all(|about| self.is_kept_for_sure(&about));
         assert!(gaps == 0 || !is_all_kept, "a gap, though all it hears is kept: {:x?}", user.heard);
