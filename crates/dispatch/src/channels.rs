@@ -118,7 +118,7 @@ impl ChannelReader {
         found
     }
 
-    /// The same, in pieces that are not too long for a message.
+    /// What this server alone has, in pieces that are not too long for a message.
     pub(crate) async fn pieces(&self, asked: ChannelsAsked) -> Vec<ChannelPiece> {
         let ChannelsAsked { which, users } = asked;
         match which {

@@ -164,8 +164,8 @@ impl Sender {
         Ok(list_text(&room.to_string(), &list).into())
     }
 
-    /// Who hears channels: in a cluster over all nodes. `watches` has who is in presence channels of
-    /// this one.
+    /// Who hears channels: in a cluster over all nodes. `watches` has who is in presence channels
+    /// of this one.
     pub async fn channels(&self, watches: Option<&Watches>, asked: ChannelsAsked) -> ChannelsFound {
         if let Some(cluster) = &self.cluster {
             return cluster.channels(asked).await;

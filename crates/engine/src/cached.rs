@@ -50,7 +50,7 @@ impl CachedEvents {
         self.record_until(names, event, now_ms + LIFE_MS);
     }
 
-    /// The same of one that was sent `age_ms` ago.
+    /// `event`, which was sent `age_ms` ago, is the last one of the channel that it is about.
     pub(crate) fn record_aged(&self, names: &Names, event: &Arc<Event>, age_ms: u64, now_ms: u64) {
         if let Some(left_ms) = LIFE_MS.checked_sub(age_ms) {
             self.record_until(names, event, now_ms + left_ms);

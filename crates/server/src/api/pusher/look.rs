@@ -15,13 +15,13 @@ use super::{SignedRequest, refused, well_formed};
 use crate::api::state::Api;
 
 /// An answer, and whether its counts may be too low: a node has not answered.
-pub(super) type Told<T> = (T, bool);
+pub(super) type Looked<T> = (T, bool);
 
 /// The answer to a request that changes nothing.
 pub(super) async fn answer(
     api: &Api,
     signed: &SignedRequest<'_>,
-) -> Result<Told<String>, ApiProblem> {
+) -> Result<Looked<String>, ApiProblem> {
     let SignedRequest { app, call, query } = signed;
     let app = &*app.app;
     Ok(match call {
@@ -64,7 +64,7 @@ pub(super) async fn attributes(
     api: &Api,
     app: &App,
     wanted: &[(Channel<'_>, Info)],
-) -> Told<Vec<Attributes>> {
+) -> Looked<Vec<Attributes>> {
     let key = |channel: Channel<'_>| channel_key(&app.id, channel);
     let is_counted = |info: &Info| info.user_count || info.subscription_count;
     let counted = wanted.iter().filter(|(_, info)| is_counted(info));
@@ -103,7 +103,11 @@ fn cached(api: &Api, key: &str) -> Option<Cached> {
 }
 
 /// The channels that have subscribers. All names are walked, one such walk at a time.
-async fn channels(api: &Api, app: &App, asked: ChannelsQuery) -> Result<Told<String>, ApiProblem> {
+async fn channels(
+    api: &Api,
+    app: &App,
+    asked: ChannelsQuery,
+) -> Result<Looked<String>, ApiProblem> {
     let ChannelsQuery { prefix, user_count } = asked;
     let busy = |_| ApiProblem::starting_or_stopping();
     let _walk = Arc::clone(&api.graph_walks).acquire_owned().await.map_err(busy)?;

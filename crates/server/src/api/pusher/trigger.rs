@@ -11,7 +11,7 @@ use hub::{ConnectionId, Draft, EventParts, Payload};
 use pusher::http::{Info, Trigger, batch, triggered};
 use pusher::{App, Channel, SocketId};
 
-use super::look::{self, Told};
+use super::look::{self, Looked};
 use super::well_formed;
 use crate::api::endpoints::event::Posted;
 use crate::api::state::Api;
@@ -23,7 +23,7 @@ pub(super) async fn post_all(
     permit: WritePermit<'_>,
     app: &App,
     triggers: &[Trigger],
-) -> Result<Told<u64>, ApiProblem> {
+) -> Result<Looked<u64>, ApiProblem> {
     for trigger in triggers {
         for channel in &trigger.channels {
             api.check_fits(&outgoing(app, trigger, channel)?.draft)?;
@@ -76,7 +76,7 @@ pub(super) async fn told(
     app: &App,
     triggers: &[Trigger],
     is_batch: bool,
-) -> Told<String> {
+) -> Looked<String> {
     let asking = || triggers.iter().filter(|trigger| !trigger.info.is_empty());
     let wanted: Vec<_> = asking().flat_map(wanted).collect();
     let (attributes, at_least) = look::attributes(api, app, &wanted).await;
