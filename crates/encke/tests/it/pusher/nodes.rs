@@ -18,7 +18,7 @@ const WATCHLIST: &str = "pusher_internal:watchlist_events";
 /// Nodes with the same apps.
 struct Nodes {
     nodes: Vec<Server>,
-    options: [String; 2],
+    options: [String; 3],
     world: World,
     _files: TempDir,
 }
@@ -27,13 +27,15 @@ impl Nodes {
     /// `None` where there is no NATS.
     fn start(grace: &str) -> Option<Nodes> {
         let (world, files) = (World::new()?, tempfile::tempdir().unwrap());
-        let options = [option(files.path()), format!("--presence-grace={grace}")];
-        let nodes: [Server; 3] = world.nodes_with(&[&options[0], &options[1]]);
+        // Members of channels are told of one by one, however many rooms of ids list.
+        let grace = format!("--presence-grace={grace}");
+        let options = [option(files.path()), grace, "--members-max=1".to_owned()];
+        let nodes: [Server; 3] = world.nodes_with(&options.each_ref().map(String::as_str));
         Some(Nodes { nodes: nodes.into(), options, world, _files: files })
     }
 
     fn another(&self, name: &str) -> Server {
-        self.world.node(name, &[&self.options[0], &self.options[1]])
+        self.world.node(name, &self.options.each_ref().map(String::as_str))
     }
 
     fn clients(&self) -> Vec<Client> {
