@@ -100,9 +100,9 @@ fn every(period: Duration) -> Interval {
     ticks
 }
 
-/// A room by its text, as nodes tell each other; `None` of what is none.
+/// A room by its text, as nodes tell each other, an id or a key; `None` of what is neither.
 fn room_text(text: &str) -> Option<IdText<'_>> {
-    IdText::parse(text).ok()
+    IdText::of_key(text).ok()
 }
 
 /// The list of the room `of`, as it is told everywhere.

@@ -189,6 +189,17 @@ impl Router {
         self.names.lookup(id).map_or(0, |id| self.directory.connections(id))
     }
 
+    /// How many connections are logged in under `id`.
+    pub fn connections_of(&self, id: Id) -> u64 {
+        self.directory.connections(id) as u64
+    }
+
+    /// How many connections the app with this id has.
+    pub fn app_connections(&self, app: &str) -> u64 {
+        let served = self.pusher.as_ref().and_then(|apps| apps.by_id(app));
+        served.map_or(0, |served| served.usage.connections().into())
+    }
+
     /// Which ids come and go, for the one who wants to hear of it.
     pub fn changes(&self) -> &Changes {
         self.directory.changes().expect("the engine's directory notes them")

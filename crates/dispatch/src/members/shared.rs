@@ -10,7 +10,7 @@ use std::sync::Arc;
 use cluster::{RoomAct, RoomChange, RoomStep, RoomUser, Rooms};
 use engine::Watch;
 use hub::{
-    Id, Info, ListLimits, Manner, MemberChange, MemberList, Members, Names, News, Roster,
+    Id, IdText, Info, ListLimits, Manner, MemberChange, MemberList, Members, Names, News, Roster,
     listed_bytes,
 };
 use tokio::sync::oneshot;
@@ -165,7 +165,9 @@ impl Shared {
         let (manner, count) = (self.manner(room), self.rooms.list(room)?.len());
         let room = self.id(room)?;
         let change = match change {
-            RoomChange::Joined(info) => {
+            // Members of a channel come and go, and nothing else is told of them.
+            RoomChange::Renewed(_) if room.is_key() => return None,
+            RoomChange::Joined(info) | RoomChange::Renewed(info) => {
                 MemberChange::Joined(info.map(|info| Arc::new(Info::new(&info))))
             }
             RoomChange::Left => MemberChange::Left,
@@ -175,6 +177,10 @@ impl Shared {
 
     /// How a change in the room is told now.
     fn manner(&mut self, room: &str) -> Manner {
+        // All members of a channel, which has a bound, are told of.
+        if room_text(room).is_none_or(IdText::is_key) {
+            return Manner::Whole;
+        }
         let Some(list) = self.rooms.list(room) else { return Manner::Whole };
         let was_counted = self.counted.contains(room);
         let manner = self.limits.manner(was_counted, list.len(), list.listed_bytes());

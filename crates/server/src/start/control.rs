@@ -114,8 +114,8 @@ impl ControlPlane {
         let cluster = member.map(|Member { joining, replica_sync }| {
             let (router, graph) = (Arc::clone(&router), graph.clone());
             let keys = Arc::clone(&idempotency);
-            let has_rooms = engine.watches().is_some();
-            joining.at(listen).telling_rooms(has_rooms).start(
+            let members = engine.watches().map(|watches| Arc::clone(watches.members()));
+            joining.at(listen).telling_rooms(members).start(
                 router,
                 graph,
                 replica_sync,

@@ -1,10 +1,11 @@
 //! Pusher Channels: the protocol line by line over raw sockets, the HTTP API, the file of apps, and
-//! the clients and libraries that Pusher's users have.
+//! the clients and libraries that Pusher's users have; and several nodes.
 
 mod apps;
 mod clients;
 mod conformance;
 mod http;
+mod nodes;
 mod upgrade;
 
 use std::path::Path;

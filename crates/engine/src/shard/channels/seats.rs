@@ -132,9 +132,11 @@ impl<S: Sockets> Core<S> {
         at: &mut At<'_, S::Socket>,
         text: &RoomText,
     ) -> Lives {
-        if text.answers.is_some() && at.conn.state().hears() {
-            // The seat keeps the name.
-            let key = self.names.text(text.room).unwrap_or_default();
+        // What is watched keeps the name, as does a seat.
+        let key = text.answers.as_ref().and_then(|_| self.names.text(text.room));
+        let is_user = |key: &Key<'_>| key.space == Space::SignedIn;
+        let key = key.filter(|key| !Key::parse(key).as_ref().is_some_and(is_user));
+        if let (Some(key), true) = (key, at.conn.state().hears()) {
             let key_text = IdText::of_key(&key);
             let login = key_text.map(|key| self.login(at, &[key], None).ok());
             let Ok(Some(new)) = login else {
