@@ -160,6 +160,11 @@ pub(crate) struct PusherState {
     #[n(2)]
     #[cbor(default)]
     pub(crate) seats: Vec<(String, String, Option<String>)>,
+    /// The keys of channels of which it waits for what it has missed, and up to which number it has
+    /// heard.
+    #[n(3)]
+    #[cbor(default)]
+    pub(crate) missed: Vec<(String, u64)>,
 }
 
 /// What a stream wants of the time before it; see [`Past`].

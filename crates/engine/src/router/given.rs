@@ -3,7 +3,7 @@
 
 use hub::{Epoch, EventId, NoRoomToKeep};
 
-use super::{Router, Sending, made};
+use super::{Router, Sending, is_for_history, made};
 use crate::Outgoing;
 use crate::mailbox::Mail;
 
@@ -69,7 +69,7 @@ impl Router {
         if !self.event_ids.take(id) {
             return Remembered::Stale;
         }
-        let is_remembered = outgoing.remembered;
+        let is_remembered = outgoing.remembered || is_for_history(&outgoing);
         let history = self.history.as_ref().filter(|_| is_remembered);
         let begun = history.map(|history| outgoing.draft.subjects(|ids| history.begin(ids)));
         let event = made(outgoing, id);

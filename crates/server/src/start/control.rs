@@ -19,15 +19,17 @@ use dispatch::idempotency;
 use dispatch::idempotency::IdempotencyKeys;
 use dispatch::posting::Sender;
 use dispatch::presence::{self, Hook, Presence};
+use dispatch::pusher_hooks::PusherHooks;
 use dispatch::traces::TracesEnd;
 use engine::{Engine, Guest, RefusedOrigins};
-use gateway::{Erlang, ErlangTask};
+use gateway::ErlangTask;
 use graph::Graph;
 use httpd::host::ApiHosts;
 use httpd::permits::ConnectionPermits;
 use httpd::tls::{Handshakes, PROTOCOLS, Tls};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::erlang::ErlangStart;
 use super::{Credentials, ServerSetup};
 use crate::api::{Api, ApiParts, ApiPast, Figures};
 use crate::certs::Certificates;
@@ -62,6 +64,7 @@ pub(crate) struct ControlPlane {
     /// How long an id must be gone until it is told.
     presence_grace: Duration,
     hooks: Vec<Hook>,
+    pusher_hooks: Option<Arc<PusherHooks>>,
     guest: Option<Guest>,
     refused_origins: Arc<RefusedOrigins>,
     erlang: Option<ErlangConfig>,
@@ -135,6 +138,7 @@ impl ControlPlane {
         let presence_grace = config.presence.grace;
         let hooks: Result<Vec<Hook>> =
             config.presence.webhooks.into_iter().map(Hook::new).collect();
+        let pusher_hooks = config.engine.pusher.clone().map(PusherHooks::new);
         let guest = engine.take_guest();
         let engine = Arc::new(RwLock::new(engine));
         let permits = ConnectionPermits::new();
@@ -155,6 +159,7 @@ impl ControlPlane {
             backlog_bytes_max,
             trusted: config.engine.trusted,
             pusher: config.engine.pusher,
+            pusher_hooks: pusher_hooks.clone(),
             public_url: config.public_url,
             idempotency,
             traces,
@@ -179,6 +184,7 @@ impl ControlPlane {
             presence,
             presence_grace,
             hooks: hooks?,
+            pusher_hooks,
             guest,
             refused_origins,
             erlang,
@@ -235,6 +241,11 @@ impl ControlPlane {
         tokio::spawn(resumes::forget(Arc::clone(router)));
         if let Some(file) = epoch_file {
             tokio::spawn(epoch::keep(file, Arc::clone(router.event_ids()), self.graph.clone()));
+        }
+        if let Some(hooks) = self.pusher_hooks.clone() {
+            let (router, watches) = (Arc::clone(router), self.state.watches().cloned());
+            let barrier = Arc::clone(&self.sender.barrier);
+            tokio::spawn(dispatch::pusher_hooks::run(hooks, router, watches, barrier));
         }
         if let Some(watches) = self.state.watches() {
             let (watches, barrier) = (watches.clone(), Arc::clone(&self.sender.barrier));
@@ -359,30 +370,6 @@ impl ControlPlane {
             erlang,
             traces: self.traces,
         }
-    }
-}
-
-/// Our node among Erlang nodes, before it is started.
-pub(crate) struct ErlangStart {
-    config: ErlangConfig,
-    guest: Guest,
-    sender: Sender,
-    presence: Arc<Presence>,
-    backlog_bytes_max: usize,
-    data: PathBuf,
-    state: Arc<Api>,
-    stop: CancellationToken,
-}
-
-impl ErlangStart {
-    /// Starts it. Its port may become free within `patience`.
-    pub(crate) async fn start(self, patience: Duration) -> Result<ErlangTask> {
-        let ErlangStart { config, guest, data, state, stop, .. } = self;
-        let (from, most) = ((self.sender, self.presence, state.rooms()), self.backlog_bytes_max);
-        let node = Erlang::start(config, &data, from, guest, most, patience, &stop);
-        let (erlang, task) = node.await?;
-        state.set_erlang(erlang);
-        Ok(task)
     }
 }
 
