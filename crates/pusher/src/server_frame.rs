@@ -138,8 +138,8 @@ pub fn cache_miss(channel: &str) -> String {
     text_of(&Frame { event: "pusher:cache_miss", channel: Some(channel), data: None })
 }
 
-/// The frame where events are missing which the client has asked for. Where none comes behind it, it
-/// has the place after which the channel can be resumed.
+/// The frame where events are missing which the client has asked for. Where none comes behind it,
+/// it has the place after which the channel can be resumed.
 pub fn gap(channel: &str, id: Option<&str>) -> String {
     placed("encke:gap", channel, id)
 }

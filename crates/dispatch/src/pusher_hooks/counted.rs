@@ -18,15 +18,15 @@ struct Number {
 
 /// The numbers that were told.
 #[derive(Default)]
-pub(super) struct Counted {
+pub(super) struct ToldCounts {
     numbers: HashMap<Id, Number>,
     /// Those that have changed.
     changed: Vec<Id>,
 }
 
-impl Counted {
+impl ToldCounts {
     /// Subscribers of `channel` have come or gone. Whether it was not known: then whoever calls has
-    /// kept its name, until that is [given back](Counted::due).
+    /// kept its name, until that is [given back](ToldCounts::due).
     pub(super) fn note(&mut self, channel: Id) -> bool {
         let is_new = !self.numbers.contains_key(&channel);
         let number = self.numbers.entry(channel).or_default();
@@ -92,7 +92,7 @@ impl Counted {
 mod tests {
     use super::*;
 
-    fn told(counted: &mut Counted, now_ms: u64, now: u64) -> (Vec<u64>, usize) {
+    fn told(counted: &mut ToldCounts, now_ms: u64, now: u64) -> (Vec<u64>, usize) {
         let (mut due, mut gone) = (Vec::new(), Vec::new());
         counted.due(now_ms, |_| now, &mut due, &mut gone);
         (due.into_iter().map(|(_, number)| number).collect(), gone.len())
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn change_is_told_once_and_that_of_a_crowd_every_five_seconds() {
-        let (mut counted, id) = (Counted::default(), Id::integer(1).unwrap());
+        let (mut counted, id) = (ToldCounts::default(), Id::integer(1).unwrap());
         assert!(counted.note(id) && !counted.note(id));
         assert_eq!(told(&mut counted, 0, 1), (vec![1], 0));
         assert_eq!(told(&mut counted, 50, 2), (vec![], 0), "nobody has noted that");
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_told_is_told_later() {
-        let (mut counted, id) = (Counted::default(), Id::integer(1).unwrap());
+        let (mut counted, id) = (ToldCounts::default(), Id::integer(1).unwrap());
         counted.note(id);
         assert_eq!(told(&mut counted, 0, 3), (vec![3], 0));
         counted.is_untold(id);

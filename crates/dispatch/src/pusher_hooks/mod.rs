@@ -24,7 +24,7 @@ use hub::Key;
 use pusher::webhook::{WebhookEvent, WebhookKind};
 use pusher::{App, SocketId, plain_text};
 
-use self::queue::Queue;
+use self::queue::HookQueue;
 pub use self::task::run;
 use crate::count::SharedCount;
 use crate::webhook::{SharedBytes, WebhookCounts};
@@ -53,7 +53,7 @@ struct SaidEvents {
 pub struct PusherHooks {
     apps: Arc<PusherApps>,
     /// By the key of the app and the URL.
-    queues: Mutex<HashMap<(String, String), Queue>>,
+    queues: Mutex<HashMap<(String, String), HookQueue>>,
     said: Mutex<SaidEvents>,
     bytes: Arc<SharedBytes>,
     /// What is counted.
@@ -139,9 +139,9 @@ impl PusherHooks {
         }
     }
 
-    fn begin(&self, app: &Arc<App>, url: &str) -> Queue {
+    fn begin(&self, app: &Arc<App>, url: &str) -> HookQueue {
         let (apps, shared) = (Arc::clone(&self.apps), Arc::clone(&self.bytes));
-        Queue::begin((apps, Arc::clone(app)), url, shared, Arc::clone(&self.counts))
+        HookQueue::begin((apps, Arc::clone(app)), url, shared, Arc::clone(&self.counts))
     }
 
     /// Forgets the queues of webhooks that the apps have no more, with what waits in them.
@@ -153,7 +153,7 @@ impl PusherHooks {
     }
 
     /// Each change is one step.
-    fn queues(&self) -> MutexGuard<'_, HashMap<(String, String), Queue>> {
+    fn queues(&self) -> MutexGuard<'_, HashMap<(String, String), HookQueue>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

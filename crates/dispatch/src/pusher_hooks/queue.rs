@@ -18,9 +18,9 @@ use crate::webhook::{
 const ON_THEIR_WAY_MAX: usize = 1024;
 
 /// Where events for one webhook go. Dropped, nothing more is posted.
-pub(super) struct Queue(Option<mpsc::Sender<Box<[u8]>>>);
+pub(super) struct HookQueue(Option<mpsc::Sender<Box<[u8]>>>);
 
-impl Queue {
+impl HookQueue {
     /// One for the webhook of `app` at `url`. Where nothing can be posted there, that is told, and
     /// it takes nothing.
     pub(super) fn begin(
@@ -28,23 +28,23 @@ impl Queue {
         url: &str,
         shared: Arc<SharedBytes>,
         counts: Arc<WebhookCounts>,
-    ) -> Queue {
+    ) -> HookQueue {
         let client = url.parse::<WebhookUrl>().map_err(anyhow::Error::msg);
         let client = match client.and_then(WebhookClient::new) {
             Ok(client) => client,
             Err(error) => {
                 tracing::error!("a webhook of app {} hears nothing: {error:#}", app.id);
-                return Queue(None);
+                return HookQueue(None);
             }
         };
         let (sender, events) = mpsc::channel(ON_THEIR_WAY_MAX);
         let backlog = Backlog::sharing(shared);
-        let mut batches = Batches { events, backlog, apps, app, counts, counted: 0 };
+        let mut batches = AppBatches { events, backlog, apps, app, counts, counted: 0 };
         tokio::spawn(async move {
             // It ends when its app has the webhook no more.
             let Over = deliver(&client, &mut batches).await;
         });
-        Queue(Some(sender))
+        HookQueue(Some(sender))
     }
 
     /// Puts an event behind what waits. Whether there was room for it.
@@ -53,7 +53,7 @@ impl Queue {
     }
 }
 
-struct Batches {
+struct AppBatches {
     events: mpsc::Receiver<Box<[u8]>>,
     backlog: Backlog,
     apps: Arc<PusherApps>,
@@ -64,7 +64,7 @@ struct Batches {
     counted: u64,
 }
 
-impl Hooked for Batches {
+impl Hooked for AppBatches {
     const TRIED_FOR: Option<Duration> = Some(Duration::from_secs(WEBHOOK_RETRY_SECONDS_MAX));
 
     async fn hear(&mut self) -> Result<(), Over> {
@@ -105,7 +105,7 @@ impl Hooked for Batches {
     }
 }
 
-impl Batches {
+impl AppBatches {
     /// Brings the figure up to date.
     fn count(&mut self) {
         let now = self.backlog.len() as u64;
@@ -115,7 +115,7 @@ impl Batches {
     }
 }
 
-impl Drop for Batches {
+impl Drop for AppBatches {
     fn drop(&mut self) {
         self.counts.backlog.sub(self.counted);
     }

@@ -12,7 +12,7 @@ use pusher::{Access, App, Channel};
 use tokio::task::yield_now;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::counted::Counted;
+use super::counted::ToldCounts;
 use super::told::{Known, Subject};
 use super::{PusherHooks, Said};
 use crate::barrier::Barrier;
@@ -30,7 +30,7 @@ pub async fn run(
     watches: Option<Watches>,
     barrier: Arc<Barrier>,
 ) {
-    let mut teller = Teller {
+    let mut teller = HookTeller {
         hooks: &hooks,
         router: &router,
         watches,
@@ -38,7 +38,7 @@ pub async fn run(
         version: hooks.apps.version(),
         notes: Vec::new(),
         known: Known::default(),
-        counted: Counted::default(),
+        counted: ToldCounts::default(),
         missed: HashSet::new(),
     };
     let tell = async {
@@ -55,7 +55,7 @@ pub async fn run(
     }
 }
 
-struct Teller<'h> {
+struct HookTeller<'h> {
     hooks: &'h PusherHooks,
     router: &'h Router,
     /// Who is in presence channels.
@@ -65,12 +65,12 @@ struct Teller<'h> {
     version: u64,
     notes: Vec<ChannelNote>,
     known: Known,
-    counted: Counted,
+    counted: ToldCounts,
     /// Channels of which it was told in this look that they keep nothing.
     missed: HashSet<Id>,
 }
 
-impl Teller<'_> {
+impl HookTeller<'_> {
     async fn look(&mut self) {
         if self.version != self.hooks.apps.version() {
             self.version = self.hooks.apps.version();

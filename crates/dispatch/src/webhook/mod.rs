@@ -100,7 +100,7 @@ async fn deliver_one<H: Hooked>(
     let end = H::TRIED_FOR.map(|time| Instant::now() + time);
     loop {
         let fields = hooked.fields(number, &body);
-        match meanwhile(hooked, client.post(body.clone(), fields)).await? {
+        match meanwhile(client.post(body.clone(), fields), hooked).await? {
             Ok(()) => {
                 hooked.counts().taken.add(1);
                 break;
@@ -118,7 +118,7 @@ async fn deliver_one<H: Hooked>(
             hooked.counts().dropped.add(count as u64);
             break;
         }
-        meanwhile(hooked, sleep(pause)).await?;
+        meanwhile(sleep(pause), hooked).await?;
     }
     hooked.remove(count);
     Ok(())
@@ -142,7 +142,7 @@ async fn gather(hooked: &mut impl Hooked) -> Result<(), Over> {
 }
 
 /// Does `work`, and goes on hearing.
-async fn meanwhile<T>(hooked: &mut impl Hooked, work: impl Future<Output = T>) -> Result<T, Over> {
+async fn meanwhile<T>(work: impl Future<Output = T>, hooked: &mut impl Hooked) -> Result<T, Over> {
     let mut work = pin!(work);
     loop {
         tokio::select! {

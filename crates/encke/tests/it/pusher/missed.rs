@@ -1,5 +1,5 @@
-//! Clients that come back and name the last event that they have heard: nothing is lost, and what is
-//! no longer known is told.
+//! Clients that come back and name the last event that they have heard: nothing is lost, and what
+//! is no longer known is told.
 
 use serde_json::{Value, json};
 

@@ -128,7 +128,7 @@ impl Client {
         assert_eq!(heard["channel"], channel);
     }
 
-    /// Subscribes to a channel as one that has heard it up to the event `after`, and hears that it is.
+    /// Subscribes to a channel as one that has heard it up to the event `after`.
     fn subscribe_after(&mut self, channel: &str, after: &str) {
         let auth = self.auth("app-1", channel, None);
         self.say(&json!({ "event": "pusher:subscribe",

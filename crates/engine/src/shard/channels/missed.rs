@@ -56,9 +56,9 @@ struct Wish {
 
 /// The wishes of connections, by slot.
 #[derive(Default)]
-pub(in super::super) struct Missed(HashMap<u32, SmallVec<[Wish; 1]>>);
+pub(in super::super) struct Wishes(HashMap<u32, SmallVec<[Wish; 1]>>);
 
-impl Missed {
+impl Wishes {
     /// Whether there is none.
     pub(in super::super) fn is_empty(&self) -> bool {
         self.0.is_empty()

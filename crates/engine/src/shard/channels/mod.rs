@@ -30,7 +30,7 @@ use pusher::{App, Close, FrameFault, SocketId, app_key, check_protocol, server_f
 use self::apps::SeenApps;
 use self::fresh::Fresh;
 use self::graph::GraphUsers;
-use self::missed::Missed;
+use self::missed::Wishes;
 use self::seats::Seats;
 use self::users::SignedIn;
 use super::admission::Reply;
@@ -55,7 +55,7 @@ pub(super) struct Channels {
     /// Who has just been told the last event of a channel.
     pub(super) fresh: Fresh,
     /// Who is to be told what it has missed.
-    pub(super) missed: Missed,
+    pub(super) missed: Wishes,
     /// Who hears what it follows.
     pub(super) graph: GraphUsers,
 }
