@@ -43,7 +43,7 @@ pub(crate) fn frame(event: &Event) -> Frame {
         name: event.name_json().map_or(EventText::Text(NAMELESS), EventText::Json),
         data: EventText::Json(event.data()),
         user_id: from.as_deref(),
-        id: None,
+        id: Some(event.id()),
     };
     let channel = channel_name(&about).unwrap_or(Cow::Borrowed(&*about));
     Format::Pusher.event(event.id(), &frame.of_channel(&channel), event.data())

@@ -23,6 +23,7 @@ mod backlog;
 mod budget;
 mod cached;
 mod catch_up;
+mod channel_notes;
 mod channels;
 mod client_sends;
 mod clock;
@@ -84,6 +85,7 @@ pub mod workers;
 pub use account::Account;
 pub use ahead::Ahead;
 pub use answers::Answers;
+pub use channel_notes::{ChannelChange, ChannelNote, ChannelNotes};
 pub use channels::{channel_key, channel_name, user_key};
 pub use client_sends::{
     CLIENT_SENDS_PER_SECOND_MAX, ClientSend, ClientSendLimits, ClientSendOutcome, ClientSends,

@@ -184,8 +184,12 @@ impl<'r> Resuming<'r> {
                 return Ok(());
             }
             let subjects = &mut self.subjects;
-            let next = followers
-                .slice_of_following(id, self.last, &mut |subject| subjects.push(subject))?;
+            // A key follows nobody.
+            let next = match id.is_key() {
+                true => None,
+                false => followers
+                    .slice_of_following(id, self.last, &mut |subject| subjects.push(subject))?,
+            };
             self.last = next;
             if next.is_none() {
                 self.reading += 1;
@@ -261,7 +265,8 @@ impl<'r> Resuming<'r> {
 
     /// The text of `id`, if the archive keeps what is sent about it.
     fn kept_text(&self, id: Id) -> Option<String> {
-        let archive = self.archive()?;
+        // No event of a key is kept on disk.
+        let archive = self.archive().filter(|_| !id.is_key())?;
         self.router.names().text(id).filter(|text| archive.keeps(text))
     }
 
@@ -372,6 +377,7 @@ impl<'r> Resuming<'r> {
         self.cut_to_bytes();
         Mail::CatchUp(Box::new(CatchUp {
             target: self.resume.asker.conn,
+            client: self.resume.asker.client.clone(),
             events: std::mem::take(&mut self.events),
             gap: !self.covered,
             gap_up_to: self.gap_up_to,

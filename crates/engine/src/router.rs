@@ -28,7 +28,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use hub::{Audience, Changes, Directory, DisconnectReason, EventId, EventIds};
+use hub::{Audience, Changes, Directory, DisconnectReason, EventId, EventIds, KEY_MARK};
 use hub::{Draft, HistoryLimits, HistoryRules, Id, IdText, KeepRoom, Names, NoRoomToKeep};
 use proto::Frame;
 use smallvec::SmallVec;
@@ -162,8 +162,7 @@ impl Router {
     }
 
     fn begin(&self, outgoing: Outgoing, id: Option<EventId>) -> Sending<'_> {
-        let is_for_history = outgoing.remembered && outgoing.followed;
-        let remembered = self.history.as_ref().filter(|_| is_for_history);
+        let remembered = self.history.as_ref().filter(|_| is_for_history(&outgoing));
         let (mut begun, mut known) = (None, SmallVec::<[Id; 1]>::new());
         outgoing.draft.subjects(|subjects| match remembered {
             Some(history) => {
@@ -181,6 +180,13 @@ impl Router {
     pub fn logout(&self, id: IdText<'_>) -> Sending<'_> {
         let mut sending = Sending::new(self, Audience::of(self.names.lookup(id), false));
         sending.said = Some(ToAll::Disconnect(DisconnectReason::LoggedOut));
+        sending
+    }
+
+    /// Begins to tell all connections of `id` something that is no event.
+    pub fn tell(&self, id: IdText<'_>, text: Arc<str>) -> Sending<'_> {
+        let mut sending = Sending::new(self, Audience::of(self.names.lookup(id), false));
+        sending.said = Some(ToAll::Text(text));
         sending
     }
 
@@ -316,6 +322,11 @@ impl Router {
         }
         event
     }
+}
+
+/// Whether those who come back are told it: what is for followers, and what is of a key.
+fn is_for_history(outgoing: &Outgoing) -> bool {
+    outgoing.remembered && outgoing.followed || outgoing.draft.about().starts_with(KEY_MARK)
 }
 
 /// The event `id`, that perhaps has its Erlang term already.

@@ -5,8 +5,7 @@
 //! default, what is not known is skipped. What has no meaning beside the socket it belongs to (a
 //! queue that it is in, the room that the kernel has) is not written.
 //!
-//! Times are milliseconds from the moment of writing on: the two processes count from different
-//! starts.
+//! Times are milliseconds from the moment of writing: processes count from different starts.
 
 mod grants;
 
@@ -154,15 +153,17 @@ pub(crate) struct PusherState {
     /// The key of its app.
     #[n(0)]
     pub(crate) app: String,
-    /// The user that it is signed in as: its id, what presence channels tell of it, and its
-    /// watchlist.
+    /// The user that it is signed in as: its id, what is told of it, and its watchlist.
     #[n(1)]
     pub(crate) user: Option<(String, Option<String>, Vec<String>)>,
-    /// The presence channels that it is in, or waits to be: the channel's key, the member's key,
-    /// and what is told of the member.
+    /// The presence channels that it is in, or waits to be: two keys, and what is told of it.
     #[n(2)]
     #[cbor(default)]
     pub(crate) seats: Vec<(String, String, Option<String>)>,
+    /// The keys of channels of which it waits for what it missed, and the last number it heard.
+    #[n(3)]
+    #[cbor(default)]
+    pub(crate) missed: Vec<(String, u64)>,
 }
 
 /// What a stream wants of the time before it; see [`Past`].

@@ -72,8 +72,9 @@ use crate::upgrade::Upgrades;
 pub use crate::upgrade::{Done, Program, Step, Told, Upgrade, UpgradeError};
 pub use auth::token_service::StreamAccess;
 pub use dispatch::cluster;
-pub use dispatch::presence::{PresenceConfig, Webhook, WebhookSecret, WebhookUrl};
+pub use dispatch::presence::{PresenceConfig, Webhook, WebhookSecret};
 pub use dispatch::traces::{CollectorUrl, Sampling, TraceHeaders, TracesConfig};
+pub use dispatch::webhook::WebhookUrl;
 pub use gateway::ErlangConfig;
 
 /// Threads of the control plane. It shares the cores with the workers, and with one thread no task

@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use auth::file_watch::{self, FileWatch, Stamps};
+use dispatch::webhook::WebhookUrl;
 use engine::PusherApps;
 use pusher::limits::APPS_FILE_BYTES_MAX;
-use pusher::{App, Apps, AppsFault};
+use pusher::{Apps, AppsFault};
 use thiserror::Error;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +37,16 @@ pub enum AppsFileError {
         path: PathBuf,
         /// What is wrong.
         fault: AppsFault,
+    },
+    /// A webhook is at no address to which anything can be posted.
+    #[error("{}: the \"url\" of a webhook of app {app}: {what}", path.display())]
+    Webhook {
+        /// Which file.
+        path: PathBuf,
+        /// The id of the app.
+        app: String,
+        /// What is wanted.
+        what: String,
     },
 }
 
@@ -121,21 +132,17 @@ fn read(path: &Path, is_loopback: bool) -> Result<Apps, AppsFileError> {
     let apps = Apps::parse(&text, is_loopback);
     let apps = apps.map_err(|fault| AppsFileError::Fault { path: path.to_owned(), fault })?;
     for app in apps.iter() {
-        for member in not_served(app) {
-            tracing::warn!("app {}: \"{member}\" has no effect in this version", app.id);
+        for webhook in &app.webhooks {
+            // It says nothing of the address, which may have a secret.
+            let url = webhook.url.parse::<WebhookUrl>();
+            url.map_err(|what| AppsFileError::Webhook {
+                path: path.to_owned(),
+                app: app.id.clone(),
+                what,
+            })?;
         }
     }
     Ok(apps)
-}
-
-/// What an app asks for and nobody does yet.
-fn not_served(app: &App) -> impl Iterator<Item = &'static str> {
-    let asked = [
-        ("graph", app.hears_graph),
-        ("subscription_count", app.tells_subscription_count),
-        ("webhooks", !app.webhook_urls.is_empty()),
-    ];
-    asked.into_iter().filter(|(_, is_asked)| *is_asked).map(|(member, _)| member)
 }
 
 #[cfg(test)]
@@ -143,18 +150,6 @@ mod tests {
     use super::*;
 
     const ONE: &str = r#"[{"id":"1","key":"a","secret":"a-secret-of-some-length"}]"#;
-
-    #[test]
-    fn what_is_not_served_is_named() {
-        let more = r#"","graph":true,"webhooks":[{"url":"https://a.test"}]}"#;
-        let asks = ONE.replace("\"}", more);
-        let named = |text: &str| {
-            let apps = Apps::parse(text.as_bytes(), false).unwrap();
-            apps.iter().flat_map(|app| not_served(app)).collect::<Vec<_>>()
-        };
-        assert_eq!(named(&asks), ["graph", "webhooks"]);
-        assert_eq!(named(ONE), [""; 0]);
-    }
 
     #[tokio::test]
     async fn apps_are_read_again_and_a_bad_file_leaves_those_before() {
@@ -165,8 +160,10 @@ mod tests {
         std::fs::write(&path, ONE).unwrap();
         let file = Arc::new(AppsFile::load(path.clone(), false).unwrap());
         assert!(file.live().by_key("a").is_some());
+        let password = r#"","webhooks":[{"url":"https://me:s3cret@a.test/"}]}"#;
+        let password = ONE.replace("\"}", password);
         let short = ONE.replace("a-secret-of-some-length", "short");
-        for bad in ["", "{}", &ONE.replace("\"id\"", "\"it\""), &short] {
+        for bad in ["", "{}", &ONE.replace("\"id\"", "\"it\""), &password, &short] {
             std::fs::write(&path, bad).unwrap();
             file.reload().await;
             assert!(file.live().by_key("a").is_some(), "{bad}");

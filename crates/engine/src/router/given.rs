@@ -3,7 +3,7 @@
 
 use hub::{Epoch, EventId, NoRoomToKeep};
 
-use super::{Router, Sending, made};
+use super::{Router, Sending, is_for_history, made};
 use crate::Outgoing;
 use crate::mailbox::Mail;
 
@@ -70,7 +70,7 @@ impl Router {
             return Remembered::Stale;
         }
         let (is_remembered, is_followed) = (outgoing.remembered, outgoing.followed);
-        let history = self.history.as_ref().filter(|_| is_remembered && is_followed);
+        let history = self.history.as_ref().filter(|_| is_for_history(&outgoing));
         let begun = history.map(|history| outgoing.draft.subjects(|ids| history.begin(ids)));
         let event = made(outgoing, id);
         if let Some(apps) = self.pusher.as_ref().filter(|_| is_remembered && !is_followed) {

@@ -217,5 +217,8 @@ impl<S: Sockets> Core<S> {
         }
         let id = self.event_ids.id(up_to).to_string();
         wire.format().push_gap(&mut self.answer, wire.carrier(), Some(&id));
+        if !self.channels.missed.is_empty() {
+            self.give_up_missed(at);
+        }
     }
 }

@@ -84,6 +84,10 @@ impl<S: Sockets> Core<S> {
         match flushed {
             Flushed::All => {
                 at.conn.active = self.now;
+                if !self.channels.missed.is_empty() {
+                    self.ask_missed(at);
+                    self.put_answer(at)?;
+                }
                 self.happen(at, Input::Written)
             }
             Flushed::Blocked => {

@@ -213,6 +213,15 @@ impl Members {
         }
     }
 
+    /// Whether `sub` has a connection in `room` at this moment.
+    pub fn has(&self, room: Id, sub: Id) -> bool {
+        let hash = self.keys.hash(room.to_bits());
+        let mut stripe = self.stripe(hash);
+        let found = stripe.rooms.find_mut(hash, |found| found.id == room);
+        let member = found.and_then(|found| found.member(sub, &self.keys));
+        member.is_some_and(|member| member.conns > 0)
+    }
+
     /// What is told of a member beside its id.
     pub fn info(&self, room: Id, sub: Id) -> Option<Arc<Info>> {
         let hash = self.keys.hash(room.to_bits());

@@ -19,6 +19,7 @@ use dispatch::idempotency;
 use dispatch::idempotency::IdempotencyKeys;
 use dispatch::posting::Sender;
 use dispatch::presence::{self, Hook, Presence};
+use dispatch::pusher_hooks::PusherHooks;
 use dispatch::traces::TracesEnd;
 use engine::{Engine, Guest, RefusedOrigins};
 use gateway::ErlangTask;
@@ -64,6 +65,7 @@ pub(crate) struct ControlPlane {
     /// How long an id must be gone until it is told.
     presence_grace: Duration,
     hooks: Vec<Hook>,
+    pusher_hooks: Option<Arc<PusherHooks>>,
     guest: Option<Guest>,
     refused_origins: Arc<RefusedOrigins>,
     erlang: Option<ErlangConfig>,
@@ -139,6 +141,7 @@ impl ControlPlane {
         let presence_grace = config.presence.grace;
         let hooks: Result<Vec<Hook>> =
             config.presence.webhooks.into_iter().map(Hook::new).collect();
+        let pusher_hooks = config.engine.pusher.clone().map(PusherHooks::new);
         let guest = engine.take_guest();
         let engine = Arc::new(RwLock::new(engine));
         let permits = ConnectionPermits::new();
@@ -159,6 +162,7 @@ impl ControlPlane {
             backlog_bytes_max,
             trusted: config.engine.trusted,
             pusher: config.engine.pusher,
+            pusher_hooks: pusher_hooks.clone(),
             public_url: config.public_url,
             idempotency,
             traces,
@@ -183,6 +187,7 @@ impl ControlPlane {
             presence,
             presence_grace,
             hooks: hooks?,
+            pusher_hooks,
             guest,
             refused_origins,
             erlang,
@@ -242,6 +247,11 @@ impl ControlPlane {
         tokio::spawn(resumes::forget(Arc::clone(router)));
         if let Some(file) = epoch_file {
             tokio::spawn(epoch::keep(file, Arc::clone(router.event_ids()), self.graph.clone()));
+        }
+        if let Some(hooks) = self.pusher_hooks.clone() {
+            let (router, watches) = (Arc::clone(router), self.state.watches().cloned());
+            let barrier = Arc::clone(&self.sender.barrier);
+            tokio::spawn(dispatch::pusher_hooks::run(hooks, router, watches, barrier));
         }
         if let Some(watches) = self.state.watches() {
             let (watches, barrier) = (watches.clone(), Arc::clone(&self.sender.barrier));

@@ -1,4 +1,4 @@
-//! The start of our node among Erlang nodes.
+//! Our node among Erlang nodes: what it is made of, and its start.
 
 use std::path::PathBuf;
 use std::sync::Arc;

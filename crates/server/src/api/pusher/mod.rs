@@ -65,8 +65,17 @@ pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
     looks.into_iter().chain(changes.map(|path| (path, Need::Signature, post(call)))).collect()
 }
 
+/// Answers a request. One that is refused is told of no other way to say who it is: it signs.
+async fn call(State(api): State<Arc<Api>>, request: Request) -> Response {
+    answer(api, request).await.unwrap_or_else(|problem| {
+        let mut refused = problem.into_response();
+        refused.headers_mut().remove(header::WWW_AUTHENTICATE);
+        refused
+    })
+}
+
 /// Answers a request, if there are apps.
-async fn call(State(api): State<Arc<Api>>, request: Request) -> Result<Response, ApiProblem> {
+async fn answer(api: Arc<Api>, request: Request) -> Result<Response, ApiProblem> {
     let Some(apps) = &api.pusher else { return Err(ApiProblem::not_found()) };
     let peer = api.access.client(&request);
     let (head, body) = request.into_parts();
