@@ -80,10 +80,13 @@ impl<S: Sockets> Core<S> {
         }
         let asked = match self.event_ids.known(place) {
             Place::Known(number) => self.ask(at, number),
-            Place::Ahead(number) if self.event_ids.are_given() => {
-                self.ask_by(at, number, Resumes::post_ahead)
+            Place::Ahead(number) | Place::Later(number) if self.event_ids.are_given() => {
+                let tag = EventId::parse_place(place).map(|(id, _)| id.tag());
+                self.ask_by(at, number, |resumes, resume| {
+                    resumes.post_ahead(Resume { ahead_in: tag, ..resume })
+                })
             }
-            Place::Ahead(_) | Place::Unknown => false,
+            Place::Ahead(_) | Place::Later(_) | Place::Unknown => false,
         };
         if !asked {
             at.conn.take_held();
@@ -132,6 +135,7 @@ impl<S: Sockets> Core<S> {
             asker: Asker { conn: self.conn_ref(at), client: Arc::downgrade(&client) },
             ids: self.ids(at).collect(),
             after,
+            ahead_in: None,
             gap_up_to: at.conn.gap_told(),
             past: at.conn.work().and_then(|work| work.held.past.clone()),
             bytes_max: limits::window_bytes(self.config.backlog_bytes_max),

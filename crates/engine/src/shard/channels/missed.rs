@@ -120,6 +120,10 @@ impl<S: Sockets> Core<S> {
         };
         Some(match place {
             Place::Known(number) if self.config.history.is_on() => Start::Behind(number),
+            // Heard at another node of the cluster.
+            Place::Ahead(number) if self.config.history.is_on() && self.event_ids.are_given() => {
+                Start::Behind(number)
+            }
             _ => Start::Nowhere,
         })
     }
@@ -175,7 +179,11 @@ impl<S: Sockets> Core<S> {
         let slot = at.slot;
         while let Some((key, resume)) = self.next_missed(at) {
             let (client, resume) = resume;
-            if self.resumes.post(resume) {
+            let is_asked = match resume.after > self.event_ids.last() {
+                true => self.resumes.post_ahead(resume),
+                false => self.resumes.post(resume),
+            };
+            if is_asked {
                 if let Some(wish) = self.channels.missed.find(slot, &key) {
                     wish.asked = Some(client);
                 }
@@ -208,6 +216,7 @@ impl<S: Sockets> Core<S> {
             asker: Asker { conn, client: Arc::downgrade(&client) },
             ids,
             after,
+            ahead_in: None,
             gap_up_to: wish.gap_up_to,
             past: None,
             bytes_max: limits::window_bytes(self.config.backlog_bytes_max),

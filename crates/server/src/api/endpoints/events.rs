@@ -120,7 +120,7 @@ fn place(
         Place::Known(number) => Some(number),
         // Another node of the cluster was faster.
         Place::Ahead(number) if ids.are_given() => Some(number),
-        Place::Ahead(_) | Place::Unknown => None,
+        Place::Ahead(_) | Place::Later(_) | Place::Unknown => None,
     }))
 }
 
