@@ -39,12 +39,14 @@ pub(super) fn build(wanted: &Wanted) -> anyhow::Result<PackagedProgram> {
     } else {
         target.push("packaged");
         hidden.extend(paths(&wanted.root, &target)?);
-        let mut cargo = Command::new("cargo");
-        cargo.args(["build", "--locked", "--package", "encke", "--package", "playdar"]);
-        cargo.args(["--profile", &wanted.profile]);
-        hide(&hidden, &mut cargo)?;
-        cargo.env("CARGO_TARGET_DIR", &target);
-        done(cargo.current_dir(&wanted.root))?;
+        // One by one: together, each would have the features of what the other depends on.
+        for package in ["encke", "playdar"] {
+            let mut cargo = Command::new("cargo");
+            cargo.args(["build", "--locked", "--package", package, "--profile", &wanted.profile]);
+            hide(&hidden, &mut cargo)?;
+            cargo.env("CARGO_TARGET_DIR", &target);
+            done(cargo.current_dir(&wanted.root))?;
+        }
         &wanted.profile
     };
     let built = target.join(folder);
