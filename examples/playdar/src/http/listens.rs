@@ -26,11 +26,11 @@ struct Submission {
 #[derive(Deserialize)]
 struct Submitted {
     listened_at: Option<u64>,
-    track_metadata: Names,
+    track_metadata: TrackMetadata,
 }
 
 #[derive(Deserialize)]
-struct Names {
+struct TrackMetadata {
     artist_name: String,
     track_name: String,
     release_name: Option<String>,
@@ -88,7 +88,7 @@ fn read(body: &[u8]) -> Result<Listen, String> {
     if is_over && listened_at.is_none() {
         return Err("listened_at is missing: give seconds since 1970".to_owned());
     }
-    let Names { artist_name, track_name, release_name } = names;
+    let TrackMetadata { artist_name, track_name, release_name } = names;
     let listened_at = listened_at.filter(|_| is_over);
     Listen::new(artist_name, track_name, release_name, listened_at).map_err(|e| e.to_string())
 }

@@ -2,8 +2,8 @@
 //!
 //! [`door`] is what every request passes: the peer, the name that it calls us by, and the page that
 //! it comes from. [`api`] answers `/api/`, [`comet`] pushes, [`sid`] plays, [`access`] grants
-//! tokens, [`listens`] takes what a scrobbler says, [`pages`] shows. [`listener`] has the connections
-//! and their bounds.
+//! tokens, [`listens`] takes what a scrobbler says, [`pages`] shows. [`listener`] has the
+//! connections and their bounds.
 
 mod access;
 mod api;
