@@ -77,11 +77,11 @@ impl Message {
 
 /// The workers' end of the socket, open in the table of each.
 #[derive(Debug)]
-pub struct HandOutSocket(OwnedFd);
+pub(crate) struct HandOutSocket(OwnedFd);
 
 /// The other end, which no worker's table has.
 #[derive(Debug)]
-struct Receiver(OwnedFd);
+struct HandOutEnd(OwnedFd);
 
 impl AsFd for HandOutSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -89,7 +89,7 @@ impl AsFd for HandOutSocket {
     }
 }
 
-impl AsFd for Receiver {
+impl AsFd for HandOutEnd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -157,7 +157,7 @@ impl Drop for Counted {
 /// Where connections come that workers hand out: somebody must take them.
 #[derive(Clone)]
 pub struct HandOuts {
-    receiver: Arc<Receiver>,
+    receiver: Arc<HandOutEnd>,
     addresses: Arc<Addresses>,
 }
 
@@ -171,7 +171,7 @@ impl HandOuts {
     /// A socket for workers whose clients are counted in `addresses`.
     pub(crate) fn new(addresses: &Arc<Addresses>) -> io::Result<(Arc<HandOutSocket>, HandOuts)> {
         let (worker, receiver) = passing::message_pair(4 * LANE_MESSAGE_BYTES)?;
-        let receiver = Arc::new(Receiver(receiver));
+        let receiver = Arc::new(HandOutEnd(receiver));
         let hand_outs = HandOuts { receiver, addresses: Arc::clone(addresses) };
         Ok((Arc::new(HandOutSocket(worker)), hand_outs))
     }

@@ -91,8 +91,8 @@ impl EventId {
         Some(EventId { number: value(first)?, tag: is_tag.then_some(Tag(tag))? })
     }
 
-    /// Reads a place: an id, and the number up to which its client was told that some may be missing;
-    /// 0 where it was told of no gap. `None` when it is none of any Encke's.
+    /// Reads a place: an id, and the number up to which its client was told that some may be
+    /// missing; 0 where it was told of no gap. `None` when it is none of any Encke's.
     pub fn parse_place(text: &[u8]) -> Option<(EventId, u64)> {
         let (id, mark) = text.split_at_checked(ID_LEN)?;
         let gap_up_to = match mark.len() {

@@ -1,8 +1,9 @@
 //! The head of a request on the public port (RFC 9112): what it asks for, or why it is refused.
 //!
 //! No request has a body but two: `POST /send`, whose body the caller finds behind the head
-//! ([`Body`]), and one that appends to a durable stream ([`Route::Durable`]). The caller gathers bytes and shows them to [`parse`] until it answers;
-//! nothing is copied out of them but ids that had escapes and lists that came on several lines.
+//! ([`Body`]), and one that appends to a durable stream ([`Route::Durable`]). The caller gathers
+//! bytes and shows them to [`parse`] until it answers; nothing is copied out of them but ids that
+//! had escapes and lists that came on several lines.
 //!
 //! Decisions that HTTP leaves to a server:
 //! - A head has at most [`HEAD_BYTES_MAX`] bytes and [`HEADER_LINES_MAX`] header lines. An empty
@@ -279,6 +280,16 @@ fn method_at(route: Route, name: &str) -> Result<Method, Problem> {
     method.ok_or_else(|| Problem::method_not_allowed(route.methods()))
 }
 
+/// The body of a request with `method` for `route`, as far as it is to be read here.
+fn body_of<'b>(fields: &Fields<'b>, method: Method, route: Route) -> Result<Body<'b>, Problem> {
+    match (method, route) {
+        // In whatever form it comes: whoever serves it reads it.
+        (Method::Post, Route::Durable) => Ok(Body::default()),
+        (Method::Post, _) => fields.body(),
+        _ => fields.no_body(),
+    }
+}
+
 /// The request, but for the fields that a refusal has as well.
 fn serve<'b>(
     method: &str,
@@ -289,12 +300,7 @@ fn serve<'b>(
     fields.check(carrier)?;
     let (route, escaped) = target::route(target)?;
     let method = method_at(route, method)?;
-    let body = match (method, route) {
-        // In whatever form it comes: whoever serves it reads it.
-        (Method::Post, Route::Durable) => Body::default(),
-        (Method::Post, _) => fields.body()?,
-        _ => fields.no_body()?,
-    };
+    let body = body_of(&fields, method, route)?;
     let told = fields.told();
     let mut request = Request {
         method,
@@ -337,22 +343,21 @@ fn serve<'b>(
     };
     request.wait_seconds = query.wait_seconds.unwrap_or(POLL_WAIT_SECONDS_DEFAULT);
     // RFC 9110, section 7.8: a client of HTTP/1.0 cannot mean it.
-    let upgradable = method == Method::Get && carrier == Carrier::Chunked;
+    let can_mean_it = method == Method::Get && carrier == Carrier::Chunked;
+    let upgrades = can_mean_it && matches!(route, Route::Stream | Route::App) && fields.websocket;
+    request.upgrade = Some(fields.upgrade).filter(|_| upgrades);
     match route {
         Route::Stream => {
             if fields.cursor.is_some() {
                 (request.cursor, request.past) = (fields.cursor, Past::Nothing);
             }
             request.told = if query.next { Told::InMessage } else { told };
-            if fields.websocket && upgradable {
-                request.upgrade = Some(fields.upgrade);
-            } else {
+            if request.upgrade.is_none() {
                 request.format = fields.accept.best().ok_or_else(Problem::not_acceptable)?;
             }
         }
         Route::Classic => request.format = Format::Classic,
         Route::Poll => request.format = Format::Poll,
-        Route::App if fields.websocket && upgradable => request.upgrade = Some(fields.upgrade),
         Route::App | Route::Page | Route::WellKnown => {}
         Route::Send | Route::Events | Route::Durable => {}
     }

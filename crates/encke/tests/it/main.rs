@@ -39,6 +39,7 @@ mod event_parts;
 mod except;
 mod full;
 mod full_disk;
+mod gathering;
 mod graph;
 mod graph_backup;
 mod graph_commands;

@@ -28,7 +28,7 @@ use crate::api::{Api, public_routes};
 use crate::token_rates::TokenRates;
 
 /// Who serves them.
-struct Server {
+struct HandedOutServer {
     api: Arc<Api>,
     rates: Arc<TokenRates>,
     permits: Arc<ConnectionPermits>,
@@ -47,7 +47,7 @@ pub(crate) fn serve_all(
     let engine = engine.read().unwrap_or_else(PoisonError::into_inner);
     let Some(hand_outs) = engine.hand_outs().cloned() else { return };
     let (api, permits, stop) = (Arc::clone(api), Arc::clone(permits), stop.clone());
-    let server = Arc::new(Server { api, rates, permits, stop });
+    let server = Arc::new(HandedOutServer { api, rates, permits, stop });
     tokio::spawn(async move {
         if let Err(error) = server.run(hand_outs).await {
             tracing::error!("durable streams are not served on the public port any more: {error}");
@@ -55,8 +55,8 @@ pub(crate) fn serve_all(
     });
 }
 
-impl Server {
-    async fn run(self: Arc<Server>, hand_outs: HandOuts) -> io::Result<()> {
+impl HandedOutServer {
+    async fn run(self: Arc<HandedOutServer>, hand_outs: HandOuts) -> io::Result<()> {
         let wake = WakeFd::new(Arc::new(hand_outs.clone()))?;
         loop {
             match hand_outs.receive() {
@@ -72,7 +72,7 @@ impl Server {
     }
 
     /// Serves a connection to its end.
-    async fn serve(self: Arc<Server>, handed: HandedOut, permit: Permit) {
+    async fn serve(self: Arc<HandedOutServer>, handed: HandedOut, permit: Permit) {
         let HandedOut { socket, read, secured, request, counted } = handed;
         // It fails for a connection that is broken.
         let Ok(stream) = TcpStream::from_std(socket.into()) else { return };

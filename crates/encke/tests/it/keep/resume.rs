@@ -207,8 +207,8 @@ fn client_that_follows_many_ids_hears_in_windows_all_that_was_kept() {
     assert_eq!(Vec::from_iter((0..3_100).map(|_| other.data())), Vec::from_iter(0..3_100));
 }
 
-/// Its cursor says of which gap it was told, so that it is told once however many windows there are,
-/// and of another gap again.
+/// Its cursor says of which gap it was told, so that it is told once however many windows there
+/// are, and of another gap again.
 #[test]
 fn poll_that_goes_on_over_a_restart_is_told_of_the_gap_once() {
     let data = tempfile::tempdir().unwrap();
@@ -219,7 +219,7 @@ fn poll_that_goes_on_over_a_restart_is_told_of_the_gap_once() {
     let server = restart(server, data, &[]);
     let mut heard = Vec::new();
     let (mut gaps, mut polls) = (0, 0);
-    let mut poll = |server: &Server, heard: &mut Vec<u64>, place: &mut String| {
+    let poll = |server: &Server, heard: &mut Vec<u64>, place: &mut String| {
         let target = format!("/poll/room:1?id=other&wait=0&after={place}");
         let answer = read_answer(&mut server.ask(get(&target, &[])), "GET").unwrap();
         let is_gap = answer.head.field("encke-gap").is_some();
