@@ -15,7 +15,6 @@ use hub::{
 };
 use tokio::sync::oneshot;
 
-use super::room_text;
 use crate::cluster::{RoomFormat, RoomsSay};
 
 /// Calls of the API that wait for lists; further ones are refused.
@@ -54,6 +53,13 @@ pub(super) struct StepNews {
     pub(super) whole: Vec<Box<str>>,
     /// What has changed in others.
     pub(super) news: Vec<News>,
+    /// Somebody wants to know a room: whoever is there by now is to be told as being there.
+    pub(super) listens: bool,
+}
+
+/// A room by its text, as nodes tell each other, an id or a key; `None` of what is neither.
+pub(super) fn room_text(text: &str) -> Option<IdText<'_>> {
+    IdText::of_key(text).ok()
 }
 
 /// What this node knows of all rooms.
@@ -137,6 +143,7 @@ impl Shared {
             match act {
                 RoomAct::Listen(room) => {
                     room_text(&room).into_iter().for_each(|room| roster.listen(room));
+                    told.listens = true;
                 }
                 RoomAct::Ignore(room) => {
                     room_text(&room).into_iter().for_each(|room| roster.ignore(room));
