@@ -213,10 +213,10 @@ mod tests {
         let mut one = One { backlog, is_told: false, counts: WebhookCounts::default() };
         let begun = Instant::now();
         let Over = deliver(&client, &mut one).await;
-        let seconds = begun.elapsed().as_secs();
-        assert!((200..=310).contains(&seconds), "{seconds} s");
+        // Another pause would end behind the five minutes.
+        assert!(begun.elapsed() >= Duration::from_secs(240));
         let WebhookCounts { taken, failed, dropped, .. } = &one.counts;
         assert_eq!((taken.read(), dropped.read()), (0, 1));
-        assert!((8..=30).contains(&failed.read()), "{}", failed.read());
+        assert!(failed.read() >= 8, "{}", failed.read());
     }
 }
