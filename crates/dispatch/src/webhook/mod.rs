@@ -152,3 +152,71 @@ async fn meanwhile<T>(work: impl Future<Output = T>, hooked: &mut impl Hooked) -
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    /// Has one event, and nothing more once that is done with.
+    struct One {
+        backlog: Backlog,
+        is_told: bool,
+        counts: WebhookCounts,
+    }
+
+    impl Hooked for One {
+        const TRIED_FOR: Option<Duration> = Some(Duration::from_secs(300));
+
+        async fn hear(&mut self) -> Result<(), Over> {
+            if !std::mem::replace(&mut self.is_told, true) {
+                assert!(self.backlog.push(b"{}".as_slice().into()));
+                return Ok(());
+            }
+            match self.backlog.len() {
+                0 => Err(Over),
+                _ => pending().await,
+            }
+        }
+
+        fn backlog(&self) -> &Backlog {
+            &self.backlog
+        }
+
+        fn batch(&self) -> (Vec<u8>, usize) {
+            self.backlog.batch(b"[", b"]")
+        }
+
+        fn fields(&mut self, _number: u64, body: &[u8]) -> Fields {
+            assert_eq!(body, b"[{}]");
+            Vec::new()
+        }
+
+        fn remove(&mut self, events: usize) {
+            self.backlog.remove(events);
+        }
+
+        fn counts(&self) -> &WebhookCounts {
+            &self.counts
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn batch_that_nobody_takes_is_given_up_after_its_time() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", taken.local_addr().unwrap());
+        // Nobody else is given the port so soon.
+        drop(taken);
+        let client = WebhookClient::new(url.parse().unwrap()).unwrap();
+        let backlog = Backlog::new(Bounds::default());
+        let mut one = One { backlog, is_told: false, counts: WebhookCounts::default() };
+        let begun = Instant::now();
+        let Over = deliver(&client, &mut one).await;
+        // Another pause would end behind the five minutes.
+        assert!(begun.elapsed() >= Duration::from_secs(240));
+        let WebhookCounts { taken, failed, dropped, .. } = &one.counts;
+        assert_eq!((taken.read(), dropped.read()), (0, 1));
+        assert!(failed.read() >= 8, "{}", failed.read());
+    }
+}

@@ -54,6 +54,13 @@ struct Wish {
     passed_over: u64,
 }
 
+/// What is to be asked for the channel with this key, and what keeps it asked.
+struct MissedQuestion {
+    key: Box<str>,
+    client: Arc<()>,
+    resume: Resume,
+}
+
 /// The wishes of connections, by slot.
 #[derive(Default)]
 pub(in super::super) struct Wishes(HashMap<u32, SmallVec<[Wish; 1]>>);
@@ -177,8 +184,7 @@ impl<S: Sockets> Core<S> {
     /// of a gap.
     pub(in super::super) fn ask_missed(&mut self, at: &At<'_, S::Socket>) {
         let slot = at.slot;
-        while let Some((key, resume)) = self.next_missed(at) {
-            let (client, resume) = resume;
+        while let Some(MissedQuestion { key, client, resume }) = self.next_missed(at) {
             let is_asked = match resume.after > self.event_ids.last() {
                 true => self.resumes.post_ahead(resume),
                 false => self.resumes.post(resume),
@@ -196,9 +202,8 @@ impl<S: Sockets> Core<S> {
         }
     }
 
-    /// The next question of the connection, if it waits for no answer: of the channel with which
-    /// key.
-    fn next_missed(&mut self, at: &At<'_, S::Socket>) -> Option<(Box<str>, (Arc<()>, Resume))> {
+    /// The next question of the connection, if it waits for no answer.
+    fn next_missed(&mut self, at: &At<'_, S::Socket>) -> Option<MissedQuestion> {
         let conn = self.conn_ref(at);
         let wishes = self.channels.missed.of(at.slot);
         if wishes.iter().any(|wish| wish.asked.is_some()) {
@@ -223,7 +228,7 @@ impl<S: Sockets> Core<S> {
             is_first: wish.is_first,
             is_lost: false,
         };
-        Some((wish.key.clone(), (client, resume)))
+        Some(MissedQuestion { key: wish.key.clone(), client, resume })
     }
 
     /// It is known what the connection has missed of a channel, or a window of it.
