@@ -79,8 +79,8 @@ pub enum Place {
     /// This number is one of the epoch's, and was not given out here yet. Alone a server knows that
     /// it never was; in a cluster the client may have heard it at a node that has read further.
     Ahead(u64),
-    /// None of this epoch's, and above all that was given out here. In a cluster the client may have
-    /// heard it at a node that knows of a later epoch already.
+    /// None of this epoch's, and above all that was given out here. In a cluster the client may
+    /// have heard it at a node that knows of a later epoch already.
     Later(u64),
 }
 

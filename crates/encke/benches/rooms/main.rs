@@ -89,7 +89,7 @@ fn token_option() -> String {
     format!("--token-key={TOKEN_SECRET}")
 }
 
-/// A token of the user `sub`, of whom its name is told, who may be in each room and see who else is.
+/// A token of the user `sub`, whose name is told, who may be in each room and see who else is.
 fn token(sub: &str) -> String {
     token_of(sub, &json!({ "info": { "name": sub } }))
 }

@@ -8,8 +8,8 @@
 //!
 //! A stream that is held, since it is not known what it has missed, is told that it has, and goes
 //! on with what is posted from here on; an answer that is on its way to it comes too late. One that
-//! waits for a place [ahead](crate::ahead) of the gap goes on waiting: it misses nothing of it. A poll
-//! is answered. One that comes back between two polls brings a place from before the gap. The
+//! waits for a place [ahead](crate::ahead) of the gap goes on waiting: it misses nothing of it. A
+//! poll is answered. One that comes back between two polls brings a place from before the gap. The
 //! classic page has no word for it.
 //!
 //! Cost: while it lasts a bit for each slot, and a look at it for each event; else a look at a

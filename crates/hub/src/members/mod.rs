@@ -17,8 +17,8 @@
 //!
 //! Cost of a member: 41 bytes of a hash table for the first of an id, 24 of a vector for each of a
 //! few others, 25 of a table for each of many, each partly empty, and its name, where it is no
-//! number and not known anyway. A log-in and a log-out cost a lock that is hardly ever taken and one
-//! or two look-ups.
+//! number and not known anyway. A log-in and a log-out cost a lock that is hardly ever taken and
+//! one or two look-ups.
 
 mod room;
 mod roster;

@@ -212,8 +212,8 @@ fn leader_that_dies_costs_no_event() {
             40 => servers[0].lame_duck(),
             _ => {}
         }
-        // On a busy machine an election takes longer than a send waits: then nobody knows whether it
-        // was sent, and who sends it again with its key sends it once.
+        // On a busy machine an election takes longer than a send waits. Nobody knows then whether
+        // it was sent; who sends it again with its key sends it once.
         let event = json!({"about": "fay", "data": data, "key": format!("event {n}")});
         wait_for("it is sent", || match node.api.post("/send", &event).status() {
             200 => true,
