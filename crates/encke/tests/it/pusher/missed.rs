@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{AppServer, Client, data_of, post};
+use super::{AppServer, Client, data_of, nodes, post};
 use crate::upgrade::Upgraded;
 
 /// Triggers an event with this data on a channel.
@@ -220,4 +220,38 @@ fn client_goes_on_where_it_was_over_an_upgrade() {
     bob.subscribe_after("news", &after);
     assert_eq!(data(&mut bob, 2), ["2", "3"]);
     bob.hear_nothing();
+}
+
+#[test]
+fn client_that_goes_to_another_node_hears_there_what_it_missed() {
+    let Some(world) = nodes::Nodes::start("0") else { return };
+    let mut bob = nodes::client(&world.nodes[0]);
+    bob.subscribe("news");
+    let hear = |bob: &mut Client| {
+        let heard = bob.hear();
+        (heard["data"].as_str().unwrap_or_else(|| panic!("{heard}")).to_owned(), id(&heard))
+    };
+    nodes::trigger(&world.nodes[1], "news", "0");
+    let (_, mut after) = hear(&mut bob);
+    for (at, missed) in [(1, ["1", "2"]), (2, ["3", "4"]), (0, ["5", "6"])] {
+        drop(bob);
+        missed.iter().for_each(|data| nodes::trigger(&world.nodes[2], "news", data));
+        bob = nodes::client(&world.nodes[at]);
+        bob.subscribe_after("news", &after);
+        for data in missed {
+            let heard = hear(&mut bob);
+            assert_eq!(heard.0, data);
+            after = heard.1;
+        }
+    }
+    // One that has heard it before its next node has is told of no gap either.
+    for number in 0..20 {
+        nodes::trigger(&world.nodes[number % 3], "news", "at once");
+        let heard = hear(&mut bob);
+        drop(bob);
+        bob = nodes::client(&world.nodes[(number + 1) % 3]);
+        bob.subscribe_after("news", &heard.1);
+    }
+    nodes::trigger(&world.nodes[0], "news", "last");
+    assert_eq!(hear(&mut bob).0, "last");
 }

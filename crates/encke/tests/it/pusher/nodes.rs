@@ -16,8 +16,8 @@ const SUCCEEDED: &str = "pusher_internal:subscription_succeeded";
 const WATCHLIST: &str = "pusher_internal:watchlist_events";
 
 /// Nodes with the same apps.
-struct Nodes {
-    nodes: Vec<Server>,
+pub(super) struct Nodes {
+    pub(super) nodes: Vec<Server>,
     options: [String; 3],
     world: World,
     _files: TempDir,
@@ -25,7 +25,7 @@ struct Nodes {
 
 impl Nodes {
     /// `None` where there is no NATS.
-    fn start(grace: &str) -> Option<Nodes> {
+    pub(super) fn start(grace: &str) -> Option<Nodes> {
         let (world, files) = (World::new()?, tempfile::tempdir().unwrap());
         // Members of channels are told of one by one, however many rooms of ids list.
         let grace = format!("--presence-grace={grace}");
@@ -43,11 +43,11 @@ impl Nodes {
     }
 }
 
-fn client(node: &Server) -> Client {
+pub(super) fn client(node: &Server) -> Client {
     Client::open(node, "/app/app-1?protocol=7&client=js&version=8.6.0")
 }
 
-fn trigger(node: &Server, channel: &str, data: &str) {
+pub(super) fn trigger(node: &Server, channel: &str, data: &str) {
     let body = json!({ "name": "n", "channel": channel, "data": data });
     assert_eq!(post(&node.api, "1", "/events", &body).ok(), json!({}));
 }
