@@ -92,9 +92,6 @@ pub struct Resuming<'r> {
     up_to: u64,
     /// Made, and not posted yet.
     answer: Option<Mail>,
-    /// It has [begun again](Resuming::begin_again), and goes on once its worker's mailbox has room
-    /// for mail of that weight.
-    waits_for_room: Option<usize>,
 }
 
 impl<'r> Resuming<'r> {
@@ -118,23 +115,8 @@ impl<'r> Resuming<'r> {
             gap_up_to: 0,
             up_to: u64::MAX,
             answer: None,
-            waits_for_room: None,
             resume,
         })
-    }
-
-    /// Forgets all that was read, which nobody else holds. It is read again once there is room for
-    /// the answer, if one was made.
-    pub fn begin_again(&mut self) {
-        self.waits_for_room = self.answer.take().map(|mail| mail.weight());
-        self.snapshot = self.history.now();
-        (self.reading, self.last, self.is_own_read) = (0, None, false);
-        self.floors = Vec::new();
-        self.subjects = Vec::new();
-        (self.lacks, self.last_of) = (Vec::new(), None);
-        self.above = Above::from(self.resume.after);
-        self.events = Vec::new();
-        (self.covered, self.gap_up_to, self.up_to) = (!self.resume.is_lost, 0, u64::MAX);
     }
 
     /// Does the next piece of work. Call it until it answers [`ResumeStep::Done`], not after.
@@ -142,12 +124,6 @@ impl<'r> Resuming<'r> {
         // Thousands that ask and hang up take nobody's time.
         if !self.resume.asker.is_waiting() {
             return ResumeStep::Done;
-        }
-        if let Some(weight) = self.waits_for_room {
-            if !self.router.has_room(self.resume.asker.conn.worker(), weight) {
-                return ResumeStep::Wait;
-            }
-            self.waits_for_room = None;
         }
         if self.must_read() {
             return ResumeStep::Read;

@@ -269,11 +269,6 @@ impl Router {
         Ok(())
     }
 
-    /// Whether the mailbox of the worker has room for mail of that weight.
-    pub(crate) fn has_room(&self, worker: usize, weight: usize) -> bool {
-        self.mailboxes[worker].reserve(1, weight).is_some()
-    }
-
     /// Room for all mail to this audience; `None` where a mailbox is full.
     fn reserve(&self, audience: &Audience) -> Option<Reservations<'_>> {
         let reserve = |need: hub::Need| {

@@ -80,14 +80,7 @@ pub(super) async fn answer(router: Arc<Router>, resumes: Arc<Resumes>, size: Siz
             let step = under.resuming.step(&graph);
             waiting = if step == ResumeStep::Wait { waiting + 1 } else { 0 };
             match step {
-                ResumeStep::More => {
-                    under.go_on();
-                    ring.push_back(under);
-                }
-                ResumeStep::Wait => {
-                    under.wait();
-                    ring.push_back(under);
-                }
+                ResumeStep::More | ResumeStep::Wait => ring.push_back(under),
                 ResumeStep::Read => reads.begin(under),
                 ResumeStep::Done => {}
             }

@@ -4,8 +4,6 @@
 //! A resume takes one of [`SEATS`] with its first question, and has it until it has its end: so the
 //! events that are read for clients, which nobody else holds, are those of so many at a time. Each
 //! has at most a window of its client and the answer to one question. Further ones wait, in order.
-//! One that cannot go on, because its worker's mailbox is full, leaves its seat after
-//! [`SEATED_WAIT_MAX`] with all that was read for it, and asks again once there is room.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -27,55 +25,15 @@ const CLOSED_PAUSE: Duration = Duration::from_millis(20);
 /// How often it is said at most that the archive cannot be read.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
-/// How long a resume may wait for a mailbox or for a send, and have a seat.
-const SEATED_WAIT_MAX: Duration = Duration::from_millis(20);
-
-/// A seat, if one is taken.
-#[derive(Default)]
-struct Seat {
-    permit: Option<OwnedSemaphorePermit>,
-    /// Whoever has it waits since then.
-    waits_since: Option<Instant>,
-}
-
-impl Seat {
-    /// Whoever has it cannot go on. Whether it was left for that.
-    fn wait(&mut self, now: Instant) -> bool {
-        if self.permit.is_none() {
-            return false;
-        }
-        let since = *self.waits_since.get_or_insert(now);
-        let is_left = now - since >= SEATED_WAIT_MAX;
-        if is_left {
-            *self = Seat::default();
-        }
-        is_left
-    }
-}
-
 /// A resume under way, with its seat if it has one.
 pub(super) struct Under<'r> {
     pub(super) resuming: Resuming<'r>,
-    seat: Seat,
+    seat: Option<OwnedSemaphorePermit>,
 }
 
 impl<'r> From<Resuming<'r>> for Under<'r> {
     fn from(resuming: Resuming<'r>) -> Under<'r> {
-        Under { resuming, seat: Seat::default() }
-    }
-}
-
-impl Under<'_> {
-    /// Its step has come further.
-    pub(super) fn go_on(&mut self) {
-        self.seat.waits_since = None;
-    }
-
-    /// Its step said that it has to wait.
-    pub(super) fn wait(&mut self) {
-        if self.seat.permit.is_some() && self.seat.wait(Instant::now()) {
-            self.resuming.begin_again();
-        }
+        Under { resuming, seat: None }
     }
 }
 
@@ -118,7 +76,7 @@ impl<'r> Reads<'r> {
 
     /// The next step of this one needs an answer of the archive.
     pub(super) fn begin(&mut self, under: Under<'r>) {
-        match under.seat.permit {
+        match under.seat {
             Some(_) => self.ask(under),
             None => self.waiting.push_back(under),
         }
@@ -147,7 +105,7 @@ impl<'r> Reads<'r> {
         while !self.waiting.is_empty() {
             let Ok(seat) = Arc::clone(&self.seats).try_acquire_owned() else { return };
             let Some(under) = self.waiting.pop_front() else { return };
-            self.ask(Under { seat: Seat { permit: Some(seat), waits_since: None }, ..under });
+            self.ask(Under { seat: Some(seat), ..under });
         }
     }
 
@@ -156,7 +114,6 @@ impl<'r> Reads<'r> {
             debug_assert!(false, "a step said that there is something to read");
             return;
         };
-        under.go_on();
         let task = self.answers.spawn(answer_of(question));
         self.reading.insert(task.id(), under);
     }
@@ -186,23 +143,5 @@ impl<'r> Reads<'r> {
             self.said = Some(now);
             tracing::error!("{error}; clients that come back are told of a gap");
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seat_is_left_by_who_waits_for_long_and_not_before() {
-        let seats = Arc::new(Semaphore::new(1));
-        let permit = Arc::clone(&seats).try_acquire_owned().ok();
-        let mut seat = Seat { permit, waits_since: None };
-        let begun = Instant::now();
-        assert!(!seat.wait(begun) && !seat.wait(begun + SEATED_WAIT_MAX / 2));
-        assert_eq!(seats.available_permits(), 0);
-        assert!(seat.wait(begun + SEATED_WAIT_MAX));
-        assert_eq!(seats.available_permits(), 1);
-        assert!(!seat.wait(begun + 2 * SEATED_WAIT_MAX), "there is none to leave");
     }
 }

@@ -38,10 +38,6 @@ impl<'r> Under<'r> {
         if step == ResumeStep::Read {
             self.question = Some(self.resuming.question().expect("a step said so"));
         }
-        // Others need its place.
-        if step == ResumeStep::Wait && random.one_in(3) {
-            self.resuming.begin_again();
-        }
         step
     }
 }
