@@ -10,7 +10,7 @@ import { test, type TestContext } from "node:test";
 import { pathToFileURL } from "node:url";
 import { atEnd } from "./ends.js";
 import { root } from "./program.js";
-import { Encke } from "./server.js";
+import { Encke, until } from "./server.js";
 
 /** What `cargo xtask programs` has fetched: pusher-js and the library for backends. */
 const PACKAGES = join(root(), "target/tools/compat/pusher-node/node_modules");
@@ -125,6 +125,11 @@ test("pusher: a cut connection loses nothing, with events before it and without"
   }
   // A channel that was left begins anew.
   page.unsubscribe("news");
+  await until("the server knows it", async () => {
+    const params = { info: "subscription_count" };
+    const channel = await (await backend.get({ path: "/channels/news", params })).json();
+    return channel.subscription_count === 1;
+  });
   await backend.trigger("news", "n", 6);
   await others.until("6");
   const again = hear(page.subscribe("news"));
