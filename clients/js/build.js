@@ -29,6 +29,7 @@ const SOURCES = {
   react: "src/react.ts",
   vue: "src/vue.ts",
   history: "src/history.ts",
+  pusher: "src/pusher.ts",
   worker: "src/worker.ts",
 };
 
@@ -38,7 +39,7 @@ for (const [name, source] of Object.entries(SOURCES)) {
     entryPoints: [source],
     outfile: `dist/${name}.js`,
     bundle: true,
-    external: ["react", "vue"],
+    external: ["pusher-js", "react", "vue"],
     format: "esm",
     // Private members and `??=`: Chrome 85, Firefox 90, Safari 15, Node 20.
     target: "es2022",

@@ -255,6 +255,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_fast_run_leaves_out_is_what_both_texts_say() {
+        let mut left_out: Vec<_> =
+            steps().filter(|step| step.extent > Extent::Fast).map(|step| step.name).collect();
+        left_out.sort_unstable();
+        let told = format!("--fast leaves out {}\n", left_out.join(", "));
+        let contributing = include_str!("../../CONTRIBUTING.md");
+        assert!(contributing.contains(&told), "CONTRIBUTING.md does not say: {told}");
+        let words: Vec<_> = crate::USAGE.split_whitespace().collect();
+        let told = told.trim_end().replace(", site", " and site;");
+        assert!(words.join(" ").contains(&told), "the usage does not say: {told}");
+    }
+
+    #[test]
     fn steps_have_names_of_their_own_since_their_logs_have() {
         let mut names: Vec<&str> = steps().map(|step| step.name).collect();
         let count = names.len();

@@ -37,8 +37,8 @@ The chores of the project.
 Usage: cargo xtask <CHORE>
 
 Chores:
-  ci           every check that a change must pass; --fast leaves out deny, loom, demo and the
-               example; --whole checks the example though nothing of it has changed, and every
+  ci           every check that a change must pass; --fast leaves out demo, deny, loom, playdar
+               and site; --whole checks the example though nothing of it has changed, and every
                interleaving of the models
   test         the Rust tests in one pool, by cargo-nextest; takes its arguments, so a name too
   flaky NAME   runs a test 50 times, beside a busy loop on each processor

@@ -20,9 +20,11 @@ export async function look(page: Page, name: string): Promise<void> {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     for (const [screen, size] of Object.entries(SCREENS)) {
       await page.setViewportSize(size);
+      await page.evaluate(painted);
       const form = `${name}-${screen}-${colorScheme}`;
       const width = await page.evaluate(() => document.documentElement.scrollWidth);
-      assert.ok(width <= size.width, `${form} is ${width} wide`);
+      const past = width <= size.width ? [] : await page.evaluate(widest, size.width);
+      assert.ok(width <= size.width, `${form} is ${width} wide: ${past.join(", ")}`);
       assert.deepEqual(await page.evaluate(fadedTexts), [], form);
       await expectAccessible(page, form);
       if (process.env.PICTURES) {
@@ -33,6 +35,24 @@ export async function look(page: Page, name: string): Promise<void> {
       }
     }
   }
+}
+
+/** In the page: its next frame has been laid out and painted, with what observers of sizes do. */
+function painted(): Promise<void> {
+  return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())));
+}
+
+/** In the page: what reaches past its edge and is cut by nothing, the inmost of it. */
+function widest(edge: number): string[] {
+  const reaches = (element: Element) => element.getBoundingClientRect().right > edge;
+  const isCut = (element: Element): boolean => {
+    const above = element.parentElement;
+    return above !== null && (getComputedStyle(above).overflowX !== "visible" || isCut(above));
+  };
+  return [...document.body.querySelectorAll("*")]
+    .filter((element) => reaches(element) && !isCut(element))
+    .filter((element) => ![...element.children].some(reaches))
+    .map((element) => `${element.tagName} #${element.id} .${element.className}: ${element.textContent}`);
 }
 
 /** In the page: texts whose contrast is below 4.5:1 (WCAG 2.2, 1.4.3), 3:1 where they are large. */

@@ -14,6 +14,7 @@ const BYTES_BOUNDS = {
   react: 450,
   vue: 380,
   history: 1050,
+  pusher: 600,
 };
 
 for (const [entry, bound] of Object.entries(BYTES_BOUNDS)) {

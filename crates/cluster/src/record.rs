@@ -16,8 +16,9 @@
 //! version from what is none (`crate::node`). Format 2 is that of events one of which is posted
 //! [once](Once), format 3 that of events one of which has several subjects, format 4 that of events
 //! one of which names its sender or leaves a connection out, format 5 that of events one of which
-//! leaves out two, format 6 that of who is in a room, and of nothing else: nodes that read only an
-//! earlier one go on beside those that write none of that.
+//! leaves out two, format 6 that of who is in a room, and of nothing else, format 7 that of events
+//! one of which is about a key and no id: nodes that read only an earlier one go on beside those
+//! that write none of that.
 //!
 //! `after` is the last sequence that the publisher had read, `chain` its sum over the log up to
 //! there (see [`crate::chain`]). In a join `incarnation` is the lot of the process and `batch` its
@@ -54,8 +55,11 @@ pub const FORMAT_TWO: u8 = 5;
 /// The format of records of who is in a room.
 pub const FORMAT_ROOMS: u8 = 6;
 
+/// The format of records that have an event about a key.
+pub const FORMAT_KEYS: u8 = 7;
+
 /// The latest format that this node reads.
-pub const FORMAT_MAX: u8 = FORMAT_ROOMS;
+pub const FORMAT_MAX: u8 = FORMAT_KEYS;
 
 const _: () = {
     assert!(FORMAT > 0, "format 0 is none");

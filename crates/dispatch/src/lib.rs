@@ -6,7 +6,7 @@
 //! - [`cluster`]: this server as one node of many. The pure state is in the crate of that name,
 //!   the clients of NATS and PostgreSQL in `nats` and `postgres`; here is what drives them.
 //! - [`presence`]: who comes and goes, and who is told of it; [`members`]: the same of those who
-//!   are in a room.
+//!   are in a room; [`channels`]: how many hear a channel, for whoever asks.
 //! - [`traces`]: spans of sends, for an OpenTelemetry collector.
 //! - [`barrier`]: who may change something, and when: closed while an upgrade hands everything to
 //!   its [`successor`].
@@ -16,6 +16,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 pub mod barrier;
+pub mod channels;
 pub mod cluster;
 pub mod count;
 pub mod idempotency;
@@ -25,7 +26,9 @@ pub mod outcome;
 pub mod posting;
 pub mod presence;
 mod presence_channels;
+pub mod pusher_hooks;
 pub mod send_options;
 pub mod successor;
 pub mod traces;
 pub mod wake_fd;
+pub mod webhook;

@@ -19,13 +19,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Late, LateTask, TellStep, Telling, Watch, Watches};
-use hub::{Id, IdText, Info, Manner, MemberChange, MemberList, News, Roster, leave_out};
+use hub::{Id, Info, Manner, MemberChange, MemberList, News, Roster, leave_out};
 use proto::members;
 use tokio::task::yield_now;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use self::inputs::{Input, Inputs};
-use self::shared::{ListAsker, Shared};
+use self::shared::{ListAsker, Shared, room_text};
 use crate::barrier::Barrier;
 use crate::cluster::{RoomAsk, RoomFormat, RoomsLink};
 use crate::presence_channels;
@@ -98,11 +98,6 @@ fn every(period: Duration) -> Interval {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
-}
-
-/// A room by its text, as nodes tell each other; `None` of what is none.
-fn room_text(text: &str) -> Option<IdText<'_>> {
-    IdText::parse(text).ok()
 }
 
 /// The list of the room `of`, as it is told everywhere.
@@ -189,6 +184,9 @@ impl RoomTeller<'_> {
             Input::Step(step) => {
                 let Some(shared) = &mut self.shared else { return };
                 let told = shared.step(now_ms, step, &mut self.roster);
+                if told.listens {
+                    self.look().await;
+                }
                 for room in told.whole {
                     self.tell_whole(&room).await;
                 }

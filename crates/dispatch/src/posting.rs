@@ -15,6 +15,7 @@ use tokio::time::sleep;
 use topics::UpdateFollowers;
 
 use crate::barrier::{Barrier, WritePermit, WritePermitAtOnce};
+use crate::channels::{ChannelReader, ChannelsAsked, ChannelsFound};
 use crate::cluster::{Cluster, GraphTrouble, NoList, Pending};
 use crate::members::list_text;
 use crate::outcome::{Delivered, MAILBOX_TIMEOUT, Unposted, id};
@@ -183,6 +184,16 @@ impl Sender {
         let id = self.router.names().lookup(room);
         let list = id.map_or(nobody, |id| watches.members().list(id));
         Ok(list_text(&room.to_string(), &list).into())
+    }
+
+    /// Who hears channels: in a cluster over all nodes. `watches` has who is in presence channels
+    /// of this one.
+    pub async fn channels(&self, watches: Option<&Watches>, asked: ChannelsAsked) -> ChannelsFound {
+        if let Some(cluster) = &self.cluster {
+            return cluster.channels(asked).await;
+        }
+        let members = watches.map(|watches| Arc::clone(watches.members()));
+        ChannelReader::new(Arc::clone(&self.router), members).found(asked).await
     }
 
     /// Ends all connections of `id`; answers how many there were, with the permit given back.

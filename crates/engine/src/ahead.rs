@@ -6,6 +6,10 @@
 //! asked as any other. Who has waited for [`AHEAD_MS_MAX`] is told of a gap, and goes on where the
 //! node is: that is too far behind, or the place was made up.
 //!
+//! The place may be of a later epoch than the node knows: whoever was stopped while the cluster has
+//! begun another log learns of it a moment after its clients come. It is the place of that epoch if
+//! that has come to its number; else its client is told of a gap as well.
+//!
 //! Nobody else waits for them, and no worker sees them: whoever keeps this looks every few
 //! milliseconds.
 //!
@@ -50,7 +54,12 @@ impl Ahead {
             let first = self.waiting.first_entry();
             if let Some(come) = first.filter(|first| first.key().0 <= posted) {
                 resumes.ahead.done(1, 0);
-                resumes.post_anyway(come.remove());
+                let come = come.remove();
+                // Of another epoch than the one that has come to that number: made up, or over.
+                let tag = router.event_ids().id(come.after).tag();
+                let is_lost = come.ahead_in.is_some_and(|ahead_in| ahead_in != tag);
+                let after = if is_lost { posted } else { come.after };
+                resumes.post_anyway(Resume { after, is_lost, ahead_in: None, ..come });
                 continue;
             }
             let Some((_, key)) = self.until.pop_front_if(|(until_ms, _)| *until_ms <= now_ms)

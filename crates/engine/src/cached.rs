@@ -47,16 +47,27 @@ pub(crate) struct CachedEvents(Mutex<CacheState>);
 impl CachedEvents {
     /// `event` is the last one of the channel that it is about.
     pub(crate) fn record(&self, names: &Names, event: &Arc<Event>, now_ms: u64) {
+        self.record_until(names, event, now_ms + LIFE_MS);
+    }
+
+    /// `event`, which was sent `age_ms` ago, is the last one of the channel that it is about.
+    pub(crate) fn record_aged(&self, names: &Names, event: &Arc<Event>, age_ms: u64, now_ms: u64) {
+        if let Some(left_ms) = LIFE_MS.checked_sub(age_ms) {
+            self.record_until(names, event, now_ms + left_ms);
+        }
+    }
+
+    fn record_until(&self, names: &Names, event: &Arc<Event>, until_ms: u64) {
         let about = event.about();
         let Ok(key) = IdText::of_key(&about) else { return };
         let key = names.acquire(key);
-        let cached = Cached { event: Arc::clone(event), until_ms: now_ms + LIFE_MS };
+        let cached = Cached { event: Arc::clone(event), until_ms };
         let mut state = self.lock();
         state.bytes += bytes_of(event);
         state.order.insert((cached.until_ms, key));
         if let Some(before) = state.events.insert(key, cached) {
             state.bytes -= bytes_of(&before.event);
-            if before.until_ms != now_ms + LIFE_MS {
+            if before.until_ms != until_ms {
                 state.order.remove(&(before.until_ms, key));
             }
             names.release(key);
@@ -70,6 +81,15 @@ impl CachedEvents {
     /// The last event of the channel `key`, if there is one.
     pub(crate) fn last(&self, key: Id) -> Option<Arc<Event>> {
         self.lock().events.get(&key).map(|cached| Arc::clone(&cached.event))
+    }
+
+    /// Forgets all: there may have been later ones.
+    pub(crate) fn forget_all(&self, names: &Names) {
+        let mut state = self.lock();
+        while !state.order.is_empty() {
+            state.forget_first(names);
+        }
+        debug_assert!(state.events.is_empty() && state.bytes == 0);
     }
 
     /// For how many milliseconds the last event of `key` is kept from now on.
@@ -138,6 +158,19 @@ mod tests {
         assert!(cached.last(a).is_none());
         let state = cached.lock();
         assert_eq!((names.len(), state.bytes, state.order.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn event_of_before_has_the_rest_of_its_time_and_all_are_forgotten_at_a_gap() {
+        let (names, cached) = (Names::new([1; 16]), CachedEvents::default());
+        cached.record_aged(&names, &event(1, "#k1:cache-a", "1"), 1_000, 10);
+        cached.record_aged(&names, &event(2, "#k1:cache-b", "2"), LIFE_MS + 1, 10);
+        let key = |text| names.lookup(IdText::of_key(text).unwrap());
+        assert_eq!(cached.left_ms(key("#k1:cache-a").unwrap(), 10), Some(LIFE_MS - 1_000));
+        assert_eq!(key("#k1:cache-b"), None, "its time is over");
+        cached.record(&names, &event(3, "#k1:cache-b", "3"), 20);
+        cached.forget_all(&names);
+        assert_eq!((names.len(), cached.lock().bytes), (0, 0));
     }
 
     #[test]

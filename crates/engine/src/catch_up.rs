@@ -1,6 +1,6 @@
 //! What a client that has come back is told of the time when it was away.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use hub::{ConnRef, Id};
 
@@ -12,6 +12,8 @@ use crate::past::Floors;
 #[derive(Debug)]
 pub(crate) struct CatchUp {
     pub(crate) target: ConnRef,
+    /// Whose question it answers: of a connection that may have asked for another since.
+    pub(crate) client: Weak<()>,
     /// In the order of their numbers.
     pub(crate) events: Vec<Arc<Event>>,
     /// Whether there may have been others.

@@ -43,7 +43,7 @@ pub(crate) fn frame(event: &Event) -> Frame {
         name: event.name_json().map_or(EventText::Text(NAMELESS), EventText::Json),
         data: EventText::Json(event.data()),
         user_id: from.as_deref(),
-        id: None,
+        id: Some(event.id()),
     };
     let channel = channel_name(&about).unwrap_or(Cow::Borrowed(&*about));
     Format::Pusher.event(event.id(), &frame.of_channel(&channel), event.data())
@@ -89,11 +89,18 @@ mod tests {
             from: None,
             payload: Payload::Text("{\"x\":1}"),
         };
-        assert_eq!(text_of(parts), r#"{"event":"a\"b","channel":"private-rj","data":"{\"x\":1}"}"#);
+        let id = EventId::new(7, Tag::of(0)).to_string();
+        assert_eq!(
+            text_of(parts).replace(&id, "ID"),
+            r#"{"event":"a\"b","channel":"private-rj","data":"{\"x\":1}","id":"ID"}"#
+        );
         let of_client = EventParts { from: Some("b b"), payload: Payload::Json("[1]"), ..parts };
         assert_eq!(
-            text_of(EventParts { about: "#u1:bob", name: None, ..of_client }),
-            r##"{"event":"message","channel":"#server-to-user-bob","data":[1],"user_id":"b b"}"##
+            text_of(EventParts { about: "#u1:bob", name: None, ..of_client }).replace(&id, "ID"),
+            concat!(
+                r##"{"event":"message","channel":"#server-to-user-bob","data":[1],"##,
+                r#""user_id":"b b","id":"ID"}"#,
+            )
         );
     }
 

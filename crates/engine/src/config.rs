@@ -72,6 +72,12 @@ pub struct EngineConfig {
     pub guest: bool,
     /// What stands at `/`; nothing unless there is something to see.
     pub page: Option<Arc<Page>>,
+    /// How long after a write to a stream what comes for it is gathered, in milliseconds; 0 is not
+    /// at all.
+    pub gather_ms: u64,
+    /// Whether connections that ask for durable streams are handed out
+    /// ([`Engine::hand_outs`](crate::Engine::hand_outs)).
+    pub hands_out: bool,
 }
 
 /// What one client's address may have and do; 0 is no bound.
@@ -130,6 +136,8 @@ impl EngineConfig {
             refused_origins: Arc::default(),
             guest: false,
             page: None,
+            gather_ms: 0,
+            hands_out: false,
         }
     }
 

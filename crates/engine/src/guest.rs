@@ -118,7 +118,7 @@ impl Guest {
                 Mail::Gap { up_to } => GuestMail::Gap(up_to),
                 // Its connections ask nothing, and are not drained: they have no stream to end.
                 Mail::CatchUp(_) | Mail::Room(_) | Mail::TokenResult(_) | Mail::Say(_) => continue,
-                Mail::Revoke(_) | Mail::Drain { .. } => continue,
+                Mail::Revoke(_) | Mail::Drain { .. } | Mail::Text { .. } => continue,
             });
         }
     }

@@ -9,6 +9,7 @@ use sys::epoll::Epoll;
 use sys::socket;
 
 use crate::sockets::{Received, Sockets};
+use crate::state::Secured;
 use crate::tls::Numbered;
 
 /// The kernel's sockets, some of which another process may have a copy of.
@@ -122,6 +123,14 @@ impl Sockets for Kernel {
             let _ = socket::reset_on_close(&socket);
         }
         drop(socket);
+    }
+
+    fn let_go(&mut self, socket: OwnedFd) -> Option<(OwnedFd, Option<Secured>)> {
+        // The copy of another process may stay open as long as that likes: whoever goes on ends
+        // its side of the connection.
+        self.take_copied(Kernel::number(&socket));
+        let _ = self.epoll.remove(&socket);
+        Some((socket, None))
     }
 }
 

@@ -23,6 +23,7 @@ mod backlog;
 mod budget;
 mod cached;
 mod catch_up;
+mod channel_notes;
 mod channels;
 mod client_sends;
 mod clock;
@@ -33,6 +34,7 @@ mod count;
 pub mod counters;
 mod form;
 mod guest;
+mod handing_out;
 mod handover;
 mod handover_state;
 mod history_reads;
@@ -84,6 +86,7 @@ pub mod workers;
 pub use account::Account;
 pub use ahead::Ahead;
 pub use answers::Answers;
+pub use channel_notes::{ChannelChange, ChannelNote, ChannelNotes};
 pub use channels::{channel_key, channel_name, user_key};
 pub use client_sends::{
     CLIENT_SENDS_PER_SECOND_MAX, ClientSend, ClientSendLimits, ClientSendOutcome, ClientSends,
@@ -92,6 +95,7 @@ pub use client_sends::{
 pub use config::{AddressLimits, EngineConfig, Keeper, TlsConfig};
 pub use counters::{Snapshot, Total, WorkerSnapshot};
 pub use guest::{Delivery, Guest, GuestMail};
+pub use handing_out::{Counted, HandOuts, HandedOut, LetIn};
 pub use handover::{Copying, Handover, HandoverFacts, Predecessor, Takeover};
 pub use history_reads::{HistoryRead, HistoryReads};
 pub use lane::{LANE_SOCKET, Lane, LaneControl, LaneSocket, LaneTurn};

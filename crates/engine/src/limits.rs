@@ -340,6 +340,10 @@ pub const REQUEST_BYTES_AT_ONCE_SECONDS: u64 = 4;
 /// `net.ipv4.tcp_wmem`'s 4 MiB.
 pub const KERNEL_UNSENT_BYTES: u32 = 64 * 1024;
 
+/// Bytes that wait for a stream past which they are not gathered any more but written: what one
+/// write takes anyway.
+pub const GATHERED_BYTES_MAX: usize = 16 * 1024;
+
 /// Descriptors of a worker that are no connections: standard streams, epoll, waker, listener, the
 /// spare one, and room for whatever the process had open when the worker started.
 pub const DESCRIPTORS_RESERVED: u64 = 16;

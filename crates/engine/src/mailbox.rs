@@ -39,6 +39,8 @@ pub(crate) enum Mail {
     Say(Say),
     /// What connections are told of a room that they watch. In a box, since it is rare.
     Room(Box<RoomText>),
+    /// Something for these connections, which is no event.
+    Text { text: Arc<str>, targets: Targets, stub: Stub },
     /// End those whose tokens these are.
     Revoke(Revoked),
     /// Tell all connections that events may be missing up to this number; what is posted behind it
@@ -62,7 +64,9 @@ impl Mail {
     /// What it counts for: connections that handling it touches, or events that it brings one.
     pub(crate) fn weight(&self) -> usize {
         match self {
-            Mail::Deliver { targets, .. } | Mail::Close { targets, .. } => targets.len(),
+            Mail::Deliver { targets, .. }
+            | Mail::Text { targets, .. }
+            | Mail::Close { targets, .. } => targets.len(),
             Mail::CatchUp(catch_up) => 1 + catch_up.events.len(),
             Mail::Room(text) => text.targets.len(),
             Mail::TokenResult(_) | Mail::Revoke(_) | Mail::Say(_) => 1,

@@ -16,8 +16,9 @@ pub struct Outgoing {
     /// It is for all who follow its subjects, too. Nobody follows a key.
     pub followed: bool,
     /// It is remembered for those who come back. One that is not for followers never is, if its
-    /// subject is an id: what is remembered of an id is for all who follow it. Of a channel the
-    /// last one is remembered, for those who subscribe.
+    /// subject is an id: what is remembered of an id is for all who follow it. Of a channel it
+    /// says whether the last one is told to those who subscribe; all are remembered for those who
+    /// have missed them.
     pub remembered: bool,
     /// The connections that do not hear it, whatever they are logged in under. One that is not
     /// there is nobody.

@@ -20,6 +20,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use pusher::{App, Apps};
 
 use crate::cached::CachedEvents;
+use crate::channel_notes::ChannelNotes;
 
 /// An app, and what it uses.
 #[derive(Clone, Debug)]
@@ -82,13 +83,16 @@ pub struct PusherApps {
     read: RwLock<Arc<AppsRead>>,
     /// The last events of their channels that cache those.
     cached: CachedEvents,
+    /// Who comes to their channels and goes.
+    notes: ChannelNotes,
 }
 
 impl PusherApps {
     /// These apps, which nobody uses yet.
     pub fn new(apps: Apps) -> PusherApps {
         let (version, cached) = (AtomicU64::new(0), CachedEvents::default());
-        let none = PusherApps { version, read: RwLock::default(), cached };
+        let notes = ChannelNotes::default();
+        let none = PusherApps { version, read: RwLock::default(), cached, notes };
         none.replace(apps);
         none
     }
@@ -130,8 +134,13 @@ impl PusherApps {
         &self.cached
     }
 
+    /// Who comes to their channels and goes, for the one who tells the apps.
+    pub fn notes(&self) -> &ChannelNotes {
+        &self.notes
+    }
+
     /// Which reading of the file this is.
-    pub(crate) fn version(&self) -> u64 {
+    pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 

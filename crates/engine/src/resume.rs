@@ -176,8 +176,12 @@ impl<'r> Resuming<'r> {
                 self.note_unknown(followers.unknown_up_to(id));
             }
             let subjects = &mut self.subjects;
-            let next = followers
-                .slice_of_following(id, self.last, &mut |subject| subjects.push(subject))?;
+            // A key follows others only at the hub: a stored graph has none.
+            let next = match id.is_key() && self.router.topics().is_none() {
+                true => None,
+                false => followers
+                    .slice_of_following(id, self.last, &mut |subject| subjects.push(subject))?,
+            };
             self.last = next;
             if next.is_none() {
                 self.reading += 1;
@@ -275,7 +279,8 @@ impl<'r> Resuming<'r> {
 
     /// The text of `id`, if the archive keeps what is sent about it.
     fn kept_text(&self, id: Id) -> Option<String> {
-        let archive = self.archive()?;
+        // No event of a key is kept on disk.
+        let archive = self.archive().filter(|_| !id.is_key())?;
         self.router.names().text(id).filter(|text| archive.keeps(text))
     }
 
@@ -387,6 +392,7 @@ impl<'r> Resuming<'r> {
         self.cut_to_bytes();
         Mail::CatchUp(Box::new(CatchUp {
             target: self.resume.asker.conn,
+            client: self.resume.asker.client.clone(),
             events: std::mem::take(&mut self.events),
             gap: !self.covered,
             gap_up_to: self.gap_up_to,

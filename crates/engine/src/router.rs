@@ -28,7 +28,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use hub::{Audience, Changes, Directory, DisconnectReason, EventId, EventIds};
+use hub::{Audience, Changes, Directory, DisconnectReason, EventId, EventIds, KEY_MARK};
 use hub::{Draft, HistoryLimits, HistoryRules, Id, IdText, KeepRoom, Names, NoRoomToKeep};
 use proto::Frame;
 use smallvec::SmallVec;
@@ -176,8 +176,7 @@ impl Router {
     }
 
     fn begin(&self, outgoing: Outgoing, id: Option<EventId>) -> Sending<'_> {
-        let is_for_history = outgoing.remembered && outgoing.followed;
-        let remembered = self.history.as_ref().filter(|_| is_for_history);
+        let remembered = self.history.as_ref().filter(|_| is_for_history(&outgoing));
         let (mut begun, mut known) = (None, SmallVec::<[Id; 1]>::new());
         outgoing.draft.subjects(|subjects| match remembered {
             Some(history) => {
@@ -198,9 +197,27 @@ impl Router {
         sending
     }
 
+    /// Begins to tell all connections of `id` something that is no event.
+    pub fn tell(&self, id: IdText<'_>, text: Arc<str>) -> Sending<'_> {
+        let mut sending = Sending::new(self, Audience::of(self.names.lookup(id), false));
+        sending.said = Some(ToAll::Text(text));
+        sending
+    }
+
     /// How many connections are logged in under `id`.
     pub fn connections(&self, id: IdText<'_>) -> usize {
         self.names.lookup(id).map_or(0, |id| self.directory.connections(id))
+    }
+
+    /// How many connections are logged in under `id`.
+    pub fn connections_of(&self, id: Id) -> u64 {
+        self.directory.connections(id) as u64
+    }
+
+    /// How many connections the app with this id has.
+    pub fn app_connections(&self, app: &str) -> u64 {
+        let served = self.pusher.as_ref().and_then(|apps| apps.by_id(app));
+        served.map_or(0, |served| served.usage.connections().into())
     }
 
     /// Which ids come and go, for the one who wants to hear of it.
@@ -314,6 +331,11 @@ impl Router {
         }
         event
     }
+}
+
+/// Whether those who come back are told it: what is for followers, and what is of a key.
+fn is_for_history(outgoing: &Outgoing) -> bool {
+    outgoing.remembered && outgoing.followed || outgoing.draft.about().starts_with(KEY_MARK)
 }
 
 /// The event `id`, that perhaps has its Erlang term already.

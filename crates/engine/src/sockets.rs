@@ -5,6 +5,7 @@
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 
 use crate::state::Secured;
 
@@ -31,6 +32,13 @@ pub(crate) trait Sockets {
 
     /// Closes. With `abort` the client gets a reset and the kernel forgets what is unsent.
     fn close(&mut self, socket: Self::Socket, abort: bool);
+
+    /// Lets go of a connection that somebody else in this process goes on with: its descriptor, and
+    /// what there is of it below. `None` where it had to be closed.
+    fn let_go(&mut self, socket: Self::Socket) -> Option<(OwnedFd, Option<Secured>)> {
+        self.close(socket, true);
+        None
+    }
 
     /// The connection, which is `owner`'s, goes on with a handshake, of which `begun` is received
     /// already.

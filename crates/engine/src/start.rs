@@ -28,6 +28,7 @@ use crate::clock::Clock;
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
 use crate::guest::Guest;
+use crate::handing_out::HandOuts;
 use crate::handover::{HandoverReceiver, Predecessor, TakeoverState};
 use crate::history_reads::HistoryReads;
 use crate::lane::{LaneControl, LaneSocket};
@@ -65,6 +66,8 @@ pub struct Engine {
     counters: Vec<Arc<Counters>>,
     account: Arc<Account>,
     notices: Arc<Notices>,
+    /// Where connections come that workers hand out.
+    hand_outs: Option<HandOuts>,
     /// Who watches who is in a room, where that is kept.
     watches: Option<Watches>,
     rooms: Arc<Rooms>,
@@ -144,6 +147,8 @@ impl Engine {
         let hub_tokens = Arc::new(Tokens::new(names.key()));
         let client_sends = Arc::new(ClientSends::new(replies.clone()));
         let history_reads = Arc::new(HistoryReads::new(replies.clone()));
+        let hand_outs = config.hands_out.then(|| HandOuts::new(&addresses)).transpose();
+        let (to_hand_out, hand_outs) = hand_outs.map_err(StartError::Worker)?.unzip();
         let notices = Arc::<Notices>::default();
         let rooms = config.rooms(&names, &replies);
         let topics = config.topics(&names);
@@ -185,6 +190,7 @@ impl Engine {
             client_sends: client_sends.clone(),
             history_reads: history_reads.clone(),
             notices: notices.clone(),
+            hand_outs: to_hand_out.clone(),
             rooms: rooms.clone(),
             topics: topics.clone(),
             handshake_limits: handshake_limits.clone(),
@@ -214,6 +220,7 @@ impl Engine {
             counters: shared.iter().map(|shared| shared.counters.clone()).collect(),
             account,
             notices,
+            hand_outs,
             watches,
             rooms: Arc::new(Rooms::new(config.workers)),
             addresses,
@@ -347,6 +354,7 @@ impl Engine {
                 let mut keep: Vec<&dyn AsFdDyn> = vec![&*mailbox, &*replies];
                 keep.extend(mailboxes[..rung].iter().map(|other| &**other as &dyn AsFdDyn));
                 keep.extend(lane_socket.iter().map(|socket| &**socket as &dyn AsFdDyn));
+                keep.extend(shared.hand_outs.iter().map(|socket| &**socket as &dyn AsFdDyn));
                 table::make_private(&keep)?;
                 let mut worker = Worker::new(at_once, worker, config, shared, mailbox, room)?;
                 if let Some(socket) = lane_socket {

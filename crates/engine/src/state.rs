@@ -5,8 +5,9 @@
 //! default, what is not known is skipped. What has no meaning beside the socket it belongs to (a
 //! queue that it is in, the room that the kernel has) is not written.
 //!
-//! Times are milliseconds from the moment of writing on: the two processes count from different
-//! starts.
+//! Times are milliseconds from the moment of writing: processes count from different starts.
+
+mod grants;
 
 use std::fmt;
 
@@ -16,6 +17,7 @@ use minicbor::{Decode, Encode};
 use proto::resume::Told;
 use zeroize::Zeroize;
 
+pub(crate) use self::grants::GrantState;
 use crate::past::{Past, Wanted};
 
 /// All that is kept of one connection: what each has, and what most have not.
@@ -151,15 +153,17 @@ pub(crate) struct PusherState {
     /// The key of its app.
     #[n(0)]
     pub(crate) app: String,
-    /// The user that it is signed in as: its id, what presence channels tell of it, and its
-    /// watchlist.
+    /// The user that it is signed in as: its id, what is told of it, and its watchlist.
     #[n(1)]
     pub(crate) user: Option<(String, Option<String>, Vec<String>)>,
-    /// The presence channels that it is in, or waits to be: the channel's key, the member's key,
-    /// and what is told of the member.
+    /// The presence channels that it is in, or waits to be: two keys, and what is told of it.
     #[n(2)]
     #[cbor(default)]
     pub(crate) seats: Vec<(String, String, Option<String>)>,
+    /// The keys of channels of which it waits for what it missed, and the last number it heard.
+    #[n(3)]
+    #[cbor(default)]
+    pub(crate) missed: Vec<(String, u64)>,
 }
 
 /// What a stream wants of the time before it; see [`Past`].
@@ -219,51 +223,6 @@ impl PastState {
         };
         Past { begun: self.begun, wanted, told }
     }
-}
-
-/// What a token grants; see [`hub::Grant`].
-#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
-#[cbor(map)]
-pub(crate) struct GrantState {
-    #[n(0)]
-    pub(crate) subject: Option<String>,
-    /// Ids as they are.
-    #[n(1)]
-    #[cbor(default)]
-    pub(crate) ids: Vec<String>,
-    /// Beginnings of ids, without a `*`.
-    #[n(2)]
-    #[cbor(default)]
-    pub(crate) prefixes: Vec<String>,
-    #[n(3)]
-    pub(crate) expires: Option<u64>,
-    #[n(4)]
-    pub(crate) issued: Option<u64>,
-    #[n(5)]
-    pub(crate) token: Option<String>,
-    #[n(6)]
-    pub(crate) ids_max: Option<u32>,
-    #[n(7)]
-    pub(crate) connections_max: Option<u32>,
-    #[n(8)]
-    pub(crate) talk: Option<TalkState>,
-}
-
-/// What a token grants beside listening; see [`hub::TalkGrant`].
-#[derive(Clone, PartialEq, Eq, Debug, Default, Encode, Decode)]
-#[cbor(map)]
-pub(crate) struct TalkState {
-    #[n(0)]
-    #[cbor(default)]
-    pub(crate) send: Vec<String>,
-    #[n(1)]
-    #[cbor(default)]
-    pub(crate) members: Vec<String>,
-    #[n(2)]
-    #[cbor(default)]
-    pub(crate) history: Vec<String>,
-    #[n(3)]
-    pub(crate) info: Option<String>,
 }
 
 /// What has come of a WebSocket's message.
@@ -338,62 +297,6 @@ impl ConnState {
             Some(state)
         })
     }
-}
-
-impl GrantState {
-    /// The state of `grant`.
-    pub(crate) fn of(grant: &hub::Grant) -> GrantState {
-        let (prefixes, ids): (Vec<String>, _) =
-            texts(&grant.ids).into_iter().partition(|id| id.ends_with('*'));
-        GrantState {
-            subject: grant.subject.as_deref().map(str::to_owned),
-            ids,
-            prefixes: prefixes.iter().map(|id| id[..id.len() - 1].to_owned()).collect(),
-            expires: grant.expires,
-            issued: grant.issued,
-            token: grant.token.as_deref().map(str::to_owned),
-            ids_max: grant.ids_max,
-            connections_max: grant.connections_max,
-            talk: grant.talk.as_deref().map(|talk| TalkState {
-                send: texts(&talk.send),
-                members: texts(&talk.members),
-                history: texts(&talk.history),
-                info: talk.info.as_deref().map(str::to_owned),
-            }),
-        }
-    }
-
-    /// The grant that it was of.
-    pub(crate) fn into_grant(self) -> hub::Grant {
-        let prefixes = self.prefixes.into_iter().map(|prefix| prefix + "*");
-        hub::Grant {
-            subject: self.subject.map(Into::into),
-            ids: patterns(self.ids.into_iter().chain(prefixes)),
-            talk: self.talk.map(|talk| {
-                Box::new(hub::TalkGrant {
-                    send: patterns(talk.send),
-                    members: patterns(talk.members),
-                    history: patterns(talk.history),
-                    info: talk.info.map(Into::into),
-                })
-            }),
-            expires: self.expires,
-            issued: self.issued,
-            token: self.token.map(Into::into),
-            ids_max: self.ids_max,
-            connections_max: self.connections_max,
-            claims: None,
-        }
-    }
-}
-
-fn texts(list: &hub::IdPatterns) -> Vec<String> {
-    list.texts().map(String::from).collect()
-}
-
-/// The list that they are the texts of. From another version some may be no ids: then nothing.
-fn patterns(texts: impl IntoIterator<Item = String>) -> hub::IdPatterns {
-    hub::IdPatterns::parse(texts.into_iter().map(Into::into)).unwrap_or_default()
 }
 
 #[cfg(test)]

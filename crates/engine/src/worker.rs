@@ -337,7 +337,8 @@ impl Worker {
         if busy || !self.mailbox.may_sleep() {
             return Some(0);
         }
-        let timers = [self.shard.next_tick_ms(), self.shard.next_move_ms()];
+        let pause = self.shard.next_pause_ends_ms();
+        let timers = [self.shard.next_tick_ms(), self.shard.next_move_ms(), pause];
         let timer = timers.into_iter().flatten().min().map(|at| self.started_ms + at);
         let shortage = self.shortage.due_ms();
         let sender = self.handover.as_ref().and_then(|sender| sender.due_ms());

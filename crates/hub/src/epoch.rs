@@ -79,6 +79,9 @@ pub enum Place {
     /// This number is one of the epoch's, and was not given out here yet. Alone a server knows that
     /// it never was; in a cluster the client may have heard it at a node that has read further.
     Ahead(u64),
+    /// None of this epoch's, and above all that was given out here. In a cluster the client may
+    /// have heard it at a node that knows of a later epoch already.
+    Later(u64),
 }
 
 /// Knows the numbers of events, which are unique and grow: gives them out, or takes those that are
@@ -240,10 +243,12 @@ impl EventIds {
     /// What the place is that a client says it has heard everything up to.
     pub fn known(&self, place: &[u8]) -> Place {
         let (tag, base) = self.epochs.latest();
-        let Some(id) = EventId::parse(place).filter(|id| id.tag() == tag) else {
-            return Place::Unknown;
-        };
+        let Some((id, _)) = EventId::parse_place(place) else { return Place::Unknown };
         match id.number() {
+            number if id.tag() != tag => match number > self.last() {
+                true => Place::Later(number),
+                false => Place::Unknown,
+            },
             number if number < base || self.is_lost(number) => Place::Unknown,
             number if number <= self.last() => Place::Known(number),
             number => Place::Ahead(number),

@@ -4,6 +4,9 @@
 //! the number, so that ids of growing numbers grow as texts, and 5 hold the tag. To a client it is
 //! one opaque word that needs no escape in a header, a query, JSON or HTML.
 //!
+//! A client that was told of a gap, and has not come to the end of it, has a place with a mark: 11
+//! more digits hold the number that the gap ends at.
+//!
 //! Cost: an id is written once per event, by eleven divisions by a constant, in 13 ns, where
 //! hexadecimal digits take 7 (the best of 20,000 rounds of 1,000 on a busy machine). It is read
 //! once per client that comes back.
@@ -86,6 +89,30 @@ impl EventId {
         let tag: [u8; TAG_LEN] = rest.try_into().ok()?;
         let is_tag = tag.iter().all(u8::is_ascii_alphanumeric);
         Some(EventId { number: value(first)?, tag: is_tag.then_some(Tag(tag))? })
+    }
+
+    /// Reads a place: an id, and the number up to which its client was told that some may be
+    /// missing; 0 where it was told of no gap. `None` when it is none of any Encke's.
+    pub fn parse_place(text: &[u8]) -> Option<(EventId, u64)> {
+        let (id, mark) = text.split_at_checked(ID_LEN)?;
+        let gap_up_to = match mark.len() {
+            0 => 0,
+            NUMBER_LEN => value(mark)?,
+            _ => return None,
+        };
+        Some((EventId::parse(id)?, gap_up_to))
+    }
+
+    /// This id as the place of a client that was told of a gap up to the number `gap_up_to`: behind
+    /// it the place is the id alone.
+    pub fn place(self, gap_up_to: u64) -> String {
+        let mut place = self.to_string();
+        if gap_up_to > self.number {
+            let mut mark = [0; NUMBER_LEN];
+            write_digits(gap_up_to, &mut mark);
+            place.push_str(str::from_utf8(&mark).expect("digits are ASCII"));
+        }
+        place
     }
 
     /// The digits, all of them ASCII.

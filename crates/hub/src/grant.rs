@@ -50,6 +50,10 @@ pub struct TalkGrant {
     pub members: IdPatterns,
     /// Of which ids it may read what was sent about them.
     pub history: IdPatterns,
+    /// Which durable streams it may read, by their paths.
+    pub read: IdPatterns,
+    /// To which durable streams it may append, and which it may close.
+    pub write: IdPatterns,
     /// What others are told of it where it is a member: one JSON value.
     pub info: Option<Box<str>>,
 }
@@ -60,7 +64,7 @@ impl Grant {
         let text = |text: &str| size_of::<Box<str>>() + text.len() + overhead;
         let named: usize = self.subject.iter().chain(&self.token).map(|name| text(name)).sum();
         let talk = self.talk.as_ref().map_or(0, |talk| {
-            let lists = [&talk.send, &talk.members, &talk.history];
+            let lists = [&talk.send, &talk.members, &talk.history, &talk.read, &talk.write];
             let lists: usize = lists.into_iter().map(|list| list.bytes(overhead)).sum();
             let info = talk.info.as_ref().map_or(0, |info| text(info));
             size_of::<TalkGrant>() + overhead + lists + info
@@ -95,6 +99,16 @@ impl Grant {
     /// Whether a client may read what was sent about `id`.
     pub fn allows_history(&self, id: &str) -> bool {
         self.talk.as_ref().is_some_and(|talk| talk.history.allows(id))
+    }
+
+    /// Whether a client may read the durable stream at `path`.
+    pub fn allows_read(&self, path: &str) -> bool {
+        self.talk.as_ref().is_some_and(|talk| talk.read.allows(path))
+    }
+
+    /// Whether a client may append to the durable stream at `path`, and close it.
+    pub fn allows_write(&self, path: &str) -> bool {
+        self.talk.as_ref().is_some_and(|talk| talk.write.allows(path))
     }
 
     /// What others are told of the client where it is a member: one JSON value.

@@ -1,4 +1,5 @@
-//! Which ids somebody may use: some as they are, and all that begin in a certain way.
+//! Which ids somebody may use: some as they are, and all that begin in a certain way. Paths of
+//! durable streams are listed in the same form.
 
 use thiserror::Error;
 
@@ -8,6 +9,9 @@ use crate::id::IdText;
 pub const PATTERNS_MAX: usize = 256;
 /// The most prefixes: each of them is looked at for each id that is asked for.
 const PREFIXES_MAX: usize = 32;
+
+/// The longest path of a durable stream, in bytes.
+pub const PATH_BYTES_MAX: usize = 1_024;
 
 /// A list of ids and of beginnings of ids.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -33,7 +37,27 @@ impl IdPatterns {
     ///
     /// [`BadPatterns`].
     pub fn parse(texts: impl IntoIterator<Item = Box<str>>) -> Result<IdPatterns, BadPatterns> {
-        let valid = |id: &str| IdText::parse(id).is_ok();
+        IdPatterns::parse_if(|id| IdText::parse(id).is_ok(), texts)
+    }
+
+    /// The list of these paths of durable streams, in the same form.
+    ///
+    /// # Errors
+    ///
+    /// [`BadPatterns`].
+    pub fn parse_paths(
+        texts: impl IntoIterator<Item = Box<str>>,
+    ) -> Result<IdPatterns, BadPatterns> {
+        let is_path = |path: &str| {
+            (1..=PATH_BYTES_MAX).contains(&path.len()) && !path.contains(char::is_control)
+        };
+        IdPatterns::parse_if(is_path, texts)
+    }
+
+    fn parse_if(
+        valid: impl Fn(&str) -> bool,
+        texts: impl IntoIterator<Item = Box<str>>,
+    ) -> Result<IdPatterns, BadPatterns> {
         let (mut ids, mut prefixes) = (Vec::new(), Vec::<Box<str>>::new());
         for text in texts {
             match text.strip_suffix('*') {
@@ -100,6 +124,17 @@ mod tests {
         let texts: Vec<_> = list.texts().collect();
         assert_eq!(texts, ["chess".into(), "news".into(), "room:*".into()]);
         assert_eq!(IdPatterns::parse(texts), Ok(list));
+    }
+
+    #[test]
+    fn paths_have_what_no_id_has() {
+        let paths = |texts: &[&str]| IdPatterns::parse_paths(texts.iter().map(|&text| text.into()));
+        let list = paths(&["run/7", "jobs/*"]).unwrap();
+        assert!(list.allows("run/7") && list.allows("jobs/1/log") && !list.allows("run/77"));
+        assert_eq!(IdPatterns::parse_paths(list.texts()), Ok(list));
+        for wrong in ["", "a\nb", &"p".repeat(PATH_BYTES_MAX + 1)] {
+            assert_eq!(paths(&[wrong]), Err(BadPatterns), "{wrong:?}");
+        }
     }
 
     #[test]

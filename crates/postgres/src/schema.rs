@@ -6,12 +6,17 @@ use crate::config::PostgresConfig;
 use crate::error::{Doing, PostgresError, SchemaFault};
 
 /// Each once, in this order, for ever: what was published is not changed, but followed by another.
-const MIGRATIONS: [&str; 3] =
-    [include_str!("sql/1.sql"), include_str!("sql/2.sql"), include_str!("sql/3.sql")];
+const MIGRATIONS: [&str; 4] = [
+    include_str!("sql/1.sql"),
+    include_str!("sql/2.sql"),
+    include_str!("sql/3.sql"),
+    include_str!("sql/4.sql"),
+];
 
-/// Those that programs of before can live with. They are recorded below zero, where those do not
-/// look, so that their nodes go on while others are upgraded.
-const COMPATIBLE: [i32; 1] = [3];
+/// Those that programs of before can live with. They are recorded where those do not look, so that
+/// their nodes go on while others are upgraded: the third below zero, as programs of the second
+/// know no such number, later ones in the row of the one before, in a column of their own.
+const COMPATIBLE: [i32; 2] = [3, 4];
 
 /// The schema that this program works with.
 pub(crate) const KNOWN: i32 = MIGRATIONS.len() as i32;
@@ -65,11 +70,19 @@ pub(crate) async fn migrate(
         );
         transaction.batch_execute(&first).await.map_err(fails)?;
     }
+    let also = format!("alter table {schema}.migrations add column if not exists also integer");
+    transaction.batch_execute(&also).await.map_err(fails)?;
     let todo = MIGRATIONS.iter().zip(1..).filter(|(_, version)| *version > found);
     for (sql, version) in todo {
         transaction.batch_execute(&config.sql(sql)).await.map_err(fails)?;
-        let number = if COMPATIBLE.contains(&version) { -version } else { version };
-        let done = format!("insert into {schema}.migrations (version) values ({number})");
+        let done = match version {
+            3 => format!("insert into {schema}.migrations (version) values (-3)"),
+            _ if COMPATIBLE.contains(&version) => format!(
+                "update {schema}.migrations set also = {version} where abs(version) =
+                     (select max(abs(version)) from {schema}.migrations)"
+            ),
+            _ => format!("insert into {schema}.migrations (version) values ({version})"),
+        };
         transaction.batch_execute(&done).await.map_err(fails)?;
         tracing::info!("the graph's tables in PostgreSQL are at version {version}");
     }
@@ -96,7 +109,11 @@ async fn found_in(
     if !row.get::<_, bool>(0) {
         return Ok(None);
     }
-    let newest = format!("select max(abs(version)) from {schema}.migrations");
+    // By its text, since tables of before have no such column.
+    let newest = format!(
+        "select max(greatest(abs(version), (to_jsonb(m) ->> 'also')::integer))
+         from {schema}.migrations m"
+    );
     let row = transaction.query_one(&newest, &[]).await.map_err(fails)?;
     Ok(row.get(0))
 }

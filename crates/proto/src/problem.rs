@@ -4,6 +4,7 @@
 //! status code; what a person needs stands in the detail. A detail never repeats bytes of the
 //! request, save what the caller of [`Problem::bad_id`] puts in.
 
+mod grants;
 mod kind;
 
 use std::borrow::Cow;
@@ -74,48 +75,6 @@ impl Problem {
         }
     }
 
-    /// 403: an id that the token does not grant.
-    pub fn not_granted(id: &str) -> Problem {
-        Problem {
-            challenge: Some("Bearer error=\"insufficient_scope\""),
-            ..Problem::of(
-                ProblemKind::NotGranted,
-                format!(
-                    "The token does not grant the id {id}. Ask for an id that it lists, or get a \
-                     token that lists this one."
-                ),
-            )
-        }
-    }
-
-    /// 403: an id of which the token does not grant to know the members.
-    pub fn members_not_granted(id: &str) -> Problem {
-        Problem {
-            challenge: Some("Bearer error=\"insufficient_scope\""),
-            ..Problem::of(
-                ProblemKind::MembersNotGranted,
-                format!(
-                    "The token does not grant to know who is in {id}. Get a token whose \
-                     encke.members lists this id."
-                ),
-            )
-        }
-    }
-
-    /// 403: an id of which the token does not grant to read what was sent about it.
-    pub fn history_not_granted(id: &str) -> Problem {
-        Problem {
-            challenge: Some("Bearer error=\"insufficient_scope\""),
-            ..Problem::of(
-                ProblemKind::HistoryNotGranted,
-                format!(
-                    "The token does not grant to read what was sent about {id}. Get a token whose \
-                     encke.history lists this id."
-                ),
-            )
-        }
-    }
-
     /// 503: no room or no time for a page of events; `retry_after` is in seconds.
     pub fn history_busy(retry_after: u32) -> Problem {
         let detail = "Too many clients read what was sent before. Try again later.";
@@ -160,9 +119,10 @@ impl Problem {
 
     /// 405: a method that the path does not have; `allow` lists those that it has.
     pub fn method_not_allowed(allow: &'static str) -> Problem {
-        let use_what = match allow.starts_with("POST") {
-            true => "Events are sent with POST",
-            false => "Streams are opened with GET",
+        let use_what = match allow {
+            allow if allow.starts_with("POST") => "Events are sent with POST",
+            allow if allow.contains("POST") => "Here streams are read and appended to",
+            _ => "Streams are opened with GET",
         };
         let detail = format!("{use_what}. The methods here are {allow}.");
         Problem { allow: Some(allow), ..Problem::new(405, detail) }
@@ -175,40 +135,6 @@ impl Problem {
             "Streams come as text/event-stream or application/x-ndjson. Ask for one of them in \
              Accept, or leave Accept out to get application/x-ndjson.",
         )
-    }
-
-    /// 403: clients may not send at all.
-    pub fn sends_are_off() -> Problem {
-        Problem::of(
-            ProblemKind::SendsOff,
-            "Clients may not send here. Start the server with --client-send, so that everybody \
-             may, or with --token-key, so that tokens say who may (encke.send).",
-        )
-    }
-
-    /// 403: about an id that the token does not grant to send about.
-    pub fn send_not_granted(id: &str) -> Problem {
-        Problem {
-            challenge: Some("Bearer error=\"insufficient_scope\""),
-            ..Problem::of(
-                ProblemKind::SendNotGranted,
-                format!(
-                    "The token does not grant to send about {id}. Get a token whose encke.send \
-                     lists it."
-                ),
-            )
-        }
-    }
-
-    /// 403: a token that grants to send about nothing.
-    pub fn no_send_granted() -> Problem {
-        Problem {
-            challenge: Some("Bearer error=\"insufficient_scope\""),
-            ..Problem::of(
-                ProblemKind::SendNotGranted,
-                "The token grants to send about nothing. Get a token whose encke.send lists ids.",
-            )
-        }
     }
 
     /// 408: the body was not complete in time.

@@ -1,8 +1,9 @@
 //! The head of a request on the public port (RFC 9112): what it asks for, or why it is refused.
 //!
-//! No request has a body but one, `POST /send`, whose body the caller finds behind the head
-//! ([`Body`]). The caller gathers bytes and shows them to [`parse`] until it answers;
-//! nothing is copied out of them but ids that had escapes and lists that came on several lines.
+//! No request has a body but two: `POST /send`, whose body the caller finds behind the head
+//! ([`Body`]), and one that appends to a durable stream ([`Route::Durable`]). The caller gathers
+//! bytes and shows them to [`parse`] until it answers; nothing is copied out of them but ids that
+//! had escapes and lists that came on several lines.
 //!
 //! Decisions that HTTP leaves to a server:
 //! - A head has at most [`HEAD_BYTES_MAX`] bytes and [`HEADER_LINES_MAX`] header lines. An empty
@@ -26,6 +27,7 @@ mod fields;
 mod host;
 mod origin;
 mod query;
+mod syntax;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -36,6 +38,7 @@ use std::borrow::Cow;
 use fields::Fields;
 use memchr::memchr;
 use query::{Place, Query};
+use syntax::{not_http, syntax_problem};
 
 use crate::told::Told;
 use crate::{Carrier, Format, Forwarded, Problem};
@@ -47,7 +50,7 @@ pub use fields::Body;
 pub use host::{Hosts, host_name, name_of, split_port};
 pub use origin::{is_origin_at_port, is_own_origin, origin};
 pub use query::{POLL_WAIT_SECONDS_DEFAULT, POLL_WAIT_SECONDS_MAX};
-pub use target::{METHODS, Route};
+pub use target::{METHODS, Route, durable_path};
 pub use upgrade::Upgrade;
 
 /// The longest head, its blank line included.
@@ -64,7 +67,7 @@ pub enum Method {
     Head,
     /// Asks what is allowed, as browsers do before a page may connect.
     Options,
-    /// Sends an event, on [`Route::Send`] and [`Route::Mercure`].
+    /// Sends an event, on [`Route::Send`] and [`Route::Mercure`]; appends, on [`Route::Durable`].
     Post,
 }
 
@@ -138,7 +141,7 @@ pub struct Request<'b> {
     pub origin: Option<&'b str>,
     /// Whom the client believes to speak to: host and port. Always there in HTTP/1.1.
     pub host: Option<&'b str>,
-    /// The body, of [`Method::Post`] alone.
+    /// The body, of [`Method::Post`] on [`Route::Send`] and [`Route::Mercure`] alone.
     pub body: Body<'b>,
     /// How many bytes of the buffer the head takes. What follows, but for the body, was sent too
     /// early to be served.
@@ -272,10 +275,23 @@ fn method_at(route: Route, name: &str) -> Result<Method, Problem> {
         "GET" => Some(Method::Get),
         "HEAD" => Some(Method::Head),
         "OPTIONS" => Some(Method::Options),
-        "POST" if matches!(route, Route::Send | Route::Mercure) => Some(Method::Post),
+        "POST" if matches!(route, Route::Send | Route::Durable | Route::Mercure) => {
+            Some(Method::Post)
+        }
         _ => None,
     };
     method.ok_or_else(|| Problem::method_not_allowed(route.methods()))
+}
+
+/// The body of a request with `method` for `route`, as far as it is to be read here.
+fn body_of<'b>(fields: &Fields<'b>, method: Method, route: Route) -> Result<Body<'b>, Problem> {
+    match (method, route) {
+        // In whatever form it comes: whoever serves it reads it.
+        (Method::Post, Route::Durable) => Ok(Body::default()),
+        (Method::Post, Route::Mercure) => fields.any_body(),
+        (Method::Post, _) => fields.body(),
+        _ => fields.no_body(),
+    }
 }
 
 /// The request, but for the fields that a refusal has as well.
@@ -288,7 +304,7 @@ fn serve<'b>(
     fields.check(carrier)?;
     let (route, escaped) = target::route(target)?;
     let method = method_at(route, method)?;
-    let body = fields.body_for(method == Method::Post, route == Route::Mercure)?;
+    let body = body_of(&fields, method, route)?;
     let told = fields.told();
     let mut request = Request {
         method,
@@ -331,21 +347,20 @@ fn serve<'b>(
     };
     request.wait_seconds = query.wait_seconds.unwrap_or(POLL_WAIT_SECONDS_DEFAULT);
     // RFC 9110, section 7.8: a client of HTTP/1.0 cannot mean it.
-    let upgradable = method == Method::Get && carrier == Carrier::Chunked;
+    let can_mean_it = method == Method::Get && carrier == Carrier::Chunked;
+    let upgrades = can_mean_it && matches!(route, Route::Stream | Route::App) && fields.websocket;
+    request.upgrade = Some(fields.upgrade).filter(|_| upgrades);
     match route {
         Route::Stream => {
             if fields.cursor.is_some() {
                 (request.cursor, request.past) = (fields.cursor, Past::Nothing);
             }
             request.told = if query.next { Told::InMessage } else { told };
-            if fields.websocket && upgradable {
-                request.upgrade = Some(fields.upgrade);
-            } else {
+            if request.upgrade.is_none() {
                 request.format = fields.accept.best().ok_or_else(Problem::not_acceptable)?;
             }
         }
         Route::Mercure => request.cursor = fields.cursor,
-        Route::App if fields.websocket && upgradable => request.upgrade = Some(fields.upgrade),
         _ => {}
     }
     Ok(request)
@@ -356,44 +371,5 @@ impl Parsed<'_> {
     fn refused(head: &[u8], problem: Problem) -> Parsed<'_> {
         let head_only = head.starts_with(b"HEAD ");
         Parsed::Refused(Refusal { problem, head_only, origin: None, host: None })
-    }
-}
-
-fn not_http() -> Problem {
-    Problem::bad_request("This is not an HTTP/1.1 request. The port speaks plain HTTP, no TLS.")
-}
-
-fn syntax_problem(error: httparse::Error, head: &[u8]) -> Problem {
-    use httparse::Error;
-    match error {
-        Error::TooManyHeaders => Problem::head_too_large(),
-        Error::Version if names_a_version(head) => Problem::http_version(),
-        Error::HeaderName => Problem::bad_request(
-            "A header line has a bad name. Names hold no space, lines are not folded, and a colon \
-             follows at once (RFC 9112, section 5).",
-        ),
-        Error::HeaderValue => Problem::bad_request(
-            "A header value holds a control character (RFC 9110, section 5.5).",
-        ),
-        Error::NewLine => Problem::bad_request(
-            "A line ends in a bare CR. Lines end in CRLF (RFC 9112, section 2.2).",
-        ),
-        Error::Token | Error::Version | Error::Status => Problem::bad_request(
-            "The first line is not METHOD TARGET VERSION with one space between them (RFC 9112, \
-             section 3).",
-        ),
-    }
-}
-
-/// Whether the first line ends in a well-formed version (RFC 9112, section 2.3), if only in one
-/// that this port does not speak.
-fn names_a_version(head: &[u8]) -> bool {
-    let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    match line.splitn(3, |&byte| byte == b' ').nth(2) {
-        Some([b'H', b'T', b'T', b'P', b'/', major, b'.', minor]) => {
-            major.is_ascii_digit() && minor.is_ascii_digit()
-        }
-        _ => false,
     }
 }

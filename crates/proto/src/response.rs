@@ -37,6 +37,10 @@ const UPGRADE: &str = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
 const CORS_HEADERS: &str =
     "Authorization, Cache-Control, Content-Type, Idempotency-Key, Last-Event-ID";
 
+/// Those that it may set of a request about a durable stream, beside them.
+const DURABLE_CORS_HEADERS: &str = ", If-None-Match, Producer-Epoch, Producer-Id, Producer-Seq, \
+                                    Stream-Closed, Stream-Seq";
+
 /// What a page of another origin may read of a head that says where one goes on, beside the fields
 /// that it may always read.
 pub(crate) const CORS_EXPOSED: &str = "Access-Control-Expose-Headers: Encke-Next, Encke-Gap\r\n";
@@ -147,7 +151,8 @@ pub fn preflight(route: Route, cors: Option<Cors<'_>>, private_network: bool, ou
     push(out, &["HTTP/1.1 204 No Content\r\nAllow: ", methods, "\r\n", CLOSE]);
     if is_let_in(cors, out) {
         push(out, &["Access-Control-Allow-Methods: ", methods, "\r\n"]);
-        push(out, &["Access-Control-Allow-Headers: ", CORS_HEADERS, "\r\n"]);
+        let more = if route == Route::Durable { DURABLE_CORS_HEADERS } else { "" };
+        push(out, &["Access-Control-Allow-Headers: ", CORS_HEADERS, more, "\r\n"]);
         push(out, &["Access-Control-Max-Age: 86400\r\n"]);
         if private_network {
             push(out, &["Access-Control-Allow-Private-Network: true\r\n"]);
@@ -311,6 +316,19 @@ mod tests {
         assert_eq!(field(&fields, "access-control-allow-methods"), Some("POST, OPTIONS"));
         let headers = field(&fields, "access-control-allow-headers").unwrap();
         assert!(headers.contains("Content-Type, Idempotency-Key"), "{headers}");
+    }
+
+    #[test]
+    fn preflight_of_a_durable_stream_says_how_it_is_read_and_appended_to() {
+        let mut wire = Vec::new();
+        preflight(Route::Durable, Some(Cors::plain("null")), false, &mut wire);
+        let (_, fields, _) = read(&wire);
+        let methods = field(&fields, "access-control-allow-methods");
+        assert_eq!(methods, Some("GET, HEAD, POST, OPTIONS"));
+        let headers = field(&fields, "access-control-allow-headers").unwrap();
+        for name in ["If-None-Match", "Content-Type", "Stream-Closed", "Producer-Seq"] {
+            assert!(headers.split(", ").any(|header| header == name), "{headers}");
+        }
     }
 
     #[test]

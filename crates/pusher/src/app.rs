@@ -8,13 +8,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
+use crate::app_webhook::{self, AppWebhook};
 use crate::client_event::EventRules;
 use crate::limits::{
     APP_EVENT_BYTES_MAX, APP_ID_BYTES_MAX, APP_KEY_BYTES_MAX, APP_MEMBERS_MAX,
-    EVENT_DATA_BYTES_MAX, MEMBERS_MAX, SECRET_BYTES_MAX, SECRET_BYTES_MIN, WEBHOOK_URL_BYTES_MAX,
-    WEBHOOK_URLS_MAX,
+    EVENT_DATA_BYTES_MAX, MEMBERS_MAX, SECRET_BYTES_MAX, SECRET_BYTES_MIN,
 };
 use crate::signature::Secret;
+use crate::written::{flag, needed, number, object};
 
 /// One app.
 #[derive(Clone)]
@@ -41,8 +42,8 @@ pub struct App {
     pub members_max: u32,
     /// The longest data of an event, in bytes.
     pub event_bytes_max: usize,
-    /// Where its webhooks go.
-    pub webhook_urls: Vec<String>,
+    /// Its webhooks.
+    pub webhooks: Vec<AppWebhook>,
 }
 
 /// As [`App`] is written. Each member is looked at by hand, so that no fault of the library's tells
@@ -72,13 +73,6 @@ struct WrittenApp<'a> {
     max_event_bytes: Option<&'a RawValue>,
     #[serde(borrow, default)]
     webhooks: Option<Vec<&'a RawValue>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenWebhook<'a> {
-    #[serde(borrow, default)]
-    url: Option<&'a RawValue>,
 }
 
 impl App {
@@ -131,8 +125,13 @@ impl App {
                 Some(bytes) => bytes as usize,
                 None => EVENT_DATA_BYTES_MAX,
             },
-            webhook_urls: webhooks(written.webhooks.unwrap_or_default(), json)?,
+            webhooks: app_webhook::read_all(&written.webhooks.unwrap_or_default(), json)?,
         })
+    }
+
+    /// Whether somebody is told who comes to its channels and goes.
+    pub fn is_noted(&self) -> bool {
+        self.tells_subscription_count || !self.webhooks.is_empty()
     }
 
     /// What decides of the events that its clients send.
@@ -147,84 +146,6 @@ impl fmt::Debug for App {
         let app = &mut formatter.debug_struct("App");
         app.field("id", &self.id).field("key", &self.key).finish_non_exhaustive()
     }
-}
-
-/// A member, its name, and the JSON in which it stands.
-type Place<'a> = (Option<&'a RawValue>, &'static str, &'a str);
-
-/// What cannot be read: the line, and why.
-type Fault = (usize, String);
-
-/// Reads an object of ours. The library's words name a member, and nothing of what is in one.
-fn object<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, Fault> {
-    if !json.starts_with('{') {
-        return Err((1, "This is not an object.".to_owned()));
-    }
-    serde_json::from_str(json).map_err(|error| {
-        let words = error.to_string();
-        let at = words.rfind(" at line ").unwrap_or(words.len());
-        let what = match words.starts_with("unknown field") || words.starts_with("duplicate field")
-        {
-            true => &words[..at],
-            false => "a member is not what it should be",
-        };
-        (error.line(), format!("This object cannot be read: {what}."))
-    })
-}
-
-fn needed(place: Place<'_>) -> Result<String, Fault> {
-    let (Some(value), name, json) = place else {
-        return Err((1, format!("\"{}\" is missing.", place.1)));
-    };
-    let fault = |_| (line_of(json, value.get()), format!("\"{name}\" is not a text."));
-    serde_json::from_str(value.get()).map_err(fault)
-}
-
-fn flag((value, name, json): Place<'_>, default: bool) -> Result<bool, Fault> {
-    match value.map(RawValue::get) {
-        None => Ok(default),
-        Some("true") => Ok(true),
-        Some("false") => Ok(false),
-        Some(value) => Err((line_of(json, value), format!("\"{name}\" is not true or false."))),
-    }
-}
-
-fn number((value, name, json): Place<'_>, most: u32) -> Result<Option<u32>, Fault> {
-    let Some(value) = value.map(RawValue::get) else { return Ok(None) };
-    match value.parse() {
-        Ok(number) if (1..=most).contains(&number) => Ok(Some(number)),
-        _ => Err((
-            line_of(json, value),
-            format!("\"{name}\" is not a whole number from 1 to {most}."),
-        )),
-    }
-}
-
-fn webhooks(list: Vec<&RawValue>, json: &str) -> Result<Vec<String>, Fault> {
-    if list.len() > WEBHOOK_URLS_MAX {
-        let line = line_of(json, list[0].get());
-        return Err((line, format!("\"webhooks\" has more than {WEBHOOK_URLS_MAX} addresses.")));
-    }
-    let one = |webhook: &RawValue| {
-        let line = line_of(json, webhook.get());
-        let below = |(lines, what): Fault| (line + lines - 1, what);
-        let WrittenWebhook { url } = object(webhook.get()).map_err(below)?;
-        let url = needed((url, "url", webhook.get())).map_err(below)?;
-        let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-        let has_host = host.is_some_and(|host| !host.is_empty() && !host.starts_with('/'));
-        let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
-        match has_host && is_plain && url.len() <= WEBHOOK_URL_BYTES_MAX {
-            true => Ok(url),
-            false => Err((line, "\"url\" is not an address of http:// or https://.".to_owned())),
-        }
-    };
-    list.into_iter().map(one).collect()
-}
-
-/// In which line of `text`, from 1, its part `part` begins.
-pub(crate) fn line_of(text: &str, part: &str) -> usize {
-    let at = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize).min(text.len());
-    1 + text.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count()
 }
 
 /// A key stands in a path and before a colon.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use crate::app::{App, line_of};
+use crate::app::App;
 use crate::limits::{APPS_FILE_BYTES_MAX, APPS_MAX, SECRET_BYTES_MIN};
+use crate::written::line_of;
 
 /// All apps, by what they are asked for.
 #[derive(Clone, Debug, Default)]

@@ -14,6 +14,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 mod app;
+mod app_webhook;
 mod apps;
 mod channel;
 mod client_event;
@@ -30,8 +31,10 @@ mod socket_id;
 mod subscription;
 mod user;
 pub mod webhook;
+mod written;
 
 pub use app::App;
+pub use app_webhook::AppWebhook;
 pub use apps::{Apps, AppsFault};
 pub use channel::{Access, Channel, ChannelFault, USER_PREFIX};
 pub use client_event::{EventRefusal, EventRules};

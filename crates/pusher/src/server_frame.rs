@@ -138,9 +138,22 @@ pub fn cache_miss(channel: &str) -> String {
     text_of(&Frame { event: "pusher:cache_miss", channel: Some(channel), data: None })
 }
 
-/// The frame behind a success where events are missing which the client has asked for.
-pub fn gap(channel: &str) -> String {
-    text_of(&Frame { event: "encke:gap", channel: Some(channel), data: Some("{}") })
+/// The frame where events are missing which the client has asked for. Where none comes behind it,
+/// it has the place after which the channel can be resumed.
+pub fn gap(channel: &str, id: Option<&str>) -> String {
+    placed("encke:gap", channel, id)
+}
+
+/// The frame behind a success that tells a client that asks for it the place after which the
+/// channel can be resumed.
+pub fn place(channel: &str, id: &str) -> String {
+    placed("encke:place", channel, Some(id))
+}
+
+fn placed(event: &str, channel: &str, id: Option<&str>) -> String {
+    let frame =
+        EventFrame { name: EventText::Text(event), data: EventText::Text("{}"), user_id: None, id };
+    frame.of_channel(channel)
 }
 
 /// How many subscribers a channel has.

@@ -70,19 +70,83 @@ pub enum WebhookEvent<'e> {
     },
 }
 
-/// The body of a webhook that is sent at `time_ms`.
-pub fn body(time_ms: u64, events: &[WebhookEvent<'_>]) -> String {
-    #[derive(Serialize)]
-    struct Body<'b> {
-        time_ms: u64,
-        events: &'b [WebhookEvent<'b>],
-    }
-    text_of(&Body { time_ms, events })
+/// The kinds of [`WebhookEvent`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WebhookKind {
+    /// A channel has its first subscriber.
+    ChannelOccupied = 0,
+    /// A channel has lost its last one.
+    ChannelVacated = 1,
+    /// A cache channel keeps nothing.
+    CacheMiss = 2,
+    /// A user has come.
+    MemberAdded = 3,
+    /// A user has gone.
+    MemberRemoved = 4,
+    /// A client has sent an event.
+    ClientEvent = 5,
+    /// The number of subscribers is another one.
+    SubscriptionCount = 6,
 }
 
+impl WebhookKind {
+    /// Each one with its name, at its number.
+    pub const ALL: [(WebhookKind, &'static str); 7] = [
+        (WebhookKind::ChannelOccupied, "channel_occupied"),
+        (WebhookKind::ChannelVacated, "channel_vacated"),
+        (WebhookKind::CacheMiss, "cache_miss"),
+        (WebhookKind::MemberAdded, "member_added"),
+        (WebhookKind::MemberRemoved, "member_removed"),
+        (WebhookKind::ClientEvent, "client_event"),
+        (WebhookKind::SubscriptionCount, "subscription_count"),
+    ];
+}
+
+impl WebhookEvent<'_> {
+    /// Which kind it is.
+    pub fn kind(&self) -> WebhookKind {
+        match self {
+            WebhookEvent::ChannelOccupied { .. } => WebhookKind::ChannelOccupied,
+            WebhookEvent::ChannelVacated { .. } => WebhookKind::ChannelVacated,
+            WebhookEvent::CacheMiss { .. } => WebhookKind::CacheMiss,
+            WebhookEvent::MemberAdded { .. } => WebhookKind::MemberAdded,
+            WebhookEvent::MemberRemoved { .. } => WebhookKind::MemberRemoved,
+            WebhookEvent::ClientEvent { .. } => WebhookKind::ClientEvent,
+            WebhookEvent::SubscriptionCount { .. } => WebhookKind::SubscriptionCount,
+        }
+    }
+
+    /// The channel in which it has happened.
+    pub fn channel(&self) -> &str {
+        match self {
+            WebhookEvent::ChannelOccupied { channel }
+            | WebhookEvent::ChannelVacated { channel }
+            | WebhookEvent::CacheMiss { channel }
+            | WebhookEvent::MemberAdded { channel, .. }
+            | WebhookEvent::MemberRemoved { channel, .. }
+            | WebhookEvent::ClientEvent { channel, .. }
+            | WebhookEvent::SubscriptionCount { channel, .. } => channel,
+        }
+    }
+
+    /// The event as it stands in a body.
+    pub fn json(&self) -> String {
+        text_of(self)
+    }
+}
+
+/// What stands before the events of a body that is sent at `time_ms`, and is closed by
+/// [`BODY_TAIL`]. Between two events stands a comma.
+pub fn body_head(time_ms: u64) -> String {
+    format!("{{\"time_ms\":{time_ms},\"events\":[")
+}
+
+/// What stands behind the events of a body.
+pub const BODY_TAIL: &str = "]}";
+
 /// The signature of a body.
-pub fn signature(secret: &Secret, body: &str) -> String {
-    secret.sign(&[body.as_bytes()])
+pub fn signature(secret: &Secret, body: &[u8]) -> String {
+    secret.sign(&[body])
 }
 
 #[cfg(test)]
@@ -137,8 +201,12 @@ mod tests {
                 r#"{"name":"subscription_count","channel":"presence-a","subscription_count":13}"#,
             ),
         ] {
-            assert_eq!(body(7, &[event]), format!(r#"{{"time_ms":7,"events":[{json}]}}"#));
+            assert_eq!(event.json(), json);
+            let (kind, name) = WebhookKind::ALL[event.kind() as usize];
+            assert_eq!((kind, event.channel()), (event.kind(), channel));
+            assert!(json.starts_with(&format!(r#"{{"name":"{name}""#)), "{json}");
         }
-        assert_eq!(body(7, &[]), r#"{"time_ms":7,"events":[]}"#);
+        let body = [&*body_head(7), "{}", BODY_TAIL].concat();
+        assert_eq!(body, r#"{"time_ms":7,"events":[{}]}"#);
     }
 }

@@ -112,11 +112,12 @@ fn worked_example_of_pushers_documentation_is_taken() {
 #[test]
 fn webhook_is_the_vector_to_the_byte() {
     let occupied = webhook::WebhookEvent::ChannelOccupied { channel: "private-rj" };
-    let body = webhook::body(1_700_000_000_000, &[occupied]);
+    let head = webhook::body_head(1_700_000_000_000);
+    let body = [&*head, &occupied.json(), webhook::BODY_TAIL].concat();
     assert_eq!(
         body,
         r#"{"time_ms":1700000000000,"events":[{"name":"channel_occupied","channel":"private-rj"}]}"#
     );
     let signature = "0eeb509a95194039aa3e8a816033fc137a443455934a69ffa9d3581ec6c5e082";
-    assert_eq!(webhook::signature(&secret(), &body), signature);
+    assert_eq!(webhook::signature(&secret(), body.as_bytes()), signature);
 }

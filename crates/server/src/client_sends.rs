@@ -49,8 +49,7 @@ struct Poster {
 
 /// Posts what the clients of `engine` send, and makes the pages that they read, for as long as the
 /// runtime lives.
-pub(crate) fn answer_all(api: &Arc<Api>, engine: &RwLock<Engine>) {
-    let rates = Arc::<TokenRates>::default();
+pub(crate) fn answer_all(api: &Arc<Api>, engine: &RwLock<Engine>, rates: Arc<TokenRates>) {
     let engine = engine.read().unwrap_or_else(PoisonError::into_inner);
     let (sends, reads) = (engine.client_sends().clone(), engine.history_reads().clone());
     let poster = Poster::new(api.clone(), sends, engine.answers(), rates.clone());

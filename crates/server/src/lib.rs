@@ -19,6 +19,7 @@ mod client_sends;
 mod demo_page;
 mod ending;
 mod epoch;
+mod handed_out;
 mod history_reads;
 mod keep;
 mod lane;
@@ -73,8 +74,9 @@ use crate::upgrade::Upgrades;
 pub use crate::upgrade::{Done, Program, Step, Told, Upgrade, UpgradeError};
 pub use auth::token_service::StreamAccess;
 pub use dispatch::cluster;
-pub use dispatch::presence::{PresenceConfig, Webhook, WebhookSecret, WebhookUrl};
+pub use dispatch::presence::{PresenceConfig, Webhook, WebhookSecret};
 pub use dispatch::traces::{CollectorUrl, Sampling, TraceHeaders, TracesConfig};
+pub use dispatch::webhook::WebhookUrl;
 pub use gateway::ErlangConfig;
 
 /// Threads of the control plane. It shares the cores with the workers, and with one thread no task

@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use auth::file_watch::{self, FileWatch, Stamps};
+use dispatch::webhook::WebhookUrl;
 use engine::PusherApps;
 use pusher::limits::APPS_FILE_BYTES_MAX;
-use pusher::{App, Apps, AppsFault};
+use pusher::{Apps, AppsFault};
 use thiserror::Error;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
@@ -37,14 +38,46 @@ pub enum AppsFileError {
         /// What is wrong.
         fault: AppsFault,
     },
+    /// A webhook is at no address to which anything can be posted.
+    #[error("{}: the \"url\" of a webhook of app {app}: {what}", path.display())]
+    Webhook {
+        /// Which file.
+        path: PathBuf,
+        /// The id of the app.
+        app: String,
+        /// What is wanted.
+        what: String,
+    },
+    /// An app wants what nodes of a cluster do not do.
+    #[error(
+        "{}: app {app} has \"{member}\", which a server does alone: leave it out, or run without \
+         --nats",
+        path.display()
+    )]
+    AloneOnly {
+        /// Which file.
+        path: PathBuf,
+        /// The id of the app.
+        app: String,
+        /// The member of the app.
+        member: &'static str,
+    },
+}
+
+/// What the apps must fit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AppsServer {
+    /// Nobody but this machine can connect.
+    pub(crate) is_loopback: bool,
+    /// It is one of several: each would post webhooks, and tell counts of its own.
+    pub(crate) is_node: bool,
 }
 
 /// The file, and the apps as they were read of it last.
 #[derive(Debug)]
 pub(crate) struct AppsFile {
     path: PathBuf,
-    /// Nobody but this machine can connect.
-    is_loopback: bool,
+    server: AppsServer,
     live: Arc<PusherApps>,
     /// What it looked like before it was read the first time.
     first_look: Stamps,
@@ -52,11 +85,11 @@ pub(crate) struct AppsFile {
 
 impl AppsFile {
     /// Reads the file the first time.
-    pub(crate) fn load(path: PathBuf, is_loopback: bool) -> Result<AppsFile, AppsFileError> {
+    pub(crate) fn load(path: PathBuf, server: AppsServer) -> Result<AppsFile, AppsFileError> {
         let first_look = file_watch::look(std::slice::from_ref(&path));
-        let apps = read(&path, is_loopback)?;
+        let apps = read(&path, server)?;
         let live = Arc::new(PusherApps::new(apps));
-        Ok(AppsFile { path, is_loopback, live, first_look })
+        Ok(AppsFile { path, server, live, first_look })
     }
 
     /// The apps as they are now.
@@ -75,7 +108,7 @@ impl AppsFile {
     /// Reads the file again, and tells the log what has come of it.
     pub(crate) async fn reload(self: &Arc<Self>) {
         let file = Arc::clone(self);
-        let read = spawn_blocking(move || read(&file.path, file.is_loopback));
+        let read = spawn_blocking(move || read(&file.path, file.server));
         // Fails only while the runtime ends.
         let Ok(read) = read.await else { return };
         match read {
@@ -98,7 +131,7 @@ impl AppsFile {
 }
 
 /// Reads the apps in the file. One that others can read is told, and taken, as a file of keys is.
-fn read(path: &Path, is_loopback: bool) -> Result<Apps, AppsFileError> {
+fn read(path: &Path, server: AppsServer) -> Result<Apps, AppsFileError> {
     let read = || {
         let file = File::open(path)?;
         let mode = file.metadata()?.mode();
@@ -118,24 +151,28 @@ fn read(path: &Path, is_loopback: bool) -> Result<Apps, AppsFileError> {
              {path}"
         );
     }
-    let apps = Apps::parse(&text, is_loopback);
+    let apps = Apps::parse(&text, server.is_loopback);
     let apps = apps.map_err(|fault| AppsFileError::Fault { path: path.to_owned(), fault })?;
     for app in apps.iter() {
-        for member in not_served(app) {
-            tracing::warn!("app {}: \"{member}\" has no effect in this version", app.id);
+        let of_one = [
+            ("webhooks", !app.webhooks.is_empty()),
+            ("subscription_count", app.tells_subscription_count),
+        ];
+        if let Some((member, _)) = of_one.into_iter().find(|(_, has)| *has && server.is_node) {
+            let (path, app) = (path.to_owned(), app.id.clone());
+            return Err(AppsFileError::AloneOnly { path, app, member });
+        }
+        for webhook in &app.webhooks {
+            // It says nothing of the address, which may have a secret.
+            let url = webhook.url.parse::<WebhookUrl>();
+            url.map_err(|what| AppsFileError::Webhook {
+                path: path.to_owned(),
+                app: app.id.clone(),
+                what,
+            })?;
         }
     }
     Ok(apps)
-}
-
-/// What an app asks for and nobody does yet.
-fn not_served(app: &App) -> impl Iterator<Item = &'static str> {
-    let asked = [
-        ("graph", app.hears_graph),
-        ("subscription_count", app.tells_subscription_count),
-        ("webhooks", !app.webhook_urls.is_empty()),
-    ];
-    asked.into_iter().filter(|(_, is_asked)| *is_asked).map(|(member, _)| member)
 }
 
 #[cfg(test)]
@@ -144,35 +181,35 @@ mod tests {
 
     const ONE: &str = r#"[{"id":"1","key":"a","secret":"a-secret-of-some-length"}]"#;
 
-    #[test]
-    fn what_is_not_served_is_named() {
-        let more = r#"","graph":true,"webhooks":[{"url":"https://a.test"}]}"#;
-        let asks = ONE.replace("\"}", more);
-        let named = |text: &str| {
-            let apps = Apps::parse(text.as_bytes(), false).unwrap();
-            apps.iter().flat_map(|app| not_served(app)).collect::<Vec<_>>()
-        };
-        assert_eq!(named(&asks), ["graph", "webhooks"]);
-        assert_eq!(named(ONE), [""; 0]);
-    }
-
     #[tokio::test]
     async fn apps_are_read_again_and_a_bad_file_leaves_those_before() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("apps.json");
-        let missing = AppsFile::load(path.clone(), false).unwrap_err().to_string();
+        let missing = AppsFile::load(path.clone(), AppsServer::default()).unwrap_err().to_string();
         assert!(missing.contains("--pusher-apps"), "{missing}");
         std::fs::write(&path, ONE).unwrap();
-        let file = Arc::new(AppsFile::load(path.clone(), false).unwrap());
+        let file = Arc::new(AppsFile::load(path.clone(), AppsServer::default()).unwrap());
         assert!(file.live().by_key("a").is_some());
+        let password = r#"","webhooks":[{"url":"https://me:s3cret@a.test/"}]}"#;
+        let password = ONE.replace("\"}", password);
         let short = ONE.replace("a-secret-of-some-length", "short");
-        for bad in ["", "{}", &ONE.replace("\"id\"", "\"it\""), &short] {
+        for bad in ["", "{}", &ONE.replace("\"id\"", "\"it\""), &password, &short] {
             std::fs::write(&path, bad).unwrap();
             file.reload().await;
             assert!(file.live().by_key("a").is_some(), "{bad}");
         }
-        assert!(AppsFile::load(path.clone(), false).is_err());
-        assert!(AppsFile::load(path.clone(), true).is_ok(), "this machine alone connects");
+        assert!(AppsFile::load(path.clone(), AppsServer::default()).is_err());
+        let local = AppsServer { is_loopback: true, is_node: false };
+        assert!(AppsFile::load(path.clone(), local).is_ok(), "this machine alone connects");
+        let node = AppsServer { is_loopback: true, is_node: true };
+        for member in [r#""subscription_count":true"#, r#""webhooks":[{"url":"https://a.test/"}]"#]
+        {
+            std::fs::write(&path, ONE.replace("\"}", &format!("\",{member}}}"))).unwrap();
+            assert!(AppsFile::load(path.clone(), local).is_ok(), "{member}");
+            let refused = AppsFile::load(path.clone(), node).unwrap_err().to_string();
+            let name = member.split(':').next().unwrap();
+            assert!(refused.contains(name) && refused.contains("--nats"), "{refused}");
+        }
         std::fs::write(&path, ONE.replace("\"a\"", "\"b\"")).unwrap();
         file.reload().await;
         assert!(file.live().by_key("a").is_none() && file.live().by_key("b").is_some());

@@ -18,6 +18,7 @@ use crate::friends::{self, Friends, FriendsConfig};
 use crate::http::{self, Http, Parts};
 use crate::lan::{self, LanConfig};
 use crate::library::Library;
+use crate::listens::Listens;
 use crate::pipeline::Pipeline;
 use crate::scanner::{self, Scanned, Scanner};
 use crate::scripts::{self, Scripts};
@@ -91,11 +92,13 @@ impl Daemon {
         let scripts = scripts::start(&config.scripts, &pipeline);
         let friends = config.friends.map(|friends| friends::start(friends, &pipeline));
         let friends = friends.transpose()?;
+        let listens = Listens::new(streams.poster(), friends.as_ref().map(Friends::listens));
         let parts = Parts {
             pipeline,
             library,
             auth: Auth::open(data)?,
             lan: Mutex::new(lan.transpose()?),
+            listens,
             hosts: Hosts::new(config.hosts.clone()),
             name: name.clone(),
             streams: streams.base(),

@@ -8,6 +8,7 @@
 //! | event about | heard by | says |
 //! | --- | --- | --- |
 //! | `alice` | who follows alice, and she | `rq`: the query, and where to answer |
+//! | `alice` | who follows alice, and she | `listening`, `listened`: a song, see [`listens`] |
 //! | `playdar:alice:<random>` | alice | `results`: where to play, and the songs |
 //!
 //! That begins with her name so that a token which grants `alice` and `playdar:alice:*` keeps
@@ -25,17 +26,19 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use proto::ApiKey;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::listens;
 use crate::model::new_id;
 use crate::pipeline::Pipeline;
 use crate::resolver::{Profile, Queue};
 pub use args::FriendsArgs;
 use encke::Encke;
 pub use message::ServerUrl;
-use node::Node;
+use node::{Inputs, Node};
 
 /// Queries that wait to be posted.
 const ASKED_MAX: usize = 64;
@@ -65,6 +68,7 @@ pub struct FriendsConfig {
 
 /// The friends, as long as they are listened to.
 pub struct Friends {
+    listens: mpsc::Sender<Value>,
     stop: CancellationToken,
     tasks: JoinSet<()>,
 }
@@ -88,16 +92,22 @@ pub fn start(config: FriendsConfig, pipeline: &Pipeline) -> Result<Friends> {
     let stop = CancellationToken::new();
     let (sender, asked) = mpsc::channel(ASKED_MAX);
     let (heard, heard_by_us) = mpsc::channel(HEARD_MAX);
+    let (listens, listened) = mpsc::channel(listens::WAITING_MAX);
     pipeline.add(Arc::new(Queue { profile: profile(), sender }));
     let mut tasks = JoinSet::new();
     let ids = [name.clone(), inbox.clone()];
     tasks.spawn(encke::listen(encke.clone(), ids, heard, stop.clone()));
     let node = Node::new(config, pipeline.clone(), encke, inbox);
-    tasks.spawn(node.run(asked, heard_by_us, stop.clone()));
-    Ok(Friends { stop, tasks })
+    tasks.spawn(node.run(Inputs { asked, heard: heard_by_us, listened }, stop.clone()));
+    Ok(Friends { listens, stop, tasks })
 }
 
 impl Friends {
+    /// Takes what is told whoever follows us of the songs that we listen to.
+    pub fn listens(&self) -> mpsc::Sender<Value> {
+        self.listens.clone()
+    }
+
     /// Ends.
     pub async fn stop(self) {
         self.stop.cancel();

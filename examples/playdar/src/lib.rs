@@ -3,7 +3,8 @@
 //! It is the example of what Encke is for: many asynchronous answers, pushed to whoever asked as
 //! they come. A query goes through a [`pipeline`] of [`resolver`]s: the [`library`] on this
 //! machine, other daemons on the [`lan`], programs ([`scripts`]) and [`friends`]. What they find
-//! is told over the old daemon's [`http`] interface, and over Encke's own [`streams`].
+//! is told over the old daemon's [`http`] interface, and over Encke's own [`streams`]; so is what
+//! the person at this machine listens to ([`listens`]).
 //!
 //! It uses Encke as a library and over its public interfaces; nothing in Encke knows of it.
 
@@ -19,6 +20,7 @@ pub mod http;
 mod keep_up;
 pub mod lan;
 pub mod library;
+pub mod listens;
 pub mod model;
 pub mod page;
 pub mod pipeline;

@@ -17,6 +17,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use proto::request::Hosts;
+use serde::Serialize;
 use server::{PresenceConfig, ServeConfig, Server, StreamAccess};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
@@ -33,7 +34,8 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The Encke server and what posts to it.
 pub struct Streams {
     server: Server,
-    poster: JoinHandle<()>,
+    poster: Poster,
+    posting: JoinHandle<()>,
 }
 
 impl Streams {
@@ -76,9 +78,9 @@ impl Streams {
         let server = Server::start(config).await.context("cannot start the streams")?;
         let api = server.api().context("the streams' server has no API")?;
         let client = Client::builder(TokioExecutor::new()).build_http();
-        let poster = Poster { url: format!("http://{api}/send"), client };
-        let poster = tokio::spawn(post_all(pipeline.clone(), Arc::new(poster)));
-        Ok(Streams { server, poster })
+        let poster = Poster { url: format!("http://{api}/send").into(), client };
+        let posting = tokio::spawn(post_all(pipeline.clone(), poster.clone()));
+        Ok(Streams { server, poster, posting })
     }
 
     /// The base address of the streams, as `http://127.0.0.1:8000`.
@@ -86,20 +88,38 @@ impl Streams {
         format!("http://{}", self.server.listen())
     }
 
+    /// What posts to them.
+    pub(crate) fn poster(&self) -> Poster {
+        self.poster.clone()
+    }
+
     /// Ends them.
     pub async fn stop(self) -> Result<()> {
-        self.poster.abort();
+        self.posting.abort();
         self.server.stop(GRACE).await
     }
 }
 
-struct Poster {
-    url: String,
+/// Posts to the streams, over their API.
+#[derive(Clone)]
+pub(crate) struct Poster {
+    url: Arc<str>,
     client: Client<HttpConnector, Full<Bytes>>,
 }
 
+impl Poster {
+    /// Posts events about `about`, one for each of `data`.
+    pub(crate) async fn post(
+        &self,
+        about: &str,
+        data: impl IntoIterator<Item = impl Serialize>,
+    ) -> Result<()> {
+        sending::send(&self.client, &self.url, None, about, data).await
+    }
+}
+
 /// A task for each query of this machine; there are no more of them than queries.
-async fn post_all(pipeline: Pipeline, poster: Arc<Poster>) {
+async fn post_all(pipeline: Pipeline, poster: Poster) {
     let mut started = pipeline.started();
     loop {
         match started.recv().await {
@@ -117,13 +137,12 @@ async fn post_all(pipeline: Pipeline, poster: Arc<Poster>) {
     }
 }
 
-async fn post_query(mut watch: Watch, poster: Arc<Poster>) {
+async fn post_query(mut watch: Watch, poster: Poster) {
     while let Some(found) = watch.next().await {
         let about = format!("query:{}", watch.query().qid);
         // Who missed it can still ask `get_results`.
         let found = found.iter().map(|found| &**found);
-        let sent = sending::send(&poster.client, &poster.url, None, &about, found).await;
-        if let Err(error) = sent {
+        if let Err(error) = poster.post(&about, found).await {
             tracing::warn!(%error, "a result is not told by streams");
         }
     }

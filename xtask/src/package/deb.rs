@@ -1,4 +1,5 @@
-//! The package of Debian and its kin: the program, a service of systemd, its settings.
+//! The packages of Debian and its kin: the program, a service of systemd, its settings; and the
+//! example Playdar, a service of its user.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,12 +41,51 @@ pub(super) fn make(wanted: &Wanted, program: &PackagedProgram) -> anyhow::Result
     archive::write(&stage.join("DEBIAN/conffiles"), "/etc/encke/encke.toml\n", 0o644)?;
     let control = control(wanted, &program::glibc(&program.path)?, kilobytes(&stage)?);
     archive::write(&stage.join("DEBIAN/control"), control, 0o644)?;
-    set_modes(&stage)?;
-    let file = wanted.out.join(format!("encke_{}_{}.deb", wanted.version, architecture()));
+    build(wanted, &stage, "encke")
+}
+
+/// The example: a daemon that a person starts for themselves.
+pub(super) fn playdar(wanted: &Wanted, program: &Path) -> anyhow::Result<PathBuf> {
+    let stage = wanted.stage("deb-playdar");
+    archive::copy(program, &stage.join("usr/bin/playdar"), 0o755)?;
+    let from = wanted.root.join("examples/playdar");
+    let documents = stage.join("usr/share/doc/playdar");
+    for (name, to) in [
+        ("deploy/playdar.service", stage.join("usr/lib/systemd/user/playdar.service")),
+        ("README.md", documents.join("README.md")),
+        ("../../LICENSE", documents.join("copyright")),
+    ] {
+        archive::copy(&from.join(name), &to, 0o644)?;
+    }
+    archive::copy_folder(&from.join("scripts"), &documents.join("scripts"))?;
+    let (version, architecture) = (&wanted.version, architecture());
+    let (glibc, kilobytes) = (program::glibc(program)?, kilobytes(&stage)?);
+    let control = format!(
+        "Package: playdar\n\
+         Version: {version}\n\
+         Architecture: {architecture}\n\
+         Maintainer: The authors of Encke <encke@example.org>\n\
+         Installed-Size: {kilobytes}\n\
+         Depends: libc6 (>= {glibc}), libgcc-s1\n\
+         Section: sound\n\
+         Priority: optional\n\
+         Description: finds where a song can be heard\n \
+         Asks the music of this machine, programs, the local network and friends, and pushes\n \
+         each answer as it comes. Takes what scrobblers say of the song that plays. It is the\n \
+         example of the push server Encke, which it has in itself.\n"
+    );
+    archive::write(&stage.join("DEBIAN/control"), control, 0o644)?;
+    build(wanted, &stage, "playdar")
+}
+
+/// Packs what stands in `stage`.
+fn build(wanted: &Wanted, stage: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    set_modes(stage)?;
+    let file = wanted.out.join(format!("{name}_{}_{}.deb", wanted.version, architecture()));
     let mut build = Command::new("dpkg-deb");
     // xz is what every dpkg of the last decade reads.
     let level = if wanted.profile == "dev" { "-z1" } else { "-z6" };
-    build.args(["--root-owner-group", "-Zxz", level, "--build"]).arg(&stage).arg(&file);
+    build.args(["--root-owner-group", "-Zxz", level, "--build"]).arg(stage).arg(&file);
     done(build.env("SOURCE_DATE_EPOCH", wanted.date.to_string()))?;
     Ok(file)
 }

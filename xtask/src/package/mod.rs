@@ -3,6 +3,7 @@
 //! | file | for whom |
 //! | --- | --- |
 //! | `encke_VERSION_ARCH.deb` | Debian and its kin: the program, a service of systemd, settings |
+//! | `playdar_VERSION_ARCH.deb` | the same: the example Playdar, a service of its user |
 //! | `encke-VERSION-PROCESSOR-linux.tar.gz` | other Linux with glibc |
 //! | `encke-VERSION-oci/`, and the same as `.tar` | containers: an OCI image layout |
 //! | `encke-VERSION.tgz` | npm: the browser client |
@@ -55,6 +56,8 @@ impl Wanted {
 /// What was made.
 struct Made {
     deb: PathBuf,
+    /// Unless the example is left out.
+    playdar: Option<PathBuf>,
     tarball: PathBuf,
     image: PathBuf,
     npm: PathBuf,
@@ -112,6 +115,7 @@ fn make(wanted: &Wanted) -> anyhow::Result<Made> {
     let program = program::build(wanted)?;
     let made = Made {
         deb: deb::make(wanted, &program)?,
+        playdar: program.playdar.as_ref().map(|path| deb::playdar(wanted, path)).transpose()?,
         tarball: program::tarball(wanted, &program)?,
         image: image::make(wanted, &program)?,
         npm: npm::make(wanted)?,
@@ -121,7 +125,8 @@ fn make(wanted: &Wanted) -> anyhow::Result<Made> {
     fs::remove_dir_all(&stage).with_context(|| stage.display().to_string())?;
     let mut sums = String::new();
     let image = archive::with_ending(&made.image, ".tar");
-    for file in [&made.deb, &made.tarball, &image, &made.npm, &made.hex] {
+    let others = [&made.tarball, &image, &made.npm, &made.hex];
+    for file in [&made.deb].into_iter().chain(&made.playdar).chain(others) {
         let name = file.file_name().context("a package has a name")?.to_string_lossy();
         let bytes = fs::metadata(file).with_context(|| file.display().to_string())?.len();
         println!("{name}: {:.1} MB", bytes as f64 / 1e6);

@@ -1,5 +1,5 @@
-//! The program as it is packed, and what comes with it: completions and manual pages, if it can
-//! write them, licences and documents.
+//! The programs as they are packed, and what comes with Encke's own: completions and manual pages,
+//! if it can write them, licences and documents.
 
 use std::env;
 use std::fs;
@@ -24,6 +24,8 @@ pub(super) struct PackagedProgram {
     pub(super) path: PathBuf,
     /// What belongs below `/usr/share`.
     pub(super) share: PathBuf,
+    /// The example Playdar, stripped; `None` where a run of the checks leaves it out.
+    pub(super) playdar: Option<PathBuf>,
 }
 
 /// Builds it with the versions that the lockfile names. One that is for others is built anew, in a
@@ -37,27 +39,48 @@ pub(super) fn build(wanted: &Wanted) -> anyhow::Result<PackagedProgram> {
     } else {
         target.push("packaged");
         hidden.extend(paths(&wanted.root, &target)?);
-        let mut cargo = Command::new("cargo");
-        cargo.args(["build", "--locked", "--package", "encke", "--profile", &wanted.profile]);
-        hide(&hidden, &mut cargo)?;
-        cargo.env("CARGO_TARGET_DIR", &target);
-        done(cargo.current_dir(&wanted.root))?;
+        // One by one: together, each would have the features of what the other depends on.
+        for package in ["encke", "playdar"] {
+            let mut cargo = Command::new("cargo");
+            cargo.args(["build", "--locked", "--package", package, "--profile", &wanted.profile]);
+            hide(&hidden, &mut cargo)?;
+            cargo.env("CARGO_TARGET_DIR", &target);
+            done(cargo.current_dir(&wanted.root))?;
+        }
         &wanted.profile
     };
-    let built = target.join(folder).join("encke");
-    let path = wanted.stage("program/encke");
-    archive::copy(&built, &path, 0o755)?;
+    let built = target.join(folder);
+    let path = stripped(wanted, &built, "encke", &hidden)?;
+    let share = wanted.stage("program/share");
+    describe(&path, &share)?;
+    let playdar = match env::var_os(building::PLAYDAR_LEFT_OUT) {
+        Some(_) => {
+            println!("no package of playdar: the example is left out");
+            None
+        }
+        None => Some(stripped(wanted, &built, "playdar", &hidden)?),
+    };
+    Ok(PackagedProgram { path, share, playdar })
+}
+
+/// The program `name` of the folder `built`, stripped, and without the paths that are hidden.
+fn stripped(
+    wanted: &Wanted,
+    built: &Path,
+    name: &str,
+    hidden: &[(PathBuf, &str)],
+) -> anyhow::Result<PathBuf> {
+    let path = wanted.stage("program").join(name);
+    archive::copy(&built.join(name), &path, 0o755)?;
     // The lines of sources go, the names of functions stay: for `perf`, and for a panic.
     done(Command::new("strip").arg("--strip-debug").arg(&path))?;
     let program = fs::read(&path)?;
-    for (from, _) in &hidden {
+    for (from, _) in hidden {
         let from = from.as_os_str().as_bytes();
         let is_there = program.windows(from.len()).any(|bytes| bytes == from);
-        ensure!(!is_there, "{} is in the program", from.escape_ascii());
+        ensure!(!is_there, "{} is in {name}", from.escape_ascii());
     }
-    let share = wanted.stage("program/share");
-    describe(&path, &share)?;
-    Ok(PackagedProgram { path, share })
+    Ok(path)
 }
 
 /// What of this machine compilers write into panics and assertions, and what they are to write: the

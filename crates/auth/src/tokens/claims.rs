@@ -3,6 +3,8 @@
 //! The registered claims are those of RFC 7519, section 4.1; `encke` is ours. A claim that is there
 //! and has another form than it must have is refused, never passed over: it could be a bound.
 
+use std::mem::take;
+
 use hub::{Grant, INFO_BYTES_MAX, IdPatterns, IdText, TalkGrant, TokenRefusal};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -63,6 +65,10 @@ struct Ours<'c> {
     members: Vec<Id>,
     #[serde(default)]
     history: Vec<Id>,
+    #[serde(default)]
+    read: Vec<Id>,
+    #[serde(default)]
+    write: Vec<Id>,
     #[serde(borrow, default, deserialize_with = "there")]
     info: Option<&'c RawValue>,
     #[serde(default, deserialize_with = "there")]
@@ -179,10 +185,14 @@ pub(super) fn in_time(grant: &Grant, from: u64, now: u64) -> Result<(), TokenRef
 }
 
 /// What `sub` and `encke` grant.
-fn grant(subject: Option<Id>, ours: Ours<'_>, token: Option<&str>) -> Result<Grant, TokenRefusal> {
+fn grant(
+    subject: Option<Id>,
+    mut ours: Ours<'_>,
+    token: Option<&str>,
+) -> Result<Grant, TokenRefusal> {
     let valid = |id: &str| IdText::parse(id).is_ok();
+    let talk = talk(&mut ours)?;
     let ids = patterns(ours.ids)?;
-    let talk = talk(ours.send, ours.members, ours.history, ours.info)?;
     let subject = subject.map(|Id(id)| id);
     if !subject.as_deref().is_none_or(valid) {
         return Err(TokenRefusal::Subject);
@@ -212,22 +222,24 @@ fn patterns(ids: Vec<Id>) -> Result<IdPatterns, TokenRefusal> {
     IdPatterns::parse(ids.into_iter().map(|Id(id)| id)).map_err(|_| TokenRefusal::Granted)
 }
 
+fn paths(paths: Vec<Id>) -> Result<IdPatterns, TokenRefusal> {
+    IdPatterns::parse_paths(paths.into_iter().map(|Id(path)| path))
+        .map_err(|_| TokenRefusal::Granted)
+}
+
 /// What is granted beside listening, if anything is.
-fn talk(
-    send: Vec<Id>,
-    members: Vec<Id>,
-    history: Vec<Id>,
-    info: Option<&RawValue>,
-) -> Result<Option<Box<TalkGrant>>, TokenRefusal> {
+fn talk(ours: &mut Ours<'_>) -> Result<Option<Box<TalkGrant>>, TokenRefusal> {
     let is_good = |info: &str| info.len() <= INFO_BYTES_MAX && info != "null";
-    if !info.is_none_or(|info| is_good(info.get())) {
+    if !ours.info.is_none_or(|info| is_good(info.get())) {
         return Err(TokenRefusal::Granted);
     }
     let talk = TalkGrant {
-        send: patterns(send)?,
-        members: patterns(members)?,
-        history: patterns(history)?,
-        info: info.map(|info| info.get().into()),
+        send: patterns(take(&mut ours.send))?,
+        members: patterns(take(&mut ours.members))?,
+        history: patterns(take(&mut ours.history))?,
+        read: paths(take(&mut ours.read))?,
+        write: paths(take(&mut ours.write))?,
+        info: ours.info.map(|info| info.get().into()),
     };
     Ok((talk != TalkGrant::default()).then(|| talk.into()))
 }

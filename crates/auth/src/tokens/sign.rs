@@ -81,6 +81,12 @@ pub struct NewGrant {
     /// Of which ids it may read what was sent about them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<String>,
+    /// Which durable streams it may read: paths, or with `*` at the end all that begin so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<String>,
+    /// To which durable streams it may append.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<String>,
     /// What others are told of it where it is a member.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub info: Option<serde_json::Value>,

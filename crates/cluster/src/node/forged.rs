@@ -76,6 +76,7 @@ fn record(random: &mut fastrand::Rng, near: u64) -> Vec<u8> {
             term: None,
             once: random.bool().then(|| Once { key: random.u128(..4), body: random.u128(..) }),
             has_sender: random.bool(),
+            is_of_key: random.bool(),
             except: (0..random.usize(..3)).map(|_| random.u64(..)).collect(),
         }]),
         1 | 2 => {

@@ -1,6 +1,6 @@
 //! An event in a record: what it is, and how each format has it.
 
-use super::{FORMAT, FORMAT_ONCE, FORMAT_SENDER, FORMAT_SUBJECTS, FORMAT_TWO};
+use super::{FORMAT, FORMAT_KEYS, FORMAT_ONCE, FORMAT_SENDER, FORMAT_SUBJECTS, FORMAT_TWO};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::wire::{Malformed, Reader, put_id};
 
@@ -14,10 +14,13 @@ const HAS_EXCEPT: u8 = 2;
 /// The bit of format 5: a second connection that is left out follows.
 const HAS_SECOND: u8 = 4;
 
+/// The bit of format 7: the subject is a key.
+const HAS_KEY: u8 = 8;
+
 /// An event on its way through the log.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Event {
-    /// The id that it is about.
+    /// The id that it is about, or the key.
     pub subject: String,
     /// The others, at most 255.
     pub also: Vec<String>,
@@ -33,6 +36,8 @@ pub struct Event {
     pub has_sender: bool,
     /// The ids of the connections that do not hear it, wherever they are: two at most.
     pub except: Vec<u64>,
+    /// Whether the subject is no id: readers of earlier formats know ids alone.
+    pub is_of_key: bool,
 }
 
 /// The hashes of an idempotency key and of what is sent with it. The first event of a key in the
@@ -60,6 +65,7 @@ impl Event {
     /// The first format that has all of it.
     pub(super) fn format(&self) -> u8 {
         match (self.also.is_empty(), self.once.is_none()) {
+            _ if self.is_of_key => FORMAT_KEYS,
             _ if self.except.len() > 1 => FORMAT_TWO,
             _ if self.has_sender || !self.except.is_empty() => FORMAT_SENDER,
             (true, true) => FORMAT,
@@ -89,8 +95,10 @@ impl Event {
         }
         if format >= FORMAT_SENDER {
             let sender = if self.has_sender { HAS_SENDER } else { 0 };
+            let key = if self.is_of_key { HAS_KEY } else { 0 };
             debug_assert!(self.except.len() <= 2);
-            out.push(sender | [0, HAS_EXCEPT, HAS_EXCEPT | HAS_SECOND][self.except.len().min(2)]);
+            let except = [0, HAS_EXCEPT, HAS_EXCEPT | HAS_SECOND][self.except.len().min(2)];
+            out.push(sender | except | key);
             self.except.iter().for_each(|id| out.extend_from_slice(&id.to_be_bytes()));
         }
     }
@@ -114,15 +122,17 @@ impl Event {
         let also = (0..others).map(|_| from.id()).collect::<Result<_, _>>()?;
         let bits = if format >= FORMAT_SENDER { from.u8()? } else { 0 };
         let (has_except, has_second) = (bits & HAS_EXCEPT != 0, bits & HAS_SECOND != 0);
-        let known = HAS_SENDER | HAS_EXCEPT | if format >= FORMAT_TWO { HAS_SECOND } else { 0 };
+        let second = if format >= FORMAT_TWO { HAS_SECOND } else { 0 };
+        let key = if format >= FORMAT_KEYS { HAS_KEY } else { 0 };
+        let known = HAS_SENDER | HAS_EXCEPT | second | key;
         if bits & !known != 0 || has_second && !has_except {
             return Err(Malformed::Number);
         }
-        let has_sender = bits & HAS_SENDER != 0;
+        let (has_sender, is_of_key) = (bits & HAS_SENDER != 0, bits & HAS_KEY != 0);
         let ids = [has_except, has_second].into_iter().filter(|has| *has);
         let except = ids.map(|_| from.u64()).collect::<Result<_, _>>()?;
         let flags = flags & !HAS_TERM;
-        Ok(Event { subject, also, line, flags, term, once, has_sender, except })
+        Ok(Event { subject, also, line, flags, term, once, has_sender, except, is_of_key })
     }
 }
 

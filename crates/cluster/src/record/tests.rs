@@ -41,6 +41,13 @@ fn leaving_out_two() -> Body {
     Body::Events(events)
 }
 
+/// Two events, of which one is about a key.
+fn about_a_key() -> Body {
+    let Body::Events(mut events) = leaving_out_two() else { unreachable!("it is one of events") };
+    events[0] = Event { subject: "#c1:a".into(), is_of_key: true, ..events[0].clone() };
+    Body::Events(events)
+}
+
 fn pair(subscriber: &str, subscribee: &str) -> (String, String) {
     (subscriber.into(), subscribee.into())
 }
@@ -91,6 +98,7 @@ fn records() -> Vec<Record> {
         several(),
         with_sender(),
         leaving_out_two(),
+        about_a_key(),
         Body::Graph(Part { part: 1, parts: 3, change }),
         Body::Graph(Part { part: 0, parts: 1, change: Change::default() }),
         Body::Join(join),
@@ -158,6 +166,11 @@ fn format_is_what_the_module_says() {
         bytes[bits_at] = bits;
         assert_eq!(Record::decode(&bytes), Err(Malformed::Number), "{bits}");
     }
+
+    let bytes = Record { head, body: about_a_key() }.encode();
+    let first = [&[0, 2, 11][..], b"#c1:a", &[0, 0, 0, 2], b"{}", &[0, 0]].concat();
+    let expected = [&[7, b'E'][..], &numbers, &first, &[0, 9], &second, &also, &two].concat();
+    assert_eq!(bytes, expected);
 }
 
 #[test]
@@ -165,6 +178,7 @@ fn record_is_of_the_first_format_that_has_all_of_it_and_of_no_other() {
     for record in records() {
         let mut bytes = record.encode();
         let format = match &record.body {
+            body if *body == about_a_key() => FORMAT_KEYS,
             body if *body == leaving_out_two() => FORMAT_TWO,
             body if *body == with_sender() => FORMAT_SENDER,
             body if *body == several() => FORMAT_SUBJECTS,

@@ -14,8 +14,10 @@ pub type ListedBytes = fn(&str, Option<&str>) -> usize;
 /// What a user has become in a room.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RoomChange {
-    /// It is there, or its info is another one; with that.
+    /// It is there, with this info.
     Joined(Option<Arc<str>>),
+    /// It was there, and has this info now.
+    Renewed(Option<Arc<str>>),
     /// No node has it any more.
     Left,
 }
@@ -166,7 +168,7 @@ impl RoomList {
         match (was_there, is_there) {
             (true, false) => Some(RoomChange::Left),
             (false, true) => Some(RoomChange::Joined(after)),
-            (true, true) if before != after => Some(RoomChange::Joined(after)),
+            (true, true) if before != after => Some(RoomChange::Renewed(after)),
             _ => None,
         }
     }

@@ -136,7 +136,9 @@ impl Rooms {
         }
         let name = room.into();
         let note = match change {
-            RoomChange::Joined(info) => RoomNote::Joined { room: name, sub, info },
+            RoomChange::Joined(info) | RoomChange::Renewed(info) => {
+                RoomNote::Joined { room: name, sub, info }
+            }
             RoomChange::Left => RoomNote::Left { room: name, sub },
         };
         if !self.outbox.change(room, note) {

@@ -84,9 +84,11 @@ impl Cluster {
     fn changes(&mut self, node: u64) -> Vec<String> {
         let acts = self.acts.remove(&node).unwrap_or_default();
         let text = |act| match act {
-            RoomAct::Changed { sub, change: RoomChange::Joined(info), .. } => {
-                Some(format!("+{sub}{}", info.as_deref().unwrap_or("")))
-            }
+            RoomAct::Changed {
+                sub,
+                change: RoomChange::Joined(info) | RoomChange::Renewed(info),
+                ..
+            } => Some(format!("+{sub}{}", info.as_deref().unwrap_or(""))),
             RoomAct::Changed { sub, change: RoomChange::Left, .. } => Some(format!("-{sub}")),
             _ => None,
         };

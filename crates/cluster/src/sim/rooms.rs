@@ -64,7 +64,8 @@ impl HostRooms {
                     changes += 1;
                     let told = self.told.entry(room.clone()).or_default();
                     match change {
-                        RoomChange::Joined(info) => drop(told.insert(sub, info)),
+                        RoomChange::Joined(info) => assert!(told.insert(sub, info).is_none()),
+                        RoomChange::Renewed(info) => assert!(told.insert(sub, info).is_some()),
                         RoomChange::Left => assert!(told.remove(&sub).is_some()),
                     }
                     changed.insert(room);

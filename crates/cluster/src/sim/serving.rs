@@ -223,6 +223,7 @@ impl World {
             also: (0..index % 3).map(|id| id.to_string()).collect(),
             line: index.to_string(),
             has_sender: index % 5 == 0,
+            is_of_key: index % 7 == 0,
             except: (0..[2, 1, 0, 0, 0, 0, 0][index % 7]).map(|at| index as u64 + at).collect(),
             ..crate::Event::default()
         };

@@ -9,13 +9,14 @@ use auth::token_service::TokenService;
 use cluster::Known;
 use engine::Router;
 use graph::Graph;
-use hub::Epoch;
+use hub::{Epoch, Members};
 use nats::NatsClient;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::agreement::Agreed;
 use super::api_keys::{join_all, join_first};
+use super::channels::ChannelAnswers;
 use super::chores::{forget_logs, refuse_all};
 use super::graph_changes::{GraphChanges, Obeyed};
 use super::keys::Reading;
@@ -24,7 +25,8 @@ use super::node_loop::{Channels, NodeLoop, ReplicaLink};
 use super::questions::AnswerParts;
 use super::status::{Load, Standing};
 use super::{COMMANDS_WAITING_MAX, Cluster, ClusterConfig, KeptLog, NodeStatus, ReplicaSync};
-use super::{chores, keys, questions, rooms};
+use super::{channels, chores, keys, questions, rooms};
+use crate::channels::ChannelReader;
 use crate::idempotency::IdempotencyKeys;
 
 /// A connection to the log, and what the nodes have agreed on, before the server is made.
@@ -38,7 +40,8 @@ pub struct Joining {
     pub(super) keys_secret: [u8; 16],
     pub(super) api_keys: KeyFile,
     pub(super) kept: Option<Arc<dyn KeptLog>>,
-    pub(super) has_rooms: bool,
+    /// Who is in rooms, if this node tells it.
+    pub(super) members: Option<Arc<Members>>,
 }
 
 impl Joining {
@@ -58,7 +61,7 @@ impl Joining {
             keys_secret,
             api_keys,
             kept: None,
-            has_rooms: false,
+            members: None,
         })
     }
 
@@ -102,8 +105,10 @@ impl Joining {
         let changes = store.map(changes);
         let (commands, asked) = mpsc::channel(COMMANDS_WAITING_MAX);
         let load = Arc::<Load>::default();
+        let channels = ChannelReader::new(Arc::clone(&router), self.members.clone());
         let standing = Standing {
             router: Arc::clone(&router),
+            channels: channels.clone(),
             load: Arc::clone(&load),
             nats: self.nats.clone(),
             cluster: self.config.nats.cluster.clone(),
@@ -111,21 +116,11 @@ impl Joining {
             graph: replica_sync.as_ref().map(ReplicaSync::told),
         };
         let (tell, status) = watch::channel(NodeStatus::default());
-        let (node, address) = (self.config.node.clone(), self.address.clone());
-        let (asked_nats, router_too) = (self.nats.clone(), Arc::clone(&router));
-        let answers = AnswerParts {
-            node,
-            address,
-            nats: asked_nats,
-            router: router_too,
-            status: status.clone(),
-            load,
-        };
         let drain = self.config.drain;
-        tokio::spawn(questions::answer(answers));
+        self.begin_answers(Arc::clone(&router), load, &status, channels);
         tokio::spawn(forget_logs(self.nats.clone(), status.clone()));
         tokio::spawn(join_all(self.nats.clone(), self.api_keys.clone(), status.clone()));
-        let (rooms, out) = rooms::ends(self.has_rooms, &commands);
+        let (rooms, out) = rooms::ends(self.members.is_some(), &commands);
         let mut channels = Channels { commands: asked, tell, rooms: out };
         tokio::spawn(async move {
             let (replica, known) = match replica_sync {
@@ -152,5 +147,22 @@ impl Joining {
             Arc::new(Cluster { commands, status, standing, graph: changes, drain, reading, rooms });
         tokio::spawn(chores::mind_outside(Arc::downgrade(&cluster), outside));
         cluster
+    }
+
+    /// Begins to answer what nodes ask each other.
+    fn begin_answers(
+        &self,
+        router: Arc<Router>,
+        load: Arc<Load>,
+        status: &watch::Receiver<NodeStatus>,
+        reader: ChannelReader,
+    ) {
+        let (node, nats) = (self.config.node.clone(), self.nats.clone());
+        let (of_channels, address) = ((node.clone(), nats.clone()), self.address.clone());
+        let answers = AnswerParts { node, address, nats, router, status: status.clone(), load };
+        tokio::spawn(questions::answer(answers));
+        let (node, nats) = of_channels;
+        let answers = ChannelAnswers { node, nats, status: status.clone(), reader };
+        tokio::spawn(channels::answer(answers));
     }
 }

@@ -204,7 +204,8 @@ impl<'r> LogApplier<'r> {
     fn obey(&self, place: LogPlace, order: Order) -> Option<Item<'r>> {
         match order {
             Order::Logout(id) => {
-                let id = IdText::parse(&id).ok()?;
+                // A user of an app is a key.
+                let id = IdText::of_key(&id).ok()?;
                 Some(Item::Sending(place, None, self.router.logout(id)))
             }
             Order::Revoke(text) => {

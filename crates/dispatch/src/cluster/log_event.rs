@@ -3,18 +3,23 @@
 
 use std::borrow::Cow;
 
-use cluster::{Event, FORMAT, FORMAT_SENDER, FORMAT_SUBJECTS, FORMAT_TWO, Once};
+use cluster::{Event, FORMAT, FORMAT_KEYS, FORMAT_SENDER, FORMAT_SUBJECTS, FORMAT_TWO, Once};
 use engine::Outgoing;
-use hub::{ConnectionId, Draft, LeftOut};
+use hub::{ConnectionId, Draft, KEY_MARK, LeftOut};
 use proto::Frame;
 
 /// The bit of an event's flags that says that it is for the connections of its subject alone.
 const ALONE: u8 = 1;
 
+/// The bit that says that it is the last one of its channel, which is remembered. Of keys alone.
+const CACHED: u8 = 2;
+
 /// The first format of records that has all of an event, without its key.
 pub(super) fn format_of(outgoing: &Outgoing) -> u8 {
     let Outgoing { draft, except, .. } = outgoing;
-    if except.count() > 1 {
+    if is_of_key(&draft.about()) {
+        FORMAT_KEYS
+    } else if except.count() > 1 {
         FORMAT_TWO
     } else if !except.is_nobody() || draft.from().is_some() {
         FORMAT_SENDER
@@ -28,19 +33,29 @@ pub(super) fn format_of(outgoing: &Outgoing) -> u8 {
 /// The form of the log.
 pub(super) fn to_log(outgoing: Outgoing, once: Option<Once>) -> Event {
     let Outgoing { draft, term, followed, remembered, except, .. } = outgoing;
-    debug_assert_eq!(followed, remembered, "no key is in the log, and of ids both or neither is");
     let subject = draft.about().into_owned();
+    let is_of_key = is_of_key(&subject);
+    debug_assert!(!is_of_key || !followed, "nobody follows a key");
+    debug_assert!(is_of_key || followed == remembered, "of ids both or neither is");
     let also = draft.also().map(Cow::into_owned).collect();
     let term = term.map(|term| term.body().to_vec());
-    let flags = if followed { 0 } else { ALONE };
+    let flags = match (followed, remembered) {
+        (true, _) => 0,
+        (false, false) => ALONE,
+        (false, true) => ALONE | CACHED,
+    };
     let has_sender = draft.from().is_some();
     let except = except.iter().map(ConnectionId::bits).collect();
-    Event { subject, also, line: draft.into_line(), flags, term, once, has_sender, except }
+    let line = draft.into_line();
+    Event { subject, also, line, flags, term, once, has_sender, except, is_of_key }
 }
 
 /// The event that the log has; `None` of what no node of this version would write.
 pub(super) fn of_log(event: Event) -> Option<Outgoing> {
-    let Event { subject, also, line, flags, term, has_sender, except, .. } = event;
+    let Event { subject, also, line, flags, term, has_sender, except, is_of_key, .. } = event;
+    if is_of_key != self::is_of_key(&subject) {
+        return None;
+    }
     let is_of = |draft: &Draft| {
         draft.about() == subject
             && draft.also().eq(also.iter().map(String::as_str))
@@ -53,9 +68,19 @@ pub(super) fn of_log(event: Event) -> Option<Outgoing> {
     if left_out.count() != except.len() {
         return None;
     }
-    let is_followed = flags & ALONE == 0;
-    let (followed, remembered) = (is_followed, is_followed);
+    // Of a key flags alone say what is remembered: a channel keeps nothing of its clients.
+    let (followed, remembered) = match (is_of_key, flags) {
+        (false, 0) => (true, true),
+        (_, ALONE) => (false, false),
+        (true, flags) if flags == ALONE | CACHED => (false, true),
+        _ => return None,
+    };
     Some(Outgoing { term, followed, remembered, except: left_out, ..draft.into() })
+}
+
+/// Whether a subject is a key, and no id.
+fn is_of_key(subject: &str) -> bool {
+    subject.starts_with(KEY_MARK)
 }
 
 #[cfg(test)]
@@ -118,11 +143,39 @@ mod tests {
     }
 
     #[test]
+    fn event_of_a_channel_comes_out_of_the_log_as_it_went_in() {
+        let payload = hub::Payload::Text("x");
+        let parts = hub::EventParts {
+            about: "#k1:cache-a",
+            also: &[],
+            name: Some("n"),
+            from: Some("b b"),
+            payload,
+        };
+        let outgoing = || Outgoing::on_channel(Draft::of_key(parts).unwrap());
+        for (outgoing, remembered) in [(outgoing(), true), (outgoing().for_subjects_alone(), false)]
+        {
+            assert_eq!(format_of(&outgoing), FORMAT_KEYS);
+            let event = to_log(outgoing, None);
+            assert!(event.is_of_key);
+            let again = of_log(event.clone()).unwrap();
+            assert_eq!(again.draft, Draft::of_key(parts).unwrap());
+            assert_eq!((again.followed, again.remembered), (false, remembered));
+            for flags in [0, CACHED, ALONE | CACHED | 4] {
+                assert!(of_log(Event { flags, ..event.clone() }).is_none(), "{flags}");
+            }
+            assert!(of_log(Event { is_of_key: false, ..event }).is_none(), "it is of one");
+        }
+    }
+
+    #[test]
     fn event_that_no_node_writes_is_none() {
         let event = || to_log(Outgoing::new("bob", "1").unwrap(), None);
         assert!(of_log(Event { subject: "rj".into(), ..event() }).is_none(), "another subject");
         assert!(of_log(Event { also: vec!["rj".into()], ..event() }).is_none(), "one more");
         assert!(of_log(Event { line: "{}".into(), ..event() }).is_none(), "no line");
+        assert!(of_log(Event { is_of_key: true, ..event() }).is_none(), "no key");
+        assert!(of_log(Event { flags: ALONE | CACHED, ..event() }).is_none(), "nothing of one");
         let line = event().line.replace("bob", "b b");
         assert!(of_log(Event { subject: "b b".into(), line, ..event() }).is_none(), "no id");
     }

@@ -13,6 +13,7 @@ mod admitting;
 mod agreement;
 mod api_keys;
 mod build;
+mod channels;
 mod chores;
 mod compare;
 mod config;
@@ -65,6 +66,7 @@ pub(crate) use self::rooms::{RoomAsk, RoomFormat, RoomsSay};
 use self::rooms::{RoomsEnd, RoomsOut};
 use self::status::Standing;
 pub use self::status::{Membership, NodeStatus};
+use crate::channels::{ChannelsAsked, ChannelsFound};
 use crate::outcome::{Delivered, LogTrouble, MAILBOX_TIMEOUT};
 use crate::send_options::SendOptions;
 
@@ -220,6 +222,16 @@ impl Cluster {
             Some((connections, answers)) if answers > 0 => (connections, answers < members),
             _ => (self.standing.connections_here(id), true),
         }
+    }
+
+    /// Who hears channels on all nodes.
+    pub async fn channels(&self, asked: ChannelsAsked) -> ChannelsFound {
+        let members = self.status.borrow().node.members;
+        if let Some(found) = channels::ask(&self.standing.nats, &asked, members).await {
+            return found;
+        }
+        let here = self.standing.channels.found(asked).await;
+        ChannelsFound { at_least: true, ..here }
     }
 
     /// What the nodes say of themselves, as many as answer, and how many there should be.

@@ -97,7 +97,7 @@ impl AnswerParts {
         if membership != Membership::Member {
             return None;
         }
-        let id = IdText::parse(str::from_utf8(&question.bytes).ok()?).ok()?;
+        let id = IdText::of_key(str::from_utf8(&question.bytes).ok()?).ok()?;
         Some((self.router.connections(id) as u64).to_be_bytes().to_vec().into())
     }
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use cluster::{FORMAT_ROOMS, RoomNote, RoomStep, Rooms};
+use hub::Members;
 use sys::clock;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
@@ -168,9 +169,9 @@ impl RoomsOut {
 }
 
 impl Joining {
-    /// Says whether the node tells who is in a room.
-    pub fn telling_rooms(mut self, has_rooms: bool) -> Joining {
-        self.has_rooms = has_rooms;
+    /// Says that the node tells who is in a room, if it has `members`.
+    pub fn telling_rooms(mut self, members: Option<Arc<Members>>) -> Joining {
+        self.members = members;
         self
     }
 }

@@ -10,6 +10,7 @@ use nats::{NatsClient, State};
 use postgres::Seen;
 
 use super::replica_sync::GraphTold;
+use crate::channels::ChannelReader;
 
 /// Whether a node is a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -63,6 +64,7 @@ pub(super) struct Load {
 /// What does not change of it, and its connection.
 pub(super) struct Standing {
     pub(super) router: Arc<Router>,
+    pub(super) channels: ChannelReader,
     pub(super) load: Arc<Load>,
     pub(super) nats: NatsClient,
     pub(super) cluster: String,
@@ -84,7 +86,7 @@ impl Standing {
 
     /// Connections of this node alone.
     pub(super) fn connections_here(&self, id: &str) -> u64 {
-        IdText::parse(id).map_or(0, |id| self.router.connections(id) as u64)
+        IdText::of_key(id).map_or(0, |id| self.router.connections(id) as u64)
     }
 
     /// Whether the node is no member because its graph is not known to be the cluster's.

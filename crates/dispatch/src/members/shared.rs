@@ -10,12 +10,11 @@ use std::sync::Arc;
 use cluster::{RoomAct, RoomChange, RoomStep, RoomUser, Rooms};
 use engine::Watch;
 use hub::{
-    Id, Info, ListLimits, Manner, MemberChange, MemberList, Members, Names, News, Roster,
+    Id, IdText, Info, ListLimits, Manner, MemberChange, MemberList, Members, Names, News, Roster,
     listed_bytes,
 };
 use tokio::sync::oneshot;
 
-use super::room_text;
 use crate::cluster::{RoomFormat, RoomsSay};
 
 /// Calls of the API that wait for lists; further ones are refused.
@@ -54,6 +53,13 @@ pub(super) struct StepNews {
     pub(super) whole: Vec<Box<str>>,
     /// What has changed in others.
     pub(super) news: Vec<News>,
+    /// Somebody wants to know a room: whoever is there by now is to be told as being there.
+    pub(super) listens: bool,
+}
+
+/// A room by its text, as nodes tell each other, an id or a key; `None` of what is neither.
+pub(super) fn room_text(text: &str) -> Option<IdText<'_>> {
+    IdText::of_key(text).ok()
 }
 
 /// What this node knows of all rooms.
@@ -137,6 +143,7 @@ impl Shared {
             match act {
                 RoomAct::Listen(room) => {
                     room_text(&room).into_iter().for_each(|room| roster.listen(room));
+                    told.listens = true;
                 }
                 RoomAct::Ignore(room) => {
                     room_text(&room).into_iter().for_each(|room| roster.ignore(room));
@@ -165,7 +172,9 @@ impl Shared {
         let (manner, count) = (self.manner(room), self.rooms.list(room)?.len());
         let room = self.id(room)?;
         let change = match change {
-            RoomChange::Joined(info) => {
+            // Members of a channel come and go, and nothing else is told of them.
+            RoomChange::Renewed(_) if room.is_key() => return None,
+            RoomChange::Joined(info) | RoomChange::Renewed(info) => {
                 MemberChange::Joined(info.map(|info| Arc::new(Info::new(&info))))
             }
             RoomChange::Left => MemberChange::Left,
@@ -175,6 +184,10 @@ impl Shared {
 
     /// How a change in the room is told now.
     fn manner(&mut self, room: &str) -> Manner {
+        // All members of a channel, which has a bound, are told of.
+        if room_text(room).is_none_or(IdText::is_key) {
+            return Manner::Whole;
+        }
         let Some(list) = self.rooms.list(room) else { return Manner::Whole };
         let was_counted = self.counted.contains(room);
         let manner = self.limits.manner(was_counted, list.len(), list.listed_bytes());

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Kind;
 use crate::count::SharedCount;
+use crate::webhook::WebhookCounts;
 
 /// All counts since the start, and what waits for webhooks now.
 #[derive(Debug, Default)]
@@ -18,14 +19,8 @@ pub struct Counts {
     pub early: SharedCount,
     /// How often a listener was too slow.
     pub behind: SharedCount,
-    /// Batches that webhooks took.
-    pub webhook_taken: SharedCount,
-    /// Tries that failed.
-    pub webhook_failed: SharedCount,
-    /// Events that a backlog had no room for.
-    pub webhook_dropped: SharedCount,
-    /// Events that wait for webhooks now.
-    pub webhook_backlog: SharedCount,
+    /// What is counted of webhooks.
+    pub webhooks: WebhookCounts,
 }
 
 /// All figures at one moment.
@@ -65,10 +60,10 @@ impl Counts {
             lost: self.lost.read(),
             early: self.early.read(),
             behind: self.behind.read(),
-            webhook_taken: self.webhook_taken.read(),
-            webhook_failed: self.webhook_failed.read(),
-            webhook_dropped: self.webhook_dropped.read(),
-            webhook_backlog: self.webhook_backlog.read(),
+            webhook_taken: self.webhooks.taken.read(),
+            webhook_failed: self.webhooks.failed.read(),
+            webhook_dropped: self.webhooks.dropped.read(),
+            webhook_backlog: self.webhooks.backlog.read(),
         }
     }
 }

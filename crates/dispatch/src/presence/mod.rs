@@ -28,7 +28,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 
-pub use self::config::{PresenceConfig, Webhook, WebhookSecret, WebhookUrl};
+pub use self::config::{PresenceConfig, Webhook, WebhookSecret};
 pub use self::counts::{Counts, Report};
 pub use self::events::{Batch, PresenceEvent};
 pub use self::task::run;

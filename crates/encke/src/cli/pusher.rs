@@ -11,7 +11,6 @@ use pusher::App;
 use serde_json::json;
 
 use self::apps_file::{NewApp, add, read};
-use super::UsageError;
 use crate::console::{say, tell};
 
 /// The apps that `encke serve` serves.
@@ -21,20 +20,15 @@ pub(crate) struct PusherArgs {
     /// File of apps whose clients speak the Pusher protocol, such as Laravel Echo.
     ///
     /// `encke pusher app new` writes one. It holds secrets: set its mode to 0600. The server reads
-    /// it again when it changes, and on SIGHUP.
+    /// it again when it changes, and on SIGHUP. All nodes of a cluster need the same apps.
     #[arg(long, value_name = "FILE")]
     pusher_apps: Option<PathBuf>,
 }
 
 impl PusherArgs {
     /// The file, if there is one.
-    pub(crate) fn config(&self, in_cluster: bool) -> Result<Option<PathBuf>> {
-        if self.pusher_apps.is_some() && in_cluster {
-            let why = "--pusher-apps is not for a node of a cluster (--nats) yet: leave one of \
-                       both out";
-            return Err(UsageError(why.to_owned()).into());
-        }
-        Ok(self.pusher_apps.clone())
+    pub(crate) fn config(&self) -> Option<PathBuf> {
+        self.pusher_apps.clone()
     }
 }
 

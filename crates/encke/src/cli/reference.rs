@@ -31,8 +31,7 @@ const HEAD: &str = "\
 # Options of the commands
 
 This page is for you if you look for an option of a command other than `encke serve`, which has
-[its own page](options.md). It is made of the text of `--help`. [Commands](commands.md) tells what
-each command is for. Options that several commands have stand at the end, once.
+[its own page](options.md). Options that several [commands](commands.md) have stand at the end.
 ";
 
 /// The command of the first page.

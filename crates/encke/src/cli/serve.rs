@@ -181,6 +181,13 @@ pub(crate) struct LimitArgs {
     /// An event is compressed once for all clients.
     #[arg(long)]
     websocket_deflate: bool,
+    /// Time after a write to a stream in which its events wait for one write, in milliseconds.
+    ///
+    /// Many small events share a write then. The first one after a silence is written at once. 0
+    /// writes each event at once.
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=1000))]
+    gather_ms: u64,
     /// Events of each subject to remember for clients that come back; 0 remembers none.
     #[arg(long, value_name = "N", default_value_t = 200, help_heading = HISTORY)]
     history_events: usize,
@@ -243,6 +250,7 @@ impl LimitArgs {
         options.extend(given("--max-buffered", self.max_buffered));
         options.extend(given("--max-ids-memory", self.max_ids_memory));
         options.extend(self.websocket_deflate.then(|| "--websocket-deflate".to_owned()));
+        options.extend((self.gather_ms > 0).then(|| format!("--gather-ms={}", self.gather_ms)));
         options.extend(self.names.options());
         options
     }
@@ -265,6 +273,7 @@ impl LimitArgs {
             buffered_bytes_max: self.max_buffered.unwrap_or(config.buffered_bytes_max),
             ids_bytes_max: self.max_ids_memory.unwrap_or(config.ids_bytes_max),
             websocket_deflate: self.websocket_deflate,
+            gather_ms: self.gather_ms,
             history: HistoryLimits {
                 events_max: self.history_events,
                 age_ms_max: self.history_seconds.as_millis() as u64,

@@ -11,8 +11,8 @@ use crate::units::parse_bytes;
 pub(crate) struct StreamArgs {
     /// Serve Durable Streams at /v1/stream/{path} of the API port.
     ///
-    /// Streams are kept in the directory `streams` of --data until they are deleted or their life
-    /// ends.
+    /// Clients read them at the same path of the public port. Streams are kept in the directory
+    /// `streams` of --data until they are deleted or their life ends.
     #[arg(long)]
     streams: bool,
     /// Disk space for all durable streams together.

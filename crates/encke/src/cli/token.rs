@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use auth::tokens::{JwksKeeper, NewGrant, NewToken, Revocations, SigningKey, Verifier};
 use clap::{Args, Subcommand};
-use hub::{Grant, INFO_BYTES_MAX, IdError, IdPatterns, TokenRefusal};
+use hub::{Grant, INFO_BYTES_MAX, IdError, IdPatterns, PATH_BYTES_MAX, TokenRefusal};
 use serde_json::{Value, json};
 
 use super::client::{parse_id, runtime};
@@ -59,7 +59,7 @@ struct NewArgs {
     token_key: PathBuf,
     /// The id that it is about, under which its bearer may log in.
     #[arg(long, value_name = "ID", value_parser = parse_id)]
-    #[arg(required_unless_present_any = ["ids", "send", "members", "history"])]
+    #[arg(required_unless_present_any = ["ids", "send", "members", "history", "read", "write"])]
     sub: Option<String>,
     /// More ids under which its bearer may log in, or with * at the end all that begin so.
     #[arg(long, value_name = "ID", num_args = 1.., value_parser = parse_granted)]
@@ -73,6 +73,12 @@ struct NewArgs {
     /// Of which ids its bearer may read what was sent about them; a * as in --ids.
     #[arg(long, value_name = "ID", num_args = 1.., value_parser = parse_granted)]
     history: Vec<String>,
+    /// Which durable streams its bearer may read: paths, or with * at the end all that begin so.
+    #[arg(long, value_name = "PATH", num_args = 1.., value_parser = parse_granted_path)]
+    read: Vec<String>,
+    /// To which durable streams its bearer may append; a * as in --read.
+    #[arg(long, value_name = "PATH", num_args = 1.., value_parser = parse_granted_path)]
+    write: Vec<String>,
     /// What others are told of its bearer where it is a member, at most 1 KiB.
     #[arg(long, value_name = "JSON", value_parser = parse_info)]
     info: Option<Value>,
@@ -137,6 +143,8 @@ fn new(args: NewArgs) -> Result<()> {
         send: args.send,
         members: args.members,
         history: args.history,
+        read: args.read,
+        write: args.write,
         info: args.info,
         max_ids: args.max_ids,
         max_connections: args.max_connections,
@@ -208,6 +216,7 @@ fn described(grant: &Grant) -> Value {
     json!({
         "granted": true, "sub": grant.subject, "ids": texts(&grant.ids), "send": texts(&talk.send),
         "members": texts(&talk.members), "history": texts(&talk.history), "info": info,
+        "read": texts(&talk.read), "write": texts(&talk.write),
         "expires": grant.expires, "issued": grant.issued, "jti": grant.token,
         "max_ids": grant.ids_max, "max_connections": grant.connections_max,
     })
@@ -230,6 +239,8 @@ fn words(grant: &Grant) -> String {
         ("send about", &talk.send),
         ("ask for the members of", &talk.members),
         ("read the history of", &talk.history),
+        ("read the durable streams", &talk.read),
+        ("append to the durable streams", &talk.write),
     ];
     for (what, list) in may.into_iter().filter(|(_, list)| !list.is_empty()) {
         words += &format!(" may {what} {};", texts(list).join(", "));
@@ -259,6 +270,17 @@ fn parse_granted(text: &str) -> Result<String, IdError> {
         Some(prefix) => parse_id(prefix).map(|_| text.to_owned()),
         None => parse_id(text),
     }
+}
+
+fn parse_granted_path(text: &str) -> Result<String> {
+    let is_path = |path: &str| {
+        path.len() <= PATH_BYTES_MAX && !path.starts_with('/') && !path.contains(char::is_control)
+    };
+    ensure!(
+        is_path(text) && !text.is_empty(),
+        "it is no path of a durable stream: 1 to {PATH_BYTES_MAX} bytes, without a / at the front"
+    );
+    Ok(text.to_owned())
 }
 
 fn parse_info(text: &str) -> Result<Value> {

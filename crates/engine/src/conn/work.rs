@@ -145,6 +145,11 @@ impl<S> Conn<S> {
         self.work().map_or(0, |work| work.held.after)
     }
 
+    /// Up to which number some may be missing, as its client was told while it catches up.
+    pub(crate) fn gap_told(&self) -> u64 {
+        self.work().map_or(0, |work| work.held.gap_up_to)
+    }
+
     /// How a stream that begins in the past is told where it stands, and the number behind which
     /// it has begun; `None` once that is told.
     pub(crate) fn past_told(&self) -> Option<(Told, u64)> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hub::Id;
+use hub::{Id, Tag};
 use smallvec::SmallVec;
 use sync::replies::Replies;
 
@@ -19,6 +19,8 @@ pub struct Resume {
     pub(crate) ids: SmallVec<[Id; 2]>,
     /// The number of the last event that it has heard.
     pub(crate) after: u64,
+    /// The tag of that event's epoch, where this node is not there yet.
+    pub(crate) ahead_in: Option<Tag>,
     /// It was told, while it caught up, that some up to this number may be missing.
     pub(crate) gap_up_to: u64,
     /// What it wants of the time before it, if it has named no place.

@@ -3,7 +3,7 @@
 
 use hub::{Epoch, EventId, NoRoomToKeep};
 
-use super::{Router, Sending, made};
+use super::{Router, Sending, is_for_history, made};
 use crate::Outgoing;
 use crate::mailbox::Mail;
 
@@ -69,10 +69,13 @@ impl Router {
         if !self.event_ids.take(id) {
             return Remembered::Stale;
         }
-        let is_remembered = outgoing.remembered;
-        let history = self.history.as_ref().filter(|_| is_remembered);
+        let (is_remembered, is_followed) = (outgoing.remembered, outgoing.followed);
+        let history = self.history.as_ref().filter(|_| is_for_history(&outgoing));
         let begun = history.map(|history| outgoing.draft.subjects(|ids| history.begin(ids)));
         let event = made(outgoing, id);
+        if let Some(apps) = self.pusher.as_ref().filter(|_| is_remembered && !is_followed) {
+            apps.cached().record_aged(&self.names, &event, age_ms, self.clock.monotonic_ms());
+        }
         if let Some(room) = room {
             room.append(&event, self.clock.unix_ms().saturating_sub(age_ms));
         }
@@ -144,6 +147,9 @@ impl Router {
         let up_to = self.event_ids.last();
         if let Some(history) = &self.history {
             history.forget_up_to(up_to);
+        }
+        if let Some(apps) = &self.pusher {
+            apps.cached().forget_all(&self.names);
         }
         self.event_ids.note_gap();
         for room in &mut rooms {

@@ -23,6 +23,7 @@ pub(super) struct Drafted {
 pub(super) enum ToAll {
     Event(Arc<Event>),
     Disconnect(DisconnectReason),
+    Text(Arc<str>),
 }
 
 /// Room in the mailboxes of these workers, in their order.
@@ -252,6 +253,7 @@ impl ToAll {
         match self {
             ToAll::Event(event) => Mail::Deliver { event: event.clone(), targets, is_last, stub },
             ToAll::Disconnect(reason) => Mail::Close { reason: *reason, targets, stub },
+            ToAll::Text(text) => Mail::Text { text: Arc::clone(text), targets, stub },
         }
     }
 }

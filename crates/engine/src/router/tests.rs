@@ -1,5 +1,6 @@
 //! Many sends under way at one time, against sets.
 
+mod channels;
 mod keeping;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -115,7 +115,11 @@ impl<S: Sockets> Core<S> {
                 Parsed::Request(request) => {
                     self.budget.spend(work::REQUEST);
                     let whole = request.head_len.saturating_add(request.body.len);
-                    self.admit(at, &request, left.get(request.head_len..whole))?;
+                    let admitted = self.admit(at, &request, left.get(request.head_len..whole));
+                    if let Some(leaving) = &mut self.handed_out {
+                        leaving.read = left.into();
+                    }
+                    admitted?;
                     if matches!(at.conn.state(), State::Verifying | State::Body) {
                         // It is read again when its token is verified, or its body is there.
                         break;
@@ -217,6 +221,7 @@ impl<S: Sockets> Core<S> {
             Route::WellKnown => return self.refuse(at, &Problem::no_such_path(), &reply),
             Route::Send => return self.admit_send(at, request, body, &reply),
             Route::Events => return self.admit_history_read(at, request, &reply),
+            Route::Durable => return self.hand_out(at, request, &reply),
             Route::Mercure => return self.admit_to_topics(at, request, &reply),
             Route::Stream | Route::Classic | Route::Poll | Route::App => {}
         }
@@ -329,66 +334,6 @@ impl<S: Sockets> Core<S> {
         let has_tokens = self.config.tokens.is_some() || self.config.mercure.is_some();
         let credentials = has_tokens && origins.allows_credentials(origin, host);
         Some(Cors { origin, credentials })
-    }
-
-    pub(super) fn refuse(
-        &mut self,
-        at: &mut At<'_, S::Socket>,
-        problem: &Problem,
-        reply: &Reply<'_>,
-    ) -> Lives {
-        self.refuse_for(at, problem, reply, DisconnectReason::BadRequest)
-    }
-
-    fn refuse_for(
-        &mut self,
-        at: &mut At<'_, S::Socket>,
-        problem: &Problem,
-        reply: &Reply<'_>,
-        reason: DisconnectReason,
-    ) -> Lives {
-        self.note_refusal(at, problem);
-        self.refuse_unnoted(at, problem, reply, reason)
-    }
-
-    fn refuse_unnoted(
-        &mut self,
-        at: &mut At<'_, S::Socket>,
-        problem: &Problem,
-        reply: &Reply<'_>,
-        reason: DisconnectReason,
-    ) -> Lives {
-        self.answer.clear();
-        response::problem(problem, reply.head_only, reply.cors, &mut self.answer);
-        self.answered(at, reason)
-    }
-
-    pub(super) fn refuse_late(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
-        self.answer.clear();
-        response::problem(&Problem::head_timeout(), false, None, &mut self.answer);
-        self.answered(at, DisconnectReason::HeadTimeout)
-    }
-
-    /// Refuses as [`Core::refuse`] when the request is not at hand.
-    pub(super) fn refuse_plainly(
-        &mut self,
-        at: &mut At<'_, S::Socket>,
-        problem: &Problem,
-    ) -> Lives {
-        self.refuse(at, problem, &Reply { head_only: false, cors: None })
-    }
-
-    pub(super) fn answered(
-        &mut self,
-        at: &mut At<'_, S::Socket>,
-        reason: DisconnectReason,
-    ) -> Lives {
-        // What was sent too early is not read any more.
-        at.conn.forget_body();
-        take_unread(at);
-        at.conn.move_to(State::Ending(reason));
-        self.send_answer(at)?;
-        self.finish(at, reason)
     }
 }
 

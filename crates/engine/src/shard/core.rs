@@ -15,6 +15,8 @@ use super::Shared;
 use super::channels::Channels;
 use super::forwarded::Trust;
 use super::gap::Untold;
+use super::gathering::Gathering;
+use super::handing_out::Leaving;
 use super::members::{Subject, Watching};
 use super::wall::Wall;
 use crate::account::Account;
@@ -27,6 +29,7 @@ use crate::conn::action::Action;
 use crate::conn::state::Input;
 use crate::conn::{Conn, Marks};
 use crate::counters::Counters;
+use crate::handing_out::HandOutSocket;
 use crate::history_reads::HistoryReads;
 use crate::id_lists::IdLists;
 use crate::limits;
@@ -71,6 +74,9 @@ pub(super) struct Core<S> {
     pub(super) notices: Arc<Notices>,
     pub(super) client_sends: Arc<ClientSends>,
     pub(super) history_reads: Arc<HistoryReads>,
+    /// Where connections go that are served elsewhere, if any are, and the one that is to go now.
+    pub(super) hand_outs: Option<Arc<HandOutSocket>>,
+    pub(super) handed_out: Option<Box<Leaving>>,
     /// Of connections that send or read what was sent, by slot.
     pub(super) publishers: Column<Publisher>,
     /// How many sends and reads of this shard the control plane has not answered.
@@ -108,6 +114,8 @@ pub(super) struct Core<S> {
     pub(super) express: VecDeque<u32>,
     /// Connections that got bulk mail: written to in slices, turn by turn.
     pub(super) bulk: VecDeque<u32>,
+    /// Streams that were written to a moment ago, where such are gathered for.
+    pub(super) gathering: Option<Box<Gathering>>,
     /// Clients who have said more than a turn has time for.
     pub(super) deferred: VecDeque<u32>,
     pub(super) budget: Budget,
@@ -179,6 +187,8 @@ impl<S: Sockets> Core<S> {
             texts: Arc::default(),
             client_sends: shared.client_sends,
             history_reads: shared.history_reads,
+            hand_outs: shared.hand_outs,
+            handed_out: None,
             publishers: Column::default(),
             unanswered: 0,
             refuses_sends: false,
@@ -187,6 +197,7 @@ impl<S: Sockets> Core<S> {
             subjects: Column::default(),
             watching: HashMap::new(),
             channels: Channels::default(),
+            gathering: Gathering::new(config.gather_ms),
             topics: shared.topics,
             patterns: Column::default(),
             config,

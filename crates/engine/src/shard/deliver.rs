@@ -13,6 +13,7 @@ use crate::conn::{Conn, Marks, Queue};
 use crate::limits;
 use crate::mailbox::{Mail, Targets};
 use crate::receipt::Stub;
+use crate::said::Said;
 use crate::sockets::Sockets;
 use crate::{Event, form};
 
@@ -68,9 +69,11 @@ impl<S: Sockets> Shard<S> {
         if self.core.untold.is_some() {
             self.tell_first(target);
         }
-        let (key, fresh) = (key_of(target), &self.core.channels.fresh);
-        if !fresh.is_empty() && fresh.has_told(key.slot, event) {
-            return Handed::ToNobody;
+        let key = key_of(target);
+        if !self.core.channels.are_plain()
+            && let Some(handed) = self.deliver_in_channels(event, target)
+        {
+            return handed;
         }
         let bytes_max = self.core.config.backlog_bytes_max;
         let is_full = |conn: &Conn<_>| !conn.is(Marks::BLOCKED) && conn.backlog_bytes() > bytes_max;
@@ -106,6 +109,22 @@ impl<S: Sockets> Shard<S> {
             self.core.queue(&mut at, bulk);
         }
         if takes { Handed::Over } else { Handed::ToNobody }
+    }
+
+    /// Hands the event to one that is told it in another way than all others.
+    fn deliver_in_channels(&mut self, event: &Arc<Event>, target: ConnRef) -> Option<Handed> {
+        let (key, channels) = (key_of(target), &mut self.core.channels);
+        let is_told = channels.fresh.has_told(key.slot, event);
+        if is_told || channels.missed.passes_over(key.slot, event) {
+            return Some(Handed::ToNobody);
+        }
+        let frame = channels.graph.frame(key.slot, event)?;
+        if self.conns.find(key).is_none() {
+            return Some(Handed::ToNobody);
+        }
+        let text: Arc<str> = frame.into();
+        self.serve(key.slot, |core, at| core.say(at, Said::Message(text)));
+        Some(Handed::Over)
     }
 
     /// Writes to a connection that has more waiting than it may. It may be we who are slow: what

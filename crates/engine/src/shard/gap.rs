@@ -7,8 +7,9 @@
 //! posted behind it, and nobody's events wait for the crowd.
 //!
 //! A stream that is held, since it is not known what it has missed, is told that it has, and goes
-//! on with what is posted from here on; an answer that is on its way to it comes too late. A poll
-//! is answered. One that comes back between two polls brings a place from before the gap. The
+//! on with what is posted from here on; an answer that is on its way to it comes too late. One that
+//! waits for a place [ahead](crate::ahead) of the gap goes on waiting: it misses nothing of it. A
+//! poll is answered. One that comes back between two polls brings a place from before the gap. The
 //! classic page has no word for it.
 //!
 //! Cost: while it lasts a bit for each slot, and a look at it for each event; else a look at a
@@ -149,8 +150,18 @@ impl<S: Sockets> Core<S> {
         }
     }
 
+    /// Whether the client has heard all up to a place behind the gap, at another node, and waits
+    /// until this one comes there: nothing is missing of what it wants.
+    fn is_beyond(&self, at: &At<'_, S::Socket>) -> bool {
+        let up_to = self.untold.as_ref().map(|untold| untold.up_to);
+        at.conn.has_asked() && up_to.is_some_and(|up_to| at.conn.handed_up_to() > up_to)
+    }
+
     /// Tells a connection of a gap, at once.
     fn tell_gap(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+        if self.is_beyond(at) {
+            return Ok(());
+        }
         match at.conn.state().on_gap() {
             Some(GapAction::Tell) => {
                 self.let_go(at);
@@ -169,6 +180,10 @@ impl<S: Sockets> Core<S> {
 
     /// Puts the notice of a gap behind what waits for the connection.
     fn put_gap(&mut self, at: &mut At<'_, S::Socket>) {
+        if self.is_beyond(at) {
+            self.note_told(at.slot);
+            return;
+        }
         match at.conn.state().on_gap() {
             Some(GapAction::Tell) => {
                 self.let_go(at);
@@ -217,5 +232,8 @@ impl<S: Sockets> Core<S> {
         }
         let id = self.event_ids.id(up_to).to_string();
         wire.format().push_gap(&mut self.answer, wire.carrier(), Some(&id));
+        if !self.channels.missed.is_empty() {
+            self.give_up_missed(at);
+        }
     }
 }

@@ -93,6 +93,7 @@ impl<S: Sockets> Shard<S> {
             Mail::TokenResult(result) => self.token_result(result),
             Mail::Say(say) => self.say(say),
             Mail::Room(text) => self.tell_of_room(&text),
+            Mail::Text { text, targets, stub } => self.tell_all(&text, &targets, stub),
             Mail::Revoke(revoked) => self.revoke(revoked),
             Mail::Gap { up_to } => self.begin_gap(up_to),
             Mail::Drain { .. } => self.drain(),

@@ -315,6 +315,12 @@ impl<S: Sockets> Core<S> {
         Ok(())
     }
 
+    /// Asks who is in a room that the connection watches. Where too many ask it is not watched any
+    /// more.
+    pub(super) fn ask_state(&mut self, at: &At<'_, S::Socket>, room: Id) {
+        let _ = self.ask_list(at, room);
+    }
+
     /// Asks for all lists that the connection waits for. The problems with those for which there is
     /// no time are put into the buffer for answers.
     pub(super) fn ask_lists(&mut self, at: &mut At<'_, S::Socket>) {

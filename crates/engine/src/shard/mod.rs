@@ -22,6 +22,8 @@ mod ending;
 mod forwarded;
 mod full;
 mod gap;
+mod gathering;
+mod handing_out;
 mod history_reads;
 mod mail;
 mod members;
@@ -34,6 +36,7 @@ mod parked;
 mod poll;
 mod presence;
 mod reading;
+mod refusing;
 mod request_ids;
 mod resume;
 mod saying;
@@ -66,6 +69,7 @@ use crate::config::EngineConfig;
 use crate::conn::Conn;
 use crate::conn::state::State;
 use crate::counters::Counters;
+use crate::handing_out::HandOutSocket;
 use crate::history_reads::HistoryReads;
 use crate::limits::work;
 use crate::notices::Notices;
@@ -127,6 +131,8 @@ pub(crate) struct Shared {
     pub(crate) client_sends: Arc<ClientSends>,
     pub(crate) history_reads: Arc<HistoryReads>,
     pub(crate) notices: Arc<Notices>,
+    /// Where connections go that are served elsewhere, if any are.
+    pub(crate) hand_outs: Option<Arc<HandOutSocket>>,
     /// Who is in a room, where streams need tokens.
     pub(crate) rooms: Option<Arc<Rooms>>,
     /// Who listens to what by the Mercure protocol, where that is served.
@@ -356,7 +362,10 @@ impl<S: Sockets> Shard<S> {
         self.core.kept_ids.take(slot);
         self.core.connection_limit.give_back();
         self.core.counters.closed[reason as usize].add(1);
-        self.core.io.close(conn.socket, abort);
+        match self.core.handed_out.take() {
+            Some(leaving) => self.core.let_go_of(conn.socket, *leaving),
+            None => self.core.io.close(conn.socket, abort),
+        }
     }
 
     /// The kernel does not take the connection in `slot`.

@@ -91,7 +91,9 @@ impl Rest {
     /// Whether something of it is for whoever has the slot of `target`.
     fn is_for(&self, target: ConnRef) -> bool {
         match &self.mail {
-            Mail::Deliver { targets, .. } | Mail::Close { targets, .. } => {
+            Mail::Deliver { targets, .. }
+            | Mail::Text { targets, .. }
+            | Mail::Close { targets, .. } => {
                 targets[self.from..].binary_search_by_key(&target.slot(), |of| of.slot()).is_ok()
             }
             Mail::Room(text) => {

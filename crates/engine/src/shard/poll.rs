@@ -116,7 +116,6 @@ impl<S: Sockets> Core<S> {
         }
         if end.is_some() {
             // The next poll asks for the rest.
-            at.conn.take_held();
             return self.answer_poll(at, None, end);
         }
         self.settle(up_to);
@@ -148,6 +147,8 @@ impl<S: Sockets> Core<S> {
         next: Option<u64>,
     ) -> Lives {
         let (is_asked, after) = (at.conn.has_asked(), at.conn.handed_up_to());
+        // Each poll until then would else be told of the gap.
+        let gap_up_to = at.conn.gap_told();
         self.put_gap_of_poll(at);
         self.leave(at);
         at.renew();
@@ -159,7 +160,7 @@ impl<S: Sockets> Core<S> {
         let elements = conn.elements();
         let next = next.or(elements.last.max(Some(self.settled)).max(Some(after)));
         let next = next.filter(|_| self.config.history.is_on() && !is_asked);
-        let next = next.map(|number| self.event_ids.id(number).to_string());
+        let next = next.map(|number| self.event_ids.id(number).place(gap_up_to));
         let mut head = std::mem::take(&mut self.answer);
         let answer = Answer {
             elements_len: elements.len,

@@ -168,6 +168,7 @@ impl<S: Sockets> Core<S> {
     /// Takes a log-in back of which nobody was told.
     pub(super) fn log_out_of_all(&mut self, at: &mut At<'_, S::Socket>) {
         let me = self.conn_ref(at);
+        let notes = self.note_leaving_all(at);
         self.budget.spend_ids(self.ids_len(at));
         self.leave_patterns(at);
         for id in self.ids(at) {
@@ -177,6 +178,7 @@ impl<S: Sockets> Core<S> {
         }
         at.conn.forget_ids(&mut self.more_ids, &mut at.place.list);
         self.leave_app(at);
+        self.put_notes(notes);
         self.forget_rooms(at);
         self.forget_token(at);
         at.conn.tidy();

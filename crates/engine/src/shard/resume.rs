@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use hub::Place;
+use hub::{EventId, Place};
 use proto::resume::{self, Begins, FirstMessage, Told};
 use proto::{Cors, Format, classic, request};
 
@@ -75,13 +75,23 @@ impl<S: Sockets> Core<S> {
     /// Whether it could be asked what the client has missed since its `place`, at once or, in a
     /// cluster, when this node has come there.
     pub(super) fn ask_from(&mut self, at: &mut At<'_, S::Socket>, place: &[u8]) -> bool {
-        match self.event_ids.known(place) {
-            Place::Known(number) => self.ask(at, number),
-            Place::Ahead(number) if self.event_ids.are_given() => {
-                self.ask_by(at, number, Resumes::post_ahead)
-            }
-            Place::Ahead(_) | Place::Unknown => false,
+        if let Some((_, gap_up_to @ 1..)) = EventId::parse_place(place) {
+            at.conn.new_work().held.gap_up_to = gap_up_to;
         }
+        let asked = match self.event_ids.known(place) {
+            Place::Known(number) => self.ask(at, number),
+            Place::Ahead(number) | Place::Later(number) if self.event_ids.are_given() => {
+                let tag = EventId::parse_place(place).map(|(id, _)| id.tag());
+                self.ask_by(at, number, |resumes, resume| {
+                    resumes.post_ahead(Resume { ahead_in: tag, ..resume })
+                })
+            }
+            Place::Ahead(_) | Place::Later(_) | Place::Unknown => false,
+        };
+        if !asked {
+            at.conn.take_held();
+        }
+        asked
     }
 
     /// Whether it could be asked for what the client wants of the time before, where its stream
@@ -125,7 +135,8 @@ impl<S: Sockets> Core<S> {
             asker: Asker { conn: self.conn_ref(at), client: Arc::downgrade(&client) },
             ids: self.ids(at).collect(),
             after,
-            gap_up_to: at.conn.work().map_or(0, |work| work.held.gap_up_to),
+            ahead_in: None,
+            gap_up_to: at.conn.gap_told(),
             past: at.conn.work().and_then(|work| work.held.past.clone()),
             bytes_max: limits::window_bytes(self.config.backlog_bytes_max),
             is_first: !at.conn.state().is_held(),
@@ -175,6 +186,12 @@ impl<S: Sockets> Core<S> {
     /// It is known what a held connection has missed. Where the turn has no more time for clients
     /// it is told in a later one: a poll is answered with it, and logged out under all its ids.
     pub(super) fn catch_up(&mut self, at: &mut At<'_, S::Socket>, catch_up: Box<CatchUp>) -> Lives {
+        if at.conn.wire.format() == Format::Pusher {
+            return match at.conn.state().hears() {
+                true => self.hear_missed(at, *catch_up),
+                false => Ok(()),
+            };
+        }
         if self.budget.is_spent() {
             let bytes = catch_up.bytes();
             at.conn.new_work().held.catch_up = Some((catch_up, bytes));

@@ -2,6 +2,9 @@
 //!
 //! It is put behind what waits for the connection, and written with that at the end of the turn.
 
+use std::sync::Arc;
+
+use hub::ConnRef;
 use proto::Format;
 use proto::websocket::{self, command};
 
@@ -9,6 +12,7 @@ use super::core::{At, Core, Lives};
 use super::{Shard, key_of};
 use crate::conn::action::SaidAction;
 use crate::limits::EXPRESS_BYTES_MAX;
+use crate::receipt::Stub;
 use crate::said::{Answered, Said, Say};
 use crate::sockets::Sockets;
 
@@ -28,6 +32,24 @@ impl<S: Sockets> Shard<S> {
                 self.core.note_answered(target.slot() as u32);
             }
             self.serve(target.slot() as u32, |core, at| core.say(at, said));
+        }
+    }
+}
+
+impl<S: Sockets> Shard<S> {
+    /// Says something to these connections, some of which may have gone.
+    pub(super) fn tell_all(&mut self, text: &Arc<str>, targets: &[ConnRef], mut stub: Stub) {
+        for &target in targets {
+            if self.core.untold.is_some() {
+                self.tell_first(target);
+            }
+            if self.conns.find(key_of(target)).is_none() {
+                continue;
+            }
+            stub.count_one();
+            self.serve(target.slot() as u32, |core, at| {
+                core.say(at, Said::Message(Arc::clone(text)))
+            });
         }
     }
 }

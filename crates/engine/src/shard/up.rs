@@ -201,6 +201,7 @@ impl<S: Sockets> Core<S> {
         let is_of_app = more.pusher.is_some();
         if let Some(pusher) = more.pusher {
             more.watches = self.come_to_app(at, pusher);
+            self.note_was_there(at);
         }
         self.watch_again(at, &more.watches);
         if let Some(key) = more.source.and_then(AddressKey::of_bits) {
@@ -262,6 +263,7 @@ impl<S: Sockets> Core<S> {
             return self.end_stream(at, DisconnectReason::Moved);
         }
         self.say_watchlist(at);
+        self.ask_missed(at);
         self.ask_lists(at);
         self.send_answer(at)?;
         match at.conn.state() {

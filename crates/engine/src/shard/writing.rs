@@ -19,17 +19,22 @@ impl<S: Sockets> Shard<S> {
     /// A slot in a queue may have been given away since; then there is nothing to write, or what
     /// there is may as well be written now.
     pub(crate) fn flush(&mut self) -> bool {
+        let write: fn(&mut Core<S>, &mut At<'_, S::Socket>) -> Lives = match self.core.gathering {
+            Some(_) => Core::flush_or_gather,
+            None => Core::flush,
+        };
+        self.end_pauses();
         let end = self.core.budget.spent().saturating_add(limits::EXPRESS_WORK_PER_TURN);
         while self.core.budget.spent() < end
             && let Some(slot) = self.core.express.pop_front()
         {
-            self.serve(slot, |core, at| core.flush(at));
+            self.serve(slot, write);
         }
         let end = self.core.budget.spent().saturating_add(limits::BULK_WORK_PER_TURN);
         while self.core.budget.spent() < end
             && let Some(slot) = self.core.bulk.pop_front()
         {
-            self.serve(slot, |core, at| core.flush(at));
+            self.serve(slot, write);
         }
         !self.core.express.is_empty() || !self.core.bulk.is_empty()
     }
@@ -79,6 +84,10 @@ impl<S: Sockets> Core<S> {
         match flushed {
             Flushed::All => {
                 at.conn.active = self.now;
+                if !self.channels.missed.is_empty() {
+                    self.ask_missed(at);
+                    self.put_answer(at)?;
+                }
                 self.happen(at, Input::Written)
             }
             Flushed::Blocked => {

@@ -9,8 +9,15 @@ use crate::channels::channel_name;
 /// What begins the key of a user of the app 1.
 const USER: &str = "#s1:";
 
-/// The list of a presence channel; `None` of another room.
+/// The list of a presence channel, or whether a user is signed in; `None` of another room.
 pub(super) fn list(of: &str, list: &MemberList) -> Option<String> {
+    if let Some(user) = of.strip_prefix(USER) {
+        return if list.count > 0 {
+            watchlist_events(&[user], &[])
+        } else {
+            watchlist_events(&[], &[user])
+        };
+    }
     let channel = channel_name(of)?;
     let members = list.members.as_ref().unwrap().iter();
     let told: Vec<Told<'_>> = members

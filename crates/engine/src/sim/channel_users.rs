@@ -8,6 +8,7 @@ use super::channels::{Page, SUCCEEDED, close_code, events, names_of, trigger, wi
 use super::members::{Plane, settle};
 use super::random::Random;
 use super::server::{posted, silent_config};
+use crate::config::EngineConfig;
 use crate::user_key;
 
 #[test]
@@ -83,24 +84,57 @@ fn another_version_goes_on_with_channels_users_and_seats() {
     assert_eq!(names_of(&pages[1].says(&mut one, &own)), [SUCCEEDED], "it is bob still");
 }
 
+/// The sign-in of bob, who watches rj and zoe.
+fn bob_with_watchlist(page: &Page) -> Value {
+    let data = json!({"id": "bob", "watchlist": ["rj", "zoe"]}).to_string();
+    let auth = page.auth(&format!(":user::{data}"));
+    json!({"event": "pusher:signin", "data": {"auth": auth, "user_data": data}})
+}
+
+/// Checks that the last that was heard tells this of watched users.
+fn told(heard: &[Value], online: &[&str], offline: &[&str]) {
+    let last = heard.last().unwrap();
+    assert_eq!(last["event"], "pusher_internal:watchlist_events", "{heard:?}");
+    let data: Value = serde_json::from_str(last["data"].as_str().unwrap()).unwrap();
+    let of = |name: &str, ids: &[&str]| json!({"name": name, "user_ids": ids});
+    let events = [("online", online), ("offline", offline)].into_iter();
+    let events = events.filter(|(_, ids)| !ids.is_empty()).map(|(name, ids)| of(name, ids));
+    assert_eq!(data["events"], Value::Array(events.collect()));
+}
+
+#[test]
+fn watchlist_of_a_node_of_a_cluster_is_asked_for_each_of_it() {
+    let mut one = with_apps(EngineConfig { cluster: true, ..silent_config() });
+    let mut plane = Plane::of(&one);
+    let (bob, rj) = (Page::open(&mut one), Page::open(&mut one));
+    rj.says(&mut one, &rj.signs_in("rj"));
+    let heard = bob.says(&mut one, &bob_with_watchlist(&bob));
+    assert_eq!(names_of(&heard), ["pusher:signin_success"], "nobody here knows who is elsewhere");
+    settle(&mut one, &mut plane);
+    let heard = bob.hears(&mut one);
+    assert_eq!(heard.len(), 2, "{heard:?}");
+    told(&heard[..1], &["rj"], &[]);
+    told(&heard[1..], &[], &["zoe"]);
+    let key = IdText::of_key("#s1:rj").unwrap();
+    assert_eq!(one.router.connections(key), 1, "who watches a user is not that user");
+    one.wire(rj.place).client_ends();
+    one.server.hear_out(rj.place);
+    settle(&mut one, &mut plane);
+    told(&bob.hears(&mut one), &[], &["rj"]);
+    // It is asked anew by who signs in again.
+    bob.says(&mut one, &bob_with_watchlist(&bob));
+    settle(&mut one, &mut plane);
+    let heard = bob.hears(&mut one);
+    assert_eq!(heard.len(), 2, "{heard:?}");
+    told(&heard, &[], &["zoe"]);
+}
+
 #[test]
 fn watchlist_is_told_who_is_signed_in_and_who_comes_and_goes() {
     let mut one = with_apps(silent_config());
     let mut plane = Plane::of(&one);
     let (bob, rj, too) = (Page::open(&mut one), Page::open(&mut one), Page::open(&mut one));
-    let data = json!({"id": "bob", "watchlist": ["rj", "zoe"]}).to_string();
-    let auth = bob.auth(&format!(":user::{data}"));
-    let wish = json!({"event": "pusher:signin", "data": {"auth": auth, "user_data": data}});
-    let told = |heard: &[Value], online: &[&str], offline: &[&str]| {
-        let last = heard.last().unwrap();
-        assert_eq!(last["event"], "pusher_internal:watchlist_events", "{heard:?}");
-        let data: Value = serde_json::from_str(last["data"].as_str().unwrap()).unwrap();
-        let of = |name: &str, ids: &[&str]| json!({"name": name, "user_ids": ids});
-        let events = [("online", online), ("offline", offline)].into_iter();
-        let events = events.filter(|(_, ids)| !ids.is_empty()).map(|(name, ids)| of(name, ids));
-        assert_eq!(data["events"], Value::Array(events.collect()));
-    };
-    let heard = bob.says(&mut one, &wish);
+    let heard = bob.says(&mut one, &bob_with_watchlist(&bob));
     assert_eq!(heard[0]["event"], "pusher:signin_success");
     told(&heard, &[], &["rj", "zoe"]);
     for page in [&rj, &too] {

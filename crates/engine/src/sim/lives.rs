@@ -125,6 +125,7 @@ impl Server {
                 client_sends: client_sends.clone(),
                 history_reads: history_reads.clone(),
                 notices: Arc::default(),
+                hand_outs: None,
                 rooms: rooms.clone(),
                 topics: topics.clone(),
                 handshake_limits: handshake_limits.clone(),

@@ -23,6 +23,7 @@ mod client;
 mod client_sends;
 mod crowds;
 mod full_queue;
+mod gathering;
 mod greedy;
 mod history_reads;
 mod left_out;

@@ -7,6 +7,7 @@ use sync::replies::Replies;
 use super::Engine;
 use crate::answers::Answers;
 use crate::client_sends::ClientSends;
+use crate::handing_out::HandOuts;
 use crate::history_reads::HistoryReads;
 use crate::resume::Resumes;
 use crate::router::Router;
@@ -51,6 +52,12 @@ impl Engine {
     /// What clients read of what was sent: somebody must take and answer it.
     pub fn history_reads(&self) -> &Arc<HistoryReads> {
         &self.history_reads
+    }
+
+    /// Where connections come that are served elsewhere, if any are: somebody must take them, or
+    /// their clients wait for ever.
+    pub fn hand_outs(&self) -> Option<&HandOuts> {
+        self.hand_outs.as_ref()
     }
 
     /// The way to say something to one connection.

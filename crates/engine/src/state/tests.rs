@@ -106,10 +106,15 @@ fn what_version_1_has_written_is_read() {
 #[test]
 fn grant_comes_out_of_its_state_as_it_went_in() {
     let list = |texts: &[&str]| hub::IdPatterns::parse(texts.iter().map(|&id| id.into())).unwrap();
+    let paths = |texts: &[&str]| {
+        hub::IdPatterns::parse_paths(texts.iter().map(|&path| path.into())).unwrap()
+    };
     let talk = hub::TalkGrant {
         send: list(&["room:*", "lobby"]),
         members: list(&["*"]),
         history: list(&["a**"]),
+        read: paths(&["run/7", "jobs/*"]),
+        write: paths(&["run/7"]),
         info: Some("[1]".into()),
     };
     let grant = hub::Grant {
@@ -187,6 +192,7 @@ fn what_one_is_at_its_app_comes_out_of_its_state_as_it_went_in() {
         app: "key".into(),
         user: Some(("bob".into(), Some("{}".into()), vec!["rj".into()])),
         seats: vec![("#c1:presence-a".into(), "#m:bob".into(), None)],
+        missed: vec![("#c1:rj".into(), 7)],
     };
     let more = More { pusher: Some(pusher), ..More::default() };
     let state = ConnState { more: Some(Box::new(more)), ..ConnState::default() };

@@ -33,6 +33,7 @@ mod send;
 use std::collections::HashMap;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use tls::limits::{ALERT_BYTES_MAX, RECORD_BYTES_MAX, SEALED_BYTES_MAX};
@@ -279,6 +280,19 @@ impl<S: Numbered> Sockets for Tls<S> {
             keys.clear();
         }
         self.io.close(socket, abort);
+    }
+
+    fn let_go(&mut self, socket: S::Socket) -> Option<(OwnedFd, Option<Secured>)> {
+        let number = S::number(&socket);
+        let Ok(secured) = self.secured(number) else {
+            self.close(socket, true);
+            return None;
+        };
+        self.under_way.remove(&number);
+        if let Some(keys) = self.places.at(number) {
+            keys.clear();
+        }
+        self.io.let_go(socket).map(|(socket, _)| (socket, secured))
     }
 
     fn secure(&mut self, socket: &S::Socket, owner: u32, begun: &[u8]) {

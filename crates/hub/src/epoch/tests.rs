@@ -15,7 +15,7 @@ fn place(ids: &EventIds, id: EventId) -> Place {
 fn known(ids: &EventIds, id: EventId) -> Option<u64> {
     match place(ids, id) {
         Place::Known(number) => Some(number),
-        Place::Unknown | Place::Ahead(_) => None,
+        Place::Unknown | Place::Ahead(_) | Place::Later(_) => None,
     }
 }
 
@@ -55,6 +55,9 @@ fn place_of_another_server_is_unknown_although_its_number_is_one_of_ours() {
     assert_eq!(known(&other, place), Some(place.number()));
     assert_eq!(known(&ours, ours.id(place.number())), Some(place.number()));
     assert_eq!(known(&ours, place), None);
+    // Of one that began above it perhaps, and of which it does not know yet.
+    let later = other.next(NOW_MS + 3);
+    assert_eq!(self::place(&ours, later), Place::Later(later.number()));
 }
 
 #[test]

@@ -64,6 +64,22 @@ fn what_is_no_id_is_none() {
 }
 
 #[test]
+fn place_says_where_a_gap_ends_that_was_told_until_it_is_behind_that() {
+    let mut random = fastrand::Rng::with_seed(4);
+    for _ in 0..10_000 {
+        let id = EventId::new(random.u64(..) >> random.u32(..64), Tag::of(random.u64(..)));
+        let gap_up_to = random.u64(..) >> random.u32(..64);
+        let place = id.place(gap_up_to);
+        let told = if gap_up_to > id.number() { gap_up_to } else { 0 };
+        assert_eq!(EventId::parse_place(place.as_bytes()), Some((id, told)), "{place}");
+        assert_eq!(place.len(), if told > 0 { 27 } else { 16 });
+    }
+    for bad in ["", "LygHa16AHYFzzzz", "LygHa16AHYFzzzzz0", "LygHa16AHYFzzzzzzzzzzzzzzzz"] {
+        assert_eq!(EventId::parse_place(bad.as_bytes()), None, "{bad}");
+    }
+}
+
+#[test]
 fn tags_use_all_their_room_evenly() {
     let mut random = fastrand::Rng::with_seed(3);
     let mut thirds = [0; 3];

@@ -1,7 +1,7 @@
 //! One room: its members, each once, in as little memory as they can be.
 //!
 //! Nearly all ids have one member, the user whose id it is: it stands in the room itself. Up to
-//! eight more are in a vector, of which each look reads all; past that there is a table.
+//! 32 more are in a vector, of which each look reads all (768 bytes); past that there is a table.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::keys::Keys;
 use crate::tables;
 
 /// So many beside the first are looked through one by one.
-const FEW: usize = 8;
+const FEW: usize = 32;
 
 /// What others are told of a member beside its id: one JSON value on one line.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -110,7 +110,7 @@ impl Room {
                 members.push(member);
             }
             Set::Few(members) => {
-                let mut table = HashTable::with_capacity(2 * FEW);
+                let mut table = HashTable::with_capacity(FEW + 1);
                 for member in members.drain(..).chain([member]) {
                     table.insert_unique(hash(&member), member, hash);
                 }

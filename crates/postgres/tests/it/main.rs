@@ -9,6 +9,7 @@
 mod change;
 mod crash;
 mod dump;
+mod few;
 mod load;
 mod model;
 mod source;

@@ -37,7 +37,7 @@ fn schema_of_another_version_is_refused_with_what_to_do() {
         let mut may_not = config(&server);
         may_not.migrate = false;
         let older = PostgresStore::connect(may_not).await.unwrap_err();
-        assert_eq!(older, PostgresError::Schema(SchemaFault::Older { found: 0, known: 3 }));
+        assert_eq!(older, PostgresError::Schema(SchemaFault::Older { found: 0, known: 4 }));
         let mut elsewhere = config(&server);
         elsewhere.schema = "graph_2".into();
         let other = PostgresStore::connect(elsewhere).await.unwrap();
@@ -47,7 +47,7 @@ fn schema_of_another_version_is_refused_with_what_to_do() {
         connect(&server).await;
         server.sql("insert into encke.migrations (version) values (9)").unwrap();
         let newer = PostgresStore::connect(config(&server)).await.unwrap_err();
-        assert_eq!(newer, PostgresError::Schema(SchemaFault::Newer { found: 9, known: 3 }));
+        assert_eq!(newer, PostgresError::Schema(SchemaFault::Newer { found: 9, known: 4 }));
         assert!(newer.to_string().contains("upgrade this node"));
     });
 }

@@ -61,6 +61,8 @@ kinds! {
     MembersNotGranted = 403 "members-not-granted";
     /// An id of which the token does not grant to read what was sent about it.
     HistoryNotGranted = 403 "history-not-granted";
+    /// A durable stream that the token does not grant to read, or to append to.
+    StreamNotGranted = 403 "stream-not-granted";
     /// More ids than the token is good for.
     TooManyIds = 403 "too-many-ids";
     /// A browser page that may not connect.

@@ -178,7 +178,7 @@ impl<'b> Fields<'b> {
 
     /// What a request without a body must keep to. Since the connection ends after a refusal,
     /// nobody reads a body for a second request.
-    fn no_body(&self) -> Result<Body<'b>, Problem> {
+    pub(super) fn no_body(&self) -> Result<Body<'b>, Problem> {
         match self.transfer_encoding || self.length.is_some_and(|length| length > 0) {
             true => Err(Problem::body_refused()),
             false => Ok(Body::default()),
@@ -186,7 +186,7 @@ impl<'b> Fields<'b> {
     }
 
     /// The body of a request that has one.
-    fn body(&self) -> Result<Body<'b>, Problem> {
+    pub(super) fn body(&self) -> Result<Body<'b>, Problem> {
         let Some(len) = self.length.filter(|_| !self.transfer_encoding) else {
             return Err(Problem::length_required());
         };
@@ -196,18 +196,8 @@ impl<'b> Fields<'b> {
         Ok(Body { len, key: self.key, expects: self.expects, content_type: "" })
     }
 
-    /// The body of a request, if one `is_sent`, of a form that the caller knows where it may be
-    /// `any`.
-    pub(super) fn body_for(&self, is_sent: bool, any: bool) -> Result<Body<'b>, Problem> {
-        match (is_sent, any) {
-            (true, true) => self.any_body(),
-            (true, false) => self.body(),
-            (false, _) => self.no_body(),
-        }
-    }
-
     /// The body of a request of which the caller looks at what it is.
-    fn any_body(&self) -> Result<Body<'b>, Problem> {
+    pub(super) fn any_body(&self) -> Result<Body<'b>, Problem> {
         let Some(len) = self.length.filter(|_| !self.transfer_encoding) else {
             return Err(Problem::length_required());
         };

@@ -27,8 +27,10 @@ const _: () = {
 /// What stands for the place before all that is remembered.
 const EARLIEST: &str = "earliest";
 
-/// The length of an event's id.
+/// The length of an event's id, which is a place.
 const EVENT_ID_LEN: usize = 16;
+/// The length of a place that says where a gap ends of which its client was told.
+const MARKED_PLACE_LEN: usize = 27;
 
 /// Where a client wants to go on.
 #[derive(Clone, Copy, Default)]
@@ -77,7 +79,7 @@ impl<'b> Query<'b> {
                 // Its ids are in its body.
                 (b"id", Route::Send) => {}
                 // Whoever makes the page reads the others.
-                (name, Route::Events) if name != b"token" => {}
+                (name, Route::Events | Route::Durable) if name != b"token" => {}
                 (b"id", _) => query.ids.push(unescape_plus(value)?),
                 (b"token", _) => {
                     query.token =
@@ -108,7 +110,8 @@ fn place<'b>(value: &'b str, name: &str) -> Result<Place<'b>, Problem> {
     if value == EARLIEST {
         return Ok(Place::Earliest);
     }
-    if bytes.len() == EVENT_ID_LEN && bytes.iter().all(u8::is_ascii_alphanumeric) {
+    let is_place = matches!(bytes.len(), EVENT_ID_LEN | MARKED_PLACE_LEN);
+    if is_place && bytes.iter().all(u8::is_ascii_alphanumeric) {
         return Ok(Place::Behind(bytes));
     }
     Err(Problem::bad_request(format!(

@@ -1,10 +1,13 @@
 //! The request target (RFC 9112, section 3.2): which resource, and the escaped parts that name ids.
 
+use std::borrow::Cow;
+
 use memchr::memchr;
+use percent_encoding::percent_decode_str;
 
 use crate::{Format, Problem};
 
-/// The methods of every path on this port but `/send`, as `Allow` lists them.
+/// The methods of every path on this port but those of [`Route::methods`], as `Allow` lists them.
 pub const METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// What a path leads to.
@@ -28,6 +31,19 @@ pub enum Route {
     App,
     /// `/.well-known/mercure`: a stream, or an update, of the Mercure protocol.
     Mercure,
+    /// `/v1/stream/{path}`: a durable stream, which is read or appended to. Whoever serves it reads
+    /// the request anew, with its body.
+    Durable,
+}
+
+/// What stands before the path of a durable stream.
+const DURABLE_PREFIX: &str = "/v1/stream/";
+
+/// The path of the durable stream to which the path of a target leads, decoded; `None` where it
+/// leads to none, or is no UTF-8.
+pub fn durable_path(of_target: &str) -> Option<Cow<'_, str>> {
+    let path = of_target.strip_prefix(DURABLE_PREFIX).filter(|path| !path.is_empty())?;
+    percent_decode_str(path).decode_utf8().ok()
 }
 
 impl Route {
@@ -35,6 +51,7 @@ impl Route {
     pub fn methods(self) -> &'static str {
         match self {
             Route::Send => "POST, OPTIONS",
+            Route::Durable => "GET, HEAD, POST, OPTIONS",
             Route::Mercure => "GET, HEAD, OPTIONS, POST",
             _ => METHODS,
         }
@@ -86,6 +103,9 @@ pub(super) fn route(target: &str) -> Result<(Route, Escaped<'_>), Problem> {
     }
     if path == "/.well-known/mercure" {
         return Ok((Route::Mercure, Escaped { id: None, path, query }));
+    }
+    if path.starts_with(DURABLE_PREFIX) {
+        return Ok((Route::Durable, Escaped { id: None, path, query }));
     }
     if path.starts_with("/.well-known/") {
         return Ok((Route::WellKnown, Escaped { id: None, path, query }));

@@ -28,13 +28,13 @@ fn file_is_read_with_its_defaults_and_its_options() {
     assert_eq!((apps.len(), apps.iter().count(), apps.is_empty()), (2, 2, false));
     assert_eq!((&*one.id, &*two.key), ("1", "b"));
     assert!(one.is_enabled && !one.has_client_events && !one.hears_graph);
-    assert!(!one.tells_subscription_count && one.webhook_urls.is_empty());
+    assert!(!one.tells_subscription_count && one.webhooks.is_empty() && !one.is_noted());
     assert_eq!((one.connections_max, one.members_max, one.event_bytes_max), (None, 100, 10_240));
     assert!(!two.is_enabled && two.has_client_events && two.hears_graph);
-    assert!(two.tells_subscription_count);
+    assert!(two.tells_subscription_count && two.is_noted());
     assert_eq!((two.connections_max, two.members_max), (Some(7), 9));
     assert_eq!((two.event_rules().data_bytes_max, two.event_rules().is_allowed), (99, true));
-    assert_eq!(two.webhook_urls, ["https://a.example/hook?x=1"]);
+    assert_eq!(two.webhooks[0].url, "https://a.example/hook?x=1");
     assert_eq!(one.secret.sign(&[b"x"]), Secret::new(b"encke-app-secret").sign(&[b"x"]));
     assert!(apps.by_key("1").is_none() && apps.by_id("b").is_none());
     assert!(Apps::parse(b"[]", false).unwrap().is_empty());
@@ -58,6 +58,9 @@ fn fault_names_its_line_and_its_member() {
         (",\"webhooks\":[{}]", 3, "\"url\" is missing"),
         (",\n\"webhooks\":[{\"url\":1}]", 4, "\"url\" is not a text"),
         (",\"webhooks\":[{\"url\":\"http://a\",\"secret\":1}]", 3, "unknown field `secret`"),
+        (",\"webhooks\":[{\"url\":\"http://a\",\"event_types\":[\"x\"]}]", 3, "\"event_types\""),
+        (",\"webhooks\":[{\"url\":\"http://a\",\"event_types\":1}]", 3, "\"event_types\""),
+        (",\"webhooks\":[{\"url\":\"http://a\",\"filter\":{\"x\":1}}]", 3, "unknown field `x`"),
         (",\"key\":\"other\"", 3, "duplicate field `key`"),
     ] {
         let text = format!("[\n\n{}]", with(members));

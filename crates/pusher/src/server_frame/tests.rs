@@ -19,7 +19,9 @@ fn frames_are_those_of_pusher() {
         r#"{"event":"pusher_internal:subscription_succeeded","channel":"private-rj","data":"{}"}"#
     );
     assert_eq!(cache_miss("cache-x"), r#"{"event":"pusher:cache_miss","channel":"cache-x"}"#);
-    assert_eq!(gap("x"), r#"{"event":"encke:gap","channel":"x","data":"{}"}"#);
+    assert_eq!(gap("x", None), r#"{"event":"encke:gap","channel":"x","data":"{}"}"#);
+    assert_eq!(gap("x", Some("7")), r#"{"event":"encke:gap","channel":"x","data":"{}","id":"7"}"#);
+    assert_eq!(place("x", "7"), r#"{"event":"encke:place","channel":"x","data":"{}","id":"7"}"#);
     assert_eq!(
         subscription_count("rj", 13),
         concat!(

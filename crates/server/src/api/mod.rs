@@ -31,4 +31,5 @@ pub(crate) use router::routes;
 pub(crate) use state::{Api, ApiParts};
 pub(crate) use streams::Streams;
 pub use streams::StreamsConfig;
+pub(crate) use streams::public::routes as public_routes;
 pub(crate) use upgraded::Figures;

@@ -14,6 +14,7 @@ use dispatch::barrier::Barrier;
 use dispatch::idempotency::IdempotencyKeys;
 use dispatch::posting::Sender;
 use dispatch::presence::Presence;
+use dispatch::pusher_hooks::PusherHooks;
 use dispatch::traces::Traces;
 use engine::{ClientSends, Engine, History, PusherApps, Resumes, Router, Snapshot, Watches};
 use gateway::{Erlang, Rooms};
@@ -87,6 +88,8 @@ pub(crate) struct Api {
     pub(super) traces: Option<Traces>,
     /// The apps of the Pusher protocol, if there are some.
     pub(super) pusher: Option<Arc<PusherApps>>,
+    /// What tells the apps' backends of their channels.
+    pub(super) pusher_hooks: Option<Arc<PusherHooks>>,
     /// Who may publish by the Mercure protocol, where that is served.
     pub(super) hub: Option<Arc<Hub>>,
     /// Streams that are kept on disk, if there may be some.
@@ -118,6 +121,7 @@ pub(crate) struct ApiParts {
     pub(crate) idempotency: Arc<IdempotencyKeys>,
     pub(crate) traces: Option<Traces>,
     pub(crate) pusher: Option<Arc<PusherApps>>,
+    pub(crate) pusher_hooks: Option<Arc<PusherHooks>>,
     pub(crate) hub: Option<Arc<Hub>>,
     pub(crate) streams: Option<Arc<Streams>>,
     pub(crate) log: Option<Arc<DiskArchive>>,
@@ -164,6 +168,7 @@ impl Api {
             sockets: SocketMemoryReader::default(),
             traces: parts.traces,
             pusher: parts.pusher,
+            pusher_hooks: parts.pusher_hooks,
             hub: parts.hub,
             streams: parts.streams,
             log: parts.log,

@@ -19,15 +19,17 @@ use dispatch::idempotency;
 use dispatch::idempotency::IdempotencyKeys;
 use dispatch::posting::Sender;
 use dispatch::presence::{self, Hook, Presence};
+use dispatch::pusher_hooks::PusherHooks;
 use dispatch::traces::TracesEnd;
 use engine::{Engine, Guest, RefusedOrigins};
-use gateway::{Erlang, ErlangTask};
+use gateway::ErlangTask;
 use graph::Graph;
 use httpd::host::ApiHosts;
 use httpd::permits::ConnectionPermits;
 use httpd::tls::{Handshakes, PROTOCOLS, Tls};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::erlang::ErlangStart;
 use super::{Credentials, ServerSetup};
 use crate::api::{Api, ApiParts, ApiPast, Figures};
 use crate::certs::Certificates;
@@ -37,10 +39,11 @@ use crate::lane::Lanes;
 use crate::memory::Kept;
 use crate::ports::{ApiAddresses, ApiListeners};
 use crate::pusher_apps::AppsFile;
+use crate::token_rates::TokenRates;
 use crate::upgrade::{Program, Serving, Upgrades};
 use crate::{
-    ErlangConfig, ServeConfig, Server, api, certs, client_log, client_sends, epoch, listener,
-    memory, passing, refused_origins, replies, resumes, shortage,
+    ErlangConfig, ServeConfig, Server, api, certs, client_log, client_sends, epoch, handed_out,
+    listener, memory, passing, refused_origins, replies, resumes, shortage,
 };
 
 /// What a server has more that is to be a node of a cluster.
@@ -62,6 +65,7 @@ pub(crate) struct ControlPlane {
     /// How long an id must be gone until it is told.
     presence_grace: Duration,
     hooks: Vec<Hook>,
+    pusher_hooks: Option<Arc<PusherHooks>>,
     guest: Option<Guest>,
     refused_origins: Arc<RefusedOrigins>,
     erlang: Option<ErlangConfig>,
@@ -71,6 +75,8 @@ pub(crate) struct ControlPlane {
     routes: Router,
     api_hosts: ApiHosts,
     permits: Arc<ConnectionPermits>,
+    /// Of clients of the public port that are served as those of the API.
+    public_permits: Arc<ConnectionPermits>,
     certificates: Arc<Certificates>,
     handshakes: Arc<Handshakes>,
     keys: Arc<KeyRing>,
@@ -110,8 +116,8 @@ impl ControlPlane {
         let cluster = member.map(|Member { joining, replica_sync }| {
             let (router, graph) = (Arc::clone(&router), graph.clone());
             let keys = Arc::clone(&idempotency);
-            let has_rooms = engine.watches().is_some();
-            joining.at(listen).telling_rooms(has_rooms).start(
+            let members = engine.watches().map(|watches| Arc::clone(watches.members()));
+            joining.at(listen).telling_rooms(members).start(
                 router,
                 graph,
                 replica_sync,
@@ -134,6 +140,7 @@ impl ControlPlane {
         let presence_grace = config.presence.grace;
         let hooks: Result<Vec<Hook>> =
             config.presence.webhooks.into_iter().map(Hook::new).collect();
+        let pusher_hooks = config.engine.pusher.clone().map(PusherHooks::new);
         let guest = engine.take_guest();
         let engine = Arc::new(RwLock::new(engine));
         let permits = ConnectionPermits::new();
@@ -154,6 +161,7 @@ impl ControlPlane {
             backlog_bytes_max,
             trusted: config.engine.trusted,
             pusher: config.engine.pusher,
+            pusher_hooks: pusher_hooks.clone(),
             hub,
             public_url: config.public_url,
             idempotency,
@@ -179,6 +187,7 @@ impl ControlPlane {
             presence,
             presence_grace,
             hooks: hooks?,
+            pusher_hooks,
             guest,
             refused_origins,
             erlang,
@@ -188,6 +197,7 @@ impl ControlPlane {
             routes,
             api_hosts,
             permits,
+            public_permits: ConnectionPermits::new(),
             certificates,
             handshakes,
             keys,
@@ -226,7 +236,9 @@ impl ControlPlane {
             (replies, asked, Arc::clone(engine.notices()), Arc::clone(engine.account()))
         };
         tokio::spawn(replies::listen(replies));
-        client_sends::answer_all(&self.state, &self.engine);
+        let rates = Arc::<TokenRates>::default();
+        client_sends::answer_all(&self.state, &self.engine, Arc::clone(&rates));
+        handed_out::serve_all(&self.state, &self.engine, rates, &self.public_permits, stop);
         for size in [resumes::Size::Small, resumes::Size::Large] {
             let (router, asked) = (Arc::clone(router), Arc::clone(&asked));
             tokio::spawn(resumes::answer(router, asked, size, self.graph.clone()));
@@ -235,6 +247,11 @@ impl ControlPlane {
         tokio::spawn(resumes::forget(Arc::clone(router)));
         if let Some(file) = epoch_file {
             tokio::spawn(epoch::keep(file, Arc::clone(router.event_ids()), self.graph.clone()));
+        }
+        if let Some(hooks) = self.pusher_hooks.clone() {
+            let (router, watches) = (Arc::clone(router), self.state.watches().cloned());
+            let barrier = Arc::clone(&self.sender.barrier);
+            tokio::spawn(dispatch::pusher_hooks::run(hooks, router, watches, barrier));
         }
         if let Some(watches) = self.state.watches() {
             let (watches, barrier) = (watches.clone(), Arc::clone(&self.sender.barrier));
@@ -316,6 +333,11 @@ impl ControlPlane {
         };
         let (routes, at_work) = (self.routes.clone(), lanes.clone());
         let run = listener::run(ports, routes, self.permits, at_work, closing, stopping);
+        let public_permits = self.public_permits;
+        let run = async move {
+            run.await;
+            public_permits.take_all().await;
+        };
         let erlang = Arc::<Mutex<Option<ErlangTask>>>::default();
         let serving = Serving {
             engine: Arc::clone(&self.engine),
@@ -359,30 +381,6 @@ impl ControlPlane {
             erlang,
             traces: self.traces,
         }
-    }
-}
-
-/// Our node among Erlang nodes, before it is started.
-pub(crate) struct ErlangStart {
-    config: ErlangConfig,
-    guest: Guest,
-    sender: Sender,
-    presence: Arc<Presence>,
-    backlog_bytes_max: usize,
-    data: PathBuf,
-    state: Arc<Api>,
-    stop: CancellationToken,
-}
-
-impl ErlangStart {
-    /// Starts it. Its port may become free within `patience`.
-    pub(crate) async fn start(self, patience: Duration) -> Result<ErlangTask> {
-        let ErlangStart { config, guest, data, state, stop, .. } = self;
-        let (from, most) = ((self.sender, self.presence, state.rooms()), self.backlog_bytes_max);
-        let node = Erlang::start(config, &data, from, guest, most, patience, &stop);
-        let (erlang, task) = node.await?;
-        state.set_erlang(erlang);
-        Ok(task)
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod control;
 mod credentials;
+mod erlang;
 mod setup;
 
 use std::path::Path;

@@ -10,7 +10,7 @@ use super::Credentials;
 use crate::keep::Keeping;
 use crate::mercure_hub::Hub;
 use crate::ports::ApiAddresses;
-use crate::pusher_apps::AppsFile;
+use crate::pusher_apps::{AppsFile, AppsServer};
 use crate::reload::add_own_names;
 use crate::{ServeConfig, demo_page};
 
@@ -39,6 +39,7 @@ impl ServerSetup {
         let apis = ApiAddresses { plain: config.api, tls: config.tls_api };
         let keeping = config.keep.as_ref().map(|keep| Keeping::new(&config.data, keep));
         let pusher_apps = load_apps(&mut config)?;
+        config.engine.hands_out = config.streams.is_some();
         let hub = load_hub(&mut config)?;
         config.engine.keeper = keeping.as_ref().map(Keeping::keeper);
         Ok(ServerSetup { config, credentials, traces, apis, keeping, pusher_apps, hub })
@@ -63,7 +64,8 @@ fn load_apps(config: &mut ServeConfig) -> Result<Option<Arc<AppsFile>>> {
     let Some(path) = config.pusher_apps.take() else { return Ok(None) };
     let ports = [config.engine.listen, config.tls_listen, config.api, config.tls_api];
     let is_loopback = ports.into_iter().flatten().all(auth::is_loopback);
-    let file = Arc::new(AppsFile::load(path, is_loopback)?);
+    let server = AppsServer { is_loopback, is_node: config.cluster.is_some() };
+    let file = Arc::new(AppsFile::load(path, server)?);
     config.engine.pusher = Some(Arc::clone(file.live()));
     Ok(Some(file))
 }

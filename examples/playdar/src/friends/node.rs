@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +26,16 @@ const POSTING_MAX: usize = 64;
 /// How long a friend's query is answered: its own pipeline waits a second for us, and who watches a
 /// page a little longer.
 const ANSWER_TIME: Duration = Duration::from_secs(15);
+
+/// What a daemon is to deal with.
+pub(super) struct Inputs {
+    /// Queries of ours.
+    pub(super) asked: mpsc::Receiver<Asked>,
+    /// What the stream tells.
+    pub(super) heard: mpsc::Receiver<Heard>,
+    /// Songs that we listen to.
+    pub(super) listened: mpsc::Receiver<Value>,
+}
 
 /// One daemon among friends.
 pub(super) struct Node {
@@ -64,17 +74,13 @@ impl Node {
     }
 
     /// Until `stop`.
-    pub(super) async fn run(
-        mut self,
-        mut asked: mpsc::Receiver<Asked>,
-        mut heard: mpsc::Receiver<Heard>,
-        stop: CancellationToken,
-    ) {
+    pub(super) async fn run(mut self, mut inputs: Inputs, stop: CancellationToken) {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                Some(asked) = asked.recv() => self.ask(asked),
-                Some(heard) = heard.recv() => match heard {
+                Some(asked) = inputs.asked.recv() => self.ask(asked),
+                Some(listen) = inputs.listened.recv() => self.tell(listen),
+                Some(heard) = inputs.heard.recv() => match heard {
                     Heard::Event { about, data, .. } => self.hear(&about, data),
                     Heard::Next { .. } => {}
                     Heard::Gap { .. } => tracing::debug!("queries of friends may be missed"),
@@ -85,15 +91,32 @@ impl Node {
 
     /// Asks whoever follows us.
     fn ask(&mut self, asked: Asked) {
-        let Ok(permit) = self.posting.clone().try_acquire_owned() else {
-            return tracing::warn!("friends are not asked: {POSTING_MAX} events are on their way");
-        };
+        let Some(permit) = self.may_tell() else { return };
         let query = asked.query().clone();
-        let (encke, about) = (self.encke.clone(), self.config.name.clone());
         let data = message::query(&query, &self.inbox);
-        if !self.asked.note(&query.qid, asked) {
-            return;
+        if self.asked.note(&query.qid, asked) {
+            self.post_to_followers(data, permit);
         }
+    }
+
+    /// Tells whoever follows us what we listen to.
+    fn tell(&self, listen: Value) {
+        if let Some(permit) = self.may_tell() {
+            self.post_to_followers(listen, permit);
+        }
+    }
+
+    /// A place among the events that are on their way, if there is one.
+    fn may_tell(&self) -> Option<OwnedSemaphorePermit> {
+        let permit = self.posting.clone().try_acquire_owned().ok();
+        if permit.is_none() {
+            tracing::warn!("friends are not told: {POSTING_MAX} events are on their way");
+        }
+        permit
+    }
+
+    fn post_to_followers(&self, data: Value, permit: OwnedSemaphorePermit) {
+        let (encke, about) = (self.encke.clone(), self.config.name.clone());
         tokio::spawn(async move {
             post(&encke, &about, data).await;
             drop(permit);

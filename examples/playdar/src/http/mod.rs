@@ -2,7 +2,8 @@
 //!
 //! [`door`] is what every request passes: the peer, the name that it calls us by, and the page that
 //! it comes from. [`api`] answers `/api/`, [`comet`] pushes, [`sid`] plays, [`access`] grants
-//! tokens, [`pages`] shows. [`listener`] has the connections and their bounds.
+//! tokens, [`listens`] takes what a scrobbler says, [`pages`] shows. [`listener`] has the
+//! connections and their bounds.
 
 mod access;
 mod api;
@@ -10,6 +11,7 @@ mod comet;
 mod door;
 mod html;
 mod listener;
+mod listens;
 mod pages;
 mod reply;
 mod sid;
@@ -33,6 +35,7 @@ use self::sid::Fetcher;
 use crate::auth::Auth;
 use crate::lan::Lan;
 use crate::library::Library;
+use crate::listens::Listens;
 use crate::pipeline::Pipeline;
 
 /// Parameters of a query or of a form.
@@ -51,6 +54,8 @@ pub struct Parts {
     pub auth: Auth,
     /// The LAN, if it is asked, until the end.
     pub lan: Mutex<Option<Lan>>,
+    /// Who is told what the person at this machine listens to.
+    pub listens: Listens,
     /// What the daemon is called as a host, beside its addresses and `localhost`.
     pub hosts: Hosts,
     /// What it calls itself.
@@ -125,6 +130,8 @@ fn routes(app: Arc<App>) -> Router {
         .route("/queries/{qid}", get(pages::query).post(pages::cancel))
         .route("/quickplay/{artist}/{album}/{track}", get(pages::quickplay))
         .route("/lan/roster", get(pages::roster))
+        .route("/1/submit-listens", post(listens::submit))
+        .route("/1/validate-token", get(listens::validate))
         .fallback(any(pages::file))
         .method_not_allowed_fallback(pages::wrong_method)
         .layer(axum::extract::DefaultBodyLimit::max(FORM_BYTES_MAX))

@@ -78,7 +78,7 @@ async fn jsonp_needs_a_plain_name_and_a_token() {
 }
 
 /// A token, had as a program has it.
-async fn grant(live: &Live) -> String {
+pub(crate) async fn grant(live: &Live) -> String {
     let form = live.get("/auth_1/?website=http://a.example/&name=A&json").await.json();
     let form = form["formtoken"].as_str().unwrap().to_owned();
     let form = format!("website=http%3A%2F%2Fa.example%2F&name=A&json=1&formtoken={form}");

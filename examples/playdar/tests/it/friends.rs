@@ -16,6 +16,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::door;
+use crate::live::Live;
 use crate::one_song::{self, DEADLINE, OneSong};
 
 const HELD: Option<&str> = Some("file:///secret/song.mp3");
@@ -85,18 +87,22 @@ impl Encke {
         self.call("POST /send", &json!({"about": about, "data": data}).to_string()).await;
     }
 
-    /// A daemon that is online as `name`.
-    async fn befriend(&self, name: &str, base: Option<&str>, pipeline: &Pipeline) -> Friends {
+    /// How a daemon is `name` here.
+    fn config(&self, name: &str, base: Option<&str>) -> FriendsConfig {
         let url = |address: SocketAddr| format!("http://{address}").parse().unwrap();
-        let config = FriendsConfig {
+        FriendsConfig {
             streams: url(self.server.listen()),
             api: url(self.server.api().unwrap()),
             name: name.to_owned(),
             key: None,
             token_file: None,
             base: base.map(|base| base.parse().unwrap()),
-        };
-        let friends = friends::start(config, pipeline).unwrap();
+        }
+    }
+
+    /// A daemon that is online as `name`.
+    async fn befriend(&self, name: &str, base: Option<&str>, pipeline: &Pipeline) -> Friends {
+        let friends = friends::start(self.config(name, base), pipeline).unwrap();
         let online = async {
             while self.call(&format!("GET /connections/{name}"), "").await["connections"] != 1 {
                 tokio::task::yield_now().await;
@@ -278,5 +284,24 @@ async fn answer_of_an_enemy_is_dropped() {
     wanted.push(format!("{BOB}/sid/LAST"));
     assert_eq!(urls, wanted);
     friends.stop().await;
+    encke.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn song_that_one_listens_to_is_told_to_who_follows() {
+    let encke = Encke::start().await;
+    encke.subscribe("bob", "alice").await;
+    let mut bob = encke.listen("bob").await;
+    let live = Live::among(Some(encke.config("alice", None))).await;
+    let token = format!("Token {}", door::grant(&live).await);
+    let song = json!({"listen_type": "playing_now", "payload": [
+        {"track_metadata": {"artist_name": "Comet Encke", "track_name": "Taurids"}}]});
+    let headers = [("Authorization", &*token)];
+    let told = live.ask("POST", "/1/submit-listens", &headers, &song.to_string()).await;
+    assert_eq!(told.json(), json!({"status": "ok"}));
+    let heard = next(&mut bob).await;
+    let expected = json!({"_msgtype": "listening", "artist": "Comet Encke", "track": "Taurids"});
+    assert_eq!((&heard["about"], &heard["data"]), (&json!("alice"), &expected));
+    live.daemon.stop().await.unwrap();
     encke.stop().await;
 }

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use playdar::daemon::{Daemon, DaemonConfig};
+use playdar::friends::FriendsConfig;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -29,6 +30,11 @@ pub(crate) struct Reply {
 impl Live {
     /// Starts one on free ports, and waits until its folder is read.
     pub(crate) async fn start() -> Live {
+        Live::among(None).await
+    }
+
+    /// As [`Live::start`], with friends.
+    pub(crate) async fn among(friends: Option<FriendsConfig>) -> Live {
         let dir = tempfile::tempdir().unwrap();
         let music = dir.path().join("music");
         std::fs::create_dir(&music).unwrap();
@@ -46,7 +52,7 @@ impl Live {
             name: "here".to_owned(),
             scripts: Vec::new(),
             lan: None,
-            friends: None,
+            friends,
             examples: Value::Null,
         });
         let daemon = daemon.await.unwrap();

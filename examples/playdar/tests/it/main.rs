@@ -12,6 +12,7 @@ mod folders;
 mod friends;
 mod hostile;
 mod lan;
+mod listens;
 mod live;
 mod one_song;
 mod play;

@@ -21,6 +21,9 @@ use super::{Made, Wanted, archive, done};
 pub(super) fn run(wanted: &Wanted, made: &Made) -> anyhow::Result<()> {
     let place = wanted.out.join("trial");
     deb::run(wanted, &made.deb, &place.join("deb"))?;
+    if let Some(package) = &made.playdar {
+        rest::playdar(package, &place.join("playdar"))?;
+    }
     image::run(&made.image, &place.join("image"))?;
     rest::tarball(&made.tarball, &place.join("tarball"))?;
     rest::npm(wanted, &made.npm, &place.join("npm"))?;
@@ -48,6 +51,7 @@ pub(in crate::package) fn inside(words: &[&str]) -> anyhow::Result<()> {
         ["deb", root, package] => deb::inside(Path::new(root), Path::new(package)),
         ["image", root, config] => image::inside(Path::new(root), config),
         ["demo", program] => rest::demo(program),
+        ["playdar", root] => rest::listened(Path::new(root)),
         _ => bail!("--inside is for this program itself"),
     }
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, ensure};
 
 use super::super::{Wanted, archive, done, output};
 use super::run_inside;
+use super::server::Process;
 use crate::node::{CLIENT, Node};
 
 /// Unpacks `file` into `place`.
@@ -32,6 +33,55 @@ pub(super) fn demo(program: &str) -> anyhow::Result<()> {
     ensure!(last.starts_with("lost 0 "), "the demo lost something: {told}");
     println!("packages: encke demo out of the tarball: {last}");
     Ok(())
+}
+
+/// Unpacked, started as its unit says, and a song told as a scrobbler tells it.
+pub(super) fn playdar(package: &Path, place: &Path) -> anyhow::Result<()> {
+    archive::make_folder(place, 0o755)?;
+    done(Command::new("dpkg-deb").arg("--extract").arg(package).arg(place))?;
+    run_inside(&[Path::new("playdar"), place])
+}
+
+/// Where the ports of the unit are free.
+pub(super) fn listened(root: &Path) -> anyhow::Result<()> {
+    let program = root.join("usr/bin/playdar");
+    let unit = root.join("usr/lib/systemd/user/playdar.service");
+    let unit = fs::read_to_string(unit).context("no unit was installed")?;
+    let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/playdar "));
+    let options = start.context("the unit starts another program")?.replace("%h", "/nowhere");
+    let mut daemon = Command::new(program);
+    daemon.args(options.split(' ')).arg("--data").arg(root.join("data"));
+    let mut daemon = Process::heard(&mut daemon)?;
+    let told = daemon.line_with("streams")?;
+    let streams =
+        told.split_whitespace().nth(1).and_then(|url| url.strip_suffix("/stream/query:QID"));
+    let streams = format!("{}/stream/listening", streams.context("it says where streams are")?);
+    let curl = |words: &[&str]| {
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--show-error", "--fail"]).args(words);
+        curl
+    };
+    let asked = "http://127.0.0.1:60210/auth_1/?website=http://localhost/&name=scrobbler&json";
+    let form = value(&output(&mut curl(&[asked]))?, "formtoken")?;
+    let form = format!("website=http://localhost/&name=scrobbler&json=1&formtoken={form}");
+    let granted = output(&mut curl(&["--data", &form, "http://127.0.0.1:60210/auth_2/"]))?;
+    let token = format!("Authorization: Token {}", value(&granted, "authtoken")?);
+    let mut listener = Process::heard(&mut curl(&["--no-buffer", "--include", &streams]))?;
+    listener.line_with("HTTP/")?;
+    let song = r#"{"listen_type":"playing_now","payload":[{"track_metadata":
+        {"artist_name":"Comet Encke","track_name":"Taurids"}}]}"#;
+    let submit = "http://127.0.0.1:60210/1/submit-listens";
+    done(&mut curl(&["--output", "/dev/null", "--header", &token, "--data", song, submit]))?;
+    let heard = listener.line_with("Taurids")?;
+    println!("packages: playdar of its package told the song that plays: {heard}");
+    daemon.stop()
+}
+
+/// The text behind `"name":"` in JSON of one line.
+fn value(json: &str, name: &str) -> anyhow::Result<String> {
+    let mark = format!("\"{name}\":\"");
+    let rest = json.split_once(&mark).with_context(|| format!("no {name} in {json}"))?.1;
+    Ok(rest.split('"').next().unwrap_or_default().to_owned())
 }
 
 /// Installed into an application without a network, and imported. What was not built is no package.

@@ -28,6 +28,7 @@ fn claims_become_a_grant() {
         "iat": NOW as f64 - 5.5, "jti": "x", "other": { "any": [1] },
         "encke": { "ids": ["news", 42, "room:*", "*"], "max_ids": 3, "max_connections": 2,
             "send": ["room:*"], "members": ["lobby", 7], "history": ["*"],
+            "read": ["run/*"], "write": ["run/7"],
             "info": { "name": "Bob" } },
     }));
     let list = |texts: &[&str]| IdPatterns::parse(texts.iter().map(|&id| id.into())).unwrap();
@@ -35,6 +36,8 @@ fn claims_become_a_grant() {
         send: list(&["room:*"]),
         members: list(&["lobby", "7"]),
         history: list(&["*"]),
+        read: IdPatterns::parse_paths(["run/*".into()]).unwrap(),
+        write: IdPatterns::parse_paths(["run/7".into()]).unwrap(),
         info: Some("{\"name\":\"Bob\"}".into()),
     };
     let grant = Grant {

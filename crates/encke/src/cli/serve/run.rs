@@ -148,7 +148,7 @@ fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
     let engine = EngineConfig { settings, listen: args.listen.address(), members_max, ..engine };
     let cluster = args.cluster.config()?;
     let keep = args.keep.config(engine.history)?;
-    let pusher_apps = args.pusher.config(cluster.is_some())?;
+    let pusher_apps = args.pusher.config();
     let hub = args.mercure.config(cluster.is_some())?;
     Ok(ServeConfig {
         engine,

@@ -110,6 +110,7 @@ fn limits_are_passed_on_as_they_are() {
         "--max-ids-memory=9MiB",
         "--max-message=8KiB",
         "--websocket-deflate",
+        "--gather-ms=40",
         "--history-events=7",
         "--history-seconds=0.5",
         "--history-bytes=1MiB",

@@ -29,14 +29,14 @@ use crate::harness::{Api, Program, Server, Stream, get, wait_for};
 const NAME: &str = "--cluster=c";
 
 /// A NATS and nodes on stores that outlive them.
-struct World {
+pub(crate) struct World {
     nats: NatsServer,
     stores: TempDir,
 }
 
 impl World {
     /// `None`, and the test is skipped, where there is no NATS.
-    fn new() -> Option<World> {
+    pub(crate) fn new() -> Option<World> {
         Some(World::over(NatsServer::start(&testing::nats_current()?)))
     }
 
@@ -45,7 +45,7 @@ impl World {
     }
 
     /// The node of that name.
-    fn node(&self, name: &str, options: &[&str]) -> Server {
+    pub(crate) fn node(&self, name: &str, options: &[&str]) -> Server {
         self.node_at(name, &self.nats.url(), options)
     }
 
@@ -75,7 +75,7 @@ impl World {
     }
 
     /// The same, with these options.
-    fn nodes_with<const N: usize>(&self, options: &[&str]) -> [Server; N] {
+    pub(crate) fn nodes_with<const N: usize>(&self, options: &[&str]) -> [Server; N] {
         let nodes: Vec<Server> = (1..=N).map(|n| self.node(&format!("n{n}"), options)).collect();
         nodes.iter().for_each(|node| wait_members(node, N as u64));
         nodes.try_into().ok().unwrap()

@@ -206,3 +206,40 @@ fn client_that_follows_many_ids_hears_in_windows_all_that_was_kept() {
     assert_eq!(other.event(), json!({ "gap": true }));
     assert_eq!(Vec::from_iter((0..3_100).map(|_| other.data())), Vec::from_iter(0..3_100));
 }
+
+/// Its cursor says of which gap it was told, so that it is told once however many windows there
+/// are, and of another gap again.
+#[test]
+fn poll_that_goes_on_over_a_restart_is_told_of_the_gap_once() {
+    let data = tempfile::tempdir().unwrap();
+    let data = data.path();
+    let server = start(data, &[]);
+    let mut place = beginning(&server);
+    send_all(&server, &["room:1"], 0..3_000);
+    let server = restart(server, data, &[]);
+    let mut heard = Vec::new();
+    let (mut gaps, mut polls) = (0, 0);
+    let poll = |server: &Server, heard: &mut Vec<u64>, place: &mut String| {
+        let target = format!("/poll/room:1?id=other&wait=0&after={place}");
+        let answer = read_answer(&mut server.ask(get(&target, &[])), "GET").unwrap();
+        let is_gap = answer.head.field("encke-gap").is_some();
+        *place = answer.head.field("encke-next").expect("a cursor").to_owned();
+        heard.extend(numbers(answer.ok().as_array().unwrap()));
+        is_gap
+    };
+    while heard.len() < 2_000 {
+        gaps += usize::from(poll(&server, &mut heard, &mut place));
+        polls += 1;
+    }
+    assert!(polls > 2 && gaps == 1, "{gaps} gaps in {polls} polls");
+    // A stream that goes on there knows of it, too.
+    let query = format!("/stream/room:1?id=other&last_event_id={place}");
+    assert_eq!(server.stream(&query, "application/x-ndjson").data(), heard.len());
+    let server = restart(server, data, &[]);
+    assert!(poll(&server, &mut heard, &mut place), "the second restart is a gap of its own");
+    while heard.len() < 3_000 {
+        assert!(!poll(&server, &mut heard, &mut place), "of which it was told");
+    }
+    assert_eq!(heard, Vec::from_iter(0..3_000));
+    assert_eq!(place.len(), 16, "it is behind the gap");
+}

@@ -1,6 +1,6 @@
 //! Who comes and who goes, as streams of the API hear it.
 
-mod receiver;
+pub(crate) mod receiver;
 mod storm;
 mod webhook;
 

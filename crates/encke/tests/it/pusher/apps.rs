@@ -84,15 +84,3 @@ fn server_goes_by_changes_of_the_file_and_keeps_its_apps_where_it_is_wrong() {
     server.signal("HUP");
     wait_for("it is read at SIGHUP", || status("3") == 200);
 }
-
-#[test]
-fn node_of_a_cluster_has_no_apps() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("apps.json");
-    assert_eq!(app(&["new"], &file).code(), Some(0));
-    let mut serve = encke(["serve", "--cluster=c", "--nats=nats://127.0.0.1:1"]);
-    serve.arg("--data").arg(dir.path()).arg("--pusher-apps").arg(&file);
-    let refused = Program::run(&mut serve);
-    assert_eq!(refused.code(), Some(2), "{refused:?}");
-    assert!(refused.stderr.contains("--pusher-apps is not for a node"), "{refused:?}");
-}

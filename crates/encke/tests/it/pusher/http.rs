@@ -27,7 +27,8 @@ fn event_reaches_all_of_its_channels_but_the_one_that_sent_it() {
         let heard = b.hear();
         assert_eq!(
             heard,
-            json!({ "event": "photo", "channel": channel, "data": "{\"photo\":789}" })
+            json!({ "event": "photo", "channel": channel, "data": "{\"photo\":789}",
+                    "id": heard["id"] })
         );
     }
     a.hear_nothing();
@@ -75,7 +76,9 @@ fn requests_are_let_in_by_their_signature_alone() {
     assert_eq!(send(&good, body).ok(), json!({}));
     send(&good, &body.replace('x', "y")).problem(401);
     send(&good.replace("app-1", "app-2"), body).problem(401);
-    send("/apps/1/events", body).problem(401);
+    let refused = send("/apps/1/events", body);
+    refused.problem(401);
+    assert_eq!(refused.head.field("www-authenticate"), None, "it is to sign");
     send(&signed("POST", "9", "/events", &[], body), body).problem(404);
     send(&signed("POST", "3", "/events", &[], body), body).problem(403);
     let old = signed_at(1_700_000_000, ["POST", "1", "/events"], &[], body);

@@ -1,10 +1,15 @@
 //! Pusher Channels: the protocol line by line over raw sockets, the HTTP API, the file of apps, and
-//! the clients and libraries that Pusher's users have.
+//! the clients and libraries that Pusher's users have; and several nodes.
 
 mod apps;
 mod clients;
 mod conformance;
+mod counts;
+mod graph;
+mod hooks;
 mod http;
+mod missed;
+mod nodes;
 mod upgrade;
 
 use std::path::Path;
@@ -21,15 +26,20 @@ const SECRET: &str = "a-secret-of-some-length";
 /// A server with apps: 1 has client events, 2 has none and few places, 3 is disabled.
 struct AppServer {
     server: Server,
-    _files: TempDir,
+    files: TempDir,
 }
 
 impl AppServer {
     fn start(options: &[&str]) -> AppServer {
+        AppServer::of(&apps(), options)
+    }
+
+    /// One with these apps, of which the first is called 1.
+    fn of(apps: &Value, options: &[&str]) -> AppServer {
         let files = tempfile::tempdir().unwrap();
-        let option = option(files.path());
+        let option = option_of(files.path(), apps);
         let server = Server::start(&[&[option.as_str()], options].concat());
-        AppServer { server, _files: files }
+        AppServer { server, files }
     }
 
     fn client(&self, app: &str) -> Client {
@@ -48,17 +58,34 @@ impl AppServer {
     }
 }
 
-/// Writes the file of these apps; the option that names it.
+/// Writes the file of the usual apps; the option that names it.
 fn option(folder: &Path) -> String {
+    option_of(folder, &apps())
+}
+
+/// Writes the file of these apps; the option that names it.
+fn option_of(folder: &Path, apps: &Value) -> String {
     let path = folder.join("apps.json");
-    let apps = json!([
+    std::fs::write(&path, apps.to_string()).unwrap();
+    format!("--pusher-apps={}", path.display())
+}
+
+/// The usual apps.
+fn apps() -> Value {
+    json!([
         { "id": "1", "key": "app-1", "secret": SECRET, "client_events": true },
         { "id": "2", "key": "app-2", "secret": SECRET, "max_members": 2, "max_connections": 3,
           "max_event_bytes": 20 },
         { "id": "3", "key": "app-3", "secret": SECRET, "enabled": false },
-    ]);
-    std::fs::write(&path, apps.to_string()).unwrap();
-    format!("--pusher-apps={}", path.display())
+    ])
+}
+
+/// An app called 1, with these members beside what each has.
+fn app_with(members: &Value) -> Value {
+    let mut app = json!({ "id": "1", "key": "app-1", "secret": SECRET, "client_events": true });
+    let more = members.as_object().unwrap().clone();
+    app.as_object_mut().unwrap().extend(more);
+    app
 }
 
 /// A client over a raw WebSocket.
@@ -100,6 +127,15 @@ impl Client {
         let heard = self.socket.json();
         assert_eq!(heard["event"], "pusher_internal:subscription_succeeded", "{heard}");
         assert_eq!(heard["channel"], channel);
+    }
+
+    /// Subscribes to a channel as one that has heard it up to the event `after`.
+    fn subscribe_after(&mut self, channel: &str, after: &str) {
+        let auth = self.auth("app-1", channel, None);
+        self.say(&json!({ "event": "pusher:subscribe",
+                          "data": { "channel": channel, "auth": auth, "after": after } }));
+        let heard = self.hear();
+        assert_eq!(heard["event"], "pusher_internal:subscription_succeeded", "{heard}");
     }
 
     /// Takes a place in a presence channel as bob, signs in and hears its user's own channel.

@@ -9,13 +9,14 @@
 
 use std::collections::HashMap;
 
-use hub::IdText;
+use hub::{Id, IdText};
 use proto::{Carrier, Format};
 use pusher::server_frame;
 use smallvec::SmallVec;
 
 use super::super::core::{At, Core};
 use crate::Event;
+use crate::channel_notes::ChannelChange;
 use crate::form::Form;
 use crate::sockets::Sockets;
 
@@ -48,6 +49,18 @@ impl Fresh {
         self.0.remove(&slot);
     }
 
+    /// The connection in `slot` has been told all of the channel with this key up to a number.
+    pub(super) fn note(&mut self, slot: u32, up_to: u64, key: &str) {
+        self.0.entry(slot).or_default().push((up_to, key.into()));
+    }
+
+    /// The connection in `slot` has left the channel with this key.
+    pub(super) fn forget_channel(&mut self, slot: u32, key: &str) {
+        if let Some(told) = self.0.get_mut(&slot) {
+            told.retain(|(_, of)| **of != *key);
+        }
+    }
+
     /// Whether the connection in `slot` has been told `event`, or a later one of its channel.
     pub(in super::super) fn has_told(&self, slot: u32, event: &Event) -> bool {
         let mut told = self.0.get(&slot).into_iter().flatten();
@@ -63,11 +76,13 @@ impl<S: Sockets> Core<S> {
         let last =
             id.zip(self.config.pusher.as_ref()).and_then(|(id, apps)| apps.cached().last(id));
         let Some(event) = last else {
+            if let Some(id) = id {
+                self.note(at.slot, (id, Id::NONE), ChannelChange::Missed);
+            }
             return self.say_frame(&server_frame::cache_miss(channel));
         };
         self.answer.extend_from_slice(FORM.frame(&event).for_carrier(Carrier::WebSocket));
-        let told = self.channels.fresh.0.entry(at.slot).or_default();
-        told.push((event.number(), key.to_string().into()));
+        self.channels.fresh.note(at.slot, event.number(), &key.to_string());
     }
 }
 

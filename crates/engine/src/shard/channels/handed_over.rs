@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hub::{IdText, Info};
-use pusher::{Member, User};
+use pusher::{Channel, Member, USER_PREFIX, User};
 
 use super::super::core::{At, Core};
 use super::seats::Seat;
@@ -24,7 +24,8 @@ impl<S: Sockets> Core<S> {
             let info = info.map(|info| info.json().to_owned());
             Some((self.names.text(room)?, self.names.text(sub)?, info))
         });
-        Some(PusherState { app, user, seats: seats.collect() })
+        let missed = self.channels.missed.written(slot);
+        Some(PusherState { app, user, seats: seats.collect(), missed })
     }
 
     /// A connection of another process is what it was there. The rooms that it is to watch: it
@@ -34,7 +35,7 @@ impl<S: Sockets> Core<S> {
         at: &mut At<'_, S::Socket>,
         state: PusherState,
     ) -> Vec<String> {
-        let PusherState { app, user, seats } = state;
+        let PusherState { app, user, seats, missed } = state;
         let served = self.config.pusher.as_ref().and_then(|apps| apps.by_key(&app));
         let Some(served) = served else { return Vec::new() };
         // It was let in before: no bound of today's takes it away.
@@ -45,7 +46,11 @@ impl<S: Sockets> Core<S> {
             let Member { id, info } = Member::of_parts(id, info);
             let user = User { id, info, watchlist, is_watchlist_cut: false };
             self.charge_user(&user);
+            let own = [USER_PREFIX, &user.id].concat();
             self.enter_user(at, &app, user);
+            if let Ok(channel) = Channel::parse(&own) {
+                self.hear_graph(at, &app, channel);
+            }
         }
         let mut rooms = Vec::new();
         for (room, sub, info) in seats {
@@ -53,6 +58,7 @@ impl<S: Sockets> Core<S> {
                 rooms.push(room);
             }
         }
+        self.wish_again(at, &missed);
         rooms
     }
 

@@ -3,17 +3,20 @@
 //! A success is in the buffer for answers before the log-in counts for anybody who sends, so it is
 //! the first that the client hears of the channel.
 
-use hub::{IdText, Key};
+use hub::{Id, IdText, Key};
 use proto::Problem;
 use pusher::limits::CLIENT_EVENTS_PER_SECOND_MAX;
 use pusher::server_frame::{self, ErrorText};
 use pusher::{
     Asker, Channel, ClientEvent, ClientFrame, EventRefusal, Granted, Subscribe, SubscriptionRefusal,
 };
+use smallvec::SmallVec;
 
 use super::super::core::{At, Core, Lives};
 use super::super::presence::LoginRefused;
-use crate::channels::channel_key;
+use super::graph::graph_id;
+use crate::channel_notes::ChannelChange;
+use crate::channels::{channel_key, channel_name};
 use crate::client_sends::{ClientSend, ClientSendLimits, SentBy, SentToChannel};
 use crate::limits::work;
 use crate::sockets::Sockets;
@@ -60,15 +63,52 @@ impl<S: Sockets> Core<S> {
         let Granted { channel, member } = asker.subscribe(wish)?;
         let key = channel_key(&app.id, channel);
         let key = IdText::of_key(&key).map_err(|_| SubscriptionRefusal::TooMany)?;
+        let start = self.start_of(&wish.after);
         if let Some(member) = member {
-            return self.take_seat(at, &app, key, &member);
+            self.take_seat(at, &app, key, &member)?;
+            let is_in = self.names.lookup(key).is_some_and(|id| self.has_id(at, id));
+            if let Some(start) = start.filter(|_| !is_in) {
+                self.wish(at.slot, key, start);
+            }
+            return Ok(());
         }
-        let new = self.login(at, &[key], None).map_err(|refused| refusal(&refused))?;
+        let newest = self.event_ids.last();
+        let keys: SmallVec<[IdText<'_>; 2]> =
+            [key].into_iter().chain(graph_id(&app, channel)).collect();
+        let new = self.login(at, &keys, None).map_err(|refused| refusal(&refused))?;
+        if new > 0 {
+            self.hear_graph(at, &app, channel);
+        }
+        if let Some(id) = self.names.lookup(key).filter(|_| new > 0) {
+            self.note(at.slot, (id, Id::NONE), ChannelChange::Came);
+        }
         self.say_frame(&server_frame::subscription_succeeded(channel.name()));
-        if channel.is_cached() && new > 0 {
-            self.say_last(at, key, channel.name());
+        if new > 0 {
+            if let Some(start) = start {
+                self.wish(at.slot, key, start);
+            }
+            self.say_behind_success(at, key, newest);
         }
         Ok(())
+    }
+
+    /// Puts what comes behind a success into the buffer for answers: what the connection, which was
+    /// logged in behind the number `newest`, has missed, or the last event of a channel that keeps
+    /// it.
+    pub(super) fn say_behind_success(
+        &mut self,
+        at: &At<'_, S::Socket>,
+        key: IdText<'_>,
+        newest: u64,
+    ) {
+        if self.go_on_in_channel(at, key, newest) {
+            return;
+        }
+        let text = key.to_string();
+        let name = channel_name(&text).unwrap_or_default();
+        if Channel::parse(&name).is_ok_and(Channel::is_cached) {
+            self.say_last(at, key, &name);
+        }
     }
 
     fn unsubscribe(&mut self, at: &mut At<'_, S::Socket>, channel: &str) {
@@ -77,9 +117,7 @@ impl<S: Sockets> Core<S> {
         let Some(app) = self.app(at) else { return };
         let key = channel_key(&app.id, channel);
         let Ok(key) = IdText::of_key(&key) else { return };
-        let Some(id) = self.names.lookup(key) else { return };
-        self.logout(at, &[key]);
-        self.leave_seat(at, id);
+        self.leave_channel(at, key);
     }
 
     fn send_to_channel(&mut self, at: &mut At<'_, S::Socket>, event: &ClientEvent<'_>) {

@@ -11,8 +11,11 @@
 
 mod apps;
 mod fresh;
+mod graph;
 mod handed_over;
 mod hearing;
+mod missed;
+mod noting;
 mod seats;
 mod users;
 
@@ -26,6 +29,8 @@ use pusher::{App, Close, FrameFault, SocketId, app_key, check_protocol, server_f
 
 use self::apps::SeenApps;
 use self::fresh::Fresh;
+use self::graph::GraphUsers;
+use self::missed::Wishes;
 use self::seats::Seats;
 use self::users::SignedIn;
 use super::admission::Reply;
@@ -49,6 +54,17 @@ pub(super) struct Channels {
     signed_in: SignedIn,
     /// Who has just been told the last event of a channel.
     pub(super) fresh: Fresh,
+    /// Who is to be told what it has missed.
+    pub(super) missed: Wishes,
+    /// Who hears what it follows.
+    pub(super) graph: GraphUsers,
+}
+
+impl Channels {
+    /// Whether all who are here are told all events as others are.
+    pub(super) fn are_plain(&self) -> bool {
+        self.fresh.is_empty() && self.missed.is_empty() && self.graph.is_empty()
+    }
 }
 
 impl<S: Sockets> Core<S> {
@@ -152,6 +168,8 @@ impl<S: Sockets> Core<S> {
         self.leave_seats(at);
         self.sign_out(at);
         self.channels.fresh.forget(at.slot);
+        self.channels.missed.forget_all(at.slot);
+        self.channels.graph.forget(at.slot);
         self.channels.apps.leave(at.slot);
     }
 

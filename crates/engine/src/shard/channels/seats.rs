@@ -12,10 +12,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hub::{Id, IdText, Info, Key, Space};
-use pusher::{App, Channel, Member, SubscriptionRefusal, server_frame};
+use pusher::{App, Member, SubscriptionRefusal, server_frame};
 use smallvec::SmallVec;
 
 use super::super::core::{At, Core, Lives};
+use crate::channel_notes::ChannelChange;
 use crate::channels::channel_name;
 use crate::said::{RoomText, Said};
 use crate::sockets::Sockets;
@@ -89,19 +90,31 @@ impl<S: Sockets> Core<S> {
                 return Err(SubscriptionRefusal::Full);
             }
             self.channels.seats.put(at.slot, Seat { room, sub });
+            self.note(at.slot, (room, sub), ChannelChange::Came);
         }
         if self.watch(at, key).is_err() {
-            if let Some(room) = self.names.lookup(key) {
-                self.logout(at, &[key]);
-                self.leave_seat(at, room);
-            }
+            self.leave_channel(at, key);
             return Err(SubscriptionRefusal::TooMany);
         }
         Ok(())
     }
 
+    /// The connection is subscribed to the channel no more, and no member of it.
+    pub(super) fn leave_channel(&mut self, at: &mut At<'_, S::Socket>, key: IdText<'_>) {
+        let Some(id) = self.names.lookup(key) else { return };
+        let (seat, is_in) = (self.channels.seats.find(at.slot, id), self.has_id(at, id));
+        let notes = self.note_leaving(at.slot, id, (is_in, seat));
+        let text = key.to_string();
+        self.leave_graph(at, &text);
+        self.channels.missed.forget(at.slot, &text);
+        self.channels.fresh.forget_channel(at.slot, &text);
+        self.logout(at, &[key]);
+        self.leave_seat(at, id);
+        self.put_notes(notes);
+    }
+
     /// The connection is no member of the channel any more, and hears nothing of its members.
-    pub(super) fn leave_seat(&mut self, at: &At<'_, S::Socket>, room: Id) {
+    fn leave_seat(&mut self, at: &At<'_, S::Socket>, room: Id) {
         let Some(seat) = self.channels.seats.take(at.slot, room) else { return };
         if let Some(rooms) = &self.rooms {
             rooms.members.leave(seat.room, seat.sub);
@@ -132,20 +145,23 @@ impl<S: Sockets> Core<S> {
         at: &mut At<'_, S::Socket>,
         text: &RoomText,
     ) -> Lives {
-        if text.answers.is_some() && at.conn.state().hears() {
-            // The seat keeps the name.
-            let key = self.names.text(text.room).unwrap_or_default();
-            let key_text = IdText::of_key(&key);
+        // What is watched keeps the name, as does a seat.
+        let key = text.answers.as_ref().and_then(|_| self.names.text(text.room));
+        let is_user = |key: &Key<'_>| key.space == Space::SignedIn;
+        let key = key.filter(|key| !Key::parse(key).as_ref().is_some_and(is_user));
+        if let (Some(key), true) = (key, at.conn.state().hears()) {
+            let (key_text, newest) = (IdText::of_key(&key), self.event_ids.last());
             let login = key_text.map(|key| self.login(at, &[key], None).ok());
             let Ok(Some(new)) = login else {
                 self.refuse_list(at, &key);
                 return self.put_answer(at);
             };
-            let channel = channel_name(&key).unwrap_or_default();
-            let is_cached = Channel::parse(&channel).is_ok_and(Channel::is_cached);
-            if let (Ok(key), true) = (key_text, is_cached && new > 0) {
+            if new > 0 {
+                self.note(at.slot, (text.room, Id::NONE), ChannelChange::Came);
+            }
+            if let (Ok(key), true) = (key_text, new > 0) {
                 self.say(at, Said::Message(Arc::clone(&text.text)))?;
-                self.say_last(at, key, &channel);
+                self.say_behind_success(at, key, newest);
                 return self.put_answer(at);
             }
         }
@@ -155,11 +171,8 @@ impl<S: Sockets> Core<S> {
     /// The connection cannot be told who is in a channel, so it is not in there.
     pub(in super::super) fn refuse_list(&mut self, at: &mut At<'_, S::Socket>, key: &str) {
         let Some(channel) = channel_name(key) else { return };
-        if let Ok(text) = IdText::of_key(key)
-            && let Some(room) = self.names.lookup(text)
-        {
-            self.logout(at, &[text]);
-            self.leave_seat(at, room);
+        if let Ok(text) = IdText::of_key(key) {
+            self.leave_channel(at, text);
         }
         let refused = SubscriptionRefusal::TooMany;
         self.say_frame(&server_frame::subscription_error(&channel, refused));

@@ -3,7 +3,8 @@
 //! Such a one is logged in under a key of the user, so that all of a user's connections can be
 //! ended together, and the user is a member of the room with that key. So whoever has the user in a
 //! watchlist watches that room, and hears when the user's first connection has come and the last
-//! one has gone.
+//! one has gone. In a cluster nobody here knows who is signed in elsewhere: it is asked, as the
+//! list of a presence channel is.
 //!
 //! Cost: 200 bytes, the user's id and what presence channels are told of the user, and of each user
 //! that is watched its id and what a watcher costs ([`crate::watch`]).
@@ -144,6 +145,9 @@ impl<S: Sockets> Core<S> {
     /// Says who of the user's watchlist is signed in. What changes from then on is told behind it.
     pub(in super::super) fn say_watchlist(&mut self, at: &At<'_, S::Socket>) {
         let Some(app) = self.app(at) else { return };
+        if self.config.cluster {
+            return self.ask_watchlist(at, &app);
+        }
         let (Some(user), Some(rooms)) = (self.channels.signed_in.user(at.slot), &self.rooms) else {
             return;
         };
@@ -157,6 +161,21 @@ impl<S: Sockets> Core<S> {
         self.budget.spend_ids(online.len() + offline.len());
         if let Some(frame) = watchlist_events(&online, &offline) {
             self.say_frame(&frame);
+        }
+    }
+
+    /// Asks who of the user's watchlist is signed in at any node of the cluster: each of them is
+    /// answered by itself.
+    fn ask_watchlist(&mut self, at: &At<'_, S::Socket>, app: &App) {
+        let user = self.channels.signed_in.user(at.slot);
+        let watched = user.map_or(&[][..], |user| &user.watchlist[..]);
+        self.budget.spend_ids(watched.len());
+        let room = |id: &String| {
+            let key = user_key(&app.id, id);
+            IdText::of_key(&key).ok().and_then(|key| self.names.lookup(key))
+        };
+        for room in watched.iter().filter_map(room).collect::<Vec<Id>>() {
+            self.ask_state(at, room);
         }
     }
 }

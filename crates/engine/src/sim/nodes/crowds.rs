@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hub::{ConnRef, EventId, IdText, Nobody, Place as Known};
+use hub::{ConnRef, Epoch, EventId, IdText, Nobody, Place as Known, Tag};
 
 use crate::Outgoing;
 use crate::ahead::Ahead;
@@ -166,6 +166,42 @@ fn crowd_whose_places_never_come_is_told_of_a_gap_in_its_time_and_nobody_waits_f
     assert_eq!((one.answer(&Nobody), resumes.ahead.waiting()), (2_000, 0));
     while one.turn_after(1) {}
     assert!(clients.iter().all(|&client| one.reads(client).matches("{\"gap\":true}").count() == 1));
+}
+
+/// A node that was stopped while the cluster has begun another log has clients that come from nodes
+/// which know of it.
+#[test]
+fn place_of_an_epoch_that_the_node_learns_of_later_is_no_gap() {
+    let mut one = cluster();
+    send(&one, "1", 1);
+    let epoch = Epoch {
+        tag: Tag::of(u64::MAX / 3),
+        base: one.server.event_ids.last() + 10,
+        until: u64::MAX,
+    };
+    let in_epoch = |above| EventId::new(epoch.base + above, epoch.tag).to_string();
+    let made_up = EventId::new(epoch.base + 2, Tag::of(u64::MAX / 5)).to_string();
+    let places = [in_epoch(2), in_epoch(1), made_up];
+    let clients = places.map(|place| one.client(1 << 20, &resumed(&place)));
+    let here = one.client(1 << 20, &stream(1));
+    while one.turn_after(1) {}
+    clients.iter().for_each(|&client| drop(one.reads(client)));
+    drop(one.reads(here));
+    assert_eq!(one.router.begin_epoch(epoch), GapStep::Told);
+    for _ in 0..3 {
+        send(&one, "1", 1);
+    }
+    let resumes = Arc::clone(&one.server.resumes);
+    let mut ahead = Ahead::default();
+    while ahead.go_on(&one.router, &resumes, one.server.clock.now_ms()) {}
+    assert_eq!(one.answer(&Nobody), 3);
+    while one.turn_after(1) {}
+    let heard = [clients[0], clients[1], clients[2], here].map(|client| {
+        let text = one.reads(client);
+        (text.matches("\"about\"").count(), text.matches("{\"gap\":true}").count())
+    });
+    // The one whose place nobody has told may have missed what was before that number.
+    assert_eq!(heard, [(1, 0), (2, 0), (1, 1), (3, 1)]);
 }
 
 #[test]

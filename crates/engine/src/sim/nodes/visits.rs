@@ -30,7 +30,15 @@ impl Cluster {
         let known = place.as_ref().map(|place| node.server.event_ids.known(place.as_bytes()));
         let is_foreign = known == Some(Place::Unknown);
         self.foreign += u64::from(is_foreign);
-        self.ahead += u64::from(matches!(known, Some(Place::Ahead(_))));
+        self.ahead += u64::from(matches!(known, Some(Place::Ahead(_) | Place::Later(_))));
+        let is_of_log = |place: &String| {
+            let (id, _) = EventId::parse_place(place.as_bytes()).expect("a place");
+            self.log.id(id.number()) == id
+        };
+        // Its node waits for it, and tells it a gap when that number has come in another epoch.
+        let is_made_up =
+            matches!(known, Some(Place::Later(_))) && !place.as_ref().is_some_and(is_of_log);
+        self.made_up += u64::from(is_made_up);
         let socket = node.server.connect(shard, self.plan.socket_room);
         let user_of = &mut self.users[user];
         let polls = user_of.transport == Transport::Poll;

@@ -45,6 +45,8 @@ pub(super) struct Cluster {
     /// Everybody reads all at once now.
     pub(super) hurries: bool,
     pub(super) foreign: u64,
+    /// Of them those that wait for a number which comes in another epoch.
+    pub(super) made_up: u64,
     pub(super) ahead: u64,
     /// Of nodes that were started anew.
     before: Outcome,
@@ -102,6 +104,7 @@ impl Cluster {
             visits: vec![Visit::default(); USERS],
             hurries: false,
             foreign: 0,
+            made_up: 0,
             ahead: 0,
             before: Outcome::default(),
         }
@@ -236,6 +239,7 @@ impl Cluster {
         outcome.slow += slow;
         outcome.ahead += self.ahead;
         outcome.foreign += self.foreign;
+        outcome.made_up += self.made_up;
     }
 }
 

@@ -4,6 +4,7 @@ use super::IDS;
 use super::user::{Heard, User};
 use super::world::Resumers;
 use crate::sim::scene::id_text;
+use crate::sim::world::NEVER;
 
 impl Resumers {
     /// How many gaps were told.
@@ -51,6 +52,11 @@ impl Resumers {
                 assert_eq!(due.next().map(|next| next.0), Some(number), "what was sent to it");
             }
         }
+        // Another version does not know of what a poll was told that it takes over.
+        let may_be_told_again = self.plan.upgrade_after < NEVER
+            || self.plan.keeps.is_some_and(|keeps| keeps.fails_one_in < usize::MAX);
+        let told = user.told_again == 0 || may_be_told_again;
+        assert!(told, "told again of a gap: {:x?}", user.heard);
         let subjects = (0..IDS).map(id_text).filter(|about| hears(about));
         let is_all_kept = { subjects }.all(|about| self.is_kept_for_sure(&about));
         assert!(gaps == 0 || !is_all_kept, "a gap, though all it hears is kept: {:x?}", user.heard);

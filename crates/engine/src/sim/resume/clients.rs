@@ -39,7 +39,12 @@ impl Resumers {
         let number = self.users[user].cursor().filter(|_| foreign.is_none());
         let goes_on = |number| self.archive.is_some() || self.epochs.last().unwrap().base <= number;
         let is_known = number.is_some_and(goes_on);
-        let cursor = foreign.or_else(|| number.map(|number| self.id(number).to_string()));
+        if foreign.is_some() {
+            self.users[user].next = None;
+        }
+        let place = |number| self.users[user].told_place(number);
+        let place = |number| place(number).unwrap_or_else(|| self.id(number).to_string());
+        let cursor = foreign.or_else(|| number.map(place));
         let is_foreign = cursor.is_some() && !is_known;
         self.foreign += u64::from(is_foreign);
         // It is read at once, so the model knows what is under way at that moment.
@@ -155,7 +160,8 @@ impl Resumers {
             return;
         }
         let number = user_of.cursor();
-        let cursor = number.map(|number| self.server.event_ids.id(number).to_string());
+        let id = |number| self.server.event_ids.id(number).to_string();
+        let cursor = number.map(|number| user_of.told_place(number).unwrap_or_else(|| id(number)));
         let Some(connection) = user_of.online.as_mut().filter(|c| c.idle && asks) else { return };
         connection.idle = false;
         let mut head = polls::request(&user_of.ids, cursor, &mut self.random);

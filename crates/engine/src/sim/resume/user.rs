@@ -38,6 +38,10 @@ pub(in crate::sim) struct User {
     /// The place that it brings from there.
     pub(in crate::sim) brought: Option<String>,
     pub(in crate::sim) heard: Vec<Heard>,
+    /// The place that the last answer to its polls has named, as it was.
+    pub(in crate::sim) next: Option<String>,
+    /// How often a poll was told of a gap of which its place says that it was told before.
+    pub(in crate::sim) told_again: usize,
     /// What it wants to hear of before it came.
     pub(in crate::sim) past: Option<UserPast>,
     /// Events that it need not hear: they were on their way when it came without a place to go on.
@@ -67,6 +71,8 @@ impl User {
             elsewhere: false,
             brought: None,
             heard: Vec::new(),
+            next: None,
+            told_again: 0,
             past: None,
             excused: BTreeSet::new(),
         }
@@ -82,6 +88,8 @@ impl User {
             elsewhere: true,
             brought: None,
             heard: Vec::new(),
+            next: None,
+            told_again: 0,
             past: None,
             excused: BTreeSet::new(),
         }
@@ -148,19 +156,33 @@ impl User {
         })
     }
 
+    /// The place behind the event `number` as a poll was told it.
+    pub(in crate::sim) fn told_place(&self, number: u64) -> Option<String> {
+        let is_it = |place: &&String| self::number(&place[..16]) == number;
+        self.next.as_ref().filter(is_it).cloned()
+    }
+
     /// Takes note of the answers that have come whole.
     pub(in crate::sim) fn hear_answers(&mut self) {
         let Some(connection) = &mut self.online else { return };
         while let Some((answer, len)) = polls::Answer::read(&connection.got) {
             connection.got.drain(..len);
             connection.idle = true;
-            let next = answer.next.map(|id| number(&id));
+            let read = |place: &String| {
+                let (id, gap_up_to) = EventId::parse_place(place.as_bytes()).expect("a place");
+                (id.number(), gap_up_to)
+            };
+            let next = answer.next.as_ref().map(read);
             if answer.gap {
-                self.heard.push(Heard::Gap(next.expect("a gap has an end")));
+                let (number, gap_up_to) = next.expect("a gap has an end");
+                self.heard.push(Heard::Gap(number.max(gap_up_to)));
+                let known = self.next.as_ref().map_or(0, |place| read(place).1);
+                self.told_again += usize::from(known > 0 && number.max(gap_up_to) <= known);
             }
+            self.next = answer.next.or(self.next.take());
             let ids = answer.body.split("{\"id\":\"").skip(1).map(|event| &event[..16]);
             self.heard.extend(ids.map(|id| Heard::Event(number(id))));
-            self.heard.extend(next.map(Heard::Cursor));
+            self.heard.extend(next.map(|(number, _)| Heard::Cursor(number)));
         }
     }
 

@@ -50,8 +50,12 @@ impl Api {
             return Err(Problem::sends_busy(UPGRADE_SECONDS).into());
         };
         if let SentBy::Channel(sent) = send.by() {
-            let outgoing = to_channel(send, sent)?;
-            return self.post_plainly(&permit, outgoing, marks).await;
+            let (outgoing, data) = to_channel(send, sent)?;
+            let posted = self.post_plainly(&permit, outgoing, marks).await?;
+            if let Some(hooks) = &self.pusher_hooks {
+                hooks.client_event(sent, data);
+            }
+            return Ok(posted);
         }
         let ClientEventBody { event: mut body, echo, connection } =
             serde_json::from_slice(send.event()).map_err(|error| unread(&error))?;
@@ -123,8 +127,12 @@ impl Api {
     }
 }
 
-/// An event of a client for the others of a channel: its worker has looked at all of it.
-fn to_channel(send: &ClientSend, sent: &SentToChannel) -> Result<Outgoing, ApiProblem> {
+/// An event of a client for the others of a channel, and its data: its worker has looked at all of
+/// it.
+fn to_channel<'s>(
+    send: &'s ClientSend,
+    sent: &SentToChannel,
+) -> Result<(Outgoing, &'s str), ApiProblem> {
     let data = str::from_utf8(send.event());
     let data = data.map_err(|_| ApiProblem::bad_request("The event is not UTF-8."))?;
     let draft = Draft::of_key(EventParts {
@@ -137,7 +145,7 @@ fn to_channel(send: &ClientSend, sent: &SentToChannel) -> Result<Outgoing, ApiPr
     let draft = draft.map_err(|error| ApiProblem::bad_request(error.to_string()))?;
     // A channel caches what the app sends, and nothing of its clients.
     let outgoing = Outgoing::on_channel(draft).for_subjects_alone();
-    Ok(Outgoing { except: sent.own.into(), ..outgoing })
+    Ok((Outgoing { except: sent.own.into(), ..outgoing }, data))
 }
 
 /// Who sends it, where a token says so.

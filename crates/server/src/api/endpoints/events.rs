@@ -110,7 +110,7 @@ fn place(
     ids: &EventIds,
 ) -> Result<Option<Option<u64>>, ApiProblem> {
     let Some(text) = text else { return Ok(None) };
-    if EventId::parse(text.as_bytes()).is_none() {
+    if EventId::parse_place(text.as_bytes()).is_none() {
         return Err(ApiProblem::bad_request(format!(
             "{name} is the id of an event, 16 letters and digits: give it as it came, or leave it \
              out."
@@ -120,7 +120,7 @@ fn place(
         Place::Known(number) => Some(number),
         // Another node of the cluster was faster.
         Place::Ahead(number) if ids.are_given() => Some(number),
-        Place::Ahead(_) | Place::Unknown => None,
+        Place::Ahead(_) | Place::Later(_) | Place::Unknown => None,
     }))
 }
 

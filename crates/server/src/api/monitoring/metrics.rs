@@ -45,6 +45,7 @@ pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Api
         client_sends::families(&api.client_sends),
         tls::families(&api.certificates, &api.handshakes),
         presence::families(&api.presence.report()),
+        presence::pusher_hooks(api.pusher_hooks.as_deref()),
         presence::members(api.watches().map(|watches| &**watches.members())),
         cluster::families(api.sender.cluster.as_deref()),
         tls::of_streams(&api.certificates, &snapshot.whole().tls),

@@ -1,6 +1,8 @@
 //! What is told of ids that come and go, as Prometheus has it.
 
+use dispatch::count::SharedCount;
 use dispatch::presence::{Kind, Report};
+use dispatch::pusher_hooks::PusherHooks;
 use hub::Members;
 use prometheus::proto::{MetricFamily, MetricType};
 
@@ -64,6 +66,40 @@ pub(super) fn families(report: &Report) -> Vec<MetricFamily> {
             "encke_presence_webhook_backlog",
             "Events that wait for webhooks.",
             report.webhook_backlog as f64,
+        ),
+    ]
+}
+
+/// What backends of the Pusher protocol are told of their channels.
+pub(super) fn pusher_hooks(hooks: Option<&PusherHooks>) -> Vec<MetricFamily> {
+    let of = |count: fn(&PusherHooks) -> &SharedCount| {
+        hooks.map_or(0.0, |hooks| count(hooks).read() as f64)
+    };
+    let tries =
+        [("taken", of(|hooks| &hooks.counts.taken)), ("failed", of(|hooks| &hooks.counts.failed))];
+    let tries = tries.into_iter();
+    let tries = tries.map(|(result, count)| metric(&[("result", result)], counter_of(count)));
+    vec![
+        family(
+            "encke_pusher_webhook_posts_total",
+            "Batches that webhooks of apps took, and tries that failed.",
+            MetricType::COUNTER,
+            tries.collect(),
+        ),
+        counter(
+            "encke_pusher_webhook_dropped_total",
+            "Events for webhooks of apps that found no room, or were not taken in five minutes.",
+            of(|hooks| &hooks.counts.dropped),
+        ),
+        gauge(
+            "encke_pusher_webhook_backlog",
+            "Events that wait for webhooks of apps.",
+            of(|hooks| &hooks.counts.backlog),
+        ),
+        counter(
+            "encke_pusher_changes_overruns_total",
+            "How often more changes of channels were made than could be noted.",
+            of(|hooks| &hooks.overruns),
         ),
     ]
 }

@@ -1,43 +1,56 @@
-//! What a backend asks about channels: who hears them. The counts are those of the connections that
-//! are subscribed at that moment; a member counts until others were told that it has left.
+//! What a backend asks about channels: who hears them, in a cluster over all nodes. The counts are
+//! those of the connections that are subscribed at that moment; a member counts until others were
+//! told that it has left.
 
 use std::sync::Arc;
 
+use dispatch::channels::{ChannelsAsked, ChannelsFound, WhichChannels};
 use engine::channel_key;
 use httpd::problem::ApiProblem;
-use hub::{IdText, Key, MemberList, Names, Space};
+use hub::{IdText, Key};
 use pusher::http::{self, ApiRefusal, Attributes, Cached, Call, ChannelsQuery, Info};
 use pusher::{Access, App, Channel, plain_text};
-use tokio::task::spawn_blocking;
 
 use super::{SignedRequest, refused, well_formed};
 use crate::api::state::Api;
 
+/// An answer, and whether its counts may be too low: a node has not answered.
+pub(super) type Looked<T> = (T, bool);
+
 /// The answer to a request that changes nothing.
-pub(super) async fn answer(api: &Api, signed: &SignedRequest<'_>) -> Result<String, ApiProblem> {
+pub(super) async fn answer(
+    api: &Api,
+    signed: &SignedRequest<'_>,
+) -> Result<Looked<String>, ApiProblem> {
     let SignedRequest { app, call, query } = signed;
+    let app = &*app.app;
     Ok(match call {
         Call::Channel(name) => {
             let channel = well_formed(name);
             let info = http::channel_info(query, channel).map_err(refused)?;
-            let is_occupied = subscribers(api, &app.app, channel) > 0;
-            http::channel(is_occupied, &attributes(api, &app.app, channel, info))
+            let key = channel_key(&app.id, channel);
+            let found = of_keys(api, vec![key.clone()], info.user_count).await;
+            let attributes = attributes_in(api, &found, &key, info);
+            (http::channel(found.connections(&key) > 0, &attributes), found.at_least)
         }
         Call::ChannelUsers(name) => {
             let channel = well_formed(name);
             if channel.access() != Access::Presence {
                 return Err(refused(ApiRefusal::NotPresence));
             }
-            let list = members(api, &app.app, channel);
-            let subs = list.members.iter().flatten().filter_map(|(sub, _)| Key::parse(sub));
-            http::users(&subs.map(|key| key.name).collect::<Vec<_>>())
+            let key = channel_key(&app.id, channel);
+            let found = of_keys(api, vec![key.clone()], true).await;
+            (http::users(&found.users(&key).collect::<Vec<_>>()), found.at_least)
         }
         Call::Channels => {
             let asked = ChannelsQuery::parse(query).map_err(refused)?;
-            channels(api, &app.app, asked).await?
+            channels(api, app, asked).await?
         }
         Call::Connections => {
-            serde_json::json!({ "connections": app.usage.connections() }).to_string()
+            let which = WhichChannels::App(app.id.clone());
+            let found = ask(api, ChannelsAsked { which, users: false }).await;
+            let connections = found.connections(&app.id);
+            (serde_json::json!({ "connections": connections }).to_string(), found.at_least)
         }
         Call::Events
         | Call::BatchEvents
@@ -46,66 +59,65 @@ pub(super) async fn answer(api: &Api, signed: &SignedRequest<'_>) -> Result<Stri
     })
 }
 
-/// What was asked for of a channel that can have it.
-pub(super) fn attributes(api: &Api, app: &App, channel: Channel<'_>, info: Info) -> Attributes {
+/// What was asked for of each channel, which can have it, in their order.
+pub(super) async fn attributes(
+    api: &Api,
+    app: &App,
+    wanted: &[(Channel<'_>, Info)],
+) -> Looked<Vec<Attributes>> {
+    let key = |channel: Channel<'_>| channel_key(&app.id, channel);
+    let is_counted = |info: &Info| info.user_count || info.subscription_count;
+    let counted = wanted.iter().filter(|(_, info)| is_counted(info));
+    let keys: Vec<String> = counted.map(|(channel, _)| key(*channel)).collect();
+    let users = wanted.iter().any(|(_, info)| info.user_count);
+    let found = match keys.is_empty() {
+        true => ChannelsFound::default(),
+        false => of_keys(api, keys, users).await,
+    };
+    let told =
+        |(channel, info): &(Channel<'_>, Info)| attributes_in(api, &found, &key(*channel), *info);
+    (wanted.iter().map(told).collect(), found.at_least)
+}
+
+async fn of_keys(api: &Api, keys: Vec<String>, users: bool) -> ChannelsFound {
+    ask(api, ChannelsAsked { which: WhichChannels::Keys(keys), users }).await
+}
+
+async fn ask(api: &Api, asked: ChannelsAsked) -> ChannelsFound {
+    api.sender.channels(api.watches(), asked).await
+}
+
+/// What was asked for of the channel with this key.
+fn attributes_in(api: &Api, found: &ChannelsFound, key: &str, info: Info) -> Attributes {
     Attributes {
-        user_count: info.user_count.then(|| members(api, app, channel).count as u64),
-        subscription_count: info.subscription_count.then(|| subscribers(api, app, channel)),
-        cache: info.cache.then(|| cached(api, app, channel)),
+        user_count: info.user_count.then(|| found.users(key).count() as u64),
+        subscription_count: info.subscription_count.then(|| found.connections(key)),
+        cache: info.cache.then(|| cached(api, key)),
     }
 }
 
 /// The last event that a channel keeps for new subscribers.
-fn cached(api: &Api, app: &App, channel: Channel<'_>) -> Option<Cached> {
-    let key = channel_key(&app.id, channel);
-    let (event, ttl) = api.router.cached_event(IdText::of_key(&key).ok()?)?;
+fn cached(api: &Api, key: &str) -> Option<Cached> {
+    let (event, ttl) = api.router.cached_event(IdText::of_key(key).ok()?)?;
     Some(Cached { data: plain_text(event.data()), ttl })
 }
 
-/// How many connections are subscribed to a channel.
-fn subscribers(api: &Api, app: &App, channel: Channel<'_>) -> u64 {
-    let key = channel_key(&app.id, channel);
-    IdText::of_key(&key).map_or(0, |key| api.router.connections(key) as u64)
-}
-
-/// Who is in a presence channel.
-fn members(api: &Api, app: &App, channel: Channel<'_>) -> MemberList {
-    let key = channel_key(&app.id, channel);
-    let room = IdText::of_key(&key).ok().and_then(|key| api.router.names().lookup(key));
-    match (api.watches(), room) {
-        (Some(watches), Some(room)) => watches.members().list(room),
-        _ => MemberList { count: 0, members: Some(Vec::new()) },
-    }
-}
-
 /// The channels that have subscribers. All names are walked, one such walk at a time.
-async fn channels(api: &Api, app: &App, asked: ChannelsQuery) -> Result<String, ApiProblem> {
+async fn channels(
+    api: &Api,
+    app: &App,
+    asked: ChannelsQuery,
+) -> Result<Looked<String>, ApiProblem> {
     let ChannelsQuery { prefix, user_count } = asked;
     let busy = |_| ApiProblem::starting_or_stopping();
-    let walk = Arc::clone(&api.graph_walks).acquire_owned().await.map_err(busy)?;
-    let (names, id) = (Arc::clone(api.router.names()), app.id.clone());
-    // Fails only while the runtime ends.
-    let found = spawn_blocking(move || (named(&names, &id, &prefix), walk)).await;
-    let (mut found, walk) = found.map_err(|_| ApiProblem::starting_or_stopping())?;
-    found.retain(|(id, _)| api.router.is_online(*id));
-    drop(walk);
+    let _walk = Arc::clone(&api.graph_walks).acquire_owned().await.map_err(busy)?;
+    let which = WhichChannels::Named { app: app.id.clone(), prefix };
+    let found = ask(api, ChannelsAsked { which, users: user_count }).await;
     let info = Info { user_count, ..Info::default() };
-    let told = found.iter().map(|(_, name)| {
-        let channel = well_formed(name);
-        (name.as_str(), attributes(api, app, channel, info.of_channel(channel)))
+    let told = found.channels.keys().filter_map(|key| {
+        let name = Key::parse(key)?.name;
+        let info = info.of_channel(Channel::parse(name).ok()?);
+        Some((name, attributes_in(api, &found, key, info)))
     });
-    Ok(http::channels(&told.collect::<Vec<_>>()))
-}
-
-/// The channels of the app whose names begin with `prefix`, also those that nobody hears any more.
-fn named(names: &Names, app: &str, prefix: &str) -> Vec<(hub::Id, String)> {
-    let mut found = Vec::new();
-    names.visit_keys(|id, text| {
-        let Some(key) = Key::parse(text).filter(|key| key.app == app) else { return };
-        let is_channel = matches!(key.space, Space::Channel | Space::CacheChannel);
-        if is_channel && key.name.starts_with(prefix) {
-            found.push((id, key.name.to_owned()));
-        }
-    });
-    found
+    Ok((http::channels(&told.collect::<Vec<_>>()), found.at_least))
 }

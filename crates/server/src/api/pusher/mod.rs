@@ -43,6 +43,9 @@ const ESCAPED: usize = 3;
 /// Says how many connections heard what a request has sent.
 const DELIVERED: &str = "encke-delivered";
 
+/// Says that a count in an answer may be too low, since a node of the cluster has not answered.
+const AT_LEAST: &str = "encke-at-least";
+
 /// Its paths, for the router.
 pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
     let looks = [
@@ -62,8 +65,17 @@ pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
     looks.into_iter().chain(changes.map(|path| (path, Need::Signature, post(call)))).collect()
 }
 
+/// Answers a request. One that is refused is told of no other way to say who it is: it signs.
+async fn call(State(api): State<Arc<Api>>, request: Request) -> Response {
+    answer(api, request).await.unwrap_or_else(|problem| {
+        let mut refused = problem.into_response();
+        refused.headers_mut().remove(header::WWW_AUTHENTICATE);
+        refused
+    })
+}
+
 /// Answers a request, if there are apps.
-async fn call(State(api): State<Arc<Api>>, request: Request) -> Result<Response, ApiProblem> {
+async fn answer(api: Arc<Api>, request: Request) -> Result<Response, ApiProblem> {
     let Some(apps) = &api.pusher else { return Err(ApiProblem::not_found()) };
     let peer = api.access.client(&request);
     let (head, body) = request.into_parts();
@@ -78,7 +90,7 @@ async fn call(State(api): State<Arc<Api>>, request: Request) -> Result<Response,
         return Err(refused(refusal));
     }
     match method {
-        "GET" => look::answer(&api, &signed).await.map(json),
+        "GET" => look::answer(&api, &signed).await.map(|(text, at_least)| json(text, at_least)),
         _ => change(&api, &signed, head, bytes).await,
     }
 }
@@ -151,16 +163,21 @@ async fn change(
         let key = user_key(&app.id, user);
         let key = IdText::of_key(&key).map_err(|_| refused(ApiRefusal::UserId))?;
         api.sender.logout(permit, key).await?;
-        return Ok(json("{}".to_owned()));
+        return Ok(json("{}".to_owned(), false));
     }
-    let delivered = trigger::post_all(api, permit, app, &triggers).await?;
-    let text = trigger::told(api, app, &triggers, is_batch);
-    Ok(([(DELIVERED, delivered.to_string())], json(text)).into_response())
+    let (delivered, is_one_silent) = trigger::post_all(api, permit, app, &triggers).await?;
+    let (text, at_least) = trigger::told(api, app, &triggers, is_batch).await;
+    let answer = json(text, at_least || is_one_silent);
+    Ok(([(DELIVERED, delivered.to_string())], answer).into_response())
 }
 
-/// An answer.
-fn json(text: String) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], text + "\n").into_response()
+/// An answer, in which counts may be too low.
+fn json(text: String, at_least: bool) -> Response {
+    let plain = ([(header::CONTENT_TYPE, "application/json")], text + "\n");
+    match at_least {
+        true => ([(AT_LEAST, "true")], plain).into_response(),
+        false => plain.into_response(),
+    }
 }
 
 /// A channel that was read and found well formed.

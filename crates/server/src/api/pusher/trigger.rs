@@ -8,20 +8,22 @@ use dispatch::barrier::WritePermit;
 use engine::{Outgoing, channel_key};
 use httpd::problem::ApiProblem;
 use hub::{ConnectionId, Draft, EventParts, Payload};
-use pusher::http::{Attributes, Trigger, batch, triggered};
-use pusher::{App, SocketId};
+use pusher::http::{Info, Trigger, batch, triggered};
+use pusher::{App, Channel, SocketId};
 
-use super::{look, well_formed};
+use super::look::{self, Looked};
+use super::well_formed;
 use crate::api::endpoints::event::Posted;
 use crate::api::state::Api;
 
-/// Posts all of it and waits until the workers have taken it: how many connections heard.
+/// Posts all of it and waits until the workers have taken it, in a cluster those of all nodes: how
+/// many connections heard.
 pub(super) async fn post_all(
     api: &Api,
     permit: WritePermit<'_>,
     app: &App,
     triggers: &[Trigger],
-) -> Result<u64, ApiProblem> {
+) -> Result<Looked<u64>, ApiProblem> {
     for trigger in triggers {
         for channel in &trigger.channels {
             api.check_fits(&outgoing(app, trigger, channel)?.draft)?;
@@ -36,11 +38,13 @@ pub(super) async fn post_all(
         }
     }
     drop(permit);
-    let mut heard = 0;
+    let (mut heard, mut at_least) = (0, false);
     for delivery in deliveries {
-        heard += u64::from(delivery.answer().await?.count);
+        let delivered = delivery.answer().await?;
+        heard += u64::from(delivered.count);
+        at_least |= delivered.at_least;
     }
-    Ok(heard)
+    Ok((heard, at_least))
 }
 
 /// One event on one channel.
@@ -58,23 +62,36 @@ fn outgoing(app: &App, trigger: &Trigger, channel: &str) -> Result<Outgoing, Api
     Ok(Outgoing { except: except.into(), ..Outgoing::on_channel(draft) })
 }
 
-/// The answer to it, with what was asked of its channels.
-pub(super) fn told(api: &Api, app: &App, triggers: &[Trigger], is_batch: bool) -> String {
-    let of = |trigger: &Trigger, name: &str| {
+/// What is asked of the channels of an event.
+fn wanted(trigger: &Trigger) -> impl Iterator<Item = (Channel<'_>, Info)> {
+    trigger.channels.iter().map(|name| {
         let channel = well_formed(name);
-        look::attributes(api, app, channel, trigger.info.of_channel(channel))
-    };
-    if is_batch {
+        (channel, trigger.info.of_channel(channel))
+    })
+}
+
+/// The answer to it, with what was asked of its channels.
+pub(super) async fn told(
+    api: &Api,
+    app: &App,
+    triggers: &[Trigger],
+    is_batch: bool,
+) -> Looked<String> {
+    let asking = || triggers.iter().filter(|trigger| !trigger.info.is_empty());
+    let wanted: Vec<_> = asking().flat_map(wanted).collect();
+    let (attributes, at_least) = look::attributes(api, app, &wanted).await;
+    let mut attributes = attributes.into_iter();
+    let text = if is_batch {
+        // Each has one channel.
         let one = |trigger: &Trigger| {
-            (!trigger.info.is_empty()).then(|| of(trigger, &trigger.channels[0]))
+            (!trigger.info.is_empty()).then(|| attributes.next().unwrap_or_default())
         };
-        let events: Vec<Option<Attributes>> = triggers.iter().map(one).collect();
-        return batch(&events);
-    }
-    let Some(trigger) = triggers.first().filter(|trigger| !trigger.info.is_empty()) else {
-        return triggered(None);
+        batch(&triggers.iter().map(one).collect::<Vec<_>>())
+    } else if wanted.is_empty() {
+        triggered(None)
+    } else {
+        let names = asking().flat_map(|trigger| &trigger.channels).map(String::as_str);
+        triggered(Some(&names.zip(attributes).collect::<Vec<_>>()))
     };
-    let channels = trigger.channels.iter().map(|name| (name.as_str(), of(trigger, name)));
-    let channels: Vec<(&str, Attributes)> = channels.collect();
-    triggered(Some(&channels))
+    (text, at_least)
 }

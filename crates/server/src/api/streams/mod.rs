@@ -1,4 +1,4 @@
-//! `/v1/stream/{path}`: Durable Streams, for who may call the API.
+//! `/v1/stream/{path}`: Durable Streams, for who may call the API, and on the [public] port.
 //!
 //! The protocol is Durable Streams, draft 1.0; its rules and its files are those of the crate
 //! [`streams`]. Here is its HTTP. What waits for a disk runs on threads of its own, with a write
@@ -9,6 +9,7 @@ mod answers;
 mod fields;
 mod live;
 mod memory;
+pub(crate) mod public;
 mod read;
 mod write;
 
@@ -19,7 +20,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use dispatch::barrier::{Barrier, NoPermit};
@@ -177,8 +178,12 @@ impl Streams {
 struct Call {
     api: Arc<Api>,
     streams: Arc<Streams>,
-    /// Whether only who has a key may read.
+    /// Whether only who has a key may read, or a token.
     is_private: bool,
+    /// Whether it came to the public port.
+    is_public: bool,
+    /// The longest body.
+    body_bytes_max: usize,
     path: Arc<str>,
     head: Parts,
 }
@@ -192,6 +197,8 @@ impl Call {
                 let detail = format!("The streams of this server cannot be used: {why}.");
                 Err(ApiProblem::unavailable(detail))
             }
+            // The successor's API does not know who was let in here.
+            Undone::NoPermit(_) if self.is_public => Err(ApiProblem::starting_or_stopping()),
             Undone::NoPermit(no_permit) => no_permit.answer(self.head, Body::from(body)).await,
         }
     }
@@ -203,14 +210,18 @@ pub(super) async fn serve(State(api): State<Arc<Api>>, request: Request) -> Resp
         Ok(response) => response,
         Err(problem) => problem.into_response(),
     };
-    let fields = response.headers_mut();
+    dress(response.headers_mut());
+    response
+}
+
+/// What each answer says.
+fn dress(fields: &mut HeaderMap) {
     fields.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let policy = HeaderName::from_static("cross-origin-resource-policy");
     fields.insert(policy, HeaderValue::from_static("cross-origin"));
     // Whoever writes streams chooses their type. A page among them is none of the API's: it runs no
     // script, and has nothing of the dashboard's session.
     fields.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
-    response
 }
 
 async fn answer(api: Arc<Api>, request: Request) -> Result<Response, ApiProblem> {
@@ -237,7 +248,15 @@ async fn answer(api: Arc<Api>, request: Request) -> Result<Response, ApiProblem>
         api.access.check_about(&permission, [path.as_str()].into_iter())?;
     }
     let (head, body) = request.into_parts();
-    let call = Call { api, streams, is_private, path: path.into(), head };
+    let call = Call {
+        api,
+        streams,
+        is_private,
+        is_public: false,
+        body_bytes_max: write::BODY_BYTES_MAX,
+        path: path.into(),
+        head,
+    };
     match call.head.method {
         Method::GET => read::get(call).await,
         Method::HEAD => read::head(call).await,

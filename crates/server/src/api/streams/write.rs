@@ -15,7 +15,7 @@ use super::answers::{CLOSED, PRODUCER_EPOCH, PRODUCER_SEQ, TRUE, push_head, push
 use super::{Call, PREFIX, fields};
 
 /// The longest body of one request.
-const BODY_BYTES_MAX: usize = 8 << 20;
+pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
 
 /// The type of a stream that is created without one.
 const TYPE_DEFAULT: &str = "application/octet-stream";
@@ -201,7 +201,7 @@ pub(super) async fn delete(call: Call) -> Result<Response, ApiProblem> {
 async fn read(call: &Call, body: Body) -> Result<Bytes, ApiProblem> {
     let mut room = call.streams.bodies.room();
     let pieces = Pieces::of_whole(body, &call.api.idle_limit);
-    let bytes = read_bytes(pieces, BODY_BYTES_MAX, |len| room.grow(len)).await?;
+    let bytes = read_bytes(pieces, call.body_bytes_max, |len| room.grow(len)).await?;
     Ok(room.hold(bytes))
 }
 

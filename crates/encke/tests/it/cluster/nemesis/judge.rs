@@ -39,6 +39,9 @@ const LEFT_MAX: Duration = Duration::from_secs(10);
 /// And so many times as long as the machine let our own pauses last.
 const LATE_TIMES: u32 = 10;
 
+/// So much of what a listener has met is told with a fault.
+const STORY: usize = 40;
+
 /// What a run came to.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Sums {
@@ -156,7 +159,8 @@ impl<'r> Judge<'r> {
                 Entry::Event { at, id, number: event } => {
                     sums.heard += 1;
                     for fault in self.oracle.hear(&mut listener, number, id, event as u64) {
-                        self.wrong.push(self.told(fault, number, event, (id, at)));
+                        let before = self.before(number, at);
+                        self.wrong.push(self.told(fault, number, event, (id, at)) + &before);
                     }
                 }
                 Entry::Gap { at } => {
@@ -171,6 +175,28 @@ impl<'r> Judge<'r> {
             }
         }
         listener
+    }
+
+    /// What a listener has met up to then, the last of it, for who looks for the reason.
+    fn before(&self, listener: usize, until: Duration) -> String {
+        let entries = &self.open.listeners[listener];
+        let met = |entry: &&Entry| !matches!(**entry, Entry::Event { at, .. } if at > until);
+        let met: Vec<&Entry> = entries.iter().take_while(met).collect();
+        let last = met.len().saturating_sub(STORY);
+        let told = |entry: &&Entry| match **entry {
+            Entry::Opened { asked, at, node, resumed } => {
+                format!("opened at {at:.2?}, asked node {node} at {asked:.2?}, resumed: {resumed}")
+            }
+            Entry::Tried { asked, at } => format!("tried from {asked:.2?} to {at:.2?}"),
+            Entry::Place(id) => format!("place {}", event_id_text(id)),
+            Entry::Event { at, id, number } => {
+                format!("event {number} as {} at {at:.2?}", event_id_text(id))
+            }
+            Entry::Gap { at } => format!("a gap at {at:.2?}"),
+            Entry::Lost { at } => format!("lost at {at:.2?}"),
+        };
+        let lines: Vec<String> = met[last..].iter().map(told).collect();
+        format!("\n    before: {}", lines.join("\n      "))
     }
 
     fn log_was_lost(&self, at: Duration) -> bool {

@@ -1,8 +1,4 @@
-//! One batch on its way to a webhook: signed, bounded in time, without redirects.
-//!
-//! The signature has the form that Stripe made usual: `t=SECONDS,v1=HEX`, where the second is the
-//! HMAC-SHA256 of `SECONDS.BODY`. The time in it keeps somebody who has overheard a batch from
-//! sending it again later.
+//! One batch on its way to a webhook: bounded in time, without redirects.
 
 use std::time::Duration;
 
@@ -19,7 +15,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use thiserror::Error;
 use tokio::time::timeout;
 
-use crate::presence::{Webhook, WebhookSecret, WebhookUrl};
+use super::{Fields, WebhookUrl};
 
 /// How long a receiver may take to connect, read and answer.
 const POST_TIME_MAX: Duration = Duration::from_secs(5);
@@ -35,7 +31,7 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
 /// Why a batch was not taken.
 #[derive(Debug, Error)]
-pub(super) enum PostError {
+pub(crate) enum PostError {
     /// Nothing came in time.
     #[error("no answer within 5 s")]
     Slow,
@@ -48,25 +44,24 @@ pub(super) enum PostError {
 }
 
 /// Posts to one webhook.
-pub(super) struct WebhookClient {
+pub(crate) struct WebhookClient {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     url: WebhookUrl,
-    secret: WebhookSecret,
 }
 
 impl WebhookClient {
-    pub(super) fn new(webhook: Webhook) -> Result<WebhookClient> {
-        let Webhook { url, secret } = webhook;
+    /// One that posts to `url`.
+    pub(crate) fn new(url: WebhookUrl) -> Result<WebhookClient> {
         let connector = outgoing::connector(url.uri()).context(
-            "--webhook: this system trusts no certificates: install ca-certificates, or name a \
-             file of them in SSL_CERT_FILE",
+            "webhooks: this system trusts no certificates: install ca-certificates, or name a file \
+             of them in SSL_CERT_FILE",
         )?;
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_max_idle_per_host(1)
             .pool_idle_timeout(CONNECTION_IDLE_MAX)
             .build(connector);
-        Ok(WebhookClient { client, url, secret })
+        Ok(WebhookClient { client, url })
     }
 
     /// Host and port.
@@ -74,17 +69,16 @@ impl WebhookClient {
         self.url.host()
     }
 
-    /// Posts the batch `number`, signed at this time.
-    pub(super) async fn post(&self, body: Bytes, number: &str) -> Result<(), PostError> {
-        let seconds = (sys::clock::unix_ms() / 1000).to_string();
-        let signature = self.secret.sign(&[seconds.as_bytes(), b".", &body]);
-        let request = Request::post(self.url.uri().clone())
+    /// Posts a batch with these fields in its head.
+    pub(super) async fn post(&self, body: Bytes, fields: Fields) -> Result<(), PostError> {
+        let mut request = Request::post(self.url.uri().clone())
             .header(CONTENT_TYPE, "application/json")
-            .header(USER_AGENT, concat!("encke/", env!("CARGO_PKG_VERSION")))
-            .header("Encke-Batch", number)
-            .header("Encke-Signature", format!("t={seconds},v1={signature}"))
-            .body(Full::new(body))
-            .map_err(|error| PostError::Connection(error.to_string()))?;
+            .header(USER_AGENT, concat!("encke/", env!("CARGO_PKG_VERSION")));
+        for (name, value) in fields {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::new(body));
+        let request = request.map_err(|error| PostError::Connection(error.to_string()))?;
         let answer = timeout(POST_TIME_MAX, self.client.request(request)).await;
         let answer = answer.map_err(|_| PostError::Slow)?;
         let answer = answer.map_err(|error| PostError::Connection(outgoing::chain(&error)))?;

@@ -1,0 +1,321 @@
+//! What a subscriber has missed since an event that it names: behind its success, before all that
+//! is posted later.
+//!
+//! The connection is logged in, and asks as one that comes back does ([`crate::resume`]). Until it
+//! has the answer, events of that channel are passed over: the history has them. If one came while
+//! the answer was on its way, the rest is asked for again; else the channel goes on as any other.
+//! Other channels of the connection notice nothing. A window of what was missed is written before
+//! the next one is asked for, and one channel asks at a time: so no more than a window is kept for
+//! a connection, however slowly it reads.
+//!
+//! Cost: nothing for those who name no event. Of others some 100 bytes while they wait.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use hub::{Id, IdText, KEY_MARK, Place};
+use pusher::{Given, server_frame};
+use smallvec::SmallVec;
+
+use super::super::core::{At, Core, Lives};
+use crate::Event;
+use crate::catch_up::CatchUp;
+use crate::channels::channel_name;
+use crate::limits;
+use crate::questions::Asker;
+use crate::resume::Resume;
+use crate::sockets::Sockets;
+
+/// Where a subscriber goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Start {
+    /// Here, and it is told where that is.
+    Here,
+    /// Behind an event of which nothing is known: there is a gap.
+    Nowhere,
+    /// Behind this number.
+    Behind(u64),
+}
+
+/// A channel of which a connection wants to hear what it has missed.
+struct Wish {
+    key: Box<str>,
+    start: Start,
+    /// It is logged in there. Of a presence channel it waits for the list first.
+    is_in: bool,
+    /// The events of what a user follows are meant, too.
+    has_graph: bool,
+    /// The question that was asked.
+    asked: Option<Arc<()>>,
+    is_first: bool,
+    /// It was told that some up to this number may be missing.
+    gap_up_to: u64,
+    /// The number of the last event that was passed over.
+    passed_over: u64,
+}
+
+/// What is to be asked for the channel with this key, and what keeps it asked.
+struct MissedQuestion {
+    key: Box<str>,
+    client: Arc<()>,
+    resume: Resume,
+}
+
+/// The wishes of connections, by slot.
+#[derive(Default)]
+pub(in super::super) struct Wishes(HashMap<u32, SmallVec<[Wish; 1]>>);
+
+impl Wishes {
+    /// Whether there is none.
+    pub(in super::super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn of(&mut self, slot: u32) -> &mut [Wish] {
+        self.0.get_mut(&slot).map_or(&mut [], |wishes| wishes)
+    }
+
+    fn find(&mut self, slot: u32, key: &str) -> Option<&mut Wish> {
+        self.of(slot).iter_mut().find(|wish| *wish.key == *key)
+    }
+
+    /// The connection in `slot` wants no more of this channel.
+    pub(super) fn forget(&mut self, slot: u32, key: &str) {
+        let Some(wishes) = self.0.get_mut(&slot) else { return };
+        wishes.retain(|wish| *wish.key != *key);
+        if wishes.is_empty() {
+            self.0.remove(&slot);
+        }
+    }
+
+    /// The connection in `slot` has gone.
+    pub(super) fn forget_all(&mut self, slot: u32) {
+        self.0.remove(&slot);
+    }
+
+    /// Whether the connection in `slot` is told `event` later, with what it has missed.
+    pub(in super::super) fn passes_over(&mut self, slot: u32, event: &Event) -> bool {
+        let about = event.about();
+        let is_of = |wish: &&mut Wish| {
+            wish.is_in && (*wish.key == *about || wish.has_graph && !about.starts_with(KEY_MARK))
+        };
+        let Some(wish) = self.of(slot).iter_mut().find(is_of) else { return false };
+        wish.passed_over = wish.passed_over.max(event.number());
+        true
+    }
+
+    /// The keys of the channels of which the connection in `slot` waits for what it has missed, and
+    /// up to which number it has heard.
+    pub(super) fn written(&self, slot: u32) -> Vec<(String, u64)> {
+        let wishes = self.0.get(&slot).into_iter().flatten();
+        let written = wishes.filter_map(|wish| match wish.start {
+            Start::Behind(number) => Some((wish.key.to_string(), number)),
+            Start::Here | Start::Nowhere => None,
+        });
+        written.collect()
+    }
+}
+
+impl<S: Sockets> Core<S> {
+    /// Where a subscriber that has named the last event that it has heard goes on.
+    pub(super) fn start_of(&self, after: &Given) -> Option<Start> {
+        let place = match after {
+            Given::Absent => return None,
+            Given::Text(place) if place.is_empty() => return Some(Start::Here),
+            Given::Text(place) => self.event_ids.known(place.as_bytes()),
+            Given::Other => Place::Unknown,
+        };
+        Some(match place {
+            Place::Known(number) if self.config.history.is_on() => Start::Behind(number),
+            // Heard at another node of the cluster.
+            Place::Ahead(number) if self.config.history.is_on() && self.event_ids.are_given() => {
+                Start::Behind(number)
+            }
+            _ => Start::Nowhere,
+        })
+    }
+
+    /// Notes that the connection wants to go on there as soon as it is logged in.
+    pub(super) fn wish(&mut self, slot: u32, key: IdText<'_>, start: Start) {
+        let key: Box<str> = key.to_string().into();
+        self.channels.missed.forget(slot, &key);
+        self.channels.missed.0.entry(slot).or_default().push(Wish {
+            key,
+            start,
+            is_in: false,
+            has_graph: false,
+            asked: None,
+            is_first: true,
+            gap_up_to: 0,
+            passed_over: 0,
+        });
+    }
+
+    /// The connection was logged in under `key`, behind the number `newest`, and its success is in
+    /// the buffer for answers. Whether it is told there what is behind that.
+    pub(super) fn go_on_in_channel(
+        &mut self,
+        at: &At<'_, S::Socket>,
+        key: IdText<'_>,
+        newest: u64,
+    ) -> bool {
+        let (slot, key) = (at.slot, key.to_string());
+        let has_graph = self.channels.graph.is_of(slot, &key);
+        let Some(wish) = self.channels.missed.find(slot, &key) else { return false };
+        (wish.is_in, wish.has_graph) = (true, has_graph);
+        let start = wish.start;
+        if let Start::Behind(_) = start {
+            self.ask_missed(at);
+            return true;
+        }
+        self.channels.missed.forget(slot, &key);
+        let name = channel_name(&key).unwrap_or_default();
+        let id = self.event_ids.id(newest).to_string();
+        if start == Start::Here {
+            self.say_frame(&server_frame::place(&name, &id));
+        } else {
+            self.resumes.count(true);
+            self.say_frame(&server_frame::gap(&name, Some(&id)));
+        }
+        false
+    }
+
+    /// Asks for what the connection has missed, unless it has asked. Where too many ask, it is told
+    /// of a gap.
+    pub(in super::super) fn ask_missed(&mut self, at: &At<'_, S::Socket>) {
+        let slot = at.slot;
+        while let Some(MissedQuestion { key, client, resume }) = self.next_missed(at) {
+            let is_asked = match resume.after > self.event_ids.last() {
+                true => self.resumes.post_ahead(resume),
+                false => self.resumes.post(resume),
+            };
+            if is_asked {
+                if let Some(wish) = self.channels.missed.find(slot, &key) {
+                    wish.asked = Some(client);
+                }
+                return;
+            }
+            self.channels.missed.forget(slot, &key);
+            self.resumes.count(true);
+            let name = channel_name(&key).unwrap_or_default();
+            self.say_frame(&server_frame::gap(&name, None));
+        }
+    }
+
+    /// The next question of the connection, if it waits for no answer.
+    fn next_missed(&mut self, at: &At<'_, S::Socket>) -> Option<MissedQuestion> {
+        let conn = self.conn_ref(at);
+        let wishes = self.channels.missed.of(at.slot);
+        if wishes.iter().any(|wish| wish.asked.is_some()) {
+            return None;
+        }
+        let wish = wishes.iter().find(|wish| wish.is_in)?;
+        let Start::Behind(after) = wish.start else { return None };
+        let mut ids: SmallVec<[Id; 2]> = SmallVec::new();
+        ids.extend(IdText::of_key(&wish.key).ok().and_then(|key| self.names.lookup(key)));
+        if wish.has_graph {
+            ids.extend(self.channels.graph.id(at.slot));
+        }
+        let client = Arc::new(());
+        let resume = Resume {
+            asker: Asker { conn, client: Arc::downgrade(&client) },
+            ids,
+            after,
+            ahead_in: None,
+            gap_up_to: wish.gap_up_to,
+            past: None,
+            bytes_max: limits::window_bytes(self.config.backlog_bytes_max),
+            is_first: wish.is_first,
+            is_lost: false,
+        };
+        Some(MissedQuestion { key: wish.key.clone(), client, resume })
+    }
+
+    /// It is known what the connection has missed of a channel, or a window of it.
+    pub(in super::super) fn hear_missed(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        catch_up: CatchUp,
+    ) -> Lives {
+        let CatchUp { client, events, gap, gap_up_to, up_to, whole, .. } = catch_up;
+        let is_it = |asked: &Arc<()>| Weak::as_ptr(&client) == Arc::as_ptr(asked);
+        let mut wishes = self.channels.missed.of(at.slot).iter_mut();
+        let Some(wish) = wishes.find(|wish| wish.asked.as_ref().is_some_and(is_it)) else {
+            // It has left the channel since.
+            return Ok(());
+        };
+        let (key, start) = (wish.key.clone(), wish.start);
+        let before = if let Start::Behind(number) = start { number } else { 0 };
+        let heard = match whole {
+            true => events.last().map_or(before, |last| last.number()),
+            false => up_to.max(before),
+        };
+        let is_first = std::mem::take(&mut wish.is_first);
+        (wish.asked, wish.start) = (None, Start::Behind(heard));
+        wish.gap_up_to = wish.gap_up_to.max(gap_up_to);
+        let is_over = whole && wish.passed_over <= heard;
+        match is_first {
+            true => self.resumes.count(gap),
+            false if gap => self.resumes.count_gap(),
+            false => {}
+        }
+        if gap {
+            // What comes behind it has an id of its own.
+            let is_last = is_over && events.is_empty();
+            let id = is_last.then(|| self.event_ids.id(up_to).to_string());
+            let name = channel_name(&key).unwrap_or_default();
+            self.say_frame(&server_frame::gap(&name, id.as_deref()));
+            self.put_answer(at)?;
+        }
+        self.put_missed(at, &events)?;
+        if is_over {
+            self.channels.missed.forget(at.slot, &key);
+            // What was posted up to there is in it, and may be on its way as well.
+            self.channels.fresh.note(at.slot, up_to, &key);
+        }
+        if at.conn.is_flushed() {
+            self.ask_missed(at);
+            return self.put_answer(at);
+        }
+        Ok(())
+    }
+
+    fn put_missed(&mut self, at: &mut At<'_, S::Socket>, events: &[Arc<Event>]) -> Lives {
+        let own = self.connection_id(self.conn_ref(at));
+        for event in events.iter().filter(|event| !event.except().has(own)) {
+            if event.about().starts_with(KEY_MARK) {
+                at.conn.push_event(event);
+            } else if let Some(frame) = self.channels.graph.frame(at.slot, event) {
+                self.say_frame(&frame);
+                self.put_answer(at)?;
+            }
+        }
+        if !at.conn.is_flushed() {
+            self.queue(at, at.conn.backlog_bytes() > limits::EXPRESS_BYTES_MAX);
+        }
+        Ok(())
+    }
+
+    /// The connection is told of a gap, and no answer comes: its channels go on behind that.
+    pub(in super::super) fn give_up_missed(&mut self, at: &At<'_, S::Socket>) {
+        let wishes = self.channels.missed.of(at.slot).iter().filter(|wish| wish.is_in);
+        for key in wishes.map(|wish| wish.key.clone()).collect::<Vec<_>>() {
+            self.channels.missed.forget(at.slot, &key);
+            let name = channel_name(&key).unwrap_or_default();
+            self.say_frame(&server_frame::gap(&name, None));
+        }
+    }
+
+    /// A connection of another process waited there for what it has missed.
+    pub(super) fn wish_again(&mut self, at: &At<'_, S::Socket>, missed: &[(String, u64)]) {
+        for (text, number) in missed {
+            let Ok(key) = IdText::of_key(text) else { continue };
+            self.wish(at.slot, key, Start::Behind(*number));
+            let is_in = self.names.lookup(key).is_some_and(|id| self.has_id(at, id));
+            let has_graph = self.channels.graph.is_of(at.slot, text);
+            if let Some(wish) = self.channels.missed.find(at.slot, text) {
+                (wish.is_in, wish.has_graph) = (is_in, has_graph);
+            }
+        }
+    }
+}

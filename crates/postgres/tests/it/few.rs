@@ -1,0 +1,190 @@
+//! Few pairs at a time, as most changes are: what they read, and what becomes of those whose
+//! transaction a migration finds under way.
+
+use std::sync::Arc;
+
+use postgres::{PostgresConfig, PostgresError, PostgresStore, SchemaFault, Source};
+use testing::postgres::Postgres;
+use testing::wait_for;
+
+use crate::model::Replica;
+use crate::support::{config, connect, pairs, run, server, stored};
+
+const TABLE: &str = "create table follows (a bigint, b bigint, at date, primary key (a, b))";
+
+/// The migrations before the one that notes few pairs apart from many.
+const BEFORE: [&str; 3] = [
+    include_str!("../../src/sql/1.sql"),
+    include_str!("../../src/sql/2.sql"),
+    include_str!("../../src/sql/3.sql"),
+];
+
+fn source() -> Source {
+    let [table, subscriber, subscribee] = ["follows", "a", "b"].map(str::to_owned);
+    Source { table, subscriber, subscribee }
+}
+
+/// Table and graph are the same.
+async fn same(store: &PostgresStore, when: &str) {
+    assert_eq!(store.source_differences(3).await.unwrap().total, 0, "{when}");
+}
+
+/// Makes the tables as programs of schema 3 did, and `follows` the graph.
+fn install_before(server: &Postgres) {
+    let mut sql = String::from(
+        "create schema encke;
+         create table encke.migrations (
+             version integer primary key, at timestamptz not null default now());
+         insert into encke.migrations (version) values (1), (2), (-3);",
+    );
+    BEFORE.into_iter().for_each(|migration| sql.push_str(migration));
+    sql.push_str(TABLE);
+    sql.push_str("; select encke.install('follows', 'a', 'b')");
+    server.sql(&sql).unwrap();
+}
+
+#[test]
+fn note_of_a_transaction_is_found_without_reading_those_of_others() {
+    let Some(server) = server() else { return };
+    run(async {
+        server.sql(TABLE).unwrap();
+        let store = connect(&server).await;
+        store.install(&source()).await.unwrap();
+        let scans = "select coalesce(sum(seq_scan), 0) from pg_stat_xact_user_tables
+            where relid in ('encke.unsettled'::regclass, 'encke.touched'::regclass)";
+        for sql in [
+            "insert into follows values (1, 2)",
+            "update follows set b = 3 where a = 1",
+            "insert into follows values (1, 4), (1, 5); insert into follows values (1, 6)",
+            "delete from follows where b > 4",
+        ] {
+            let sql = format!("begin; {sql}; set constraints all immediate; {scans}; commit");
+            assert_eq!(server.sql(&sql).unwrap(), "0", "{sql}");
+            same(&store, &sql).await;
+        }
+        assert_eq!(stored(&store).await.1, pairs(&[("1", "3"), ("1", "4")]));
+    });
+}
+
+#[test]
+fn few_and_many_pairs_of_one_transaction_are_one_version() {
+    let Some(server) = server() else { return };
+    run(async {
+        server.sql(TABLE).unwrap();
+        let store = connect(&server).await;
+        store.install(&source()).await.unwrap();
+        let mut replica = Replica::bootstrap(&store).await;
+        let singles = |from: i32, to: i32| {
+            let single = |n| format!("insert into follows values ({n}, 1);");
+            (from..to).map(single).collect::<String>()
+        };
+        let series = |from: i32, to: i32| {
+            format!("insert into follows select n, 1 from generate_series({from}, {to} - 1) n;")
+        };
+        for sql in [
+            series(0, 16),
+            series(100, 117),
+            singles(200, 216),
+            singles(300, 317),
+            format!("{}{}", singles(400, 403), series(500, 600)),
+            format!("{} delete from follows where a = 600;", singles(600, 602)),
+            "update follows set at = now(), b = b + (a < 2)::int".to_owned(),
+            "update follows set at = now()".to_owned(),
+            "insert into follows select n, n from generate_series(700, 720) n;
+             delete from follows where a between 700 and 719"
+                .to_owned(),
+            "truncate follows; insert into follows values (1, 1)".to_owned(),
+        ] {
+            let before = stored(&store).await.0.version;
+            server.sql(&format!("begin; {sql}; commit")).unwrap();
+            let is_change = !sql.ends_with("at = now()");
+            assert_eq!(stored(&store).await.0.version, before + u64::from(is_change), "{sql}");
+            replica.catch_up(&store).await.unwrap();
+            assert_eq!(stored(&store).await, (replica.place, replica.sorted()), "{sql}");
+            same(&store, &sql).await;
+        }
+    });
+}
+
+#[test]
+fn rows_that_a_deferred_trigger_writes_at_the_commit_are_in_the_graph() {
+    let Some(server) = server() else { return };
+    run(async {
+        server.sql(TABLE).unwrap();
+        let store = connect(&server).await;
+        store.install(&source()).await.unwrap();
+        server
+            .sql(
+                "create table users (id bigint);
+                 create function welcome() returns trigger language plpgsql as $$ begin
+                     insert into follows values (new.id, 0);
+                     return null;
+                 end $$;
+                 create constraint trigger welcome after insert on users
+                     deferrable initially deferred for each row execute function welcome()",
+            )
+            .unwrap();
+        // Its note comes between the first, which settles both that are there, and the second.
+        server
+            .sql(
+                "begin; insert into follows values (1, 2); insert into users values (7);
+                 insert into follows values (3, 4); commit",
+            )
+            .unwrap();
+        assert_eq!(stored(&store).await.1, pairs(&[("1", "2"), ("3", "4"), ("7", "0")]));
+    });
+}
+
+#[test]
+fn transaction_that_a_migration_finds_under_way_is_in_the_graph() {
+    let Some(server) = server() else { return };
+    run(async {
+        install_before(&server);
+        let mut may_not = config(&server);
+        may_not.migrate = false;
+        let older = PostgresStore::connect(may_not).await.unwrap_err();
+        assert_eq!(older, PostgresError::Schema(SchemaFault::Older { found: 3, known: 4 }));
+
+        let server = Arc::new(server);
+        let (url, writer) = (server.url(), server.clone());
+        let under_way = tokio::task::spawn_blocking(move || {
+            writer.sql(
+                "begin; insert into follows values (1, 2);
+                 do $$ begin perform pg_sleep(3600);
+                 exception when query_canceled then null; end $$;
+                 insert into follows values (3, 4); commit",
+            )
+        });
+        let asleep = "from pg_stat_activity where wait_event = 'PgSleep'";
+        let count = format!("select count(*) {asleep}");
+        wait_for("it has written a row", || server.sql(&count).unwrap() != "0");
+        let migrating = tokio::spawn(async move {
+            PostgresStore::connect(PostgresConfig::from_url(&url).unwrap()).await
+        });
+        let waiting = "select count(*) from pg_locks where not granted
+            and relation = 'encke.unsettled'::regclass";
+        wait_for("the migration waits", || server.sql(waiting).unwrap() == "1");
+        server.sql(&format!("select pg_cancel_backend(pid) {asleep}")).unwrap();
+        under_way.await.unwrap().unwrap();
+        let store = migrating.await.unwrap().unwrap();
+        same(&store, "migrated").await;
+        assert_eq!(stored(&store).await.1, pairs(&[("1", "2"), ("3", "4")]));
+
+        // What a trigger of before noted, whose last statement came behind the migration.
+        server
+            .sql(
+                "alter table follows disable trigger all; insert into follows values (5, 6);
+                 alter table follows enable trigger all;
+                 begin; insert into encke.touched values ('5', '6');
+                 insert into encke.unsettled (whole) values (false);
+                 insert into follows values (7, 8); commit",
+            )
+            .unwrap();
+        same(&store, "with an older note").await;
+        assert_eq!(server.sql("select count(*) from encke.touched, encke.unsettled").unwrap(), "0");
+        // A program of schema 3 looks here, and finds what it knows.
+        let newest = "select max(abs(version)) from encke.migrations";
+        assert_eq!(server.sql(newest).unwrap(), "3");
+        assert_eq!(store.status().await.unwrap().schema_version, 4);
+    });
+}

@@ -1,0 +1,141 @@
+//! TLS on a connection whose keys are known: text to records and back, over a socket of the
+//! runtime.
+//!
+//! What is sealed has used up its number, so it is sent before anything else, or the connection
+//! ends. One record at a time is sealed ahead.
+
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tls::limits::{ALERT_BYTES_MAX, RECORD_BYTES_MAX, SEALED_BYTES_MAX};
+use tls::{Alert, Keys, Opened};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// A connection that speaks TLS.
+pub(super) struct Sealed {
+    stream: TcpStream,
+    keys: Keys,
+    /// What was received and not opened. At its front is an opened record as long as there is text
+    /// of it.
+    received: Vec<u8>,
+    /// The text in that record that nobody has taken.
+    text: Range<usize>,
+    /// The length of that record.
+    opened: usize,
+    /// What is sealed, and how much of it was sent.
+    out: Vec<u8>,
+    sent: usize,
+}
+
+impl Sealed {
+    /// TLS with `keys` on `stream`, of which `received` was not opened yet.
+    pub(super) fn new(stream: TcpStream, keys: Keys, received: Vec<u8>) -> Sealed {
+        Sealed { stream, keys, received, text: 0..0, opened: 0, out: Vec::new(), sent: 0 }
+    }
+
+    /// Opens what has come. Whether there is text, or the end of it.
+    fn open(&mut self) -> io::Result<Found> {
+        loop {
+            self.received.drain(..std::mem::take(&mut self.opened));
+            match self.keys.opener().next(&mut self.received) {
+                Ok(Opened::Data { record, text }) => {
+                    (self.opened, self.text) = (record, text);
+                    return Ok(Found::Text);
+                }
+                Ok(Opened::Idle { record }) => self.opened = record,
+                Ok(Opened::NeedMore { .. }) => return Ok(Found::Nothing),
+                Ok(Opened::Closed) => return Ok(Found::End),
+                Err(fault) => return Err(io::Error::new(ErrorKind::InvalidData, fault)),
+            }
+        }
+    }
+
+    /// Sends what is sealed.
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.sent < self.out.len() {
+            let rest = &self.out[self.sent..];
+            match ready!(Pin::new(&mut self.stream).poll_write(context, rest))? {
+                0 => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
+                sent => self.sent += sent,
+            }
+        }
+        (self.out, self.sent) = (Vec::new(), 0);
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// What was found in what has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Found {
+    Text,
+    /// No whole record.
+    Nothing,
+    /// The client has said all.
+    End,
+}
+
+impl AsyncRead for Sealed {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        while this.text.is_empty() {
+            match this.open()? {
+                Found::Text => {}
+                Found::End => return Poll::Ready(Ok(())),
+                Found::Nothing => {
+                    let mut bytes = [0; RECORD_BYTES_MAX];
+                    let mut came = ReadBuf::new(&mut bytes);
+                    ready!(Pin::new(&mut this.stream).poll_read(context, &mut came))?;
+                    if came.filled().is_empty() {
+                        return Poll::Ready(Ok(()));
+                    }
+                    this.received.extend_from_slice(came.filled());
+                }
+            }
+        }
+        let len = this.text.len().min(buffer.remaining());
+        buffer.put_slice(&this.received[this.text.start..][..len]);
+        this.text.start += len;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Sealed {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_send(context))?;
+        let this = &mut *self;
+        this.out = vec![0; SEALED_BYTES_MAX.min(bytes.len() + SEALED_BYTES_MAX / 16)];
+        let sealed = this.keys.sealer().seal(&[bytes], 0, &mut this.out);
+        let sealed = sealed.map_err(|why| io::Error::new(ErrorKind::InvalidData, why))?;
+        this.out.truncate(sealed.bytes);
+        // What of it has no room now goes first the next time.
+        let _ = this.poll_send(context)?;
+        Poll::Ready(Ok(sealed.text))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_send(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_send(context))?;
+        let this = &mut *self;
+        let mut alert = [0; ALERT_BYTES_MAX];
+        let len = this.keys.sealer().alert(Alert::CLOSE_NOTIFY, &mut alert);
+        if len > 0 {
+            this.out = alert[..len].to_vec();
+            ready!(this.poll_send(context))?;
+        }
+        Pin::new(&mut this.stream).poll_shutdown(context)
+    }
+}
