@@ -76,7 +76,8 @@ pub struct EngineConfig {
     /// at all.
     pub gather_ms: u64,
     /// Whether connections that ask for durable streams are handed out
-    /// ([`Engine::hand_outs`](crate::Engine::hand_outs)).
+    /// ([`Engine::hand_outs`](crate::Engine::hand_outs)). Those that publish by the Mercure protocol
+    /// are where that is served.
     pub hands_out: bool,
 }
 
@@ -146,12 +147,20 @@ impl EngineConfig {
         self.tokens.is_some() && self.members_max > 0
     }
 
-    /// Who listens to what by the Mercure protocol, where that is served.
-    pub(crate) fn topics(&self, names: &Arc<Names>) -> Option<Arc<Topics>> {
+    /// Whether connections are handed out at all.
+    pub(crate) fn hands_any_out(&self) -> bool {
+        self.hands_out || self.mercure.is_some()
+    }
+
+    /// Who listens to what by the Mercure protocol, where that is served. What was sent up to `last`
+    /// is not known by topic.
+    pub(crate) fn topics(&self, names: &Arc<Names>, last: u64) -> Option<Arc<Topics>> {
         self.mercure.as_ref()?;
         let of_rules = self.remember.iter().map(|rule| rule.age_ms_max);
         let age_ms = of_rules.fold(self.history.age_ms_max, u64::max);
-        Some(Arc::new(Topics::new(Arc::clone(names), TopicsLimits::new(age_ms))))
+        let topics = Topics::new(Arc::clone(names), TopicsLimits::new(age_ms));
+        topics.begun_at(last);
+        Some(Arc::new(topics))
     }
 
     /// Who is in a room, where that is kept.

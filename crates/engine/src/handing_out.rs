@@ -127,7 +127,7 @@ pub struct HandedOut {
     pub counted: Counted,
 }
 
-/// A request about a durable stream that may be served.
+/// A request about a durable stream that may be served, or an update of the Mercure protocol.
 #[derive(Debug)]
 pub struct LetIn {
     /// The path of its target: nothing else was let in.

@@ -143,17 +143,14 @@ impl Engine {
         };
         let event_ids = Arc::new(event_ids);
         let resumes = Arc::new(Resumes::new(replies.clone()));
-        let tokens = Arc::new(Tokens::new(names.key()));
-        let hub_tokens = Arc::new(Tokens::new(names.key()));
+        let [tokens, hub_tokens] = [(); 2].map(|()| Arc::new(Tokens::new(names.key())));
         let client_sends = Arc::new(ClientSends::new(replies.clone()));
         let history_reads = Arc::new(HistoryReads::new(replies.clone()));
-        let hand_outs = config.hands_out.then(|| HandOuts::new(&addresses)).transpose();
+        let hand_outs = config.hands_any_out().then(|| HandOuts::new(&addresses)).transpose();
         let (to_hand_out, hand_outs) = hand_outs.map_err(StartError::Worker)?.unzip();
         let notices = Arc::<Notices>::default();
         let rooms = config.rooms(&names, &replies);
-        let topics = config.topics(&names);
-        // What was sent before is not known by topic.
-        topics.iter().for_each(|topics| topics.begun_at(event_ids.last()));
+        let topics = config.topics(&names, event_ids.last());
         let router = Router::new(
             names.clone(),
             directory.clone(),

@@ -29,7 +29,7 @@ pub enum Refusal {
     #[error("The token is invalid: Mercure 1.0 takes access tokens of the type at+jwt (RFC 9068).")]
     OldToken,
     /// A publish by cookie that does not say which page it comes from.
-    #[error("A publish with the token in a cookie must have the field Origin or Referer.")]
+    #[error("A publish with the token in a cookie must say which page it is of: send Origin.")]
     NoOrigin,
     /// A publish by cookie from a page that is not listed.
     #[error("The origin {0} may not publish with a cookie. The operator must list it.")]
@@ -49,6 +49,9 @@ pub enum Refusal {
     /// `topic=` with a token of 1.0.
     #[error("With a token of Mercure 1.0 use `match=` instead of `topic=`.")]
     OldParameter,
+    /// A request of the 1.0 dialect at a hub that serves the old one only.
+    #[error("Mercure 1.0 is not served here yet. Subscribe with `topic=` instead of `match=`.")]
+    NewDialect,
     /// A parameter that begins as a matcher does.
     #[error("`{0}` is no parameter. Use match, match_exact or match_urlpattern.")]
     UnknownMatcher(String),

@@ -1,9 +1,9 @@
 //! The head of a request on the public port (RFC 9112): what it asks for, or why it is refused.
 //!
-//! No request has a body but two: `POST /send`, whose body the caller finds behind the head
-//! ([`Body`]), and one that appends to a durable stream ([`Route::Durable`]). The caller gathers
-//! bytes and shows them to [`parse`] until it answers; nothing is copied out of them but ids that
-//! had escapes and lists that came on several lines.
+//! No request has a body but three: `POST /send`, whose body the caller finds behind the head
+//! ([`Body`]), one that appends to a durable stream ([`Route::Durable`]), and an update
+//! ([`Route::Mercure`]). The caller gathers bytes and shows them to [`parse`] until it answers;
+//! nothing is copied out of them but ids that had escapes and lists that came on several lines.
 //!
 //! Decisions that HTTP leaves to a server:
 //! - A head has at most [`HEAD_BYTES_MAX`] bytes and [`HEADER_LINES_MAX`] header lines. An empty
@@ -141,7 +141,7 @@ pub struct Request<'b> {
     pub origin: Option<&'b str>,
     /// Whom the client believes to speak to: host and port. Always there in HTTP/1.1.
     pub host: Option<&'b str>,
-    /// The body, of [`Method::Post`] on [`Route::Send`] and [`Route::Mercure`] alone.
+    /// The body, of [`Method::Post`] on [`Route::Send`] alone.
     pub body: Body<'b>,
     /// How many bytes of the buffer the head takes. What follows, but for the body, was sent too
     /// early to be served.
@@ -287,8 +287,7 @@ fn method_at(route: Route, name: &str) -> Result<Method, Problem> {
 fn body_of<'b>(fields: &Fields<'b>, method: Method, route: Route) -> Result<Body<'b>, Problem> {
     match (method, route) {
         // In whatever form it comes: whoever serves it reads it.
-        (Method::Post, Route::Durable) => Ok(Body::default()),
-        (Method::Post, Route::Mercure) => fields.any_body(),
+        (Method::Post, Route::Durable | Route::Mercure) => Ok(Body::default()),
         (Method::Post, _) => fields.body(),
         _ => fields.no_body(),
     }

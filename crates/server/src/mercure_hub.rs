@@ -9,6 +9,7 @@ use auth::hub_tokens::HubTokens;
 use auth::tokens::TokenRules;
 use engine::{MercureConfig, TokenCheck, TokenQueue};
 use mercure::{HubUrl, PATH};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 /// What a server is told of the Mercure protocol.
@@ -31,7 +32,13 @@ pub(crate) struct Hub {
     is_open: bool,
     /// Its address, where the operator has named it.
     url: Option<HubUrl>,
+    /// Room for signatures of publishers that take long to verify.
+    verifying: Semaphore,
 }
+
+/// How many such signatures are verified at one time. On the public port strangers may send what
+/// they like.
+const VERIFIED_AT_ONCE: usize = 1;
 
 impl Hub {
     /// Reads the keys. Where others than this machine can reach the server no secret is taken that
@@ -52,7 +59,8 @@ impl Hub {
         });
         let HubConfig { publish_keys, subscribe_keys, is_open } = config;
         let (publish, subscribe) = (tokens(publish_keys)?, tokens(subscribe_keys)?);
-        Ok(Hub { publish, subscribe, is_open, url: url.transpose()? })
+        let verifying = Semaphore::new(VERIFIED_AT_ONCE);
+        Ok(Hub { publish, subscribe, is_open, url: url.transpose()?, verifying })
     }
 
     /// What workers are told.
@@ -70,6 +78,11 @@ impl Hub {
     /// Who knows the keys of those who publish.
     pub(crate) fn publish(&self) -> Option<&Arc<HubTokens>> {
         self.publish.as_ref()
+    }
+
+    /// Where to wait before a signature is verified that takes long.
+    pub(crate) fn verifying(&self) -> &Semaphore {
+        &self.verifying
     }
 
     /// The address of the hub for a client that has called `host`.

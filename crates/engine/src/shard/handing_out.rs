@@ -1,4 +1,5 @@
-//! Requests about durable streams: let in here, by their token, and served elsewhere.
+//! Requests about durable streams, let in here by their token, and updates of the Mercure protocol,
+//! whose token is looked at with them: all are served elsewhere.
 //!
 //! Whoever serves them has the connection to itself ([`crate::handing_out`]), with all that was
 //! read of it. It answers this one request.
@@ -43,12 +44,31 @@ impl<S: Sockets> Core<S> {
             return self.refuse(at, &problem, reply);
         }
         let mut message = Message::new(request.path, granted.as_deref());
+        message.set_limits(&self.config.settings.client_sends);
+        self.leave_with(at, message, reply)
+    }
+
+    /// Hands an update on, as it came.
+    pub(super) fn hand_out_update(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        request: &Request<'_>,
+        reply: &Reply<'_>,
+    ) -> Lives {
+        self.leave_with(at, Message::new(request.path, None), reply)
+    }
+
+    fn leave_with(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        mut message: Message,
+        reply: &Reply<'_>,
+    ) -> Lives {
         // A browser that sent no cookies takes any name for its page's origin.
         if let Some(cors) = reply.cors {
             let Cors { origin, credentials } = cors;
             (message.origin, message.credentials) = (Some(origin.to_owned()), credentials);
         }
-        message.set_limits(&self.config.settings.client_sends);
         // It goes on being counted, until whoever serves it is done.
         let source = self.sources.take(at.slot);
         self.handed_out = Some(Box::new(Leaving { message, source, read: Vec::new() }));

@@ -28,7 +28,7 @@ impl<S: Sockets> Core<S> {
             Route::Page => self.config.page.is_none(),
             Route::Events => self.config.tokens.is_none(),
             Route::App => self.config.pusher.is_none(),
-            Route::Durable => self.hand_outs.is_none(),
+            Route::Durable => !self.config.hands_out,
             Route::Mercure => self.config.mercure.is_none(),
             _ => false,
         }

@@ -74,8 +74,7 @@ impl<S: Sockets> Core<S> {
             return self.refuse(at, &Problem::no_such_path(), reply);
         };
         if request.method == Method::Post {
-            let problem = Problem::method_not_allowed(request::METHODS);
-            return self.refuse(at, &problem, reply);
+            return self.hand_out_update(at, request, reply);
         }
         let hub = config.hub_of(request.host);
         let mut asked = SubscribeRequest {
@@ -104,7 +103,11 @@ impl<S: Sockets> Core<S> {
             asked.token = Some(claims.dialect());
             Ok(Some(Subscriber { granted, grants: Arc::new(claims.into_grants().1) }))
         });
-        let read = subscriber.and_then(|of| Ok((Subscribe::parse(asked)?, of)));
+        let read = subscriber.and_then(|of| match Subscribe::parse(asked)? {
+            // Its tokens are not read yet, and half of a dialect is none.
+            Subscribe { dialect: Dialect::V1, .. } => Err(Refusal::NewDialect),
+            subscribe => Ok((subscribe, of)),
+        });
         match read {
             Ok((subscribe, subscriber)) => self.listen(at, request, subscribe, subscriber, reply),
             Err(refusal) => {

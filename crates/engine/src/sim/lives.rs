@@ -106,7 +106,7 @@ impl Server {
         let handshake_limits = HandshakeLimits::new(SHARDS, config.connections_max, SHARDS);
         let connection_ids = ConnectionIds::random();
         let rooms = config.rooms(&names, &replies);
-        let topics = config.topics(&names);
+        let topics = config.topics(&names, 0);
         let (mut shards, mut counters) = (Vec::new(), Vec::new());
         for (worker, net) in nets.iter().enumerate() {
             let counted: Arc<Counters> = Arc::default();

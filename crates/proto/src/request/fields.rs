@@ -45,8 +45,8 @@ pub(super) struct Fields<'b> {
     transfer_encoding: bool,
     /// `Content-Length`: how long a body is announced.
     length: Option<usize>,
-    /// `Content-Type`: what the body is.
-    content_type: Option<&'b [u8]>,
+    /// Whether `Content-Type` says that the body is JSON.
+    is_json: bool,
     /// `Idempotency-Key`; a second one breaks the rules.
     key: Option<&'b str>,
     /// Whether the client waits with its body until it is told to send it.
@@ -142,7 +142,7 @@ impl<'b> Fields<'b> {
                 None => self.broken = Some("Content-Length is not a number."),
             }
         } else if named("content-type") {
-            self.content_type = Some(value);
+            self.is_json = is_json(value);
         } else if named("idempotency-key") {
             match str::from_utf8(value) {
                 Ok(key) if self.key.is_none() => self.key = Some(key),
@@ -190,20 +190,10 @@ impl<'b> Fields<'b> {
         let Some(len) = self.length.filter(|_| !self.transfer_encoding) else {
             return Err(Problem::length_required());
         };
-        if !self.content_type.is_some_and(is_json) {
+        if !self.is_json {
             return Err(Problem::not_json());
         }
-        Ok(Body { len, key: self.key, expects: self.expects, content_type: "" })
-    }
-
-    /// The body of a request of which the caller looks at what it is.
-    pub(super) fn any_body(&self) -> Result<Body<'b>, Problem> {
-        let Some(len) = self.length.filter(|_| !self.transfer_encoding) else {
-            return Err(Problem::length_required());
-        };
-        let content_type = self.content_type.and_then(|value| str::from_utf8(value).ok());
-        let content_type = content_type.unwrap_or_default();
-        Ok(Body { len, key: None, expects: self.expects, content_type })
+        Ok(Body { len, key: self.key, expects: self.expects })
     }
 }
 
@@ -216,8 +206,6 @@ pub struct Body<'b> {
     pub key: Option<&'b str>,
     /// Whether the client waits with it until it is told to send it (RFC 9110, section 10.1.1).
     pub expects: bool,
-    /// What it is, by `Content-Type`, where that is not looked at here.
-    pub content_type: &'b str,
 }
 
 /// A length in digits. One that no machine has room for is longer than all that may be.

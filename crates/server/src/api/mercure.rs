@@ -1,8 +1,9 @@
 //! `POST /.well-known/mercure`: publishes an update of the Mercure protocol.
 //!
-//! It needs no key of the API: its token says on which topics it may publish. Who shows a wrong one
-//! is slowed down by address, as whoever shows wrong keys is. The answer is the update's id alone,
-//! and its head says how many connections have heard it.
+//! It needs no key of the API: its token says on which topics it may publish. On the API port,
+//! whoever shows a wrong one is slowed down by address, as with wrong keys; on the public port it
+//! waits for a place to have it verified. The answer is the update's id alone, and its head says how
+//! many connections have heard it.
 //!
 //! Cost: the library's way of a request, the token, and a send.
 
@@ -16,7 +17,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use dispatch::barrier::WritePermit;
 use dispatch::posting::Delivery;
-use engine::Outgoing;
+use engine::{LetIn, Outgoing};
 use httpd::body::read_whole;
 use httpd::problem::ApiProblem;
 use hub::{Draft, EventParts, Grant, Payload};
@@ -40,7 +41,7 @@ const AROUND_BYTES_MAX: usize = 256 * 1024;
 /// Says how many connections have heard an update.
 const DELIVERED: &str = "encke-delivered";
 
-/// Answers a request, where the protocol is served.
+/// Answers a request of a backend, where the protocol is served.
 pub(super) async fn publish(
     State(api): State<Arc<Api>>,
     request: Request,
@@ -49,78 +50,130 @@ pub(super) async fn publish(
     let peer = api.access.client(&request);
     api.access.check_pace(peer)?;
     let (head, body) = request.into_parts();
-    let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let url = hub.url_of(host);
-    let claims = match claims(&hub, &head, &url).await {
-        Ok(claims) => claims,
+    match Publisher::of(&hub, &head, None).await {
+        Ok(publisher) => api.accept(publisher, head, body).await,
         Err(refusal) => {
             if matches!(refusal, Refusal::BadToken(_)) {
                 api.access.signed_wrong(peer).await;
             }
-            return Err(refused(&refusal, Dialect::Old));
+            Err(refused(&refusal, Dialect::Old))
         }
-    };
-    let dialect = claims.dialect();
-    let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    if !is_form(content_type.unwrap_or_default()) {
-        return Err(refused(&Refusal::NotForm, dialect));
     }
-    let most = ESCAPED * api.backlog_bytes_max + AROUND_BYTES_MAX;
-    let bytes = read_whole(body, most, &api.idle_limit).await?;
-    let update = Update::parse(&bytes, dialect, &url);
-    let update = update.map_err(|refusal| refused(&refusal, dialect))?;
-    if !may_publish(&claims, &update) {
-        return Err(refused(&Refusal::NoGrant, dialect));
-    }
-    let permit = match api.sender.barrier.enter().await {
-        Ok(permit) => permit,
-        Err(moved) => return moved.answer(head, Body::from(bytes)).await,
-    };
-    let delivery = api.publish(&permit, &update).await?;
-    drop(permit);
-    let delivered = delivery.answer().await?;
-    let id = update.id.unwrap_or_else(|| format!("#{}", String::from_utf8_lossy(&delivered.id)));
-    let fields = [
-        (header::CONTENT_TYPE, dialect.id_content_type().to_owned()),
-        (header::HeaderName::from_static(DELIVERED), delivered.count.to_string()),
-    ];
-    Ok((fields, id).into_response())
 }
 
-/// What the token of a request grants.
-async fn claims(hub: &Hub, head: &Parts, url: &HubUrl) -> Result<Claims, Refusal> {
-    let token = {
-        let authorization = values(&head.headers, &header::AUTHORIZATION);
-        // Cookies are for pages, which publish at the public port.
-        let fields = TokenFields { authorization: &authorization, ..TokenFields::default() };
-        let presented = Presented::find(fields, head.uri.query().unwrap_or_default(), None)?;
-        presented.ok_or(Refusal::NoToken)?.token.into_owned()
-    };
-    let keys = hub.publish().ok_or(Refusal::BadToken("this hub knows no key of tokens".into()))?;
-    let verified: Result<Arc<Grant>, _> = match keys.check_now(&token) {
-        Checked::Granted(grant) => Ok(grant),
-        Checked::Refused(refusal) => Err(refusal),
-        Checked::Ask => {
-            let keys = Arc::clone(keys);
-            let verified = spawn_blocking(move || keys.verify(&token)).await;
-            verified.unwrap_or(Err(hub::TokenRefusal::Busy))
+/// Answers a request of the public port, which a worker has let in.
+pub(super) async fn publish_publicly(
+    api: Arc<Api>,
+    let_in: &LetIn,
+    request: Request,
+) -> Result<Response, ApiProblem> {
+    let Some(hub) = api.hub.clone() else { return Err(ApiProblem::not_found()) };
+    let (head, body) = request.into_parts();
+    let publisher = Publisher::of(&hub, &head, Some(let_in)).await;
+    let publisher = publisher.map_err(|refusal| refused(&refusal, Dialect::Old))?;
+    api.accept(publisher, head, body).await
+}
+
+/// Who publishes.
+struct Publisher {
+    claims: Claims,
+    /// The address of the hub, as it has called that.
+    url: HubUrl,
+    /// Whether it came to the public port.
+    is_public: bool,
+}
+
+impl Publisher {
+    /// Whoever has the token of a request. One of the public port was `let_in`: such a one may be
+    /// of a page, and have its token in a cookie.
+    async fn of(hub: &Hub, head: &Parts, let_in: Option<&LetIn>) -> Result<Publisher, Refusal> {
+        let token = token(head, let_in)?;
+        let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let url = hub.url_of(host);
+        let no_key = || Refusal::BadToken("this hub knows no key of publishers".into());
+        let keys = hub.publish().ok_or_else(no_key)?;
+        let verified: Result<Arc<Grant>, _> = match keys.check_now(&token) {
+            Checked::Granted(grant) => Ok(grant),
+            Checked::Refused(refusal) => Err(refusal),
+            Checked::Ask => {
+                let _place = hub.verifying().acquire().await;
+                let keys = Arc::clone(keys);
+                let verified = spawn_blocking(move || keys.verify(&token)).await;
+                verified.unwrap_or(Err(hub::TokenRefusal::Busy))
+            }
+        };
+        let grant = verified.map_err(|refusal| Refusal::BadToken(refusal.to_string().into()))?;
+        let claims = read_claims(grant.claims.as_deref(), &url)?;
+        Ok(Publisher { claims, url, is_public: let_in.is_some() })
+    }
+
+    /// Whether each topic of the update is granted.
+    fn may_publish(&self, update: &Update) -> bool {
+        let topics: Vec<Topic<'_>> = update.topics.iter().map(|topic| Topic::new(topic)).collect();
+        self.claims.publish().covers(&topics)
+    }
+}
+
+/// The token of a request.
+fn token(head: &Parts, let_in: Option<&LetIn>) -> Result<String, Refusal> {
+    let authorization = values(&head.headers, &header::AUTHORIZATION);
+    // Cookies are for pages, which publish on the public port.
+    let cookie = let_in.map(|_| values(&head.headers, &header::COOKIE)).unwrap_or_default();
+    let origin = head.headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
+    let fields = TokenFields { authorization: &authorization, cookie: &cookie, origin, referer: None };
+    let presented = Presented::find(fields, head.uri.query().unwrap_or_default(), None)?;
+    let presented = presented.ok_or(Refusal::NoToken)?;
+    if let Some(origin) = presented.origin_of_publish(fields)? {
+        let known = let_in.and_then(|let_in| let_in.origin.as_ref());
+        if !known.is_some_and(|(known, credentials)| *known == origin && *credentials) {
+            return Err(Refusal::ForeignOrigin(origin));
         }
-    };
-    let grant = verified.map_err(|refusal| Refusal::BadToken(refusal.to_string().into()))?;
-    read_claims(grant.claims.as_deref(), url)
+    }
+    Ok(presented.token.into_owned())
 }
 
 fn values<'h>(headers: &'h HeaderMap, name: &header::HeaderName) -> Vec<&'h str> {
     headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect()
 }
 
-/// Whether each topic of the update is granted.
-fn may_publish(claims: &Claims, update: &Update) -> bool {
-    let topics: Vec<Topic<'_>> = update.topics.iter().map(|topic| Topic::new(topic)).collect();
-    claims.publish().covers(&topics)
-}
-
 impl Api {
+    /// Publishes what `publisher` sends.
+    async fn accept(
+        &self,
+        publisher: Publisher,
+        head: Parts,
+        body: Body,
+    ) -> Result<Response, ApiProblem> {
+        let dialect = publisher.claims.dialect();
+        let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        if !is_form(kind.unwrap_or_default()) {
+            return Err(refused(&Refusal::NotForm, dialect));
+        }
+        let most = ESCAPED * self.backlog_bytes_max + AROUND_BYTES_MAX;
+        let bytes = read_whole(body, most, &self.idle_limit).await?;
+        let update = Update::parse(&bytes, dialect, &publisher.url);
+        let update = update.map_err(|refusal| refused(&refusal, dialect))?;
+        if !publisher.may_publish(&update) {
+            return Err(refused(&Refusal::NoGrant, dialect));
+        }
+        let permit = match self.sender.barrier.enter().await {
+            Ok(permit) => permit,
+            // The successor's API takes no cookies.
+            Err(_) if publisher.is_public => return Err(ApiProblem::starting_or_stopping()),
+            Err(moved) => return moved.answer(head, Body::from(bytes)).await,
+        };
+        let delivery = self.publish(&permit, &update).await?;
+        drop(permit);
+        let delivered = delivery.answer().await?;
+        let own = || format!("#{}", String::from_utf8_lossy(&delivered.id));
+        let id = update.id.unwrap_or_else(own);
+        let fields = [
+            (header::CONTENT_TYPE, dialect.id_content_type().to_owned()),
+            (header::HeaderName::from_static(DELIVERED), delivered.count.to_string()),
+        ];
+        Ok((fields, id).into_response())
+    }
+
     /// Hands an update to the mailboxes of all workers that have listeners of it.
     pub(crate) async fn publish(
         &self,

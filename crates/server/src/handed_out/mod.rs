@@ -1,4 +1,5 @@
-//! Clients of the public port that read durable streams, or append to them.
+//! Clients of the public port that read durable streams, append to them, or publish by the Mercure
+//! protocol.
 //!
 //! A worker lets each request in and hands its connection out ([`engine::HandOuts`]); here it is
 //! served as one of the API is, by the same code, and the connection ends with its answer. Whoever
@@ -50,7 +51,7 @@ pub(crate) fn serve_all(
     let server = Arc::new(HandedOutServer { api, rates, permits, stop });
     tokio::spawn(async move {
         if let Err(error) = server.run(hand_outs).await {
-            tracing::error!("durable streams are not served on the public port any more: {error}");
+            tracing::error!("requests that workers hand on are not served any more: {error}");
         }
     });
 }

@@ -1,4 +1,4 @@
-//! `/v1/stream/{path}`: Durable Streams, for who may call the API, and on the [public] port.
+//! `/v1/stream/{path}`: Durable Streams, for who may call the API, and on the [public](super::public) port.
 //!
 //! The protocol is Durable Streams, draft 1.0; its rules and its files are those of the crate
 //! [`streams`]. Here is its HTTP. What waits for a disk runs on threads of its own, with a write
@@ -9,7 +9,6 @@ mod answers;
 mod fields;
 mod live;
 mod memory;
-pub(crate) mod public;
 mod read;
 mod write;
 
@@ -24,6 +23,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use dispatch::barrier::{Barrier, NoPermit};
+use engine::LetIn;
 use httpd::problem::ApiProblem;
 use streams::{Limits, Refusal, Store};
 use tokio::sync::{OnceCell, Semaphore};
@@ -214,8 +214,34 @@ pub(super) async fn serve(State(api): State<Arc<Api>>, request: Request) -> Resp
     response
 }
 
+/// Serves a request of the public port that was let in there.
+pub(super) async fn serve_let_in(
+    api: Arc<Api>,
+    let_in: &LetIn,
+    request: Request,
+) -> Result<Response, ApiProblem> {
+    let Some(streams) = api.streams().cloned() else { return Err(ApiProblem::not_found()) };
+    let path = fields::path(request.uri().path())?;
+    let (head, body) = request.into_parts();
+    let call = Call {
+        api,
+        streams,
+        is_private: let_in.holder.is_some(),
+        is_public: true,
+        body_bytes_max: let_in.limits.payload_bytes_max,
+        path: path.into(),
+        head,
+    };
+    match call.head.method {
+        Method::GET => read::get(call).await,
+        Method::HEAD => read::head(call).await,
+        Method::POST => write::append(call, body).await,
+        _ => Err(ApiProblem::method_not_allowed()),
+    }
+}
+
 /// What each answer says.
-fn dress(fields: &mut HeaderMap) {
+pub(super) fn dress(fields: &mut HeaderMap) {
     fields.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let policy = HeaderName::from_static("cross-origin-resource-policy");
     fields.insert(policy, HeaderValue::from_static("cross-origin"));

@@ -1,9 +1,10 @@
-//! A request about a stream that came to the public port and was let in there.
+//! A request about a durable stream, or an update of the Mercure protocol, that came to the public
+//! port and was let in there.
 //!
-//! It is served as one of the API is. What differs: it has no key but perhaps a token, of which it
-//! was looked at what it grants; pages of other origins may read the answer; an append is as long
-//! as an event of a client may be, and as often. The connection ends with the answer: the next
-//! request on it would be another one, which nobody has let in.
+//! It is served as one of the API is. What differs: pages of other origins may read the answer. One
+//! about a stream has no key but perhaps a token, of which it was looked at what it grants; an
+//! append is as long as an event of a client may be, and as often. The connection ends with the
+//! answer: the next request on it would be another one, which nobody has let in.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,9 +17,12 @@ use engine::LetIn;
 use httpd::problem::ApiProblem;
 use proto::Problem;
 
-use super::super::state::Api;
-use super::{Call, dress, fields, read, write};
+use super::state::Api;
+use super::{mercure, streams};
 use crate::token_rates::TokenRates;
+
+/// What pages of other origins may read of the head of an answer to an update.
+const EXPOSED_OF_UPDATE: &str = "Encke-Delivered, Retry-After";
 
 /// What pages of other origins may read of an answer's head, beside what they always may.
 const EXPOSED: &str = "ETag, Retry-After, Stream-Next-Offset, Stream-Closed, Stream-Up-To-Date, \
@@ -45,7 +49,7 @@ async fn serve(api: Arc<Api>, public: Arc<Public>, request: Request) -> Response
         Err(problem) => problem.into_response(),
     };
     let fields = response.headers_mut();
-    dress(fields);
+    streams::dress(fields);
     public.push_cors(fields);
     fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
@@ -58,31 +62,21 @@ async fn answer(api: Arc<Api>, public: &Public, request: Request) -> Result<Resp
         let detail = "This connection is for one request. Send this one on another connection.";
         return Err(ApiProblem::bad_request(detail));
     }
-    let Some(streams) = api.streams().cloned() else { return Err(ApiProblem::not_found()) };
-    let path = fields::path(request.uri().path())?;
-    let (head, body) = request.into_parts();
-    let LetIn { holder, limits, .. } = &public.let_in;
-    if let Some(holder) = holder.as_ref().filter(|_| head.method == Method::POST) {
-        public.rates.take(holder, limits, Problem::sends_busy)?;
+    if public.is_update() {
+        return mercure::publish_publicly(api, &public.let_in, request).await;
     }
-    let call = Call {
-        api,
-        streams,
-        is_private: holder.is_some(),
-        is_public: true,
-        body_bytes_max: limits.payload_bytes_max,
-        path: path.into(),
-        head,
-    };
-    match call.head.method {
-        Method::GET => read::get(call).await,
-        Method::HEAD => read::head(call).await,
-        Method::POST => write::append(call, body).await,
-        _ => Err(ApiProblem::method_not_allowed()),
+    if let Some(holder) = public.let_in.holder.as_ref().filter(|_| *request.method() == Method::POST)
+    {
+        public.rates.take(holder, &public.let_in.limits, Problem::sends_busy)?;
     }
+    streams::serve_let_in(api, &public.let_in, request).await
 }
 
 impl Public {
+    fn is_update(&self) -> bool {
+        self.let_in.path == mercure::PATH
+    }
+
     /// Lets the page read the answer that asked for it, where it may.
     fn push_cors(&self, fields: &mut HeaderMap) {
         let Some((origin, credentials)) = &self.let_in.origin else { return };
@@ -93,7 +87,8 @@ impl Public {
             let yes = HeaderValue::from_static("true");
             fields.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, yes);
         }
-        let exposed = HeaderValue::from_static(EXPOSED);
+        let exposed = if self.is_update() { EXPOSED_OF_UPDATE } else { EXPOSED };
+        let exposed = HeaderValue::from_static(exposed);
         fields.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
 }

@@ -1,16 +1,24 @@
 //! The Mercure protocol, old dialect: who hears what, by raw requests at the real program.
 
+mod cases;
+
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Answer, Server, Stream, get, wait_for};
+use crate::harness::{Answer, Program, Server, Signer, Stream, encke, get, read_answer, wait_for};
 
 const HUB: &str = "/.well-known/mercure";
 
+/// What a publish is.
+const FORM: &str = "Content-Type: application/x-www-form-urlencoded";
+
 const SECRET: &str = "a secret of publishers and of subscribers";
+
+/// The origin of a page that may use the hub.
+const PAGE: &str = "http://page.test";
 
 const BOOKS: &str = "topic=https%3A%2F%2Fa.test%2Fbooks%2F%7Bid%7D";
 
@@ -51,8 +59,7 @@ impl Hub {
     }
 
     fn publish_by(&self, authorization: &str, form: &str) -> Answer {
-        let form_type = "Content-Type: application/x-www-form-urlencoded";
-        self.server.api.post_with(HUB, &format!("{form_type}\r\n{authorization}\r\n"), form)
+        self.server.api.post_with(HUB, &format!("{FORM}\r\n{authorization}\r\n"), form)
     }
 
     /// The id of what was published, and how many have heard it.
@@ -189,4 +196,93 @@ fn token_says_who_may_and_for_how_long() {
     let ending = bearer(&json!({ "mercure": { "subscribe": ["*"] }, "exp": ends }));
     hub.listen("topic=a", &[&ending]).expect_last_chunk();
     wait_for("nobody listens", || hub.publish("topic=a&data=x").1 == 0);
+}
+
+#[test]
+fn page_publishes_with_its_cookie_on_the_public_port() {
+    let allowed = format!("--allow-origin={PAGE}");
+    let hub = Hub::start(&["--mercure-open", &allowed]);
+    let mut stream = hub.listen("topic=a", &[]);
+    let form = "topic=a&data=x";
+    let cookie = format!("mercureAuthorization={}", token(&json!({ "mercure": { "publish": ["*"] } })));
+    let request = format!(
+        "POST {HUB} HTTP/1.1\r\nHost: localhost\r\nOrigin: {PAGE}\r\nCookie: other=1; {cookie}\r\n\
+         Content-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\n\
+         {:x}\r\n{form}\r\n0\r\n\r\n",
+        form.len()
+    );
+    let answer = read_answer(&mut hub.server.ask(request), "POST").unwrap();
+    assert_eq!(answer.status(), 200, "{answer:?}");
+    assert_eq!(stream.chunk(), format!("id: {}\ndata: x\n\n", answer.body));
+    for (field, value) in [
+        ("encke-delivered", "1"),
+        ("access-control-allow-origin", PAGE),
+        ("access-control-allow-credentials", "true"),
+        ("connection", "close"),
+    ] {
+        assert_eq!(answer.head.field(field), Some(value), "{}", answer.head.text);
+    }
+    let fields = [&*format!("Origin: {PAGE}"), "Access-Control-Request-Method: POST"];
+    let preflight = get(HUB, &fields).replacen("GET", "OPTIONS", 1);
+    let head = hub.server.ask(preflight).head();
+    let methods = head.field("access-control-allow-methods");
+    assert_eq!((head.status, methods), (204, Some("GET, HEAD, OPTIONS, POST")));
+    // A stream is not handed on where there are no durable ones.
+    assert_eq!(hub.server.ask(get("/v1/stream/a", &[])).head().status, 404);
+}
+
+#[test]
+fn publishers_and_subscribers_may_have_keys_of_their_own() {
+    let files = tempfile::tempdir().unwrap();
+    let (publish, subscribe) = (Signer::new("p"), Signer::new("s"));
+    let [of_publish, of_subscribe] = [("p", &publish), ("s", &subscribe)].map(|(name, signer)| {
+        let path = files.path().join(name);
+        signer.write_pem(&path);
+        path.display().to_string()
+    });
+    let options = [
+        format!("--mercure-publish-key={of_publish}"),
+        format!("--mercure-subscribe-key={of_subscribe}"),
+    ];
+    let server = Server::start(&[&*options[0], &*options[1]]);
+    let hub = Hub { server, _files: files };
+    let claims = json!({ "mercure": { "publish": ["*"], "subscribe": ["*"] } });
+    let by = |signer: &Signer| format!("Authorization: Bearer {}", signer.signed(&claims));
+    let (of_publish, of_subscribe) = (by(&publish), by(&subscribe));
+    assert_eq!(hub.status("topic=a", &[&of_publish]), 401);
+    let mut stream = hub.listen("topic=a", &[&of_subscribe]);
+    let form = "topic=a&data=x&private=on";
+    assert_eq!(hub.publish_by(&of_subscribe, form).status(), 401);
+    // The signature of each is new to one of the ports.
+    let fields = [&*of_publish, FORM, &format!("Content-Length: {}", form.len())];
+    let request = get(HUB, &fields).replacen("GET", "POST", 1) + form;
+    let answers = [
+        read_answer(&mut hub.server.ask(request), "POST").unwrap(),
+        hub.publish_by(&of_publish, form),
+    ];
+    for answer in answers {
+        assert_eq!(answer.status(), 200, "{answer:?}");
+        assert_eq!(answer.head.field("encke-delivered"), Some("1"));
+        assert_eq!(stream.chunk(), format!("id: {}\ndata: x\n\n", answer.body));
+    }
+}
+
+#[test]
+fn hub_of_a_node_or_with_the_key_of_all_tutorials_does_not_start() {
+    let files = tempfile::tempdir().unwrap();
+    let path = files.path().join("key");
+    let refused = |secret: &str, options: &[&str]| {
+        std::fs::write(&path, secret).unwrap();
+        let key = format!("--mercure-key={}", path.display());
+        let data = format!("--data={}", files.path().join("data").display());
+        let all = ["serve", "--api=127.0.0.1:0", &data, &key];
+        let finished = Program::run(&mut encke(all.iter().chain(options)));
+        assert_ne!(finished.code(), Some(0));
+        finished.stderr
+    };
+    let nodes = refused(SECRET, &["--listen=127.0.0.1:0", "--cluster=c", "--nats=nats://[::1]:9"]);
+    assert!(nodes.contains("not for a node of a cluster"), "{nodes}");
+    let known = "!ChangeThisMercureHubJWTSecretKey!";
+    let told = refused(known, &["--open", "--listen=0.0.0.0:0"]);
+    assert!(told.contains("everybody knows") || told.contains("documents"), "{told}");
 }
