@@ -90,6 +90,7 @@ fn invalid_pattern_is_refused() {
         "https://example.com/:1",
         "{",
         "https://example.com/:a/:a",
+        "https://a]/x",
         r"https://example.com/(?<n>a)",
         "https://example.com/([)",
     ] {
