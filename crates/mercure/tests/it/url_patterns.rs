@@ -202,5 +202,5 @@ fn pattern_matches_what_the_library_says() {
             *if expected { &mut matches } else { &mut others } += 1;
         }
     });
-    assert!(matches > 300 && others > 300, "{matches} matches, {others} others");
+    assert!(matches > 50 && others > 300, "{matches} matches, {others} others");
 }
