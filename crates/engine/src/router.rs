@@ -257,7 +257,7 @@ impl Router {
 
     /// Whether an event is kept on disk, for one of its subjects at least.
     pub fn keeps(&self, draft: &Draft) -> bool {
-        self.archive.as_ref().is_some_and(|archive| {
+        self.archive.as_ref().filter(|_| !is_of_key(draft)).is_some_and(|archive| {
             archive.keeps(&draft.about()) || draft.also().any(|id| archive.keeps(&id))
         })
     }
@@ -310,8 +310,10 @@ impl Router {
 
     fn reserve_for(&self, outgoing: &Outgoing) -> Result<RoomToKeep<'_>, NoRoomToKeep> {
         match &self.keeper {
-            // What is for nobody but its subjects, as an event of a key is, is not kept on disk.
-            Some(keeper) if outgoing.followed => keeper.reserve(&outgoing.draft),
+            // What is for nobody but its subjects is not kept on disk, nor is an event of a key.
+            Some(keeper) if outgoing.followed && !is_of_key(&outgoing.draft) => {
+                keeper.reserve(&outgoing.draft)
+            }
             _ => Ok(None),
         }
     }
@@ -335,7 +337,11 @@ impl Router {
 
 /// Whether those who come back are told it: what is for followers, and what is of a key.
 fn is_for_history(outgoing: &Outgoing) -> bool {
-    outgoing.remembered && outgoing.followed || outgoing.draft.about().starts_with(KEY_MARK)
+    outgoing.remembered && outgoing.followed || is_of_key(&outgoing.draft)
+}
+
+fn is_of_key(draft: &Draft) -> bool {
+    draft.about().starts_with(KEY_MARK)
 }
 
 /// The event `id`, that perhaps has its Erlang term already.

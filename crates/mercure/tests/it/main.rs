@@ -1,5 +1,7 @@
 //! The protocol's tables and vectors, and input by seed.
 
+#![expect(clippy::unwrap_used, reason = "a failed test should panic")]
+
 mod discovery;
 mod frames;
 mod live_patterns;
