@@ -13,7 +13,7 @@ const CLUSTER: &str = include_str!("../../../../docs/cluster.md");
 const TLS: &str = include_str!("../../../../docs/tls.md");
 
 /// The pages that explain options.
-const PAGES: [&str; 17] = [
+const PAGES: [&str; 18] = [
     PROTOCOL,
     API,
     MONITORING,
@@ -22,6 +22,7 @@ const PAGES: [&str; 17] = [
     include_str!("../../../../docs/erlang.md"),
     include_str!("../../../../docs/keep.md"),
     include_str!("../../../../docs/keys.md"),
+    include_str!("../../../../docs/mercure.md"),
     include_str!("../../../../docs/operations.md"),
     include_str!("../../../../docs/postgres.md"),
     include_str!("../../../../docs/publish.md"),

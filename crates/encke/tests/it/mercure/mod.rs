@@ -1,6 +1,9 @@
 //! The Mercure protocol, old dialect: who hears what, by raw requests at the real program.
 
 mod cases;
+mod ends;
+
+use std::path::Path;
 
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use base64::Engine;
@@ -48,14 +51,34 @@ fn subscriber(topics: &[&str]) -> String {
     bearer(&json!({ "mercure": { "subscribe": topics } }))
 }
 
+/// A stream of the hub, behind its first bytes.
+fn listen(server: &Server, query: &str, fields: &[&str]) -> Stream {
+    let mut wire = server.ask(get(&format!("{HUB}?{query}"), fields));
+    let head = wire.head();
+    assert_eq!(head.status, 200, "{}", head.text);
+    assert_eq!(head.field("content-type"), Some("text/event-stream"));
+    let mut stream = Stream { wire, head, cursor: None };
+    assert_eq!(stream.chunk(), ":\n");
+    stream
+}
+
 impl Hub {
     fn start(options: &[&str]) -> Hub {
-        let files = tempfile::tempdir().unwrap();
-        let path = files.path().join("key");
-        std::fs::write(&path, SECRET).unwrap();
-        let option = format!("--mercure-key={}", path.display());
-        let server = Server::start(&[&[option.as_str()], options].concat());
+        let files = Hub::key_file();
+        let server = Server::start(&[&[&*Hub::key_option(files.path())], options].concat());
         Hub { server, _files: files }
+    }
+
+    /// A directory with the key of the hub.
+    fn key_file() -> TempDir {
+        let files = tempfile::tempdir().unwrap();
+        std::fs::write(files.path().join("key"), SECRET).unwrap();
+        files
+    }
+
+    /// What names the key in `files`.
+    fn key_option(files: &Path) -> String {
+        format!("--mercure-key={}", files.join("key").display())
     }
 
     fn publish_by(&self, authorization: &str, form: &str) -> Answer {
@@ -72,13 +95,7 @@ impl Hub {
     }
 
     fn listen(&self, query: &str, fields: &[&str]) -> Stream {
-        let mut wire = self.server.ask(get(&format!("{HUB}?{query}"), fields));
-        let head = wire.head();
-        assert_eq!(head.status, 200, "{}", head.text);
-        assert_eq!(head.field("content-type"), Some("text/event-stream"));
-        let mut stream = Stream { wire, head, cursor: None };
-        assert_eq!(stream.chunk(), ":\n");
-        stream
+        listen(&self.server, query, fields)
     }
 
     fn status(&self, query: &str, fields: &[&str]) -> u16 {

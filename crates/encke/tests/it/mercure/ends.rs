@@ -1,0 +1,84 @@
+//! What becomes of streams and updates when the server ends, or another version takes over.
+
+use std::fs;
+use std::path::Path;
+
+use super::{BOOKS, Hub};
+use crate::harness::Server;
+use crate::upgrade::Upgraded;
+
+/// Whether a file below `dir` has `text` in it.
+fn is_on_disk(dir: &Path, text: &str) -> bool {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let has = |path: &Path| {
+        let bytes = fs::read(path).unwrap();
+        bytes.windows(text.len()).any(|part| part == text.as_bytes())
+    };
+    entries.into_iter().any(|path| if path.is_dir() { is_on_disk(&path, text) } else { has(&path) })
+}
+
+#[test]
+fn update_is_not_kept_on_disk_and_a_restart_is_a_gap() {
+    let data = tempfile::tempdir().unwrap();
+    let options = ["--mercure-open", "--keep=*=1h", "--log-sync=always"];
+    let hub = Hub::start_in(data.path(), &options);
+    let (first, _) = hub.publish("topic=https://a.test/books/1&data=known");
+    hub.publish("topic=https://a.test/books/1&data=a-rare-text");
+    hub.server.api.send("room", "another-text");
+    let Hub { server, _files: files } = hub;
+    server.into_program().kill();
+    let log = data.path().join("log");
+    assert!(is_on_disk(&log, "another-text") && !is_on_disk(&log, "a-rare-text"));
+    let hub = Hub { server: Hub::serve_in(data.path(), files.path(), &options), _files: files };
+    for query in [BOOKS, "topic=https://a.test/books/1"] {
+        let mut stream = hub.listen(query, &[&format!("Last-Event-ID: {first}")]);
+        assert_eq!(stream.head.field("last-event-id"), Some("earliest"), "{query}");
+        assert!(stream.chunk().starts_with("event: gap\n"), "{query}");
+        let (id, _) = hub.publish("topic=https://a.test/books/1&data=live");
+        let mut heard = stream.chunk();
+        // One of the other stream, which this one has asked for.
+        while !heard.starts_with(&format!("id: {id}\n")) {
+            assert!(heard.ends_with("data: live\n\n"), "{heard}");
+            heard = stream.chunk();
+        }
+    }
+}
+
+#[test]
+fn stream_ends_at_an_upgrade_and_goes_on_at_its_place() {
+    let files = Hub::key_file();
+    let key = Hub::key_option(files.path());
+    let upgraded = Upgraded::serve(&[&key, "--mercure-open"]);
+    let publish = |data: &str| {
+        let form = format!("topic=https://a.test/books/1&data={data}");
+        let fields = format!("{}\r\n{}\r\n", super::FORM, super::publisher());
+        let answer = upgraded.api.another().post_with(super::HUB, &fields, &form);
+        assert_eq!(answer.status(), 200, "{answer:?}");
+        answer.body
+    };
+    let mut streams = [BOOKS, "topic=https://a.test/books/1"]
+        .map(|query| (query, super::listen(&upgraded, query, &[])));
+    let id = publish("1");
+    for (_, stream) in &mut streams {
+        assert_eq!(stream.chunk(), format!("id: {id}\ndata: 1\n\n"));
+    }
+    upgraded.upgrade(&[]);
+    let next = publish("2");
+    for (query, mut stream) in streams {
+        stream.end();
+        let mut stream = super::listen(&upgraded, query, &[&format!("Last-Event-ID: {id}")]);
+        assert_eq!(stream.head.field("last-event-id"), Some(&*id), "{query}");
+        assert_eq!(stream.chunk(), format!("id: {next}\ndata: 2\n\n"), "{query}");
+    }
+}
+
+impl Hub {
+    fn start_in(data: &Path, options: &[&str]) -> Hub {
+        let files = Hub::key_file();
+        Hub { server: Hub::serve_in(data, files.path(), options), _files: files }
+    }
+
+    fn serve_in(data: &Path, files: &Path, options: &[&str]) -> Server {
+        Server::start_in(data, &[&[&*Hub::key_option(files)], options].concat())
+    }
+}
