@@ -120,7 +120,8 @@ fn token(head: &Parts, let_in: Option<&LetIn>) -> Result<String, Refusal> {
     // Cookies are for pages, which publish on the public port.
     let cookie = let_in.map(|_| values(&head.headers, &header::COOKIE)).unwrap_or_default();
     let origin = head.headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
-    let fields = TokenFields { authorization: &authorization, cookie: &cookie, origin, referer: None };
+    let fields =
+        TokenFields { authorization: &authorization, cookie: &cookie, origin, referer: None };
     let presented = Presented::find(fields, head.uri.query().unwrap_or_default(), None)?;
     let presented = presented.ok_or(Refusal::NoToken)?;
     if let Some(origin) = presented.origin_of_publish(fields)? {

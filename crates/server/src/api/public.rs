@@ -65,7 +65,8 @@ async fn answer(api: Arc<Api>, public: &Public, request: Request) -> Result<Resp
     if public.is_update() {
         return mercure::publish_publicly(api, &public.let_in, request).await;
     }
-    if let Some(holder) = public.let_in.holder.as_ref().filter(|_| *request.method() == Method::POST)
+    if let Some(holder) =
+        public.let_in.holder.as_ref().filter(|_| *request.method() == Method::POST)
     {
         public.rates.take(holder, &public.let_in.limits, Problem::sends_busy)?;
     }

@@ -133,7 +133,10 @@ fn each_request_is_answered_as_its_case_says_on_both_ports() {
     let hub = Hub::start(&["--mercure-open", &allowed]);
     for (name, case) in cases("status") {
         let status = |answer: u16| {
-            assert!(case["status"].as_array().unwrap().contains(&answer.into()), "{name}: {answer}");
+            assert!(
+                case["status"].as_array().unwrap().contains(&answer.into()),
+                "{name}: {answer}"
+            );
         };
         if case["publish"].is_null() {
             let subscribe = &case["subscribe"];

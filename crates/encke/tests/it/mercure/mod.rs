@@ -221,7 +221,8 @@ fn page_publishes_with_its_cookie_on_the_public_port() {
     let hub = Hub::start(&["--mercure-open", &allowed]);
     let mut stream = hub.listen("topic=a", &[]);
     let form = "topic=a&data=x";
-    let cookie = format!("mercureAuthorization={}", token(&json!({ "mercure": { "publish": ["*"] } })));
+    let cookie =
+        format!("mercureAuthorization={}", token(&json!({ "mercure": { "publish": ["*"] } })));
     let request = format!(
         "POST {HUB} HTTP/1.1\r\nHost: localhost\r\nOrigin: {PAGE}\r\nCookie: other=1; {cookie}\r\n\
          Content-Type: application/x-www-form-urlencoded\r\nTransfer-Encoding: chunked\r\n\r\n\
