@@ -34,9 +34,11 @@ fn operations(document: &Value) -> Vec<Operation> {
         let path = path.replace("{id}", "rj");
         Operation { method: method.to_uppercase(), path, place, body }
     };
-    // Protocols of others have tests of their own: streams in `durable`, channels in `pusher`.
+    // Protocols of others have tests of their own: streams in `durable`, channels in `pusher`,
+    // updates in `mercure`.
     let mut paths = document["paths"].as_object().unwrap().clone();
     paths.remove("/v1/stream/{path}").unwrap();
+    paths.remove("/.well-known/mercure").unwrap();
     let is_of_channels = |path: &str| path.starts_with("/apps/") || path.starts_with("/users/");
     paths.retain(|path, _| !is_of_channels(path));
     let methods = |path: &Value| path.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
