@@ -11,27 +11,32 @@ use engine::{Outcome, TokenCheck, TokenQueue};
 use hub::{Grant, TokenRefusal};
 use tokio_util::sync::CancellationToken;
 
+use crate::token_service::{end_streams, revocation_of};
 use crate::token_thread;
-use crate::tokens::{self, Checked, ReadBy, TokenRules, Verifier};
+use crate::tokens::{self, Checked, ReadBy, Revocations, TokenRules, Verifier};
 
 /// Who knows the keys of one kind of them.
 #[derive(Debug)]
 pub struct HubTokens {
     verifier: Arc<Verifier>,
     leeway: u64,
+    revocations: Option<Arc<Revocations>>,
 }
 
 impl HubTokens {
     /// Reads the keys that `rules` name. What the tokens grant, and for whom they are, is not
-    /// theirs to say.
+    /// theirs to say. Those that `revocations` cover are refused.
     ///
     /// # Errors
     /// A file cannot be used.
-    pub fn open(rules: TokenRules) -> Result<Arc<HubTokens>> {
+    pub fn open(
+        rules: TokenRules,
+        revocations: Option<Arc<Revocations>>,
+    ) -> Result<Arc<HubTokens>> {
         let leeway = rules.leeway.as_secs();
         let rules = TokenRules { read_by: ReadBy::Others, exp_required: false, ..rules };
-        let verifier = Arc::new(Verifier::open(rules, None)?);
-        Ok(Arc::new(HubTokens { verifier, leeway }))
+        let verifier = Arc::new(Verifier::open(rules, revocations.clone())?);
+        Ok(Arc::new(HubTokens { verifier, leeway, revocations }))
     }
 
     /// Begins to read its files again when they change, until `stop`.
@@ -50,7 +55,14 @@ impl HubTokens {
     ) -> Result<()> {
         let tokens = Arc::clone(self);
         let verify = move |token: &str| tokens.verify(token).map(|grant| tokens.granted(grant));
-        token_thread::spawn(queue, stop.clone(), verify, |_| {})
+        let (revocations, ends) = (self.revocations.clone(), queue.clone());
+        // Was it revoked in between, its stream may have begun after the others were ended.
+        let after = move |grant: &Grant| {
+            if revocations.as_ref().is_some_and(|revoked| revoked.covers(grant)) {
+                end_streams(&ends, &revocation_of(grant));
+            }
+        };
+        token_thread::spawn(queue, stop.clone(), verify, after)
     }
 
     /// Judges a token. Takes up to some hundred microseconds.

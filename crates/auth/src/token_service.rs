@@ -133,6 +133,11 @@ pub async fn open_authenticator(
 }
 
 impl AuthenticatorSetup {
+    /// What is revoked.
+    pub fn revocations(&self) -> &Arc<Revocations> {
+        &self.authenticator.revocations
+    }
+
     /// What the workers are told.
     pub fn config(&self, cookie: String) -> TokenConfig {
         TokenConfig { check: Arc::clone(&self.authenticator) as Arc<dyn TokenCheck>, cookie }
@@ -247,7 +252,7 @@ async fn save(authenticator: Arc<Authenticator>, stop: CancellationToken) {
 
 /// Has the streams of these tokens ended, as soon as all mailboxes have room. A worker that takes
 /// no more mail, as at its end, is not waited for without end.
-fn end_streams(queue: &TokenQueue, revocation: &engine::Revocation) -> bool {
+pub(crate) fn end_streams(queue: &TokenQueue, revocation: &engine::Revocation) -> bool {
     for _ in 0..FULL_PAUSES_MAX {
         if queue.revoke(revocation) {
             return true;
@@ -270,7 +275,7 @@ impl From<&Revocation> for engine::Revocation {
 }
 
 /// Those whose grant is this one, and with them others that are revoked for the same reason.
-fn revocation_of(grant: &Grant) -> engine::Revocation {
+pub(crate) fn revocation_of(grant: &Grant) -> engine::Revocation {
     match (&grant.token, &grant.subject) {
         (Some(token), _) => engine::Revocation::Token(token.clone()),
         (None, subject) => engine::Revocation::Subject {

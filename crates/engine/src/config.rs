@@ -76,8 +76,8 @@ pub struct EngineConfig {
     /// at all.
     pub gather_ms: u64,
     /// Whether connections that ask for durable streams are handed out
-    /// ([`Engine::hand_outs`](crate::Engine::hand_outs)). Those that publish by the Mercure protocol
-    /// are where that is served.
+    /// ([`Engine::hand_outs`](crate::Engine::hand_outs)). Those that publish by the Mercure
+    /// protocol are where that is served.
     pub hands_out: bool,
 }
 
@@ -152,8 +152,8 @@ impl EngineConfig {
         self.hands_out || self.mercure.is_some()
     }
 
-    /// Who listens to what by the Mercure protocol, where that is served. What was sent up to `last`
-    /// is not known by topic.
+    /// Who listens to what by the Mercure protocol, where that is served. What was sent up to
+    /// `last` is not known by topic.
     pub(crate) fn topics(&self, names: &Arc<Names>, last: u64) -> Option<Arc<Topics>> {
         self.mercure.as_ref()?;
         let of_rules = self.remember.iter().map(|rule| rule.age_ms_max);

@@ -31,8 +31,8 @@
 
 mod archived;
 mod asked;
+mod keys;
 
-use std::iter;
 use std::sync::Arc;
 
 use hub::{Above, Followers, FollowersError, Id, Lack, Since, Slice, Snapshot};
@@ -192,28 +192,6 @@ impl<'r> Resuming<'r> {
             }
         }
         Ok(())
-    }
-
-    /// It is not known whom the id that is read has followed up to this number.
-    fn note_unknown(&mut self, up_to: u64) {
-        if self.above.claimed < up_to {
-            self.covered = false;
-            self.gap_up_to = self.gap_up_to.max(up_to);
-        }
-    }
-
-    /// Leaves out what the client does not hear of the events from this place on. Who follows by a
-    /// stored graph hears all.
-    fn keep_heard(&mut self, followers: &dyn Followers, from: usize) {
-        let reader = self.reader;
-        if !reader.is_key() || from == self.events.len() {
-            return;
-        }
-        let hears = |event: &Arc<Event>| {
-            followers.hears(reader, &mut iter::once(event.about()).chain(event.also()))
-        };
-        let found = self.events.split_off(from);
-        self.events.extend(found.into_iter().filter(hears));
     }
 
     /// Reads `id` itself. Whether that is a slice of its own: its events begin elsewhere than those

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use auth::hub_tokens::HubTokens;
-use auth::tokens::TokenRules;
+use auth::tokens::{Revocations, TokenRules};
 use engine::{MercureConfig, TokenCheck, TokenQueue};
 use mercure::{HubUrl, PATH};
 use tokio::sync::Semaphore;
@@ -42,16 +42,19 @@ const VERIFIED_AT_ONCE: usize = 1;
 
 impl Hub {
     /// Reads the keys. Where others than this machine can reach the server no secret is taken that
-    /// everybody knows.
-    /// `public_url` is the address of the public port, where the operator has named it.
+    /// everybody knows. `public_url` is the address of the public port, where the operator has
+    /// named it. What is revoked is known where streams need tokens.
     pub(crate) fn open(
         config: HubConfig,
         public_url: Option<String>,
         is_reached: bool,
+        revocations: Option<&Arc<Revocations>>,
     ) -> Result<Hub> {
         let tokens = |keys: Vec<PathBuf>| {
             let rules = TokenRules { keys, is_reached, ..TokenRules::default() };
-            (!rules.keys.is_empty()).then(|| HubTokens::open(rules)).transpose()
+            (!rules.keys.is_empty())
+                .then(|| HubTokens::open(rules, revocations.cloned()))
+                .transpose()
         };
         let url = public_url.map(|url| {
             let text = format!("{url}{PATH}");

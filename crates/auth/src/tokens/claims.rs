@@ -124,12 +124,27 @@ impl<'de> Deserialize<'de> for Id {
     }
 }
 
+impl Claims<'_> {
+    /// By what a token is found when it is revoked that others read. What they may have as a name
+    /// and we may not, nobody can ask for.
+    fn names(&self) -> Grant {
+        let subject = self.sub.and_then(|sub| serde_json::from_str(sub.get()).ok());
+        let subject = subject.map(|Id(id)| id).filter(|id| IdText::parse(id).is_ok());
+        let token = self.jti.as_deref().filter(|jti| is_token_name(jti));
+        Grant { subject, token: token.map(Into::into), ..Grant::default() }
+    }
+}
+
+fn is_token_name(jti: &str) -> bool {
+    (1..=JTI_BYTES_MAX).contains(&jti.len())
+}
+
 impl Wanted {
     /// Judges the claims in `json` at `now`.
     pub(super) fn check(&self, json: &[u8], now: u64) -> Result<CheckedClaims, TokenRefusal> {
         let claims: Claims<'_> = object(json).map_err(|_| TokenRefusal::Claims)?;
         if self.read_by == ReadBy::Others {
-            return self.check_times(&claims, now, || Ok(Grant::default()));
+            return self.check_times(&claims, now, || Ok(claims.names()));
         }
         let subject = claims.sub.map(|sub| serde_json::from_str(sub.get())).transpose();
         let subject: Option<Id> = subject.map_err(|_| TokenRefusal::Subject)?;
@@ -197,7 +212,7 @@ fn grant(
     if !subject.as_deref().is_none_or(valid) {
         return Err(TokenRefusal::Subject);
     }
-    if !token.is_none_or(|jti| (1..=JTI_BYTES_MAX).contains(&jti.len())) {
+    if !token.is_none_or(is_token_name) {
         return Err(TokenRefusal::Claims);
     }
     // One that grants nothing, or is good for nothing, was meant otherwise.

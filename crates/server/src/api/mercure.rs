@@ -2,8 +2,8 @@
 //!
 //! It needs no key of the API: its token says on which topics it may publish. On the API port,
 //! whoever shows a wrong one is slowed down by address, as with wrong keys; on the public port it
-//! waits for a place to have it verified. The answer is the update's id alone, and its head says how
-//! many connections have heard it.
+//! waits for a place to have it verified. The answer is the update's id alone, and its head says
+//! how many connections have heard it.
 //!
 //! Cost: the library's way of a request, the token, and a send.
 

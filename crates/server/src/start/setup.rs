@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use auth::live_access::LiveAccess;
+use auth::token_service::AuthenticatorSetup;
 use dispatch::traces::{Traces, TracesEnd};
 
 use super::Credentials;
@@ -40,7 +41,7 @@ impl ServerSetup {
         let keeping = config.keep.as_ref().map(|keep| Keeping::new(&config.data, keep));
         let pusher_apps = load_apps(&mut config)?;
         config.engine.hands_out = config.streams.is_some();
-        let hub = load_hub(&mut config)?;
+        let hub = load_hub(&mut config, &credentials)?;
         config.engine.keeper = keeping.as_ref().map(Keeping::keeper);
         Ok(ServerSetup { config, credentials, traces, apis, keeping, pusher_apps, hub })
     }
@@ -71,12 +72,13 @@ fn load_apps(config: &mut ServeConfig) -> Result<Option<Arc<AppsFile>>> {
 }
 
 /// Reads the keys of the Mercure protocol, if it is served, and tells the engine of it.
-fn load_hub(config: &mut ServeConfig) -> Result<Option<Arc<Hub>>> {
+fn load_hub(config: &mut ServeConfig, known: &Credentials) -> Result<Option<Arc<Hub>>> {
     let Some(hub) = config.hub.take() else { return Ok(None) };
     let ports = [config.engine.listen, config.tls_listen, config.api, config.tls_api];
     let is_reached = !ports.into_iter().flatten().all(auth::is_loopback);
     let public_url = config.public_url.as_ref().map(ToString::to_string);
-    let hub = Arc::new(Hub::open(hub, public_url, is_reached)?);
+    let revocations = known.tokens.as_ref().map(AuthenticatorSetup::revocations);
+    let hub = Arc::new(Hub::open(hub, public_url, is_reached, revocations)?);
     config.engine.mercure = Some(hub.config());
     Ok(Some(hub))
 }

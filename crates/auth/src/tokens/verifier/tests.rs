@@ -251,6 +251,10 @@ fn what_others_read_is_told_word_for_word_and_grants_nothing_of_ours() {
     let told = grant.claims.as_deref().unwrap();
     assert_eq!(told.kind.as_deref(), Some("at+jwt"));
     assert_eq!(serde_json::from_str::<Value>(&told.json).unwrap(), claims);
+    let named = json!({ "mercure": {}, "sub": "bob", "jti": "1" });
+    let named = verified(&verifier, &pair.token(&json!({ "alg": "ES256" }), &named), NOW).unwrap();
+    let names = (named.subject.as_deref(), named.token.as_deref());
+    assert_eq!(names, (Some("bob"), Some("1")), "by these it may be revoked");
     let over = pair.token(&json!({ "alg": "ES256" }), &json!({ "mercure": {}, "exp": NOW - 20 }));
     assert_eq!(refusal(&verifier, &over), Some(TokenRefusal::Expired));
     let ours = pair.token(&json!({ "alg": "ES256" }), &json!({ "sub": "bob", "exp": "soon" }));

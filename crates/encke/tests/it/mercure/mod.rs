@@ -11,7 +11,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{Answer, Program, Server, Signer, Stream, encke, get, read_answer, wait_for};
+use crate::harness::{
+    Answer, Program, Server, Signer, Stream, TOKEN_SECRET, encke, get, read_answer, wait_for,
+};
 
 const HUB: &str = "/.well-known/mercure";
 
@@ -303,4 +305,31 @@ fn hub_of_a_node_or_with_the_key_of_all_tutorials_does_not_start() {
     let known = "!ChangeThisMercureHubJWTSecretKey!";
     let told = refused(known, &["--open", "--listen=0.0.0.0:0"]);
     assert!(told.contains("everybody knows") || told.contains("documents"), "{told}");
+}
+
+#[test]
+fn token_that_is_revoked_ends_its_streams_and_publishes_no_more() {
+    let own = format!("--token-key={TOKEN_SECRET}");
+    let hub = Hub::start(&[&own]);
+    let of = |jti: &str, sub: &str| {
+        let granted = json!({ "publish": ["*"], "subscribe": ["*"] });
+        bearer(&json!({ "mercure": granted, "jti": jti, "sub": sub }))
+    };
+    let (bobs, other_of_bob, rjs) = (of("1", "bob"), of("2", "bob"), of("3", "rj"));
+    let listen = |token: &String| hub.listen("topic=a", &[token]);
+    let [mut bob, mut other, mut rj] = [&bobs, &other_of_bob, &rjs].map(listen);
+    let revoke = |body: Value| hub.server.api.post("/tokens/revoke", &body).ok();
+    revoke(json!({ "jti": "1" }));
+    bob.expect_last_chunk();
+    let refused = |token: &str| {
+        assert_eq!(hub.status("topic=a", &[token]), 401);
+        assert_eq!(hub.publish_by(token, "topic=a&data=x").status(), 401);
+    };
+    refused(&bobs);
+    wait_for("one has left", || hub.publish("topic=a&data=1").1 == 2);
+    revoke(json!({ "sub": "bob" }));
+    while other.chunk() != "" {}
+    refused(&other_of_bob);
+    assert_eq!(hub.publish_by(&rjs, "topic=a&data=end").status(), 200);
+    while !rj.chunk().ends_with("data: end\n\n") {}
 }

@@ -1,4 +1,5 @@
-//! `/v1/stream/{path}`: Durable Streams, for who may call the API, and on the [public](super::public) port.
+//! `/v1/stream/{path}`: Durable Streams, for who may call the API, and on the
+//! [public](super::public) port.
 //!
 //! The protocol is Durable Streams, draft 1.0; its rules and its files are those of the crate
 //! [`streams`]. Here is its HTTP. What waits for a disk runs on threads of its own, with a write
