@@ -14,6 +14,7 @@ use auth::live_access::LiveAccess;
 use auth::tokens::{RevocationLine, Verifier};
 use axum::Router;
 use dispatch::barrier::Barrier;
+use dispatch::channels::ChannelReader;
 use dispatch::cluster::{Cluster, Joining, ReplicaSync};
 use dispatch::idempotency;
 use dispatch::idempotency::IdempotencyKeys;
@@ -127,7 +128,9 @@ impl ControlPlane {
             )
         });
         let barrier = Barrier::new();
+        let members = engine.watches().map(|watches| Arc::clone(watches.members()));
         let sender = Sender {
+            channels: ChannelReader::new(Arc::clone(&router), members),
             router: Arc::clone(&router),
             graph: graph.clone(),
             cluster: cluster.clone(),
