@@ -181,7 +181,8 @@ impl ChannelReader {
         users.iter().filter_map(user).collect()
     }
 
-    /// The app's channels whose names begin with `prefix` and which somebody hears, with their keys.
+    /// The app's channels whose names begin with `prefix` and which somebody hears, with their
+    /// keys.
     fn named(&self, app: &str, prefix: &str) -> Vec<(Id, String)> {
         let mut found = Vec::new();
         self.router.names().visit_keys(|id, text| {

@@ -112,8 +112,8 @@ impl NatsClient {
         Ok(heard)
     }
 
-    /// As [`NatsClient::ask`], and keeps no answer: `hear` has each as it comes, and says whether no
-    /// further one is needed.
+    /// As [`NatsClient::ask`], and keeps no answer: `hear` has each as it comes, and says whether
+    /// no further one is needed.
     pub async fn ask_each(
         &self,
         subject: &str,

@@ -104,8 +104,8 @@ impl ErrorText {
 
     /// The error of a watchlist of which some cannot be watched now, since too many ask.
     pub fn watchlist_busy() -> ErrorText {
-        let message = "Some users of the watchlist are not watched: too many connections ask who is \
-                       online. Connect again a little later.";
+        let message = "Some users of the watchlist are not watched: too many connections ask who \
+                       is online. Connect again a little later.";
         ErrorText { code: ErrorCode::None.number(), message: message.to_owned() }
     }
 }

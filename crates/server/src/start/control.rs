@@ -114,11 +114,11 @@ impl ControlPlane {
         let verifier = tokens.as_ref().map(|tokens| Arc::clone(tokens.verifier()));
         let router = Arc::clone(engine.router());
         let listen = engine.address();
+        let members = engine.watches().map(|watches| Arc::clone(watches.members()));
         let cluster = member.map(|Member { joining, replica_sync }| {
             let (router, graph) = (Arc::clone(&router), graph.clone());
             let keys = Arc::clone(&idempotency);
-            let members = engine.watches().map(|watches| Arc::clone(watches.members()));
-            joining.at(listen).telling_rooms(members).start(
+            joining.at(listen).telling_rooms(members.clone()).start(
                 router,
                 graph,
                 replica_sync,
@@ -128,7 +128,6 @@ impl ControlPlane {
             )
         });
         let barrier = Barrier::new();
-        let members = engine.watches().map(|watches| Arc::clone(watches.members()));
         let sender = Sender {
             channels: ChannelReader::new(Arc::clone(&router), members),
             router: Arc::clone(&router),
