@@ -18,10 +18,10 @@ const SENDERS: usize = 4;
 const EVENTS: usize = 200;
 
 /// By their ids, what they told.
-type Acknowledged = BTreeMap<String, String>;
+pub(super) type Acknowledged = BTreeMap<String, String>;
 
 /// Sends one event after the other until the server is gone.
-fn send_until_killed(api: &Api, sender: &str, acknowledged: &Mutex<Acknowledged>) {
+pub(super) fn send_until_killed(api: &Api, sender: &str, acknowledged: &Mutex<Acknowledged>) {
     for nth in 0.. {
         let data = format!("{sender}:{nth}");
         let event = json!({ "about": "x", "data": data, "durable": true });
@@ -32,7 +32,7 @@ fn send_until_killed(api: &Api, sender: &str, acknowledged: &Mutex<Acknowledged>
 }
 
 /// All that is kept about `x`.
-fn kept(api: &Api) -> Vec<(String, String)> {
+pub(super) fn kept(api: &Api) -> Vec<(String, String)> {
     let (mut all, mut after) = (Vec::new(), "earliest".to_owned());
     loop {
         let page = api.get(&format!("/events/x?limit=1000&after={after}")).ok();
