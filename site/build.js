@@ -29,6 +29,7 @@ const elsewhere = new Map([
   ["examples/chat/README.md", "examples/chat.md"],
   ["examples/cursors/README.md", "examples/cursors.md"],
   ["examples/dashboard/README.md", "examples/dashboard.md"],
+  ["examples/job/README.md", "examples/job.md"],
   ["examples/notifications/README.md", "examples/notifications.md"],
 ]);
 
