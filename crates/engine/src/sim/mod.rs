@@ -18,6 +18,7 @@ mod channel_texts;
 mod channel_users;
 mod channels;
 mod channels_by_seed;
+mod channels_missed;
 mod check;
 mod client;
 mod client_sends;
