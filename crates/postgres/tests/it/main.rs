@@ -12,6 +12,7 @@ mod dump;
 mod few;
 mod load;
 mod model;
+mod settle;
 mod source;
 mod start;
 mod support;
