@@ -17,11 +17,13 @@ alter table encke.unsettled
 create index unsettled_by_transaction on encke.unsettled (transaction, number);
 
 -- As before. An immutable function is not put in place of its call where it calls `convert_to`,
--- which is stable; and a call costs ten times as much.
+-- which is stable; and a call costs ten times as much. The encoding is a `name`, as that function
+-- has it: a function of another schema for a text there would fit better.
 create or replace function encke.hash(subscriber text, subscribee text) returns bigint
 language sql stable parallel safe as $$
     select ('x' || encode(substring(sha256(
-        convert_to(subscriber, 'UTF8') || '\x00'::bytea || convert_to(subscribee, 'UTF8')
+        convert_to(subscriber, 'UTF8'::name) || '\x00'::bytea
+            || convert_to(subscribee, 'UTF8'::name)
     ) for 8), 'hex'))::bit(64)::bigint
 $$;
 
@@ -41,9 +43,10 @@ begin
 end
 $$;
 
--- The columns of the source as SQL names and types, as in migration 3, in one statement. Its parts
--- cannot be joined in another way, so that all are looked up by key.
-create or replace function encke.source_columns(
+-- The columns of the source as SQL names and types, as `source_columns` says them, in one statement.
+-- Its parts cannot be joined in another way, so that all are looked up by key. Its callers have set
+-- the path: with any other one, functions of other schemas could stand in for those it calls.
+create function encke.source_columns_within(
     out relation regclass, out a text, out b text, out a_type text, out b_type text
 )
 language plpgsql stable as $$
@@ -82,7 +85,7 @@ declare
     a text[];
     b text[];
 begin
-    c := encke.source_columns();
+    c := encke.source_columns_within();
     if c.relation is null or c.relation::oid <> tg_relid then
         return null;
     end if;
@@ -174,7 +177,7 @@ begin
     end if;
     -- Whoever comes second waits here, and sees below what the first one did.
     perform from encke.version where one for update;
-    c := encke.source_columns();
+    c := encke.source_columns_within();
     if not (whole or many) and cardinality(a) <= 16 and c.relation is not null then
         for i in 1 .. cardinality(a) loop
             execute format('select from %s t where t.%s = $1::%s and t.%s = $2::%s limit 1',

@@ -12,6 +12,7 @@ mod dump;
 mod few;
 mod load;
 mod model;
+mod safe;
 mod settle;
 mod source;
 mod start;
