@@ -22,7 +22,8 @@ const GRACE: Duration = Duration::from_secs(1);
 /// stand in for one of PostgreSQL's, with the rights of ours.
 pub(crate) const SAFE_PATH: &str = "set search_path = pg_catalog, pg_temp";
 
-/// Holds for all that a session does, beside [`SAFE_PATH`]. The server may have been set up to answer before a commit is on its disk.
+/// Holds for all that a session does, beside [`SAFE_PATH`]. The server may have been set up to
+/// answer before a commit is on its disk.
 const SETTINGS: &str = "
     set default_transaction_isolation = 'read committed';
     set default_transaction_read_only = off;
@@ -71,7 +72,8 @@ impl Session {
             tokio::spawn(drive(connection));
             let milliseconds = config.statement_timeout.as_millis();
             let settings = format!(
-                "{SAFE_PATH}; {SETTINGS} set statement_timeout = {milliseconds}; set lock_timeout = {};",
+                "{SAFE_PATH}; {SETTINGS} set statement_timeout = {milliseconds};
+                 set lock_timeout = {};",
                 milliseconds / 2
             );
             let set = client.batch_execute(&settings).await;

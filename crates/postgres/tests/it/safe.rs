@@ -65,7 +65,8 @@ fn functions_have_the_settings_that_they_need() {
         };
         let (path, jit) = (has("search_path=pg_catalog, pg_temp"), has("jit=off"));
         let without = format!(
-            "select string_agg(proname, ' ' order by proname) {ours} and not {path} and not prosecdef"
+            "select string_agg(proname, ' ' order by proname) {ours}
+                 and not {path} and not prosecdef"
         );
         assert_eq!(
             server.sql(&without).unwrap(),
