@@ -78,8 +78,9 @@ impl HandedOutServer {
         let Ok(stream) = TcpStream::from_std(socket.into()) else { return };
         connection::prepare(&stream);
         let peer = Peer { is_tls: secured.is_some(), ..Peer::UNKNOWN };
-        let routes = public_routes(Arc::clone(&self.api), request, Arc::clone(&self.rates));
         let (read, limit, stop) = (Bytes::from(read), self.permits.idle_limit(), self.stop.clone());
+        let (api, rates) = (Arc::clone(&self.api), Arc::clone(&self.rates));
+        let routes = public_routes(api, request, rates, limit.clone());
         match secured {
             None => connection::serve(stream, read, peer, routes, &permit, limit, stop).await,
             Some((keys, sealed)) => {
