@@ -26,6 +26,7 @@ mod crowds;
 mod full_queue;
 mod gathering;
 mod greedy;
+mod handed_out;
 mod history_reads;
 mod left_out;
 mod lives;

@@ -287,7 +287,7 @@ impl ControlPlane {
             names: Arc::clone(self.graph.names()),
             account,
             idempotency: Arc::clone(self.state.idempotency()),
-            permits: Arc::clone(&self.permits),
+            permits: [Arc::clone(&self.permits), Arc::clone(&self.public_permits)],
         }));
     }
 

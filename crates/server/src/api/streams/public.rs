@@ -13,6 +13,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::{IntoResponse, Response};
 use engine::LetIn;
+use httpd::permits::IdleLimit;
 use httpd::problem::ApiProblem;
 use proto::Problem;
 
@@ -29,13 +30,21 @@ const EXPOSED: &str = "ETag, Retry-After, Stream-Next-Offset, Stream-Closed, Str
 struct Public {
     let_in: LetIn,
     rates: Arc<TokenRates>,
+    idle_limit: IdleLimit,
     /// Whether it was served.
     is_served: AtomicBool,
 }
 
 /// What serves a connection of the public port, of which this request was let in.
-pub(crate) fn routes(api: Arc<Api>, let_in: LetIn, rates: Arc<TokenRates>) -> Router {
-    let public = Arc::new(Public { let_in, rates, is_served: AtomicBool::new(false) });
+/// Bodies are waited for as `idle_limit` says.
+pub(crate) fn routes(
+    api: Arc<Api>,
+    let_in: LetIn,
+    rates: Arc<TokenRates>,
+    idle_limit: IdleLimit,
+) -> Router {
+    let is_served = AtomicBool::new(false);
+    let public = Arc::new(Public { let_in, rates, idle_limit, is_served });
     Router::new().fallback(move |request: Request| serve(api, public, request))
 }
 
@@ -66,7 +75,7 @@ async fn answer(api: Arc<Api>, public: &Public, request: Request) -> Result<Resp
         public.rates.take(holder, limits, Problem::sends_busy)?;
     }
     let call = Call {
-        api,
+        idle_limit: public.idle_limit.clone(),
         streams,
         is_private: holder.is_some(),
         is_public: true,
