@@ -30,17 +30,7 @@ pub async fn run(
     watches: Option<Watches>,
     barrier: Arc<Barrier>,
 ) {
-    let mut teller = HookTeller {
-        hooks: &hooks,
-        router: &router,
-        watches,
-        begun: Instant::now(),
-        version: hooks.apps.version(),
-        notes: Vec::new(),
-        known: Known::default(),
-        counted: ToldCounts::default(),
-        missed: HashSet::new(),
-    };
+    let mut teller = HookTeller::new(&hooks, &router, watches);
     let tell = async {
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -70,7 +60,22 @@ struct HookTeller<'h> {
     missed: HashSet<Id>,
 }
 
-impl HookTeller<'_> {
+impl<'h> HookTeller<'h> {
+    /// One that has told nothing yet.
+    fn new(hooks: &'h PusherHooks, router: &'h Router, watches: Option<Watches>) -> HookTeller<'h> {
+        HookTeller {
+            hooks,
+            router,
+            watches,
+            begun: Instant::now(),
+            version: hooks.apps.version(),
+            notes: Vec::new(),
+            known: Known::default(),
+            counted: ToldCounts::default(),
+            missed: HashSet::new(),
+        }
+    }
+
     async fn look(&mut self) {
         if self.version != self.hooks.apps.version() {
             self.version = self.hooks.apps.version();
@@ -96,11 +101,19 @@ impl HookTeller<'_> {
             self.hooks.overruns.add(1);
             self.look_at_all().await;
         }
-        for Said { app, kind, channel, json } in said {
-            self.hooks.push_json(&app, (kind, &channel), &json);
-        }
+        self.tell_said(said).await;
         self.end_graces().await;
         self.tell_counts().await;
+    }
+
+    /// Puts what clients have said into the queues.
+    async fn tell_said(&self, said: Vec<Said>) {
+        for (done, Said { app, kind, channel, json }) in said.into_iter().enumerate() {
+            self.hooks.push_json(&app, (kind, &channel), &json);
+            if done % SLICE == SLICE - 1 {
+                yield_now().await;
+            }
+        }
     }
 
     /// The app of a key that is a channel, if it wants something told.
@@ -281,3 +294,6 @@ fn is_presence(key: &str) -> bool {
     let name = channel_name(key).unwrap_or_default();
     Channel::parse(&name).is_ok_and(|channel| channel.access() == Access::Presence)
 }
+
+#[cfg(test)]
+mod tests;
