@@ -106,10 +106,13 @@ impl<'h> HookTeller<'h> {
         self.tell_counts().await;
     }
 
-    /// Puts what clients have said into the queues.
+    /// Puts what clients have said into the queues. An app may have lost a webhook, or be gone,
+    /// since it was said.
     async fn tell_said(&self, said: Vec<Said>) {
-        for (done, Said { app, kind, channel, json }) in said.into_iter().enumerate() {
-            self.hooks.push_json(&app, (kind, &channel), &json);
+        for (done, Said { app_key, kind, channel, json }) in said.into_iter().enumerate() {
+            if let Some(served) = self.hooks.apps.by_key(&app_key) {
+                self.hooks.push_json(&served.app, (kind, &channel), &json);
+            }
             if done % SLICE == SLICE - 1 {
                 yield_now().await;
             }

@@ -1,9 +1,15 @@
-//! How much waits for a receiver that is silent.
+//! What is told and kept over a reload of the apps, and what waits for a receiver that is silent.
 
-use engine::PusherApps;
+use engine::{Engine, EngineConfig, Guest, PusherApps, SentToChannel};
+use hub::{ConnectionId, Epoch, Names, Tag};
 use pusher::Apps;
 
 use super::*;
+
+/// What makes an app one with a webhook, at which nobody listens.
+const WITH_WEBHOOK: &str = r#","client_events":true,"webhooks":[{"url":"http://127.0.0.1:9/"}]"#;
+
+const CHANNEL: &str = "#c1:private-a";
 
 fn apps(more: &str) -> Apps {
     let app = format!(r#"[{{"id":"1","key":"key","secret":"a-secret-of-some-length"{more}}}]"#);
@@ -12,6 +18,33 @@ fn apps(more: &str) -> Apps {
 
 fn hooks(more: &str) -> Arc<PusherHooks> {
     PusherHooks::new(Arc::new(PusherApps::new(apps(more))))
+}
+
+struct World {
+    hooks: Arc<PusherHooks>,
+    router: Arc<Router>,
+    guest: Guest,
+    names: Arc<Names>,
+    _engine: Engine,
+}
+
+fn world(more: &str) -> World {
+    let mut config = EngineConfig::new("127.0.0.1:0".parse().unwrap());
+    (config.workers, config.guest) = (1, true);
+    let names = Arc::new(Names::new([7; 16]));
+    let epoch = Epoch::begin(Tag::of(7), 0, 1_000_000);
+    let mut engine = Engine::prepare(config, epoch, Arc::clone(&names)).unwrap();
+    let (guest, router) = (engine.take_guest().unwrap(), Arc::clone(engine.router()));
+    World { hooks: hooks(more), router, guest, names, _engine: engine }
+}
+
+fn said() -> SentToChannel {
+    SentToChannel {
+        key: CHANNEL.into(),
+        name: "client-typing".into(),
+        from: None,
+        own: ConnectionId::of_bits(1).unwrap(),
+    }
 }
 
 #[tokio::test]
@@ -42,4 +75,17 @@ async fn until(mut is_so: impl FnMut() -> bool) {
         assert!(Instant::now() < end, "nothing comes of it");
         yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn what_was_said_before_a_reload_opens_no_webhook_that_is_removed() {
+    let World { hooks, router, _engine, .. } = world(WITH_WEBHOOK);
+    let mut teller = HookTeller::new(&hooks, &router, None);
+    hooks.client_event(&said(), "1");
+    teller.look().await;
+    assert_eq!(hooks.queues().len(), 1);
+    hooks.client_event(&said(), "2");
+    hooks.apps.replace(apps(""));
+    teller.look().await;
+    assert!(hooks.queues().is_empty());
 }
