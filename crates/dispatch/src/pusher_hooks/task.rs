@@ -80,7 +80,7 @@ impl<'h> HookTeller<'h> {
         if self.version != self.hooks.apps.version() {
             self.version = self.hooks.apps.version();
             self.hooks.retire();
-            self.forget_unwanted();
+            self.forget_unwanted().await;
         }
         // Before the notes: who has said something has come before, and that is told first.
         let said = self.hooks.take_said();
@@ -266,12 +266,26 @@ impl<'h> HookTeller<'h> {
     }
 
     /// Apps were read anew: what nobody wants to know any more is forgotten.
-    fn forget_unwanted(&mut self) {
-        for subject in self.known.all() {
+    async fn forget_unwanted(&mut self) {
+        for (done, subject) in self.known.all().into_iter().enumerate() {
             let key = self.router.names().text(subject.0).unwrap_or_default();
             if self.noted_app(&key).is_none() {
                 self.known.forget(subject);
                 self.release(subject);
+            }
+            if done % SLICE == SLICE - 1 {
+                yield_now().await;
+            }
+        }
+        for (done, channel) in self.counted.all().into_iter().enumerate() {
+            let key = self.router.names().text(channel).unwrap_or_default();
+            let app = self.noted_app(&key);
+            if app.is_none_or(|app| !app.tells_subscription_count) {
+                self.counted.forget(channel);
+                self.router.names().release(channel);
+            }
+            if done % SLICE == SLICE - 1 {
+                yield_now().await;
             }
         }
     }

@@ -89,3 +89,20 @@ async fn what_was_said_before_a_reload_opens_no_webhook_that_is_removed() {
     teller.look().await;
     assert!(hooks.queues().is_empty());
 }
+
+#[tokio::test]
+async fn name_of_a_channel_whose_count_nobody_wants_any_more_is_given_back() {
+    let World { hooks, router, guest, names, _engine } = world(r#","subscription_count":true"#);
+    let mut teller = HookTeller::new(&hooks, &router, None);
+    let key = IdText::of_key(CHANNEL).unwrap();
+    let id = guest.login(0, 1, key, []).unwrap().unwrap();
+    names.acquire_id(id);
+    let note = ChannelNote { channel: id, member: Id::NONE, change: ChannelChange::Came };
+    teller.note(note);
+    note.release(&names);
+    teller.look().await;
+    hooks.apps.replace(apps(""));
+    teller.look().await;
+    guest.logout(0, 1, id);
+    assert!(names.is_empty(), "{:?}", names.text(id));
+}
