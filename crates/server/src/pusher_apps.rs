@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use auth::file_watch::{self, FileWatch, Stamps};
-use dispatch::webhook::WebhookUrl;
+use dispatch::webhook::{WebhookUrl, WebhookUrlFault};
 use engine::PusherApps;
 use pusher::limits::APPS_FILE_BYTES_MAX;
 use pusher::{Apps, AppsFault};
@@ -39,14 +39,14 @@ pub enum AppsFileError {
         fault: AppsFault,
     },
     /// A webhook is at no address to which anything can be posted.
-    #[error("{}: the \"url\" of a webhook of app {app}: {what}", path.display())]
+    #[error("{}: the \"url\" of a webhook of app {app}: {fault}", path.display())]
     Webhook {
         /// Which file.
         path: PathBuf,
         /// The id of the app.
         app: String,
-        /// What is wanted.
-        what: String,
+        /// What is wrong.
+        fault: WebhookUrlFault,
     },
     /// An app wants what nodes of a cluster do not do.
     #[error(
@@ -165,10 +165,10 @@ fn read(path: &Path, server: AppsServer) -> Result<Apps, AppsFileError> {
         for webhook in &app.webhooks {
             // It says nothing of the address, which may have a secret.
             let url = webhook.url.parse::<WebhookUrl>();
-            url.map_err(|what| AppsFileError::Webhook {
+            url.map_err(|fault| AppsFileError::Webhook {
                 path: path.to_owned(),
                 app: app.id.clone(),
-                what,
+                fault,
             })?;
         }
     }

@@ -44,7 +44,7 @@ impl HookQueue {
         shared: Arc<SharedBytes>,
         counts: Arc<WebhookCounts>,
     ) -> HookQueue {
-        let client = url.parse::<WebhookUrl>().map_err(anyhow::Error::msg);
+        let client = url.parse::<WebhookUrl>().map_err(anyhow::Error::new);
         let client = match client.and_then(WebhookClient::new) {
             Ok(client) => client,
             Err(error) => {

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 pub(crate) use self::backlog::{Backlog, Bounds, SharedBytes};
 pub(crate) use self::post::WebhookClient;
-pub use self::url::WebhookUrl;
+pub use self::url::{WebhookUrl, WebhookUrlFault};
 use crate::count::SharedCount;
 use crate::log_interval::LogInterval;
 
