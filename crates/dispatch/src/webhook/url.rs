@@ -16,6 +16,11 @@ impl WebhookUrl {
         &self.0
     }
 
+    /// Whether it is reached by TLS, and so needs certificates that are trusted.
+    pub fn is_https(&self) -> bool {
+        self.0.scheme_str() == Some("https")
+    }
+
     /// Host and port, as the log has it.
     pub fn host(&self) -> &str {
         self.0.authority().map_or("", |authority| authority.as_str())
