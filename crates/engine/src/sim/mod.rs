@@ -14,6 +14,7 @@
 
 mod addresses;
 mod budgets;
+mod channel_missed;
 mod channel_texts;
 mod channel_users;
 mod channels;

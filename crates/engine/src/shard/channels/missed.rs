@@ -202,8 +202,12 @@ impl<S: Sockets> Core<S> {
         }
     }
 
-    /// The next question of the connection, if it waits for no answer.
+    /// The next question of the connection, if it waits for no answer, and nothing waits for it:
+    /// once all is written it is asked for anyway.
     fn next_missed(&mut self, at: &At<'_, S::Socket>) -> Option<MissedQuestion> {
+        if !at.conn.is_flushed() {
+            return None;
+        }
         let conn = self.conn_ref(at);
         let wishes = self.channels.missed.of(at.slot);
         if wishes.iter().any(|wish| wish.asked.is_some()) {
@@ -273,11 +277,8 @@ impl<S: Sockets> Core<S> {
             // What was posted up to there is in it, and may be on its way as well.
             self.channels.fresh.note(at.slot, up_to, &key);
         }
-        if at.conn.is_flushed() {
-            self.ask_missed(at);
-            return self.put_answer(at);
-        }
-        Ok(())
+        self.ask_missed(at);
+        self.put_answer(at)
     }
 
     fn put_missed(&mut self, at: &mut At<'_, S::Socket>, events: &[Arc<Event>]) -> Lives {
