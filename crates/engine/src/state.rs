@@ -164,6 +164,11 @@ pub(crate) struct PusherState {
     #[n(3)]
     #[cbor(default)]
     pub(crate) missed: Vec<(String, u64)>,
+    /// The keys of channels of which it is to be told where it stands once it has their lists, and
+    /// whether there is a gap.
+    #[n(4)]
+    #[cbor(default)]
+    pub(crate) untold: Vec<(String, bool)>,
 }
 
 /// What a stream wants of the time before it; see [`Past`].

@@ -1,11 +1,13 @@
 //! What a page is told of what it has missed, and what its app is told of it, while something else
-//! goes on: it reads slowly.
+//! goes on: it reads slowly, another version takes over.
 
 use hub::Nobody;
 use serde_json::Value;
 
 use super::channels::{Page, SUCCEEDED, events, names_of, trigger, with_apps};
+use super::members::{Plane, settle};
 use super::one::One;
+use super::random::Random;
 use super::server::silent_config;
 
 /// The wish to subscribe, and to go on `after` there.
@@ -56,5 +58,20 @@ fn window_is_asked_for_when_the_one_of_another_channel_is_written() {
         let of =
             heard.iter().filter(|frame| frame["channel"] == channel && frame["event"] == "new");
         assert_eq!(of.count(), 11, "{channel}");
+    }
+}
+
+#[test]
+fn place_and_gap_that_were_not_told_are_told_behind_an_upgrade() {
+    for (after, frame) in [("", "encke:place"), ("of-nobody", "encke:gap")] {
+        let mut one = with_apps(silent_config());
+        let page = Page::open(&mut one);
+        let heard = page.says(&mut one, &wish_after(&page, "presence-a", after));
+        assert!(heard.is_empty(), "it waits for the list: {heard:?}");
+        one.upgrade(&mut Random::new(3));
+        let page = Page { place: one.server.find(page.place), ..page };
+        let mut plane = Plane::of(&one);
+        settle(&mut one, &mut plane);
+        assert_eq!(names_of(&page.hears(&mut one)), [SUCCEEDED, frame]);
     }
 }

@@ -37,6 +37,16 @@ pub(super) enum Start {
     Behind(u64),
 }
 
+/// What a connection waits for, as it is written down for another process.
+#[derive(Default)]
+pub(super) struct MissedState {
+    /// The keys of channels of which it wants what it has missed, and up to which number it has
+    /// heard.
+    pub(super) behind: Vec<(String, u64)>,
+    /// The keys of channels of which it is to be told where it stands, and whether there is a gap.
+    pub(super) untold: Vec<(String, bool)>,
+}
+
 /// A channel of which a connection wants to hear what it has missed.
 struct Wish {
     key: Box<str>,
@@ -104,15 +114,18 @@ impl Wishes {
         true
     }
 
-    /// The keys of the channels of which the connection in `slot` waits for what it has missed, and
-    /// up to which number it has heard.
-    pub(super) fn written(&self, slot: u32) -> Vec<(String, u64)> {
-        let wishes = self.0.get(&slot).into_iter().flatten();
-        let written = wishes.filter_map(|wish| match wish.start {
-            Start::Behind(number) => Some((wish.key.to_string(), number)),
-            Start::Here | Start::Nowhere => None,
-        });
-        written.collect()
+    /// What the connection in `slot` waits for, as another process goes on with it.
+    pub(super) fn written(&self, slot: u32) -> MissedState {
+        let mut written = MissedState::default();
+        for wish in self.0.get(&slot).into_iter().flatten() {
+            let key = wish.key.to_string();
+            match wish.start {
+                Start::Behind(number) => written.behind.push((key, number)),
+                Start::Here => written.untold.push((key, false)),
+                Start::Nowhere => written.untold.push((key, true)),
+            }
+        }
+        written
     }
 }
 
@@ -308,10 +321,15 @@ impl<S: Sockets> Core<S> {
     }
 
     /// A connection of another process waited there for what it has missed.
-    pub(super) fn wish_again(&mut self, at: &At<'_, S::Socket>, missed: &[(String, u64)]) {
-        for (text, number) in missed {
+    pub(super) fn wish_again(&mut self, at: &At<'_, S::Socket>, missed: &MissedState) {
+        let behind = missed.behind.iter().map(|(key, number)| (key, Start::Behind(*number)));
+        let untold = missed.untold.iter().map(|(key, is_gap)| match is_gap {
+            true => (key, Start::Nowhere),
+            false => (key, Start::Here),
+        });
+        for (text, start) in behind.chain(untold) {
             let Ok(key) = IdText::of_key(text) else { continue };
-            self.wish(at.slot, key, Start::Behind(*number));
+            self.wish(at.slot, key, start);
             let is_in = self.names.lookup(key).is_some_and(|id| self.has_id(at, id));
             let has_graph = self.channels.graph.is_of(at.slot, text);
             if let Some(wish) = self.channels.missed.find(at.slot, text) {
