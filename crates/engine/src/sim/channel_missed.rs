@@ -1,7 +1,10 @@
 //! What a page is told of what it has missed, and what its app is told of it, while something else
-//! goes on: it reads slowly, another version takes over.
+//! goes on: it reads slowly, another version takes over, the file of apps is read again.
 
-use hub::Nobody;
+use std::sync::Arc;
+
+use hub::{Id, Nobody};
+use pusher::Apps;
 use serde_json::Value;
 
 use super::channels::{Page, SUCCEEDED, events, names_of, trigger, with_apps};
@@ -9,6 +12,8 @@ use super::members::{Plane, settle};
 use super::one::One;
 use super::random::Random;
 use super::server::silent_config;
+use crate::channel_notes::ChannelChange;
+use crate::pusher_apps::PusherApps;
 
 /// The wish to subscribe, and to go on `after` there.
 fn wish_after(page: &Page, channel: &str, after: &str) -> Value {
@@ -74,4 +79,27 @@ fn place_and_gap_that_were_not_told_are_told_behind_an_upgrade() {
         settle(&mut one, &mut plane);
         assert_eq!(names_of(&page.hears(&mut one)), [SUCCEEDED, frame]);
     }
+}
+
+#[test]
+fn leave_is_noted_by_a_worker_that_has_not_looked_since_the_file_was_read() {
+    let app = |more: &str| {
+        let app = format!(r#"[{{"id":"1","key":"key","secret":"a-secret-of-some-length"{more}}}]"#);
+        Apps::parse(app.as_bytes(), false).unwrap()
+    };
+    let apps = Arc::new(PusherApps::new(app("")));
+    let mut config = silent_config();
+    config.pusher = Some(Arc::clone(&apps));
+    let mut one = One::start(config);
+    let page = Page::open(&mut one);
+    assert_eq!(names_of(&page.says(&mut one, &page.wish("a", ""))), [SUCCEEDED]);
+    apps.replace(app(r#","subscription_count":true"#));
+    one.wire(page.place).client_ends();
+    one.server.hear_out(page.place);
+    while one.turn_after(1) {}
+    let mut notes = Vec::new();
+    assert!(!apps.notes().take(&mut notes));
+    let left: Vec<_> = notes.iter().map(|note| (note.member, note.change)).collect();
+    assert_eq!(left, [(Id::NONE, ChannelChange::Left)]);
+    notes.into_iter().for_each(|note| note.release(one.router.names()));
 }

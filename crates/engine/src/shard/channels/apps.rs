@@ -67,7 +67,7 @@ impl SeenApps {
 
     /// The app of the connection in `slot` as it is now. One that is gone is what it was: its
     /// connections stay.
-    pub(super) fn app(&mut self, slot: u32, live: &PusherApps) -> Option<Arc<App>> {
+    pub(super) fn app(&mut self, slot: u32, live: &PusherApps) -> Option<&Arc<App>> {
         if self.version != live.version() {
             (self.version, self.read) = (live.version(), live.read());
             for seen in self.seen.iter_mut().flatten() {
@@ -76,6 +76,6 @@ impl SeenApps {
                 }
             }
         }
-        self.last_seen(slot).cloned()
+        self.last_seen(slot)
     }
 }

@@ -150,7 +150,7 @@ impl<S: Sockets> Core<S> {
     /// The app at which the connection is, as its file has it now.
     fn app(&mut self, at: &At<'_, S::Socket>) -> Option<Arc<App>> {
         let live = self.config.pusher.as_ref()?;
-        self.channels.apps.app(at.slot, live)
+        self.channels.apps.app(at.slot, live).cloned()
     }
 
     /// The longest frame that is read of the connection.

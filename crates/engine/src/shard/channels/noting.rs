@@ -14,13 +14,14 @@ use crate::sockets::Sockets;
 pub(in super::super) type NotesToBe = SmallVec<[ChannelNote; 4]>;
 
 impl<S: Sockets> Core<S> {
-    /// Whether the connection's app is told of its channels.
-    pub(super) fn is_noted(&self, slot: u32) -> bool {
-        self.channels.apps.last_seen(slot).is_some_and(|app| app.is_noted())
+    /// Whether the connection's app is told of its channels, as its file has it now.
+    pub(super) fn is_noted(&mut self, slot: u32) -> bool {
+        let Some(live) = &self.config.pusher else { return false };
+        self.channels.apps.app(slot, live).is_some_and(|app| app.is_noted())
     }
 
     /// Notes something of a channel, or of a member of it, that somebody keeps.
-    pub(super) fn note(&self, slot: u32, of: (Id, Id), change: ChannelChange) {
+    pub(super) fn note(&mut self, slot: u32, of: (Id, Id), change: ChannelChange) {
         if self.is_noted(slot) {
             self.put_notes(SmallVec::from_slice(&[ChannelNote::keeping(&self.names, of, change)]));
         }
@@ -28,7 +29,7 @@ impl<S: Sockets> Core<S> {
 
     /// Keeps what is to be noted once the connection has left `channel`, and its seat there.
     pub(super) fn note_leaving(
-        &self,
+        &mut self,
         slot: u32,
         channel: Id,
         (is_in, seat): (bool, Option<Seat>),
@@ -43,16 +44,17 @@ impl<S: Sockets> Core<S> {
     }
 
     /// Keeps what is to be noted once the connection has left all that it is in.
-    pub(in super::super) fn note_leaving_all(&self, at: &At<'_, S::Socket>) -> NotesToBe {
+    pub(in super::super) fn note_leaving_all(&mut self, at: &At<'_, S::Socket>) -> NotesToBe {
         self.notes_of_all(at, ChannelChange::Left)
     }
 
     /// Notes that the connection was in all that it is in already.
-    pub(in super::super) fn note_was_there(&self, at: &At<'_, S::Socket>) {
-        self.put_notes(self.notes_of_all(at, ChannelChange::WasThere));
+    pub(in super::super) fn note_was_there(&mut self, at: &At<'_, S::Socket>) {
+        let notes = self.notes_of_all(at, ChannelChange::WasThere);
+        self.put_notes(notes);
     }
 
-    fn notes_of_all(&self, at: &At<'_, S::Socket>, change: ChannelChange) -> NotesToBe {
+    fn notes_of_all(&mut self, at: &At<'_, S::Socket>, change: ChannelChange) -> NotesToBe {
         if !self.channels.apps.has(at.slot) || !self.is_noted(at.slot) {
             return NotesToBe::new();
         }
