@@ -137,6 +137,17 @@ test("pusher: a cut connection loses nothing, with events before it and without"
   await backend.trigger("news", "n", 7);
   await again.until("7");
   assert.deepEqual(again.take(), [SUBSCRIBED, "7"]);
+  // So does one that was left while the page was away.
+  line.cut();
+  await until("the page knows it", async () => page.connection.state !== "connected");
+  page.unsubscribe("news");
+  await backend.trigger("news", "n", 8);
+  line.mend();
+  const anew = hear(page.subscribe("news"));
+  await anew.until(SUBSCRIBED);
+  await backend.trigger("news", "n", 9);
+  await anew.until("9");
+  assert.deepEqual(anew.take(), [SUBSCRIBED, "9"]);
 });
 
 test("pusher: what is forgotten is told as a gap on its channel", async (t) => {

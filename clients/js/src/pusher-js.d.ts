@@ -7,5 +7,6 @@ declare module "pusher-js" {
   export default class Pusher {
     static Runtime: { createWebSocket(url: string): WebSocket };
     constructor(key: string, options: Options);
+    unsubscribe(name: string): void;
   }
 }

@@ -41,7 +41,17 @@ Runtime.createWebSocket = function (url: string): WebSocket {
 
 /** `Pusher` of pusher-js, whose channels go on where they were after a connection was lost. */
 export default class Pusher extends Base {
+  private places: Map<string, string>;
+
   constructor(key: string, options: ConstructorParameters<typeof Base>[1]) {
-    super(key, { ...options, wsPath: `${options.wsPath ?? ""}/~${places.push(new Map()) - 1}` });
+    const of = new Map<string, string>();
+    super(key, { ...options, wsPath: `${options.wsPath ?? ""}/~${places.push(of) - 1}` });
+    this.places = of;
+  }
+
+  // pusher-js sends nothing of it while it is offline.
+  unsubscribe(name: string): void {
+    this.places.delete(name);
+    super.unsubscribe(name);
   }
 }
