@@ -25,9 +25,11 @@ const elsewhere = new Map([
   ["clients/python/README.md", "clients/python.md"],
   ["clients/go/README.md", "clients/go.md"],
   ["examples/answers/README.md", "examples/answers.md"],
+  ["examples/assistant/README.md", "examples/assistant.md"],
   ["examples/chat/README.md", "examples/chat.md"],
   ["examples/cursors/README.md", "examples/cursors.md"],
   ["examples/dashboard/README.md", "examples/dashboard.md"],
+  ["examples/job/README.md", "examples/job.md"],
   ["examples/notifications/README.md", "examples/notifications.md"],
 ]);
 

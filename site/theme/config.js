@@ -47,6 +47,8 @@ export default {
           item("Live dashboard", "/examples/dashboard"),
           item("Answers of a model", "/examples/answers"),
           item("Notifications of a table", "/examples/notifications"),
+          item("A chat by the AI SDK", "/examples/assistant"),
+          item("The log of a job", "/examples/job"),
           item("JavaScript", "/clients/js"),
           item("Python", "/clients/python"),
           item("Go", "/clients/go"),

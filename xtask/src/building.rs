@@ -23,10 +23,18 @@ pub(crate) fn target(root: &Path) -> PathBuf {
     root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
+/// The programs that are packed: Encke's own, and the example where it is not left out.
+pub(crate) fn programs() -> &'static [&'static str] {
+    if is_playdar_left_out() { &["encke"] } else { &["encke", "playdar"] }
+}
+
+fn is_playdar_left_out() -> bool {
+    std::env::var_os(PLAYDAR_LEFT_OUT).is_some()
+}
+
 /// What cargo is told to look at: all crates, and not the example where it is left out.
 pub(crate) fn selection() -> &'static [&'static str] {
-    let left_out = std::env::var_os(PLAYDAR_LEFT_OUT).is_some();
-    if left_out { &["--workspace", "--exclude", "playdar"] } else { &["--workspace"] }
+    if is_playdar_left_out() { &["--workspace", "--exclude", "playdar"] } else { &["--workspace"] }
 }
 
 #[cfg(test)]

@@ -16,24 +16,26 @@ use crate::node::Node;
 use crate::store::{Tool, digest};
 use crate::tools::{pip_into, pip_runs, python_version};
 
-/// A folder of `compat/`, and what is done in its copy.
+/// A folder, and what is done in its copy.
 type Part = (&'static str, fn(&Path, &Path) -> anyhow::Result<()>);
 
-const PARTS: [Part; 11] = [
-    ("collector", collector),
-    ("go", go),
-    ("java", java),
-    ("node", node),
+const PARTS: [Part; 12] = [
+    ("compat/collector", collector),
+    ("compat/go", go),
+    ("compat/java", java),
+    ("compat/node", node),
     // Debian's own packages; they come with the programs.
-    ("perl", |_, _| Ok(())),
+    ("compat/perl", |_, _| Ok(())),
     // Clients and libraries of Pusher Channels; the test `pusher` runs them.
-    ("pusher-go", go),
-    ("pusher-node", node),
-    ("pusher-python", python),
-    ("python", python),
-    ("rust", rust),
+    ("compat/pusher-go", go),
+    ("compat/pusher-node", node),
+    ("compat/pusher-python", python),
+    ("compat/python", python),
+    ("compat/rust", rust),
     // The conformance tests of Durable Streams, and its client; the test `durable` runs them.
-    ("streams", node),
+    ("compat/streams", node),
+    // What an example takes; the test of it in Chromium links to its libraries.
+    ("examples/assistant", node),
 ];
 
 /// Plugins of Maven are named with their version too.
@@ -43,7 +45,7 @@ const MAVEN_COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1
 pub(crate) fn ensure(root: &Path) {
     for (name, install) in PARTS {
         if let Err(error) = ensure_part(root, name, install) {
-            println!("the clients in compat/{name} will be skipped: {error:#}");
+            println!("the programs in {name} will be skipped: {error:#}");
         }
     }
 }
@@ -53,10 +55,9 @@ fn ensure_part(
     name: &str,
     install: fn(&Path, &Path) -> anyhow::Result<()>,
 ) -> anyhow::Result<PathBuf> {
-    let sources = sources(&root.join("compat").join(name))?;
+    let sources = sources(&root.join(name))?;
     let key = digest(&[&format!("{sources:?}"), &python_version()?]);
-    let link = format!("compat/{name}");
-    Tool { link: &link, key: &key, inside: "" }.ensure(root, |to| {
+    Tool { link: name, key: &key, inside: "" }.ensure(root, |to| {
         copy(&sources, to)?;
         install(root, to)
     })

@@ -60,6 +60,8 @@ export async function openContext(
 export interface Expected {
   /** Errors that belong to what the test does, such as a broken connection. */
   console?: RegExp;
+  /** What a library of others throws and nobody catches then. */
+  throws?: RegExp;
   /** Hosts that the page may ask besides its own. */
   hosts?: string[];
   /** What is waited for, if not all that the page loads. */
@@ -84,7 +86,11 @@ export async function openPage(
   };
   page.on("request", (request) => ask(request.url()));
   page.on("websocket", (socket) => ask(socket.url()));
-  page.on("pageerror", (error) => faults.push(`throws: ${error}`));
+  page.on("pageerror", (error) => {
+    if (!expected.throws?.test(`${error}`)) {
+      faults.push(`throws: ${error}`);
+    }
+  });
   page.on("console", (line) => {
     if (line.type() === "error" && !expected.console?.test(line.text())) {
       faults.push(`console: ${line.text()}`);

@@ -139,6 +139,29 @@ test("pusher: a cut connection loses nothing, with events before it and without"
   assert.deepEqual(again.take(), [SUBSCRIBED, "7"]);
 });
 
+test("pusher: a channel that is left while the line is cut begins anew", async (t) => {
+  const { line, backend, open } = await begin(t);
+  const page = open();
+  const news = hear(page.subscribe("news"));
+  const other = hear(page.subscribe("other"));
+  await Promise.all([news, other].map((channel) => channel.until(SUBSCRIBED)));
+  await backend.trigger("news", "n", 1);
+  await news.until("1");
+  other.take();
+  line.cut();
+  // Before, pusher-js would send a frame that goes nowhere.
+  await until("the page knows it", async () => page.connection.state !== "connected");
+  page.unsubscribe("news");
+  await backend.trigger("news", "n", 2);
+  line.mend();
+  await other.until(SUBSCRIBED);
+  const again = hear(page.subscribe("news"));
+  await again.until(SUBSCRIBED);
+  await backend.trigger("news", "n", 3);
+  await again.until("3");
+  assert.deepEqual(again.take(), [SUBSCRIBED, "3"]);
+});
+
 test("pusher: what is forgotten is told as a gap on its channel", async (t) => {
   const { line, backend, open } = await begin(t, "--history-events=2");
   const page = open();

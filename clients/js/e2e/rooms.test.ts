@@ -2,13 +2,11 @@
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { extname, join, normalize } from "node:path";
+import { join } from "node:path";
 import { after, before, test, type TestContext } from "node:test";
 import type { Page } from "playwright-core";
 import { openContext, openPage } from "./browser.js";
-import { atEnd } from "./ends.js";
+import { files } from "./files.js";
 import { look } from "./look.js";
 import { Program, root } from "./program.js";
 import { Encke, until } from "./server.js";
@@ -22,11 +20,6 @@ const BACKENDS = [
 
 /** So many pages show each other's pointers. */
 const PAGES = 20;
-
-const TYPES: Record<string, string> = {
-  ".html": "text/html; charset=utf-8",
-  ".js": "text/javascript; charset=utf-8",
-};
 
 let secret: Secret;
 
@@ -103,20 +96,6 @@ for (const [program, file] of BACKENDS) {
     assert.equal(await server.connections("room:code"), 1);
     await look(ann, `chat-${file.split(".")[1]}`);
   });
-}
-
-/** Serves the repository's files, as the README has Python do. */
-async function files(t: TestContext): Promise<string> {
-  const server = createServer(async ({ url = "/" }, answer) => {
-    const { pathname } = new URL(url, "http://files");
-    const path = join(root(), normalize(pathname.replace(/\/$/, "/index.html")));
-    const body = await readFile(path).catch(() => null);
-    answer.writeHead(body ? 200 : 404, { "content-type": TYPES[extname(path)] ?? "text/plain" });
-    answer.end(body);
-  });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  atEnd(t, () => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 test(`cursors: ${PAGES} pages show where the pointers of all others are`, async (t) => {

@@ -7,5 +7,7 @@ declare module "pusher-js" {
   export default class Pusher {
     static Runtime: { createWebSocket(url: string): WebSocket };
     constructor(key: string, options: Options);
+    channel(name: string): object | undefined;
+    unsubscribe(name: string): void;
   }
 }

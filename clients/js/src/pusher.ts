@@ -8,8 +8,14 @@
 
 import Base from "pusher-js";
 
-/** By the number of each `Pusher`: after which event each of its channels goes on. */
-const places: Map<string, string>[] = [];
+/** A `Pusher`, and after which event each of its channels goes on. */
+interface Page {
+  places: Map<string, string>;
+  pusher?: Base;
+}
+
+/** By the number of each. */
+const pages: Page[] = [];
 
 const { Runtime } = Base;
 const open = Runtime.createWebSocket;
@@ -17,21 +23,20 @@ const open = Runtime.createWebSocket;
 // pusher-js says a URL and nothing else, so the path begins with the number, which is taken out.
 Runtime.createWebSocket = function (url: string): WebSocket {
   const [, before, number, path] = /^(.*)\/~(\d+)(\/app\/.*)$/.exec(url) ?? [];
-  const of = places[Number(number)];
-  if (!of) return open.call(this, url);
+  const page = pages[Number(number)];
+  if (!page) return open.call(this, url);
   const socket = open.call(this, `${before}${path}`);
   socket.addEventListener("message", ({ data }) => {
     const { channel, id } = JSON.parse(data);
-    if (channel && id) of.set(channel, id);
+    // What was on its way to a channel that was left is no place to go on from.
+    if (id && page.pusher?.channel(channel)) page.places.set(channel, id);
   });
   const send = socket.send.bind(socket);
   socket.send = (text: string) => {
     const frame = JSON.parse(text);
-    const { event, data } = frame;
-    if (event === "pusher:unsubscribe") of.delete(data.channel);
-    if (event === "pusher:subscribe") {
+    if (frame.event === "pusher:subscribe") {
       // Without one yet it is told one.
-      data.after = of.get(data.channel) ?? "";
+      frame.data.after = page.places.get(frame.data.channel) ?? "";
       text = JSON.stringify(frame);
     }
     send(text);
@@ -41,7 +46,18 @@ Runtime.createWebSocket = function (url: string): WebSocket {
 
 /** `Pusher` of pusher-js, whose channels go on where they were after a connection was lost. */
 export default class Pusher extends Base {
+  readonly #page: Page;
+
   constructor(key: string, options: ConstructorParameters<typeof Base>[1]) {
-    super(key, { ...options, wsPath: `${options.wsPath ?? ""}/~${places.push(new Map()) - 1}` });
+    const page: Page = { places: new Map() };
+    super(key, { ...options, wsPath: `${options.wsPath ?? ""}/~${pages.push(page) - 1}` });
+    page.pusher = this;
+    this.#page = page;
+  }
+
+  /** Leaves a channel, also while there is no connection: who subscribes again begins anew. */
+  override unsubscribe(channel: string): void {
+    this.#page.places.delete(channel);
+    super.unsubscribe(channel);
   }
 }

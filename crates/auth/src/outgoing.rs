@@ -1,29 +1,48 @@
 //! Connections that the server opens by itself, by HTTP or HTTPS. Whom the system trusts is
-//! trusted.
+//! trusted. Its certificates are read from disk once, with the first connector for https.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hyper::Uri;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use rustls::crypto::aws_lc_rs;
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 
 /// Opens connections to `url`, with HTTP/1.1. Fails where https is wanted and the system trusts no
 /// certificates.
 pub fn connector(url: &Uri) -> io::Result<HttpsConnector<HttpConnector>> {
-    let (builder, provider) = (HttpsConnectorBuilder::new(), aws_lc_rs::default_provider());
+    let builder = HttpsConnectorBuilder::new();
     if url.scheme_str() != Some("http") {
-        let trusting = builder.with_provider_and_native_roots(provider)?;
-        return Ok(trusting.https_only().enable_http1().build());
+        return Ok(builder.with_tls_config(trusting()?).https_only().enable_http1().build());
     }
-    // Roots are read from disk, and http needs none.
-    let config = rustls::ClientConfig::builder_with_provider(Arc::new(provider))
+    // http needs no roots.
+    let config = versions().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+    Ok(builder.with_tls_config(config).https_or_http().enable_http1().build())
+}
+
+/// Reads the certificates that the system trusts, unless they were read before. Blocks meanwhile:
+/// whoever makes connectors where nothing may block calls this before. Fails where there are none.
+pub fn read_roots() -> io::Result<()> {
+    trusting().map(drop)
+}
+
+/// What trusts whom the system trusts.
+fn trusting() -> io::Result<ClientConfig> {
+    static TRUSTING: OnceLock<ClientConfig> = OnceLock::new();
+    if let Some(known) = TRUSTING.get() {
+        return Ok(known.clone());
+    }
+    let read = versions().with_native_roots()?.with_no_client_auth();
+    Ok(TRUSTING.get_or_init(|| read).clone())
+}
+
+/// Speaks TLS of the usual versions.
+fn versions() -> ConfigBuilder<ClientConfig, WantsVerifier> {
+    ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("the provider has the suites of its own versions")
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth();
-    Ok(builder.with_tls_config(config).https_or_http().enable_http1().build())
 }
 
 /// The causes of an error in one line: the first says nothing.

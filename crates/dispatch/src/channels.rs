@@ -5,7 +5,7 @@
 //! presence channel from its first connection on until others were told that it has left.
 //!
 //! Cost: a look-up or two for each channel; where channels are found by their names, a walk over
-//! all names of keys.
+//! all names of keys, one at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use std::sync::Arc;
 use engine::Router;
 use hub::{Id, IdText, Key, Members, Space};
 use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 /// Users of one channel in one [`ChannelPiece`]: some 100 KB of the longest ids.
@@ -100,15 +101,17 @@ impl ChannelsFound {
 
 /// Reads who hears the channels of this server.
 #[derive(Clone)]
-pub(crate) struct ChannelReader {
+pub struct ChannelReader {
     router: Arc<Router>,
     members: Option<Arc<Members>>,
+    /// One walk over all names at a time, whoever asks.
+    walks: Arc<Semaphore>,
 }
 
 impl ChannelReader {
     /// `members` are those of presence channels, where there are some.
-    pub(crate) fn new(router: Arc<Router>, members: Option<Arc<Members>>) -> ChannelReader {
-        ChannelReader { router, members }
+    pub fn new(router: Arc<Router>, members: Option<Arc<Members>>) -> ChannelReader {
+        ChannelReader { router, members, walks: Arc::new(Semaphore::new(1)) }
     }
 
     /// What this server alone has.
@@ -122,25 +125,42 @@ impl ChannelReader {
     pub(crate) async fn pieces(&self, asked: ChannelsAsked) -> Vec<ChannelPiece> {
         let ChannelsAsked { which, users } = asked;
         match which {
-            WhichChannels::Keys(keys) => self.of_keys(keys, users),
+            WhichChannels::Keys(keys) => {
+                let found = keys.into_iter().filter_map(|key| {
+                    let id = self.router.names().lookup(IdText::of_key(&key).ok()?)?;
+                    id.is_key().then_some((id, key))
+                });
+                self.of_channels(found, users)
+            }
             WhichChannels::App(app) => {
                 let connections = self.router.app_connections(&app);
                 vec![ChannelPiece { key: app, connections, users: Vec::new() }]
             }
             WhichChannels::Named { app, prefix } => {
+                let Ok(permit) = Arc::clone(&self.walks).acquire_owned().await else {
+                    return Vec::new();
+                };
                 let reader = self.clone();
+                let walk = move || {
+                    // Until the walk is over, though nobody may wait for it any more.
+                    let _permit = permit;
+                    let mut pieces = reader.of_channels(reader.named(&app, &prefix), users);
+                    pieces.retain(|piece| piece.connections > 0 || !piece.users.is_empty());
+                    pieces
+                };
                 // It fails only while the runtime ends.
-                let walk = move || reader.of_keys(reader.named(&app, &prefix), users);
                 spawn_blocking(walk).await.unwrap_or_default()
             }
         }
     }
 
-    fn of_keys(&self, keys: Vec<String>, with_users: bool) -> Vec<ChannelPiece> {
+    fn of_channels(
+        &self,
+        channels: impl IntoIterator<Item = (Id, String)>,
+        with_users: bool,
+    ) -> Vec<ChannelPiece> {
         let mut pieces = Vec::new();
-        for key in keys {
-            let id = IdText::of_key(&key).ok().and_then(|key| self.router.names().lookup(key));
-            let Some(id) = id.filter(|id| id.is_key()) else { continue };
+        for (id, key) in channels {
             let connections = self.router.connections_of(id);
             let users = if with_users { self.users(id) } else { Vec::new() };
             let mut rest = users.chunks(PIECE_USERS_MAX);
@@ -161,8 +181,9 @@ impl ChannelReader {
         users.iter().filter_map(user).collect()
     }
 
-    /// The keys of the app's channels whose names begin with `prefix` and which somebody hears.
-    fn named(&self, app: &str, prefix: &str) -> Vec<String> {
+    /// The app's channels whose names begin with `prefix` and which somebody hears, with their
+    /// keys.
+    fn named(&self, app: &str, prefix: &str) -> Vec<(Id, String)> {
         let mut found = Vec::new();
         self.router.names().visit_keys(|id, text| {
             let Some(key) = Key::parse(text).filter(|key| key.app == app) else { return };
@@ -173,7 +194,7 @@ impl ChannelReader {
         });
         // Not under the lock of names.
         found.retain(|(id, _)| self.router.is_online(*id));
-        found.into_iter().map(|(_, text)| text).collect()
+        found
     }
 }
 

@@ -331,15 +331,17 @@ impl RoomTeller<'_> {
     }
 
     async fn answer(&mut self, watch: Watch) {
+        // A list is not made for who has asked anew since, or has gone.
+        if !watch.is_waiting() {
+            return self.watches.questions().done(1, 0);
+        }
         if self.shared.is_some() {
             return match self.watches.name(watch.room()) {
                 Some(of) => self.ask(&of, ListAsker::Watch(watch)).await,
                 None => self.watches.questions().done(1, 0),
             };
         }
-        // A list is not made for who has asked anew since, or has gone.
-        let list = if watch.is_waiting() { self.list_for(watch.room()).await } else { None };
-        match list {
+        match self.list_for(watch.room()).await {
             Some(list) => self.give_watch(watch, &list),
             None => self.watches.questions().done(1, 0),
         }

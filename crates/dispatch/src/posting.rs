@@ -77,6 +77,8 @@ pub struct Sender {
     pub graph: Graph,
     /// The cluster that this server is a node of, if it is one.
     pub cluster: Option<Arc<Cluster>>,
+    /// Who hears this server's own channels.
+    pub channels: ChannelReader,
     /// Where whoever wants something changed gets the permit that is asked for here.
     pub barrier: Arc<Barrier>,
 }
@@ -186,14 +188,12 @@ impl Sender {
         Ok(list_text(&room.to_string(), &list).into())
     }
 
-    /// Who hears channels: in a cluster over all nodes. `watches` has who is in presence channels
-    /// of this one.
-    pub async fn channels(&self, watches: Option<&Watches>, asked: ChannelsAsked) -> ChannelsFound {
+    /// Who hears channels: in a cluster over all nodes.
+    pub async fn channels(&self, asked: ChannelsAsked) -> ChannelsFound {
         if let Some(cluster) = &self.cluster {
             return cluster.channels(asked).await;
         }
-        let members = watches.map(|watches| Arc::clone(watches.members()));
-        ChannelReader::new(Arc::clone(&self.router), members).found(asked).await
+        self.channels.found(asked).await
     }
 
     /// Ends all connections of `id`; answers how many there were, with the permit given back.

@@ -4,7 +4,8 @@
 //! The worker has read the request's head, and let it in. The connection goes with all that was
 //! read of it, by a socket that carries descriptors, since the worker has a table of its own; with
 //! the keys of TLS where that is spoken. Its place in the worker is free at once. It goes on being
-//! counted for its client's address until whoever has it drops it.
+//! counted for its client's address until whoever has it drops it. Where the socket has no room for
+//! it, it stays with the worker, which refuses it.
 //!
 //! Cost: none until a client asks; then two system calls, and a message.
 
@@ -14,9 +15,11 @@ use std::sync::Arc;
 
 use hub::{AddressKey, Grant};
 use minicbor::bytes::ByteVec;
+use minicbor::encode::write::Cursor;
 use minicbor::{Decode, Encode};
 use sys::passing;
 use tls::Keys;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::addresses::Addresses;
 use crate::client_sends::ClientSendLimits;
@@ -96,20 +99,21 @@ impl AsFd for HandOutEnd {
 }
 
 impl HandOutSocket {
-    /// Sends a connection on. Whether there was room: else its client is gone with the descriptor.
+    /// Sends a copy of a connection on. Whether there was room for it.
     pub(crate) fn send(
         &self,
-        socket: &OwnedFd,
+        socket: BorrowedFd<'_>,
         message: Message,
         secured: Option<Secured>,
         read: Vec<u8>,
     ) -> bool {
-        let mut bytes = Vec::new();
+        // Of the whole length, or it would leave keys behind wherever it has grown from.
+        let mut bytes = Zeroizing::new(vec![0; LANE_MESSAGE_BYTES]);
         let message = Message { read: Some(read.into()), secured, ..message };
-        // Into memory nothing fails.
-        let _ = minicbor::encode(&message, &mut bytes);
-        bytes.len() <= LANE_MESSAGE_BYTES
-            && passing::send(self, &[IoSlice::new(&bytes)], &[socket.as_fd()]).is_ok()
+        let mut cursor = Cursor::new(&mut bytes[..]);
+        let is_short = minicbor::encode(&message, &mut cursor).is_ok();
+        let len = cursor.position();
+        is_short && passing::send(self, &[IoSlice::new(&bytes[..len])], &[socket]).is_ok()
     }
 }
 
@@ -167,6 +171,13 @@ impl AsFd for HandOuts {
     }
 }
 
+/// Takes connections, one after the other.
+pub struct HandOutReceiver {
+    hand_outs: HandOuts,
+    /// The one buffer for messages, wiped behind each: keys of TLS are among them.
+    bytes: Zeroizing<Vec<u8>>,
+}
+
 impl HandOuts {
     /// A socket for workers whose clients are counted in `addresses`.
     pub(crate) fn new(addresses: &Arc<Addresses>) -> io::Result<(Arc<HandOutSocket>, HandOuts)> {
@@ -176,22 +187,35 @@ impl HandOuts {
         Ok((Arc::new(HandOutSocket(worker)), hand_outs))
     }
 
+    /// Takes them.
+    pub fn receiver(&self) -> HandOutReceiver {
+        HandOutReceiver {
+            hand_outs: self.clone(),
+            bytes: Zeroizing::new(vec![0; LANE_MESSAGE_BYTES]),
+        }
+    }
+}
+
+impl HandOutReceiver {
     /// The next one; nothing where it came to grief on the way.
     ///
     /// # Errors
-    /// `WouldBlock` where there is none; others when the workers are gone.
-    pub fn receive(&self) -> io::Result<Option<HandedOut>> {
-        let (mut bytes, mut sockets) = (vec![0; LANE_MESSAGE_BYTES], Vec::new());
-        let len = match passing::receive(self, &mut bytes, &mut sockets) {
+    /// `WouldBlock` where there is none; `UnexpectedEof` when the workers are gone; others where
+    /// the kernel has no memory, for example: the next call may fare better.
+    pub fn receive(&mut self) -> io::Result<Option<HandedOut>> {
+        let mut sockets = Vec::new();
+        let len = match passing::receive(&self.hand_outs, &mut self.bytes, &mut sockets) {
             // No message is empty.
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             // There was no descriptor for it: what was read tells for whom it is counted.
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => bytes.len(),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => self.bytes.len(),
             received => received?,
         };
-        let Ok(message) = minicbor::decode::<Message>(&bytes[..len]) else { return Ok(None) };
+        let message = minicbor::decode::<Message>(&self.bytes[..len]);
+        self.bytes[..len].zeroize();
+        let Ok(message) = message else { return Ok(None) };
         let source = message.source.and_then(AddressKey::of_bits);
-        let counted = Counted { addresses: Arc::clone(&self.addresses), source };
+        let counted = Counted { addresses: Arc::clone(&self.hand_outs.addresses), source };
         let Some(socket) = sockets.pop() else { return Ok(None) };
         Ok(message.handed_out(socket, counted))
     }

@@ -2,14 +2,13 @@
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
 use sys::epoll::Epoll;
 use sys::socket;
 
 use crate::sockets::{Received, Sockets};
-use crate::state::Secured;
 use crate::tls::Numbered;
 
 /// The kernel's sockets, some of which another process may have a copy of.
@@ -125,12 +124,15 @@ impl Sockets for Kernel {
         drop(socket);
     }
 
-    fn let_go(&mut self, socket: OwnedFd) -> Option<(OwnedFd, Option<Secured>)> {
+    fn descriptor<'s>(&self, socket: &'s OwnedFd) -> Option<BorrowedFd<'s>> {
+        Some(socket.as_fd())
+    }
+
+    fn let_go(&mut self, socket: OwnedFd) {
         // The copy of another process may stay open as long as that likes: whoever goes on ends
         // its side of the connection.
         self.take_copied(Kernel::number(&socket));
         let _ = self.epoll.remove(&socket);
-        Some((socket, None))
     }
 }
 

@@ -95,7 +95,7 @@ pub use client_sends::{
 pub use config::{AddressLimits, EngineConfig, Keeper, TlsConfig};
 pub use counters::{Snapshot, Total, WorkerSnapshot};
 pub use guest::{Delivery, Guest, GuestMail};
-pub use handing_out::{Counted, HandOuts, HandedOut, LetIn};
+pub use handing_out::{Counted, HandOutReceiver, HandOuts, HandedOut, LetIn};
 pub use handover::{Copying, Handover, HandoverFacts, Predecessor, Takeover};
 pub use history_reads::{HistoryRead, HistoryReads};
 pub use lane::{LANE_SOCKET, Lane, LaneControl, LaneSocket, LaneTurn};

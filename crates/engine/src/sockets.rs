@@ -5,7 +5,7 @@
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::BorrowedFd;
 
 use crate::state::Secured;
 
@@ -33,11 +33,15 @@ pub(crate) trait Sockets {
     /// Closes. With `abort` the client gets a reset and the kernel forgets what is unsent.
     fn close(&mut self, socket: Self::Socket, abort: bool);
 
-    /// Lets go of a connection that somebody else in this process goes on with: its descriptor, and
-    /// what there is of it below. `None` where it had to be closed.
-    fn let_go(&mut self, socket: Self::Socket) -> Option<(OwnedFd, Option<Secured>)> {
-        self.close(socket, true);
+    /// The descriptor of a connection, of which a copy goes to whoever else in this process goes on
+    /// with it; `None` where it has none.
+    fn descriptor<'s>(&self, _socket: &'s Self::Socket) -> Option<BorrowedFd<'s>> {
         None
+    }
+
+    /// Lets go of a connection that somebody else in this process has a copy of, and goes on with.
+    fn let_go(&mut self, socket: Self::Socket) {
+        self.close(socket, false);
     }
 
     /// The connection, which is `owner`'s, goes on with a handshake, of which `begun` is received

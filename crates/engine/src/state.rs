@@ -164,6 +164,11 @@ pub(crate) struct PusherState {
     #[n(3)]
     #[cbor(default)]
     pub(crate) missed: Vec<(String, u64)>,
+    /// The keys of channels of which it is still to be told where it is, or (`true`) that it has
+    /// missed something: an older version forgets them.
+    #[n(4)]
+    #[cbor(default)]
+    pub(crate) untold: Vec<(String, bool)>,
 }
 
 /// What a stream wants of the time before it; see [`Past`].

@@ -30,6 +30,11 @@ pub struct IdPatterns {
 )]
 pub struct BadPatterns;
 
+/// Whether a token can grant this path of a durable stream.
+pub fn is_path(path: &str) -> bool {
+    (1..=PATH_BYTES_MAX).contains(&path.len()) && !path.contains(char::is_control)
+}
+
 impl IdPatterns {
     /// The list of these texts: an id, or with `*` at its end all ids that begin so.
     ///
@@ -48,9 +53,6 @@ impl IdPatterns {
     pub fn parse_paths(
         texts: impl IntoIterator<Item = Box<str>>,
     ) -> Result<IdPatterns, BadPatterns> {
-        let is_path = |path: &str| {
-            (1..=PATH_BYTES_MAX).contains(&path.len()) && !path.contains(char::is_control)
-        };
         IdPatterns::parse_if(is_path, texts)
     }
 

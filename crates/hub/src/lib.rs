@@ -57,7 +57,7 @@ pub use history::{Above, Begun, History, HistoryLimits, HistoryStats, Since, Sli
 pub use history::{BadRule, HistoryRule, HistoryRules};
 pub use history::{EvictedRange, EvictedRule, Lack, PagePart, Remembered};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
-pub use id_patterns::{BadPatterns, IdPatterns, PATH_BYTES_MAX, PATTERNS_MAX};
+pub use id_patterns::{BadPatterns, IdPatterns, PATH_BYTES_MAX, PATTERNS_MAX, is_path};
 pub use keeper::{KeepRoom, Keeper, NoRoomToKeep, WhenDurable};
 pub use key::{KEY_BYTES_MAX, KEY_MARK, KEY_NAME_BYTES_MAX, Key, Space};
 pub use members::{

@@ -102,6 +102,25 @@ impl NatsClient {
         wait: Duration,
         mut is_enough: impl FnMut(&Bytes) -> bool,
     ) -> Result<Vec<Bytes>, NotSent> {
+        let mut heard = Vec::new();
+        let hear = |answer| {
+            let ends = is_enough(&answer);
+            heard.push(answer);
+            ends
+        };
+        self.ask_each(subject, bytes, wait, hear).await?;
+        Ok(heard)
+    }
+
+    /// As [`NatsClient::ask`], and keeps no answer: `hear` has each as it comes, and says whether
+    /// no further one is needed.
+    pub async fn ask_each(
+        &self,
+        subject: &str,
+        bytes: Bytes,
+        wait: Duration,
+        mut hear: impl FnMut(Bytes) -> bool,
+    ) -> Result<(), NotSent> {
         let end = Instant::now() + wait;
         let client = &self.shared.client;
         let inbox = client.new_inbox();
@@ -110,18 +129,12 @@ impl NatsClient {
         let mut answers = subscribed.map_err(|_| NotSent)?.map_err(|_| NotSent)?;
         let subject = self.shared.subject(subject);
         self.shared.send(client.publish_with_reply(subject, inbox, bytes)).await?;
-        let mut heard = Vec::new();
         while let Ok(Some(answer)) = timeout_at(end, answers.next()).await {
-            if answer.status == Some(StatusCode::NO_RESPONDERS) {
-                break;
-            }
-            let ends = is_enough(&answer.payload);
-            heard.push(answer.payload);
-            if ends {
+            if answer.status == Some(StatusCode::NO_RESPONDERS) || hear(answer.payload) {
                 break;
             }
         }
-        Ok(heard)
+        Ok(())
     }
 
     /// Answers a question. What is none is passed over.

@@ -1,6 +1,9 @@
 //! Figures of `PostgresStore` and a PostgreSQL of its own, with the server's defaults (a commit
 //! waits for its disk): `cargo bench --package postgres [-- PAIRS]`. With `--names` all ids are
-//! names, and only the load, the reading out and the sums are measured.
+//! names, and only the load, the reading out and the sums are measured. With `--rows` only rows of
+//! a table that is the graph are, beside rows of one that is not: the processor time of the
+//! server's process, which runs the statements in a loop, so without a client's part and without
+//! the disk's.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,6 +24,10 @@ fn main() {
     runtime.block_on(async {
         let store =
             PostgresStore::connect(PostgresConfig::from_url(&server.url()).unwrap()).await.unwrap();
+        if std::env::args().any(|argument| argument == "--rows") {
+            install(&store, &server).await;
+            return rows(&server);
+        }
         let names = std::env::args().any(|argument| argument == "--names");
         load(&store, pairs.unwrap_or(1_000_000), if names { "user:" } else { "" }).await;
         copy_out(&store).await;
@@ -32,6 +39,7 @@ fn main() {
         changes(&store, 1, 100, 200).await;
         changes(&store, 10, 100, 100).await;
         install(&store, &server).await;
+        rows(&server);
     });
 }
 
@@ -126,4 +134,43 @@ async fn install(store: &PostgresStore, server: &Postgres) {
     let start = Instant::now();
     server.sql("delete from follows where follower < 10000").unwrap();
     println!("delete of 150000 rows by SQL: {:.2?}", start.elapsed());
+}
+
+/// What a row takes of a table that is the graph, and of one without triggers.
+fn rows(server: &Postgres) {
+    let tables = "create table plain (like follows including all);
+        create table measured (at serial, nanoseconds bigint)";
+    server.sql(tables).unwrap();
+    let insert = "insert into TABLE values (1000000 + t, r)";
+    let delete = "delete from TABLE where follower = 1000000 + t and followee = r";
+    for (name, statement, transactions, rows) in [
+        ("inserted, one in a transaction", insert, 2_000, 1),
+        ("deleted, one in a transaction", delete, 2_000, 1),
+        ("inserted, 1,000 in a transaction", insert, 20, 1_000),
+    ] {
+        let [plain, graph] = ["plain", "follows"].map(|table| {
+            let statement = statement.replace("TABLE", table);
+            let sql = format!(
+                "do $$ declare
+                     now constant text := 'select split_part(
+                         pg_read_file(''/proc/self/schedstat''), '' '', 1)::bigint';
+                     began bigint;
+                     ended bigint;
+                 begin
+                     execute now into began;
+                     for t in 1..{transactions} loop
+                         for r in 1..{rows} loop {statement}; end loop;
+                         commit;
+                     end loop;
+                     execute now into ended;
+                     insert into measured (nanoseconds) values (ended - began);
+                 end $$"
+            );
+            server.sql(&sql).unwrap();
+            let took = "select nanoseconds from measured order by at desc limit 1";
+            let took: f64 = server.sql(took).unwrap().parse().unwrap();
+            took / 1e6 / f64::from(transactions * rows)
+        });
+        println!("a row {name}: {graph:.3} ms of a processor, {plain:.3} ms without triggers");
+    }
 }

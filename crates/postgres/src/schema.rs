@@ -70,15 +70,16 @@ pub(crate) async fn migrate(
         );
         transaction.batch_execute(&first).await.map_err(fails)?;
     }
-    let also = format!("alter table {schema}.migrations add column if not exists also integer");
-    transaction.batch_execute(&also).await.map_err(fails)?;
     let todo = MIGRATIONS.iter().zip(1..).filter(|(_, version)| *version > found);
     for (sql, version) in todo {
         transaction.batch_execute(&config.sql(sql)).await.map_err(fails)?;
         let done = match version {
             3 => format!("insert into {schema}.migrations (version) values (-3)"),
+            // The column is made behind the migration, which may wait for others' transactions:
+            // nodes of before read this table to start, and could not meanwhile.
             _ if COMPATIBLE.contains(&version) => format!(
-                "update {schema}.migrations set also = {version} where abs(version) =
+                "alter table {schema}.migrations add column if not exists also integer;
+                 update {schema}.migrations set also = {version} where abs(version) =
                      (select max(abs(version)) from {schema}.migrations)"
             ),
             _ => format!("insert into {schema}.migrations (version) values ({version})"),

@@ -18,8 +18,12 @@ use crate::{password, schema};
 /// The server is given this much more than the time-out that it was told, to say so itself.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Holds for all that a session does. The server may have been set up to answer before a commit is
-/// on its disk.
+/// With the path of the database a function in `public`, which others may be allowed to make, could
+/// stand in for one of PostgreSQL's, with the rights of ours.
+pub(crate) const SAFE_PATH: &str = "set search_path = pg_catalog, pg_temp";
+
+/// Holds for all that a session does, beside [`SAFE_PATH`]. The server may have been set up to
+/// answer before a commit is on its disk.
 const SETTINGS: &str = "
     set default_transaction_isolation = 'read committed';
     set default_transaction_read_only = off;
@@ -68,7 +72,8 @@ impl Session {
             tokio::spawn(drive(connection));
             let milliseconds = config.statement_timeout.as_millis();
             let settings = format!(
-                "{SETTINGS} set statement_timeout = {milliseconds}; set lock_timeout = {};",
+                "{SAFE_PATH}; {SETTINGS} set statement_timeout = {milliseconds};
+                 set lock_timeout = {};",
                 milliseconds / 2
             );
             let set = client.batch_execute(&settings).await;

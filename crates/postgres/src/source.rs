@@ -3,18 +3,18 @@
 use std::fmt;
 
 use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::{ToSql, Type};
 
 use crate::error::{Doing, PostgresError};
 use crate::place::Place;
 use crate::schema;
-use crate::session::{Session, place};
+use crate::session::{SAFE_PATH, Session, place};
 use crate::store::PostgresStore;
 
 /// The table that is the graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Source {
-    /// Its name, with the schema where that is needed.
+    /// Its name. [`PostgresStore::status`] tells it with its schema.
     pub table: String,
     /// The column of those who follow.
     pub subscriber: String,
@@ -59,15 +59,19 @@ impl PostgresStore {
     pub async fn install(&self, source: &Source) -> Result<Place, PostgresError> {
         let session = self.patient().await?;
         let Source { table, subscriber, subscribee } = source;
-        let exists = "select to_regclass($1) is not null";
-        let row = query(&session, exists, &[table], Doing::Nothing).await?;
-        if !row.get::<_, bool>(0) {
+        // A name without a schema means what it means to this user elsewhere.
+        session.run("reset search_path", Doing::Nothing).await?;
+        let named = "select pg_catalog.to_regclass($1)::pg_catalog.oid";
+        let named = session.client.query_typed(named, &[(table, Type::TEXT)]).await;
+        let named = named.map_err(|error| PostgresError::of(&error, Doing::Nothing))?;
+        session.run(SAFE_PATH, Doing::Nothing).await?;
+        let Some(named) = named.first().and_then(|row| row.get::<_, Option<u32>>(0)) else {
             return Err(PostgresError::Refused(format!(
                 "there is no table {table}; name it with its schema, as in public.follows"
             )));
-        }
-        let sql = self.sql("select encke.install($1::text::regclass, $2, $3)");
-        query(&session, &sql, &[table, subscriber, subscribee], Doing::Commit).await?;
+        };
+        let sql = self.sql(&format!("select encke.install({named}::oid::regclass, $1, $2)"));
+        query(&session, &sql, &[subscriber, subscribee], Doing::Commit).await?;
         session.place().await
     }
 

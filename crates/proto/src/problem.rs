@@ -169,6 +169,13 @@ impl Problem {
         Problem { retry_after: Some(retry_after), ..Problem::of(ProblemKind::Busy, detail) }
     }
 
+    /// 503: no room for one more who asks for a durable stream, or publishes; `retry_after` is in seconds.
+    pub fn streams_busy(retry_after: u32) -> Problem {
+        let detail =
+            "Too many clients ask for streams or publish at once. Nothing was done; try again.";
+        Problem { retry_after: Some(retry_after), ..Problem::of(ProblemKind::Busy, detail) }
+    }
+
     /// 503: nobody has said in time what became of it.
     pub fn send_unanswered() -> Problem {
         Problem::of(

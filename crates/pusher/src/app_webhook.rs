@@ -1,5 +1,7 @@
 //! The webhooks of an app, as the file of apps has them: where they go, and which events.
 
+use std::fmt;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -8,7 +10,7 @@ use crate::webhook::{WebhookEvent, WebhookKind};
 use crate::written::{Fault, line_of, needed, object};
 
 /// One webhook.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct AppWebhook {
     /// Where it is: an address of `http://` or `https://`.
     pub url: String,
@@ -17,6 +19,17 @@ pub struct AppWebhook {
     /// What the names of its channels begin with, and end with.
     starts_with: String,
     ends_with: String,
+}
+
+impl fmt::Debug for AppWebhook {
+    /// Path and query of its address may be secrets, so it is left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AppWebhook")
+            .field("kinds", &self.kinds)
+            .field("starts_with", &self.starts_with)
+            .field("ends_with", &self.ends_with)
+            .finish_non_exhaustive()
+    }
 }
 
 impl AppWebhook {
@@ -135,6 +148,8 @@ mod tests {
             assert!(!some.hears(&event(other)), "{other}");
         }
         assert!(!some.hears(&WebhookEvent::ChannelVacated { channel: "private-a-x" }));
+        let secret = read(r#"{"url":"https://a.test/s3cret?k=s3cret"}"#).unwrap();
+        assert!(!format!("{secret:?}").contains("s3cret"), "{secret:?}");
         let (line, what) = read("{\n\"url\":\"https://a.test\",\n\"filter\":1}").unwrap_err();
         assert!(line == 3 && what.contains("not an object"), "{line}: {what}");
     }

@@ -101,6 +101,13 @@ impl ErrorText {
         );
         ErrorText { code: ErrorCode::WatchlistCut.number(), message }
     }
+
+    /// The error of a watchlist of which some cannot be watched now, since too many ask.
+    pub fn watchlist_busy() -> ErrorText {
+        let message = "Some users of the watchlist are not watched: too many connections ask who \
+                       is online. Connect again a little later.";
+        ErrorText { code: ErrorCode::None.number(), message: message.to_owned() }
+    }
 }
 
 /// The frame of an error.

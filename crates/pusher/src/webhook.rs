@@ -11,8 +11,6 @@ use crate::signature::Secret;
 pub const KEY_HEADER: &str = "X-Pusher-Key";
 /// The header with the signature of the body.
 pub const SIGNATURE_HEADER: &str = "X-Pusher-Signature";
-/// The type of the content, and nothing behind it: Node's library compares it.
-pub const CONTENT_TYPE: &str = "application/json";
 
 /// Something that has happened.
 #[derive(Clone, Copy, Debug, Serialize)]

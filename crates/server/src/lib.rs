@@ -76,7 +76,7 @@ pub use auth::token_service::StreamAccess;
 pub use dispatch::cluster;
 pub use dispatch::presence::{PresenceConfig, Webhook, WebhookSecret};
 pub use dispatch::traces::{CollectorUrl, Sampling, TraceHeaders, TracesConfig};
-pub use dispatch::webhook::WebhookUrl;
+pub use dispatch::webhook::{WebhookUrl, WebhookUrlFault};
 pub use gateway::ErlangConfig;
 
 /// Threads of the control plane. It shares the cores with the workers, and with one thread no task

@@ -37,17 +37,19 @@ pub(super) struct Kept {
     pub(super) account: Arc<Account>,
     /// How senders have called their sends.
     pub(super) idempotency: Arc<IdempotencyKeys>,
-    /// Their connections, of which each may have sent a part of a request.
-    pub(super) permits: Arc<ConnectionPermits>,
+    /// Their connections to the API, and those of the public port that are served as such, of which
+    /// each may have sent a part of a request.
+    pub(super) permits: [Arc<ConnectionPermits>; 2],
 }
 
-/// What a connection to the API counts for: less than half a request takes, and more than a silent
+/// What one of these connections counts for: less than half a request takes, and more than a silent
 /// one.
 const CONNECTION_BYTES: usize = 16 << 10;
 
 impl Kept {
     fn bytes(&self) -> usize {
-        let connections = self.permits.taken() * CONNECTION_BYTES;
+        let taken: usize = self.permits.iter().map(|permits| permits.taken()).sum();
+        let connections = taken * CONNECTION_BYTES;
         self.names.bytes() + self.account.bytes() + self.idempotency.bytes() + connections
     }
 }

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use auth::file_watch::{self, FileWatch, Stamps};
-use dispatch::webhook::WebhookUrl;
+use auth::outgoing;
+use dispatch::webhook::{WebhookUrl, WebhookUrlFault};
 use engine::PusherApps;
 use pusher::limits::APPS_FILE_BYTES_MAX;
-use pusher::{Apps, AppsFault};
+use pusher::{App, Apps, AppsFault};
 use thiserror::Error;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
@@ -39,14 +40,28 @@ pub enum AppsFileError {
         fault: AppsFault,
     },
     /// A webhook is at no address to which anything can be posted.
-    #[error("{}: the \"url\" of a webhook of app {app}: {what}", path.display())]
+    #[error("{}: the \"url\" of a webhook of app {app}: {fault}", path.display())]
     Webhook {
         /// Which file.
         path: PathBuf,
         /// The id of the app.
         app: String,
-        /// What is wanted.
-        what: String,
+        /// What is wrong.
+        fault: WebhookUrlFault,
+    },
+    /// A webhook is at an address of https, and the system trusts no certificates.
+    #[error(
+        "{}: app {app} has a webhook of https, and this system trusts no certificates ({error}): \
+         install ca-certificates, or name a file of them in SSL_CERT_FILE",
+        path.display()
+    )]
+    Roots {
+        /// Which file.
+        path: PathBuf,
+        /// The id of the app.
+        app: String,
+        /// What the system says.
+        error: io::Error,
     },
     /// An app wants what nodes of a cluster do not do.
     #[error(
@@ -162,17 +177,25 @@ fn read(path: &Path, server: AppsServer) -> Result<Apps, AppsFileError> {
             let (path, app) = (path.to_owned(), app.id.clone());
             return Err(AppsFileError::AloneOnly { path, app, member });
         }
-        for webhook in &app.webhooks {
-            // It says nothing of the address, which may have a secret.
-            let url = webhook.url.parse::<WebhookUrl>();
-            url.map_err(|what| AppsFileError::Webhook {
-                path: path.to_owned(),
-                app: app.id.clone(),
-                what,
-            })?;
-        }
+        check_webhooks(path, app)?;
     }
     Ok(apps)
+}
+
+/// Whether something can be posted to all webhooks of `app`. Certificates are read here: where
+/// events are posted nothing may block.
+fn check_webhooks(path: &Path, app: &App) -> Result<(), AppsFileError> {
+    let (path, id) = (|| path.to_owned(), || app.id.clone());
+    for webhook in &app.webhooks {
+        // It says nothing of the address, which may have a secret.
+        let url = webhook.url.parse::<WebhookUrl>();
+        let url = url.map_err(|fault| AppsFileError::Webhook { path: path(), app: id(), fault })?;
+        if url.is_https() {
+            let read = outgoing::read_roots();
+            read.map_err(|error| AppsFileError::Roots { path: path(), app: id(), error })?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -41,7 +41,8 @@ struct Cli {
     /// nothing else.
     #[arg(long, value_name = "ADDR", env = "PLAYDAR_LISTEN", default_value = "127.0.0.1:60210")]
     listen: SocketAddr,
-    /// Serve the streams here, on loopback; port 0 takes a free one, which `stat` names.
+    /// Serve the streams here, on loopback; port 0 takes a free one, which `stat` names. Whoever
+    /// reaches it hears what you listen to, at `/stream/listening`.
     #[arg(long, value_name = "ADDR", env = "PLAYDAR_STREAMS", default_value = "127.0.0.1:0")]
     streams: SocketAddr,
     /// Keep the library and the tokens in this directory [default: ~/.local/share/playdar].

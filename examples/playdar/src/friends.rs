@@ -97,8 +97,9 @@ pub fn start(config: FriendsConfig, pipeline: &Pipeline) -> Result<Friends> {
     let mut tasks = JoinSet::new();
     let ids = [name.clone(), inbox.clone()];
     tasks.spawn(encke::listen(encke.clone(), ids, heard, stop.clone()));
+    tasks.spawn(encke::tell(encke.clone(), name.clone(), listened, stop.clone()));
     let node = Node::new(config, pipeline.clone(), encke, inbox);
-    tasks.spawn(node.run(Inputs { asked, heard: heard_by_us, listened }, stop.clone()));
+    tasks.spawn(node.run(Inputs { asked, heard: heard_by_us }, stop.clone()));
     Ok(Friends { listens, stop, tasks })
 }
 

@@ -12,7 +12,7 @@
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::model::{Invalid, Query};
 use crate::streams::Poster;
@@ -73,10 +73,15 @@ impl Listens {
     /// They do not take it.
     pub async fn tell(&self, listen: &Listen) -> Result<()> {
         self.poster.post(ABOUT, [listen]).await?;
-        if let Some(friends) = &self.friends
-            && friends.try_send(json!(listen)).is_err()
-        {
-            tracing::warn!("friends are not told of a song: {WAITING_MAX} wait already");
+        let Some(friends) = &self.friends else { return Ok(()) };
+        match friends.try_send(json!(listen)) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => {
+                tracing::warn!("friends are not told of a song: {WAITING_MAX} wait already");
+            }
+            Err(TrySendError::Closed(_)) => {
+                tracing::warn!("friends are not told of a song: the daemon is stopping");
+            }
         }
         Ok(())
     }

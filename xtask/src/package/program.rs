@@ -40,7 +40,7 @@ pub(super) fn build(wanted: &Wanted) -> anyhow::Result<PackagedProgram> {
         target.push("packaged");
         hidden.extend(paths(&wanted.root, &target)?);
         // One by one: together, each would have the features of what the other depends on.
-        for package in ["encke", "playdar"] {
+        for package in building::programs() {
             let mut cargo = Command::new("cargo");
             cargo.args(["build", "--locked", "--package", package, "--profile", &wanted.profile]);
             hide(&hidden, &mut cargo)?;
@@ -53,12 +53,11 @@ pub(super) fn build(wanted: &Wanted) -> anyhow::Result<PackagedProgram> {
     let path = stripped(wanted, &built, "encke", &hidden)?;
     let share = wanted.stage("program/share");
     describe(&path, &share)?;
-    let playdar = match env::var_os(building::PLAYDAR_LEFT_OUT) {
-        Some(_) => {
-            println!("no package of playdar: the example is left out");
-            None
-        }
-        None => Some(stripped(wanted, &built, "playdar", &hidden)?),
+    let playdar = if building::programs().contains(&"playdar") {
+        Some(stripped(wanted, &built, "playdar", &hidden)?)
+    } else {
+        println!("no package of playdar: the example is left out");
+        None
     };
     Ok(PackagedProgram { path, share, playdar })
 }

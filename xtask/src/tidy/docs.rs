@@ -5,6 +5,9 @@ use super::tree::{Fault, File, Tree};
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const ARCHITECTURE_LINES_MAX: usize = 400;
 
+/// The folder of decisions, each called after its number of four digits.
+const DECISIONS: &str = "docs/decisions/";
+
 /// The folders at the root; a document that names a path in one of them names one that exists.
 const FOLDERS: [&str; 7] =
     ["crates/", "docs/", "examples/playdar/", "fuzz/", "xtask/", ".ci/", ".cargo/"];
@@ -60,6 +63,16 @@ pub(super) fn architecture_length(tree: &Tree) -> Vec<Fault> {
     vec![file.fault(lines, what)]
 }
 
+pub(super) fn decisions(tree: &Tree) -> Vec<Fault> {
+    let Some(map) = tree.find(ARCHITECTURE) else { return Vec::new() };
+    let is_missing = |file: &&File| {
+        let numbered = format!("{DECISIONS}0");
+        file.path.starts_with(&numbered) && !map.text.contains(&format!("]({})", file.path))
+    };
+    let missing = tree.files().iter().filter(is_missing);
+    missing.map(|file| file.fault(1, "list the decision in ARCHITECTURE.md")).collect()
+}
+
 pub(super) fn hosts(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     let checked =
@@ -112,6 +125,20 @@ mod tests {
         let long = "line\n".repeat(ARCHITECTURE_LINES_MAX + 1);
         assert_eq!(faults(architecture_length, ARCHITECTURE, &long).len(), 1);
         assert_eq!(faults(architecture_length, ARCHITECTURE, "# A\n").len(), 0);
+    }
+
+    #[test]
+    fn decision_that_is_not_listed_is_caught() {
+        let files = [
+            (ARCHITECTURE, "- [A](docs/decisions/0001-a.md)\n"),
+            ("docs/decisions/0001-a.md", "# 1. A\n"),
+            ("docs/decisions/0002-b.md", "# 2. B\n"),
+            ("docs/decisions/README.md", "# Decisions\n"),
+        ];
+        let caught: Vec<String> =
+            decisions(&Tree::of(&files)).iter().map(ToString::to_string).collect();
+        let what = "docs/decisions/0002-b.md:1: list the decision in ARCHITECTURE.md";
+        assert_eq!(caught, [what]);
     }
 
     #[test]

@@ -28,7 +28,7 @@ use tree::{Fault, Tree};
 /// What a rule is: what it says in a word, and what finds its faults.
 type Rule = (&'static str, fn(&Tree) -> Vec<Fault>);
 
-const RULES: [Rule; 30] = [
+const RULES: [Rule; 32] = [
     ("crates know only whom ARCHITECTURE.md lists", crates::edges),
     ("no crate is larger than its share", crates::sizes),
     ("the modules of a crate form no circle", circles::modules),
@@ -39,6 +39,7 @@ const RULES: [Rule; 30] = [
     ("dependencies have one version and one source", dependencies::sources),
     ("files are short", text::file_lengths),
     ("lines are short", text::columns),
+    ("the last line ends", text::last_lines),
     ("functions are short", functions::lengths),
     ("functions take few arguments", functions::arguments),
     ("nothing is left over", text::leftovers),
@@ -57,6 +58,7 @@ const RULES: [Rule; 30] = [
     ("pages in plain sentences stay so", plain::pages),
     ("paths in documents exist", docs::paths),
     ("ARCHITECTURE.md is short", docs::architecture_length),
+    ("each decision stands in ARCHITECTURE.md", docs::decisions),
     ("no document or script leads to an unknown host", docs::hosts),
     ("scripts parse", scripts::syntax),
 ];

@@ -65,6 +65,17 @@ pub(super) fn columns(tree: &Tree) -> Vec<Fault> {
     faults
 }
 
+/// Programs that join files, or add a line, would put two lines into one.
+pub(super) fn last_lines(tree: &Tree) -> Vec<Fault> {
+    let is_open = |file: &&File| {
+        HAND_WRITTEN.iter().any(|kind| file.path.ends_with(kind))
+            && !file.text.is_empty()
+            && !file.text.ends_with('\n')
+    };
+    let last = |file: &File| file.fault(file.text.lines().count(), "end the line: add a newline");
+    tree.files().iter().filter(is_open).map(last).collect()
+}
+
 pub(super) fn leftovers(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
     for file in tree.foreign().filter(|file| !is_foreign(file)) {
@@ -136,6 +147,16 @@ mod tests {
         assert_eq!(faults(columns, "a.rs", &"é".repeat(100)).len(), 0);
         let caught = faults(columns, "a.rs", &format!("//! x\n{}", "é".repeat(101)));
         assert!(caught[0].starts_with("a.rs:2: 101 columns"), "{caught:?}");
+    }
+
+    #[test]
+    fn last_line_without_an_end_is_caught() {
+        assert_eq!(
+            faults(last_lines, "a.md", "# A\n\nb")[0],
+            "a.md:3: end the line: add a newline"
+        );
+        assert_eq!(faults(last_lines, "a.md", "# A\n").len(), 0);
+        assert_eq!(faults(last_lines, "a.svg", "<svg/>").len(), 0);
     }
 
     #[test]

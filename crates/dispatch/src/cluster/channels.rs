@@ -1,16 +1,18 @@
 //! Who hears channels, over all nodes: each node is asked, and answers with what it has, in as many
 //! messages as it takes.
 //!
-//! One question is answered after the other, so a node walks over its names once at a time,
-//! whoever asks.
+//! A node walks over its names for one question at a time, whoever asks, and looks up channels that
+//! are named meanwhile. What one answer may take is bounded: the connection to NATS carries the log
+//! as well.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use nats::{CoreMessage, NatsClient};
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::status::{Membership, NodeStatus};
 use crate::channels::{ChannelPiece, ChannelReader, ChannelsAsked, ChannelsFound, WhichChannels};
@@ -30,6 +32,13 @@ const WAITING_MAX: usize = 256;
 /// characters are escaped, it is half of what NATS takes by default.
 const MESSAGE_BYTES: usize = 128 << 10;
 
+/// Bytes of all messages of an answer: a quarter of what may wait for a node in NATS before that
+/// cuts it off. Some 50,000 channels.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
+
+/// Walks that wait for their turn or go on; further ones have no answer.
+const WALKS_MAX: usize = 16;
+
 /// One of the messages of a node's answer.
 #[derive(Serialize, Deserialize)]
 struct Part {
@@ -37,22 +46,29 @@ struct Part {
     /// How many there are of that node.
     parts: usize,
     pieces: Vec<ChannelPiece>,
+    /// There is more than an answer may have.
+    #[serde(default)]
+    is_cut: bool,
 }
 
 /// Puts a node's answer into messages: one at least.
 fn parts(node: &str, pieces: Vec<ChannelPiece>) -> Vec<Part> {
     let mut groups = vec![Vec::new()];
-    let mut bytes = 0;
+    let (mut bytes, mut before, mut is_cut) = (0, 0, false);
     for piece in pieces {
         if bytes > MESSAGE_BYTES {
             groups.push(Vec::new());
-            bytes = 0;
+            before += std::mem::take(&mut bytes);
         }
         bytes += piece.bytes();
+        if before + bytes > ANSWER_BYTES_MAX {
+            is_cut = true;
+            break;
+        }
         groups.last_mut().expect("there is one").push(piece);
     }
     let parts = groups.len();
-    let part = |pieces| Part { node: node.to_owned(), parts, pieces };
+    let part = |pieces| Part { node: node.to_owned(), parts, pieces, is_cut };
     groups.into_iter().map(part).collect()
 }
 
@@ -68,7 +84,9 @@ struct Heard {
 impl Heard {
     /// Takes a message. Whoever is in NATS may answer, anything.
     fn take(&mut self, bytes: &[u8]) {
-        let Ok(Part { node, parts, pieces }) = serde_json::from_slice(bytes) else { return };
+        let Ok(part) = serde_json::from_slice(bytes) else { return };
+        let Part { node, parts, pieces, is_cut } = part;
+        self.found.at_least |= is_cut;
         pieces.into_iter().for_each(|piece| self.found.add(piece));
         let heard = self.partly.entry(node).or_default();
         *heard += 1;
@@ -88,13 +106,13 @@ pub(super) async fn ask(
         WhichChannels::Keys(_) | WhichChannels::App(_) => WAIT,
     };
     let mut heard = Heard::default();
-    let take = |bytes: &Bytes| {
-        heard.take(bytes);
+    let take = |bytes: Bytes| {
+        heard.take(&bytes);
         heard.whole >= members.max(1)
     };
-    nats.ask(CHANNELS, question, wait, take).await.ok()?;
+    nats.ask_each(CHANNELS, question, wait, take).await.ok()?;
     let Heard { mut found, partly, whole } = heard;
-    found.at_least = whole < members.max(1);
+    found.at_least |= whole < members.max(1);
     (!partly.is_empty()).then_some(found)
 }
 
@@ -108,29 +126,42 @@ pub(super) struct ChannelAnswers {
 
 /// Answers for as long as the runtime lives.
 pub(super) async fn answer(answers: ChannelAnswers) {
+    let (answers, walks) = (Arc::new(answers), Arc::new(Semaphore::new(WALKS_MAX)));
     loop {
         let Ok(mut questions) = answers.nats.subscribe_core(CHANNELS, WAITING_MAX).await else {
             tokio::time::sleep(nats::ACK_TIMEOUT).await;
             continue;
         };
         while let Some(question) = questions.next().await {
-            answers.to(&question).await;
+            let Ok(asked) = serde_json::from_slice::<ChannelsAsked>(&question.bytes) else {
+                continue;
+            };
+            if !matches!(asked.which, WhichChannels::Named { .. }) {
+                answers.to(&question, asked).await;
+            } else if let Ok(permit) = Arc::clone(&walks).try_acquire_owned() {
+                let answers = Arc::clone(&answers);
+                tokio::spawn(async move {
+                    let _permit = permit;
+                    answers.to(&question, asked).await;
+                });
+            }
         }
         return;
     }
 }
 
 impl ChannelAnswers {
-    async fn to(&self, question: &CoreMessage) {
+    async fn to(&self, question: &CoreMessage, asked: ChannelsAsked) {
         // The answer of one that is no member would stand in the place of a member's.
         if self.status.borrow().membership != Membership::Member {
             return;
         }
-        let Ok(asked) = serde_json::from_slice(&question.bytes) else { return };
         for part in parts(&self.node, self.reader.pieces(asked).await) {
             let bytes = serde_json::to_vec(&part).expect("plain values");
-            // Who asks does without it, and says so.
-            let _ = self.nats.answer(question, bytes.into()).await;
+            // Who asks does without it, and says so: what is left of it would be of no use.
+            if self.nats.answer(question, bytes.into()).await.is_err() {
+                return;
+            }
         }
     }
 }
@@ -138,6 +169,21 @@ impl ChannelAnswers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn answer_that_is_too_long_is_cut_and_says_so() {
+        let piece = |n: usize| {
+            let key = format!("#c1:{n:x<200}");
+            let piece = serde_json::json!({ "key": key, "connections": 1, "users": [] });
+            serde_json::from_value::<ChannelPiece>(piece).unwrap()
+        };
+        let all = parts("n1", (0..200_000).map(piece).collect());
+        let bytes: usize = all.iter().flat_map(|part| &part.pieces).map(ChannelPiece::bytes).sum();
+        assert!(bytes <= ANSWER_BYTES_MAX && bytes > ANSWER_BYTES_MAX / 2, "{bytes}");
+        let mut heard = Heard::default();
+        all.iter().for_each(|part| heard.take(&serde_json::to_vec(part).unwrap()));
+        assert!(heard.found.at_least && heard.whole == 1);
+    }
 
     #[test]
     fn answer_of_any_length_comes_in_messages_that_nats_takes_and_is_whole_with_the_last_one() {

@@ -75,6 +75,13 @@ impl RoomsSay {
         self.is_needed.notify_one();
     }
 
+    /// To no node loop.
+    #[cfg(test)]
+    pub(crate) fn to_nobody() -> RoomsSay {
+        let commands = mpsc::channel(1).0.downgrade();
+        RoomsSay { commands, is_needed: Arc::default() }
+    }
+
     /// This node says this of rooms, as long as it is `me`.
     pub(crate) async fn say(&self, me: u64, notes: Vec<RoomNote>) {
         say(&self.commands, me, notes).await;

@@ -294,13 +294,18 @@ impl Shared {
     /// how many connections that were.
     pub(super) fn look(&mut self, members: &Members) -> usize {
         let (calls, mut over) = (&mut self.calls, 0);
+        let mut is_over = |waiting: &ListAsker| {
+            let is_over = waiting.is_over();
+            *calls -= usize::from(is_over && waiting.is_call());
+            over += usize::from(is_over && !waiting.is_call());
+            is_over
+        };
         self.unsettled.retain(|_, all| {
-            for waiting in all.extract_if(.., |waiting| waiting.is_over()) {
-                *calls -= usize::from(waiting.is_call());
-                over += usize::from(!waiting.is_call());
-            }
+            all.retain(|waiting| !is_over(waiting));
             !all.is_empty()
         });
+        // While the log cannot be reached they may wait for as long as for one that is unsettled.
+        self.behind.retain(|(.., waiting)| !is_over(waiting));
         let (rooms, counted, unsettled) = (&mut self.rooms, &mut self.counted, &self.unsettled);
         let names = &self.names;
         self.asked.retain(|room, looks| {
@@ -315,5 +320,25 @@ impl Shared {
             stays
         });
         over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// NATS may be away for long, and clients come and go meanwhile.
+    #[test]
+    fn who_waits_for_what_this_node_has_said_takes_no_place_once_it_is_gone() {
+        let names = Arc::new(Names::new([1; 16]));
+        let members = Members::new(Arc::clone(&names), ListLimits { members: 10, bytes: 1_000 });
+        let mut shared = Shared::new(&members, names, 0, RoomsSay::to_nobody());
+        let [(gone, asker), (waits, _asker)] = [oneshot::channel(), oneshot::channel()];
+        let calls = [gone, waits].map(|reply| (7, "a".into(), ListAsker::Call(reply)));
+        shared.behind.extend(calls);
+        shared.calls = 2;
+        drop(asker);
+        assert_eq!(shared.look(&members), 0, "no connection has gone");
+        assert_eq!((shared.behind.len(), shared.calls), (1, 1));
     }
 }

@@ -78,6 +78,16 @@ impl ToldCounts {
         }
     }
 
+    /// All channels whose number was told, or is to be told.
+    pub(super) fn all(&self) -> Vec<Id> {
+        self.numbers.keys().copied().collect()
+    }
+
+    /// The number of `channel` is told no more. Whoever calls gives its name back.
+    pub(super) fn forget(&mut self, channel: Id) {
+        self.numbers.remove(&channel);
+    }
+
     /// All may have changed.
     pub(super) fn note_all(&mut self) {
         for (&channel, number) in &mut self.numbers {

@@ -37,7 +37,7 @@ const SAID_BYTES_MAX: usize = 16 << 20;
 
 /// An event of a client. It waits until what has become of its channel before is told.
 struct Said {
-    app: Arc<App>,
+    app_key: Box<str>,
     kind: WebhookKind,
     channel: Box<str>,
     json: String,
@@ -101,7 +101,7 @@ impl PusherHooks {
         }
         said.bytes += json.len();
         said.events.push(Said {
-            app: app.app,
+            app_key: app.app.key.as_str().into(),
             kind: event.kind(),
             channel: (*channel).into(),
             json,

@@ -1,24 +1,39 @@
 //! What waits for one webhook of an app, and its way there: signed by the app's secret of that
-//! moment, and given up after five minutes.
+//! moment. A batch is given up five minutes after it was sent first; what waited behind it has five
+//! minutes of its own from then on.
+//!
+//! Whoever tells an event puts it into the backlog itself, so the bounds of that are the only ones.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use engine::PusherApps;
 use pusher::App;
 use pusher::limits::WEBHOOK_RETRY_SECONDS_MAX;
 use pusher::webhook::{BODY_TAIL, KEY_HEADER, SIGNATURE_HEADER, body_head, signature};
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
 
 use crate::webhook::{
     Backlog, Fields, Hooked, Over, SharedBytes, WebhookClient, WebhookCounts, WebhookUrl, deliver,
 };
 
-/// Events on their way to the task that posts them: it takes them as soon as it has its turn.
-const ON_THEIR_WAY_MAX: usize = 1024;
-
 /// Where events for one webhook go. Dropped, nothing more is posted.
-pub(super) struct HookQueue(Option<mpsc::Sender<Box<[u8]>>>);
+pub(super) struct HookQueue(Option<Arc<HookBacklog>>);
+
+/// What waits for a webhook, for the one who tells and the task that posts.
+struct HookBacklog {
+    told: Mutex<HookEvents>,
+    /// More was told, or the queue was dropped.
+    news: Notify,
+    counts: Arc<WebhookCounts>,
+}
+
+struct HookEvents {
+    backlog: Backlog,
+    /// How many events were put into the backlog.
+    events: u64,
+    is_over: bool,
+}
 
 impl HookQueue {
     /// One for the webhook of `app` at `url`. Where nothing can be posted there, that is told, and
@@ -29,7 +44,7 @@ impl HookQueue {
         shared: Arc<SharedBytes>,
         counts: Arc<WebhookCounts>,
     ) -> HookQueue {
-        let client = url.parse::<WebhookUrl>().map_err(anyhow::Error::msg);
+        let client = url.parse::<WebhookUrl>().map_err(anyhow::Error::new);
         let client = match client.and_then(WebhookClient::new) {
             Ok(client) => client,
             Err(error) => {
@@ -37,52 +52,95 @@ impl HookQueue {
                 return HookQueue(None);
             }
         };
-        let (sender, events) = mpsc::channel(ON_THEIR_WAY_MAX);
-        let backlog = Backlog::sharing(shared);
-        let mut batches = AppBatches { events, backlog, apps, app, counts, counted: 0 };
+        let told = HookEvents { backlog: Backlog::sharing(shared), events: 0, is_over: false };
+        let waiting = Arc::new(HookBacklog { told: Mutex::new(told), news: Notify::new(), counts });
+        let mut batches = AppBatches { waiting: Arc::clone(&waiting), heard: 0, apps, app };
         tokio::spawn(async move {
             // It ends when its app has the webhook no more.
             let Over = deliver(&client, &mut batches).await;
         });
-        HookQueue(Some(sender))
+        HookQueue(Some(waiting))
     }
 
     /// Puts an event behind what waits. Whether there was room for it.
     pub(super) fn push(&self, json: Box<[u8]>) -> bool {
-        self.0.as_ref().is_some_and(|sender| sender.try_send(json).is_ok())
+        let Some(waiting) = &self.0 else { return false };
+        let is_taken = {
+            let mut told = waiting.told();
+            let is_taken = told.backlog.push(json);
+            told.events += u64::from(is_taken);
+            is_taken
+        };
+        if is_taken {
+            waiting.counts.backlog.add(1);
+            waiting.news.notify_one();
+        }
+        is_taken
+    }
+}
+
+impl Drop for HookQueue {
+    fn drop(&mut self) {
+        if let Some(waiting) = &self.0 {
+            waiting.told().is_over = true;
+            waiting.news.notify_one();
+        }
+    }
+}
+
+impl HookBacklog {
+    /// Each change is whole when the lock is given back.
+    fn told(&self) -> MutexGuard<'_, HookEvents> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for HookBacklog {
+    fn drop(&mut self) {
+        let left = self.told().backlog.len();
+        self.counts.backlog.sub(left as u64);
     }
 }
 
 struct AppBatches {
-    events: mpsc::Receiver<Box<[u8]>>,
-    backlog: Backlog,
+    waiting: Arc<HookBacklog>,
+    /// How many of the events that were told it has heard of.
+    heard: u64,
     apps: Arc<PusherApps>,
     /// The app as it was last seen.
     app: Arc<App>,
-    counts: Arc<WebhookCounts>,
-    /// What the backlog's figure has of this one.
-    counted: u64,
 }
 
 impl Hooked for AppBatches {
     const TRIED_FOR: Option<Duration> = Some(Duration::from_secs(WEBHOOK_RETRY_SECONDS_MAX));
 
     async fn hear(&mut self) -> Result<(), Over> {
-        let json = self.events.recv().await.ok_or(Over)?;
-        if !self.backlog.push(json) {
-            self.counts.dropped.add(1);
+        loop {
+            {
+                let told = self.waiting.told();
+                if told.is_over {
+                    return Err(Over);
+                }
+                if told.events != self.heard {
+                    self.heard = told.events;
+                    return Ok(());
+                }
+            }
+            self.waiting.news.notified().await;
         }
-        self.count();
-        Ok(())
     }
 
-    fn backlog(&self) -> &Backlog {
-        &self.backlog
+    fn waiting(&self) -> usize {
+        self.waiting.told().backlog.len()
+    }
+
+    fn has_batch(&self) -> bool {
+        self.waiting.told().backlog.has_batch()
     }
 
     fn batch(&self) -> (Vec<u8>, usize) {
         let head = body_head(sys::clock::unix_ms());
-        self.backlog.batch(head.as_bytes(), BODY_TAIL.as_bytes())
+        self.waiting.told().backlog.batch(head.as_bytes(), BODY_TAIL.as_bytes())
     }
 
     fn fields(&mut self, _number: u64, body: &[u8]) -> Fields {
@@ -96,27 +154,11 @@ impl Hooked for AppBatches {
     }
 
     fn remove(&mut self, events: usize) {
-        self.backlog.remove(events);
-        self.count();
+        self.waiting.told().backlog.remove(events);
+        self.counts().backlog.sub(events as u64);
     }
 
     fn counts(&self) -> &WebhookCounts {
-        &self.counts
-    }
-}
-
-impl AppBatches {
-    /// Brings the figure up to date.
-    fn count(&mut self) {
-        let now = self.backlog.len() as u64;
-        self.counts.backlog.add(now.saturating_sub(self.counted));
-        self.counts.backlog.sub(self.counted.saturating_sub(now));
-        self.counted = now;
-    }
-}
-
-impl Drop for AppBatches {
-    fn drop(&mut self) {
-        self.counts.backlog.sub(self.counted);
+        &self.waiting.counts
     }
 }

@@ -30,17 +30,7 @@ pub async fn run(
     watches: Option<Watches>,
     barrier: Arc<Barrier>,
 ) {
-    let mut teller = HookTeller {
-        hooks: &hooks,
-        router: &router,
-        watches,
-        begun: Instant::now(),
-        version: hooks.apps.version(),
-        notes: Vec::new(),
-        known: Known::default(),
-        counted: ToldCounts::default(),
-        missed: HashSet::new(),
-    };
+    let mut teller = HookTeller::new(&hooks, &router, watches);
     let tell = async {
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -70,12 +60,27 @@ struct HookTeller<'h> {
     missed: HashSet<Id>,
 }
 
-impl HookTeller<'_> {
+impl<'h> HookTeller<'h> {
+    /// One that has told nothing yet.
+    fn new(hooks: &'h PusherHooks, router: &'h Router, watches: Option<Watches>) -> HookTeller<'h> {
+        HookTeller {
+            hooks,
+            router,
+            watches,
+            begun: Instant::now(),
+            version: hooks.apps.version(),
+            notes: Vec::new(),
+            known: Known::default(),
+            counted: ToldCounts::default(),
+            missed: HashSet::new(),
+        }
+    }
+
     async fn look(&mut self) {
         if self.version != self.hooks.apps.version() {
             self.version = self.hooks.apps.version();
             self.hooks.retire();
-            self.forget_unwanted();
+            self.forget_unwanted().await;
         }
         // Before the notes: who has said something has come before, and that is told first.
         let said = self.hooks.take_said();
@@ -96,11 +101,22 @@ impl HookTeller<'_> {
             self.hooks.overruns.add(1);
             self.look_at_all().await;
         }
-        for Said { app, kind, channel, json } in said {
-            self.hooks.push_json(&app, (kind, &channel), &json);
-        }
+        self.tell_said(said).await;
         self.end_graces().await;
         self.tell_counts().await;
+    }
+
+    /// Puts what clients have said into the queues. An app may have lost a webhook, or be gone,
+    /// since it was said.
+    async fn tell_said(&self, said: Vec<Said>) {
+        for (done, Said { app_key, kind, channel, json }) in said.into_iter().enumerate() {
+            if let Some(served) = self.hooks.apps.by_key(&app_key) {
+                self.hooks.push_json(&served.app, (kind, &channel), &json);
+            }
+            if done % SLICE == SLICE - 1 {
+                yield_now().await;
+            }
+        }
     }
 
     /// The app of a key that is a channel, if it wants something told.
@@ -250,12 +266,26 @@ impl HookTeller<'_> {
     }
 
     /// Apps were read anew: what nobody wants to know any more is forgotten.
-    fn forget_unwanted(&mut self) {
-        for subject in self.known.all() {
+    async fn forget_unwanted(&mut self) {
+        for (done, subject) in self.known.all().into_iter().enumerate() {
             let key = self.router.names().text(subject.0).unwrap_or_default();
             if self.noted_app(&key).is_none() {
                 self.known.forget(subject);
                 self.release(subject);
+            }
+            if done % SLICE == SLICE - 1 {
+                yield_now().await;
+            }
+        }
+        for (done, channel) in self.counted.all().into_iter().enumerate() {
+            let key = self.router.names().text(channel).unwrap_or_default();
+            let app = self.noted_app(&key);
+            if app.is_none_or(|app| !app.tells_subscription_count) {
+                self.counted.forget(channel);
+                self.router.names().release(channel);
+            }
+            if done % SLICE == SLICE - 1 {
+                yield_now().await;
             }
         }
     }
@@ -281,3 +311,6 @@ fn is_presence(key: &str) -> bool {
     let name = channel_name(key).unwrap_or_default();
     Channel::parse(&name).is_ok_and(|channel| channel.access() == Access::Presence)
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 pub(crate) use self::backlog::{Backlog, Bounds, SharedBytes};
 pub(crate) use self::post::WebhookClient;
-pub use self::url::WebhookUrl;
+pub use self::url::{WebhookUrl, WebhookUrlFault};
 use crate::count::SharedCount;
 use crate::log_interval::LogInterval;
 
@@ -60,8 +60,11 @@ pub(crate) trait Hooked {
     /// Puts what comes next behind what waits.
     async fn hear(&mut self) -> Result<(), Over>;
 
-    /// What waits.
-    fn backlog(&self) -> &Backlog;
+    /// How many events wait.
+    fn waiting(&self) -> usize;
+
+    /// Whether a batch would be full.
+    fn has_batch(&self) -> bool;
 
     /// The body of the next batch, and how many events it has.
     fn batch(&self) -> (Vec<u8>, usize);
@@ -126,14 +129,14 @@ async fn deliver_one<H: Hooked>(
 
 /// Waits until there is a batch.
 async fn gather(hooked: &mut impl Hooked) -> Result<(), Over> {
-    if hooked.backlog().len() == 0 {
+    if hooked.waiting() == 0 {
         hooked.hear().await?;
     }
     let until = Instant::now() + GATHER;
-    while !hooked.backlog().has_batch() || hooked.backlog().len() == 0 {
+    while !hooked.has_batch() || hooked.waiting() == 0 {
         match timeout_at(until, hooked.hear()).await {
             Ok(heard) => heard?,
-            Err(_) if hooked.backlog().len() > 0 => break,
+            Err(_) if hooked.waiting() > 0 => break,
             // What has come found no room.
             Err(_) => hooked.hear().await?,
         }
@@ -180,8 +183,12 @@ mod tests {
             }
         }
 
-        fn backlog(&self) -> &Backlog {
-            &self.backlog
+        fn waiting(&self) -> usize {
+            self.backlog.len()
+        }
+
+        fn has_batch(&self) -> bool {
+            self.backlog.has_batch()
         }
 
         fn batch(&self) -> (Vec<u8>, usize) {

@@ -71,6 +71,7 @@ impl WebhookClient {
 
     /// Posts a batch with these fields in its head.
     pub(super) async fn post(&self, body: Bytes, fields: Fields) -> Result<(), PostError> {
+        // Nothing stands behind the type: Pusher's library for Node compares it.
         let mut request = Request::post(self.url.uri().clone())
             .header(CONTENT_TYPE, "application/json")
             .header(USER_AGENT, concat!("encke/", env!("CARGO_PKG_VERSION")));

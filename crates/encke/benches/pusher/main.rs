@@ -2,12 +2,13 @@
 //! `encke` of the same profile.
 //!
 //! - bytes of an idle connection, in no channel, in one, and for each of four further channels:
-//!   resident memory of the server, between crowds of connections;
+//!   the server's memory (`RssAnon`), between crowds of connections;
 //! - processor time of a subscription, with a signature and without: one connection subscribes and
 //!   leaves, flat out, and the difference is what a signature takes.
 //!
-//! Options, after `--`: `--connections N` (default 20,000; `ulimit -n` is to allow it),
-//! `--subscriptions N` (default 200,000).
+//! A figure that is past its bound makes the exit code 1.
+//!
+//! Options, after `--`: `--connections N` (default 20,000), `--subscriptions N` (default 200,000).
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![allow(clippy::unwrap_used, reason = "a run that cannot go on should panic")]
@@ -16,11 +17,13 @@
 #[path = "../../tests/it/harness/mod.rs"]
 mod harness;
 
+use std::process::ExitCode;
 use std::time::Instant;
 
 use harness::{Server, Socket};
 use pusher::{Secret, Signed, SocketId};
 use serde_json::{Value, json};
+use sys::process;
 
 const SECRET: &str = "a-secret-of-some-length";
 const PATH: &str = "/app/app-1?protocol=7&client=js&version=8.6.0";
@@ -31,20 +34,52 @@ const FURTHER: u64 = 4;
 /// Subscriptions that are on their way at one time: their frames fit the kernel's buffers.
 const AT_ONCE: u64 = 100;
 
-fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    let option = |name: &str, default: u64| {
-        let place = arguments.iter().position(|argument| argument == name);
-        let value = place.and_then(|place| arguments.get(place + 1));
-        value.map_or(default, |value| value.parse().unwrap())
-    };
-    let (connections, subscriptions) =
-        (option("--connections", 20_000), option("--subscriptions", 200_000));
-    idle(connections);
+/// Bytes of an idle connection in one channel, at most.
+const IN_ONE_MAX: f64 = 150.0;
+
+/// Bytes of each further channel, at most.
+const FURTHER_MAX: f64 = 40.0;
+
+/// Microseconds that a signature takes, at most.
+const SIGNATURE_MAX: f64 = 5.0;
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Outcome<ExitCode> {
+    sys::limits::raise_descriptors()?;
+    let (connections, subscriptions) = plan()?;
+    let mut is_within = idle(connections)?;
     let rounds = subscriptions / AT_ONCE;
     let plain = subscribing("news", rounds);
     let signed = subscribing("private-news", rounds);
-    println!("a signature takes {:.2} µs more (bound: 5)", signed - plain);
+    is_within &= bounded("a signature more", signed - plain, "µs", SIGNATURE_MAX);
+    Ok(if is_within { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// How many connections and subscriptions.
+fn plan() -> Outcome<(u64, u64)> {
+    let (mut connections, mut subscriptions) = (20_000, 200_000);
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    while let Some(option) = arguments.next() {
+        let value = arguments.next().ok_or_else(|| format!("{option} takes a value"));
+        match option.as_str() {
+            "--connections" => connections = value?.parse()?,
+            "--subscriptions" => subscriptions = value?.parse()?,
+            _ => return Err(format!("there is no option {option}").into()),
+        }
+    }
+    if connections == 0 || subscriptions < AT_ONCE {
+        return Err(format!("at least 1 connection and {AT_ONCE} subscriptions").into());
+    }
+    Ok((connections, subscriptions))
+}
+
+/// Prints a figure, and says whether it is within its bound.
+fn bounded(name: &str, figure: f64, unit: &str, bound: f64) -> bool {
+    let is_within = figure <= bound;
+    let past = if is_within { "" } else { ", which it is past" };
+    println!("{name}: {figure:.1} {unit} (bound: {bound}{past})");
+    is_within
 }
 
 /// A server with an app, and the folder of its file.
@@ -56,30 +91,29 @@ fn server() -> (Server, tempfile::TempDir) {
     (Server::start(&[&format!("--pusher-apps={}", path.display())]), folder)
 }
 
-/// Bytes of connections that say nothing.
-fn idle(connections: u64) {
+/// Bytes of connections that say nothing; whether they are within their bounds.
+fn idle(connections: u64) -> Outcome<bool> {
     let (server, _folder) = server();
     // What the first of them make the server reserve is no connection's.
     let mut warm: Vec<Socket> = (0..1_000).map(|_| open(&server).0).collect();
     warm.iter_mut().for_each(|socket| subscribe(socket, "c-0"));
-    let before = figure(&server, "process_resident_memory_bytes");
+    let bytes = || -> Outcome<f64> { Ok(process::resident_of(server.pid())?.anonymous as f64) };
+    let before = bytes()?;
     let mut crowd: Vec<Socket> = (0..connections).map(|_| open(&server).0).collect();
-    let mut last = before;
-    let mut row = |name: &str, things: u64, bound: &str| {
-        let now = figure(&server, "process_resident_memory_bytes");
-        println!("{name}: {:.0} bytes{bound}", (now - last) / things as f64);
-        last = now;
-        now
-    };
-    row("an idle connection in no channel", connections, "");
+    let in_none = bytes()?;
+    println!(
+        "an idle connection in no channel: {:.1} bytes",
+        (in_none - before) / connections as f64
+    );
     crowd.iter_mut().for_each(|socket| subscribe(socket, "c-0"));
-    let in_one = row("its first channel", connections, "");
+    let in_one = bytes()?;
     for channel in 1..=FURTHER {
         crowd.iter_mut().for_each(|socket| subscribe(socket, &format!("c-{channel}")));
     }
-    row("each further channel", connections * FURTHER, " (bound: 40)");
+    let further = (bytes()? - in_one) / (connections * FURTHER) as f64;
     let in_one = (in_one - before) / connections as f64;
-    println!("an idle connection in one channel: {in_one:.0} bytes (bound: 150)");
+    let is_within = bounded("an idle connection in one channel", in_one, "bytes", IN_ONE_MAX);
+    Ok(bounded("each further channel", further, "bytes", FURTHER_MAX) && is_within)
 }
 
 /// Microseconds of the server's processor time for each subscription to a channel that begins so.

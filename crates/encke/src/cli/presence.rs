@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use server::{PresenceConfig, WebhookSecret, WebhookUrl};
+use server::{PresenceConfig, WebhookSecret, WebhookUrl, WebhookUrlFault};
 
 use super::UsageError;
 use crate::units::parse_seconds;
@@ -32,7 +32,13 @@ pub(crate) struct PresenceArgs {
     ///
     /// Each batch is repeated until the URL answers 2xx. Repeat the option, or give a list with
     /// commas.
-    #[arg(long, value_name = "URL", value_delimiter = ',', requires = "webhook_secret_file")]
+    #[arg(
+        long,
+        value_name = "URL",
+        value_delimiter = ',',
+        value_parser = webhook_url,
+        requires = "webhook_secret_file"
+    )]
     webhook: Vec<WebhookUrl>,
     /// File with the secret that batches are signed with, at least 16 bytes.
     ///
@@ -54,6 +60,13 @@ impl PresenceArgs {
         let config = PresenceConfig::new(self.presence_grace, self.webhook, secret);
         config.map_err(|error| UsageError(error).into())
     }
+}
+
+fn webhook_url(text: &str) -> Result<WebhookUrl, String> {
+    text.parse().map_err(|fault| match fault {
+        WebhookUrlFault::HasPassword => format!("{fault} (--webhook-secret-file)"),
+        WebhookUrlFault::NoUrl => fault.to_string(),
+    })
 }
 
 fn read_secret(file: &Path) -> Result<WebhookSecret> {
@@ -89,6 +102,8 @@ mod tests {
         assert!(told.contains("holds no secret") && !told.contains("too-short"), "{told}");
         let missing = read_secret(Path::new("/nowhere/secret")).unwrap_err();
         assert!(missing.to_string().contains("--webhook-secret-file"), "{missing}");
+        let told = webhook_url("http://me:s3cret@a.example/").unwrap_err();
+        assert!(told.contains("--webhook-secret-file") && !told.contains("s3cret"), "{told}");
         assert!(parse_grace("3601").is_err() && parse_grace("0").is_ok());
     }
 }

@@ -273,12 +273,10 @@ fn parse_granted(text: &str) -> Result<String, IdError> {
 }
 
 fn parse_granted_path(text: &str) -> Result<String> {
-    let is_path = |path: &str| {
-        path.len() <= PATH_BYTES_MAX && !path.starts_with('/') && !path.contains(char::is_control)
-    };
+    let is_path = IdPatterns::parse_paths([text.into()]).is_ok();
     ensure!(
-        is_path(text) && !text.is_empty(),
-        "it is no path of a durable stream: 1 to {PATH_BYTES_MAX} bytes, without a / at the front"
+        is_path,
+        "it is no path of a durable stream: 1 to {PATH_BYTES_MAX} bytes without control characters"
     );
     Ok(text.to_owned())
 }

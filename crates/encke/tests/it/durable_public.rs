@@ -1,12 +1,13 @@
 //! Durable streams on the public port: who reads there, who appends, and what pages are let in.
 
+use std::any::Any;
 use std::io::{Read, Write};
 
 use serde_json::json;
 
 use crate::harness::{
-    Answer, Api, Authority, Server, Stream, TOKEN_SECRET, get, in_seconds, read_answer, signed,
-    tls_client, wait_for,
+    Answer, Api, Authority, Server, Signer, Stream, TOKEN_SECRET, get, in_seconds, read_answer,
+    signed, tls_client, wait_for,
 };
 use crate::upgrade::Upgraded;
 
@@ -100,7 +101,6 @@ fn everybody_reads_where_no_token_is_needed_and_nobody_appends() {
         refused.problem(405);
     }
     assert_eq!(read(&server, "run/1", &[]).body, "Hello world");
-    // All that were handed out have ended, or are counted nowhere.
     let without = Server::start(&[]);
     read(&without, "run/1", &[]).problem(404);
 }
@@ -212,6 +212,60 @@ fn stream_comes_over_tls_whole_and_is_appended_to() {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
     assert!(body == text, "{} bytes of {}", body.len(), text.len());
+}
+
+/// The next read has megabytes to hold, whatever speaks TLS. The API has room of its own.
+#[test]
+fn readers_that_take_nothing_are_bounded_and_take_nothing_of_the_api() {
+    let authority = Authority::new();
+    let pair = authority.issue("own", &["localhost", "127.0.0.1"]).options();
+    let server = Server::start(&["--streams", "--tls-listen=127.0.0.1:0", &pair[0], &pair[1]]);
+    let bytes = 8 << 20;
+    put(&server.api, "run/1");
+    append(&server.api, "run/1", &"x".repeat(bytes));
+    let ask = get("/v1/stream/run/1", &[]);
+    let status = || read(&server, "run/1", &[]).status();
+    for is_tls in [false, true] {
+        assert_eq!(status(), 200);
+        // They are more than there is room for, also where the kernel holds some of it.
+        let readers: Vec<Box<dyn Any>> = (0..64)
+            .map(|_| -> Box<dyn Any> {
+                if !is_tls {
+                    return Box::new(server.ask(&*ask));
+                }
+                let mut stream = tls_client(server.tls_listen(), "localhost", &authority.ca());
+                stream.write_all(ask.as_bytes()).unwrap();
+                stream.flush().unwrap();
+                Box::new(stream)
+            })
+            .collect();
+        wait_for("all room is taken", || status() == 503);
+        let by_key = server.api.request("GET", "/v1/stream/run/1", None, b"").unwrap();
+        assert_eq!((by_key.status(), by_key.body.len()), (200, bytes));
+        drop(readers);
+        wait_for("it is given back", || status() == 200);
+    }
+}
+
+#[test]
+fn long_append_is_taken_with_a_token_that_is_verified_elsewhere() {
+    let (dir, signer) = (tempfile::tempdir().unwrap(), Signer::new("one"));
+    let key = dir.path().join("key.pem");
+    signer.write_pem(&key);
+    let server = Server::start(&[
+        "--streams",
+        &format!("--token-key={}", key.display()),
+        "--client-payload=65536",
+    ]);
+    put(&server.api, "run/1");
+    let token = |path: &str| {
+        let encke = json!({ "read": [path], "write": [path] });
+        bearer(&signer.signed(&json!({ "sub": "bob", "exp": in_seconds(600), "encke": encke })))
+    };
+    let text = "0123456789".repeat(4_096);
+    assert_eq!(append_by(&server, "run/1", &[&token("run/1")], &text).status(), 204);
+    append_by(&server, "run/1", &[&token("run/2")], &text).problem(403);
+    assert_eq!(read(&server, "run/1", &[&token("run/*")]).body, text);
 }
 
 #[test]

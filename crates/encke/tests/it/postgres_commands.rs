@@ -28,8 +28,9 @@ fn table_is_made_the_graph_and_let_go_by_commands() {
     let status: serde_json::Value =
         serde_json::from_str(&run(&["status", "--json"]).stdout).unwrap();
     assert_eq!(status["version"], 2);
-    assert_eq!(status["source"]["table"], "follows");
-    assert!(run(&["status"]).stdout.contains("the graph is the table follows (a follows b)"));
+    assert_eq!(status["source"]["table"], "public.follows");
+    let is_the_graph = "the graph is the table public.follows (a follows b)";
+    assert!(run(&["status"]).stdout.contains(is_the_graph));
     assert!(run(&["uninstall"]).stdout.contains("the graph stays as it is"));
     assert!(run(&["uninstall"]).stderr.contains("no table was the graph"));
 }

@@ -137,3 +137,16 @@ fn secret_that_others_can_read_is_warned_of() {
     assert_eq!(checked.code(), Some(0));
     assert!(checked.stderr.contains("chmod 600"), "{checked:?}");
 }
+
+#[test]
+fn paths_of_durable_streams_are_granted_as_the_server_takes_them() {
+    let files = Files::new();
+    let secret = files.file("secret", SECRET);
+    let token = token(&secret, &["--sub=bob", "--read", "/run/1", "run/*", "*", "--write=ü/1"]);
+    assert_eq!(check(&token, &secret, &[]).code(), Some(0));
+    for wrong in ["", "a\nb", "a\u{85}b*", &"p".repeat(1_025)] {
+        let refused = make(&secret, &["--sub=bob", "--read", wrong]);
+        assert_eq!(refused.code(), Some(2), "{refused:?}");
+        assert!(refused.stderr.contains("no path of a durable stream"), "{refused:?}");
+    }
+}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use proto::resume::Told;
 use proto::websocket::Reader;
 
+use super::state::State;
 use super::{Conn, Marks};
 use crate::Event;
 use crate::backlog::Backlog;
@@ -42,6 +43,9 @@ pub(crate) struct TokenWork {
     pub(crate) outcome: Option<Outcome>,
     /// It was asked for in another process, and nobody will answer.
     pub(crate) is_lost: bool,
+    /// Whoever is to serve its request reads the body: until the result is there, what of it was
+    /// not read stays in the kernel.
+    pub(crate) leaves_rest: bool,
 }
 
 /// What has come of a WebSocket's message that is not whole.
@@ -114,6 +118,11 @@ impl<S> Conn<S> {
         if let Some(work) = self.some_work() {
             work.whole = 0;
         }
+    }
+
+    /// Whether what its client sends stays in the kernel, while its token is being verified.
+    pub(crate) fn leaves_rest(&self) -> bool {
+        self.state() == State::Verifying && self.work().is_some_and(|work| work.token.leaves_rest)
     }
 
     /// Whether it has asked what it has missed, and is not answered.

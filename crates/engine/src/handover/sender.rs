@@ -124,7 +124,9 @@ impl HandoverSender {
     ) -> SendProgress {
         let command = self.handover.command();
         // What is sent from here on would be answered by nobody, or never leave it at rest.
-        shard.refuse_sends(matches!(command, Command::Freeze));
+        let is_frozen = command == Command::Freeze;
+        shard.refuse_sends(is_frozen);
+        shard.gather(!is_frozen);
         let done = match command {
             Command::GoOn => return SendProgress::GoOn,
             Command::Leave => return SendProgress::Leave,

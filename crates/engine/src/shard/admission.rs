@@ -115,11 +115,7 @@ impl<S: Sockets> Core<S> {
                 Parsed::Request(request) => {
                     self.budget.spend(work::REQUEST);
                     let whole = request.head_len.saturating_add(request.body.len);
-                    let admitted = self.admit(at, &request, left.get(request.head_len..whole));
-                    if let Some(leaving) = &mut self.handed_out {
-                        leaving.read = left.into();
-                    }
-                    admitted?;
+                    self.admit(at, &request, left)?;
                     if matches!(at.conn.state(), State::Verifying | State::Body) {
                         // It is read again when its token is verified, or its body is there.
                         break;
@@ -156,7 +152,9 @@ impl<S: Sockets> Core<S> {
             | State::Between
             | State::Poll
             | State::HeldPoll => {
-                if unread.len() > limits::PIPELINED_BYTES_MAX + conn.whole_request() {
+                // Of one that leaves the rest in the kernel it is one read more.
+                let most = limits::PIPELINED_BYTES_MAX + conn.whole_request();
+                if unread.len() > most && !conn.leaves_rest() {
                     return Err(End { reason: DisconnectReason::BadRequest, abort: true });
                 }
                 let is_next = conn.state() == State::Between && conn.is_flushed();
@@ -173,13 +171,8 @@ impl<S: Sockets> Core<S> {
         }
     }
 
-    /// Serves a request, whose body is `body`, if that is all there.
-    fn admit(
-        &mut self,
-        at: &mut At<'_, S::Socket>,
-        request: &Request<'_>,
-        body: Option<&[u8]>,
-    ) -> Lives {
+    /// Serves the request that `read` begins with.
+    fn admit(&mut self, at: &mut At<'_, S::Socket>, request: &Request<'_>, read: &[u8]) -> Lives {
         let cors = self.cors(request.origin, request.host);
         let reply = Reply { head_only: request.method == Method::Head, cors };
         if let Err(bound) = self.count_request(at, request) {
@@ -219,10 +212,14 @@ impl<S: Sockets> Core<S> {
                 return self.answered(at, DisconnectReason::Answered);
             }
             Route::WellKnown => return self.refuse(at, &Problem::no_such_path(), &reply),
-            Route::Send => return self.admit_send(at, request, body, &reply),
+            Route::Send => {
+                let whole = request.head_len.saturating_add(request.body.len);
+                let body = read.get(request.head_len..whole);
+                return self.admit_send(at, request, body, &reply);
+            }
             Route::Events => return self.admit_history_read(at, request, &reply),
-            Route::Durable => return self.hand_out(at, request, &reply),
-            Route::Mercure => return self.admit_to_topics(at, request, &reply),
+            Route::Durable => return self.hand_out(at, request, read, &reply),
+            Route::Mercure => return self.admit_to_topics(at, request, read, &reply),
             Route::Stream | Route::Classic | Route::Poll | Route::App => {}
         }
         self.admit_listener(at, request, &reply)

@@ -16,7 +16,6 @@ use super::channels::Channels;
 use super::forwarded::Trust;
 use super::gap::Untold;
 use super::gathering::Gathering;
-use super::handing_out::Leaving;
 use super::members::{Subject, Watching};
 use super::wall::Wall;
 use crate::account::Account;
@@ -74,9 +73,10 @@ pub(super) struct Core<S> {
     pub(super) notices: Arc<Notices>,
     pub(super) client_sends: Arc<ClientSends>,
     pub(super) history_reads: Arc<HistoryReads>,
-    /// Where connections go that are served elsewhere, if any are, and the one that is to go now.
+    /// Where connections go that are served elsewhere, if any are; and whether the one that ends
+    /// now has gone there.
     pub(super) hand_outs: Option<Arc<HandOutSocket>>,
-    pub(super) handed_out: Option<Box<Leaving>>,
+    pub(super) is_handed_out: bool,
     /// Of connections that send or read what was sent, by slot.
     pub(super) publishers: Column<Publisher>,
     /// How many sends and reads of this shard the control plane has not answered.
@@ -188,7 +188,7 @@ impl<S: Sockets> Core<S> {
             client_sends: shared.client_sends,
             history_reads: shared.history_reads,
             hand_outs: shared.hand_outs,
-            handed_out: None,
+            is_handed_out: false,
             publishers: Column::default(),
             unanswered: 0,
             refuses_sends: false,

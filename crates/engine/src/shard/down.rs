@@ -34,7 +34,6 @@ impl<S: Sockets> Shard<S> {
             && self.core.untold.is_none()
             && self.core.express.is_empty()
             && self.core.bulk.is_empty()
-            && self.next_pause_ends_ms().is_none()
             // What clients have sent is answered here, or nobody would.
             && self.core.unanswered == 0
     }

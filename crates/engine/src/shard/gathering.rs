@@ -31,13 +31,16 @@ pub(super) struct Gathering {
     pauses: VecDeque<(u64, u32)>,
     /// Which slots have one.
     paused: Column<bool>,
+    /// No pause begins, and there are none.
+    rests: bool,
 }
 
 impl Gathering {
     /// Pauses of that length; `None` where they have none.
     pub(super) fn new(length_ms: u64) -> Option<Box<Gathering>> {
         let (pauses, paused) = (VecDeque::new(), Column::default());
-        (length_ms > 0).then(|| Box::new(Gathering { length_ms, pauses, paused }))
+        let rests = false;
+        (length_ms > 0).then(|| Box::new(Gathering { length_ms, pauses, paused, rests }))
     }
 
     /// When the next pause ends.
@@ -45,9 +48,10 @@ impl Gathering {
         self.pauses.front().map(|&(end_ms, _)| end_ms)
     }
 
-    /// The slot of a pause that is over by `now_ms`.
+    /// The slot of a pause that is over by `now_ms`, or any where there are to be none.
     fn take_over(&mut self, now_ms: u64) -> Option<u32> {
-        let (_, slot) = self.pauses.pop_front_if(|&mut (end_ms, _)| end_ms <= now_ms)?;
+        let rests = self.rests;
+        let (_, slot) = self.pauses.pop_front_if(|&mut (end_ms, _)| rests || end_ms <= now_ms)?;
         self.paused.take(slot);
         Some(slot)
     }
@@ -68,6 +72,17 @@ impl<S: Sockets> Shard<S> {
         }
     }
 
+    /// Pauses are over from now on, and who waited for the end of one is queued; or they begin
+    /// again. Where all is written down nothing may wait for time, and answers to clients that come
+    /// back would go on to begin pauses.
+    pub(crate) fn gather(&mut self, is_so: bool) {
+        let Some(gathering) = &mut self.core.gathering else { return };
+        gathering.rests = !is_so;
+        if !is_so {
+            self.end_pauses();
+        }
+    }
+
     /// When the next pause ends, in milliseconds since the engine's start.
     pub(crate) fn next_pause_ends_ms(&self) -> Option<u64> {
         self.core.gathering.as_ref()?.next_ms()
@@ -79,9 +94,8 @@ impl<S: Sockets> Core<S> {
     /// is in the queue, so that nothing queues it meanwhile.
     pub(super) fn flush_or_gather(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
         let is_stream = at.conn.state() == State::Stream;
-        let Some(gathering) = self.gathering.as_ref().filter(|_| is_stream) else {
-            return self.flush(at);
-        };
+        let gathering = self.gathering.as_ref().filter(|gathering| is_stream && !gathering.rests);
+        let Some(gathering) = gathering else { return self.flush(at) };
         let waits = !at.conn.is_flushed() && !at.conn.is(Marks::BLOCKED);
         let is_little = at.conn.backlog_bytes() <= GATHERED_BYTES_MAX;
         if waits && is_little && gathering.paused.get(at.slot) {

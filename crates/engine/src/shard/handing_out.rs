@@ -2,7 +2,8 @@
 //! whose token is looked at with them: all are served elsewhere.
 //!
 //! Whoever serves them has the connection to itself ([`crate::handing_out`]), with all that was
-//! read of it. It answers this one request.
+//! read of it. It answers this one request. Where there is no room for one more its client is
+//! refused here.
 
 use hub::{AddressKey, DisconnectReason, Grant};
 use proto::request::durable_path;
@@ -12,40 +13,40 @@ use super::admission::Reply;
 use super::core::{At, Core, End, Lives};
 use super::tokens::Presented;
 use crate::handing_out::Message;
+use crate::limits::RETRY_AFTER_SECONDS;
 use crate::sockets::Sockets;
 
-/// A connection that is to be handed out, but for its socket.
-pub(super) struct Leaving {
-    message: Message,
-    /// For whom it is counted.
-    source: Option<AddressKey>,
-    /// All that was read of it and not dealt with, its request first.
-    pub(super) read: Vec<u8>,
-}
-
 impl<S: Sockets> Core<S> {
-    /// Lets a request about a durable stream in. Its connection ends here with that, and goes on
-    /// elsewhere.
+    /// Lets a request about a durable stream in, with which `read` begins, all that was read of its
+    /// connection. That ends here then, and goes on elsewhere.
     pub(super) fn hand_out(
         &mut self,
         at: &mut At<'_, S::Socket>,
         request: &Request<'_>,
+        read: &[u8],
         reply: &Reply<'_>,
     ) -> Lives {
         let granted = match self.look_at_token(at, request) {
             Presented::Open => None,
             Presented::Granted(granted) => Some(granted.grant),
             Presented::Refused(problem) => return self.refuse(at, &problem, reply),
-            Presented::Asked => return Ok(()),
+            Presented::Asked => {
+                // A body may be longer than what is kept of a request here.
+                at.conn.new_work().token.leaves_rest = true;
+                return Ok(());
+            }
         };
         let appends = request.method == Method::Post;
-        if let Err(problem) = may(request, granted.as_deref(), appends) {
+        let limits = &self.config.settings.client_sends;
+        let has_rate = limits.per_second > 0;
+        let may = may(request, granted.as_deref(), appends, has_rate);
+        if let Err(problem) = may {
             self.counters.ids_not_granted.add(u64::from(problem.status == 403));
             return self.refuse(at, &problem, reply);
         }
         let mut message = Message::new(request.path, granted.as_deref());
-        message.set_limits(&self.config.settings.client_sends);
-        self.leave_with(at, message, reply)
+        message.set_limits(limits);
+        self.leave_with(at, message, read, reply)
     }
 
     /// Hands an update on, as it came.
@@ -53,15 +54,17 @@ impl<S: Sockets> Core<S> {
         &mut self,
         at: &mut At<'_, S::Socket>,
         request: &Request<'_>,
+        read: &[u8],
         reply: &Reply<'_>,
     ) -> Lives {
-        self.leave_with(at, Message::new(request.path, None), reply)
+        self.leave_with(at, Message::new(request.path, None), read, reply)
     }
 
     fn leave_with(
         &mut self,
         at: &mut At<'_, S::Socket>,
         mut message: Message,
+        read: &[u8],
         reply: &Reply<'_>,
     ) -> Lives {
         // A browser that sent no cookies takes any name for its page's origin.
@@ -69,37 +72,52 @@ impl<S: Sockets> Core<S> {
             let Cors { origin, credentials } = cors;
             (message.origin, message.credentials) = (Some(origin.to_owned()), credentials);
         }
+        if !self.send_on(at, message, read) {
+            let problem = Problem::streams_busy(RETRY_AFTER_SECONDS);
+            return self.refuse_for(at, &problem, reply, DisconnectReason::Full);
+        }
         // It goes on being counted, until whoever serves it is done.
-        let source = self.sources.take(at.slot);
-        self.handed_out = Some(Box::new(Leaving { message, source, read: Vec::new() }));
+        self.sources.take(at.slot);
+        self.is_handed_out = true;
         Err(End { reason: DisconnectReason::Answered, abort: false })
     }
 
-    /// Hands a connection out whose place here is free again.
-    pub(super) fn let_go_of(&mut self, socket: S::Socket, leaving: Leaving) {
-        let Leaving { mut message, source, read } = leaving;
-        message.source = source.map(AddressKey::bits);
-        let went = match (self.io.let_go(socket), &self.hand_outs) {
-            (Some((socket, secured)), Some(to)) => to.send(&socket, message, secured, read),
+    /// Sends a copy of a connection to whoever serves it. Whether there was room.
+    fn send_on(&self, at: &At<'_, S::Socket>, mut message: Message, read: &[u8]) -> bool {
+        let socket = &at.conn.socket;
+        message.source = self.sources.get(at.slot).map(AddressKey::bits);
+        match (self.io.descriptor(socket), self.io.write_down(socket), &self.hand_outs) {
+            (Some(descriptor), Ok(secured), Some(to)) => {
+                to.send(descriptor, message, secured, read.to_vec())
+            }
             _ => false,
-        };
-        if let Some(key) = source.filter(|_| !went) {
-            self.addresses.disconnect(key);
         }
     }
 }
 
 /// Whether a client with this `grant` may do what it asks for. Without tokens everybody may read,
-/// and nobody may append.
-fn may(request: &Request<'_>, grant: Option<&Grant>, appends: bool) -> Result<(), Problem> {
+/// and nobody may append. Where appends have a rate they need a name to count them by.
+fn may(
+    request: &Request<'_>,
+    grant: Option<&Grant>,
+    appends: bool,
+    has_rate: bool,
+) -> Result<(), Problem> {
     let Some(grant) = grant else {
         return if appends { Err(Problem::appends_are_off()) } else { Ok(()) };
     };
-    let path = durable_path(request.path)
-        .ok_or_else(|| Problem::bad_request("The path of the stream is empty, or not UTF-8."))?;
+    let path = durable_path(request.path).filter(|path| hub::is_path(path));
+    let path = path.ok_or_else(|| {
+        let detail = "The path of a stream has 1 to 1,024 bytes of percent-encoded UTF-8, \
+                      without control characters.";
+        Problem::bad_request(detail)
+    })?;
     match appends {
-        true if grant.allows_write(&path) => Ok(()),
+        true if grant.allows_write(&path) => {
+            let is_named = grant.subject.is_some() || grant.token.is_some();
+            if is_named || !has_rate { Ok(()) } else { Err(Problem::append_without_name()) }
+        }
         false if grant.allows_read(&path) => Ok(()),
-        _ => Err(Problem::stream_not_granted(&path, appends)),
+        _ => Err(Problem::stream_not_granted(appends)),
     }
 }

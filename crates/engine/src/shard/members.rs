@@ -315,10 +315,10 @@ impl<S: Sockets> Core<S> {
         Ok(())
     }
 
-    /// Asks who is in a room that the connection watches. Where too many ask it is not watched any
-    /// more.
-    pub(super) fn ask_state(&mut self, at: &At<'_, S::Socket>, room: Id) {
-        let _ = self.ask_list(at, room);
+    /// Asks who is in a room that the connection watches. `false` where too many ask: it is not
+    /// watched any more.
+    pub(super) fn ask_state(&mut self, at: &At<'_, S::Socket>, room: Id) -> bool {
+        self.ask_list(at, room).is_ok()
     }
 
     /// Asks for all lists that the connection waits for. The problems with those for which there is

@@ -362,9 +362,9 @@ impl<S: Sockets> Shard<S> {
         self.core.kept_ids.take(slot);
         self.core.connection_limit.give_back();
         self.core.counters.closed[reason as usize].add(1);
-        match self.core.handed_out.take() {
-            Some(leaving) => self.core.let_go_of(conn.socket, *leaving),
-            None => self.core.io.close(conn.socket, abort),
+        match std::mem::take(&mut self.core.is_handed_out) {
+            true => self.core.io.let_go(conn.socket),
+            false => self.core.io.close(conn.socket, abort),
         }
     }
 

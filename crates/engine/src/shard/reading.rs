@@ -21,6 +21,9 @@ impl<S: Sockets> Core<S> {
                 self.defer(at);
                 return Ok(());
             }
+            if at.conn.leaves_rest() {
+                return Ok(());
+            }
             let action = at.conn.state().on_bytes(at.conn.wire.carrier().has_messages());
             let most = match action {
                 BytesAction::LeaveUnread => return Ok(()),

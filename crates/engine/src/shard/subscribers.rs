@@ -68,13 +68,14 @@ impl<S: Sockets> Core<S> {
         &mut self,
         at: &mut At<'_, S::Socket>,
         request: &Request<'_>,
+        read: &[u8],
         reply: &Reply<'_>,
     ) -> Lives {
         let Some(config) = self.config.mercure.clone() else {
             return self.refuse(at, &Problem::no_such_path(), reply);
         };
         if request.method == Method::Post {
-            return self.hand_out_update(at, request, reply);
+            return self.hand_out_update(at, request, read, reply);
         }
         let hub = config.hub_of(request.host);
         let mut asked = SubscribeRequest {

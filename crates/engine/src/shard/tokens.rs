@@ -144,7 +144,9 @@ impl<S: Sockets> Core<S> {
                 if let Ok(granted) = &outcome {
                     self.sessions.set(at.slot, self.tokens.session(&granted.grant));
                 }
-                at.conn.new_work().token.outcome = Some(outcome);
+                let token = &mut at.conn.new_work().token;
+                token.outcome = Some(outcome);
+                let left_rest = std::mem::take(&mut token.leaves_rest);
                 at.conn.move_to(State::Head);
                 at.conn.active = self.now;
                 self.wait(at);
@@ -152,7 +154,8 @@ impl<S: Sockets> Core<S> {
                     self.defer(at);
                     return Ok(());
                 }
-                self.read_unread(at)
+                self.read_unread(at)?;
+                if left_rest { self.readable(at, true) } else { Ok(()) }
             }
             Some(TokenAction::Renew) => {
                 at.conn.tidy();
@@ -183,11 +186,14 @@ impl<S: Sockets> Core<S> {
 
     /// There was no time for its token.
     pub(super) fn refuse_token(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
+        let left_rest = at.conn.leaves_rest();
         if let Some(work) = at.conn.some_work() {
             work.token.asked = None;
+            work.token.leaves_rest = false;
         }
         self.counters.token_refusals[TokenRefusal::Busy as usize].add(1);
-        self.refuse_plainly(at, &Problem::tokens_busy(RETRY_AFTER_SECONDS))
+        self.refuse_plainly(at, &Problem::tokens_busy(RETRY_AFTER_SECONDS))?;
+        if left_rest { self.readable(at, true) } else { Ok(()) }
     }
 
     /// One more connection uses the token, if it is good for that many.

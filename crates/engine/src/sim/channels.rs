@@ -46,8 +46,13 @@ pub(super) struct Page {
 
 impl Page {
     pub(super) fn open(one: &mut One) -> Page {
+        Page::open_within(one, 1 << 20)
+    }
+
+    /// One whose socket takes so many bytes that are not read.
+    pub(super) fn open_within(one: &mut One, room: usize) -> Page {
         let target = "/app/key?protocol=7&client=js&version=8.6.0&flash=false";
-        let place = one.client(1 << 20, &upgrade_of(target, ""));
+        let place = one.client(room, &upgrade_of(target, ""));
         let read = one.wire(place).client_reads(usize::MAX);
         let (head, frames) = split_head(&read);
         assert!(head.starts_with("HTTP/1.1 101 "), "{head}");

@@ -1,5 +1,7 @@
 //! Many small events to streams that are gathered for: fewer writes, and otherwise all as without.
 
+use hub::{HistoryLimits, Nobody};
+
 use super::each_seed;
 use super::one::One;
 use super::random::Random;
@@ -93,4 +95,45 @@ fn stream_hears_all_in_order_in_fewer_writes_and_nothing_waits_longer_than_a_pau
         }
     });
     assert!(writes * 2 < all, "{writes} writes for {all} events");
+}
+
+/// A pause is longer than a worker has to come to rest, and each answer to a client that resumes
+/// would begin another one.
+#[test]
+fn worker_comes_to_rest_though_clients_go_on_to_resume() {
+    let history = HistoryLimits { events_max: 100, age_ms_max: 60_000, bytes_max: 1 << 20 };
+    let config = EngineConfig { gather_ms: 1_000, history, ..silent_config() };
+    let mut one = One::start(config);
+    let place = stream(&mut one, "application/x-ndjson");
+    let send = |one: &mut One, nth: usize| {
+        one.send("1", &nth.to_string());
+        while one.turn_after(1) {}
+    };
+    send(&mut one, 0);
+    send(&mut one, 1);
+    let mut heard = one.reads(place);
+    assert_eq!(events(&heard), [0], "the other one waits");
+    let seen = heard.split('"').nth(3).unwrap().to_owned();
+    one.server.shards[0].gather(false);
+    for _ in 0..10 {
+        let fields = format!("Accept: application/x-ndjson\r\nLast-Event-ID: {seen}");
+        let says = format!("GET /stream/1 HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n");
+        let resumed = one.client(ROOM, &says);
+        assert_eq!(one.answer(&Nobody), 1);
+        while one.turn_after(1) {}
+        assert_eq!(events(&one.reads(resumed)), [1]);
+        assert!(one.server.is_at_rest(0), "it can be written down");
+        assert_eq!(one.server.shards[0].next_pause_ends_ms(), None);
+    }
+    heard += &one.reads(place);
+    assert_eq!(events(&heard), [0, 1]);
+    // Nobody has taken over, and all is as it was.
+    one.server.shards[0].gather(true);
+    send(&mut one, 2);
+    send(&mut one, 3);
+    heard += &one.reads(place);
+    assert_eq!(events(&heard), [0, 1, 2]);
+    one.upgrade(&mut Random::new(1));
+    heard += &one.reads(place);
+    assert_eq!(events(&heard), [0, 1, 2, 3], "what waited is not lost");
 }

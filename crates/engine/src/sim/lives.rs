@@ -23,6 +23,7 @@ use crate::client_sends::ClientSends;
 use crate::clock::{Clock, MadeClock};
 use crate::config::EngineConfig;
 use crate::counters::Counters;
+use crate::handing_out::HandOuts;
 use crate::handover::{leave_open_out, totals};
 use crate::history_reads::HistoryReads;
 use crate::limits;
@@ -107,6 +108,8 @@ impl Server {
         let connection_ids = ConnectionIds::random();
         let rooms = config.rooms(&names, &replies);
         let topics = config.topics(&names, 0);
+        let hand_outs = config.hands_any_out().then(|| HandOuts::new(&addresses).unwrap());
+        let (to_hand_out, hand_outs) = hand_outs.unzip();
         let (mut shards, mut counters) = (Vec::new(), Vec::new());
         for (worker, net) in nets.iter().enumerate() {
             let counted: Arc<Counters> = Arc::default();
@@ -125,7 +128,7 @@ impl Server {
                 client_sends: client_sends.clone(),
                 history_reads: history_reads.clone(),
                 notices: Arc::default(),
-                hand_outs: None,
+                hand_outs: to_hand_out.clone(),
                 rooms: rooms.clone(),
                 topics: topics.clone(),
                 handshake_limits: handshake_limits.clone(),
@@ -165,6 +168,7 @@ impl Server {
             resumes,
             client_sends,
             history_reads,
+            hand_outs,
             event_ids,
             counters,
             nets,

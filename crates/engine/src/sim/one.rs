@@ -51,6 +51,7 @@ impl One {
 
     /// Another version takes over. Clients stay where they are, but for their keys.
     pub(super) fn upgrade(&mut self, random: &mut Random) {
+        self.server.shards.iter_mut().for_each(|shard| shard.gather(false));
         loop {
             // What is for all shards is for the other one too.
             for shard in 0..SHARDS {

@@ -5,7 +5,9 @@ mod relay;
 mod stalled;
 mod tests;
 
+use std::fs::File;
 use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, OnceLock};
 
 use rcgen::generate_simple_self_signed;
@@ -208,6 +210,19 @@ impl Sockets for SimSockets {
 
     fn shake(&mut self, socket: &usize) -> io::Result<bool> {
         self.tls.as_mut().map_or(Ok(true), |tls| tls.shake(socket))
+    }
+
+    /// There is none: what is handed out gets one that is no connection.
+    fn descriptor<'s>(&self, _socket: &'s usize) -> Option<BorrowedFd<'s>> {
+        static NONE: OnceLock<File> = OnceLock::new();
+        Some(NONE.get_or_init(|| File::open("/dev/null").unwrap()).as_fd())
+    }
+
+    fn let_go(&mut self, socket: usize) {
+        match &mut self.tls {
+            Some(tls) => tls.let_go(socket),
+            None => self.net.let_go(socket),
+        }
     }
 
     fn write_down(&self, socket: &usize) -> Result<Option<Secured>, Unwritable> {

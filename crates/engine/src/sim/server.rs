@@ -18,6 +18,7 @@ use crate::client_sends::ClientSends;
 use crate::clock::MadeClock;
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
+use crate::handing_out::HandOuts;
 use crate::history_reads::HistoryReads;
 use crate::limits::{self, LAST_BYTES_STILL_MS, LINGER_MS, work};
 use crate::mailbox::{Mail, Mailbox};
@@ -55,6 +56,8 @@ pub(super) struct Server {
     pub(super) token_queue: TokenQueue,
     pub(super) client_sends: Arc<ClientSends>,
     pub(super) history_reads: Arc<HistoryReads>,
+    /// Where connections go that are served elsewhere, if any are.
+    pub(super) hand_outs: Option<HandOuts>,
     pub(super) watches: Option<Watches>,
     pub(super) event_ids: Arc<EventIds>,
     pub(super) counters: Vec<Arc<Counters>>,

@@ -48,6 +48,11 @@ pub(super) fn verify(token: &str) -> Outcome {
                 let ids = hub::IdPatterns::parse(value.split(',').map(Into::into)).unwrap();
                 grant.talk.get_or_insert_default().history = ids;
             }
+            "read" | "write" => {
+                let paths = hub::IdPatterns::parse_paths(value.split(',').map(Into::into)).unwrap();
+                let talk = grant.talk.get_or_insert_default();
+                if name == "read" { talk.read = paths } else { talk.write = paths }
+            }
             "ms" => remaining_ms = Some(value.parse().unwrap()),
             "send" => {
                 let send = hub::IdPatterns::parse(value.split(',').map(Into::into)).unwrap();
@@ -76,7 +81,7 @@ pub(super) fn silent_guarded() -> One {
     guarded_of(silent_config(), None)
 }
 
-fn guarded_of(config: EngineConfig, seed: Option<u64>) -> One {
+pub(super) fn guarded_of(config: EngineConfig, seed: Option<u64>) -> One {
     let check = Arc::new(ByWord);
     let tokens = TokenConfig { check, cookie: "encke_token".into() };
     let config = EngineConfig { tokens: Some(tokens), ..config };

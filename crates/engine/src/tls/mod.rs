@@ -33,7 +33,7 @@ mod send;
 use std::collections::HashMap;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use tls::limits::{ALERT_BYTES_MAX, RECORD_BYTES_MAX, SEALED_BYTES_MAX};
@@ -282,17 +282,18 @@ impl<S: Numbered> Sockets for Tls<S> {
         self.io.close(socket, abort);
     }
 
-    fn let_go(&mut self, socket: S::Socket) -> Option<(OwnedFd, Option<Secured>)> {
+    fn descriptor<'s>(&self, socket: &'s S::Socket) -> Option<BorrowedFd<'s>> {
+        self.io.descriptor(socket)
+    }
+
+    /// Without an alert: it is no end.
+    fn let_go(&mut self, socket: S::Socket) {
         let number = S::number(&socket);
-        let Ok(secured) = self.secured(number) else {
-            self.close(socket, true);
-            return None;
-        };
         self.under_way.remove(&number);
         if let Some(keys) = self.places.at(number) {
             keys.clear();
         }
-        self.io.let_go(socket).map(|(socket, _)| (socket, secured))
+        self.io.let_go(socket);
     }
 
     fn secure(&mut self, socket: &S::Socket, owner: u32, begun: &[u8]) {

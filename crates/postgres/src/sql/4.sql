@@ -4,28 +4,49 @@
 -- and has no settings of its own.
 
 -- What a statement touched is noted in one row if it is little, and found by its transaction's
--- number: rows that were taken away lie in the table until a vacuum, and are not read. The table is
--- altered, which waits for transactions with notes in it. One that begins its note before this and
--- writes it behind this goes on: it has a note without pairs, and they are in `touched`.
+-- number: rows that were taken away lie in the table until a vacuum, and are not read. Notes have
+-- numbers that grow, so each is found without those that the transaction took away before it. The
+-- table is altered, which waits for transactions with notes in it. One that begins its note before
+-- this and writes it behind this goes on: it has a note without pairs, and they are in `touched`.
 alter table encke.unsettled
     add column transaction xid8 not null default pg_current_xact_id(),
     add column inserted boolean not null default false,
     add column subscribers text[],
-    add column subscribees text[];
-create index unsettled_by_transaction on encke.unsettled (transaction);
+    add column subscribees text[],
+    add column number bigint generated always as identity;
+create index unsettled_by_transaction on encke.unsettled (transaction, number);
 
 -- As before. An immutable function is not put in place of its call where it calls `convert_to`,
--- which is stable; and a call costs ten times as much.
+-- which is stable; and a call costs ten times as much. The encoding is a `name`, as that function
+-- has it: a function of another schema for a text there would fit better.
 create or replace function encke.hash(subscriber text, subscribee text) returns bigint
 language sql stable parallel safe as $$
     select ('x' || encode(substring(sha256(
-        convert_to(subscriber, 'UTF8') || '\x00'::bytea || convert_to(subscribee, 'UTF8')
+        convert_to(subscriber, 'UTF8'::name) || '\x00'::bytea
+            || convert_to(subscribee, 'UTF8'::name)
     ) for 8), 'hex'))::bit(64)::bigint
 $$;
 
--- The columns of the source as SQL names and types, as in migration 3, in one statement. Its parts
--- cannot be joined in another way, so that all are looked up by key.
-create or replace function encke.source_columns(
+-- A table that becomes the graph is compared whole when it does. What the transaction noted before
+-- that is of no more use, and may be of another table or other columns.
+create or replace function encke.source_named() returns trigger
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+    new.subscriber_name := (select attname from pg_attribute
+        where attrelid = new.relation and attnum = new.subscriber);
+    new.subscribee_name := (select attname from pg_attribute
+        where attrelid = new.relation and attnum = new.subscribee);
+    new.named_for := new.relation;
+    delete from encke.unsettled u where u.transaction = pg_current_xact_id();
+    delete from encke.touched;
+    return new;
+end
+$$;
+
+-- The columns of the source as SQL names and types, as `source_columns` says them, in one statement.
+-- Its parts cannot be joined in another way, so that all are looked up by key. Its callers have set
+-- the path: with any other one, functions of other schemas could stand in for those it calls.
+create function encke.source_columns_within(
     out relation regclass, out a text, out b text, out a_type text, out b_type text
 )
 language plpgsql stable as $$
@@ -64,7 +85,7 @@ declare
     a text[];
     b text[];
 begin
-    c := encke.source_columns();
+    c := encke.source_columns_within();
     if c.relation is null or c.relation::oid <> tg_relid then
         return null;
     end if;
@@ -102,12 +123,15 @@ end
 $$;
 
 -- Just before the commit, as in migration 2; of several notes the first that is looked at settles
--- all. Few pairs are looked up one by one: the query for many costs a millisecond to plan. Those of
--- the only note, which inserted them, are not: nobody else can have taken its rows away. The plans
--- have no sequential scans, so they stay right when many notes are dead.
+-- all, and the others are gone. None reads those with lower numbers, so the cost of all grows with
+-- their number and not with its square. Few pairs are looked up one by one: the query for many
+-- costs a millisecond to plan. Those of the only note, which inserted them, are not: nobody else
+-- can have taken its rows away. The plans have no sequential scans, so they stay right when many
+-- notes are dead, and are not compiled (JIT) for what that costs on paper.
 create or replace function encke.source_settled() returns trigger
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set row_security = off set enable_seqscan = off as $$
+set search_path = pg_catalog, pg_temp
+set row_security = off set enable_seqscan = off set jit = off as $$
 declare
     here constant xid8 := pg_current_xact_id();
     notes bigint;
@@ -116,32 +140,44 @@ declare
     inserted boolean;
     a text[];
     b text[];
+    source oid;
     c record;
     rows bigint;
     add_a text[]; add_b text[]; remove_a text[]; remove_b text[];
     done record;
 begin
+    if not exists (select from encke.unsettled u
+        where u.transaction = here and u.number = new.number)
+    then
+        return null;
+    end if;
     -- Not what `new` says: what fires later may have come between it and this.
     select count(*), bool_or(u.whole), bool_or(u.subscribers is null), bool_and(u.inserted),
         min(u.subscribers), min(u.subscribees)
         into notes, whole, many, inserted, a, b
-        from encke.unsettled u where u.transaction = here;
-    if notes = 0 then
-        return null;
-    elsif notes > 1 then
+        from encke.unsettled u where u.transaction = here and u.number >= new.number;
+    if notes > 1 then
         select array_agg(p.a), array_agg(p.b) into a, b from (
             select distinct p.a, p.b
             from encke.unsettled u, unnest(u.subscribers, u.subscribees) as p (a, b)
-            where u.transaction = here) p;
+            where u.transaction = here and u.number >= new.number) p;
     end if;
-    delete from encke.unsettled u where u.transaction = here;
-    if notes = 1 and inserted and not many and exists (select from encke.source) then
+    delete from encke.unsettled u where u.transaction = here and u.number >= new.number;
+    select s.relation into source from encke.source s;
+    -- Said for what needs no look-up, too: an application must not work until it has two rows.
+    if row_security_active(source) then
+        raise exception 'encke: row-level security may hide rows of % from %, so the graph would '
+            'lose them', source::regclass, quote_ident(current_user)
+            using errcode = 'insufficient_privilege',
+                hint = 'alter role … bypassrls, or alter table … no force row level security';
+    end if;
+    if notes = 1 and inserted and not many and source is not null then
         done := encke.apply_few(a, b, null, null, true);
         return null;
     end if;
     -- Whoever comes second waits here, and sees below what the first one did.
     perform from encke.version where one for update;
-    c := encke.source_columns();
+    c := encke.source_columns_within();
     if not (whole or many) and cardinality(a) <= 16 and c.relation is not null then
         for i in 1 .. cardinality(a) loop
             execute format('select from %s t where t.%s = $1::%s and t.%s = $2::%s limit 1',

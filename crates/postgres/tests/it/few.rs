@@ -3,14 +3,12 @@
 
 use std::sync::Arc;
 
-use postgres::{PostgresConfig, PostgresError, PostgresStore, SchemaFault, Source};
+use postgres::{PostgresConfig, PostgresError, PostgresStore, SchemaFault};
 use testing::postgres::Postgres;
 use testing::wait_for;
 
 use crate::model::Replica;
-use crate::support::{config, connect, pairs, run, server, stored};
-
-const TABLE: &str = "create table follows (a bigint, b bigint, at date, primary key (a, b))";
+use crate::support::{TABLE, config, connect, follows, pairs, run, same, server, stored};
 
 /// The migrations before the one that notes few pairs apart from many.
 const BEFORE: [&str; 3] = [
@@ -18,16 +16,6 @@ const BEFORE: [&str; 3] = [
     include_str!("../../src/sql/2.sql"),
     include_str!("../../src/sql/3.sql"),
 ];
-
-fn source() -> Source {
-    let [table, subscriber, subscribee] = ["follows", "a", "b"].map(str::to_owned);
-    Source { table, subscriber, subscribee }
-}
-
-/// Table and graph are the same.
-async fn same(store: &PostgresStore, when: &str) {
-    assert_eq!(store.source_differences(3).await.unwrap().total, 0, "{when}");
-}
 
 /// Makes the tables as programs of schema 3 did, and `follows` the graph.
 fn install_before(server: &Postgres) {
@@ -49,7 +37,7 @@ fn note_of_a_transaction_is_found_without_reading_those_of_others() {
     run(async {
         server.sql(TABLE).unwrap();
         let store = connect(&server).await;
-        store.install(&source()).await.unwrap();
+        store.install(&follows()).await.unwrap();
         let scans = "select coalesce(sum(seq_scan), 0) from pg_stat_xact_user_tables
             where relid in ('encke.unsettled'::regclass, 'encke.touched'::regclass)";
         for sql in [
@@ -72,7 +60,7 @@ fn few_and_many_pairs_of_one_transaction_are_one_version() {
     run(async {
         server.sql(TABLE).unwrap();
         let store = connect(&server).await;
-        store.install(&source()).await.unwrap();
+        store.install(&follows()).await.unwrap();
         let mut replica = Replica::bootstrap(&store).await;
         let singles = |from: i32, to: i32| {
             let single = |n| format!("insert into follows values ({n}, 1);");
@@ -112,7 +100,7 @@ fn rows_that_a_deferred_trigger_writes_at_the_commit_are_in_the_graph() {
     run(async {
         server.sql(TABLE).unwrap();
         let store = connect(&server).await;
-        store.install(&source()).await.unwrap();
+        store.install(&follows()).await.unwrap();
         server
             .sql(
                 "create table users (id bigint);
@@ -164,8 +152,12 @@ fn transaction_that_a_migration_finds_under_way_is_in_the_graph() {
         let waiting = "select count(*) from pg_locks where not granted
             and relation = 'encke.unsettled'::regclass";
         wait_for("the migration waits", || server.sql(waiting).unwrap() == "1");
+        // Nodes of before start meanwhile: what they read for that is not locked.
+        let newest = "select max(abs(version)) from encke.migrations";
+        let found = server.sql(&format!("set lock_timeout = '2s'; {newest}"));
         server.sql(&format!("select pg_cancel_backend(pid) {asleep}")).unwrap();
         under_way.await.unwrap().unwrap();
+        assert_eq!(found.as_deref(), Ok("3"));
         let store = migrating.await.unwrap().unwrap();
         same(&store, "migrated").await;
         assert_eq!(stored(&store).await.1, pairs(&[("1", "2"), ("3", "4")]));
@@ -183,7 +175,6 @@ fn transaction_that_a_migration_finds_under_way_is_in_the_graph() {
         same(&store, "with an older note").await;
         assert_eq!(server.sql("select count(*) from encke.touched, encke.unsettled").unwrap(), "0");
         // A program of schema 3 looks here, and finds what it knows.
-        let newest = "select max(abs(version)) from encke.migrations";
         assert_eq!(server.sql(newest).unwrap(), "3");
         assert_eq!(store.status().await.unwrap().schema_version, 4);
     });

@@ -12,6 +12,8 @@ mod dump;
 mod few;
 mod load;
 mod model;
+mod safe;
+mod settle;
 mod source;
 mod start;
 mod support;

@@ -91,7 +91,7 @@ fn installed_table_is_the_graph_until_it_is_uninstalled() {
         assert!(server.sql("select encke.change(array[['1', '1']])").is_err());
 
         let status = store.status().await.unwrap();
-        assert_eq!(status.source, Some(source("follows")));
+        assert_eq!(status.source, Some(source("public.follows")));
         assert!(store.uninstall().await.unwrap());
         assert!(!store.uninstall().await.unwrap());
         server.sql("delete from follows").unwrap();

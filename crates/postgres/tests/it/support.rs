@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postgres::{Order, Pair, Place, PostgresConfig, PostgresStore};
+use postgres::{Order, Pair, Place, PostgresConfig, PostgresStore, Source};
 use testing::postgres::Postgres;
 
 /// A test that takes longer has failed.
@@ -25,6 +25,22 @@ pub(crate) fn config(server: &Postgres) -> PostgresConfig {
 
 pub(crate) async fn connect(server: &Postgres) -> PostgresStore {
     PostgresStore::connect(config(server)).await.unwrap()
+}
+
+/// A table of the application.
+pub(crate) const TABLE: &str =
+    "create table follows (a bigint, b bigint, at date, primary key (a, b))";
+
+/// [`TABLE`] as the graph.
+pub(crate) fn follows() -> Source {
+    let [table, subscriber, subscribee] = ["follows", "a", "b"].map(str::to_owned);
+    Source { table, subscriber, subscribee }
+}
+
+/// Table and graph are the same.
+pub(crate) async fn same(store: &PostgresStore, when: &str) {
+    let differences = store.source_differences(3).await.unwrap();
+    assert_eq!(differences.total, 0, "{when}: {differences}");
 }
 
 pub(crate) fn pairs(pairs: &[(&str, &str)]) -> Vec<Pair> {

@@ -46,15 +46,15 @@ impl Problem {
     }
 
     /// 403: a durable stream that the token does not grant to read, or to `append` to.
-    pub fn stream_not_granted(path: &str, append: bool) -> Problem {
+    pub fn stream_not_granted(append: bool) -> Problem {
         let (what, list) = if append { ("append to", "write") } else { ("read", "read") };
         Problem {
             challenge: Some("Bearer error=\"insufficient_scope\""),
             ..Problem::of(
                 ProblemKind::StreamNotGranted,
                 format!(
-                    "The token does not grant to {what} the stream {path}. Get a token whose \
-                     encke.{list} lists this path."
+                    "The token does not grant to {what} this stream. Get a token whose \
+                     encke.{list} lists its path."
                 ),
             )
         }
@@ -67,6 +67,18 @@ impl Problem {
             "Nobody may append to streams on this port. Append at the API port, or start the \
              server with --token-key, so that tokens say who may (encke.write).",
         )
+    }
+
+    /// 403: an append with a token by whose name nothing can be counted.
+    pub fn append_without_name() -> Problem {
+        Problem {
+            challenge: Some("Bearer error=\"insufficient_scope\""),
+            ..Problem::of(
+                ProblemKind::StreamNotGranted,
+                "The token has no sub and no jti, by which the rate of its appends is limited. Get \
+                 a token with one of them.",
+            )
+        }
     }
 
     /// 403: clients may not send at all.

@@ -115,9 +115,9 @@ fn place<'b>(value: &'b str, name: &str) -> Result<Place<'b>, Problem> {
         return Ok(Place::Behind(bytes));
     }
     Err(Problem::bad_request(format!(
-        "The parameter {name} is not the id of an event, which has 16 letters and digits, and not \
-         {EARLIEST}. Give the id that you heard last, or leave {name} out to hear what comes from \
-         now on."
+        "The parameter {name} is not the id of an event, which has 16 letters and digits (27 in \
+         Encke-Next), and not {EARLIEST}. Give the id that you heard last, or leave {name} out to \
+         hear what comes from now on."
     )))
 }
 

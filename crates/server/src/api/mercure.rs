@@ -19,6 +19,7 @@ use dispatch::barrier::WritePermit;
 use dispatch::posting::Delivery;
 use engine::{LetIn, Outgoing};
 use httpd::body::read_whole;
+use httpd::permits::IdleLimit;
 use httpd::problem::ApiProblem;
 use hub::{Draft, EventParts, Grant, Payload};
 use mercure::{Claims, Dialect, HubUrl, Presented, Refusal, TokenFields, Topic, Update, is_form};
@@ -51,7 +52,7 @@ pub(super) async fn publish(
     api.access.check_pace(peer)?;
     let (head, body) = request.into_parts();
     match Publisher::of(&hub, &head, None).await {
-        Ok(publisher) => api.accept(publisher, head, body).await,
+        Ok(publisher) => api.accept(publisher, head, body, &api.idle_limit).await,
         Err(refusal) => {
             if matches!(refusal, Refusal::BadToken(_)) {
                 api.access.signed_wrong(peer).await;
@@ -65,13 +66,14 @@ pub(super) async fn publish(
 pub(super) async fn publish_publicly(
     api: Arc<Api>,
     let_in: &LetIn,
+    idle_limit: &IdleLimit,
     request: Request,
 ) -> Result<Response, ApiProblem> {
     let Some(hub) = api.hub.clone() else { return Err(ApiProblem::not_found()) };
     let (head, body) = request.into_parts();
     let publisher = Publisher::of(&hub, &head, Some(let_in)).await;
     let publisher = publisher.map_err(|refusal| refused(&refusal, Dialect::Old))?;
-    api.accept(publisher, head, body).await
+    api.accept(publisher, head, body, idle_limit).await
 }
 
 /// Who publishes.
@@ -144,6 +146,7 @@ impl Api {
         publisher: Publisher,
         head: Parts,
         body: Body,
+        idle_limit: &IdleLimit,
     ) -> Result<Response, ApiProblem> {
         let dialect = publisher.claims.dialect();
         let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -151,7 +154,7 @@ impl Api {
             return Err(refused(&Refusal::NotForm, dialect));
         }
         let most = ESCAPED * self.backlog_bytes_max + AROUND_BYTES_MAX;
-        let bytes = read_whole(body, most, &self.idle_limit).await?;
+        let bytes = read_whole(body, most, idle_limit).await?;
         let update = Update::parse(&bytes, dialect, &publisher.url);
         let update = update.map_err(|refusal| refused(&refusal, dialect))?;
         if !publisher.may_publish(&update) {

@@ -14,6 +14,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::{IntoResponse, Response};
 use engine::LetIn;
+use httpd::permits::IdleLimit;
 use httpd::problem::ApiProblem;
 use proto::Problem;
 
@@ -33,13 +34,21 @@ const EXPOSED: &str = "ETag, Retry-After, Stream-Next-Offset, Stream-Closed, Str
 struct Public {
     let_in: LetIn,
     rates: Arc<TokenRates>,
+    idle_limit: IdleLimit,
     /// Whether it was served.
     is_served: AtomicBool,
 }
 
 /// What serves a connection of the public port, of which this request was let in.
-pub(crate) fn routes(api: Arc<Api>, let_in: LetIn, rates: Arc<TokenRates>) -> Router {
-    let public = Arc::new(Public { let_in, rates, is_served: AtomicBool::new(false) });
+/// Bodies are waited for as `idle_limit` says.
+pub(crate) fn routes(
+    api: Arc<Api>,
+    let_in: LetIn,
+    rates: Arc<TokenRates>,
+    idle_limit: IdleLimit,
+) -> Router {
+    let is_served = AtomicBool::new(false);
+    let public = Arc::new(Public { let_in, rates, idle_limit, is_served });
     Router::new().fallback(move |request: Request| serve(api, public, request))
 }
 
@@ -63,14 +72,14 @@ async fn answer(api: Arc<Api>, public: &Public, request: Request) -> Result<Resp
         return Err(ApiProblem::bad_request(detail));
     }
     if public.is_update() {
-        return mercure::publish_publicly(api, &public.let_in, request).await;
+        return mercure::publish_publicly(api, &public.let_in, &public.idle_limit, request).await;
     }
     if let Some(holder) =
         public.let_in.holder.as_ref().filter(|_| *request.method() == Method::POST)
     {
         public.rates.take(holder, &public.let_in.limits, Problem::sends_busy)?;
     }
-    streams::serve_let_in(api, &public.let_in, request).await
+    streams::serve_let_in(&api, &public.let_in, &public.idle_limit, request).await
 }
 
 impl Public {

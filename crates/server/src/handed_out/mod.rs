@@ -14,6 +14,7 @@ mod sealed;
 
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use dispatch::wake_fd::WakeFd;
@@ -22,11 +23,16 @@ use httpd::connection;
 use httpd::exchange::Peer;
 use httpd::permits::{ConnectionPermits, Permit};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::sealed::Sealed;
 use crate::api::{Api, public_routes};
 use crate::token_rates::TokenRates;
+
+/// How long it is waited for the next one after the kernel could not give what there is, for want
+/// of memory for example.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Who serves them.
 struct HandedOutServer {
@@ -58,16 +64,21 @@ pub(crate) fn serve_all(
 
 impl HandedOutServer {
     async fn run(self: Arc<HandedOutServer>, hand_outs: HandOuts) -> io::Result<()> {
-        let wake = WakeFd::new(Arc::new(hand_outs.clone()))?;
+        let (wake, mut receiver) =
+            (WakeFd::new(Arc::new(hand_outs.clone()))?, hand_outs.receiver());
         loop {
-            match hand_outs.receive() {
+            match receiver.receive() {
                 Ok(Some(handed)) => {
                     let permit = self.permits.take().await.into_ordinary();
                     tokio::spawn(Arc::clone(&self).serve(handed, permit));
                 }
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => wake.rung().await?,
-                Err(error) => return Err(error),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(error),
+                Err(error) => {
+                    tracing::warn!("a client of durable streams waits, or is lost: {error}");
+                    let _ = timeout(PAUSE, wake.rung()).await;
+                }
             }
         }
     }
@@ -79,8 +90,9 @@ impl HandedOutServer {
         let Ok(stream) = TcpStream::from_std(socket.into()) else { return };
         connection::prepare(&stream);
         let peer = Peer { is_tls: secured.is_some(), ..Peer::UNKNOWN };
-        let routes = public_routes(Arc::clone(&self.api), request, Arc::clone(&self.rates));
         let (read, limit, stop) = (Bytes::from(read), self.permits.idle_limit(), self.stop.clone());
+        let (api, rates) = (Arc::clone(&self.api), Arc::clone(&self.rates));
+        let routes = public_routes(api, request, rates, limit.clone());
         match secured {
             None => connection::serve(stream, read, peer, routes, &permit, limit, stop).await,
             Some((keys, sealed)) => {

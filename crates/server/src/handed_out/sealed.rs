@@ -2,9 +2,10 @@
 //! runtime.
 //!
 //! What is sealed has used up its number, so it is sent before anything else, or the connection
-//! ends. One record at a time is sealed ahead.
+//! ends. One record at a time is sealed ahead: text is taken as slowly as its client reads, so that
+//! whoever wrote it counts what waits.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSlice};
 use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,11 +13,10 @@ use std::task::{Context, Poll, ready};
 use tls::limits::{ALERT_BYTES_MAX, RECORD_BYTES_MAX, SEALED_BYTES_MAX};
 use tls::{Alert, Keys, Opened};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 /// A connection that speaks TLS.
-pub(super) struct Sealed {
-    stream: TcpStream,
+pub(super) struct Sealed<S> {
+    stream: S,
     keys: Keys,
     /// What was received and not opened. At its front is an opened record as long as there is text
     /// of it.
@@ -30,9 +30,9 @@ pub(super) struct Sealed {
     sent: usize,
 }
 
-impl Sealed {
+impl<S: AsyncWrite + Unpin> Sealed<S> {
     /// TLS with `keys` on `stream`, of which `received` was not opened yet.
-    pub(super) fn new(stream: TcpStream, keys: Keys, received: Vec<u8>) -> Sealed {
+    pub(super) fn new(stream: S, keys: Keys, received: Vec<u8>) -> Sealed<S> {
         Sealed { stream, keys, received, text: 0..0, opened: 0, out: Vec::new(), sent: 0 }
     }
 
@@ -77,7 +77,7 @@ enum Found {
     End,
 }
 
-impl AsyncRead for Sealed {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Sealed<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -106,21 +106,35 @@ impl AsyncRead for Sealed {
     }
 }
 
-impl AsyncWrite for Sealed {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Sealed<S> {
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         ready!(self.poll_send(context))?;
         let this = &mut *self;
-        this.out = vec![0; SEALED_BYTES_MAX.min(bytes.len() + SEALED_BYTES_MAX / 16)];
-        let sealed = this.keys.sealer().seal(&[bytes], 0, &mut this.out);
+        let text: usize = parts.iter().map(|part| part.len()).sum();
+        this.out = vec![0; SEALED_BYTES_MAX.min(text.saturating_add(SEALED_BYTES_MAX / 16))];
+        let sealed = this.keys.sealer().seal(parts, 0, &mut this.out);
         let sealed = sealed.map_err(|why| io::Error::new(ErrorKind::InvalidData, why))?;
         this.out.truncate(sealed.bytes);
         // What of it has no room now goes first the next time.
         let _ = this.poll_send(context)?;
         Poll::Ready(Ok(sealed.text))
+    }
+
+    /// Or hyper would copy all of an answer at once, which is then counted nowhere.
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -139,3 +153,6 @@ impl AsyncWrite for Sealed {
         Pin::new(&mut this.stream).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests;

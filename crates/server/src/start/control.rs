@@ -14,6 +14,7 @@ use auth::live_access::LiveAccess;
 use auth::tokens::{RevocationLine, Verifier};
 use axum::Router;
 use dispatch::barrier::Barrier;
+use dispatch::channels::ChannelReader;
 use dispatch::cluster::{Cluster, Joining, ReplicaSync};
 use dispatch::idempotency;
 use dispatch::idempotency::IdempotencyKeys;
@@ -113,11 +114,11 @@ impl ControlPlane {
         let verifier = tokens.as_ref().map(|tokens| Arc::clone(tokens.verifier()));
         hub.iter().try_for_each(|hub| hub.begin(engine.hub_token_queue(), &stop))?;
         let (router, listen) = (Arc::clone(engine.router()), engine.address());
+        let members = engine.watches().map(|watches| Arc::clone(watches.members()));
         let cluster = member.map(|Member { joining, replica_sync }| {
             let (router, graph) = (Arc::clone(&router), graph.clone());
             let keys = Arc::clone(&idempotency);
-            let members = engine.watches().map(|watches| Arc::clone(watches.members()));
-            joining.at(listen).telling_rooms(members).start(
+            joining.at(listen).telling_rooms(members.clone()).start(
                 router,
                 graph,
                 replica_sync,
@@ -127,6 +128,7 @@ impl ControlPlane {
             )
         });
         let sender = Sender {
+            channels: ChannelReader::new(Arc::clone(&router), members),
             router: Arc::clone(&router),
             graph: graph.clone(),
             cluster: cluster.clone(),
@@ -285,7 +287,7 @@ impl ControlPlane {
             names: Arc::clone(self.graph.names()),
             account,
             idempotency: Arc::clone(self.state.idempotency()),
-            permits: Arc::clone(&self.permits),
+            permits: [Arc::clone(&self.permits), Arc::clone(&self.public_permits)],
         }));
     }
 

@@ -1,4 +1,5 @@
-//! The shared Encke, over its public interfaces: one stream that is resumed, and `POST /send`.
+//! The shared Encke, over its public interfaces: one stream that is resumed, and `POST /send`, by
+//! which songs are told in their order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,10 +97,14 @@ impl Encke {
         Ok(Encke { client, config: config.clone(), authorization })
     }
 
-    /// Sends `data` about `about`.
-    pub(super) async fn send(&self, about: &str, data: Value) -> Result<()> {
+    /// Sends `data` about `about`. What is not taken is lost, as an event is that nobody hears; who
+    /// asked goes on without it.
+    pub(super) async fn post(&self, about: &str, data: Value) {
         let url = format!("{}/send", self.config.api);
-        sending::send(&self.client, &url, self.authorization.as_ref(), about, [data]).await
+        let authorization = self.authorization.as_ref();
+        if let Err(error) = sending::send(&self.client, &url, authorization, about, [data]).await {
+            tracing::warn!("friends were not reached: {error:#}");
+        }
     }
 
     /// Opens the stream of `ids`, from `place` on.
@@ -142,6 +147,25 @@ fn trusting_nobody() -> ClientConfig {
     let builder = builder.with_safe_default_protocol_versions();
     let builder = builder.expect("the provider has suites of both versions");
     builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+}
+
+/// Tells whoever follows `name` the songs that are listened to, until `stop`. One is posted when
+/// the one before it is answered, so the newest that friends hear is the one that plays.
+pub(super) async fn tell(
+    encke: Arc<Encke>,
+    name: String,
+    mut listened: mpsc::Receiver<Value>,
+    stop: CancellationToken,
+) {
+    let telling = async {
+        while let Some(song) = listened.recv().await {
+            encke.post(&name, song).await;
+        }
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = telling => {}
+    }
 }
 
 /// Listens as `ids` until `stop`, and goes on after each loss where it was.

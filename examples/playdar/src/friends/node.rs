@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -33,8 +33,6 @@ pub(super) struct Inputs {
     pub(super) asked: mpsc::Receiver<Asked>,
     /// What the stream tells.
     pub(super) heard: mpsc::Receiver<Heard>,
-    /// Songs that we listen to.
-    pub(super) listened: mpsc::Receiver<Value>,
 }
 
 /// One daemon among friends.
@@ -79,7 +77,6 @@ impl Node {
             tokio::select! {
                 () = stop.cancelled() => return,
                 Some(asked) = inputs.asked.recv() => self.ask(asked),
-                Some(listen) = inputs.listened.recv() => self.tell(listen),
                 Some(heard) = inputs.heard.recv() => match heard {
                     Heard::Event { about, data, .. } => self.hear(&about, data),
                     Heard::Next { .. } => {}
@@ -91,34 +88,17 @@ impl Node {
 
     /// Asks whoever follows us.
     fn ask(&mut self, asked: Asked) {
-        let Some(permit) = self.may_tell() else { return };
+        let Ok(permit) = self.posting.clone().try_acquire_owned() else {
+            return tracing::warn!("friends are not asked: {POSTING_MAX} events are on their way");
+        };
         let query = asked.query().clone();
         let data = message::query(&query, &self.inbox);
-        if self.asked.note(&query.qid, asked) {
-            self.post_to_followers(data, permit);
+        if !self.asked.note(&query.qid, asked) {
+            return;
         }
-    }
-
-    /// Tells whoever follows us what we listen to.
-    fn tell(&self, listen: Value) {
-        if let Some(permit) = self.may_tell() {
-            self.post_to_followers(listen, permit);
-        }
-    }
-
-    /// A place among the events that are on their way, if there is one.
-    fn may_tell(&self) -> Option<OwnedSemaphorePermit> {
-        let permit = self.posting.clone().try_acquire_owned().ok();
-        if permit.is_none() {
-            tracing::warn!("friends are not told: {POSTING_MAX} events are on their way");
-        }
-        permit
-    }
-
-    fn post_to_followers(&self, data: Value, permit: OwnedSemaphorePermit) {
         let (encke, about) = (self.encke.clone(), self.config.name.clone());
         tokio::spawn(async move {
-            post(&encke, &about, data).await;
+            encke.post(&about, data).await;
             drop(permit);
         });
     }
@@ -161,7 +141,7 @@ impl Node {
             while let Some(songs) = told.next().await {
                 for songs in songs.chunks(message::SONGS_MAX) {
                     let data = message::results(&query.qid, &base, &name, songs);
-                    post(&encke, &reply, data).await;
+                    encke.post(&reply, data).await;
                 }
             }
         };
@@ -191,12 +171,5 @@ impl Node {
                 tracing::debug!("a result of a friend is refused: {error}");
             }
         }
-    }
-}
-
-/// What is not taken is lost, as an event is that nobody hears; who asked goes on without it.
-async fn post(encke: &Encke, about: &str, data: Value) {
-    if let Err(error) = encke.send(about, data).await {
-        tracing::warn!("friends were not reached: {error:#}");
     }
 }

@@ -19,4 +19,5 @@ mod play;
 mod program;
 mod push;
 mod scripts;
+mod songs;
 mod two_hosts;

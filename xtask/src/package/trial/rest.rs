@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 
 use super::super::{Wanted, archive, done, output};
 use super::run_inside;
-use super::server::Process;
+use super::server::{DEADLINE, Process};
 use crate::node::{CLIENT, Node};
 
 /// Unpacks `file` into `place`.
@@ -58,7 +58,8 @@ pub(super) fn listened(root: &Path) -> anyhow::Result<()> {
     let streams = format!("{}/stream/listening", streams.context("it says where streams are")?);
     let curl = |words: &[&str]| {
         let mut curl = Command::new("curl");
-        curl.args(["--silent", "--show-error", "--fail"]).args(words);
+        curl.args(["--silent", "--show-error", "--fail", "--max-time"]);
+        curl.arg(DEADLINE.as_secs().to_string()).args(words);
         curl
     };
     let asked = "http://127.0.0.1:60210/auth_1/?website=http://localhost/&name=scrobbler&json";

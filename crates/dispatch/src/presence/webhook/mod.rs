@@ -19,7 +19,7 @@ use anyhow::Result;
 
 use self::backlog::PresenceBacklog;
 use super::{Kind, Notification, Presence, Subscriber, Webhook, WebhookSecret};
-use crate::webhook::{Backlog, Fields, Hooked, Over, WebhookClient, WebhookCounts, deliver};
+use crate::webhook::{Fields, Hooked, Over, WebhookClient, WebhookCounts, deliver};
 
 /// A webhook that is told nothing yet.
 pub struct Hook {
@@ -77,8 +77,12 @@ impl Hooked for Batches {
         Ok(())
     }
 
-    fn backlog(&self) -> &Backlog {
-        self.backlog.waiting()
+    fn waiting(&self) -> usize {
+        self.backlog.waiting().len()
+    }
+
+    fn has_batch(&self) -> bool {
+        self.backlog.waiting().has_batch()
     }
 
     fn batch(&self) -> (Vec<u8>, usize) {
@@ -107,7 +111,7 @@ impl Hooked for Batches {
 impl Batches {
     /// Brings the figure up to date.
     fn count(&mut self) {
-        let now = self.backlog().len() as u64;
+        let now = self.waiting() as u64;
         let backlog = &self.subscriber.counts().webhooks.backlog;
         backlog.add(now.saturating_sub(self.counted));
         backlog.sub(self.counted.saturating_sub(now));

@@ -30,7 +30,7 @@ const NAME: &str = "--cluster=c";
 
 /// A NATS and nodes on stores that outlive them.
 pub(crate) struct World {
-    nats: NatsServer,
+    pub(crate) nats: NatsServer,
     stores: TempDir,
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::send_durable;
 use crate::harness::{Finished, Program, Server, encke};
 
-fn log(command: &str, data: &std::path::Path, options: &[&str]) -> Finished {
+pub(super) fn log(command: &str, data: &std::path::Path, options: &[&str]) -> Finished {
     Program::run(encke(["log", command, "--data"]).arg(data).args(options))
 }
 

@@ -1,5 +1,7 @@
 //! `kill -9` while many send what is kept: what was acknowledged as durable is there afterwards,
-//! once, in the order of its ids.
+//! once, in the order of its ids, and no part of the log is damaged.
+//!
+//! `ENCKE_KILLS=200` kills so often.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -9,16 +11,17 @@ use serde_json::{Value, json};
 
 use crate::harness::{Api, Server, wait_for};
 
+/// Of a usual run.
 const KILLS: usize = 10;
 const SENDERS: usize = 4;
 /// Acknowledged events of a run, after which it is killed.
 const EVENTS: usize = 200;
 
 /// By their ids, what they told.
-type Acknowledged = BTreeMap<String, String>;
+pub(super) type Acknowledged = BTreeMap<String, String>;
 
 /// Sends one event after the other until the server is gone.
-fn send_until_killed(api: &Api, sender: &str, acknowledged: &Mutex<Acknowledged>) {
+pub(super) fn send_until_killed(api: &Api, sender: &str, acknowledged: &Mutex<Acknowledged>) {
     for nth in 0.. {
         let data = format!("{sender}:{nth}");
         let event = json!({ "about": "x", "data": data, "durable": true });
@@ -29,7 +32,7 @@ fn send_until_killed(api: &Api, sender: &str, acknowledged: &Mutex<Acknowledged>
 }
 
 /// All that is kept about `x`.
-fn kept(api: &Api) -> Vec<(String, String)> {
+pub(super) fn kept(api: &Api) -> Vec<(String, String)> {
     let (mut all, mut after) = (Vec::new(), "earliest".to_owned());
     loop {
         let page = api.get(&format!("/events/x?limit=1000&after={after}")).ok();
@@ -47,7 +50,8 @@ fn kept(api: &Api) -> Vec<(String, String)> {
 fn durable_events_that_were_acknowledged_survive_kills() {
     let data = tempfile::tempdir().unwrap();
     let acknowledged = Mutex::new(Acknowledged::new());
-    for run in 0..KILLS {
+    let kills = std::env::var("ENCKE_KILLS").map_or(KILLS, |text| text.parse().unwrap());
+    for run in 0..kills {
         let server = Server::start_in(data.path(), &["--keep=*=7d"]);
         let before = acknowledged.lock().unwrap().len();
         let apis: Vec<Api> = (0..SENDERS).map(|_| server.api.another()).collect();
@@ -65,7 +69,12 @@ fn durable_events_that_were_acknowledged_survive_kills() {
     let kept = kept(&server.api);
     assert!(kept.is_sorted_by(|one, other| one.0 < other.0), "ids grow over all runs");
     let kept: Acknowledged = kept.into_iter().collect();
-    for (id, data) in acknowledged.lock().unwrap().iter() {
+    let acknowledged = acknowledged.into_inner().unwrap();
+    for (id, data) in &acknowledged {
         assert_eq!(kept.get(id), Some(data), "{id}");
     }
+    println!("{} acknowledged, {} kept, over {kills} kills", acknowledged.len(), kept.len());
+    server.stop("TERM");
+    let check = super::commands::log("check", data.path(), &[]);
+    assert_eq!(check.code(), Some(0), "{}", check.stdout);
 }

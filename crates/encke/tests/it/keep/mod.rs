@@ -1,6 +1,7 @@
 //! Events that stay: what is on disk after an end of whatever kind, and who hears it then.
 
 mod commands;
+mod copies;
 mod full;
 mod kills;
 mod refused;

@@ -169,4 +169,20 @@ fn webhooks_of_the_file_are_those_of_now() {
     eve.subscribe("now");
     heard.until(&of_channel("channel_occupied", "now"));
     assert_eq!(heard.events.len(), 1, "{:?}", heard.events);
+    // What waits for one that is removed is forgotten.
+    let silent = Heard::start(Mood::IsSilent);
+    let both = json!([{ "url": heard.receiver.url }, { "url": silent.receiver.url }]);
+    super::option_of(apps.files.path(), &json!([app_with(&json!({ "webhooks": both }))]));
+    let is_read = |times| apps.server.stderr().matches("apps.json was read").count() >= times;
+    wait_for("the file is read again", || is_read(2));
+    eve.subscribe("both");
+    assert_eq!(silent.receiver.next().mood, Mood::IsSilent);
+    heard.until(&of_channel("channel_occupied", "both"));
+    wait_for("it waits for the silent one alone", || {
+        figure(&apps.server, "encke_pusher_webhook_backlog") == 1.0
+    });
+    super::option_of(apps.files.path(), &json!([app]));
+    wait_for("nothing waits any more", || {
+        figure(&apps.server, "encke_pusher_webhook_backlog") == 0.0
+    });
 }

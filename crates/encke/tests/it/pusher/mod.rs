@@ -5,6 +5,7 @@ mod apps;
 mod clients;
 mod conformance;
 mod counts;
+mod faults;
 mod graph;
 mod hooks;
 mod http;

@@ -19,7 +19,7 @@ const WATCHLIST: &str = "pusher_internal:watchlist_events";
 pub(super) struct Nodes {
     pub(super) nodes: Vec<Server>,
     options: [String; 3],
-    world: World,
+    pub(super) world: World,
     _files: TempDir,
 }
 
@@ -38,7 +38,7 @@ impl Nodes {
         self.world.node(name, &self.options.each_ref().map(String::as_str))
     }
 
-    fn clients(&self) -> Vec<Client> {
+    pub(super) fn clients(&self) -> Vec<Client> {
         self.nodes.iter().map(client).collect()
     }
 }
@@ -54,11 +54,19 @@ pub(super) fn trigger(node: &Server, channel: &str, data: &str) {
 
 impl Client {
     /// Becomes a member; the users that it is told of.
-    fn sit(&mut self, channel: &str, user: &str) -> BTreeSet<String> {
+    pub(super) fn sit(&mut self, channel: &str, user: &str) -> BTreeSet<String> {
+        self.ask_to_sit(channel, user);
+        self.hear_list(channel)
+    }
+
+    pub(super) fn ask_to_sit(&mut self, channel: &str, user: &str) {
         let user = json!({ "user_id": user, "user_info": { "name": user } }).to_string();
         let auth = self.auth("app-1", channel, Some(&user));
         self.say(&json!({ "event": "pusher:subscribe",
             "data": { "channel": channel, "auth": auth, "channel_data": user } }));
+    }
+
+    pub(super) fn hear_list(&mut self, channel: &str) -> BTreeSet<String> {
         let heard = self.hear();
         assert_eq!((&heard["event"], &heard["channel"]), (&json!(SUCCEEDED), &json!(channel)));
         listed(&heard)
@@ -121,7 +129,7 @@ fn listed(success: &Value) -> BTreeSet<String> {
     users
 }
 
-fn set(users: &[&str]) -> BTreeSet<String> {
+pub(super) fn set(users: &[&str]) -> BTreeSet<String> {
     users.iter().map(|&user| user.to_owned()).collect()
 }
 

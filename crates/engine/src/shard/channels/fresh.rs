@@ -77,7 +77,7 @@ impl<S: Sockets> Core<S> {
             id.zip(self.config.pusher.as_ref()).and_then(|(id, apps)| apps.cached().last(id));
         let Some(event) = last else {
             if let Some(id) = id {
-                self.note(at.slot, (id, Id::NONE), ChannelChange::Missed);
+                self.note(at, (id, Id::NONE), ChannelChange::Missed);
             }
             return self.say_frame(&server_frame::cache_miss(channel));
         };

@@ -6,6 +6,7 @@ use hub::{IdText, Info};
 use pusher::{Channel, Member, USER_PREFIX, User};
 
 use super::super::core::{At, Core};
+use super::missed::Start;
 use super::seats::Seat;
 use crate::sockets::Sockets;
 use crate::state::PusherState;
@@ -24,8 +25,15 @@ impl<S: Sockets> Core<S> {
             let info = info.map(|info| info.json().to_owned());
             Some((self.names.text(room)?, self.names.text(sub)?, info))
         });
-        let missed = self.channels.missed.written(slot);
-        Some(PusherState { app, user, seats: seats.collect(), missed })
+        let (mut missed, mut untold) = (Vec::new(), Vec::new());
+        for (key, start) in self.channels.missed.written(slot) {
+            match start {
+                Start::Behind(number) => missed.push((key, number)),
+                Start::Here => untold.push((key, false)),
+                Start::Nowhere => untold.push((key, true)),
+            }
+        }
+        Some(PusherState { app, user, seats: seats.collect(), missed, untold })
     }
 
     /// A connection of another process is what it was there. The rooms that it is to watch: it
@@ -35,7 +43,7 @@ impl<S: Sockets> Core<S> {
         at: &mut At<'_, S::Socket>,
         state: PusherState,
     ) -> Vec<String> {
-        let PusherState { app, user, seats, missed } = state;
+        let PusherState { app, user, seats, missed, untold } = state;
         let served = self.config.pusher.as_ref().and_then(|apps| apps.by_key(&app));
         let Some(served) = served else { return Vec::new() };
         // It was let in before: no bound of today's takes it away.
@@ -58,7 +66,11 @@ impl<S: Sockets> Core<S> {
                 rooms.push(room);
             }
         }
-        self.wish_again(at, &missed);
+        let missed = missed.into_iter().map(|(key, number)| (key, Start::Behind(number)));
+        let untold = untold
+            .into_iter()
+            .map(|(key, is_gap)| (key, if is_gap { Start::Nowhere } else { Start::Here }));
+        self.wish_again(at, &missed.chain(untold).collect::<Vec<_>>());
         rooms
     }
 

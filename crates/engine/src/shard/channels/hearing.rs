@@ -80,7 +80,7 @@ impl<S: Sockets> Core<S> {
             self.hear_graph(at, &app, channel);
         }
         if let Some(id) = self.names.lookup(key).filter(|_| new > 0) {
-            self.note(at.slot, (id, Id::NONE), ChannelChange::Came);
+            self.note(at, (id, Id::NONE), ChannelChange::Came);
         }
         self.say_frame(&server_frame::subscription_succeeded(channel.name()));
         if new > 0 {

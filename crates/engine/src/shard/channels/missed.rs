@@ -104,15 +104,11 @@ impl Wishes {
         true
     }
 
-    /// The keys of the channels of which the connection in `slot` waits for what it has missed, and
-    /// up to which number it has heard.
-    pub(super) fn written(&self, slot: u32) -> Vec<(String, u64)> {
+    /// The keys of the channels of which the connection in `slot` waits for something, and from
+    /// where it goes on in each.
+    pub(super) fn written(&self, slot: u32) -> Vec<(String, Start)> {
         let wishes = self.0.get(&slot).into_iter().flatten();
-        let written = wishes.filter_map(|wish| match wish.start {
-            Start::Behind(number) => Some((wish.key.to_string(), number)),
-            Start::Here | Start::Nowhere => None,
-        });
-        written.collect()
+        wishes.map(|wish| (wish.key.to_string(), wish.start)).collect()
     }
 }
 
@@ -180,8 +176,8 @@ impl<S: Sockets> Core<S> {
         false
     }
 
-    /// Asks for what the connection has missed, unless it has asked. Where too many ask, it is told
-    /// of a gap.
+    /// Asks for what the connection has missed, unless it has asked, or has still to read: then it
+    /// asks when all is written. Where too many ask, it is told of a gap.
     pub(in super::super) fn ask_missed(&mut self, at: &At<'_, S::Socket>) {
         let slot = at.slot;
         while let Some(MissedQuestion { key, client, resume }) = self.next_missed(at) {
@@ -202,8 +198,11 @@ impl<S: Sockets> Core<S> {
         }
     }
 
-    /// The next question of the connection, if it waits for no answer.
+    /// The next question of the connection, if it waits for no answer and has read what came last.
     fn next_missed(&mut self, at: &At<'_, S::Socket>) -> Option<MissedQuestion> {
+        if !at.conn.is_flushed() {
+            return None;
+        }
         let conn = self.conn_ref(at);
         let wishes = self.channels.missed.of(at.slot);
         if wishes.iter().any(|wish| wish.asked.is_some()) {
@@ -273,11 +272,8 @@ impl<S: Sockets> Core<S> {
             // What was posted up to there is in it, and may be on its way as well.
             self.channels.fresh.note(at.slot, up_to, &key);
         }
-        if at.conn.is_flushed() {
-            self.ask_missed(at);
-            return self.put_answer(at);
-        }
-        Ok(())
+        self.ask_missed(at);
+        self.put_answer(at)
     }
 
     fn put_missed(&mut self, at: &mut At<'_, S::Socket>, events: &[Arc<Event>]) -> Lives {
@@ -306,11 +302,12 @@ impl<S: Sockets> Core<S> {
         }
     }
 
-    /// A connection of another process waited there for what it has missed.
-    pub(super) fn wish_again(&mut self, at: &At<'_, S::Socket>, missed: &[(String, u64)]) {
-        for (text, number) in missed {
+    /// A connection of another process waited there for what it has missed, or to be told where it
+    /// is.
+    pub(super) fn wish_again(&mut self, at: &At<'_, S::Socket>, wishes: &[(String, Start)]) {
+        for (text, start) in wishes {
             let Ok(key) = IdText::of_key(text) else { continue };
-            self.wish(at.slot, key, Start::Behind(*number));
+            self.wish(at.slot, key, *start);
             let is_in = self.names.lookup(key).is_some_and(|id| self.has_id(at, id));
             let has_graph = self.channels.graph.is_of(at.slot, text);
             if let Some(wish) = self.channels.missed.find(at.slot, text) {

@@ -14,26 +14,27 @@ use crate::sockets::Sockets;
 pub(in super::super) type NotesToBe = SmallVec<[ChannelNote; 4]>;
 
 impl<S: Sockets> Core<S> {
-    /// Whether the connection's app is told of its channels.
-    pub(super) fn is_noted(&self, slot: u32) -> bool {
-        self.channels.apps.last_seen(slot).is_some_and(|app| app.is_noted())
+    /// Whether the connection's app is told of its channels, as the apps are now: another worker
+    /// may have put down that somebody came, whatever this one has seen of them.
+    fn is_noted(&mut self, at: &At<'_, S::Socket>) -> bool {
+        self.channels.apps.has(at.slot) && self.app(at).is_some_and(|app| app.is_noted())
     }
 
     /// Notes something of a channel, or of a member of it, that somebody keeps.
-    pub(super) fn note(&self, slot: u32, of: (Id, Id), change: ChannelChange) {
-        if self.is_noted(slot) {
+    pub(super) fn note(&mut self, at: &At<'_, S::Socket>, of: (Id, Id), change: ChannelChange) {
+        if self.is_noted(at) {
             self.put_notes(SmallVec::from_slice(&[ChannelNote::keeping(&self.names, of, change)]));
         }
     }
 
     /// Keeps what is to be noted once the connection has left `channel`, and its seat there.
     pub(super) fn note_leaving(
-        &self,
-        slot: u32,
+        &mut self,
+        at: &At<'_, S::Socket>,
         channel: Id,
         (is_in, seat): (bool, Option<Seat>),
     ) -> NotesToBe {
-        if !self.is_noted(slot) {
+        if !self.is_noted(at) {
             return NotesToBe::new();
         }
         let member = seat.map(|seat| (channel, seat.sub));
@@ -43,17 +44,18 @@ impl<S: Sockets> Core<S> {
     }
 
     /// Keeps what is to be noted once the connection has left all that it is in.
-    pub(in super::super) fn note_leaving_all(&self, at: &At<'_, S::Socket>) -> NotesToBe {
+    pub(in super::super) fn note_leaving_all(&mut self, at: &At<'_, S::Socket>) -> NotesToBe {
         self.notes_of_all(at, ChannelChange::Left)
     }
 
     /// Notes that the connection was in all that it is in already.
-    pub(in super::super) fn note_was_there(&self, at: &At<'_, S::Socket>) {
-        self.put_notes(self.notes_of_all(at, ChannelChange::WasThere));
+    pub(in super::super) fn note_was_there(&mut self, at: &At<'_, S::Socket>) {
+        let notes = self.notes_of_all(at, ChannelChange::WasThere);
+        self.put_notes(notes);
     }
 
-    fn notes_of_all(&self, at: &At<'_, S::Socket>, change: ChannelChange) -> NotesToBe {
-        if !self.channels.apps.has(at.slot) || !self.is_noted(at.slot) {
+    fn notes_of_all(&mut self, at: &At<'_, S::Socket>, change: ChannelChange) -> NotesToBe {
+        if !self.is_noted(at) {
             return NotesToBe::new();
         }
         let seats = self.channels.seats.of(at.slot).iter().map(|seat| (seat.room, seat.sub));

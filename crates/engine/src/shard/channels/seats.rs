@@ -90,7 +90,7 @@ impl<S: Sockets> Core<S> {
                 return Err(SubscriptionRefusal::Full);
             }
             self.channels.seats.put(at.slot, Seat { room, sub });
-            self.note(at.slot, (room, sub), ChannelChange::Came);
+            self.note(at, (room, sub), ChannelChange::Came);
         }
         if self.watch(at, key).is_err() {
             self.leave_channel(at, key);
@@ -103,7 +103,7 @@ impl<S: Sockets> Core<S> {
     pub(super) fn leave_channel(&mut self, at: &mut At<'_, S::Socket>, key: IdText<'_>) {
         let Some(id) = self.names.lookup(key) else { return };
         let (seat, is_in) = (self.channels.seats.find(at.slot, id), self.has_id(at, id));
-        let notes = self.note_leaving(at.slot, id, (is_in, seat));
+        let notes = self.note_leaving(at, id, (is_in, seat));
         let text = key.to_string();
         self.leave_graph(at, &text);
         self.channels.missed.forget(at.slot, &text);
@@ -157,7 +157,7 @@ impl<S: Sockets> Core<S> {
                 return self.put_answer(at);
             };
             if new > 0 {
-                self.note(at.slot, (text.room, Id::NONE), ChannelChange::Came);
+                self.note(at, (text.room, Id::NONE), ChannelChange::Came);
             }
             if let (Ok(key), true) = (key_text, new > 0) {
                 self.say(at, Said::Message(Arc::clone(&text.text)))?;

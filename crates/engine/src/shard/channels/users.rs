@@ -174,8 +174,12 @@ impl<S: Sockets> Core<S> {
             let key = user_key(&app.id, id);
             IdText::of_key(&key).ok().and_then(|key| self.names.lookup(key))
         };
+        let mut are_asked = true;
         for room in watched.iter().filter_map(room).collect::<Vec<Id>>() {
-            self.ask_state(at, room);
+            are_asked &= self.ask_state(at, room);
+        }
+        if !are_asked {
+            self.say_frame(&server_frame::error(ErrorText::watchlist_busy()));
         }
     }
 }

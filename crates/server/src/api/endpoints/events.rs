@@ -112,8 +112,8 @@ fn place(
     let Some(text) = text else { return Ok(None) };
     if EventId::parse_place(text.as_bytes()).is_none() {
         return Err(ApiProblem::bad_request(format!(
-            "{name} is the id of an event, 16 letters and digits: give it as it came, or leave it \
-             out."
+            "{name} is the id of an event, 16 letters and digits, or the 27 of a poll's \
+             Encke-Next: give it as it came, or leave it out."
         )));
     }
     Ok(Some(match ids.known(text.as_bytes()) {

@@ -2,7 +2,7 @@
 //! those of the connections that are subscribed at that moment; a member counts until others were
 //! told that it has left.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 use dispatch::channels::{ChannelsAsked, ChannelsFound, WhichChannels};
 use engine::channel_key;
@@ -68,11 +68,12 @@ pub(super) async fn attributes(
     let key = |channel: Channel<'_>| channel_key(&app.id, channel);
     let is_counted = |info: &Info| info.user_count || info.subscription_count;
     let counted = wanted.iter().filter(|(_, info)| is_counted(info));
-    let keys: Vec<String> = counted.map(|(channel, _)| key(*channel)).collect();
+    // A batch may name a channel with each of its events.
+    let keys: BTreeSet<String> = counted.map(|(channel, _)| key(*channel)).collect();
     let users = wanted.iter().any(|(_, info)| info.user_count);
     let found = match keys.is_empty() {
         true => ChannelsFound::default(),
-        false => of_keys(api, keys, users).await,
+        false => of_keys(api, keys.into_iter().collect(), users).await,
     };
     let told =
         |(channel, info): &(Channel<'_>, Info)| attributes_in(api, &found, &key(*channel), *info);
@@ -84,7 +85,7 @@ async fn of_keys(api: &Api, keys: Vec<String>, users: bool) -> ChannelsFound {
 }
 
 async fn ask(api: &Api, asked: ChannelsAsked) -> ChannelsFound {
-    api.sender.channels(api.watches(), asked).await
+    api.sender.channels(asked).await
 }
 
 /// What was asked for of the channel with this key.
@@ -102,15 +103,13 @@ fn cached(api: &Api, key: &str) -> Option<Cached> {
     Some(Cached { data: plain_text(event.data()), ttl })
 }
 
-/// The channels that have subscribers. All names are walked, one such walk at a time.
+/// The channels that have subscribers.
 async fn channels(
     api: &Api,
     app: &App,
     asked: ChannelsQuery,
 ) -> Result<Looked<String>, ApiProblem> {
     let ChannelsQuery { prefix, user_count } = asked;
-    let busy = |_| ApiProblem::starting_or_stopping();
-    let _walk = Arc::clone(&api.graph_walks).acquire_owned().await.map_err(busy)?;
     let which = WhichChannels::Named { app: app.id.clone(), prefix };
     let found = ask(api, ChannelsAsked { which, users: user_count }).await;
     let info = Info { user_count, ..Info::default() };

@@ -1,12 +1,13 @@
 //! What the head of a request says.
 
+use std::borrow::Cow;
+
 use axum::extract::Query;
 use axum::http::{HeaderMap, Uri};
 use httpd::problem::ApiProblem;
-use percent_encoding::percent_decode_str;
+use hub::PATH_BYTES_MAX;
+use proto::request::durable_path;
 use streams::{Life, Producer, Start, parse_date};
-
-use super::{PATH_BYTES_MAX, PREFIX};
 
 /// The longest value of a field, which is stored with what it is about.
 const FIELD_BYTES_MAX: usize = 1_024;
@@ -16,15 +17,13 @@ const NUMBER_MAX: u64 = (1 << 53) - 1;
 
 /// The path of the stream in the path of a URL.
 pub(super) fn path(of_url: &str) -> Result<String, ApiProblem> {
-    let rest = of_url.strip_prefix(PREFIX).unwrap_or_default();
-    let decoded = percent_decode_str(rest).decode_utf8().map_err(|_| {
-        ApiProblem::bad_request("The path of the stream is not UTF-8. Percent-encode its UTF-8.")
-    })?;
-    if decoded.is_empty() || decoded.len() > PATH_BYTES_MAX {
-        let detail = format!("The path of a stream has 1 to {PATH_BYTES_MAX} bytes.");
-        return Err(ApiProblem::bad_request(detail));
-    }
-    Ok(decoded.into_owned())
+    let path = durable_path(of_url).filter(|path| path.len() <= PATH_BYTES_MAX);
+    path.map(Cow::into_owned).ok_or_else(|| {
+        let detail = format!(
+            "The path of a stream has 1 to {PATH_BYTES_MAX} bytes of UTF-8, percent-encoded."
+        );
+        ApiProblem::bad_request(detail)
+    })
 }
 
 /// The one field of this name.

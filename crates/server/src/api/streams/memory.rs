@@ -1,4 +1,4 @@
-//! What bodies and pieces of streams hold in memory at one time, all requests together.
+//! What bodies and pieces of streams hold in memory at one time, all requests to a port together.
 //!
 //! Each may be megabytes long and wait for a client that sends or reads slowly, and there may be
 //! thousands of connections with many requests each. Where there is no room the request is refused,
@@ -17,6 +17,28 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 /// Bytes of one request or answer that need no room. They are as few as a socket holds of each, and
 /// who has no more to say is not refused while others hold all room there is.
 const FREE_BYTES: usize = 64 << 10;
+
+/// Bytes of bodies at one time, and of what readers have not taken yet.
+const BODIES_BYTES_MAX: usize = 256 << 20;
+const PIECES_BYTES_MAX: usize = 256 << 20;
+
+/// What the requests to one port hold.
+#[derive(Debug)]
+pub(super) struct StreamsMemory {
+    /// Room for bodies, until what they say is done.
+    pub(super) bodies: Memory,
+    /// Room for what was read, until it is sent.
+    pub(super) pieces: Memory,
+}
+
+impl Default for StreamsMemory {
+    fn default() -> StreamsMemory {
+        StreamsMemory {
+            bodies: Memory::new(BODIES_BYTES_MAX),
+            pieces: Memory::new(PIECES_BYTES_MAX),
+        }
+    }
+}
 
 /// The room for bytes of one kind.
 #[derive(Clone, Debug)]

@@ -25,6 +25,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use dispatch::barrier::{Barrier, NoPermit};
 use engine::LetIn;
+use httpd::permits::IdleLimit;
 use httpd::problem::ApiProblem;
 use streams::{Limits, Refusal, Store};
 use tokio::sync::{OnceCell, Semaphore};
@@ -33,21 +34,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::answers::refused;
-use self::memory::Memory;
+use self::memory::StreamsMemory;
 use super::state::Api;
 
 /// Where streams are.
 pub(super) const PATH: &str = "/v1/stream/{*path}";
-
-/// What the path of each begins with.
-const PREFIX: &str = "/v1/stream/";
-
-/// The longest path of a stream.
-const PATH_BYTES_MAX: usize = 1_024;
-
-/// Bytes of bodies at one time, and of what readers have not taken yet.
-const BODIES_BYTES_MAX: usize = 256 << 20;
-const PIECES_BYTES_MAX: usize = 256 << 20;
 
 /// Threads that wait for a disk at one time.
 const DISK_THREADS_MAX: usize = 64;
@@ -73,10 +64,10 @@ pub(crate) struct Streams {
     /// Opened when it is first needed: by a successor not before everything is its own.
     store: OnceCell<Arc<Store>>,
     places: Semaphore,
-    /// Room for bodies, until what they say is done.
-    bodies: Memory,
-    /// Room for what was read, until it is sent.
-    pieces: Memory,
+    /// What requests to the API hold, and those to the public port: these take no room of the
+    /// others, however slowly they read and send.
+    api_memory: StreamsMemory,
+    public_memory: StreamsMemory,
     barrier: Arc<Barrier>,
     stop: CancellationToken,
 }
@@ -104,8 +95,8 @@ impl Streams {
             config,
             store: OnceCell::new(),
             places: Semaphore::new(DISK_THREADS_MAX),
-            bodies: Memory::new(BODIES_BYTES_MAX),
-            pieces: Memory::new(PIECES_BYTES_MAX),
+            api_memory: StreamsMemory::default(),
+            public_memory: StreamsMemory::default(),
             barrier: Arc::clone(barrier),
             stop: stop.clone(),
         })
@@ -177,19 +168,24 @@ impl Streams {
 
 /// A request about a stream.
 struct Call {
-    api: Arc<Api>,
     streams: Arc<Streams>,
     /// Whether only who has a key may read, or a token.
     is_private: bool,
     /// Whether it came to the public port.
     is_public: bool,
-    /// The longest body.
+    /// The longest body, and how long its client may be silent.
     body_bytes_max: usize,
+    idle_limit: IdleLimit,
     path: Arc<str>,
     head: Parts,
 }
 
 impl Call {
+    /// What it may hold.
+    fn memory(&self) -> &StreamsMemory {
+        if self.is_public { &self.streams.public_memory } else { &self.streams.api_memory }
+    }
+
     /// The answer to what was not done; to who came too late, with `body`, what the successor says.
     async fn undone(self, undone: Undone, body: Bytes) -> Result<Response, ApiProblem> {
         match undone {
@@ -217,15 +213,16 @@ pub(super) async fn serve(State(api): State<Arc<Api>>, request: Request) -> Resp
 
 /// Serves a request of the public port that was let in there.
 pub(super) async fn serve_let_in(
-    api: Arc<Api>,
+    api: &Api,
     let_in: &LetIn,
+    idle_limit: &IdleLimit,
     request: Request,
 ) -> Result<Response, ApiProblem> {
     let Some(streams) = api.streams().cloned() else { return Err(ApiProblem::not_found()) };
     let path = fields::path(request.uri().path())?;
     let (head, body) = request.into_parts();
     let call = Call {
-        api,
+        idle_limit: idle_limit.clone(),
         streams,
         is_private: let_in.holder.is_some(),
         is_public: true,
@@ -276,7 +273,7 @@ async fn answer(api: Arc<Api>, request: Request) -> Result<Response, ApiProblem>
     }
     let (head, body) = request.into_parts();
     let call = Call {
-        api,
+        idle_limit: api.idle_limit.clone(),
         streams,
         is_private,
         is_public: false,

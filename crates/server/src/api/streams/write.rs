@@ -12,7 +12,7 @@ use streams::{
 };
 
 use super::answers::{CLOSED, PRODUCER_EPOCH, PRODUCER_SEQ, TRUE, push_head, push_tail, value};
-use super::{Call, PREFIX, fields};
+use super::{Call, fields};
 
 /// The longest body of one request.
 pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
@@ -80,7 +80,6 @@ fn created_answer(call: &Call, created: &Created) -> Response {
 /// The address of the stream as it was asked for.
 fn location(call: &Call) -> HeaderValue {
     let path = call.head.uri.path();
-    debug_assert!(path.starts_with(PREFIX));
     let host = call.head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host.or(call.head.uri.authority().map(|authority| authority.as_str()));
     let scheme = call.head.uri.scheme_str().unwrap_or("http");
@@ -199,8 +198,8 @@ pub(super) async fn delete(call: Call) -> Result<Response, ApiProblem> {
 }
 
 async fn read(call: &Call, body: Body) -> Result<Bytes, ApiProblem> {
-    let mut room = call.streams.bodies.room();
-    let pieces = Pieces::of_whole(body, &call.api.idle_limit);
+    let mut room = call.memory().bodies.room();
+    let pieces = Pieces::of_whole(body, &call.idle_limit);
     let bytes = read_bytes(pieces, call.body_bytes_max, |len| room.grow(len)).await?;
     Ok(room.hold(bytes))
 }

@@ -1,0 +1,74 @@
+/**
+ * `examples/assistant`: what `useChat` of the AI SDK shows is whole, though the page is loaded
+ * again, the server is killed and upgraded, and a second tab comes, all in the middle of an answer.
+ */
+
+import assert from "node:assert/strict";
+import { cp, mkdtemp, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import type { Page } from "playwright-core";
+import { openContext, openPage } from "./browser.js";
+import { atEnd } from "./ends.js";
+import { look } from "./look.js";
+import { Program, root } from "./program.js";
+import { Encke } from "./server.js";
+
+/** The answer begins with them. */
+const WORDS = Array.from({ length: 200 }, (_, n) => `w${n}.`);
+const ANSWER = `You asked: ${WORDS.join(" ")} Here is an answer that comes word by word. `;
+
+/** A copy of the example with the libraries that its lock names. */
+async function copy(t: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "encke-assistant-"));
+  atEnd(t, () => rm(folder, { recursive: true, force: true }));
+  for (const file of ["backend.mjs", "index.html", "page.jsx", "package.json"]) {
+    await cp(join(root(), "examples/assistant", file), join(folder, file));
+  }
+  const libraries = join(root(), "target/tools/examples/assistant/node_modules");
+  await symlink(libraries, join(folder, "node_modules"));
+  return folder;
+}
+
+const shows = (page: Page, n: number) => page.locator(".assistant", { hasText: `w${n}.` }).waitFor();
+
+test("an answer is whole over a reload, kill -9, an upgrade and a second tab", async (t) => {
+  const server = await Encke.start(t, "--streams", "--allow-origin=*");
+  const env = {
+    ENCKE_API: `http://${server.api}`,
+    ENCKE_URL: `http://${server.listen}`,
+    PORT: "0",
+    PAUSE_MS: "40",
+  };
+  const path = join(await copy(t), "backend.mjs");
+  const backend = await Program.startIn(env, process.execPath, t, "http://", path);
+  // The line that breaks.
+  const expected = { hosts: [server.listen], console: /net::ERR/, throws: /network error/ };
+  const context = await openContext(t);
+  const page = await openPage(t, context, `http://${backend.told("http://")}`, expected);
+  await page.getByLabel("Your question").fill(WORDS.join(" "));
+  await page.getByRole("button", { name: "Ask" }).click();
+  await shows(page, 20);
+  await page.reload();
+  await shows(page, 60);
+  await server.kill();
+  await server.start(server.listen, server.api);
+  await shows(page, 100);
+  await server.upgrade();
+  await shows(page, 140);
+  const tab = await openPage(t, context, page.url(), expected);
+  for (const each of [page, tab]) {
+    await each.locator("#state", { hasText: "ready" }).waitFor();
+    const told = await each.locator("#messages span").allTextContents();
+    assert.deepEqual(told, [WORDS.join(" "), ANSWER]);
+  }
+  // What is over is told by the backend alone.
+  await page.reload();
+  await shows(page, WORDS.length - 1);
+  assert.deepEqual(await page.locator("#messages span").allTextContents(), [
+    WORDS.join(" "),
+    ANSWER,
+  ]);
+  await look(page, "assistant");
+});

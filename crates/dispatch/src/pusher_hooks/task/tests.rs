@@ -1,0 +1,108 @@
+//! What is told and kept over a reload of the apps, and what waits for a receiver that is silent.
+
+use engine::{Engine, EngineConfig, Guest, PusherApps, SentToChannel};
+use hub::{ConnectionId, Epoch, Names, Tag};
+use pusher::Apps;
+
+use super::*;
+
+/// What makes an app one with a webhook, at which nobody listens.
+const WITH_WEBHOOK: &str = r#","client_events":true,"webhooks":[{"url":"http://127.0.0.1:9/"}]"#;
+
+const CHANNEL: &str = "#c1:private-a";
+
+fn apps(more: &str) -> Apps {
+    let app = format!(r#"[{{"id":"1","key":"key","secret":"a-secret-of-some-length"{more}}}]"#);
+    Apps::parse(app.as_bytes(), true).unwrap()
+}
+
+fn hooks(more: &str) -> Arc<PusherHooks> {
+    PusherHooks::new(Arc::new(PusherApps::new(apps(more))))
+}
+
+struct World {
+    hooks: Arc<PusherHooks>,
+    router: Arc<Router>,
+    guest: Guest,
+    names: Arc<Names>,
+    _engine: Engine,
+}
+
+fn world(more: &str) -> World {
+    let mut config = EngineConfig::new("127.0.0.1:0".parse().unwrap());
+    (config.workers, config.guest) = (1, true);
+    let names = Arc::new(Names::new([7; 16]));
+    let epoch = Epoch::begin(Tag::of(7), 0, 1_000_000);
+    let mut engine = Engine::prepare(config, epoch, Arc::clone(&names)).unwrap();
+    let (guest, router) = (engine.take_guest().unwrap(), Arc::clone(engine.router()));
+    World { hooks: hooks(more), router, guest, names, _engine: engine }
+}
+
+fn said() -> SentToChannel {
+    SentToChannel {
+        key: CHANNEL.into(),
+        name: "client-typing".into(),
+        from: None,
+        own: ConnectionId::of_bits(1).unwrap(),
+    }
+}
+
+#[tokio::test]
+async fn burst_waits_for_a_silent_receiver_up_to_the_bound_of_its_backlog() {
+    // Nobody accepts there; and the task that posts has no turn as long as nothing is awaited.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let hooks = hooks(&format!(r#","webhooks":[{{"url":"{url}"}}]"#));
+    let app = hooks.apps.by_key("key").unwrap().app;
+    let event = WebhookEvent::ChannelOccupied { channel: "a" };
+    for _ in 0..5_000 {
+        hooks.push(&app, &event);
+    }
+    let counts = &hooks.counts;
+    assert_eq!((counts.dropped.read(), counts.backlog.read()), (0, 5_000));
+    for _ in 0..65_536 {
+        hooks.push(&app, &event);
+    }
+    assert_eq!((counts.dropped.read(), counts.backlog.read()), (5_000, 65_536));
+    hooks.queues().clear();
+    until(|| counts.backlog.read() == 0).await;
+}
+
+/// Waits until the task that posts has seen something.
+async fn until(mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + testing::DEADLINE;
+    while !is_so() {
+        assert!(Instant::now() < end, "nothing comes of it");
+        yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_said_before_a_reload_opens_no_webhook_that_is_removed() {
+    let World { hooks, router, _engine, .. } = world(WITH_WEBHOOK);
+    let mut teller = HookTeller::new(&hooks, &router, None);
+    hooks.client_event(&said(), "1");
+    teller.look().await;
+    assert_eq!(hooks.queues().len(), 1);
+    hooks.client_event(&said(), "2");
+    hooks.apps.replace(apps(""));
+    teller.look().await;
+    assert!(hooks.queues().is_empty());
+}
+
+#[tokio::test]
+async fn name_of_a_channel_whose_count_nobody_wants_any_more_is_given_back() {
+    let World { hooks, router, guest, names, _engine } = world(r#","subscription_count":true"#);
+    let mut teller = HookTeller::new(&hooks, &router, None);
+    let key = IdText::of_key(CHANNEL).unwrap();
+    let id = guest.login(0, 1, key, []).unwrap().unwrap();
+    names.acquire_id(id);
+    let note = ChannelNote { channel: id, member: Id::NONE, change: ChannelChange::Came };
+    teller.note(note);
+    note.release(&names);
+    teller.look().await;
+    hooks.apps.replace(apps(""));
+    teller.look().await;
+    guest.logout(0, 1, id);
+    assert!(names.is_empty(), "{:?}", names.text(id));
+}

@@ -1,0 +1,109 @@
+//! Clients of the Pusher protocol that come back to their channels, read slowly, are taken over by
+//! another version, or leave when their app has changed.
+
+use std::sync::Arc;
+
+use hub::{HistoryLimits, Nobody};
+use pusher::Apps;
+use serde_json::Value;
+
+use super::channels::{Page, SUCCEEDED, events, names_of, trigger, with_apps};
+use super::members::Plane;
+use super::one::One;
+use super::random::Random;
+use super::server::silent_config;
+use crate::channel_notes::ChannelChange;
+use crate::config::EngineConfig;
+use crate::limits;
+use crate::pusher_apps::PusherApps;
+
+/// The wish to subscribe, behind the event with this id.
+fn wish_after(page: &Page, channel: &str, after: &str) -> Value {
+    let mut wish = page.wish(channel, "bob");
+    wish["data"]["after"] = after.into();
+    wish
+}
+
+#[test]
+fn page_that_reads_slowly_is_given_one_window_at_a_time_in_all_its_channels() {
+    const EVENTS: usize = 200;
+    let history = HistoryLimits { events_max: 10_000, ..HistoryLimits::default() };
+    let mut one = with_apps(EngineConfig { history, ..silent_config() });
+    let channels = ["a", "b"];
+    channels.iter().for_each(|channel| trigger(&one, channel, "0", None));
+    let after = one.server.event_ids.id(one.server.event_ids.last()).to_string();
+    let rest = "x".repeat(1_000);
+    for n in 0..EVENTS {
+        channels.iter().for_each(|channel| trigger(&one, channel, &format!("{n} {rest}"), None));
+    }
+    let page = Page::open_within(&mut one, 4_000);
+    for channel in channels {
+        page.send(&mut one, &wish_after(&page, channel, &after));
+        // A window of it is on its way, and nobody reads.
+        one.answer(&Nobody);
+        while one.turn_after(1) {}
+        let kept = one.server.account.bytes();
+        let window = limits::window_bytes(one.server.backlog_bytes_max);
+        assert!(kept <= window + 4_096, "{kept} bytes, where a window has {window}");
+    }
+    let mut read = Vec::new();
+    for _ in 0..20 * EVENTS {
+        read.extend(one.wire(page.place).client_reads(2_000));
+        one.answer(&Nobody);
+        one.turn_after(1);
+        assert!(!one.is_closed(page.place), "who reads slowly is no slow reader");
+    }
+    let heard = events(&read);
+    for channel in channels {
+        let of = |event: &&Value| event["channel"] == channel && event["event"] == "new";
+        let number =
+            |event: &Value| event["data"].as_str().unwrap().split(' ').next().map(str::to_owned);
+        let numbers: Vec<Option<String>> = heard.iter().filter(of).map(number).collect();
+        let all: Vec<Option<String>> = (0..EVENTS).map(|n| Some(n.to_string())).collect();
+        assert_eq!(numbers, all, "{channel}");
+    }
+}
+
+#[test]
+fn what_a_subscriber_waits_to_be_told_of_its_place_is_told_by_another_version() {
+    let mut one = with_apps(silent_config());
+    let mut pages = [Page::open(&mut one), Page::open(&mut one)];
+    let plane = Plane::of(&one);
+    for (page, after) in pages.iter().zip(["", "no place"]) {
+        page.send(&mut one, &wish_after(page, "presence-a", after));
+    }
+    while one.turn_after(1) {}
+    pages.iter().for_each(|page| assert!(page.hears(&mut one).is_empty(), "no list is there yet"));
+    drop(plane);
+    one.upgrade(&mut Random::new(7));
+    pages.iter_mut().for_each(|page| page.place = one.server.find(page.place));
+    let mut plane = Plane::of(&one);
+    while one.turn_after(1) {}
+    plane.work(&mut one, |_| {});
+    while one.turn_after(1) {}
+    for (page, told) in pages.iter().zip(["encke:place", "encke:gap"]) {
+        assert_eq!(names_of(&page.hears(&mut one)), [SUCCEEDED, told]);
+    }
+}
+
+#[test]
+fn who_leaves_is_noted_as_the_apps_are_now_whatever_its_worker_has_seen_of_them() {
+    let file = |counts: bool| {
+        let app = format!(
+            r#"[{{"id":"1","key":"key","secret":"a-secret-of-some-length","subscription_count":{counts}}}]"#
+        );
+        Apps::parse(app.as_bytes(), false).unwrap()
+    };
+    let apps = Arc::new(PusherApps::new(file(false)));
+    let mut one = One::start(EngineConfig { pusher: Some(Arc::clone(&apps)), ..silent_config() });
+    let page = Page::open(&mut one);
+    assert_eq!(names_of(&page.says(&mut one, &page.wish("a", ""))), [SUCCEEDED]);
+    apps.replace(file(true));
+    one.wire(page.place).client_resets();
+    while one.turn_after(1) {}
+    let mut notes = Vec::new();
+    apps.notes().take(&mut notes);
+    let changes: Vec<ChannelChange> = notes.iter().map(|note| note.change).collect();
+    assert_eq!(changes, [ChannelChange::Left]);
+    notes.into_iter().for_each(|note| note.release(one.router.names()));
+}
