@@ -169,7 +169,8 @@ impl Problem {
         Problem { retry_after: Some(retry_after), ..Problem::of(ProblemKind::Busy, detail) }
     }
 
-    /// 503: no room for one more who asks for a durable stream, or publishes; `retry_after` is in seconds.
+    /// 503: no room for one more who asks for a durable stream, or publishes; `retry_after` is in
+    /// seconds.
     pub fn streams_busy(retry_after: u32) -> Problem {
         let detail =
             "Too many clients ask for streams or publish at once. Nothing was done; try again.";
