@@ -72,6 +72,7 @@ impl Streams {
             streams: None,
             keep: None,
             pusher_apps: None,
+            hub: None,
             demo: None,
             program: None,
         };

@@ -7,7 +7,7 @@ use hub::{HistoryLimits, Nobody};
 use pusher::Apps;
 use serde_json::Value;
 
-use super::channels::{Page, SUCCEEDED, events, names_of, trigger, with_apps};
+use super::channels::{Page, SECRET, SUCCEEDED, events, names_of, trigger, with_apps};
 use super::members::Plane;
 use super::one::One;
 use super::random::Random;
@@ -90,7 +90,7 @@ fn what_a_subscriber_waits_to_be_told_of_its_place_is_told_by_another_version() 
 fn who_leaves_is_noted_as_the_apps_are_now_whatever_its_worker_has_seen_of_them() {
     let file = |counts: bool| {
         let app = format!(
-            r#"[{{"id":"1","key":"key","secret":"a-secret-of-some-length","subscription_count":{counts}}}]"#
+            r#"[{{"id":"1","key":"key","secret":"{SECRET}","subscription_count":{counts}}}]"#
         );
         Apps::parse(app.as_bytes(), false).unwrap()
     };

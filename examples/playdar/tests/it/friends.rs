@@ -51,6 +51,7 @@ impl Encke {
             streams: None,
             keep: None,
             pusher_apps: None,
+            hub: None,
             demo: None,
             program: None,
         };
