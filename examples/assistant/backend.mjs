@@ -11,6 +11,8 @@ import { build } from "esbuild";
 const { ENCKE_API = "http://127.0.0.1:8001", ENCKE_URL = "http://127.0.0.1:8000" } = process.env;
 const { ENCKE_KEY, PORT = "8080", PAUSE_MS = "80" } = process.env;
 const AGAIN_MS = 200;
+const CALL_MS = 30_000;
+const LATER_MS = 3_600_000;
 
 /** Stands for a model: replace it by `streamText(…).toUIMessageStream()`. */
 function model(question) {
@@ -35,9 +37,12 @@ async function call(method, path, fields, body) {
   const headers = { "content-type": "application/json", ...fields };
   if (ENCKE_KEY) headers.authorization = `Bearer ${ENCKE_KEY}`;
   for (;;) {
-    const reply = await fetch(`${ENCKE_API}${path}`, { method, headers, body }).catch(() => null);
+    const signal = AbortSignal.timeout(CALL_MS);
+    const made = fetch(`${ENCKE_API}${path}`, { method, headers, body, signal });
+    const reply = await made.catch(() => null);
+    const said = await reply?.text().catch(() => "");
     if (reply?.ok) return;
-    if (reply && reply.status !== 503) throw new Error(`${path}: ${await reply.text()}`);
+    if (reply && reply.status !== 503) throw new Error(`${path}: ${said}`);
     await setTimeout(AGAIN_MS);
   }
 }
@@ -53,34 +58,57 @@ async function write(path, pieces) {
   await call("POST", path, { ...writer, "producer-seq": `${number}`, "stream-closed": "true" });
 }
 
-/** The chats: what was said, and the stream of the answer that is written now. */
+/**
+ * The chats: what was said before the last answer, its stream, and, when it is complete, its
+ * message. Pages read the last answer from its stream, so they have it whole whenever they come.
+ */
 const chats = new Map();
-const chatOf = (id) => chats.get(id) ?? chats.set(id, { messages: [], answer: null }).get(id);
 
-async function answerTo(chat, path, question) {
-  const [written, kept] = model(question).tee();
-  const keep = async () => {
-    let message;
-    for await (message of readUIMessageStream({ stream: kept }));
-    return message;
-  };
-  const [message] = await Promise.all([keep(), write(path, written)]);
-  chat.messages.push(message);
-  chat.answer = null;
+/** The last answer is one of before. */
+function settle(chat, path) {
+  if (chat.answer !== path) return;
+  if (chat.message) chat.messages.push(chat.message);
+  chat.answer = chat.message = null;
 }
 
+async function answerTo(chat, path, question) {
+  try {
+    const [written, kept] = model(question).tee();
+    const keep = async () => {
+      let message;
+      for await (message of readUIMessageStream({ stream: kept }));
+      return message;
+    };
+    const [message] = await Promise.all([keep(), write(path, written)]);
+    chat.message = message;
+    // Its stream is removed a day after it was read last.
+    await setTimeout(LATER_MS, null, { ref: false });
+  } catch (error) {
+    console.error(error.message);
+  }
+  settle(chat, path);
+}
+
+/** Begins an answer; the path of its stream, or nothing while another one is written. */
 async function ask(request) {
   let body = "";
   for await (const part of request) body += part;
   const { id, messages } = JSON.parse(body);
-  const chat = chatOf(id);
+  if (!chats.has(id)) chats.set(id, { messages: [], answer: null, message: null });
+  const chat = chats.get(id);
+  if (chat.answer && !chat.message) return null;
+  settle(chat, chat.answer);
   const path = `/v1/stream/chat/${randomUUID()}`;
-  await call("PUT", path, { "stream-ttl": "86400" });
+  chat.answer = path;
+  try {
+    await call("PUT", path, { "stream-ttl": "86400" });
+  } catch (error) {
+    settle(chat, path);
+    throw error;
+  }
   const question = messages.at(-1);
   chat.messages.push(question);
-  chat.answer = path;
-  const text = question.parts.map((part) => part.text ?? "").join("");
-  answerTo(chat, path, text).catch((error) => console.error(error.message));
+  answerTo(chat, path, question.parts.map((part) => part.text ?? "").join(""));
   return path;
 }
 
@@ -93,16 +121,20 @@ const { outputFiles } = await build({
   define: { "process.env.NODE_ENV": '"production"' },
 });
 
-/** What the page is told of a chat: 204 where no answer is written. */
-const where = (path) => (path ? [201, { location: `${ENCKE_URL}${path}` }, ""] : [204, {}, ""]);
+/** Where a page reads an answer. */
+const at = (path) => [201, { location: `${ENCKE_URL}${path}` }, ""];
 
 async function answer(request) {
   const { pathname } = new URL(request.url, "http://page");
   const [, id, isStream] = pathname.match(/^\/api\/chat\/([\w-]+)(\/stream)?$/) ?? [];
-  if (request.method === "POST" && pathname === "/api/chat") return where(await ask(request));
-  if (isStream) return where(chatOf(id).answer);
+  if (request.method === "POST" && pathname === "/api/chat") {
+    const path = await ask(request);
+    return path ? at(path) : [409, {}, "An answer is still being written."];
+  }
+  const chat = chats.get(id);
+  if (isStream) return chat?.answer ? at(chat.answer) : [204, {}, ""];
   const json = { "content-type": "application/json" };
-  if (id) return [200, json, JSON.stringify(chatOf(id).messages)];
+  if (id) return [200, json, JSON.stringify(chat?.messages ?? [])];
   const script = { "content-type": "text/javascript; charset=utf-8" };
   if (pathname === "/page.js") return [200, script, outputFiles[0].contents];
   const page = await readFile(new URL("index.html", import.meta.url));

@@ -9,7 +9,7 @@ const AGAIN_MS = 1000;
 
 const transport = createDurableChatTransport({ api: "/api/chat" });
 
-/** What was said before. Of an answer that is written now it has nothing: its stream has all. */
+/** What was said before the last answer, which the stream has. */
 const earlier = async (id) => (await fetch(`/api/chat/${id}`)).json();
 
 function Chat({ id, messages: first, onError }) {

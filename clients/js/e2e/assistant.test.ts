@@ -3,17 +3,18 @@
  * again, the server is killed and upgraded, and a second tab comes, all in the middle of an answer.
  */
 
-import assert from "node:assert/strict";
 import { cp, mkdtemp, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import type { Page } from "playwright-core";
 import { openContext, openPage } from "./browser.js";
 import { atEnd } from "./ends.js";
+import { Gate } from "./gate.js";
 import { look } from "./look.js";
 import { Program, root } from "./program.js";
-import { Encke } from "./server.js";
+import { Encke, until } from "./server.js";
 
 /** The answer begins with them. */
 const WORDS = Array.from({ length: 200 }, (_, n) => `w${n}.`);
@@ -35,12 +36,9 @@ const shows = (page: Page, n: number) => page.locator(".assistant", { hasText: `
 
 test("an answer is whole over a reload, kill -9, an upgrade and a second tab", async (t) => {
   const server = await Encke.start(t, "--streams", "--allow-origin=*");
-  const env = {
-    ENCKE_API: `http://${server.api}`,
-    ENCKE_URL: `http://${server.listen}`,
-    PORT: "0",
-    PAUSE_MS: "40",
-  };
+  const gate = await Gate.make(t, server);
+  const url = `http://${server.listen}`;
+  const env = { ENCKE_API: gate.url, ENCKE_URL: url, PORT: "0", PAUSE_MS: "1" };
   const path = join(await copy(t), "backend.mjs");
   const backend = await Program.startIn(env, process.execPath, t, "http://", path);
   // The line that breaks.
@@ -49,26 +47,31 @@ test("an answer is whole over a reload, kill -9, an upgrade and a second tab", a
   const page = await openPage(t, context, `http://${backend.told("http://")}`, expected);
   await page.getByLabel("Your question").fill(WORDS.join(" "));
   await page.getByRole("button", { name: "Ask" }).click();
+  // Before the first word there are four calls.
+  gate.pass(40);
   await shows(page, 20);
   await page.reload();
+  gate.pass(40);
   await shows(page, 60);
   await server.kill();
   await server.start(server.listen, server.api);
+  gate.pass(40);
   await shows(page, 100);
   await server.upgrade();
+  gate.pass(40);
   await shows(page, 140);
   const tab = await openPage(t, context, page.url(), expected);
-  for (const each of [page, tab]) {
-    await each.locator("#state", { hasText: "ready" }).waitFor();
-    const told = await each.locator("#messages span").allTextContents();
-    assert.deepEqual(told, [WORDS.join(" "), ANSWER]);
-  }
-  // What is over is told by the backend alone.
+  await shows(tab, 140);
+  gate.pass(Infinity);
+  const isWhole = async (page: Page) => {
+    const told = await page.locator("#messages span").allTextContents();
+    const state = await page.textContent("#state");
+    return state === "ready" && isDeepStrictEqual(told, [WORDS.join(" "), ANSWER]);
+  };
+  await until("it is whole", () => isWhole(page));
+  await until("it is whole in the other tab", () => isWhole(tab));
+  // Who comes when all is over has it too.
   await page.reload();
-  await shows(page, WORDS.length - 1);
-  assert.deepEqual(await page.locator("#messages span").allTextContents(), [
-    WORDS.join(" "),
-    ANSWER,
-  ]);
+  await until("it is whole again", () => isWhole(page));
   await look(page, "assistant");
 });

@@ -11,7 +11,7 @@ import Base from "pusher-js";
 /** A `Pusher`, and after which event each of its channels goes on. */
 interface Page {
   places: Map<string, string>;
-  pusher?: Base;
+  pusher?: WeakRef<Base>;
 }
 
 /** By the number of each. */
@@ -29,14 +29,16 @@ Runtime.createWebSocket = function (url: string): WebSocket {
   socket.addEventListener("message", ({ data }) => {
     const { channel, id } = JSON.parse(data);
     // What was on its way to a channel that was left is no place to go on from.
-    if (id && page.pusher?.channel(channel)) page.places.set(channel, id);
+    if (id && page.pusher?.deref()?.channel(channel)) page.places.set(channel, id);
   });
   const send = socket.send.bind(socket);
   socket.send = (text: string) => {
     const frame = JSON.parse(text);
-    if (frame.event === "pusher:subscribe") {
+    const { event, data } = frame;
+    if (event === "pusher:unsubscribe") page.places.delete(data.channel);
+    if (event === "pusher:subscribe") {
       // Without one yet it is told one.
-      frame.data.after = page.places.get(frame.data.channel) ?? "";
+      data.after = page.places.get(data.channel) ?? "";
       text = JSON.stringify(frame);
     }
     send(text);
@@ -51,7 +53,7 @@ export default class Pusher extends Base {
   constructor(key: string, options: ConstructorParameters<typeof Base>[1]) {
     const page: Page = { places: new Map() };
     super(key, { ...options, wsPath: `${options.wsPath ?? ""}/~${pages.push(page) - 1}` });
-    page.pusher = this;
+    page.pusher = new WeakRef<Base>(this);
     this.#page = page;
   }
 

@@ -32,8 +32,11 @@ const WAITING_MAX: usize = 256;
 /// characters are escaped, it is half of what NATS takes by default.
 const MESSAGE_BYTES: usize = 128 << 10;
 
-/// Bytes of all messages of an answer: a quarter of what may wait for a node in NATS before that
-/// cuts it off. Some 50,000 channels.
+/// Bytes of all answers to one question: half of what may wait for a node in NATS before that cuts
+/// it off. A node asks one question at a time whose answers are that long.
+const ANSWERS_BYTES_MAX: usize = 32 << 20;
+
+/// Bytes of one node's. Some 50,000 channels.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// Walks that wait for their turn or go on; further ones have no answer.
@@ -51,8 +54,9 @@ struct Part {
     is_cut: bool,
 }
 
-/// Puts a node's answer into messages: one at least.
-fn parts(node: &str, pieces: Vec<ChannelPiece>) -> Vec<Part> {
+/// Puts the answer of one of so many nodes into messages: one at least.
+fn parts((node, members): (&str, usize), pieces: Vec<ChannelPiece>) -> Vec<Part> {
+    let most = ANSWER_BYTES_MAX.min(ANSWERS_BYTES_MAX / members.max(1));
     let mut groups = vec![Vec::new()];
     let (mut bytes, mut before, mut is_cut) = (0, 0, false);
     for piece in pieces {
@@ -61,7 +65,7 @@ fn parts(node: &str, pieces: Vec<ChannelPiece>) -> Vec<Part> {
             before += std::mem::take(&mut bytes);
         }
         bytes += piece.bytes();
-        if before + bytes > ANSWER_BYTES_MAX {
+        if before + bytes > most {
             is_cut = true;
             break;
         }
@@ -152,11 +156,15 @@ pub(super) async fn answer(answers: ChannelAnswers) {
 
 impl ChannelAnswers {
     async fn to(&self, question: &CoreMessage, asked: ChannelsAsked) {
+        let (membership, members) = {
+            let status = self.status.borrow();
+            (status.membership, status.node.members)
+        };
         // The answer of one that is no member would stand in the place of a member's.
-        if self.status.borrow().membership != Membership::Member {
+        if membership != Membership::Member {
             return;
         }
-        for part in parts(&self.node, self.reader.pieces(asked).await) {
+        for part in parts((&self.node, members), self.reader.pieces(asked).await) {
             let bytes = serde_json::to_vec(&part).expect("plain values");
             // Who asks does without it, and says so: what is left of it would be of no use.
             if self.nats.answer(question, bytes.into()).await.is_err() {
@@ -177,12 +185,15 @@ mod tests {
             let piece = serde_json::json!({ "key": key, "connections": 1, "users": [] });
             serde_json::from_value::<ChannelPiece>(piece).unwrap()
         };
-        let all = parts("n1", (0..200_000).map(piece).collect());
+        let all = parts(("n1", 2), (0..200_000).map(piece).collect());
         let bytes: usize = all.iter().flat_map(|part| &part.pieces).map(ChannelPiece::bytes).sum();
         assert!(bytes <= ANSWER_BYTES_MAX && bytes > ANSWER_BYTES_MAX / 2, "{bytes}");
         let mut heard = Heard::default();
         all.iter().for_each(|part| heard.take(&serde_json::to_vec(part).unwrap()));
         assert!(heard.found.at_least && heard.whole == 1);
+        let of_eight = parts(("n1", 8), (0..200_000).map(piece).collect());
+        let pieces = |all: &[Part]| all.iter().map(|part| part.pieces.len()).sum::<usize>();
+        assert!(pieces(&of_eight) <= pieces(&all) / 4 && of_eight[0].is_cut);
     }
 
     #[test]
@@ -195,7 +206,7 @@ mod tests {
                 serde_json::from_value(piece).unwrap()
             })
             .collect();
-        let all = parts("n1", pieces);
+        let all = parts(("n1", 1), pieces);
         assert!(all.len() > 2, "{}", all.len());
         let mut heard = Heard::default();
         for (at, part) in all.iter().enumerate() {
@@ -205,7 +216,7 @@ mod tests {
             assert_eq!(heard.whole, usize::from(at + 1 == all.len()));
         }
         heard.take(b"{}");
-        let nothing = parts("n2", Vec::new());
+        let nothing = parts(("n2", 1), Vec::new());
         assert_eq!(nothing.len(), 1, "it has answered");
         heard.take(&serde_json::to_vec(&nothing[0]).unwrap());
         assert_eq!((heard.whole, heard.found.channels.len()), (2, 10));

@@ -11,7 +11,7 @@ use engine::Router;
 use graph::Graph;
 use hub::{Epoch, Members};
 use nats::NatsClient;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::agreement::Agreed;
@@ -142,9 +142,16 @@ impl Joining {
             let posting = Posting { router, graph, tokens, keys, kept };
             NodeLoop::new(self, posting, (replica, known), channels, stop).run().await;
         });
-        let reading = Reading::default();
-        let cluster =
-            Arc::new(Cluster { commands, status, standing, graph: changes, drain, reading, rooms });
+        let cluster = Arc::new(Cluster {
+            commands,
+            status,
+            standing,
+            long_questions: Semaphore::new(1),
+            graph: changes,
+            drain,
+            reading: Reading::default(),
+            rooms,
+        });
         tokio::spawn(chores::mind_outside(Arc::downgrade(&cluster), outside));
         cluster
     }

@@ -48,7 +48,7 @@ use nats::{Counts, State};
 pub use nats::{Credentials, NatsConfig, Url};
 pub use postgres::PostgresConfig;
 use sys::clock;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 pub use self::chores::count_streams;
 pub use self::config::ClusterConfig;
@@ -66,7 +66,7 @@ pub(crate) use self::rooms::{RoomAsk, RoomFormat, RoomsSay};
 use self::rooms::{RoomsEnd, RoomsOut};
 use self::status::Standing;
 pub use self::status::{Membership, NodeStatus};
-use crate::channels::{ChannelsAsked, ChannelsFound};
+use crate::channels::{ChannelsAsked, ChannelsFound, WhichChannels};
 use crate::outcome::{Delivered, LogTrouble, MAILBOX_TIMEOUT};
 use crate::send_options::SendOptions;
 
@@ -95,6 +95,8 @@ pub struct Cluster {
     commands: mpsc::Sender<Command>,
     status: watch::Receiver<NodeStatus>,
     standing: Standing,
+    /// One question at a time whose answers may be long.
+    long_questions: Semaphore,
     /// The way to change the graph, if it does not stand still.
     graph: Option<Arc<GraphChanges>>,
     /// See [`ClusterConfig::drain`].
@@ -226,6 +228,10 @@ impl Cluster {
 
     /// Who hears channels on all nodes.
     pub async fn channels(&self, asked: ChannelsAsked) -> ChannelsFound {
+        let _turn = match asked.which {
+            WhichChannels::Named { .. } => self.long_questions.acquire().await.ok(),
+            WhichChannels::Keys(_) | WhichChannels::App(_) => None,
+        };
         let members = self.status.borrow().node.members;
         if let Some(found) = channels::ask(&self.standing.nats, &asked, members).await {
             return found;

@@ -32,7 +32,7 @@ use crate::webhook::{SharedBytes, WebhookCounts};
 /// The bytes that wait for all webhooks of all apps together.
 const BYTES_MAX: usize = 64 << 20;
 
-/// The bytes of what clients have said that waits for the next look.
+/// The bytes of what clients have said that waits for the next look. As many may be told meanwhile.
 const SAID_BYTES_MAX: usize = 16 << 20;
 
 /// An event of a client. It waits until what has become of its channel before is told.

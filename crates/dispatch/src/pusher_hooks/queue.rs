@@ -69,10 +69,11 @@ impl HookQueue {
             let mut told = waiting.told();
             let is_taken = told.backlog.push(json);
             told.events += u64::from(is_taken);
+            // Before it can be taken away again.
+            waiting.counts.backlog.add(u64::from(is_taken));
             is_taken
         };
         if is_taken {
-            waiting.counts.backlog.add(1);
             waiting.news.notify_one();
         }
         is_taken
