@@ -26,6 +26,7 @@ var leftOut = map[string]string{
 	"graphStats":         "`encke graph stats --api` asks it",
 	"backupGraph":        "`encke graph backup --api` asks it",
 	"exportGraph":        "`encke graph export --api` asks it",
+	"publishUpdate":      "Mercure has clients of its own",
 	"triggerChannels":    "Pusher Channels has clients of its own",
 	"triggerBatch":       "Pusher Channels has clients of its own",
 	"channels":           "Pusher Channels has clients of its own",

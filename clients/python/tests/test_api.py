@@ -31,6 +31,7 @@ LEFT_OUT = {
     "readStream": "Durable Streams have clients of their own",
     "headOfStream": "Durable Streams have clients of their own",
     "deleteStream": "Durable Streams have clients of their own",
+    "publishUpdate": "Mercure has clients of its own",
     "triggerChannels": "Pusher Channels has clients of its own",
     "triggerBatch": "Pusher Channels has clients of its own",
     "channels": "Pusher Channels has clients of its own",

@@ -31,7 +31,9 @@ pub struct PatternsFull;
 
 #[derive(Clone, Debug)]
 struct Groups<T> {
-    by_literal: HashMap<Box<[u8]>, Vec<Live<T>>>,
+    /// Of each beginning the patterns by their texts: however many have the same beginning, one is
+    /// found at once.
+    by_literal: HashMap<Box<[u8]>, HashMap<Box<str>, Live<T>>>,
     /// How many groups have a beginning of that length.
     lengths: BTreeMap<usize, usize>,
 }
@@ -129,7 +131,7 @@ impl<T> Patterns<T> {
             Some((hub, _)) => &self.urls.iter().find(|(known, _)| known == hub)?.1,
         };
         let group = groups.by_literal.get(beginning(selector))?;
-        group.iter().find(|live| live.selector.text() == selector.text()).map(|live| &live.value)
+        group.get(selector.text()).map(|live| &live.value)
     }
 
     fn get_mut(&mut self, selector: &Selector) -> Option<&mut T> {
@@ -138,8 +140,7 @@ impl<T> Patterns<T> {
             Some((hub, _)) => &mut self.urls.iter_mut().find(|(known, _)| known == hub)?.1,
         };
         let group = groups.by_literal.get_mut(beginning(selector))?;
-        let live = group.iter_mut().find(|live| live.selector.text() == selector.text())?;
-        Some(&mut live.value)
+        group.get_mut(selector.text()).map(|live| &mut live.value)
     }
 
     /// Shows `heard` what belongs to each pattern that matches a topic, in no order.
@@ -156,20 +157,17 @@ impl<T> Patterns<T> {
 impl<T> Groups<T> {
     fn insert(&mut self, live: Live<T>) {
         let literal = beginning(&live.selector);
-        match self.by_literal.get_mut(literal) {
-            Some(group) => group.push(live),
-            None => {
-                *self.lengths.entry(literal.len()).or_default() += 1;
-                self.by_literal.insert(literal.into(), vec![live]);
-            }
+        if !self.by_literal.contains_key(literal) {
+            *self.lengths.entry(literal.len()).or_default() += 1;
         }
+        let group = self.by_literal.entry(literal.into()).or_default();
+        group.insert(live.selector.text().into(), live);
     }
 
     fn remove(&mut self, selector: &Selector) -> Option<T> {
         let literal = beginning(selector);
         let group = self.by_literal.get_mut(literal)?;
-        let at = group.iter().position(|live| live.selector.text() == selector.text())?;
-        let live = group.swap_remove(at);
+        let live = group.remove(selector.text())?;
         if group.is_empty() {
             self.by_literal.remove(literal);
             let groups = self.lengths.get_mut(&literal.len())?;
@@ -184,7 +182,7 @@ impl<T> Groups<T> {
     fn matches(&self, text: &str, is_match: &dyn Fn(&Selector) -> bool, heard: &mut dyn FnMut(&T)) {
         for &len in self.lengths.keys() {
             let Some(beginning) = text.as_bytes().get(..len) else { return };
-            for live in self.by_literal.get(beginning).into_iter().flatten() {
+            for live in self.by_literal.get(beginning).into_iter().flat_map(HashMap::values) {
                 if is_match(&live.selector) {
                     heard(&live.value);
                 }

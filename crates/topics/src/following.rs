@@ -2,28 +2,38 @@
 //! has missed.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use hub::{Followers, FollowersError, Id, IdText, Key, SLICE_MAX, Space};
 use mercure::{Grants, Topic};
+use parking_lot::Mutex;
 
 use crate::keys::topic_key;
 use crate::state::Topics;
 
-/// Topics that a slice looks at, at most: those that a pattern does not match take less than half a
-/// microsecond each.
+/// Topics that a slice looks at, at most: those that a simple pattern does not match take less than
+/// half a microsecond each.
 const LOOKS_MAX: usize = 4 * SLICE_MAX;
+
+/// Bytes of topics that a slice goes over, at most, once for each expression of the pattern: some
+/// milliseconds. One topic is looked at in any case.
+const LOOK_BYTES_MAX: usize = 256 << 10;
 
 /// Who hears one update: keys of patterns that match its topics, and of lists that grant one of
 /// them.
 pub struct UpdateFollowers<'u> {
     topics: &'u Topics,
     of: &'u [String],
+    /// The subject that was asked for last and what follows it: its slices come one behind the
+    /// other, and are of one look.
+    last: Mutex<Option<(Id, Vec<Id>)>>,
 }
 
 impl<'u> UpdateFollowers<'u> {
     /// Who hears the update on all these topics.
     pub fn new(topics: &'u Topics, of: &'u [String]) -> UpdateFollowers<'u> {
-        UpdateFollowers { topics, of }
+        UpdateFollowers { topics, of, last: Mutex::new(None) }
     }
 
     /// The keys that follow `subject`, which is the key of one of the topics.
@@ -41,33 +51,26 @@ impl<'u> UpdateFollowers<'u> {
         if !is_private {
             found.extend(self.topics.lookup(&topic_key(name, true)));
         }
-        // Of equal lists there is one.
-        let mut looked_at: Vec<(*const Grants, bool)> = Vec::new();
+        let mut granted = Vec::new();
         self.topics.state().listened.matching(topic, &mut |heard| {
             found.extend(heard.private);
             if !is_private {
                 found.extend(heard.public);
                 return;
             }
-            for (id, list) in &heard.granted {
-                let place = std::ptr::from_ref(&**list);
-                let known = looked_at.iter().find(|(known, _)| *known == place);
-                let reaches = known.map_or_else(|| list.reaches(&of), |(_, reaches)| *reaches);
-                if known.is_none() && looked_at.len() < LISTS_NOTED {
-                    looked_at.push((place, reaches));
-                }
-                found.extend(reaches.then_some(*id));
-            }
+            granted.extend(heard.granted.iter().map(|(id, list)| (*id, Arc::clone(list))));
         });
+        // What takes long is done without the tables. Of equal lists there is one.
+        let mut looked_at: HashMap<*const Grants, bool> = HashMap::new();
+        for (id, list) in granted {
+            let reaches = looked_at.entry(Arc::as_ptr(&list)).or_insert_with(|| list.reaches(&of));
+            found.extend(reaches.then_some(id));
+        }
         found.sort_unstable();
         found.dedup();
         found
     }
 }
-
-/// Lists of grants of which it is noted what one update is to them: more would be searched longer
-/// than it takes to look at one.
-const LISTS_NOTED: usize = 16;
 
 impl Followers for UpdateFollowers<'_> {
     fn slice(
@@ -76,7 +79,12 @@ impl Followers for UpdateFollowers<'_> {
         after: Option<Id>,
         visit: &mut dyn FnMut(Id),
     ) -> Result<Option<Id>, FollowersError> {
-        let followers = self.of_subject(subject);
+        let mut last = self.last.lock();
+        // Who begins anew wants to know who follows by now.
+        if after.is_none() || last.as_ref().is_none_or(|(of, _)| *of != subject) {
+            *last = Some((subject, self.of_subject(subject)));
+        }
+        let followers = last.as_ref().map_or(&[][..], |(_, followers)| followers);
         let from = after.map_or(0, |after| followers.partition_point(|id| *id <= after));
         let slice = &followers[from..followers.len().min(from + SLICE_MAX)];
         slice.iter().for_each(|id| visit(*id));
@@ -183,7 +191,8 @@ impl Topics {
         // A topic that went meanwhile has no text: then it begins anew, and finds some again.
         let after = after.and_then(|id| self.names.text(id));
         let after = after.as_deref().and_then(|text| Some(Key::parse(text)?.name));
-        let mut visited = 0;
+        let (mut visited, mut looked_at) = (0, 0);
+        let each = 1 + selector.text().matches('{').count();
         let last = state.index.walk(selector.literal(), after, LOOKS_MAX, &mut |text, entry| {
             if selector.matches(&Topic::new(text)) {
                 let keys = entry.public.filter(|_| public);
@@ -192,8 +201,9 @@ impl Topics {
                     visited += 1;
                 }
             }
+            looked_at += text.len() * each;
             // One topic has two keys at most.
-            visited + 2 <= SLICE_MAX
+            visited + 2 <= SLICE_MAX && looked_at < LOOK_BYTES_MAX
         });
         last.and_then(|(_, entry)| entry.keys().next())
     }

@@ -46,6 +46,8 @@ struct Live {
     listeners: u32,
     /// The selector that it is of.
     of: u32,
+    /// Of a key with a list: which of the selector's it is.
+    at: u32,
 }
 
 /// Which key of a selector.
@@ -79,14 +81,18 @@ impl Listened {
             Some(of) => of,
             None => self.put(selector)?,
         };
+        let mut at = 0;
         if let Some(heard) = self.selectors[of as usize].as_mut() {
             match part {
                 Part::Public => heard.public = Some(id),
                 Part::Private => heard.private = Some(id),
-                Part::Granted(list) => heard.granted.push((id, list)),
+                Part::Granted(list) => {
+                    at = heard.granted.len() as u32;
+                    heard.granted.push((id, list));
+                }
             }
         }
-        self.keys.insert(id, Live { listeners: 1, of });
+        self.keys.insert(id, Live { listeners: 1, of, at });
         Ok(true)
     }
 
@@ -98,7 +104,7 @@ impl Listened {
         if live.listeners > 0 {
             return None;
         }
-        let of = live.of;
+        let (of, at) = (live.of, live.at as usize);
         self.keys.remove(&id);
         let heard = self.selectors[of as usize].as_mut()?;
         let mut list = None;
@@ -106,8 +112,11 @@ impl Listened {
             heard.public = None;
         } else if heard.private == Some(id) {
             heard.private = None;
-        } else if let Some(at) = heard.granted.iter().position(|(key, _)| *key == id) {
+        } else if heard.granted.get(at).is_some_and(|(key, _)| *key == id) {
             list = Some(heard.granted.swap_remove(at).1);
+            // The last one has come to its place.
+            let moved = heard.granted.get(at).and_then(|(key, _)| self.keys.get_mut(key));
+            moved.into_iter().for_each(|moved| moved.at = at as u32);
         }
         if heard.public.is_none() && heard.private.is_none() && heard.granted.is_empty() {
             self.take_out(of);
@@ -122,8 +131,10 @@ impl Listened {
 
     /// The list of grants of a key that has one.
     pub(crate) fn list_of(&self, id: Id) -> Option<&Grants> {
-        let granted = &self.of_key(id)?.granted;
-        granted.iter().find(|(key, _)| *key == id).map(|(_, list)| &**list)
+        let live = self.keys.get(&id)?;
+        let heard = self.selectors[live.of as usize].as_ref()?;
+        let found = heard.granted.get(live.at as usize).filter(|(key, _)| *key == id);
+        found.map(|(_, list)| &**list)
     }
 
     /// Visits those that match `topic`, each once.

@@ -325,3 +325,31 @@ fn topic_that_cannot_be_a_key_is_none() {
     assert!(world.topics.begin(&[], false, 1).is_none());
     assert_eq!(world.topics.figures().topics, 0);
 }
+
+/// Each client has a token of its own, as applications make them, and all listen to one pattern.
+#[test]
+fn many_lists_of_one_pattern_are_gone_through_in_slices_whoever_leaves() {
+    const CLIENTS: u64 = 2 * SLICE_MAX as u64 + 100;
+    let mut world = World::new(limits());
+    let granted = |name: u64| format!("https://a.test/users/{name}");
+    let also = |name: u64| match name % 2 {
+        0 => "https://a.test/books/1",
+        _ => "https://a.test/books/2",
+    };
+    for name in 0..CLIENTS {
+        let own = granted(name);
+        world.join(name, &["https://a.test/books/{id}"], Some(&[&own, also(name)]));
+    }
+    let of = |kind: u64, left: u64| -> BTreeSet<u64> {
+        (0..CLIENTS).filter(|name| name % 2 == kind && name % 3 >= left).collect()
+    };
+    assert_eq!(world.publish(&["https://a.test/books/1"], true), of(0, 0));
+    assert_eq!(world.publish(&["https://a.test/books/2"], true), of(1, 0));
+    (0..CLIENTS).filter(|name| name % 3 == 0).for_each(|name| world.leave(name));
+    assert_eq!(world.publish(&["https://a.test/books/1"], true), of(0, 1));
+    for name in [1, 2, CLIENTS - 2, CLIENTS - 1].into_iter().filter(|name| name % 3 > 0) {
+        world.check_missed(name, 0);
+    }
+    (0..CLIENTS).for_each(|name| world.leave(name));
+    assert_eq!(world.topics.figures().keys, 0);
+}

@@ -21,7 +21,7 @@ use engine::{LetIn, Outgoing};
 use httpd::body::read_whole;
 use httpd::permits::IdleLimit;
 use httpd::problem::ApiProblem;
-use hub::{Draft, EventParts, Grant, Payload};
+use hub::{Draft, EventParts, Grant, Payload, SUBJECTS_MAX, TokenRefusal};
 use mercure::{Claims, Dialect, HubUrl, Presented, Refusal, TokenFields, Topic, Update, is_form};
 use proto::Problem;
 use tokio::task::spawn_blocking;
@@ -53,8 +53,8 @@ pub(super) async fn publish(
     let (head, body) = request.into_parts();
     match Publisher::of(&hub, &head, None).await {
         Ok(publisher) => api.accept(publisher, head, body, &api.idle_limit).await,
-        Err(refusal) => {
-            if matches!(refusal, Refusal::BadToken(_)) {
+        Err(NoPublisher { refusal, is_guess }) => {
+            if is_guess {
                 api.access.signed_wrong(peer).await;
             }
             Err(refused(&refusal, Dialect::Old))
@@ -72,8 +72,35 @@ pub(super) async fn publish_publicly(
     let Some(hub) = api.hub.clone() else { return Err(ApiProblem::not_found()) };
     let (head, body) = request.into_parts();
     let publisher = Publisher::of(&hub, &head, Some(let_in)).await;
-    let publisher = publisher.map_err(|refusal| refused(&refusal, Dialect::Old))?;
+    let publisher = publisher.map_err(|no| refused(&no.refusal, Dialect::Old))?;
     api.accept(publisher, head, body, idle_limit).await
+}
+
+/// Why somebody is none.
+struct NoPublisher {
+    refusal: Refusal,
+    /// The token may be a try: who goes on like that is slowed down. One that has expired is none.
+    is_guess: bool,
+}
+
+impl From<Refusal> for NoPublisher {
+    fn from(refusal: Refusal) -> NoPublisher {
+        NoPublisher { refusal, is_guess: false }
+    }
+}
+
+impl From<TokenRefusal> for NoPublisher {
+    fn from(refusal: TokenRefusal) -> NoPublisher {
+        let is_guess = matches!(
+            refusal,
+            TokenRefusal::Malformed
+                | TokenRefusal::Header
+                | TokenRefusal::Algorithm
+                | TokenRefusal::UnknownKey
+                | TokenRefusal::Signature
+        );
+        NoPublisher { refusal: Refusal::BadToken(refusal.to_string().into()), is_guess }
+    }
 }
 
 /// Who publishes.
@@ -88,7 +115,7 @@ struct Publisher {
 impl Publisher {
     /// Whoever has the token of a request. One of the public port was `let_in`: such a one may be
     /// of a page, and have its token in a cookie.
-    async fn of(hub: &Hub, head: &Parts, let_in: Option<&LetIn>) -> Result<Publisher, Refusal> {
+    async fn of(hub: &Hub, head: &Parts, let_in: Option<&LetIn>) -> Result<Publisher, NoPublisher> {
         let token = token(head, let_in)?;
         let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let url = hub.url_of(host);
@@ -101,11 +128,10 @@ impl Publisher {
                 let _place = hub.verifying().acquire().await;
                 let keys = Arc::clone(keys);
                 let verified = spawn_blocking(move || keys.verify(&token)).await;
-                verified.unwrap_or(Err(hub::TokenRefusal::Busy))
+                verified.unwrap_or(Err(TokenRefusal::Busy))
             }
         };
-        let grant = verified.map_err(|refusal| Refusal::BadToken(refusal.to_string().into()))?;
-        let claims = read_claims(grant.claims.as_deref(), &url)?;
+        let claims = read_claims(verified?.claims.as_deref(), &url)?;
         Ok(Publisher { claims, url, is_public: let_in.is_some() })
     }
 
@@ -157,6 +183,10 @@ impl Api {
         let bytes = read_whole(body, most, idle_limit).await?;
         let update = Update::parse(&bytes, dialect, &publisher.url);
         let update = update.map_err(|refusal| refused(&refusal, dialect))?;
+        if update.topics.len() > SUBJECTS_MAX {
+            let detail = format!("An update has at most {SUBJECTS_MAX} topics. Send several.");
+            return Err(ApiProblem::bad_request(detail));
+        }
         if !publisher.may_publish(&update) {
             return Err(refused(&Refusal::NoGrant, dialect));
         }
