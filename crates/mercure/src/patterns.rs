@@ -29,11 +29,12 @@ pub struct Patterns<T> {
 )]
 pub struct PatternsFull;
 
+/// The patterns of one beginning by their texts: however many they are, one is found at once.
+type Group<T> = HashMap<Box<str>, Live<T>>;
+
 #[derive(Clone, Debug)]
 struct Groups<T> {
-    /// Of each beginning the patterns by their texts: however many have the same beginning, one is
-    /// found at once.
-    by_literal: HashMap<Box<[u8]>, HashMap<Box<str>, Live<T>>>,
+    by_literal: HashMap<Box<[u8]>, Group<T>>,
     /// How many groups have a beginning of that length.
     lengths: BTreeMap<usize, usize>,
 }
