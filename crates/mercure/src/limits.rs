@@ -19,7 +19,7 @@ pub const ID_BYTES_MAX: usize = 1024;
 pub const KIND_BYTES_MAX: usize = 1024;
 /// How many expressions (`{…}`) a URI template may have. A match costs at most the topic's bytes
 /// for each of them.
-pub const EXPRESSIONS_MAX: usize = 64;
+pub const EXPRESSIONS_MAX: usize = 16;
 /// How many groups and wildcards a URL pattern may have; the library compares the names of all with
 /// each other.
 pub const GROUPS_MAX: usize = 64;

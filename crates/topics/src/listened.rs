@@ -26,6 +26,8 @@ pub(crate) struct Listened {
     exact: HashMap<Box<str>, u32>,
     all: Option<u32>,
     keys: HashMap<Id, Live>,
+    /// How many of them were made for clients without a token.
+    strangers: usize,
 }
 
 /// A selector that is listened to.
@@ -48,6 +50,8 @@ struct Live {
     of: u32,
     /// Of a key with a list: which of the selector's it is.
     at: u32,
+    /// It was made for a client without a token.
+    is_strangers: bool,
 }
 
 /// Which key of a selector.
@@ -65,13 +69,13 @@ pub(crate) struct Ended {
 }
 
 impl Listened {
-    /// One more listens under the key `id`, which is that `part` of `selector`. Whether it is the
-    /// first one.
+    /// One more, a stranger or not, listens under the key `id`, which is that `part` of `selector`.
+    /// Whether it is the first one.
     pub(crate) fn listen(
         &mut self,
         id: Id,
-        selector: &Arc<Selector>,
-        part: Part,
+        (selector, part): (&Arc<Selector>, Part),
+        is_stranger: bool,
     ) -> Result<bool, Full> {
         if let Some(live) = self.keys.get_mut(&id) {
             live.listeners += 1;
@@ -92,7 +96,8 @@ impl Listened {
                 }
             }
         }
-        self.keys.insert(id, Live { listeners: 1, of, at });
+        self.strangers += usize::from(is_stranger);
+        self.keys.insert(id, Live { listeners: 1, of, at, is_strangers: is_stranger });
         Ok(true)
     }
 
@@ -105,6 +110,7 @@ impl Listened {
             return None;
         }
         let (of, at) = (live.of, live.at as usize);
+        self.strangers -= usize::from(live.is_strangers);
         self.keys.remove(&id);
         let heard = self.selectors[of as usize].as_mut()?;
         let mut list = None;
@@ -150,6 +156,11 @@ impl Listened {
     /// How many keys are counted here.
     pub(crate) fn keys(&self) -> usize {
         self.keys.len()
+    }
+
+    /// How many of them were made for clients without a token.
+    pub(crate) fn strangers(&self) -> usize {
+        self.strangers
     }
 
     /// How many patterns there are.

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use hub::{Id, IdText, Names};
+use mercure::limits::PATTERNS_MAX;
 use mercure::{Grants, Selector, SelectorKind};
 use parking_lot::{RwLock, RwLockReadGuard};
 use thiserror::Error;
@@ -23,6 +24,8 @@ use crate::places::PublisherIds;
 pub struct TopicsLimits {
     /// Keys that are counted by their listeners: of patterns, and of lists of grants.
     pub keys_max: usize,
+    /// How many of them clients without a token may take: never all patterns.
+    pub stranger_keys_max: usize,
     /// Bytes of the topics that are known.
     pub topic_bytes_max: usize,
     /// Bytes of the ids of publishers that are known.
@@ -39,6 +42,7 @@ impl TopicsLimits {
     pub fn new(age_ms: u64) -> TopicsLimits {
         TopicsLimits {
             keys_max: 100_000,
+            stranger_keys_max: PATTERNS_MAX / 2,
             topic_bytes_max: 64 << 20,
             id_bytes_max: 32 << 20,
             topic_ms: age_ms.saturating_add(TOPIC_SPARE_MS),
@@ -151,7 +155,7 @@ impl Topics {
         }
         if !counted.is_empty() {
             listening.is_counted = true;
-            self.count(counted, &mut listening)?;
+            self.count(counted, grants.is_none(), &mut listening)?;
         }
         Ok(listening)
     }
@@ -160,6 +164,7 @@ impl Topics {
     fn count(
         &self,
         counted: Vec<(String, &Arc<Selector>, Part)>,
+        is_stranger: bool,
         listening: &mut Listening,
     ) -> Result<(), TopicsFull> {
         let mut state = self.state.write();
@@ -174,10 +179,13 @@ impl Topics {
                 listening.keys.push(key.clone());
             }
             let id = IdText::of_key(&key).ok().map(|text| self.names.acquire(text));
-            let has_room = state.listened.keys() < self.limits.keys_max;
+            let strangers_max =
+                if is_stranger { self.limits.stranger_keys_max } else { usize::MAX };
+            let has_room = state.listened.keys() < self.limits.keys_max
+                && state.listened.strangers() < strangers_max;
             let has_place = |id: &Id| has_room || state.listened.of_key(*id).is_some();
             let is_first = match id.filter(has_place) {
-                Some(id) => state.listened.listen(id, selector, part),
+                Some(id) => state.listened.listen(id, (selector, part), is_stranger),
                 None => Err(crate::listened::Full),
             };
             // The first one keeps the name, and the number of the list.

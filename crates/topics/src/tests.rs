@@ -353,3 +353,20 @@ fn many_lists_of_one_pattern_are_gone_through_in_slices_whoever_leaves() {
     (0..CLIENTS).for_each(|name| world.leave(name));
     assert_eq!(world.topics.figures().keys, 0);
 }
+
+#[test]
+fn clients_without_a_token_leave_room_for_those_who_have_one() {
+    let mut world = World::new(TopicsLimits { stranger_keys_max: 2, ..limits() });
+    world.join(0, &["https://a.test/{one}"], None);
+    world.join(1, &["https://a.test/{two}", "note"], None);
+    assert_eq!(world.try_join(2, &["https://a.test/{three}"], None), Err(TopicsFull));
+    world.join(3, &["https://a.test/{one}", "note", "https://b.test/"], None);
+    world.join(4, &["https://a.test/{three}"], Some(&["note"]));
+    // Who has a token may have made it.
+    world.join(5, &["https://a.test/{three}"], None);
+    world.leave(1);
+    world.join(6, &["https://a.test/{four}"], None);
+    assert_eq!(world.try_join(7, &["https://a.test/{five}"], None), Err(TopicsFull));
+    (0..8).for_each(|name| world.leave(name));
+    assert_eq!(world.topics.figures().keys, 0);
+}

@@ -15,7 +15,7 @@ impl Template {
             push_literal(&mut items, &rest[..open])?;
             let inside = &rest[open + 1..];
             let close = inside.find('}').ok_or(TemplateFault::Invalid)?;
-            items.push(Item::Expression(expression(&inside[..close])?));
+            push_expression(&mut items, expression(&inside[..close])?);
             expressions += 1;
             rest = &inside[close + 1..];
         }
@@ -25,6 +25,27 @@ impl Template {
             1..=EXPRESSIONS_MAX => Ok(Template { items: items.into() }),
             _ => Err(TemplateFault::TooManyExpressions),
         }
+    }
+}
+
+/// Beside an expression that takes whatever it adds, an expression changes nothing, and would only
+/// make each match longer.
+fn push_expression(items: &mut Vec<Item>, expression: Expression) {
+    match items.last_mut() {
+        Some(Item::Expression(last)) if last.takes_all_of(expression) => {}
+        Some(Item::Expression(last)) if expression.takes_all_of(*last) => *last = expression,
+        _ => items.push(Item::Expression(expression)),
+    }
+}
+
+impl Expression {
+    /// Whether it adds any number of letters of one set, and all that the `other` adds is of it:
+    /// `{+a}` takes all of any, `{a}` of those that are like it.
+    fn takes_all_of(self, other: Expression) -> bool {
+        let is_set = |one: Expression| one.first.is_none() && one.first_value == one.later_value;
+        let is_of_it = self.first_value & RESERVED != 0
+            || is_set(other) && self.first_value & other.first_value == other.first_value;
+        is_set(self) && is_of_it
     }
 }
 
