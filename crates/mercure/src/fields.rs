@@ -7,7 +7,7 @@ use crate::limits::FIELDS_MAX;
 
 /// The names and values of a query or a body, decoded, in their order. Bytes that are no UTF-8 are
 /// replaced, as every form does.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Fields<'f>(Vec<(Cow<'f, str>, Cow<'f, str>)>);
 
 impl<'f> Fields<'f> {

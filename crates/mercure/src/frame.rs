@@ -1,9 +1,6 @@
 //! An update as its subscribers hear it (WHATWG HTML, section 9.2). Nothing of it is a listener's
 //! own, so it is made once.
 
-/// The first bytes of every stream: a comment, so that the head is sent at once.
-pub const OPENING: &str = ":\n";
-
 /// The fields of an update in the stream.
 #[derive(Clone, Copy, Debug)]
 pub struct UpdateFrame<'u> {

@@ -1,6 +1,7 @@
 //! Where a request has its token.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use url::Url;
 
@@ -8,7 +9,7 @@ use crate::fields::Fields;
 use crate::{Dialect, Refusal};
 
 /// The fields of a request in which a token, or whose page it is, may stand.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Default)]
 pub struct TokenFields<'r> {
     /// Every value of `Authorization`.
     pub authorization: &'r [&'r str],
@@ -21,12 +22,27 @@ pub struct TokenFields<'r> {
 }
 
 /// A token that nobody has looked into yet.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Presented<'r> {
     /// The token.
     pub token: Cow<'r, str>,
     /// Where it stood.
     pub by: PresentedBy,
+}
+
+// Tokens are shown nowhere, not even to people who debug.
+impl fmt::Debug for TokenFields<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TokenFields { origin, referer, .. } = self;
+        let mut shown = formatter.debug_struct("TokenFields");
+        shown.field("origin", origin).field("referer", referer).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Presented<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Presented").field("by", &self.by).finish_non_exhaustive()
+    }
 }
 
 /// Where a token stood.

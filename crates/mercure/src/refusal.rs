@@ -135,8 +135,8 @@ impl Refusal {
     pub fn status(&self, dialect: Dialect) -> u16 {
         match (self, dialect) {
             (Refusal::NoToken | Refusal::BadToken(_) | Refusal::OldToken, _) => 401,
-            (Refusal::NoGrant, Dialect::V1) => 403,
-            (Refusal::NoGrant, Dialect::Old) => 401,
+            // What is wrong is not the token: it grants other topics.
+            (Refusal::NoGrant, _) => 403,
             (Refusal::NotBearer | Refusal::ManyTokens, Dialect::Old) => 401,
             (Refusal::NoOrigin | Refusal::ForeignOrigin(_), Dialect::Old) => 401,
             (Refusal::ReservedTopic, Dialect::Old) => 403,

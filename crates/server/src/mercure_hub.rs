@@ -32,12 +32,12 @@ pub(crate) struct Hub {
     is_open: bool,
     /// Its address, where the operator has named it.
     url: Option<HubUrl>,
-    /// Room for signatures of publishers that take long to verify.
-    verifying: Semaphore,
+    /// Room for signatures of publishers that take long to verify, of the API port and of the
+    /// public one, where strangers may send what they like: backends do not wait for them.
+    verifying: [Arc<Semaphore>; 2],
 }
 
-/// How many such signatures are verified at one time. On the public port strangers may send what
-/// they like.
+/// How many such signatures of one port are verified at one time.
 const VERIFIED_AT_ONCE: usize = 1;
 
 impl Hub {
@@ -62,7 +62,7 @@ impl Hub {
         });
         let HubConfig { publish_keys, subscribe_keys, is_open } = config;
         let (publish, subscribe) = (tokens(publish_keys)?, tokens(subscribe_keys)?);
-        let verifying = Semaphore::new(VERIFIED_AT_ONCE);
+        let verifying = [(); 2].map(|()| Arc::new(Semaphore::new(VERIFIED_AT_ONCE)));
         Ok(Hub { publish, subscribe, is_open, url: url.transpose()?, verifying })
     }
 
@@ -83,9 +83,10 @@ impl Hub {
         self.publish.as_ref()
     }
 
-    /// Where to wait before a signature is verified that takes long.
-    pub(crate) fn verifying(&self) -> &Semaphore {
-        &self.verifying
+    /// Where to wait before a signature is verified that takes long, of a client of the public port
+    /// or of a backend.
+    pub(crate) fn verifying(&self, is_public: bool) -> Arc<Semaphore> {
+        Arc::clone(&self.verifying[usize::from(is_public)])
     }
 
     /// The address of the hub for a client that has called `host`.

@@ -2,8 +2,8 @@
 //! clients listen to patterns.
 //!
 //! One lock. Who publishes holds it to read, for as long as it takes to find the patterns that
-//! match; who listens to a pattern, or leaves it, holds it to write, for a few look-ups and one
-//! compiled pattern.
+//! match, and before and behind that to write, for its topics; who listens to a pattern, or leaves
+//! it, holds it to write, for a few look-ups and one compiled pattern.
 
 use std::sync::Arc;
 
@@ -54,15 +54,12 @@ impl TopicsLimits {
 /// by the clock of its router.
 const TOPIC_SPARE_MS: u64 = 10_000;
 
-/// Topics that are looked at with each update: more than one, so that they become fewer.
-const LOOKS_PER_UPDATE: usize = 2;
-
 /// Topics that are looked at by one [`Topics::forget`].
 const LOOKS_MAX: usize = 1024;
 
 /// There is no room for another pattern, or another list of grants. Nothing was done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
-#[error("clients listen to as many different patterns as may be")]
+#[error("Clients listen to as many different patterns as may be")]
 pub struct TopicsFull;
 
 /// How much there is.
@@ -239,10 +236,11 @@ impl Topics {
                 *place = IdText::of_key(key).ok().map(|text| self.names.acquire(text));
             }
         }
-        self.forget_some(&mut state, LOOKS_PER_UPDATE.max(topics.len() + 1), now_ms);
+        // More than come, so that they become fewer.
+        self.forget_some(&mut state, topics.len() + 1, now_ms);
         drop(state);
-        let topics = Arc::clone(self);
-        let under_way = UnderWay { topics, of: keys_topics(&keys), now_ms, posted: None };
+        let of = topics.to_vec();
+        let under_way = UnderWay { topics: Arc::clone(self), of, now_ms, posted: None };
         Some((keys, under_way))
     }
 
@@ -279,12 +277,6 @@ impl Topics {
     pub(crate) fn state(&self) -> RwLockReadGuard<'_, State> {
         self.state.read()
     }
-}
-
-/// The topics behind the keys.
-fn keys_topics(keys: &UpdateKeys) -> Vec<String> {
-    let all = std::iter::once(&keys.about).chain(&keys.also);
-    all.filter_map(|key| hub::Key::parse(key)).map(|key| key.name.to_owned()).collect()
 }
 
 impl UnderWay {

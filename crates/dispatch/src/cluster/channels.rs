@@ -13,6 +13,7 @@ use bytes::Bytes;
 use nats::{CoreMessage, NatsClient};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, timeout_at};
 
 use super::status::{Membership, NodeStatus};
 use crate::channels::{ChannelPiece, ChannelReader, ChannelsAsked, ChannelsFound, WhichChannels};
@@ -98,6 +99,14 @@ impl Heard {
     }
 }
 
+/// How long an asker waits.
+fn wait(asked: &ChannelsAsked) -> Duration {
+    match asked.which {
+        WhichChannels::Named { .. } => WALK_WAIT,
+        WhichChannels::Keys(_) | WhichChannels::App(_) => WAIT,
+    }
+}
+
 /// Asks all nodes, of which there are `members`; `None` where none has answered.
 pub(super) async fn ask(
     nats: &NatsClient,
@@ -105,10 +114,7 @@ pub(super) async fn ask(
     members: usize,
 ) -> Option<ChannelsFound> {
     let question = serde_json::to_vec(asked).expect("plain values").into();
-    let wait = match asked.which {
-        WhichChannels::Named { .. } => WALK_WAIT,
-        WhichChannels::Keys(_) | WhichChannels::App(_) => WAIT,
-    };
+    let wait = wait(asked);
     let mut heard = Heard::default();
     let take = |bytes: Bytes| {
         heard.take(&bytes);
@@ -140,13 +146,14 @@ pub(super) async fn answer(answers: ChannelAnswers) {
             let Ok(asked) = serde_json::from_slice::<ChannelsAsked>(&question.bytes) else {
                 continue;
             };
+            let taken = Instant::now();
             if !matches!(asked.which, WhichChannels::Named { .. }) {
-                answers.to(&question, asked).await;
+                answers.to(&question, asked, taken).await;
             } else if let Ok(permit) = Arc::clone(&walks).try_acquire_owned() {
                 let answers = Arc::clone(&answers);
                 tokio::spawn(async move {
                     let _permit = permit;
-                    answers.to(&question, asked).await;
+                    answers.to(&question, asked, taken).await;
                 });
             }
         }
@@ -155,7 +162,8 @@ pub(super) async fn answer(answers: ChannelAnswers) {
 }
 
 impl ChannelAnswers {
-    async fn to(&self, question: &CoreMessage, asked: ChannelsAsked) {
+    /// Answers a question that was `taken` in then, for as long as its asker waits.
+    async fn to(&self, question: &CoreMessage, asked: ChannelsAsked, taken: Instant) {
         let (membership, members) = {
             let status = self.status.borrow();
             (status.membership, status.node.members)
@@ -164,7 +172,13 @@ impl ChannelAnswers {
         if membership != Membership::Member {
             return;
         }
-        for part in parts((&self.node, members), self.reader.pieces(asked).await) {
+        let wait = wait(&asked);
+        // In its turn to walk.
+        let Ok(pieces) = timeout_at(taken + wait, self.reader.pieces(asked)).await else { return };
+        for part in parts((&self.node, members), pieces) {
+            if taken.elapsed() > wait {
+                return;
+            }
             let bytes = serde_json::to_vec(&part).expect("plain values");
             // Who asks does without it, and says so: what is left of it would be of no use.
             if self.nats.answer(question, bytes.into()).await.is_err() {

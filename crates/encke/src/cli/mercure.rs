@@ -37,7 +37,12 @@ impl MercureArgs {
         let publish_keys = with(&self.mercure_publish_key);
         let subscribe_keys = with(&self.mercure_subscribe_key);
         let is_open = *is_open;
-        if publish_keys.is_empty() && subscribe_keys.is_empty() && !is_open {
+        if publish_keys.is_empty() && subscribe_keys.is_empty() {
+            if is_open {
+                let why = "--mercure-open opens the hub of --mercure-key: give it a key of \
+                           publishers as well, with --mercure-key or --mercure-publish-key";
+                return Err(UsageError(why.to_owned()).into());
+            }
             return Ok(None);
         }
         if in_cluster {

@@ -220,7 +220,7 @@ fn refusals_are_told_as_each_dialect_has_them() {
     for (refusal, old, v1, code) in [
         (Refusal::NoToken, 401, 401, None),
         (Refusal::BadToken("it has expired".into()), 401, 401, Some("invalid_token")),
-        (Refusal::NoGrant, 401, 403, Some("insufficient_scope")),
+        (Refusal::NoGrant, 403, 403, Some("insufficient_scope")),
         (Refusal::NotBearer, 401, 400, Some("invalid_request")),
         (Refusal::TokenInQuery, 400, 400, Some("invalid_request")),
         (Refusal::ForeignOrigin("null".to_owned()), 401, 400, Some("invalid_request")),

@@ -13,7 +13,7 @@ use auth::tokens::Checked;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use dispatch::barrier::WritePermit;
 use dispatch::posting::Delivery;
@@ -125,10 +125,14 @@ impl Publisher {
             Checked::Granted(grant) => Ok(grant),
             Checked::Refused(refusal) => Err(refusal),
             Checked::Ask => {
-                let _place = hub.verifying().acquire().await;
+                let place = hub.verifying(let_in.is_some()).acquire_owned().await;
                 let keys = Arc::clone(keys);
-                let verified = spawn_blocking(move || keys.verify(&token)).await;
-                verified.unwrap_or(Err(TokenRefusal::Busy))
+                let verify = move || {
+                    // Until it is done, though its client may have gone.
+                    let _place = place;
+                    keys.verify(&token)
+                };
+                spawn_blocking(verify).await.unwrap_or(Err(TokenRefusal::Busy))
             }
         };
         let claims = read_claims(verified?.claims.as_deref(), &url)?;
@@ -178,6 +182,10 @@ impl Api {
         let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         if !is_form(kind.unwrap_or_default()) {
             return Err(refused(&Refusal::NotForm, dialect));
+        }
+        // Subscribers have tokens of the same key: what they send is not kept.
+        if publisher.claims.publish().is_empty() {
+            return Err(refused(&Refusal::NoGrant, dialect));
         }
         let most = ESCAPED * self.backlog_bytes_max + AROUND_BYTES_MAX;
         let bytes = read_whole(body, most, idle_limit).await?;
@@ -241,11 +249,7 @@ impl Api {
 
 /// The answer to what is refused.
 fn refused(refusal: &Refusal, dialect: Dialect) -> ApiProblem {
-    let status = match refusal {
-        // What is wrong is not the token: it grants other topics.
-        Refusal::NoGrant => StatusCode::FORBIDDEN.as_u16(),
-        refusal => refusal.status(dialect),
-    };
+    let status = refusal.status(dialect);
     let challenge = (status == 401).then_some("Bearer");
     Problem { challenge, ..Problem::new(status, refusal.to_string()) }.into()
 }

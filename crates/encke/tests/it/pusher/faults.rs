@@ -22,11 +22,17 @@ fn counts_are_lower_bounds_while_a_node_stands_still() {
     };
     let counted = |count: u64| json!({ "occupied": true, "subscription_count": count });
     assert_eq!(ask("/channels/news"), (counted(3), None));
-    world.nodes[2].signal("STOP");
     let at_least = Some("true".to_owned());
-    assert_eq!(ask("/channels/news"), (counted(2), at_least.clone()));
-    assert_eq!(ask("/channels"), (json!({ "channels": { "news": {} } }), at_least));
-    world.nodes[2].signal("CONT");
+    let all = json!({ "channels": { "news": {} } });
+    for (path, expected) in [("/channels/news", counted(2)), ("/channels", all)] {
+        // On a busy machine the others may have taken it for gone: then it has to come back first.
+        wait_for("the answer says that one is missing", || {
+            world.nodes[2].signal("STOP");
+            let told = ask(path);
+            world.nodes[2].signal("CONT");
+            told == (expected.clone(), at_least.clone())
+        });
+    }
     wait_for("all are counted", || ask("/channels/news") == (counted(3), None));
 }
 
