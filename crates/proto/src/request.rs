@@ -359,7 +359,7 @@ fn serve<'b>(
                 request.format = fields.accept.best().ok_or_else(Problem::not_acceptable)?;
             }
         }
-        Route::Mercure => request.cursor = fields.cursor,
+        Route::Mercure => (request.cursor, request.told) = (fields.cursor, told),
         _ => {}
     }
     Ok(request)

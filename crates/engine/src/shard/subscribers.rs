@@ -23,6 +23,7 @@ use topics::read_claims;
 
 use super::admission::Reply;
 use super::core::{At, Core, Lives};
+use crate::conn::Marks;
 use crate::conn::state::State;
 use crate::limits::{RETRY_AFTER_SECONDS, work};
 use crate::mercure_config::{HeldHead, MercureConfig, push_opening};
@@ -177,6 +178,7 @@ impl<S: Sockets> Core<S> {
         }
         let (gaps, newest) = self.event_ids.begin_stream();
         at.conn.wire = wire;
+        at.conn.mark(Marks::BLOCKS, request.told == Told::InBlock);
         let Subscribe { dialect, selectors, place } = subscribe;
         let selectors: Vec<_> = selectors.into_iter().map(Arc::new).collect();
         let grants = subscriber.as_ref().map(|subscriber| &subscriber.grants);

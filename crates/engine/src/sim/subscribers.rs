@@ -168,6 +168,39 @@ fn place_that_is_unknown_or_forgotten_is_told() {
 }
 
 #[test]
+fn page_that_is_silent_is_told_where_it_stands_and_of_no_gap() {
+    let mercure = Some(MercureConfig { is_open: true, ..MercureConfig::default() });
+    let mut config = EngineConfig { mercure, ..silent_config() };
+    config.settings.keepalive_ms = 1_000;
+    let mut one = One::start(config);
+    // As an `EventSource` asks, and as any other client does.
+    let page = "Sec-Fetch-Mode: cors\r\nCache-Control: no-cache\r\n";
+    let (page, other) =
+        (subscribe(&mut one, "topic=%7Bword%7D", page), subscribe(&mut one, "topic=%7Bword%7D", ""));
+    let (_, first) = publish(&mut one, "topic=note&data=1");
+    publish(&mut one, "topic=https://a.test/books&data=2");
+    (one.reads(page), one.reads(other));
+    one.turn_after(1_000);
+    let (told, not_told) = (one.reads(page), one.reads(other));
+    assert_eq!(not_told, ":\n");
+    let last = told.strip_prefix("id: ").and_then(|rest| rest.strip_suffix("\n\n")).unwrap();
+    assert_ne!(last, format!("#{first}"), "it has heard nothing, but knows that");
+    // What is older than that is forgotten.
+    let hub::Place::Known(number) = one.router.event_ids().known(&last.as_bytes()[1..]) else {
+        panic!("{last} is no place")
+    };
+    one.router.topics().unwrap().begun_at(number);
+    for (place, is_gap) in [(last, false), (&format!("#{first}"), true)] {
+        let line = format!("Last-Event-ID: {place}\r\n");
+        let back = subscribe(&mut one, "topic=%7Bword%7D", &line);
+        answer_resumes(&mut one);
+        let (head, body) = answer(&mut one, back);
+        assert_eq!(body.contains("event: gap"), is_gap, "{place}: {head} {body}");
+        assert_eq!(head.contains("\r\nLast-Event-ID: earliest"), is_gap, "{head}");
+    }
+}
+
+#[test]
 fn request_that_is_none_is_refused_and_nothing_is_kept() {
     let mut one = hub();
     for (query, status) in [("", 400), ("match=a", 400), ("topic=a&match=b", 400), ("x=1", 400)] {
