@@ -175,8 +175,10 @@ fn page_that_is_silent_is_told_where_it_stands_and_of_no_gap() {
     let mut one = One::start(config);
     // As an `EventSource` asks, and as any other client does.
     let page = "Sec-Fetch-Mode: cors\r\nCache-Control: no-cache\r\n";
-    let (page, other) =
-        (subscribe(&mut one, "topic=%7Bword%7D", page), subscribe(&mut one, "topic=%7Bword%7D", ""));
+    let (page, other) = (
+        subscribe(&mut one, "topic=%7Bword%7D", page),
+        subscribe(&mut one, "topic=%7Bword%7D", ""),
+    );
     let (_, first) = publish(&mut one, "topic=note&data=1");
     publish(&mut one, "topic=https://a.test/books&data=2");
     (one.reads(page), one.reads(other));
