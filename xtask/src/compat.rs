@@ -19,7 +19,7 @@ use crate::tools::{pip_into, pip_runs, python_version};
 /// A folder, and what is done in its copy.
 type Part = (&'static str, fn(&Path, &Path) -> anyhow::Result<()>);
 
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 13] = [
     ("compat/collector", collector),
     ("compat/go", go),
     ("compat/java", java),
@@ -34,8 +34,9 @@ const PARTS: [Part; 12] = [
     ("compat/rust", rust),
     // The conformance tests of Durable Streams, and its client; the test `durable` runs them.
     ("compat/streams", node),
-    // What an example takes; the test of it in Chromium links to its libraries.
+    // What examples take; their tests in Chromium link to their libraries.
     ("examples/assistant", node),
+    ("examples/mercure", node),
 ];
 
 /// Plugins of Maven are named with their version too.
