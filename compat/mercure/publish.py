@@ -1,5 +1,5 @@
-"""mercure-publisher: each line of the standard input is an update as JSON, each line of the standard
-output the id that the hub has answered."""
+"""mercure-publisher: each line of standard input is an update as JSON, each line of standard output
+the id that the hub has answered."""
 
 import json
 import pathlib

@@ -2,9 +2,9 @@
 
     run.py http://127.0.0.1:3000/.well-known/mercure --key FILE
 
-The hub must let clients without a token listen, list the origin http://page.test, and take tokens of
-the key in FILE (HS256). The cases are those of crates/encke/tests/it/mercure/cases.jsonl; what one
-has is told in compat/README.md. It needs nothing but Python. Exit code: 0 if all passed, 1 if not.
+The hub must let clients without a token listen, list the origin http://page.test, and take tokens
+of the key in FILE (HS256). The cases are those of crates/encke/tests/it/mercure/cases.jsonl; what
+one has is told in compat/README.md. It needs nothing but Python. Exit code: 0 if all passed, else 1.
 """
 
 import argparse
