@@ -4,7 +4,8 @@
 
 The hub must let clients without a token listen, list the origin http://page.test, and take tokens
 of the key in FILE (HS256). The cases are those of crates/encke/tests/it/mercure/cases.jsonl; what
-one has is told in compat/README.md. It needs nothing but Python. Exit code: 0 if all passed, else 1.
+one has is told in compat/README.md. With --stored COUNT so many updates are published as well, and
+the newest ones must be found. It needs nothing but Python. Exit code: 0 if all passed, else 1.
 """
 
 import argparse
@@ -211,6 +212,29 @@ def expect_gap(hub, stream, topic):
     stream.event()
 
 
+def try_stored(hub, stored, missed, own):
+    """Who missed the newest of many updates hears them in one stream. Each id is of `stored`."""
+    first = len(stored) - missed
+    query = [("topic", f"stored-{own}/{{n}}"), ("lastEventID", stored[first - 1])]
+    stream = Stream(hub, urllib.parse.urlencode(query), {})
+    try:
+        if stream.answer.getheader("Last-Event-ID") != stored[first - 1]:
+            raise Fault("its place is not found")
+        for number in range(first, len(stored)):
+            try:
+                expect(stream, [f"id: {stored[number]}", f"data: {number}"])
+            except Fault as fault:
+                raise Fault(f"{number - first} come, then {fault}") from None
+    finally:
+        stream.close()
+
+
+def store(hub, count, own):
+    """The ids of so many updates, of 100 topics in turn."""
+    of = [("topic", f"stored-{own}/{number % 100}") for number in range(count)]
+    return [hub.publish_well(topic, ("data", number)) for number, topic in enumerate(of)]
+
+
 def unknown(case):
     """Members of a case that this program knows nothing of."""
     more = set(case) - FLAT - set(KNOWN)
@@ -219,14 +243,28 @@ def unknown(case):
     return more
 
 
-def attempt(hub, case, own):
-    """Why the case fails, or nothing."""
+def try_case(hub, case, own):
     tries = {"hears": try_hears, "status": try_status, "place": try_place}
-    try:
-        [each(hub, case, own) for member, each in tries.items() if member in case]
-    except Fault as fault:
-        return str(fault)
-    return None
+    [each(hub, case, own) for member, each in tries.items() if member in case]
+
+
+class Report:
+    """What has passed, and what has not, which is told at once."""
+
+    def __init__(self):
+        self.passed, self.failed, self.left_out = 0, 0, 0
+
+    def attempt(self, name, each, *given):
+        try:
+            each(*given)
+            self.passed += 1
+        except Fault as fault:
+            self.failed += 1
+            print(f"failed: {name}: {fault}")
+
+    def leave_out(self, name, members):
+        self.left_out += 1
+        print(f"left out: {name}: says {', '.join(sorted(members))}")
 
 
 def main():
@@ -235,26 +273,27 @@ def main():
     parser.add_argument("--key", type=pathlib.Path, required=True, help="file with its secret")
     parser.add_argument("--cases", type=pathlib.Path, default=CASES)
     parser.add_argument("--name", default="", help="only cases with this in their names")
+    parser.add_argument("--stored", type=int, default=0, help="updates to be remembered")
     options = parser.parse_args()
     hub = Hub(options.hub, options.key.read_bytes().strip())
     # Texts of its own: a hub may remember what an earlier run has published.
-    run = secrets.token_hex(4)
-    passed, failed, left_out = 0, 0, 0
+    report, run = Report(), secrets.token_hex(4)
     for number, line in enumerate(options.cases.read_text().splitlines()):
         own = f"{run}-{number}"
         case = json.loads(line.replace("${u}", own))
         if options.name not in case["name"]:
             continue
         if more := unknown(case):
-            left_out += 1
-            print(f"left out: {case['name']}: says {', '.join(sorted(more))}")
-        elif why := attempt(hub, case, own):
-            failed += 1
-            print(f"failed: {case['name']}: {why}")
+            report.leave_out(case["name"], more)
         else:
-            passed += 1
-    print(f"passed {passed}, failed {failed}, left out {left_out}")
-    sys.exit(1 if failed or not passed else 0)
+            report.attempt(case["name"], try_case, hub, case, own)
+    if options.stored:
+        stored = store(hub, options.stored, run)
+        for missed in (50, 2_000):
+            name = f"{missed} missed of {options.stored}"
+            report.attempt(name, try_stored, hub, stored, missed, run)
+    print(f"passed {report.passed}, failed {report.failed}, left out {report.left_out}")
+    sys.exit(1 if report.failed or not report.passed else 0)
 
 
 main()

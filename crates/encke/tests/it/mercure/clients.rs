@@ -157,6 +157,7 @@ fn cases_pass_as_any_hub_is_asked_them() {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../compat/mercure/run.py");
     command.arg(sources).env("PYTHONDONTWRITEBYTECODE", "1");
     command.arg(format!("{}{HUB}", server.url())).arg("--key").arg(files.path().join("key"));
+    command.args(["--stored", "3000"]);
     let finished = Program::run(&mut command);
     assert_eq!(finished.code(), Some(0), "{finished:?}");
 }
