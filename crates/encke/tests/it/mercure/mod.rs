@@ -1,6 +1,7 @@
 //! The Mercure protocol, old dialect: who hears what, by raw requests at the real program.
 
 mod cases;
+mod clients;
 mod ends;
 
 use std::path::Path;
