@@ -39,7 +39,7 @@ mod state;
 mod tests;
 mod text;
 
-pub use claims::read_claims;
+pub use claims::{HubNames, read_claims};
 pub use following::{TopicFollowers, UpdateFollowers};
 pub use keys::{Listening, UpdateKeys};
 pub use places::PublisherIds;

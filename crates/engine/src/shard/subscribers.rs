@@ -14,19 +14,18 @@ use std::sync::Arc;
 
 use hub::{DisconnectReason, IdText, TokenRefusal};
 use mercure::{
-    Dialect, EARLIEST, Grants, Presented, Refusal, Selector, Subscribe, SubscribeRequest,
-    TokenFields,
+    Dialect, EARLIEST, Grants, HubUrl, MatchType, Presented, Refusal, Selector, Subscribe,
+    SubscribeRequest, TokenFields,
 };
 use proto::resume::Told;
 use proto::{Cors, Format, Method, Problem, Request, request, response};
-use topics::read_claims;
 
 use super::admission::Reply;
 use super::core::{At, Core, Lives};
 use crate::conn::Marks;
 use crate::conn::state::State;
-use crate::limits::{RETRY_AFTER_SECONDS, work};
-use crate::mercure_config::{HeldHead, MercureConfig, push_opening};
+use crate::limits::{HUB_QUERY_BYTES_MAX, RETRY_AFTER_SECONDS, work};
+use crate::mercure_config::{HeldHead, MercureConfig, push_opening, refused_by_hub};
 use crate::sockets::Sockets;
 use crate::tokens::Granted;
 use crate::wire::Wire;
@@ -55,10 +54,10 @@ enum Looked {
     Nothing,
     /// It is good.
     Granted(Granted),
-    /// It is shown as it must not be.
-    Wrong(Refusal),
-    /// It is refused.
-    Refused(Problem),
+    /// It is shown as it must not be, in this dialect.
+    Wrong(Refusal, Dialect),
+    /// It is refused, which says that it is of this dialect.
+    Refused(TokenRefusal, Dialect),
     /// It is being verified.
     Asked,
 }
@@ -78,10 +77,20 @@ impl<S: Sockets> Core<S> {
         if request.method == Method::Post {
             return self.hand_out_update(at, request, read, reply);
         }
+        let mut body = None;
+        if request.method == Method::Query {
+            if request.body.len > HUB_QUERY_BYTES_MAX {
+                return self.refuse(at, &Problem::body_too_large(HUB_QUERY_BYTES_MAX), reply);
+            }
+            body = read.get(request.head_len..request.head_len + request.body.len);
+            if body.is_none() {
+                return self.await_body(at, request);
+            }
+        }
         let hub = config.hub_of(request.host);
         let mut asked = SubscribeRequest {
             query: request.query,
-            body: None,
+            body,
             last_event_id: request.cursor.and_then(|place| str::from_utf8(place).ok()),
             token: None,
             hub: &hub,
@@ -89,33 +98,43 @@ impl<S: Sockets> Core<S> {
         let granted = match self.look_at_hub_token(at, request, &config) {
             Looked::Nothing if config.is_open => None,
             Looked::Nothing => {
-                let problem = problem(&Refusal::NoToken, Subscribe::dialect_of(asked));
+                let problem = refused_by_hub(&Refusal::NoToken, Subscribe::dialect_of(asked), &hub);
                 return self.refuse(at, &problem, reply);
             }
             Looked::Granted(granted) => Some(granted),
-            Looked::Wrong(refusal) => {
-                let problem = problem(&refusal, Subscribe::dialect_of(asked));
+            Looked::Wrong(refusal, dialect) => {
+                return self.refuse(at, &refused_by_hub(&refusal, dialect, &hub), reply);
+            }
+            Looked::Refused(refusal, dialect) => {
+                let problem = self.refused_token(refusal, dialect, &hub);
                 return self.refuse(at, &problem, reply);
             }
-            Looked::Refused(problem) => return self.refuse(at, &problem, reply),
             Looked::Asked => return Ok(()),
         };
         let subscriber: Result<_, Refusal> = granted.map_or(Ok(None), |granted| {
-            let claims = read_claims(granted.grant.claims.as_deref(), &hub)?;
-            asked.token = Some(claims.dialect());
+            let verified = granted.grant.claims.as_deref();
+            asked.token = verified.map(|claims| Dialect::of_token(claims.kind.as_deref()));
+            let claims = config.read_claims(verified, &hub)?;
             Ok(Some(Subscriber { granted, grants: Arc::new(claims.into_grants().1) }))
         });
-        let read = subscriber.and_then(|of| match Subscribe::parse(asked)? {
-            // Its tokens are not read yet, and half of a dialect is none.
-            Subscribe { dialect: Dialect::V1, .. } => Err(Refusal::NewDialect),
-            subscribe => Ok((subscribe, of)),
-        });
-        match read {
+        match subscriber.and_then(|of| Ok((Subscribe::parse(asked)?, of))) {
             Ok((subscribe, subscriber)) => self.listen(at, request, subscribe, subscriber, reply),
             Err(refusal) => {
-                let problem = problem(&refusal, Subscribe::dialect_of(asked));
+                let problem = refused_by_hub(&refusal, Subscribe::dialect_of(asked), &hub);
                 self.refuse(at, &problem, reply)
             }
+        }
+    }
+
+    /// Counts a refusal of a token; what its client is told, in 1.0 also where to get another.
+    fn refused_token(&self, refusal: TokenRefusal, dialect: Dialect, hub: &HubUrl) -> Problem {
+        let problem = self.refused(refusal);
+        match dialect {
+            Dialect::V1 if problem.status == 401 => {
+                let why = Refusal::BadToken(refusal.to_string().into());
+                Problem { challenge: refused_by_hub(&why, dialect, hub).challenge, ..problem }
+            }
+            _ => problem,
         }
     }
 
@@ -136,27 +155,37 @@ impl<S: Sockets> Core<S> {
             origin: request.origin,
             referer: None,
         };
-        let presented = match Presented::find(fields, request.query, None) {
+        let asked = match request.method {
+            Method::Query => Some(Dialect::V1),
+            _ => Subscribe::asked_dialect(request.query),
+        };
+        let presented = match Presented::find(fields, request.query, asked) {
             Ok(Some(presented)) => presented,
             Ok(None) => return Looked::Nothing,
-            Err(refusal) => return Looked::Wrong(refusal),
+            Err(refusal) => return Looked::Wrong(refusal, asked.unwrap_or(Dialect::Old)),
         };
+        let of_token = Dialect::of_unverified(&presented.token);
+        if let Err(refusal) = presented.check(of_token) {
+            return Looked::Wrong(refusal, of_token);
+        }
+        let dialect = asked.unwrap_or(of_token);
         if known.is_some() {
             at.conn.tidy();
             self.sessions.take(at.slot);
         }
         let Some(check) = &config.check else {
-            return Looked::Wrong(Refusal::BadToken("this hub knows no key of tokens".into()));
+            let refusal = Refusal::BadToken("this hub knows no key of tokens".into());
+            return Looked::Wrong(refusal, dialect);
         };
         self.budget.spend(work::TOKEN);
         match known.or_else(|| check.check(&presented.token)) {
             Some(Ok(granted)) => Looked::Granted(granted),
-            Some(Err(refusal)) => Looked::Refused(self.refused(refusal)),
+            Some(Err(refusal)) => Looked::Refused(refusal, dialect),
             None if self.ask_token(at, &presented.token, &self.hub_tokens) => {
                 self.await_token(at);
                 Looked::Asked
             }
-            None => Looked::Refused(self.refused(TokenRefusal::Busy)),
+            None => Looked::Refused(TokenRefusal::Busy, dialect),
         }
     }
 
@@ -181,6 +210,7 @@ impl<S: Sockets> Core<S> {
         at.conn.mark(Marks::BLOCKS, request.told == Told::InBlock);
         let Subscribe { dialect, selectors, place } = subscribe;
         let selectors: Vec<_> = selectors.into_iter().map(Arc::new).collect();
+        self.spend_on(&selectors);
         let grants = subscriber.as_ref().map(|subscriber| &subscriber.grants);
         if let Err(problem) = self.login_to_topics(at, &selectors, grants) {
             return self.refuse(at, &problem, reply);
@@ -231,6 +261,14 @@ impl<S: Sockets> Core<S> {
         at.conn.active = self.now;
         self.wait(at);
         self.send_answer(at)
+    }
+
+    /// Counts what it took to read URL patterns.
+    fn spend_on(&mut self, selectors: &[Arc<Selector>]) {
+        let of_urls =
+            selectors.iter().filter(|selector| selector.match_type() == MatchType::UrlPattern);
+        let work = of_urls.map(|of| work::URL_PATTERN + work::REGEX * of.regex_cost() as u32).sum();
+        self.budget.spend(work);
     }
 
     /// Tells a client whose place is not known, or for whom nobody has time, where it stands.
@@ -323,16 +361,3 @@ fn push_head(wire: Wire, cors: Option<Cors<'_>>, out: &mut Vec<u8>) {
 /// What a page may read of the head.
 const EXPOSED: &str = "Access-Control-Expose-Headers: Link, Last-Event-ID, \
                        Mercure-Last-Event-ID, Encke-Connection, Encke-Next\r\n";
-
-/// What a client is told that is refused.
-fn problem(refusal: &Refusal, dialect: Dialect) -> Problem {
-    let status = refusal.status(dialect);
-    let challenge = match (status, refusal.error_code(dialect)) {
-        (401, None) => Some("Bearer"),
-        (_, Some("invalid_token")) => Some("Bearer error=\"invalid_token\""),
-        (_, Some("insufficient_scope")) => Some("Bearer error=\"insufficient_scope\""),
-        (_, Some("invalid_request")) => Some("Bearer error=\"invalid_request\""),
-        _ => None,
-    };
-    Problem { challenge, ..Problem::new(status, refusal.to_string()) }
-}

@@ -1,6 +1,7 @@
 //! `POST /.well-known/mercure`: publishes an update of the Mercure protocol.
 //!
-//! It needs no key of the API: its token says on which topics it may publish. On the API port,
+//! It needs no key of the API: its token says on which topics it may publish, and which dialect of
+//! the protocol it speaks. On the API port,
 //! whoever shows a wrong one is slowed down by address, as with wrong keys; on the public port it
 //! waits for a place to have it verified. The answer is the update's id alone, and its head says
 //! how many connections have heard it.
@@ -17,21 +18,23 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use dispatch::barrier::WritePermit;
 use dispatch::posting::Delivery;
-use engine::{LetIn, Outgoing};
+use engine::{LetIn, Outgoing, refused_by_hub};
 use httpd::body::read_whole;
 use httpd::permits::IdleLimit;
 use httpd::problem::ApiProblem;
 use hub::{Draft, EventParts, Grant, Payload, SUBJECTS_MAX, TokenRefusal};
 use mercure::{Claims, Dialect, HubUrl, Presented, Refusal, TokenFields, Topic, Update, is_form};
-use proto::Problem;
 use tokio::task::spawn_blocking;
-use topics::{UpdateFollowers, payload, read_claims};
+use topics::{UpdateFollowers, payload};
 
 use super::state::Api;
 use crate::mercure_hub::Hub;
 
 /// Where it is.
 pub(super) const PATH: &str = mercure::PATH;
+
+/// Where its metadata are.
+pub(super) use engine::METADATA_PATH;
 
 /// How much longer a form may be than the text in it: each byte of that may take three.
 const ESCAPED: usize = 3;
@@ -53,13 +56,30 @@ pub(super) async fn publish(
     let (head, body) = request.into_parts();
     match Publisher::of(&hub, &head, None).await {
         Ok(publisher) => api.accept(publisher, head, body, &api.idle_limit).await,
-        Err(NoPublisher { refusal, is_guess }) => {
+        Err(NoPublisher { problem, is_guess }) => {
             if is_guess {
                 api.access.signed_wrong(peer).await;
             }
-            Err(refused(&refusal, Dialect::Old))
+            Err(problem)
         }
     }
+}
+
+/// Says what the hub takes (RFC 9728).
+pub(super) async fn metadata(
+    State(api): State<Arc<Api>>,
+    request: Request,
+) -> Result<Response, ApiProblem> {
+    let hub = api.hub.as_ref().ok_or_else(ApiProblem::not_found)?;
+    let url = url(hub, request.headers());
+    let json = hub.config().metadata_at(METADATA_PATH, &url).ok_or_else(ApiProblem::not_found)?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
+}
+
+/// The address of the hub, as a client has called it.
+fn url(hub: &Hub, headers: &HeaderMap) -> HubUrl {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    hub.config().hub_of(host)
 }
 
 /// Answers a request of the public port, which a worker has let in.
@@ -71,36 +91,27 @@ pub(super) async fn publish_publicly(
 ) -> Result<Response, ApiProblem> {
     let Some(hub) = api.hub.clone() else { return Err(ApiProblem::not_found()) };
     let (head, body) = request.into_parts();
-    let publisher = Publisher::of(&hub, &head, Some(let_in)).await;
-    let publisher = publisher.map_err(|no| refused(&no.refusal, Dialect::Old))?;
+    let publisher = Publisher::of(&hub, &head, Some(let_in)).await.map_err(|no| no.problem)?;
     api.accept(publisher, head, body, idle_limit).await
 }
 
 /// Why somebody is none.
 struct NoPublisher {
-    refusal: Refusal,
+    problem: ApiProblem,
     /// The token may be a try: who goes on like that is slowed down. One that has expired is none.
     is_guess: bool,
 }
 
-impl From<Refusal> for NoPublisher {
-    fn from(refusal: Refusal) -> NoPublisher {
-        NoPublisher { refusal, is_guess: false }
-    }
-}
-
-impl From<TokenRefusal> for NoPublisher {
-    fn from(refusal: TokenRefusal) -> NoPublisher {
-        let is_guess = matches!(
-            refusal,
-            TokenRefusal::Malformed
-                | TokenRefusal::Header
-                | TokenRefusal::Algorithm
-                | TokenRefusal::UnknownKey
-                | TokenRefusal::Signature
-        );
-        NoPublisher { refusal: Refusal::BadToken(refusal.to_string().into()), is_guess }
-    }
+/// Whether a token that is refused so may be a try.
+fn is_guess(refusal: TokenRefusal) -> bool {
+    matches!(
+        refusal,
+        TokenRefusal::Malformed
+            | TokenRefusal::Header
+            | TokenRefusal::Algorithm
+            | TokenRefusal::UnknownKey
+            | TokenRefusal::Signature
+    )
 }
 
 /// Who publishes.
@@ -116,10 +127,16 @@ impl Publisher {
     /// Whoever has the token of a request. One of the public port was `let_in`: such a one may be
     /// of a page, and have its token in a cookie.
     async fn of(hub: &Hub, head: &Parts, let_in: Option<&LetIn>) -> Result<Publisher, NoPublisher> {
-        let token = token(head, let_in)?;
-        let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let url = hub.url_of(host);
-        let no_key = || Refusal::BadToken("this hub knows no key of publishers".into());
+        let url = url(hub, &head.headers);
+        let (token, dialect) = token(head, let_in).map_err(|(refusal, dialect)| NoPublisher {
+            problem: refused_by_hub(&refusal, dialect, &url).into(),
+            is_guess: false,
+        })?;
+        let no = |refusal: Refusal, is_guess| NoPublisher {
+            problem: refused_by_hub(&refusal, dialect, &url).into(),
+            is_guess,
+        };
+        let no_key = || no(Refusal::BadToken("this hub knows no key of publishers".into()), false);
         let keys = hub.publish().ok_or_else(no_key)?;
         let verified: Result<Arc<Grant>, _> = match keys.check_now(&token) {
             Checked::Granted(grant) => Ok(grant),
@@ -135,8 +152,17 @@ impl Publisher {
                 spawn_blocking(verify).await.unwrap_or(Err(TokenRefusal::Busy))
             }
         };
-        let claims = read_claims(verified?.claims.as_deref(), &url)?;
+        let verified = verified.map_err(|refusal| {
+            no(Refusal::BadToken(refusal.to_string().into()), is_guess(refusal))
+        })?;
+        let claims = hub.config().read_claims(verified.claims.as_deref(), &url);
+        let claims = claims.map_err(|refusal| no(refusal, false))?;
         Ok(Publisher { claims, url, is_public: let_in.is_some() })
+    }
+
+    /// What it is told where it is refused.
+    fn refused(&self, refusal: &Refusal) -> ApiProblem {
+        refused_by_hub(refusal, self.claims.dialect(), &self.url).into()
     }
 
     /// Whether each topic of the update is granted.
@@ -146,23 +172,29 @@ impl Publisher {
     }
 }
 
-/// The token of a request.
-fn token(head: &Parts, let_in: Option<&LetIn>) -> Result<String, Refusal> {
+/// The token of a request, and of which dialect it says it is; or why there is none, and in which
+/// dialect that is told.
+fn token(head: &Parts, let_in: Option<&LetIn>) -> Result<(String, Dialect), (Refusal, Dialect)> {
     let authorization = values(&head.headers, &header::AUTHORIZATION);
     // Cookies are for pages, which publish on the public port.
     let cookie = let_in.map(|_| values(&head.headers, &header::COOKIE)).unwrap_or_default();
     let origin = head.headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
     let fields =
         TokenFields { authorization: &authorization, cookie: &cookie, origin, referer: None };
-    let presented = Presented::find(fields, head.uri.query().unwrap_or_default(), None)?;
-    let presented = presented.ok_or(Refusal::NoToken)?;
-    if let Some(origin) = presented.origin_of_publish(fields)? {
+    let presented = Presented::find(fields, head.uri.query().unwrap_or_default(), None);
+    let presented = presented.map_err(|refusal| (refusal, Dialect::Old))?;
+    // Who has none yet is told where to get one, which only 1.0 has words for.
+    let presented = presented.ok_or((Refusal::NoToken, Dialect::V1))?;
+    let dialect = Dialect::of_unverified(&presented.token);
+    presented.check(dialect).map_err(|refusal| (refusal, dialect))?;
+    let origin = presented.origin_of_publish(fields).map_err(|refusal| (refusal, dialect))?;
+    if let Some(origin) = origin {
         let known = let_in.and_then(|let_in| let_in.origin.as_ref());
         if !known.is_some_and(|(known, credentials)| *known == origin && *credentials) {
-            return Err(Refusal::ForeignOrigin(origin));
+            return Err((Refusal::ForeignOrigin(origin), dialect));
         }
     }
-    Ok(presented.token.into_owned())
+    Ok((presented.token.into_owned(), dialect))
 }
 
 fn values<'h>(headers: &'h HeaderMap, name: &header::HeaderName) -> Vec<&'h str> {
@@ -181,22 +213,22 @@ impl Api {
         let dialect = publisher.claims.dialect();
         let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         if !is_form(kind.unwrap_or_default()) {
-            return Err(refused(&Refusal::NotForm, dialect));
+            return Err(publisher.refused(&Refusal::NotForm));
         }
         // Subscribers have tokens of the same key: what they send is not kept.
         if publisher.claims.publish().is_empty() {
-            return Err(refused(&Refusal::NoGrant, dialect));
+            return Err(publisher.refused(&Refusal::NoGrant));
         }
         let most = ESCAPED * self.backlog_bytes_max + AROUND_BYTES_MAX;
         let bytes = read_whole(body, most, idle_limit).await?;
         let update = Update::parse(&bytes, dialect, &publisher.url);
-        let update = update.map_err(|refusal| refused(&refusal, dialect))?;
+        let update = update.map_err(|refusal| publisher.refused(&refusal))?;
         if update.topics.len() > SUBJECTS_MAX {
             let detail = format!("An update has at most {SUBJECTS_MAX} topics. Send several.");
             return Err(ApiProblem::bad_request(detail));
         }
         if !publisher.may_publish(&update) {
-            return Err(refused(&Refusal::NoGrant, dialect));
+            return Err(publisher.refused(&Refusal::NoGrant));
         }
         let permit = match self.sender.barrier.enter().await {
             Ok(permit) => permit,
@@ -245,11 +277,4 @@ impl Api {
         self.count_event();
         Ok(delivery)
     }
-}
-
-/// The answer to what is refused.
-fn refused(refusal: &Refusal, dialect: Dialect) -> ApiProblem {
-    let status = refusal.status(dialect);
-    let challenge = (status == 401).then_some("Bearer");
-    Problem { challenge, ..Problem::new(status, refusal.to_string()) }.into()
 }

@@ -72,6 +72,7 @@ pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
         ("/tune.json", scope(Read), get(tune::tune)),
         (streams::PATH, Need::ByMethod, any(streams::serve)),
         (mercure::PATH, Need::Token, post(mercure::publish)),
+        (mercure::METADATA_PATH, Need::Nothing, get(mercure::metadata)),
         ("/openapi.json", Need::Key, get(openapi::openapi)),
     ];
     own.into_iter().chain(pusher::paths()).collect()
