@@ -3,7 +3,9 @@
     run.py http://127.0.0.1:3000/.well-known/mercure --key FILE
 
 The hub must let clients without a token listen, list the origin http://page.test, and take tokens
-of the key in FILE (HS256). The cases are those of crates/encke/tests/it/mercure/cases.jsonl; what
+of the key in FILE (HS256). With --dialect 1.0 it is asked the cases of Mercure 1.0 instead of those
+of the drafts up to 07; it must know the issuer https://app.example, and as itself the audience
+https://hub.example/.well-known/mercure. The cases are those of crates/encke/tests/it/mercure/cases.jsonl; what
 one has is told in compat/README.md. With --stored COUNT so many updates are published as well, and
 the newest ones must be found. It needs nothing but Python. Exit code: 0 if all passed, else 1.
 """
@@ -29,13 +31,26 @@ FORM = "application/x-www-form-urlencoded"
 PATIENCE_S = 30
 
 # What this program knows of a case. One that says more is left out, not half tried.
-CLIENT = {"claims", "claim", "expired", "token", "scheme", "by"}
+CLIENT = {"claims", "claim", "expired", "token", "scheme", "by", "details", "set", "typ"}
 KNOWN = {
-    "subscribe": CLIENT | {"query", "method"},
+    "subscribe": CLIENT | {"query", "method", "body"},
     "publish": CLIENT | {"form", "content_type", "origin"},
-    "place": {"published", "ask", "field", "replayed"},
+    "place": {"published", "ask", "field", "replayed", "v1"},
 }
-FLAT = {"name", "hears", "lines", "status"}
+FLAT = {"name", "hears", "lines", "status", "challenge"}
+
+# What a token of 1.0 says, but for what its case sets.
+ACCESS = {
+    "iss": "https://app.example",
+    "aud": "https://hub.example/.well-known/mercure",
+    "exp": 4_102_444_800,
+}
+METADATA = "https://hub.example/.well-known/oauth-protected-resource/.well-known/mercure"
+ALL = {
+    "type": "https://mercure.rocks/authorization-detail",
+    "actions": ["publish"],
+    "topics": [{"match": "*"}],
+}
 
 
 class Fault(Exception):
@@ -45,8 +60,8 @@ class Fault(Exception):
 class Stream:
     """An answer to a subscription, event by event."""
 
-    def __init__(self, hub, query, fields):
-        self.connection, self.answer = hub.ask("GET", query, fields)
+    def __init__(self, hub, query, fields, method="GET", body=None):
+        self.connection, self.answer = hub.ask(method, query, fields, body)
         if self.answer.status != 200:
             raise Fault(f"the subscription is answered {self.answer.status}")
 
@@ -71,8 +86,10 @@ class Stream:
 
 
 class Hub:
-    def __init__(self, url, secret):
-        self.at, self.path, self.secret = url.netloc, url.path, secret
+    def __init__(self, url, secret, is_v1):
+        self.at, self.path, self.secret, self.is_v1 = url.netloc, url.path, secret, is_v1
+        self.topic = "match" if is_v1 else "topic"
+        self.place_field = "Mercure-Last-Event-ID" if is_v1 else "Last-Event-ID"
 
     def ask(self, method, query, fields, body=None):
         connection = http.client.HTTPConnection(self.at, timeout=PATIENCE_S)
@@ -83,18 +100,23 @@ class Hub:
         except (OSError, http.client.HTTPException) as fault:
             raise Fault(f"no answer: {fault!r}") from None
 
-    def token(self, claims):
+    def token(self, claims, typ="JWT"):
         def part(data):
             return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
-        head = part(b'{"alg":"HS256","typ":"JWT"}')
+        head = part(json.dumps({"alg": "HS256", "typ": typ}).encode())
         signed = f"{head}.{part(json.dumps(claims).encode())}"
         tag = hmac.digest(self.secret, signed.encode(), hashlib.sha256)
         return f"{signed}.{part(tag)}"
 
     def shown(self, client):
         """The query and the header fields by which a client shows its token."""
-        token = client.get("token")
+        token, cookie = client.get("token"), "mercureAuthorization"
+        if details := client.get("details"):
+            claims = ACCESS | {"authorization_details": details} | client.get("set", {})
+            claims = {name: value for name, value in claims.items() if value is not None}
+            token = self.token(claims, client.get("typ", "at+jwt"))
+            cookie = "__Secure-mercure_access_token"
         if token is None and client.get("claims") is None:
             return {}, {}
         if token is None:
@@ -104,11 +126,11 @@ class Hub:
             case "query":
                 return {"authorization": token}, {}
             case "cookie":
-                return {}, {"Cookie": f"mercureAuthorization={token}"}
+                return {}, {"Cookie": f"{cookie}={token}"}
         return {}, {"Authorization": f"{client.get('scheme', 'Bearer')} {token}"}
 
     def publish(self, publish):
-        """The status and the body."""
+        """The answer and its body."""
         query, fields = self.shown(publish)
         fields["Content-Type"] = publish.get("content_type", FORM)
         if "origin" in publish:
@@ -117,19 +139,24 @@ class Hub:
         connection, answer = self.ask("POST", urllib.parse.urlencode(query), fields, form)
         body = answer.read().decode()
         connection.close()
-        return answer.status, body
+        return answer, body
 
     def publish_well(self, *form):
-        status, body = self.publish({"claims": {"publish": ["*"]}, "form": form})
-        if status != 200:
-            raise Fault(f"the publish is answered {status}")
+        by = {"details": [ALL]} if self.is_v1 else {"claims": {"publish": ["*"]}}
+        answer, body = self.publish(by | {"form": form})
+        if answer.status != 200:
+            raise Fault(f"the publish is answered {answer.status}")
         return body
 
     def subscribe(self, subscribe, *more):
-        """The query and the header fields of a subscription."""
+        """The query, header fields, method and body of a subscription."""
         query, fields = self.shown(subscribe)
         pairs = [tuple(pair) for pair in subscribe["query"]] + list(more) + list(query.items())
-        return urllib.parse.urlencode(pairs), fields
+        method, body = subscribe.get("method", "GET"), None
+        if method == "QUERY":
+            fields["Content-Type"] = FORM
+            body = urllib.parse.urlencode([tuple(pair) for pair in subscribe.get("body", [])])
+        return urllib.parse.urlencode(pairs), fields, method, body
 
 
 def in_order(lines):
@@ -150,11 +177,14 @@ def hears_nothing_else(hub, stream, topic):
 
 
 def try_hears(hub, case, own):
-    stream = Stream(hub, *hub.subscribe(case["subscribe"], ("topic", f"end-{own}")))
+    subscribe = case["subscribe"]
+    is_v1 = "body" in subscribe or any(name.startswith("match") for name, _ in subscribe["query"])
+    end = ("match" if is_v1 else "topic", f"end-{own}")
+    stream = Stream(hub, *hub.subscribe(subscribe, end))
     try:
-        status, body = hub.publish(case["publish"])
-        if status != 200:
-            raise Fault(f"the publish is answered {status}")
+        answer, body = hub.publish(case["publish"])
+        if answer.status != 200:
+            raise Fault(f"the publish is answered {answer.status}")
         if case["hears"]:
             expect(stream, case.get("lines") or [f"id: {body}", "data: x"])
         hears_nothing_else(hub, stream, f"end-{own}")
@@ -164,15 +194,19 @@ def try_hears(hub, case, own):
 
 def try_status(hub, case, own):
     if "publish" in case:
-        status, _ = hub.publish(case["publish"])
+        answer, _ = hub.publish(case["publish"])
     else:
-        query, fields = hub.subscribe(case["subscribe"])
-        method = case["subscribe"].get("method", "GET")
-        connection, answer = hub.ask(method, query, fields)
-        status = answer.status
+        query, fields, method, body = hub.subscribe(case["subscribe"])
+        connection, answer = hub.ask(method, query, fields, body)
         connection.close()
-    if status not in case["status"]:
-        raise Fault(f"answers {status}")
+    if answer.status not in case["status"]:
+        raise Fault(f"answers {answer.status}")
+    code = case.get("challenge")
+    if code is not None:
+        code = f'error="{code}", ' if code else ""
+        challenge = answer.getheader("WWW-Authenticate")
+        if challenge != f'Bearer {code}resource_metadata="{METADATA}"':
+            raise Fault(f"challenges by {challenge!r}")
 
 
 def try_place(hub, case, own):
@@ -183,7 +217,7 @@ def try_place(hub, case, own):
 
     for id in place["published"]:
         hub.publish_well(("topic", topic), ("data", "x"), ("id", of(id)))
-    query, fields = [("topic", topic)], {}
+    query, fields = [(hub.topic, topic)], {}
     for parameter, id in place["ask"].items():
         if parameter == "header":
             fields["Last-Event-ID"] = of(id)
@@ -191,9 +225,10 @@ def try_place(hub, case, own):
             query.append((parameter, of(id)))
     stream = Stream(hub, urllib.parse.urlencode(query), fields)
     try:
-        field = stream.answer.getheader("Last-Event-ID")
-        if field != (place["field"] and of(place["field"])):
-            raise Fault(f"the field Last-Event-ID is {field!r}")
+        field = stream.answer.getheader(hub.place_field)
+        is_now = place["field"] == "now" and field and field not in ("earliest", "now")
+        if not is_now and field != (place["field"] and of(place["field"])):
+            raise Fault(f"the field {hub.place_field} is {field!r}")
         for id in place["replayed"]:
             if id == "gap":
                 expect_gap(hub, stream, topic)
@@ -216,9 +251,11 @@ def try_stored(hub, stored, missed, own):
     """Who missed the newest of many updates hears them in one stream. Each id is of `stored`."""
     first = len(stored) - missed
     query = [("topic", f"stored-{own}/{{n}}"), ("lastEventID", stored[first - 1])]
+    if hub.is_v1:
+        query = [("match_urlpattern", f"stored-{own}/:n"), ("last_event_id", stored[first - 1])]
     stream = Stream(hub, urllib.parse.urlencode(query), {})
     try:
-        if stream.answer.getheader("Last-Event-ID") != stored[first - 1]:
+        if stream.answer.getheader(hub.place_field) != stored[first - 1]:
             raise Fault("its place is not found")
         for number in range(first, len(stored)):
             try:
@@ -271,17 +308,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("hub", type=urllib.parse.urlsplit, help="URL of the hub")
     parser.add_argument("--key", type=pathlib.Path, required=True, help="file with its secret")
+    parser.add_argument("--dialect", choices=["old", "1.0"], default="old")
     parser.add_argument("--cases", type=pathlib.Path, default=CASES)
     parser.add_argument("--name", default="", help="only cases with this in their names")
     parser.add_argument("--stored", type=int, default=0, help="updates to be remembered")
     options = parser.parse_args()
-    hub = Hub(options.hub, options.key.read_bytes().strip())
+    is_v1 = options.dialect == "1.0"
+    hub = Hub(options.hub, options.key.read_bytes().strip(), is_v1)
     # Texts of its own: a hub may remember what an earlier run has published.
     report, run = Report(), secrets.token_hex(4)
     for number, line in enumerate(options.cases.read_text().splitlines()):
         own = f"{run}-{number}"
         case = json.loads(line.replace("${u}", own))
-        if options.name not in case["name"]:
+        if options.name not in case["name"] or case["name"].startswith("1.0 ") != is_v1:
             continue
         if more := unknown(case):
             report.leave_out(case["name"], more)
@@ -293,7 +332,7 @@ def main():
             name = f"{missed} missed of {options.stored}"
             report.attempt(name, try_stored, hub, stored, missed, run)
     print(f"passed {report.passed}, failed {report.failed}, left out {report.left_out}")
-    sys.exit(1 if report.failed or not report.passed else 0)
+    sys.exit(1 if report.failed or report.left_out or not report.passed else 0)
 
 
 main()

@@ -10,6 +10,7 @@ use std::process::{ChildStdin, Command};
 
 use serde_json::{Value, json};
 
+use super::v1::{ISSUER, PUBLIC_URL};
 use super::{HUB, Hub, PAGE, token};
 use crate::compat::clients::CLIENTS;
 use crate::compat::gate::Gate;
@@ -152,12 +153,15 @@ fn clients_of_others_hear_what_a_library_publishes_and_go_on_at_their_place() {
 fn cases_pass_as_any_hub_is_asked_them() {
     let allowed = format!("--allow-origin={PAGE}");
     let files = Hub::key_file();
-    let server = Server::start(&[&Hub::key_option(files.path()), "--mercure-open", &allowed]);
-    let mut command = Command::new("python3");
+    let key = Hub::key_option(files.path());
+    let server = Server::start(&[&key, "--mercure-open", &allowed, PUBLIC_URL, ISSUER]);
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../compat/mercure/run.py");
-    command.arg(sources).env("PYTHONDONTWRITEBYTECODE", "1");
-    command.arg(format!("{}{HUB}", server.url())).arg("--key").arg(files.path().join("key"));
-    command.args(["--stored", "3000"]);
-    let finished = Program::run(&mut command);
-    assert_eq!(finished.code(), Some(0), "{finished:?}");
+    for dialect in ["old", "1.0"] {
+        let mut command = Command::new("python3");
+        command.arg(&sources).env("PYTHONDONTWRITEBYTECODE", "1");
+        command.arg(format!("{}{HUB}", server.url())).arg("--key").arg(files.path().join("key"));
+        command.args(["--stored", "3000", "--dialect", dialect]);
+        let finished = Program::run(&mut command);
+        assert_eq!(finished.code(), Some(0), "{dialect}: {finished:?}");
+    }
 }
