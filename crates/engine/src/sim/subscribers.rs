@@ -181,7 +181,8 @@ fn page_that_is_silent_is_told_where_it_stands_and_of_no_gap() {
     );
     let (_, first) = publish(&mut one, "topic=note&data=1");
     publish(&mut one, "topic=https://a.test/books&data=2");
-    (one.reads(page), one.reads(other));
+    one.reads(page);
+    one.reads(other);
     one.turn_after(1_000);
     let (told, not_told) = (one.reads(page), one.reads(other));
     assert_eq!(not_told, ":\n");
