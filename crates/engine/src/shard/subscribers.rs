@@ -113,8 +113,9 @@ impl<S: Sockets> Core<S> {
         let subscriber: Result<_, Refusal> = granted.map_or(Ok(None), |granted| {
             let verified = granted.grant.claims.as_deref();
             asked.token = verified.map(|claims| Dialect::of_token(claims.kind.as_deref()));
-            let claims = config.read_claims(verified, &hub)?;
-            Ok(Some(Subscriber { granted, grants: Arc::new(claims.into_grants().1) }))
+            let grants = config.read_claims(verified, &hub)?.into_grants().1;
+            self.spend_on(grants.selectors());
+            Ok(Some(Subscriber { granted, grants: Arc::new(grants) }))
         });
         match subscriber.and_then(|of| Ok((Subscribe::parse(asked)?, of))) {
             Ok((subscribe, subscriber)) => self.listen(at, request, subscribe, subscriber, reply),
@@ -261,7 +262,7 @@ impl<S: Sockets> Core<S> {
         self.send_answer(at)
     }
 
-    /// Counts what it took to read URL patterns.
+    /// Counts what it took to read URL patterns, of a request or of its token.
     fn spend_on(&mut self, selectors: &[Arc<Selector>]) {
         let of_urls =
             selectors.iter().filter(|selector| selector.match_type() == MatchType::UrlPattern);
