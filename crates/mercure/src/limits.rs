@@ -41,6 +41,8 @@ pub const REGEX_CACHE_BYTES_MAX: usize = 64 * 1024;
 /// How many distinct patterns are listened to at a time, by what each counts for
 /// ([`Selector::cost`](crate::Selector::cost)).
 pub const PATTERNS_MAX: usize = 10_000;
+/// Of an address of the hub, in bytes: what names a live URL pattern has it before the pattern.
+pub const HUB_URL_BYTES_MAX: usize = 400;
 /// How many addresses of the hub live URL patterns may be relative to at a time: a topic that is no
 /// whole URL is resolved against each of them.
 pub const HUB_URLS_MAX: usize = 32;

@@ -97,7 +97,9 @@ impl<S: Sockets> Core<S> {
         let granted = match self.look_at_hub_token(at, request, &config) {
             Looked::Nothing if config.is_open => None,
             Looked::Nothing => {
-                let problem = refused_by_hub(&Refusal::NoToken, Subscribe::dialect_of(asked), &hub);
+                // Who asks for nothing is told where to get a token, which only 1.0 has words for.
+                let dialect = Subscribe::asked_dialect(request.query).unwrap_or(Dialect::V1);
+                let problem = refused_by_hub(&Refusal::NoToken, dialect, &hub);
                 return self.refuse(at, &problem, reply);
             }
             Looked::Granted(granted) => Some(granted),
