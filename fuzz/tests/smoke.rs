@@ -114,6 +114,10 @@ fn texts(target: &str) -> &'static [&'static str] {
             "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
             "POST /send?token=a HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n\
              Content-Length: 2\r\nIdempotency-Key: \"k\"\r\nExpect: 100-continue\r\n\r\n{}",
+            "GET /.well-known/mercure?topic=a HTTP/1.1\r\nHost: h\r\nLast-Event-ID:\r\n\r\n",
+            "QUERY /.well-known/mercure HTTP/1.1\r\nHost: h\r\nContent-Length: 7\r\n\
+             Content-Type: application/x-www-form-urlencoded\r\n\r\nmatch=a",
+            "POST /.well-known/mercure HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n",
             "\r\nPOST /stream/1 HTTP/1.1\nHost: h\nTransfer-Encoding: chunked\n\n0\r\n\r\n",
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         ],

@@ -15,8 +15,8 @@ pub const KEY_MARK: char = '#';
 /// The longest name within a key, in bytes of UTF-8, of which a key has no more than some others.
 pub const KEY_NAME_BYTES_MAX: usize = 4096;
 
-/// The longest key, in bytes of UTF-8.
-pub const KEY_BYTES_MAX: usize = KEY_NAME_BYTES_MAX + 64;
+/// The longest key, in bytes of UTF-8: a URL pattern stands behind the address it is seen from.
+pub const KEY_BYTES_MAX: usize = KEY_NAME_BYTES_MAX + 512;
 
 /// What a key stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

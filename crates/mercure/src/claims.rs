@@ -7,7 +7,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::limits::{DETAIL_TOPICS_MAX, DETAILS_MAX, SELECTORS_MAX};
+use crate::limits::{DETAIL_REGEX_COST_MAX, DETAIL_TOPICS_MAX, DETAILS_MAX, SELECTORS_MAX};
 use crate::{Dialect, Grants, HubUrl, MatchType, Selector, SelectorFault, SelectorKind, Topic};
 
 /// The type of the details of a 1.0 token (RFC 9396) that are this hub's.
@@ -47,6 +47,9 @@ pub enum ClaimsFault {
     /// It lists more than can be looked through for each update.
     #[error("it lists more than {SELECTORS_MAX} topics")]
     TooMany,
+    /// Its URL patterns take too long to compile each time that it is shown.
+    #[error("the regular expressions of its URL patterns are too large")]
+    TooCostly,
     /// `authorization_details` is no list of objects with a type.
     #[error("its `authorization_details` must be a list of objects, each with a `type`")]
     Details,
@@ -144,7 +147,7 @@ fn details(claims: &Map<String, Value>, hub: &HubUrl) -> Result<Claims, ClaimsFa
         Some(_) => return Err(ClaimsFault::Details),
     };
     let (mut publish, mut subscribe, mut payloads) = (Vec::new(), Vec::new(), Vec::new());
-    let mut room = DETAIL_TOPICS_MAX;
+    let (mut room, mut regex_room) = (DETAIL_TOPICS_MAX, DETAIL_REGEX_COST_MAX);
     for detail in listed {
         let detail = detail.as_object().ok_or(ClaimsFault::Details)?;
         let kind = detail.get("type").and_then(Value::as_str).ok_or(ClaimsFault::Details)?;
@@ -156,6 +159,8 @@ fn details(claims: &Map<String, Value>, hub: &HubUrl) -> Result<Claims, ClaimsFa
         room = room.checked_sub(topics.len()).ok_or(ClaimsFault::TooMany)?;
         let selectors = topics.iter().map(|topic| matcher(topic, hub).map(Arc::new));
         let selectors = selectors.collect::<Result<Vec<_>, _>>()?;
+        let cost = selectors.iter().map(|selector| selector.regex_cost()).sum();
+        regex_room = regex_room.checked_sub(cost).ok_or(ClaimsFault::TooCostly)?;
         if actions.contains(&"publish") {
             publish.extend(selectors.iter().cloned());
         }

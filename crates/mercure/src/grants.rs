@@ -65,6 +65,15 @@ impl Grants {
         self.selectors.iter().filter(|selector| selector.kind() == SelectorKind::Pattern)
     }
 
+    /// Whether they open all that a pattern, or `*`, matches, as far as that can be told: it is
+    /// listed itself, or all is.
+    pub fn lists(&self, selector: &Selector) -> bool {
+        let listed = || format!("~{}", selector.key());
+        self.is_all
+            || selector.kind() == SelectorKind::Pattern
+                && self.keys.binary_search(&listed()).is_ok()
+    }
+
     /// Whether they open one topic.
     pub fn opens(&self, topic: &Topic<'_>) -> bool {
         self.is_all

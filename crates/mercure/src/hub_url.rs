@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use url::Url;
 
+use crate::limits::HUB_URL_BYTES_MAX;
+
 /// An address under which clients reach the hub, its path included. A copy shares it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct HubUrl(Arc<Url>);
 
 impl HubUrl {
-    /// Reads an address. `None` if it is no absolute one of `http` or `https`; a query and a
-    /// fragment are left out.
+    /// Reads an address. `None` if it is no absolute one of `http` or `https`, or longer than
+    /// [`HUB_URL_BYTES_MAX`]; a query and a fragment are left out.
     pub fn parse(text: &str) -> Option<HubUrl> {
         let mut url = Url::parse(text).ok()?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -18,7 +20,7 @@ impl HubUrl {
         }
         url.set_query(None);
         url.set_fragment(None);
-        Some(HubUrl(Arc::new(url)))
+        (url.as_str().len() <= HUB_URL_BYTES_MAX).then(|| HubUrl(Arc::new(url)))
     }
 
     /// The address in its normal form.
@@ -59,5 +61,8 @@ mod tests {
         for text in ["", "/.well-known/mercure", "ftp://hub.example/", "data:a", "http://"] {
             assert_eq!(HubUrl::parse(text), None, "{text}");
         }
+        let long = |len: usize| format!("http://{}/", "x".repeat(len - "http:///".len()));
+        assert!(HubUrl::parse(&long(HUB_URL_BYTES_MAX)).is_some());
+        assert_eq!(HubUrl::parse(&long(HUB_URL_BYTES_MAX + 1)), None);
     }
 }

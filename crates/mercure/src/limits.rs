@@ -24,11 +24,16 @@ pub const EXPRESSIONS_MAX: usize = 16;
 /// each other.
 pub const GROUPS_MAX: usize = 64;
 /// Of the program of one regular expression of a URL pattern, in bytes, and for how many patterns
-/// one of that size counts. `(\d+)` takes about 1 KiB.
+/// one of that size counts. A pattern without one takes up to 9 KiB, and 30 µs to read; what
+/// counts for one, 17 KiB and 90 µs; for 16, up to 390 KiB and 1.7 ms (`cost_of_a_url_pattern` in
+/// the tests).
 pub const REGEX_SIZES: [(usize, usize); 3] = [(4 * 1024, 1), (16 * 1024, 4), (64 * 1024, 16)];
 /// For how many the regular expressions of one subscription may count: they are compiled before it
 /// is answered.
 pub const REGEX_COST_MAX: usize = 200;
+/// For how many those of all details of a token may count: they are compiled each time that it is
+/// shown.
+pub const DETAIL_REGEX_COST_MAX: usize = 1_000;
 /// For how many patterns one counts whose matches may be of any host: each update tries it.
 pub const ANY_HOST_COST: usize = 50;
 /// Of the cache that one regular expression keeps while it matches, in bytes.
@@ -36,6 +41,8 @@ pub const REGEX_CACHE_BYTES_MAX: usize = 64 * 1024;
 /// How many distinct patterns are listened to at a time, by what each counts for
 /// ([`Selector::cost`](crate::Selector::cost)).
 pub const PATTERNS_MAX: usize = 10_000;
+/// Of an address of the hub, in bytes: what names a live URL pattern has it before the pattern.
+pub const HUB_URL_BYTES_MAX: usize = 400;
 /// How many addresses of the hub live URL patterns may be relative to at a time: a topic that is no
 /// whole URL is resolved against each of them.
 pub const HUB_URLS_MAX: usize = 32;

@@ -56,12 +56,8 @@ impl Access {
             return Access::Public;
         };
         let is_granted = match selector.kind() {
-            SelectorKind::All => grants.is_all(),
             SelectorKind::Exact => grants.opens(&Topic::new(selector.text())),
-            SelectorKind::Pattern => {
-                let key = selector.key();
-                grants.is_all() || grants.patterns().any(|granted| granted.key() == key)
-            }
+            SelectorKind::All | SelectorKind::Pattern => grants.lists(selector),
         };
         if is_granted { Access::Granted } else { Access::Perhaps }
     }

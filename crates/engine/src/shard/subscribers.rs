@@ -98,7 +98,9 @@ impl<S: Sockets> Core<S> {
         let granted = match self.look_at_hub_token(at, request, &config) {
             Looked::Nothing if config.is_open => None,
             Looked::Nothing => {
-                let problem = refused_by_hub(&Refusal::NoToken, Subscribe::dialect_of(asked), &hub);
+                // Who asks for nothing is told where to get a token, which only 1.0 has words for.
+                let dialect = Subscribe::asked_dialect(request.query).unwrap_or(Dialect::V1);
+                let problem = refused_by_hub(&Refusal::NoToken, dialect, &hub);
                 return self.refuse(at, &problem, reply);
             }
             Looked::Granted(granted) => Some(granted),
@@ -114,8 +116,9 @@ impl<S: Sockets> Core<S> {
         let subscriber: Result<_, Refusal> = granted.map_or(Ok(None), |granted| {
             let verified = granted.grant.claims.as_deref();
             asked.token = verified.map(|claims| Dialect::of_token(claims.kind.as_deref()));
-            let claims = config.read_claims(verified, &hub)?;
-            Ok(Some(Subscriber { granted, grants: Arc::new(claims.into_grants().1) }))
+            let grants = config.read_claims(verified, &hub)?.into_grants().1;
+            self.spend_on(grants.selectors());
+            Ok(Some(Subscriber { granted, grants: Arc::new(grants) }))
         });
         match subscriber.and_then(|of| Ok((Subscribe::parse(asked)?, of))) {
             Ok((subscribe, subscriber)) => self.listen(at, request, subscribe, subscriber, reply),
@@ -263,7 +266,7 @@ impl<S: Sockets> Core<S> {
         self.send_answer(at)
     }
 
-    /// Counts what it took to read URL patterns.
+    /// Counts what it took to read URL patterns, of a request or of its token.
     fn spend_on(&mut self, selectors: &[Arc<Selector>]) {
         let of_urls =
             selectors.iter().filter(|selector| selector.match_type() == MatchType::UrlPattern);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use fastrand::Rng;
 use mercure::{HubUrl, MatchType, Patterns, PatternsFull, Selector, SelectorKind, Topic, limits};
@@ -146,4 +147,35 @@ fn patterns_are_seen_from_few_addresses() {
     assert_eq!(heard(&patterns, &Topic::new("x")).len(), limits::HUB_URLS_MAX);
     assert_eq!(patterns.remove(&seen_from(0)), Some(0));
     assert_eq!(patterns.insert(one_more, 0), Ok(None));
+}
+
+/// What the limits are by: run it with `--ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+#[expect(clippy::disallowed_methods, reason = "it measures")]
+fn cost_of_a_url_pattern() {
+    const PATTERNS: usize = 1_000;
+    let resident_kib = || -> usize {
+        let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+        pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4
+    };
+    let regexes = ["(\\w{35})", "(\\d{200})", "(\\d{600})", "(\\p{L}+)"];
+    for tail in ["", "/x/:page"].into_iter().chain(regexes) {
+        let (before, start) = (resident_kib(), Instant::now());
+        let patterns: Vec<Selector> = (0..PATTERNS)
+            .map(|n| {
+                let text = format!("https://a.example/{n}/:id{tail}");
+                let pattern = Selector::v1(MatchType::UrlPattern, &text, &hub()).unwrap();
+                // A regular expression makes its cache when it is first used.
+                for topic in ["12345678/x/90?x=1", "12345678"] {
+                    pattern.matches(&Topic::new(&format!("https://a.example/{n}/{topic}")));
+                }
+                pattern
+            })
+            .collect();
+        let each = (resident_kib() - before) as f64 / PATTERNS as f64;
+        let (cost, time) = (patterns[0].cost(), start.elapsed() / PATTERNS as u32);
+        eprintln!(":id{tail}: {each} KiB and {time:?} each, counts for {cost}");
+        std::mem::forget(patterns);
+    }
 }

@@ -180,6 +180,29 @@ fn form_of_a_query_waits_for_its_token() {
 }
 
 #[test]
+fn longest_pattern_is_heard_as_any_other() {
+    let address = format!("https://{}.hub.example", "long.".repeat(40).trim_end_matches('.'));
+    let hub = Hub::start(&["--mercure-open", &format!("--public-url={address}")]);
+    let set = json!({ "aud": format!("{address}{HUB}") });
+    let long = format!("https://a.test/{}", "x".repeat(4_096 - "https://a.test/*".len()));
+    let pattern = format!("{long}*");
+    let query = format!("match_urlpattern={pattern}");
+    let listed = grants("subscribe", &[("urlpattern", &pattern)], &set);
+    let other = grants("subscribe", &[("urlpattern", "https://a.test/*")], &set);
+    let mut streams = [hub.listen(&query, &[]), hub.listen(&query, &[&other])];
+    let form = format!("topic={long}&data=");
+    assert_eq!(hub.publish(&format!("{form}1")).1, 2);
+    assert_eq!(hub.publish(&format!("{form}2&private=on")).1, 1);
+    assert!(streams[0].chunk().ends_with("data: 1\n\n"));
+    assert!(streams[1].chunk().ends_with("data: 1\n\n"));
+    assert!(streams[1].chunk().ends_with("data: 2\n\n"));
+    let mut by_topic = hub.listen("match=*", &[&listed]);
+    assert_eq!(hub.publish(&format!("{form}3&private=on")).1, 2);
+    assert!(by_topic.chunk().ends_with("data: 3\n\n"));
+    assert_eq!(hub.status(&format!("{query}x"), &[]), 400);
+}
+
+#[test]
 fn patterns_of_strangers_have_bounds_of_their_own() {
     let hub = Hub::start(&["--mercure-open"]);
     // Each address that a stranger calls is one from which patterns are seen.
