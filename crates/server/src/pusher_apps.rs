@@ -207,10 +207,18 @@ mod tests {
         std::fs::write(&path, ONE).unwrap();
         let file = Arc::new(AppsFile::load(path.clone(), AppsServer::default()).unwrap());
         assert!(file.live().by_key("a").is_some());
-        let password = r#"","webhooks":[{"url":"https://me:s3cret@a.test/"}]}"#;
-        let password = ONE.replace("\"}", password);
+        let at = |url: &str| ONE.replace("\"}", &format!(r#"","webhooks":[{{"url":"{url}"}}]}}"#));
+        let password = at("https://me:s3cret@a.test/");
         let short = ONE.replace("a-secret-of-some-length", "short");
-        for bad in ["", "{}", &ONE.replace("\"id\"", "\"it\""), &password, &short] {
+        let id = ONE.replace("\"id\"", "\"it\"");
+        let urls = ["ftp://a", "http://", "http://a b", "/hook", "http:///hook"].map(at);
+        for url in urls.iter().chain([&password]) {
+            std::fs::write(&path, url).unwrap();
+            let refused = AppsFile::load(path.clone(), AppsServer::default()).unwrap_err();
+            assert!(matches!(refused, AppsFileError::Webhook { .. }), "{url}: {refused}");
+            assert!(!refused.to_string().contains("s3cret"), "{refused}");
+        }
+        for bad in ["", "{}", &id, &password, &urls[0], &short] {
             std::fs::write(&path, bad).unwrap();
             file.reload().await;
             assert!(file.live().by_key("a").is_some(), "{bad}");

@@ -4,6 +4,7 @@ use engine::{Engine, EngineConfig, Guest, PusherApps, SentToChannel};
 use hub::{ConnectionId, Epoch, Names, Tag};
 use pusher::Apps;
 
+use super::super::SAID_BYTES_MAX;
 use super::*;
 
 /// What makes an app one with a webhook, at which nobody listens.
@@ -105,4 +106,20 @@ async fn name_of_a_channel_whose_count_nobody_wants_any_more_is_given_back() {
     teller.look().await;
     guest.logout(0, 1, id);
     assert!(names.is_empty(), "{:?}", names.text(id));
+}
+
+#[tokio::test]
+async fn what_clients_say_before_the_next_look_is_bounded_however_short_it_is() {
+    let World { hooks, router, _engine, .. } = world(WITH_WEBHOOK);
+    for data in ["1".to_owned(), format!("\"{}\"", "x".repeat(1 << 20))] {
+        let dropped = hooks.counts.dropped.read();
+        while hooks.counts.dropped.read() == dropped {
+            hooks.client_event(&said(), &data);
+        }
+        let bytes_of = |said: &Said| size_of::<Said>() + said.json.len();
+        let bytes: usize = hooks.said().events.iter().map(bytes_of).sum();
+        assert!((SAID_BYTES_MAX / 2..=SAID_BYTES_MAX).contains(&bytes), "{bytes}");
+        HookTeller::new(&hooks, &router, None).look().await;
+        assert!(hooks.said().events.is_empty());
+    }
 }
