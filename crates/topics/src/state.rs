@@ -69,6 +69,12 @@ pub struct TopicsFigures {
     pub patterns: usize,
     /// Keys that are counted by their listeners.
     pub keys: usize,
+    /// Those of them that were made for clients without a token.
+    pub stranger_keys: usize,
+    /// Those of them that have a list of grants.
+    pub list_keys: usize,
+    /// Log-ins under all of them.
+    pub listeners: usize,
     /// Lists of grants that such keys have.
     pub lists: usize,
     /// Topics that are known.
@@ -77,6 +83,8 @@ pub struct TopicsFigures {
     pub topic_bytes: usize,
     /// Ids of publishers that are known.
     pub ids: usize,
+    /// The bytes that they count for.
+    pub id_bytes: usize,
 }
 
 /// Who listens to what, and what there was.
@@ -264,14 +272,24 @@ impl Topics {
     pub fn figures(&self) -> TopicsFigures {
         let state = self.state.read();
         let (topics, topic_bytes) = state.index.sizes();
+        let (ids, id_bytes) = self.ids.sizes();
         TopicsFigures {
             patterns: state.listened.patterns(),
             keys: state.listened.keys(),
+            stranger_keys: state.listened.strangers(),
+            list_keys: state.listened.with_list(),
+            listeners: state.listened.listeners(),
             lists: state.lists.len(),
             topics,
             topic_bytes,
-            ids: self.ids.len(),
+            ids,
+            id_bytes,
         }
+    }
+
+    /// The bounds of it.
+    pub fn limits(&self) -> &TopicsLimits {
+        &self.limits
     }
 
     pub(crate) fn state(&self) -> RwLockReadGuard<'_, State> {

@@ -8,6 +8,7 @@
 //! Cost: the library's way of a request, the token, and a send.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use auth::tokens::Checked;
 use axum::body::Body;
@@ -51,7 +52,7 @@ pub(super) async fn publish(
     let peer = api.access.client(&request);
     api.access.check_pace(peer)?;
     let (head, body) = request.into_parts();
-    match Publisher::of(&hub, &head, None).await {
+    let answer = match Publisher::of(&hub, &head, None).await {
         Ok(publisher) => api.accept(publisher, head, body, &api.idle_limit).await,
         Err(NoPublisher { refusal, is_guess }) => {
             if is_guess {
@@ -59,7 +60,18 @@ pub(super) async fn publish(
             }
             Err(refused(&refusal, Dialect::Old))
         }
-    }
+    };
+    counted(&hub, answer)
+}
+
+/// Counts what became of an update.
+fn counted(hub: &Hub, answer: Result<Response, ApiProblem>) -> Result<Response, ApiProblem> {
+    let status = match &answer {
+        Ok(response) => response.status().as_u16(),
+        Err(problem) => problem.status().as_u16(),
+    };
+    hub.count_publish(status);
+    answer
 }
 
 /// Answers a request of the public port, which a worker has let in.
@@ -71,9 +83,11 @@ pub(super) async fn publish_publicly(
 ) -> Result<Response, ApiProblem> {
     let Some(hub) = api.hub.clone() else { return Err(ApiProblem::not_found()) };
     let (head, body) = request.into_parts();
-    let publisher = Publisher::of(&hub, &head, Some(let_in)).await;
-    let publisher = publisher.map_err(|no| refused(&no.refusal, Dialect::Old))?;
-    api.accept(publisher, head, body, idle_limit).await
+    let answer = match Publisher::of(&hub, &head, Some(let_in)).await {
+        Ok(publisher) => api.accept(publisher, head, body, idle_limit).await,
+        Err(no) => Err(refused(&no.refusal, Dialect::Old)),
+    };
+    counted(&hub, answer)
 }
 
 /// Why somebody is none.
@@ -204,9 +218,11 @@ impl Api {
             Err(_) if publisher.is_public => return Err(ApiProblem::starting_or_stopping()),
             Err(moved) => return moved.answer(head, Body::from(bytes)).await,
         };
+        let accepted = Instant::now();
         let delivery = self.publish(&permit, &update).await?;
         drop(permit);
         let delivered = delivery.answer().await?;
+        self.durations.record(accepted, Instant::now());
         let own = || format!("#{}", String::from_utf8_lossy(&delivered.id));
         let id = update.id.unwrap_or_else(own);
         let fields = [

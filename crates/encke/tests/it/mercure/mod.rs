@@ -2,6 +2,7 @@
 
 mod cases;
 mod ends;
+mod figures;
 
 use std::path::Path;
 
