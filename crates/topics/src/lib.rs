@@ -29,6 +29,7 @@
 
 mod claims;
 mod following;
+mod ids;
 mod index;
 mod keys;
 mod listened;
@@ -41,6 +42,7 @@ mod text;
 
 pub use claims::read_claims;
 pub use following::{TopicFollowers, UpdateFollowers};
+pub use ids::{granted_id, id_of_selector, id_of_topic};
 pub use keys::{Listening, UpdateKeys};
 pub use places::PublisherIds;
 pub use state::{Topics, TopicsFigures, TopicsFull, TopicsLimits, UnderWay};

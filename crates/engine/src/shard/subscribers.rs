@@ -14,8 +14,7 @@ use std::sync::Arc;
 
 use hub::{DisconnectReason, IdText, TokenRefusal};
 use mercure::{
-    Dialect, EARLIEST, Grants, Presented, Refusal, Selector, Subscribe, SubscribeRequest,
-    TokenFields,
+    Dialect, EARLIEST, Grants, Presented, Refusal, Subscribe, SubscribeRequest, TokenFields,
 };
 use proto::resume::Told;
 use proto::{Cors, Format, Method, Problem, Request, request, response};
@@ -23,6 +22,7 @@ use topics::read_claims;
 
 use super::admission::Reply;
 use super::core::{At, Core, Lives};
+use super::subscriber_ids::{self, Denied, Selection};
 use crate::conn::state::State;
 use crate::limits::{RETRY_AFTER_SECONDS, work};
 use crate::mercure_config::{HeldHead, MercureConfig, push_opening};
@@ -168,6 +168,13 @@ impl<S: Sockets> Core<S> {
         subscriber: Option<Subscriber>,
         reply: &Reply<'_>,
     ) -> Lives {
+        let Subscribe { dialect, selectors, place } = subscribe;
+        let selectors: Vec<_> = selectors.into_iter().map(Arc::new).collect();
+        let granted = subscriber.as_ref().map(|of| (&*of.granted.grant, &*of.grants));
+        let asked = match subscriber_ids::sort(&selectors, granted) {
+            Ok(asked) => asked,
+            Err(denied) => return self.refuse_id(at, denied, dialect, reply),
+        };
         at.conn.begin_request();
         let wire = Wire::new(Format::Mercure, request.carrier);
         if request.method == Method::Head {
@@ -177,10 +184,8 @@ impl<S: Sockets> Core<S> {
         }
         let (gaps, newest) = self.event_ids.begin_stream();
         at.conn.wire = wire;
-        let Subscribe { dialect, selectors, place } = subscribe;
-        let selectors: Vec<_> = selectors.into_iter().map(Arc::new).collect();
         let grants = subscriber.as_ref().map(|subscriber| &subscriber.grants);
-        if let Err(problem) = self.login_to_topics(at, &selectors, grants) {
+        if let Err(problem) = self.login_to_topics(at, &asked, grants) {
             return self.refuse(at, &problem, reply);
         }
         if let Some(subscriber) = subscriber {
@@ -196,39 +201,65 @@ impl<S: Sockets> Core<S> {
             Some(Begin::Behind(number)) => self.ask(at, number),
             _ => false,
         };
+        let place = place.zip(begin).map(|(place, begin)| (dialect, place, begin));
+        self.begin_head(at, reply.cors, newest, (place, held));
+        at.conn.move_to(if held { State::Held } else { State::Stream });
+        at.conn.active = self.now;
+        self.wait(at);
+        self.send_answer(at)
+    }
+
+    /// Writes the head, or keeps it where it is `held` until it is known what the client has missed
+    /// behind its `place`.
+    fn begin_head(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        cors: Option<Cors<'_>>,
+        newest: u64,
+        (place, held): (Option<(Dialect, String, Begin)>, bool),
+    ) {
+        let wire = at.conn.wire;
         let mut before = Vec::with_capacity(512);
-        push_head(wire, reply.cors, &mut before);
+        push_head(wire, cors, &mut before);
         let connection = self.connection_id(self.conn_ref(at)).to_string();
         let next = self.event_ids.id(newest).to_string();
         for part in ["Encke-Connection: ", &connection, "\r\nEncke-Next: ", &next, "\r\n"] {
             before.extend_from_slice(part.as_bytes());
         }
-        match (place, begin) {
-            (Some(place), Some(begin)) => {
-                let place = if place.is_empty() { format!("#{next}") } else { place };
-                let (field, asked) = (dialect.place_field(), place.into_boxed_str());
-                let head = HeldHead::new(before, field, asked, wire);
-                if held {
-                    at.conn.new_work().held.head = Some(Box::new(head));
-                } else {
-                    let gap = match begin {
-                        Begin::Live => false,
-                        Begin::Earliest => self.config.history.is_on(),
-                        Begin::Behind(_) | Begin::Unknown => true,
-                    };
-                    head.push(gap, &mut self.answer);
-                    self.tell_unknown(wire, gap, &next);
-                }
-            }
-            _ => {
-                self.answer.extend_from_slice(&before);
-                push_opening(wire, &mut self.answer);
-            }
+        let Some((dialect, place, begin)) = place else {
+            self.answer.extend_from_slice(&before);
+            push_opening(wire, &mut self.answer);
+            return;
+        };
+        let place = if place.is_empty() { format!("#{next}") } else { place };
+        let (field, asked) = (dialect.place_field(), place.into_boxed_str());
+        let head = HeldHead::new(before, field, asked, wire);
+        if held {
+            at.conn.new_work().held.head = Some(Box::new(head));
+            return;
         }
-        at.conn.move_to(if held { State::Held } else { State::Stream });
-        at.conn.active = self.now;
-        self.wait(at);
-        self.send_answer(at)
+        let gap = match begin {
+            Begin::Live => false,
+            Begin::Earliest => self.config.history.is_on(),
+            Begin::Behind(_) | Begin::Unknown => true,
+        };
+        head.push(gap, &mut self.answer);
+        self.tell_unknown(wire, gap, &next);
+    }
+
+    fn refuse_id(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        denied: Denied,
+        dialect: Dialect,
+        reply: &Reply<'_>,
+    ) -> Lives {
+        let problem = match denied {
+            Denied::NoToken => problem(&Refusal::NoToken, dialect),
+            Denied::Refused(problem) => problem,
+        };
+        self.counters.ids_not_granted.add(u64::from(problem.status == 403));
+        self.refuse(at, &problem, reply)
     }
 
     /// Tells a client whose place is not known, or for whom nobody has time, where it stands.
@@ -262,21 +293,23 @@ impl<S: Sockets> Core<S> {
     fn login_to_topics(
         &mut self,
         at: &mut At<'_, S::Socket>,
-        selectors: &[Arc<Selector>],
+        asked: &Selection<'_>,
         grants: Option<&Arc<Grants>>,
     ) -> Result<(), Problem> {
         let Some(topics) = self.topics.clone() else { return Err(Problem::no_such_path()) };
-        let listening = topics.listen(selectors, grants).map_err(|full| {
+        let listening = topics.listen(&asked.selectors, grants).map_err(|full| {
             let detail = format!("{full}. Listen to topics, or try again later.");
             Problem::too_many(detail, RETRY_AFTER_SECONDS)
         })?;
         let keys: Result<Vec<_>, _> =
             listening.keys.iter().map(|key| IdText::of_key(key)).collect();
+        let with_ids = |keys: Vec<_>| [&keys[..], &asked.ids].concat();
         let login = keys.map_err(|_| {
             Problem::bad_request("A topic has a control character, which no topic here may have.")
         });
-        let login =
-            login.and_then(|keys| self.login(at, &keys, None).map_err(|refused| refused.problem()));
+        let login = login
+            .map(with_ids)
+            .and_then(|keys| self.login(at, &keys, None).map_err(|refused| refused.problem()));
         match login {
             Ok(_) => {
                 self.patterns.set(at.slot, listening.is_counted);

@@ -14,7 +14,7 @@ use auth::tokens::Checked;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use dispatch::barrier::WritePermit;
 use dispatch::posting::Delivery;
@@ -26,7 +26,7 @@ use hub::{Draft, EventParts, Grant, Payload, SUBJECTS_MAX, TokenRefusal};
 use mercure::{Claims, Dialect, HubUrl, Presented, Refusal, TokenFields, Topic, Update, is_form};
 use proto::Problem;
 use tokio::task::spawn_blocking;
-use topics::{UpdateFollowers, payload, read_claims};
+use topics::{UpdateFollowers, id_of_topic, payload, read_claims};
 
 use super::state::Api;
 use crate::mercure_hub::Hub;
@@ -39,6 +39,10 @@ const ESCAPED: usize = 3;
 
 /// What a form may have beside its text: topics, an id, a type.
 const AROUND_BYTES_MAX: usize = 256 * 1024;
+
+/// Why an update cannot be about an id.
+const OF_IDS: &str = "Topics that begin with encke: stand for ids, and updates have none of them. \
+                      Send events about an id with POST /send.";
 
 /// Says how many connections have heard an update.
 const DELIVERED: &str = "encke-delivered";
@@ -208,6 +212,9 @@ impl Api {
         if update.topics.len() > SUBJECTS_MAX {
             let detail = format!("An update has at most {SUBJECTS_MAX} topics. Send several.");
             return Err(ApiProblem::bad_request(detail));
+        }
+        if update.topics.iter().any(|topic| id_of_topic(topic).is_some()) {
+            return Err(ApiProblem::new(StatusCode::FORBIDDEN, OF_IDS));
         }
         if !publisher.may_publish(&update) {
             return Err(refused(&Refusal::NoGrant, dialect));

@@ -3,6 +3,7 @@
 mod cases;
 mod ends;
 mod figures;
+mod graph;
 
 use std::path::Path;
 
