@@ -138,6 +138,11 @@ impl Hub {
         self.publish.as_ref()
     }
 
+    /// Who knows the keys of those who listen.
+    pub(crate) fn subscribe(&self) -> Option<&Arc<HubTokens>> {
+        self.subscribe.as_ref()
+    }
+
     /// Where to wait before a signature is verified that takes long, of a client of the public port
     /// or of a backend.
     pub(crate) fn verifying(&self, is_public: bool) -> Arc<Semaphore> {

@@ -41,6 +41,7 @@ mod request_ids;
 mod resume;
 mod saying;
 mod subscriber_ids;
+mod subscriber_notes;
 mod subscribers;
 mod tokens;
 mod turn;

@@ -46,6 +46,8 @@ enum Begin {
 struct Subscriber {
     granted: Granted,
     grants: Arc<Grants>,
+    /// What others are told of it, as JSON.
+    payload: Option<Arc<str>>,
 }
 
 /// What is known of the token of a request.
@@ -74,8 +76,9 @@ impl<S: Sockets> Core<S> {
         let Some(config) = self.config.mercure.clone() else {
             return self.refuse(at, &Problem::no_such_path(), reply);
         };
-        if request.method == Method::Post {
-            return self.hand_out_update(at, request, read, reply);
+        let is_list = request.path != mercure::PATH;
+        if request.method == Method::Post || is_list {
+            return self.hand_out_of_hub(at, request, read, reply);
         }
         let hub = config.hub_of(request.host);
         let mut asked = SubscribeRequest {
@@ -102,7 +105,8 @@ impl<S: Sockets> Core<S> {
         let subscriber: Result<_, Refusal> = granted.map_or(Ok(None), |granted| {
             let claims = read_claims(granted.grant.claims.as_deref(), &hub)?;
             asked.token = Some(claims.dialect());
-            Ok(Some(Subscriber { granted, grants: Arc::new(claims.into_grants().1) }))
+            let payload = claims.payload().map(|payload| payload.get().into());
+            Ok(Some(Subscriber { granted, grants: Arc::new(claims.into_grants().1), payload }))
         });
         let read = subscriber.and_then(|of| match Subscribe::parse(asked)? {
             // Its tokens are not read yet, and half of a dialect is none.
@@ -185,12 +189,15 @@ impl<S: Sockets> Core<S> {
         let (gaps, newest) = self.event_ids.begin_stream();
         at.conn.wire = wire;
         let grants = subscriber.as_ref().map(|subscriber| &subscriber.grants);
-        if let Err(problem) = self.login_to_topics(at, &asked, grants) {
-            return self.refuse(at, &problem, reply);
-        }
+        let hears_subscriptions = match self.login_to_topics(at, &asked, grants) {
+            Ok(hears_subscriptions) => hears_subscriptions,
+            Err(problem) => return self.refuse(at, &problem, reply),
+        };
+        let payload = subscriber.as_ref().and_then(|of| of.payload.clone());
         if let Some(subscriber) = subscriber {
             self.keep_token(at, subscriber.granted);
         }
+        self.note_subscriber(at, hears_subscriptions, payload);
         self.counters.streams_opened[wire.transport().index()].add(1);
         self.note_begun(at.slot, gaps);
         let begin = place.as_deref().map(|place| self.begin_of(place));
@@ -290,12 +297,13 @@ impl<S: Sockets> Core<S> {
         number.map_or(Begin::Unknown, Begin::Behind)
     }
 
+    /// Logs in. Whether it may hear who is subscribed.
     fn login_to_topics(
         &mut self,
         at: &mut At<'_, S::Socket>,
         asked: &Selection<'_>,
         grants: Option<&Arc<Grants>>,
-    ) -> Result<(), Problem> {
+    ) -> Result<bool, Problem> {
         let Some(topics) = self.topics.clone() else { return Err(Problem::no_such_path()) };
         let listening = topics.listen(&asked.selectors, grants).map_err(|full| {
             let detail = format!("{full}. Listen to topics, or try again later.");
@@ -313,7 +321,7 @@ impl<S: Sockets> Core<S> {
         match login {
             Ok(_) => {
                 self.patterns.set(at.slot, listening.is_counted);
-                Ok(())
+                Ok(listening.hears_subscriptions)
             }
             Err(problem) => {
                 let keys = listening.keys.iter().filter_map(|key| IdText::of_key(key).ok());

@@ -18,18 +18,21 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use dispatch::barrier::WritePermit;
 use dispatch::posting::Delivery;
-use engine::{LetIn, Outgoing};
+use engine::LetIn;
 use httpd::body::read_whole;
 use httpd::permits::IdleLimit;
 use httpd::problem::ApiProblem;
-use hub::{Draft, EventParts, Grant, Payload, SUBJECTS_MAX, TokenRefusal};
-use mercure::{Claims, Dialect, HubUrl, Presented, Refusal, TokenFields, Topic, Update, is_form};
+use hub::{Draft, Grant, LeftOut, SUBJECTS_MAX, TokenRefusal};
+use mercure::{
+    Claims, Dialect, HubUrl, Presented, PresentedBy, Refusal, TokenFields, Topic, Update, is_form,
+};
 use proto::Problem;
 use tokio::task::spawn_blocking;
-use topics::{UpdateFollowers, id_of_topic, payload, read_claims};
+use topics::{id_of_topic, read_claims};
 
 use super::state::Api;
 use crate::mercure_hub::Hub;
+use crate::updates;
 
 /// Where it is.
 pub(super) const PATH: &str = mercure::PATH;
@@ -58,7 +61,7 @@ pub(super) async fn publish(
     let (head, body) = request.into_parts();
     let answer = match Publisher::of(&hub, &head, None).await {
         Ok(publisher) => api.accept(publisher, head, body, &api.idle_limit).await,
-        Err(NoPublisher { refusal, is_guess }) => {
+        Err(NoToken { refusal, is_guess }) => {
             if is_guess {
                 api.access.signed_wrong(peer).await;
             }
@@ -94,21 +97,21 @@ pub(super) async fn publish_publicly(
     counted(&hub, answer)
 }
 
-/// Why somebody is none.
-struct NoPublisher {
-    refusal: Refusal,
+/// Why a request has no token that counts.
+pub(super) struct NoToken {
+    pub(super) refusal: Refusal,
     /// The token may be a try: who goes on like that is slowed down. One that has expired is none.
-    is_guess: bool,
+    pub(super) is_guess: bool,
 }
 
-impl From<Refusal> for NoPublisher {
-    fn from(refusal: Refusal) -> NoPublisher {
-        NoPublisher { refusal, is_guess: false }
+impl From<Refusal> for NoToken {
+    fn from(refusal: Refusal) -> NoToken {
+        NoToken { refusal, is_guess: false }
     }
 }
 
-impl From<TokenRefusal> for NoPublisher {
-    fn from(refusal: TokenRefusal) -> NoPublisher {
+impl From<TokenRefusal> for NoToken {
+    fn from(refusal: TokenRefusal) -> NoToken {
         let is_guess = matches!(
             refusal,
             TokenRefusal::Malformed
@@ -117,8 +120,52 @@ impl From<TokenRefusal> for NoPublisher {
                 | TokenRefusal::UnknownKey
                 | TokenRefusal::Signature
         );
-        NoPublisher { refusal: Refusal::BadToken(refusal.to_string().into()), is_guess }
+        NoToken { refusal: Refusal::BadToken(refusal.to_string().into()), is_guess }
     }
+}
+
+/// What a token is shown for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purpose {
+    /// To publish, which no page of others may do with a cookie.
+    Publish,
+    /// To read what subscribers may.
+    Subscribe,
+}
+
+/// What the token of a request grants, and the address by which it has called the hub. One of the
+/// public port was `let_in`: such a one may be of a page, and have its token in a cookie.
+pub(super) async fn claims_of(
+    hub: &Hub,
+    head: &Parts,
+    let_in: Option<&LetIn>,
+    purpose: Purpose,
+) -> Result<(Claims, HubUrl), NoToken> {
+    let token = token(head, let_in, purpose)?;
+    let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let url = hub.url_of(host);
+    let keys = match purpose {
+        Purpose::Publish => hub.publish(),
+        Purpose::Subscribe => hub.subscribe(),
+    };
+    let no_key = || Refusal::BadToken("this hub knows no key of such tokens".into());
+    let keys = keys.ok_or_else(no_key)?;
+    let verified: Result<Arc<Grant>, _> = match keys.check_now(&token) {
+        Checked::Granted(grant) => Ok(grant),
+        Checked::Refused(refusal) => Err(refusal),
+        Checked::Ask => {
+            let place = hub.verifying(let_in.is_some()).acquire_owned().await;
+            let keys = Arc::clone(keys);
+            let verify = move || {
+                // Until it is done, though its client may have gone.
+                let _place = place;
+                keys.verify(&token)
+            };
+            spawn_blocking(verify).await.unwrap_or(Err(TokenRefusal::Busy))
+        }
+    };
+    let claims = read_claims(verified?.claims.as_deref(), &url)?;
+    Ok((claims, url))
 }
 
 /// Who publishes.
@@ -131,29 +178,9 @@ struct Publisher {
 }
 
 impl Publisher {
-    /// Whoever has the token of a request. One of the public port was `let_in`: such a one may be
-    /// of a page, and have its token in a cookie.
-    async fn of(hub: &Hub, head: &Parts, let_in: Option<&LetIn>) -> Result<Publisher, NoPublisher> {
-        let token = token(head, let_in)?;
-        let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let url = hub.url_of(host);
-        let no_key = || Refusal::BadToken("this hub knows no key of publishers".into());
-        let keys = hub.publish().ok_or_else(no_key)?;
-        let verified: Result<Arc<Grant>, _> = match keys.check_now(&token) {
-            Checked::Granted(grant) => Ok(grant),
-            Checked::Refused(refusal) => Err(refusal),
-            Checked::Ask => {
-                let place = hub.verifying(let_in.is_some()).acquire_owned().await;
-                let keys = Arc::clone(keys);
-                let verify = move || {
-                    // Until it is done, though its client may have gone.
-                    let _place = place;
-                    keys.verify(&token)
-                };
-                spawn_blocking(verify).await.unwrap_or(Err(TokenRefusal::Busy))
-            }
-        };
-        let claims = read_claims(verified?.claims.as_deref(), &url)?;
+    /// Whoever has the token of a request, which was `let_in` if it came to the public port.
+    async fn of(hub: &Hub, head: &Parts, let_in: Option<&LetIn>) -> Result<Publisher, NoToken> {
+        let (claims, url) = claims_of(hub, head, let_in, Purpose::Publish).await?;
         Ok(Publisher { claims, url, is_public: let_in.is_some() })
     }
 
@@ -165,7 +192,7 @@ impl Publisher {
 }
 
 /// The token of a request.
-fn token(head: &Parts, let_in: Option<&LetIn>) -> Result<String, Refusal> {
+fn token(head: &Parts, let_in: Option<&LetIn>, purpose: Purpose) -> Result<String, Refusal> {
     let authorization = values(&head.headers, &header::AUTHORIZATION);
     // Cookies are for pages, which publish on the public port.
     let cookie = let_in.map(|_| values(&head.headers, &header::COOKIE)).unwrap_or_default();
@@ -174,7 +201,15 @@ fn token(head: &Parts, let_in: Option<&LetIn>) -> Result<String, Refusal> {
         TokenFields { authorization: &authorization, cookie: &cookie, origin, referer: None };
     let presented = Presented::find(fields, head.uri.query().unwrap_or_default(), None)?;
     let presented = presented.ok_or(Refusal::NoToken)?;
-    if let Some(origin) = presented.origin_of_publish(fields)? {
+    let origin = match purpose {
+        Purpose::Publish => presented.origin_of_publish(fields)?,
+        // A page of another origin that is not listed cannot read the answer.
+        Purpose::Subscribe => {
+            let origin = fields.origin.filter(|_| presented.by == PresentedBy::Cookie);
+            origin.map(str::to_owned)
+        }
+    };
+    if let Some(origin) = origin {
         let known = let_in.and_then(|let_in| let_in.origin.as_ref());
         if !known.is_some_and(|(known, credentials)| *known == origin && *credentials) {
             return Err(Refusal::ForeignOrigin(origin));
@@ -245,33 +280,15 @@ impl Api {
         permit: &WritePermit<'_>,
         update: &Update,
     ) -> Result<Delivery, ApiProblem> {
-        let topics = self.router.topics().ok_or_else(ApiProblem::not_found)?;
-        let begun = topics.begin(&update.topics, update.is_private, sys::clock::monotonic_ms());
-        let (keys, under_way) = begun.ok_or_else(|| {
-            ApiProblem::bad_request("A topic has a control character. Take it out.")
-        })?;
-        let also: Vec<&str> = keys.also.iter().map(String::as_str).collect();
-        let data = payload(update);
-        let draft = Draft::of_key(EventParts {
-            about: &keys.about,
-            also: &also,
-            name: update.kind.as_deref(),
-            from: None,
-            payload: Payload::Json(&data),
-        })?;
-        self.check_fits(&draft)?;
-        let followers = UpdateFollowers::new(topics, &update.topics);
-        let delivery = self.sender.publish(permit, Outgoing::from(draft), &followers).await?;
-        if let Delivery::Here { event, .. } = &delivery {
-            under_way.posted(event.number(), update.id.as_deref());
-        }
+        let fits = |draft: &Draft| self.check_fits(draft);
+        let delivery = updates::post(&self.sender, permit, update, LeftOut::NOBODY, fits).await?;
         self.count_event();
         Ok(delivery)
     }
 }
 
 /// The answer to what is refused.
-fn refused(refusal: &Refusal, dialect: Dialect) -> ApiProblem {
+pub(super) fn refused(refusal: &Refusal, dialect: Dialect) -> ApiProblem {
     let status = refusal.status(dialect);
     let challenge = (status == 401).then_some("Bearer");
     Problem { challenge, ..Problem::new(status, refusal.to_string()) }.into()

@@ -4,6 +4,7 @@ mod cases;
 mod ends;
 mod figures;
 mod graph;
+mod subscriptions;
 
 use std::path::Path;
 

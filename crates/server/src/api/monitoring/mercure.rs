@@ -41,6 +41,8 @@ pub(super) struct MercureStats {
     publisher_ids: usize,
     publisher_id_bytes: usize,
     publisher_id_bytes_max: usize,
+    /// Streams that may hear who is subscribed: as long as there is one, changes are told.
+    subscription_listeners: usize,
     /// Updates that were published, or were to be, since the start.
     publishes: ByOutcome,
 }
@@ -84,12 +86,13 @@ impl MercureStats {
             publisher_ids: figures.ids,
             publisher_id_bytes: figures.id_bytes,
             publisher_id_bytes_max: limits.id_bytes_max,
+            subscription_listeners: topics.subscriptions().listeners(),
             publishes: ByOutcome(hub.publishes()),
         })
     }
 
     fn families(&self) -> Vec<MetricFamily> {
-        let gauges: [(&str, &str, usize); 10] = [
+        let gauges: [(&str, &str, usize); 11] = [
             ("encke_mercure_topics", "Topics that are known.", self.topics),
             ("encke_mercure_topic_bytes", "What they count for.", self.topic_bytes),
             ("encke_mercure_patterns", "Patterns that are listened to.", self.patterns),
@@ -120,6 +123,11 @@ impl MercureStats {
                 self.publisher_ids,
             ),
             ("encke_mercure_publisher_id_bytes", "What they count for.", self.publisher_id_bytes),
+            (
+                "encke_mercure_subscription_listeners",
+                "Streams that may hear who is subscribed.",
+                self.subscription_listeners,
+            ),
         ];
         let bounds = [
             ("topic_bytes", self.topic_bytes_max),
