@@ -30,6 +30,7 @@ const elsewhere = new Map([
   ["examples/cursors/README.md", "examples/cursors.md"],
   ["examples/dashboard/README.md", "examples/dashboard.md"],
   ["examples/job/README.md", "examples/job.md"],
+  ["examples/mercure/README.md", "examples/mercure.md"],
   ["examples/notifications/README.md", "examples/notifications.md"],
 ]);
 

@@ -34,6 +34,7 @@ fn check_against_httparse(data: &[u8], request: &Request<'_>) {
         Method::Head => "HEAD",
         Method::Options => "OPTIONS",
         Method::Post => "POST",
+        Method::Query => "QUERY",
     };
     assert_eq!(outside.method, Some(method));
     assert_eq!(outside.version == Some(1), request.carrier == Carrier::Chunked);
@@ -73,17 +74,20 @@ fn check_what_only_some_have(outside: &httparse::Request<'_, '_>, request: &Requ
         let is_filled = |h: &httparse::Header<'_>| !h.value.trim_ascii().is_empty();
         outside.headers.iter().any(|h| h.name.eq_ignore_ascii_case(name) && is_filled(h))
     };
-    // Nobody else has a body. That of an append is not looked at here; any other has a known end.
-    let has_body = request.method == Method::Post;
-    let is_append = request.route == Route::Durable;
-    assert!(!has_body || is_append || request.route == Route::Send && sent("content-length"));
-    assert!(has_body && !is_append || request.body.len == 0);
+    // Nobody else has a body. That of an append or an update is not looked at here; any other has a
+    // known end.
+    let is_query = request.method == Method::Query;
+    assert!(!is_query || request.route == Route::Mercure);
+    let is_send = request.method == Method::Post && request.route == Route::Send;
+    let is_elsewhere = matches!(request.route, Route::Durable | Route::Mercure);
+    assert!(request.method != Method::Post || is_send || is_elsewhere);
+    assert!(if is_query || is_send { sent("content-length") } else { request.body.len == 0 });
     let target = outside.path.unwrap();
     if let Some(cursor) = request.cursor {
         let is_id = cursor.len() == 16 && cursor.iter().all(u8::is_ascii_alphanumeric);
         assert!(sent("last-event-id") || (is_id && target.contains('=')));
     }
-    let continues = matches!(request.route, Route::Stream | Route::Poll);
+    let continues = matches!(request.route, Route::Stream | Route::Poll | Route::Mercure);
     assert!(request.cursor.is_none() || continues);
     assert!(request.wait_seconds <= POLL_WAIT_SECONDS_MAX);
     let Some(upgrade) = &request.upgrade else { return };

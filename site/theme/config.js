@@ -49,6 +49,7 @@ export default {
           item("Notifications of a table", "/examples/notifications"),
           item("A chat by the AI SDK", "/examples/assistant"),
           item("The log of a job", "/examples/job"),
+          item("Sites of Mercure", "/examples/mercure"),
           item("JavaScript", "/clients/js"),
           item("Python", "/clients/python"),
           item("Go", "/clients/go"),

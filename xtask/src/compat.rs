@@ -19,10 +19,12 @@ use crate::tools::{pip_into, pip_runs, python_version};
 /// A folder, and what is done in its copy.
 type Part = (&'static str, fn(&Path, &Path) -> anyhow::Result<()>);
 
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 14] = [
     ("compat/collector", collector),
     ("compat/go", go),
     ("compat/java", java),
+    // A library of publishers, and the cases of Mercure for any hub; the test `mercure` runs them.
+    ("compat/mercure", python),
     ("compat/node", node),
     // Debian's own packages; they come with the programs.
     ("compat/perl", |_, _| Ok(())),
@@ -34,8 +36,9 @@ const PARTS: [Part; 12] = [
     ("compat/rust", rust),
     // The conformance tests of Durable Streams, and its client; the test `durable` runs them.
     ("compat/streams", node),
-    // What an example takes; the test of it in Chromium links to its libraries.
+    // What examples take; their tests in Chromium link to their libraries.
     ("examples/assistant", node),
+    ("examples/mercure", node),
 ];
 
 /// Plugins of Maven are named with their version too.

@@ -34,6 +34,7 @@ LEFT_OUT = {
     "publishUpdate": "Mercure has clients of its own",
     "hubSubscriptions": "Mercure has clients of its own",
     "hubSubscription": "Mercure has clients of its own",
+    "hubMetadata": "Mercure has clients of its own",
     "triggerChannels": "Pusher Channels has clients of its own",
     "triggerBatch": "Pusher Channels has clients of its own",
     "channels": "Pusher Channels has clients of its own",

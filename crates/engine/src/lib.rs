@@ -99,7 +99,7 @@ pub use handing_out::{Counted, HandOutReceiver, HandOuts, HandedOut, LetIn};
 pub use handover::{Copying, Handover, HandoverFacts, Predecessor, Takeover};
 pub use history_reads::{HistoryRead, HistoryReads};
 pub use lane::{LANE_SOCKET, Lane, LaneControl, LaneSocket, LaneTurn};
-pub use mercure_config::MercureConfig;
+pub use mercure_config::{METADATA_PATH, MercureConfig, refused_by_hub};
 pub use notices::{Notice, Notices};
 pub use origins::Origins;
 pub use outgoing::Outgoing;

@@ -78,6 +78,10 @@ pub mod work {
     pub const TOKEN: u32 = 30;
     /// A signature of the Pusher protocol that is verified: some blocks of SHA-256.
     pub const SIGNATURE: u32 = 20;
+    /// A URL pattern of a client of the Mercure protocol that is read.
+    pub const URL_PATTERN: u32 = 200;
+    /// Its regular expressions, for each pattern that they count for.
+    pub const REGEX: u32 = 500;
     /// A write beside its bytes.
     pub const WRITE: u32 = 50;
     /// The end of a connection: its socket, its record, its timer.
@@ -158,6 +162,10 @@ pub const POLL_IDLE_MS: u64 = 75_000;
 /// Bytes of further requests that a client may send while its poll waits: two heads of the largest
 /// size.
 pub const PIPELINED_BYTES_MAX: usize = 2 * proto::request::HEAD_BYTES_MAX;
+
+/// Of the form in a `QUERY` of the Mercure protocol, in bytes: one selector of the greatest length,
+/// each byte of it escaped, and some more.
+pub const HUB_QUERY_BYTES_MAX: usize = 16 * 1024;
 
 /// Resumes of either size that wait for the control plane; who comes back past it is told of a gap.
 /// 80 bytes each, 20 MiB; those of ids beside the second are a seventh of what their connection

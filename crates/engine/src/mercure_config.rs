@@ -4,8 +4,11 @@
 use std::sync::Arc;
 
 use hub::{Key, Space};
-use mercure::{EARLIEST, HubUrl, PATH};
-use proto::{Format, Frame};
+use mercure::{
+    Claims, Dialect, EARLIEST, HubUrl, PATH, Refusal, metadata, metadata_address, metadata_path,
+};
+use proto::{Format, Frame, Problem};
+use topics::{HubNames, read_claims};
 
 use crate::Event;
 use crate::tokens::TokenCheck;
@@ -21,6 +24,8 @@ pub struct MercureConfig {
     pub is_open: bool,
     /// Who verifies tokens; `None` knows no key.
     pub check: Option<Arc<dyn TokenCheck>>,
+    /// By whom tokens of Mercure 1.0 are issued; anybody where none is named.
+    pub issuers: Arc<[Box<str>]>,
 }
 
 impl MercureConfig {
@@ -30,6 +35,41 @@ impl MercureConfig {
         let hub = self.hub.clone().or_else(|| host.and_then(called));
         hub.or_else(|| called("localhost")).expect("that is an address")
     }
+
+    /// Reads what a token says, whose signature and times are good, for a client that has called
+    /// the hub `url`.
+    ///
+    /// # Errors
+    /// The whole token is refused.
+    pub fn read_claims(
+        &self,
+        verified: Option<&hub::Claims>,
+        url: &HubUrl,
+    ) -> Result<Claims, Refusal> {
+        let is_named = self.hub.is_some();
+        read_claims(verified, HubNames { url, is_named, issuers: &self.issuers })
+    }
+
+    /// The metadata of the hub for a client that has called it `url`, if they are at `path`. A
+    /// proxy may put the hub below a path that it takes away.
+    pub fn metadata_at(&self, path: &str, url: &HubUrl) -> Option<String> {
+        let is_there = path == metadata_path(url) || path == METADATA_PATH;
+        let issuers: Vec<&str> = self.issuers.iter().map(|issuer| &**issuer).collect();
+        is_there.then(|| metadata(url, &issuers, TELLS_SUBSCRIPTIONS))
+    }
+}
+
+/// The path of the metadata of the hub, where nothing is put before it (RFC 9728, section 3).
+pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource/.well-known/mercure";
+
+/// Whether clients of 1.0 are told who is subscribed.
+const TELLS_SUBSCRIPTIONS: bool = false;
+
+/// What a client is told that is refused by the hub at `url`.
+pub fn refused_by_hub(refusal: &Refusal, dialect: Dialect, url: &HubUrl) -> Problem {
+    let challenge = refusal.challenge(dialect, Some(&metadata_address(url)));
+    let problem = Problem::new(refusal.status(dialect), refusal.to_string());
+    Problem { challenge: challenge.map(Into::into), ..problem }
 }
 
 /// The event as all subscribers of its topics hear it.

@@ -278,9 +278,11 @@ impl IntoResponse for ApiProblem {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         // RFC 9110, section 15.5.2: who is to bring something is told what.
-        if response.status() == StatusCode::UNAUTHORIZED {
-            let bearer = HeaderValue::from_static("Bearer");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
+        let challenge = self.problem.challenge.and_then(|text| HeaderValue::try_from(&*text).ok());
+        let bearer = || HeaderValue::from_static("Bearer");
+        let is_needed = response.status() == StatusCode::UNAUTHORIZED;
+        if let Some(challenge) = challenge.or_else(|| is_needed.then(bearer)) {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
         }
         response
     }

@@ -1,5 +1,9 @@
 //! The two dialects that are spoken on one path.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Deserialize;
+
 /// Where a hub is, unless the app says otherwise. Paths below it are the hub's own.
 pub const PATH: &str = "/.well-known/mercure";
 
@@ -23,6 +27,18 @@ impl Dialect {
             typ.eq_ignore_ascii_case("at+jwt") || typ.eq_ignore_ascii_case("application/at+jwt")
         };
         if typ.is_some_and(named) { Dialect::V1 } else { Dialect::Old }
+    }
+
+    /// The dialect that a token says it is of. Nobody has verified it: it decides how a refusal is
+    /// told, and no more.
+    pub fn of_unverified(token: &str) -> Dialect {
+        #[derive(Deserialize)]
+        struct Header {
+            typ: Option<String>,
+        }
+        let header = token.split('.').next().and_then(|header| URL_SAFE_NO_PAD.decode(header).ok());
+        let header = header.and_then(|json| serde_json::from_slice::<Header>(&json).ok());
+        Dialect::of_token(header.and_then(|header| header.typ).as_deref())
     }
 
     /// The field of an answer that tells a subscriber from which place on it hears.

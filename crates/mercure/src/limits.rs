@@ -23,11 +23,18 @@ pub const EXPRESSIONS_MAX: usize = 16;
 /// How many groups and wildcards a URL pattern may have; the library compares the names of all with
 /// each other.
 pub const GROUPS_MAX: usize = 64;
-/// Of the program of one regular expression of a URL pattern, in bytes. `(\d+)` takes about 1 KiB.
-pub const REGEX_BYTES_MAX: usize = 64 * 1024;
+/// Of the program of one regular expression of a URL pattern, in bytes, and for how many patterns
+/// one of that size counts. `(\d+)` takes about 1 KiB.
+pub const REGEX_SIZES: [(usize, usize); 3] = [(4 * 1024, 1), (16 * 1024, 4), (64 * 1024, 16)];
+/// For how many the regular expressions of one subscription may count: they are compiled before it
+/// is answered.
+pub const REGEX_COST_MAX: usize = 200;
+/// For how many patterns one counts whose matches may be of any host: each update tries it.
+pub const ANY_HOST_COST: usize = 50;
 /// Of the cache that one regular expression keeps while it matches, in bytes.
 pub const REGEX_CACHE_BYTES_MAX: usize = 64 * 1024;
-/// How many distinct patterns are listened to at a time.
+/// How many distinct patterns are listened to at a time, by what each counts for
+/// ([`Selector::cost`](crate::Selector::cost)).
 pub const PATTERNS_MAX: usize = 10_000;
 /// How many addresses of the hub live URL patterns may be relative to at a time: a topic that is no
 /// whole URL is resolved against each of them.

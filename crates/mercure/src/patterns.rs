@@ -19,6 +19,8 @@ pub struct Patterns<T> {
     /// Patterns of 1.0, by the address that they are seen from.
     urls: Vec<(HubUrl, Groups<T>)>,
     len: usize,
+    /// For how many they count.
+    cost: usize,
 }
 
 /// There is no room for another pattern.
@@ -47,7 +49,7 @@ struct Live<T> {
 
 impl<T> Default for Patterns<T> {
     fn default() -> Patterns<T> {
-        Patterns { templates: Groups::default(), urls: Vec::new(), len: 0 }
+        Patterns { templates: Groups::default(), urls: Vec::new(), len: 0, cost: 0 }
     }
 }
 
@@ -73,6 +75,14 @@ impl<T> Patterns<T> {
         self.len == 0
     }
 
+    /// From how many addresses patterns would be seen if this one were there as well; `None` if it
+    /// has none, or one that is known.
+    pub fn addresses_with_new(&self, selector: &Selector) -> Option<usize> {
+        let (hub, _) = selector.url_group()?;
+        let is_new = self.urls.iter().all(|(known, _)| known != hub);
+        is_new.then_some(self.urls.len() + 1)
+    }
+
     /// Adds a pattern with what belongs to it, and returns what belonged to the same one before.
     ///
     /// # Errors
@@ -85,7 +95,8 @@ impl<T> Patterns<T> {
         if let Some(known) = self.get_mut(&selector) {
             return Ok(Some(std::mem::replace(known, value)));
         }
-        if self.len >= PATTERNS_MAX {
+        let cost = selector.cost();
+        if self.cost + cost > PATTERNS_MAX {
             return Err(PatternsFull);
         }
         let groups = match selector.url_group() {
@@ -105,6 +116,7 @@ impl<T> Patterns<T> {
         };
         groups.insert(Live { selector, value });
         self.len += 1;
+        self.cost += cost;
         Ok(None)
     }
 
@@ -121,7 +133,10 @@ impl<T> Patterns<T> {
                 value
             }
         };
-        self.len -= usize::from(value.is_some());
+        if value.is_some() {
+            self.len -= 1;
+            self.cost -= selector.cost();
+        }
         value
     }
 

@@ -49,9 +49,9 @@ pub enum Refusal {
     /// `topic=` with a token of 1.0.
     #[error("With a token of Mercure 1.0 use `match=` instead of `topic=`.")]
     OldParameter,
-    /// A request of the 1.0 dialect at a hub that serves the old one only.
-    #[error("Mercure 1.0 is not served here yet. Subscribe with `topic=` instead of `match=`.")]
-    NewDialect,
+    /// Matchers that take too long to compile.
+    #[error("The regular expressions of the URL patterns are too large. Use fewer, or others.")]
+    TooCostly,
     /// A parameter that begins as a matcher does.
     #[error("`{0}` is no parameter. Use match, match_exact or match_urlpattern.")]
     UnknownMatcher(String),

@@ -160,6 +160,23 @@ impl Selector {
         }
     }
 
+    /// For how many patterns it counts where their number has a bound: a URL pattern for more than
+    /// one where its regular expressions are large, or where its matches may be of any host.
+    pub fn cost(&self) -> usize {
+        match &self.meaning {
+            Meaning::UrlPattern(pattern) => pattern.cost(),
+            Meaning::All | Meaning::Exact | Meaning::Template(_) => 1,
+        }
+    }
+
+    /// For how many patterns its regular expressions count, which were compiled to read it.
+    pub fn regex_cost(&self) -> usize {
+        match &self.meaning {
+            Meaning::UrlPattern(pattern) => pattern.regex_cost(),
+            Meaning::All | Meaning::Exact | Meaning::Template(_) => 0,
+        }
+    }
+
     /// Whether it matches a topic.
     pub fn matches(&self, topic: &Topic<'_>) -> bool {
         match &self.meaning {

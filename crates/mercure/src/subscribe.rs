@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::fields::Fields;
-use crate::limits::{MATCHERS_MAX, SELECTORS_MAX};
+use crate::limits::{MATCHERS_MAX, REGEX_COST_MAX, SELECTORS_MAX};
 use crate::{Dialect, HubUrl, MatchType, Refusal, Selector, SelectorKind};
 
 /// The parts of a request that say what is asked for.
@@ -60,6 +60,14 @@ impl Subscribe {
         Ok(Subscribe { dialect, selectors, place })
     }
 
+    /// The dialect that the parameters of a query are of, if they say it.
+    pub fn asked_dialect(query: &str) -> Option<Dialect> {
+        let query = Fields::read(query.as_bytes()).unwrap_or_default();
+        dialect(&query, &Fields::default(), None)
+            .ok()
+            .filter(|_| query.iter().any(|(name, _)| name == "topic" || is_like_matcher(name)))
+    }
+
     /// The dialect in which a request that is refused hears so.
     pub fn dialect_of(request: SubscribeRequest<'_>) -> Dialect {
         let has_matcher = |text| {
@@ -108,7 +116,7 @@ fn old_selectors(query: &Fields<'_>) -> Result<Vec<Selector>, Refusal> {
 
 fn matchers(query: &Fields<'_>, body: &Fields<'_>, hub: &HubUrl) -> Result<Vec<Selector>, Refusal> {
     let mut known: HashSet<(SelectorKind, String)> = HashSet::new();
-    let (mut selectors, mut count) = (Vec::new(), 0);
+    let (mut selectors, mut count, mut cost) = (Vec::new(), 0, 0);
     for (name, text) in query.iter().chain(body.iter()) {
         let match_type = match name {
             "match" | "match_exact" => MatchType::Exact,
@@ -124,6 +132,10 @@ fn matchers(query: &Fields<'_>, body: &Fields<'_>, hub: &HubUrl) -> Result<Vec<S
             continue;
         }
         let selector = Selector::v1(match_type, text, hub)?;
+        cost += selector.regex_cost();
+        if cost > REGEX_COST_MAX {
+            return Err(Refusal::TooCostly);
+        }
         if known.insert((selector.kind(), selector.key().into_owned())) {
             selectors.push(selector);
         }

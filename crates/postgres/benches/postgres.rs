@@ -1,9 +1,9 @@
 //! Figures of `PostgresStore` and a PostgreSQL of its own, with the server's defaults (a commit
-//! waits for its disk): `cargo bench --package postgres [-- PAIRS]`. With `--names` all ids are
-//! names, and only the load, the reading out and the sums are measured. With `--rows` only rows of
-//! a table that is the graph are, beside rows of one that is not: the processor time of the
-//! server's process, which runs the statements in a loop, so without a client's part and without
-//! the disk's.
+//! waits for its disk): `cargo bench --package postgres --bench postgres [-- PAIRS]`. With
+//! `--names` all ids are names, and only the load, the reading out and the sums are measured. With
+//! `--rows` only rows of a table that is the graph are, beside rows of one that is not, and of one
+//! with the tables of version 4: the processor time of the server's process, which runs the
+//! statements in a loop, so without a client's part and without the disk's.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,10 +11,11 @@
     reason = "it is run by hand and prints figures"
 )]
 
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use postgres::{Order, Pair, PostgresConfig, PostgresStore, Source};
-use testing::postgres::Postgres;
+use testing::postgres::{Postgres, sql_at};
 
 fn main() {
     let pairs = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
@@ -116,13 +117,15 @@ async fn bootstrap_place(store: &PostgresStore) -> postgres::Place {
     store.bootstrap().await.unwrap().place()
 }
 
+/// Fills `follows`.
+const FOLLOWS: &str = "create table follows (follower bigint, followee bigint);
+    insert into follows select distinct (random() * 66666)::bigint, n / 15
+        from generate_series(1, 1000000) n;
+    alter table follows add primary key (follower, followee)";
+
 async fn install(store: &PostgresStore, server: &Postgres) {
-    let all = "delete from encke.subscriptions; update encke.version set hash = 0;
-        create table follows (follower bigint, followee bigint);
-        insert into follows select distinct (random() * 66666)::bigint, n / 15
-            from generate_series(1, 1000000) n;
-        alter table follows add primary key (follower, followee)";
-    server.sql(all).unwrap();
+    let empty = "delete from encke.subscriptions; update encke.version set hash = 0;";
+    server.sql(&format!("{empty} {FOLLOWS}")).unwrap();
     let [table, subscriber, subscribee] = ["follows", "follower", "followee"].map(str::to_owned);
     let source = Source { table, subscriber, subscribee };
     let start = Instant::now();
@@ -136,11 +139,35 @@ async fn install(store: &PostgresStore, server: &Postgres) {
     println!("delete of 150000 rows by SQL: {:.2?}", start.elapsed());
 }
 
-/// What a row takes of a table that is the graph, and of one without triggers.
+/// The migrations up to the fourth.
+const BEFORE: [&str; 4] = [
+    include_str!("../src/sql/1.sql"),
+    include_str!("../src/sql/2.sql"),
+    include_str!("../src/sql/3.sql"),
+    include_str!("../src/sql/4.sql"),
+];
+
+/// Another database, whose tables are those of version 4; returns its URL.
+fn before(server: &Postgres) -> String {
+    server.sql("create database before").unwrap();
+    let url = server.url().replace("/postgres?", "/before?");
+    let migrations = BEFORE.concat();
+    let install = "select encke.install('follows', 'follower', 'followee')";
+    for sql in [&format!("create schema encke; {migrations}"), FOLLOWS, install] {
+        sql_at(&url, sql).unwrap();
+    }
+    url
+}
+
+/// What a row takes of a table that is the graph, now and with the tables of version 4, and of one
+/// without triggers.
 fn rows(server: &Postgres) {
     let tables = "create table plain (like follows including all);
         create table measured (at serial, nanoseconds bigint)";
-    server.sql(tables).unwrap();
+    let (before, now) = (before(server), server.url());
+    for url in [&before, &now] {
+        sql_at(url, tables).unwrap();
+    }
     let insert = "insert into TABLE values (1000000 + t, r)";
     let delete = "delete from TABLE where follower = 1000000 + t and followee = r";
     for (name, statement, transactions, rows) in [
@@ -148,29 +175,52 @@ fn rows(server: &Postgres) {
         ("deleted, one in a transaction", delete, 2_000, 1),
         ("inserted, 1,000 in a transaction", insert, 20, 1_000),
     ] {
-        let [plain, graph] = ["plain", "follows"].map(|table| {
-            let statement = statement.replace("TABLE", table);
-            let sql = format!(
-                "do $$ declare
-                     now constant text := 'select split_part(
-                         pg_read_file(''/proc/self/schedstat''), '' '', 1)::bigint';
-                     began bigint;
-                     ended bigint;
-                 begin
-                     execute now into began;
-                     for t in 1..{transactions} loop
-                         for r in 1..{rows} loop {statement}; end loop;
-                         commit;
-                     end loop;
-                     execute now into ended;
-                     insert into measured (nanoseconds) values (ended - began);
-                 end $$"
-            );
-            server.sql(&sql).unwrap();
-            let took = "select nanoseconds from measured order by at desc limit 1";
-            let took: f64 = server.sql(took).unwrap().parse().unwrap();
-            took / 1e6 / f64::from(transactions * rows)
+        // By turns: what else the machine does slows all of them alike.
+        let mut took = [(); 3].map(|()| Vec::new());
+        let places = [(&now, "plain"), (&before, "follows"), (&now, "follows")];
+        for round in 0..ROUNDS {
+            for ((url, table), took) in places.iter().zip(&mut took) {
+                let statement = statement.replace("TABLE", table);
+                let first = round * transactions + 1;
+                let last = first + transactions - 1;
+                took.push(processor_time(url, &statement, first..=last, rows));
+            }
+        }
+        let [plain, before, now] = took.map(|mut took| {
+            took.sort_unstable_by(f64::total_cmp);
+            took[took.len() / 2] / f64::from(transactions * rows)
         });
-        println!("a row {name}: {graph:.3} ms of a processor, {plain:.3} ms without triggers");
+        println!(
+            "a row {name}: {now:.3} ms of a processor, {before:.3} ms with tables of version 4, \
+             {plain:.3} ms without triggers"
+        );
     }
+}
+
+/// How often each is measured; the median counts.
+const ROUNDS: i32 = 5;
+
+/// Milliseconds that the server's process takes for `rows` statements in each of the transactions.
+fn processor_time(url: &str, statement: &str, transactions: RangeInclusive<i32>, rows: i32) -> f64 {
+    let (first, last) = transactions.into_inner();
+    let sql = format!(
+        "do $$ declare
+             now constant text := 'select split_part(
+                 pg_read_file(''/proc/self/schedstat''), '' '', 1)::bigint';
+             began bigint;
+             ended bigint;
+         begin
+             execute now into began;
+             for t in {first}..{last} loop
+                 for r in 1..{rows} loop {statement}; end loop;
+                 commit;
+             end loop;
+             execute now into ended;
+             insert into measured (nanoseconds) values (ended - began);
+         end $$"
+    );
+    sql_at(url, &sql).unwrap();
+    let took = "select nanoseconds from measured order by at desc limit 1";
+    let took: f64 = sql_at(url, took).unwrap().parse().unwrap();
+    took / 1e6
 }

@@ -6,17 +6,20 @@ use crate::config::PostgresConfig;
 use crate::error::{Doing, PostgresError, SchemaFault};
 
 /// Each once, in this order, for ever: what was published is not changed, but followed by another.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("sql/1.sql"),
     include_str!("sql/2.sql"),
     include_str!("sql/3.sql"),
     include_str!("sql/4.sql"),
+    include_str!("sql/5.sql"),
 ];
 
 /// Those that programs of before can live with. They are recorded where those do not look, so that
 /// their nodes go on while others are upgraded: the third below zero, as programs of the second
-/// know no such number, later ones in the row of the one before, in a column of their own.
-const COMPATIBLE: [i32; 2] = [3, 4];
+/// know no such number, the fourth in the row of the one before, in a column of its own. From the
+/// fifth on they are in the column `later`: programs of the fifth and later go on with what stands
+/// there alone.
+const COMPATIBLE: [i32; 3] = [3, 4, 5];
 
 /// The schema that this program works with.
 pub(crate) const KNOWN: i32 = MIGRATIONS.len() as i32;
@@ -39,16 +42,12 @@ pub(crate) async fn migrate(
 ) -> Result<(), PostgresError> {
     let schema = config.schema()?;
     let fails = |error: tokio_postgres::Error| PostgresError::of(&error, Doing::Nothing);
-    match found(config, client).await? {
-        Some(found) if found == KNOWN => return Ok(()),
-        Some(found) if found > KNOWN => {
-            return Err(SchemaFault::Newer { found, known: KNOWN }.into());
-        }
-        found if !config.migrate => {
-            let found = found.unwrap_or(0);
-            return Err(SchemaFault::Older { found, known: KNOWN }.into());
-        }
-        _ => {}
+    let found = found(config, client).await?;
+    if found.is_enough()? {
+        return Ok(());
+    }
+    if !config.migrate {
+        return Err(SchemaFault::Older { found: found.newest, known: KNOWN }.into());
     }
     check_server(client).await?;
     let transaction = client.transaction().await.map_err(fails)?;
@@ -56,11 +55,11 @@ pub(crate) async fn migrate(
     let lock = "set local lock_timeout = 0; set local statement_timeout = 0;
         select pg_advisory_xact_lock(hashtextextended('encke migrates ' || ";
     transaction.batch_execute(&format!("{lock}'{schema}', 0));")).await.map_err(fails)?;
-    let found = found_in(config, &transaction).await?.unwrap_or(0);
-    if found > KNOWN {
-        return Err(SchemaFault::Newer { found, known: KNOWN }.into());
+    let found = found_in(config, &transaction).await?;
+    if found.is_enough()? {
+        return Ok(());
     }
-    if found == 0 {
+    if found.newest == 0 {
         let first = format!(
             "do $$ begin
                  if to_regnamespace('{schema}') is null then create schema {schema}; end if;
@@ -70,18 +69,21 @@ pub(crate) async fn migrate(
         );
         transaction.batch_execute(&first).await.map_err(fails)?;
     }
-    let todo = MIGRATIONS.iter().zip(1..).filter(|(_, version)| *version > found);
+    let todo = MIGRATIONS.iter().zip(1..).filter(|(_, version)| *version > found.newest);
     for (sql, version) in todo {
         transaction.batch_execute(&config.sql(sql)).await.map_err(fails)?;
         let done = match version {
             3 => format!("insert into {schema}.migrations (version) values (-3)"),
             // The column is made behind the migration, which may wait for others' transactions:
             // nodes of before read this table to start, and could not meanwhile.
-            _ if COMPATIBLE.contains(&version) => format!(
-                "alter table {schema}.migrations add column if not exists also integer;
-                 update {schema}.migrations set also = {version} where abs(version) =
-                     (select max(abs(version)) from {schema}.migrations)"
-            ),
+            _ if COMPATIBLE.contains(&version) => {
+                let column = if version == 4 { "also" } else { "later" };
+                format!(
+                    "alter table {schema}.migrations add column if not exists {column} integer;
+                     update {schema}.migrations set {column} = {version} where abs(version) =
+                         (select max(abs(version)) from {schema}.migrations)"
+                )
+            }
             _ => format!("insert into {schema}.migrations (version) values ({version})"),
         };
         transaction.batch_execute(&done).await.map_err(fails)?;
@@ -90,8 +92,24 @@ pub(crate) async fn migrate(
     transaction.commit().await.map_err(fails)
 }
 
-/// The version of the tables; `None` where there are none.
-async fn found(config: &PostgresConfig, client: &mut Client) -> Result<Option<i32>, PostgresError> {
+/// The version of the tables; 0 where there are none.
+struct Found {
+    newest: i32,
+    /// What a program has to know to live with them.
+    needed: i32,
+}
+
+impl Found {
+    /// Whether nothing is to be done; an error where this program cannot live with them.
+    fn is_enough(&self) -> Result<bool, PostgresError> {
+        if self.needed > KNOWN {
+            return Err(SchemaFault::Newer { found: self.newest, known: KNOWN }.into());
+        }
+        Ok(self.newest >= KNOWN)
+    }
+}
+
+async fn found(config: &PostgresConfig, client: &mut Client) -> Result<Found, PostgresError> {
     let fails = |error: tokio_postgres::Error| PostgresError::of(&error, Doing::Nothing);
     let transaction = client.transaction().await.map_err(fails)?;
     found_in(config, &transaction).await
@@ -100,7 +118,7 @@ async fn found(config: &PostgresConfig, client: &mut Client) -> Result<Option<i3
 async fn found_in(
     config: &PostgresConfig,
     transaction: &tokio_postgres::Transaction<'_>,
-) -> Result<Option<i32>, PostgresError> {
+) -> Result<Found, PostgresError> {
     let fails = |error: tokio_postgres::Error| PostgresError::of(&error, Doing::Nothing);
     let schema = config.schema()?;
     // Not `to_regclass`: it may remember that there was none before another node made it.
@@ -108,15 +126,17 @@ async fn found_in(
         where nspname = $1 and relname = 'migrations')";
     let row = transaction.query_one(exists, &[&schema]).await.map_err(fails)?;
     if !row.get::<_, bool>(0) {
-        return Ok(None);
+        return Ok(Found { newest: 0, needed: 0 });
     }
-    // By its text, since tables of before have no such column.
-    let newest = format!(
-        "select max(greatest(abs(version), (to_jsonb(m) ->> 'also')::integer))
-         from {schema}.migrations m"
+    // By their texts, since tables of before have no such columns.
+    let versions = format!(
+        "select coalesce(max(greatest(needed, (m ->> 'later')::integer)), 0),
+             coalesce(max(needed), 0)
+         from (select to_jsonb(m) as m, greatest(abs(version), (to_jsonb(m) ->> 'also')::integer)
+             as needed from {schema}.migrations m) v"
     );
-    let row = transaction.query_one(&newest, &[]).await.map_err(fails)?;
-    Ok(row.get(0))
+    let row = transaction.query_one(&versions, &[]).await.map_err(fails)?;
+    Ok(Found { newest: row.get(0), needed: row.get(1) })
 }
 
 async fn check_server(client: &Client) -> Result<(), PostgresError> {

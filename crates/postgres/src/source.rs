@@ -34,7 +34,7 @@ pub struct Differences {
 /// What there is to say about the graph in the database.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Status {
-    /// The version of the tables.
+    /// The version of the tables that this program works with.
     pub schema_version: i32,
     /// Where the graph is.
     pub place: Place,

@@ -101,11 +101,14 @@ impl Format {
         push(out, carrier, &text);
     }
 
-    /// Appends the notice that everything up to the event `id` is heard. Only SSE has one.
+    /// Appends the notice that everything up to the event `id` is heard, where the format has one:
+    /// a block of an id alone, which an `EventSource` keeps and no page hears.
     pub fn push_cursor(self, out: &mut Vec<u8>, carrier: Carrier, id: &str) {
         debug_assert!(resume::is_plain(id));
-        if self == Format::Sse {
-            push(out, carrier, &format!("id: {id}\n\n"));
+        match self {
+            Format::Sse => push(out, carrier, &format!("id: {id}\n\n")),
+            Format::Mercure => push(out, carrier, &format!("id: #{id}\n\n")),
+            _ => {}
         }
     }
 }

@@ -33,7 +33,7 @@ pub struct Problem {
     /// The `Retry-After` field: seconds until another try may do better.
     pub retry_after: Option<u32>,
     /// The `WWW-Authenticate` field, when a token was the problem.
-    pub challenge: Option<&'static str>,
+    pub challenge: Option<Box<str>>,
 }
 
 impl Problem {
@@ -64,13 +64,16 @@ impl Problem {
         let detail = "Streams need a token here. Send a JWT in Authorization: Bearer, in the \
                       parameter token, as the sub-protocol encke.bearer.<token> beside encke, or \
                       in the server's cookie.";
-        Problem { challenge: Some("Bearer"), ..Problem::of(ProblemKind::TokenMissing, detail) }
+        Problem {
+            challenge: Some("Bearer".into()),
+            ..Problem::of(ProblemKind::TokenMissing, detail)
+        }
     }
 
     /// 401: a token that is refused, for what `why` says.
     pub fn token_refused(why: impl Display) -> Problem {
         Problem {
-            challenge: Some("Bearer error=\"invalid_token\""),
+            challenge: Some("Bearer error=\"invalid_token\"".into()),
             ..Problem::of(ProblemKind::TokenRefused, format!("The token is refused: {why}."))
         }
     }
@@ -146,21 +149,24 @@ impl Problem {
     pub fn length_required() -> Problem {
         Problem::new(
             411,
-            "An event is sent with a Content-Length. Send the body whole, not in chunks.",
+            "A body is sent here with a Content-Length. Send it whole, not in chunks.",
         )
     }
 
     /// 413: a body that is longer than may be.
     pub fn body_too_large(bytes_max: usize) -> Problem {
-        Problem::new(
-            413,
-            format!("A body here has at most {bytes_max} bytes. Send a smaller event."),
-        )
+        Problem::new(413, format!("A body here has at most {bytes_max} bytes. Send a smaller one."))
     }
 
     /// 415: a body of another type.
     pub fn not_json() -> Problem {
         Problem::new(415, "An event is sent with Content-Type: application/json.")
+    }
+
+    /// 415: a body that is no form, where one is to be.
+    pub fn not_form() -> Problem {
+        let detail = "A QUERY has a form: Content-Type: application/x-www-form-urlencoded.";
+        Problem::new(415, detail)
     }
 
     /// 503: no room or no time for what a client sends; `retry_after` is in seconds.

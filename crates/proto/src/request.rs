@@ -1,9 +1,10 @@
 //! The head of a request on the public port (RFC 9112): what it asks for, or why it is refused.
 //!
-//! No request has a body but three: `POST /send`, whose body the caller finds behind the head
-//! ([`Body`]), one that appends to a durable stream ([`Route::Durable`]), and an update
-//! ([`Route::Mercure`]). The caller gathers bytes and shows them to [`parse`] until it answers;
-//! nothing is copied out of them but ids that had escapes and lists that came on several lines.
+//! No request has a body but four: `POST /send` and a `QUERY` ([`Route::Mercure`]), whose body the
+//! caller finds behind the head ([`Body`]), one that appends to a durable stream
+//! ([`Route::Durable`]), and an update ([`Route::Mercure`]). The caller gathers bytes and shows
+//! them to [`parse`] until it answers; nothing is copied out of them but ids that had escapes and
+//! lists that came on several lines.
 //!
 //! Decisions that HTTP leaves to a server:
 //! - A head has at most [`HEAD_BYTES_MAX`] bytes and [`HEADER_LINES_MAX`] header lines. An empty
@@ -69,6 +70,8 @@ pub enum Method {
     Options,
     /// Sends an event, on [`Route::Send`] and [`Route::Mercure`]; appends, on [`Route::Durable`].
     Post,
+    /// Opens it as [`Method::Get`] does, by what its body says (RFC 10008), on [`Route::Mercure`].
+    Query,
 }
 
 /// What the bytes so far are.
@@ -141,7 +144,7 @@ pub struct Request<'b> {
     pub origin: Option<&'b str>,
     /// Whom the client believes to speak to: host and port. Always there in HTTP/1.1.
     pub host: Option<&'b str>,
-    /// The body, of [`Method::Post`] on [`Route::Send`] alone.
+    /// The body, of [`Method::Post`] on [`Route::Send`] and of [`Method::Query`] alone.
     pub body: Body<'b>,
     /// How many bytes of the buffer the head takes. What follows, but for the body, was sent too
     /// early to be served.
@@ -278,6 +281,7 @@ fn method_at(route: Route, name: &str) -> Result<Method, Problem> {
         "POST" if matches!(route, Route::Send | Route::Durable | Route::Mercure) => {
             Some(Method::Post)
         }
+        "QUERY" if route == Route::Mercure => Some(Method::Query),
         _ => None,
     };
     method.ok_or_else(|| Problem::method_not_allowed(route.methods()))
@@ -289,6 +293,7 @@ fn body_of<'b>(fields: &Fields<'b>, method: Method, route: Route) -> Result<Body
         // In whatever form it comes: whoever serves it reads it.
         (Method::Post, Route::Durable | Route::Mercure) => Ok(Body::default()),
         (Method::Post, _) => fields.body(),
+        (Method::Query, _) => fields.form(),
         _ => fields.no_body(),
     }
 }
@@ -351,15 +356,16 @@ fn serve<'b>(
     request.upgrade = Some(fields.upgrade).filter(|_| upgrades);
     match route {
         Route::Stream => {
-            if fields.cursor.is_some() {
-                (request.cursor, request.past) = (fields.cursor, Past::Nothing);
+            let cursor = fields.cursor.filter(|cursor| !cursor.is_empty());
+            if cursor.is_some() {
+                (request.cursor, request.past) = (cursor, Past::Nothing);
             }
             request.told = if query.next { Told::InMessage } else { told };
             if request.upgrade.is_none() {
                 request.format = fields.accept.best().ok_or_else(Problem::not_acceptable)?;
             }
         }
-        Route::Mercure => request.cursor = fields.cursor,
+        Route::Mercure => (request.cursor, request.told) = (fields.cursor, told),
         _ => {}
     }
     Ok(request)

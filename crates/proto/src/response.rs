@@ -119,7 +119,7 @@ fn push_problem_head(
     if let Some(methods) = problem.allow {
         push(out, &["Allow: ", methods, "\r\n"]);
     }
-    if let Some(challenge) = problem.challenge {
+    if let Some(challenge) = &problem.challenge {
         push(out, &["WWW-Authenticate: ", challenge, "\r\n"]);
     }
     if let Some(seconds) = problem.retry_after {

@@ -22,6 +22,8 @@ pub struct HubConfig {
     pub subscribe_keys: Vec<PathBuf>,
     /// Whether one without a token hears what is public.
     pub is_open: bool,
+    /// By whom tokens of Mercure 1.0 are issued; anybody where none is named.
+    pub issuers: Vec<String>,
 }
 
 /// The hub.
@@ -30,9 +32,8 @@ pub(crate) struct Hub {
     /// Nobody may publish where there is no key.
     publish: Option<Arc<HubTokens>>,
     subscribe: Option<Arc<HubTokens>>,
-    is_open: bool,
-    /// Its address, where the operator has named it.
-    url: Option<HubUrl>,
+    /// What workers are told.
+    config: MercureConfig,
     /// Room for signatures of publishers that take long to verify, of the API port and of the
     /// public one, where strangers may send what they like: backends do not wait for them.
     verifying: [Arc<Semaphore>; 2],
@@ -114,17 +115,18 @@ impl Hub {
             let text = format!("{url}{PATH}");
             HubUrl::parse(&text).ok_or_else(|| anyhow!("--public-url is no address: {text}"))
         });
-        let HubConfig { publish_keys, subscribe_keys, is_open } = config;
+        let HubConfig { publish_keys, subscribe_keys, is_open, issuers } = config;
         let (publish, subscribe) = (tokens(publish_keys)?, tokens(subscribe_keys)?);
         let verifying = [(); 2].map(|()| Arc::new(Semaphore::new(VERIFIED_AT_ONCE)));
-        let (url, publishes) = (url.transpose()?, Default::default());
-        Ok(Hub { publish, subscribe, is_open, url, verifying, publishes })
+        let check = subscribe.clone().map(|tokens| tokens as Arc<dyn TokenCheck>);
+        let issuers = issuers.into_iter().map(Into::into).collect();
+        let config = MercureConfig { hub: url.transpose()?, is_open, check, issuers };
+        Ok(Hub { publish, subscribe, config, verifying, publishes: Default::default() })
     }
 
     /// What workers are told.
-    pub(crate) fn config(&self) -> MercureConfig {
-        let check = self.subscribe.clone().map(|tokens| tokens as Arc<dyn TokenCheck>);
-        MercureConfig { hub: self.url.clone(), is_open: self.is_open, check }
+    pub(crate) fn config(&self) -> &MercureConfig {
+        &self.config
     }
 
     /// Begins to verify what workers ask at `queue`, until `stop`.
@@ -157,10 +159,5 @@ impl Hub {
     /// How often what became of updates, in the order of [`PublishOutcome::ALL`].
     pub(crate) fn publishes(&self) -> [u64; PUBLISH_OUTCOMES] {
         PublishOutcome::ALL.map(|outcome| self.publishes[outcome as usize].read())
-    }
-
-    /// The address of the hub for a client that has called `host`.
-    pub(crate) fn url_of(&self, host: Option<&str>) -> HubUrl {
-        self.config().hub_of(host)
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hub::{Followers, FollowersError, Id, IdText, Key, SLICE_MAX, Space};
-use mercure::{Grants, Topic};
+use mercure::{Grants, MatchType, Topic};
 use parking_lot::Mutex;
 
 use crate::keys::topic_key;
@@ -20,6 +20,9 @@ const LOOKS_MAX: usize = 4 * SLICE_MAX;
 /// Bytes of topics that a slice goes over, at most, once for each expression of the pattern: some
 /// milliseconds. One topic is looked at in any case.
 const LOOK_BYTES_MAX: usize = 256 << 10;
+
+/// As how many expressions a URL pattern counts there: each topic is read as a URL for it.
+const URL_LOOKS: usize = 8;
 
 /// Who hears one update: keys of patterns that match its topics, and of lists that grant one of
 /// them.
@@ -199,7 +202,8 @@ impl Topics {
         let after = after.and_then(|id| self.names.text(id));
         let after = after.as_deref().and_then(|text| Some(Key::parse(text)?.name));
         let (mut visited, mut looked_at) = (0, 0);
-        let each = 1 + selector.text().matches('{').count();
+        let of_url = selector.match_type() == MatchType::UrlPattern;
+        let each = if of_url { URL_LOOKS } else { 1 + selector.text().matches('{').count() };
         let last = state.index.walk(selector.literal(), after, LOOKS_MAX, &mut |text, entry| {
             if selector.matches(&Topic::new(text)) {
                 let keys = entry.public.filter(|_| public);

@@ -42,7 +42,7 @@ mod subscriptions;
 mod tests;
 mod text;
 
-pub use claims::read_claims;
+pub use claims::{HubNames, read_claims};
 pub use following::{TopicFollowers, UpdateFollowers};
 pub use ids::{granted_id, id_of_selector, id_of_topic};
 pub use keys::{Listening, UpdateKeys};

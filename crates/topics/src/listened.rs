@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hub::Id;
+use mercure::limits::HUB_URLS_MAX;
 use mercure::{Grants, Patterns, Selector, SelectorKind, Topic};
 use smallvec::SmallVec;
 
@@ -26,7 +27,7 @@ pub(crate) struct Listened {
     exact: HashMap<Box<str>, u32>,
     all: Option<u32>,
     keys: HashMap<Id, Live>,
-    /// How many of them were made for clients without a token.
+    /// For how many patterns those count that were made for clients without a token.
     strangers: usize,
     /// How many of them have a list of grants.
     with_list: usize,
@@ -54,8 +55,8 @@ struct Live {
     of: u32,
     /// Of a key with a list: which of the selector's it is.
     at: u32,
-    /// It was made for a client without a token.
-    is_strangers: bool,
+    /// For how many patterns it counts that was made for a client without a token; 0 for others.
+    strangers: u32,
 }
 
 /// Which key of a selector.
@@ -88,6 +89,8 @@ impl Listened {
         }
         let of = match self.find(selector) {
             Some(of) => of,
+            // Their words are addresses too, where the operator has named none.
+            None if is_stranger && self.is_past_half(selector) => return Err(Full),
             None => self.put(selector)?,
         };
         self.listeners += 1;
@@ -103,8 +106,9 @@ impl Listened {
                 }
             }
         }
-        self.strangers += usize::from(is_stranger);
-        self.keys.insert(id, Live { listeners: 1, of, at, is_strangers: is_stranger });
+        let strangers = if is_stranger { selector.cost() } else { 0 };
+        self.strangers += strangers;
+        self.keys.insert(id, Live { listeners: 1, of, at, strangers: strangers as u32 });
         Ok(true)
     }
 
@@ -118,7 +122,7 @@ impl Listened {
             return None;
         }
         let (of, at) = (live.of, live.at as usize);
-        self.strangers -= usize::from(live.is_strangers);
+        self.strangers -= live.strangers as usize;
         self.keys.remove(&id);
         let heard = self.selectors[of as usize].as_mut()?;
         let mut list = None;
@@ -167,7 +171,7 @@ impl Listened {
         self.keys.len()
     }
 
-    /// How many of them were made for clients without a token.
+    /// For how many patterns those count that were made for clients without a token.
     pub(crate) fn strangers(&self) -> usize {
         self.strangers
     }
@@ -185,6 +189,11 @@ impl Listened {
     /// How many patterns there are.
     pub(crate) fn patterns(&self) -> usize {
         self.patterns.len()
+    }
+
+    /// Whether a pattern would take one of the addresses that are left for clients with a token.
+    fn is_past_half(&self, selector: &Selector) -> bool {
+        self.patterns.addresses_with_new(selector).is_some_and(|with| with > HUB_URLS_MAX / 2)
     }
 
     fn find(&self, selector: &Selector) -> Option<u32> {

@@ -25,7 +25,7 @@ use crate::subscriptions::{self, Subscriptions};
 pub struct TopicsLimits {
     /// Keys that are counted by their listeners: of patterns, and of lists of grants.
     pub keys_max: usize,
-    /// How many of them clients without a token may take: never all patterns.
+    /// For how many patterns those may count that clients without a token take: never all.
     pub stranger_keys_max: usize,
     /// Bytes of the topics that are known.
     pub topic_bytes_max: usize,
@@ -204,7 +204,7 @@ impl Topics {
             let strangers_max =
                 if is_stranger { self.limits.stranger_keys_max } else { usize::MAX };
             let has_room = state.listened.keys() < self.limits.keys_max
-                && state.listened.strangers() < strangers_max;
+                && state.listened.strangers() + selector.cost() <= strangers_max;
             let has_place = |id: &Id| has_room || state.listened.of_key(*id).is_some();
             let is_first = match id.filter(has_place) {
                 Some(id) => state.listened.listen(id, (selector, part), is_stranger),

@@ -17,12 +17,13 @@ const HISTORY: &str = "CHANGELOG.md";
 
 /// Where documents, scripts and manifests may lead: standards, and what the project's own files are
 /// modelled on. Names that no one can own (RFC 2606) and this machine need no entry.
-const HOSTS: [&str; 15] = [
+const HOSTS: [&str; 16] = [
     "acme-v02.api.letsencrypt.org",
     "html.spec.whatwg.org",
     "fetch.spec.whatwg.org",
     "keepachangelog.com",
     "man7.org",
+    "mercure.rocks",
     "nats.io",
     "nexte.st",
     "opentelemetry.io",

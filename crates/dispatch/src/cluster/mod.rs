@@ -13,6 +13,7 @@ mod admitting;
 mod agreement;
 mod api_keys;
 mod build;
+mod changed_channels;
 mod channels;
 mod chores;
 mod compare;
@@ -50,6 +51,7 @@ pub use postgres::PostgresConfig;
 use sys::clock;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
+pub(crate) use self::changed_channels::{ChangedChannels, HeardOf};
 pub use self::chores::count_streams;
 pub use self::config::ClusterConfig;
 use self::graph_changes::GraphChanges;

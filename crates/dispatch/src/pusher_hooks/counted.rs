@@ -14,6 +14,8 @@ struct Number {
     told_at_ms: Option<u64>,
     /// It has changed, perhaps, since it was told.
     is_changed: bool,
+    /// It was looked at, and is not told before.
+    early_until_ms: u64,
 }
 
 /// The numbers that were told.
@@ -36,24 +38,34 @@ impl ToldCounts {
         is_new
     }
 
+    /// Those whose number may be told now, as many as `most`.
+    pub(super) fn ready(&self, now_ms: u64, most: usize) -> Vec<Id> {
+        let is_ready = |channel: &&Id| {
+            self.numbers.get(channel).is_some_and(|number| now_ms >= number.early_until_ms)
+        };
+        self.changed.iter().filter(is_ready).take(most).copied().collect()
+    }
+
     /// Puts each channel whose number is to be told now, and the number, into `due`, and the
-    /// channels that nobody hears any more into `gone`.
+    /// channels that nobody hears any more into `gone`. One whose `count` is not known now waits.
     pub(super) fn due(
         &mut self,
         now_ms: u64,
-        count: impl Fn(Id) -> u64,
+        count: impl Fn(Id) -> Option<u64>,
         due: &mut Vec<(Id, u64)>,
         gone: &mut Vec<Id>,
     ) {
         let numbers = &mut self.numbers;
         self.changed.retain(|&channel| {
             let Some(number) = numbers.get_mut(&channel) else { return false };
-            let now = count(channel);
+            let Some(now) = count(channel) else { return true };
             let interval_ms = 1000 * COUNT_INTERVAL_SECONDS;
             let is_early = now > COUNT_AT_ONCE_MAX
                 && number.told_at_ms.is_some_and(|at_ms| now_ms < at_ms + interval_ms);
             if now != number.told {
                 if is_early {
+                    let at_ms = number.told_at_ms.unwrap_or_default();
+                    number.early_until_ms = at_ms + interval_ms;
                     return true;
                 }
                 due.push((channel, now));
@@ -104,7 +116,7 @@ mod tests {
 
     fn told(counted: &mut ToldCounts, now_ms: u64, now: u64) -> (Vec<u64>, usize) {
         let (mut due, mut gone) = (Vec::new(), Vec::new());
-        counted.due(now_ms, |_| now, &mut due, &mut gone);
+        counted.due(now_ms, |_| Some(now), &mut due, &mut gone);
         (due.into_iter().map(|(_, number)| number).collect(), gone.len())
     }
 
@@ -125,6 +137,27 @@ mod tests {
         counted.note(id);
         assert_eq!(told(&mut counted, 5_200, 0), (vec![0], 1));
         assert!(counted.note(id), "it is forgotten");
+    }
+
+    #[test]
+    fn number_that_is_not_known_waits_and_that_of_a_crowd_is_not_asked_for_early() {
+        let (mut counted, id) = (ToldCounts::default(), Id::integer(1).unwrap());
+        counted.note(id);
+        counted.note(Id::integer(2).unwrap());
+        assert_eq!(counted.ready(0, 9).len(), 2);
+        assert_eq!(counted.ready(0, 1), [id]);
+        let (mut due, mut gone) = (Vec::new(), Vec::new());
+        let known = |channel| (channel == id).then_some(200);
+        counted.due(0, known, &mut due, &mut gone);
+        assert_eq!((&*due, gone.len()), (&[(id, 200)][..], 0));
+        assert_eq!(counted.ready(50, 9), [Id::integer(2).unwrap()]);
+        counted.note(id);
+        assert_eq!(counted.ready(50, 9).len(), 2);
+        counted.due(50, |channel| (channel == id).then_some(201), &mut due, &mut gone);
+        assert_eq!(
+            (due.len(), counted.ready(4_999, 9).len(), counted.ready(5_000, 9).len()),
+            (1, 1, 2)
+        );
     }
 
     #[test]

@@ -6,12 +6,13 @@
 //! left to the [`queue`] of each webhook that wants it. So nobody waits for a receiver, and a slow
 //! one costs others nothing.
 //!
-//! It is of this server alone: in a cluster each node tells of its own connections. What waits when
-//! a server ends, or is upgraded, is lost.
+//! Webhooks are of a server alone. In a cluster each node tells its own subscribers of [numbers
+//! over all nodes](over_nodes). What waits when a server ends, or is upgraded, is lost.
 //!
 //! Cost for apps that want nothing told: a lock, twenty times a second.
 
 mod counted;
+mod over_nodes;
 mod queue;
 mod task;
 mod told;

@@ -13,9 +13,11 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::counted::ToldCounts;
+use super::over_nodes::OverNodes;
 use super::told::{Known, Subject};
 use super::{PusherHooks, Said};
 use crate::barrier::Barrier;
+use crate::cluster::Cluster;
 
 /// How often it is looked what has changed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -23,14 +25,17 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Notes and graces that are looked at in one go.
 const SLICE: usize = 2048;
 
-/// Tells until another server goes on with its work, which is known at the `barrier`.
+/// Tells until another server goes on with its work, which is known at the `barrier`; as a node of
+/// `cluster`, if it is one.
 pub async fn run(
     hooks: Arc<PusherHooks>,
     router: Arc<Router>,
     watches: Option<Watches>,
     barrier: Arc<Barrier>,
+    cluster: Option<Arc<Cluster>>,
 ) {
     let mut teller = HookTeller::new(&hooks, &router, watches);
+    teller.nodes = cluster.map(OverNodes::new);
     let tell = async {
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -56,6 +61,10 @@ struct HookTeller<'h> {
     notes: Vec<ChannelNote>,
     known: Known,
     counted: ToldCounts,
+    /// The other nodes, if there may be some.
+    nodes: Option<OverNodes>,
+    /// An app wants counts told.
+    is_counting: bool,
     /// Channels of which it was told in this look that they keep nothing.
     missed: HashSet<Id>,
 }
@@ -72,6 +81,8 @@ impl<'h> HookTeller<'h> {
             notes: Vec::new(),
             known: Known::default(),
             counted: ToldCounts::default(),
+            nodes: None,
+            is_counting: is_counting(hooks),
             missed: HashSet::new(),
         }
     }
@@ -79,6 +90,7 @@ impl<'h> HookTeller<'h> {
     async fn look(&mut self) {
         if self.version != self.hooks.apps.version() {
             self.version = self.hooks.apps.version();
+            self.is_counting = is_counting(self.hooks);
             self.hooks.retire();
             self.forget_unwanted().await;
         }
@@ -103,7 +115,44 @@ impl<'h> HookTeller<'h> {
         }
         self.tell_said(said).await;
         self.end_graces().await;
-        self.tell_counts().await;
+        if self.is_counting {
+            self.hear_nodes().await;
+            self.tell_counts().await;
+        } else if let Some(nodes) = &mut self.nodes {
+            nodes.rest();
+        }
+    }
+
+    /// What other nodes say of numbers: those of channels that somebody hears here are asked for.
+    async fn hear_nodes(&mut self) {
+        let now_ms = self.now_ms();
+        let Some(nodes) = &mut self.nodes else { return };
+        let heard = nodes.exchange(now_ms).await;
+        if heard.has_lost {
+            self.counted.note_all();
+        }
+        for (done, key) in heard.keys.iter().enumerate() {
+            let id = IdText::of_key(key).ok().and_then(|key| self.router.names().lookup(key));
+            if let Some(channel) = id.filter(|&id| id.is_key() && self.router.is_online(id)) {
+                self.count(channel, key);
+            }
+            if done % SLICE == SLICE - 1 {
+                yield_now().await;
+            }
+        }
+    }
+
+    /// The number of a channel has changed, here or elsewhere, and is told if its app wants that.
+    /// Whether it does.
+    fn count(&mut self, channel: Id, key: &str) -> bool {
+        let app = self.noted_app(key);
+        if is_presence(key) || !app.is_some_and(|app| app.tells_subscription_count) {
+            return false;
+        }
+        if self.counted.note(channel) {
+            self.router.names().acquire_id(channel);
+        }
+        true
     }
 
     /// Puts what clients have said into the queues. An app may have lost a webhook, or be gone,
@@ -144,12 +193,12 @@ impl<'h> HookTeller<'h> {
             self.change((channel, Id::NONE), change, &app);
         }
         self.change((channel, member), change, &app);
-        let is_counted = app.tells_subscription_count
-            && member == Id::NONE
-            && change != ChannelChange::WasThere
-            && !is_presence(&key);
-        if is_counted && self.counted.note(channel) {
-            self.router.names().acquire_id(channel);
+        let has_changed = member == Id::NONE && change != ChannelChange::WasThere;
+        if has_changed
+            && self.count(channel, &key)
+            && let Some(nodes) = &mut self.nodes
+        {
+            nodes.note(&key);
         }
     }
 
@@ -232,9 +281,16 @@ impl<'h> HookTeller<'h> {
 
     async fn tell_counts(&mut self) {
         let (mut due, mut gone) = (Vec::new(), Vec::new());
-        let router = self.router;
-        let count = |id| router.connections_of(id);
-        self.counted.due(self.now_ms(), count, &mut due, &mut gone);
+        let (router, now_ms) = (self.router, self.now_ms());
+        if let Some(nodes) = &mut self.nodes {
+            let counts = nodes.counts(&self.counted, router, now_ms).await;
+            if !counts.is_empty() {
+                self.counted.due(now_ms, |id| counts.get(&id).copied(), &mut due, &mut gone);
+            }
+        } else {
+            let count = |id| Some(router.connections_of(id));
+            self.counted.due(now_ms, count, &mut due, &mut gone);
+        }
         for (channel, number) in due {
             let key = self.router.names().text(channel).unwrap_or_default();
             let (Some(app), Some(name)) = (self.noted_app(&key), channel_name(&key)) else {
@@ -305,6 +361,10 @@ impl<'h> HookTeller<'h> {
     fn now_ms(&self) -> u64 {
         self.begun.elapsed().as_millis() as u64
     }
+}
+
+fn is_counting(hooks: &PusherHooks) -> bool {
+    hooks.apps.all().iter().any(|served| served.app.tells_subscription_count)
 }
 
 fn is_presence(key: &str) -> bool {

@@ -27,6 +27,11 @@ pub(crate) struct MercureArgs {
     /// Let clients without a token subscribe to public updates.
     #[arg(long)]
     mercure_open: bool,
+    /// Issuer (iss) whose tokens of Mercure 1.0 are taken. Without the option, any issuer's are.
+    ///
+    /// Repeat it for several issuers. Each signs with the keys of --mercure-key and its like.
+    #[arg(long, value_name = "ISSUER")]
+    mercure_issuer: Vec<String>,
 }
 
 impl MercureArgs {
@@ -37,7 +42,13 @@ impl MercureArgs {
         let publish_keys = with(&self.mercure_publish_key);
         let subscribe_keys = with(&self.mercure_subscribe_key);
         let is_open = *is_open;
+        let issuers = self.mercure_issuer.clone();
         if publish_keys.is_empty() && subscribe_keys.is_empty() {
+            if !issuers.is_empty() {
+                let why = "--mercure-issuer is about tokens that the key of --mercure-key \
+                           verifies: give it such a key as well";
+                return Err(UsageError(why.to_owned()).into());
+            }
             if is_open {
                 let why = "--mercure-open opens the hub of --mercure-key: give it a key of \
                            publishers as well, with --mercure-key or --mercure-publish-key";
@@ -50,6 +61,6 @@ impl MercureArgs {
                        --mercure-key and its like out, or --nats";
             return Err(UsageError(why.to_owned()).into());
         }
-        Ok(Some(HubConfig { publish_keys, subscribe_keys, is_open }))
+        Ok(Some(HubConfig { publish_keys, subscribe_keys, is_open, issuers }))
     }
 }

@@ -38,7 +38,7 @@ fn operations(document: &Value) -> Vec<Operation> {
     // updates in `mercure`.
     let mut paths = document["paths"].as_object().unwrap().clone();
     paths.remove("/v1/stream/{path}").unwrap();
-    paths.retain(|path, _| !path.starts_with("/.well-known/mercure"));
+    paths.retain(|path, _| !path.contains("/.well-known/mercure"));
     let is_of_channels = |path: &str| path.starts_with("/apps/") || path.starts_with("/users/");
     paths.retain(|path, _| !is_of_channels(path));
     let methods = |path: &Value| path.as_object().unwrap().keys().cloned().collect::<Vec<_>>();

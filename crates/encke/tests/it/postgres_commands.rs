@@ -13,7 +13,7 @@ fn table_is_made_the_graph_and_let_go_by_commands() {
     };
     let status = run(&["status"]);
     assert!(status.code() == Some(1) && status.stderr.contains("encke postgres migrate"));
-    assert_eq!(run(&["migrate"]).stdout, "the graph's tables are at version 4\n");
+    assert_eq!(run(&["migrate"]).stdout, "the graph's tables are at version 5\n");
     server
         .sql(
             "create table follows (a bigint, b text, primary key (a, b));

@@ -276,7 +276,7 @@ impl State {
                 matches!(next, Handshake | Stream | Held | Poll | HeldPoll)
                     || matches!(next, Body | Verifying | Sending | Ending(_))
             }
-            Body => matches!(next, Verifying | Sending | Ending(_)),
+            Body => matches!(next, Stream | Held | Verifying | Sending | Ending(_)),
             Sending => matches!(next, Between | Ending(_)),
             Verifying => matches!(next, Head | Ending(_)),
             Stream => matches!(next, Held | Leaving(_) | Ending(_)),

@@ -208,7 +208,7 @@ impl<S: Sockets> Core<S> {
         }
         match request.route {
             Route::Page => return self.show_page(at, request),
-            Route::WellKnown if self.show_text(request) => {
+            Route::WellKnown if self.show_text(request) || self.show_metadata(request, cors) => {
                 return self.answered(at, DisconnectReason::Answered);
             }
             Route::WellKnown => return self.refuse(at, &Problem::no_such_path(), &reply),

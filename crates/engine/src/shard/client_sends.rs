@@ -148,7 +148,11 @@ impl<S: Sockets> Core<S> {
     }
 
     /// The rest of the body is to come, for which there is a time.
-    fn await_body(&mut self, at: &mut At<'_, S::Socket>, request: &Request<'_>) -> Lives {
+    pub(super) fn await_body(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        request: &Request<'_>,
+    ) -> Lives {
         at.conn.new_work().whole = request.head_len + request.body.len;
         at.conn.move_to(State::Body);
         at.conn.active = self.now;

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use hub::DisconnectReason;
-use proto::{Method, PageRequest, Request, response};
+use proto::{Cors, Method, PageRequest, Request, response};
 
 use super::core::{At, Core, Lives};
 use crate::sockets::Sockets;
@@ -27,6 +27,17 @@ impl<S: Sockets> Core<S> {
     pub(super) fn show_text(&mut self, request: &Request<'_>) -> bool {
         let Some(text) = self.texts.get(request.path) else { return false };
         response::text(text, request.method == Method::Head, &mut self.answer);
+        true
+    }
+
+    /// Answers with the metadata of the hub. Whether they are at the request's path.
+    pub(super) fn show_metadata(&mut self, request: &Request<'_>, cors: Option<Cors<'_>>) -> bool {
+        let Some(config) = &self.config.mercure else { return false };
+        let Some(json) = config.metadata_at(request.path, &config.hub_of(request.host)) else {
+            return false;
+        };
+        let head_only = request.method == Method::Head;
+        response::outcome(Ok(&json), head_only, None, cors, &mut self.answer);
         true
     }
 }

@@ -14,33 +14,23 @@ use std::sync::Arc;
 
 use hub::{DisconnectReason, IdText, TokenRefusal};
 use mercure::{
-    Dialect, EARLIEST, Grants, Presented, Refusal, Subscribe, SubscribeRequest, TokenFields,
+    Dialect, Grants, HubUrl, MatchType, Presented, Refusal, Selector, Subscribe, SubscribeRequest,
+    TokenFields,
 };
 use proto::resume::Told;
-use proto::{Cors, Format, Method, Problem, Request, request, response};
-use topics::read_claims;
+use proto::{Format, Method, Problem, Request, request};
 
 use super::admission::Reply;
 use super::core::{At, Core, Lives};
+use super::subscriber_head::{self, Begin};
 use super::subscriber_ids::{self, Denied, Selection};
+use crate::conn::Marks;
 use crate::conn::state::State;
-use crate::limits::{RETRY_AFTER_SECONDS, work};
-use crate::mercure_config::{HeldHead, MercureConfig, push_opening};
+use crate::limits::{HUB_QUERY_BYTES_MAX, RETRY_AFTER_SECONDS, work};
+use crate::mercure_config::{MercureConfig, refused_by_hub};
 use crate::sockets::Sockets;
 use crate::tokens::Granted;
 use crate::wire::Wire;
-
-/// Where a client wants its stream to begin.
-enum Begin {
-    /// Now.
-    Live,
-    /// With all that is remembered.
-    Earliest,
-    /// Behind the update of this number.
-    Behind(u64),
-    /// Behind one that nobody knows.
-    Unknown,
-}
 
 /// Who listens by a token, and which private updates it may hear.
 struct Subscriber {
@@ -56,10 +46,10 @@ enum Looked {
     Nothing,
     /// It is good.
     Granted(Granted),
-    /// It is shown as it must not be.
-    Wrong(Refusal),
-    /// It is refused.
-    Refused(Problem),
+    /// It is shown as it must not be, in this dialect.
+    Wrong(Refusal, Dialect),
+    /// It is refused, which says that it is of this dialect.
+    Refused(TokenRefusal, Dialect),
     /// It is being verified.
     Asked,
 }
@@ -80,10 +70,20 @@ impl<S: Sockets> Core<S> {
         if request.method == Method::Post || is_list {
             return self.hand_out_of_hub(at, request, read, reply);
         }
+        let mut body = None;
+        if request.method == Method::Query {
+            if request.body.len > HUB_QUERY_BYTES_MAX {
+                return self.refuse(at, &Problem::body_too_large(HUB_QUERY_BYTES_MAX), reply);
+            }
+            body = read.get(request.head_len..request.head_len + request.body.len);
+            if body.is_none() {
+                return self.await_body(at, request);
+            }
+        }
         let hub = config.hub_of(request.host);
         let mut asked = SubscribeRequest {
             query: request.query,
-            body: None,
+            body,
             last_event_id: request.cursor.and_then(|place| str::from_utf8(place).ok()),
             token: None,
             hub: &hub,
@@ -91,34 +91,44 @@ impl<S: Sockets> Core<S> {
         let granted = match self.look_at_hub_token(at, request, &config) {
             Looked::Nothing if config.is_open => None,
             Looked::Nothing => {
-                let problem = problem(&Refusal::NoToken, Subscribe::dialect_of(asked));
+                let problem = refused_by_hub(&Refusal::NoToken, Subscribe::dialect_of(asked), &hub);
                 return self.refuse(at, &problem, reply);
             }
             Looked::Granted(granted) => Some(granted),
-            Looked::Wrong(refusal) => {
-                let problem = problem(&refusal, Subscribe::dialect_of(asked));
+            Looked::Wrong(refusal, dialect) => {
+                return self.refuse(at, &refused_by_hub(&refusal, dialect, &hub), reply);
+            }
+            Looked::Refused(refusal, dialect) => {
+                let problem = self.refused_token(refusal, dialect, &hub);
                 return self.refuse(at, &problem, reply);
             }
-            Looked::Refused(problem) => return self.refuse(at, &problem, reply),
             Looked::Asked => return Ok(()),
         };
         let subscriber: Result<_, Refusal> = granted.map_or(Ok(None), |granted| {
-            let claims = read_claims(granted.grant.claims.as_deref(), &hub)?;
-            asked.token = Some(claims.dialect());
+            let verified = granted.grant.claims.as_deref();
+            asked.token = verified.map(|claims| Dialect::of_token(claims.kind.as_deref()));
+            let claims = config.read_claims(verified, &hub)?;
             let payload = claims.payload().map(|payload| payload.get().into());
             Ok(Some(Subscriber { granted, grants: Arc::new(claims.into_grants().1), payload }))
         });
-        let read = subscriber.and_then(|of| match Subscribe::parse(asked)? {
-            // Its tokens are not read yet, and half of a dialect is none.
-            Subscribe { dialect: Dialect::V1, .. } => Err(Refusal::NewDialect),
-            subscribe => Ok((subscribe, of)),
-        });
-        match read {
+        match subscriber.and_then(|of| Ok((Subscribe::parse(asked)?, of))) {
             Ok((subscribe, subscriber)) => self.listen(at, request, subscribe, subscriber, reply),
             Err(refusal) => {
-                let problem = problem(&refusal, Subscribe::dialect_of(asked));
+                let problem = refused_by_hub(&refusal, Subscribe::dialect_of(asked), &hub);
                 self.refuse(at, &problem, reply)
             }
+        }
+    }
+
+    /// Counts a refusal of a token; what its client is told, in 1.0 also where to get another.
+    fn refused_token(&self, refusal: TokenRefusal, dialect: Dialect, hub: &HubUrl) -> Problem {
+        let problem = self.refused(refusal);
+        match dialect {
+            Dialect::V1 if problem.status == 401 => {
+                let why = Refusal::BadToken(refusal.to_string().into());
+                Problem { challenge: refused_by_hub(&why, dialect, hub).challenge, ..problem }
+            }
+            _ => problem,
         }
     }
 
@@ -139,27 +149,37 @@ impl<S: Sockets> Core<S> {
             origin: request.origin,
             referer: None,
         };
-        let presented = match Presented::find(fields, request.query, None) {
+        let asked = match request.method {
+            Method::Query => Some(Dialect::V1),
+            _ => Subscribe::asked_dialect(request.query),
+        };
+        let presented = match Presented::find(fields, request.query, asked) {
             Ok(Some(presented)) => presented,
             Ok(None) => return Looked::Nothing,
-            Err(refusal) => return Looked::Wrong(refusal),
+            Err(refusal) => return Looked::Wrong(refusal, asked.unwrap_or(Dialect::Old)),
         };
+        let of_token = Dialect::of_unverified(&presented.token);
+        if let Err(refusal) = presented.check(of_token) {
+            return Looked::Wrong(refusal, of_token);
+        }
+        let dialect = asked.unwrap_or(of_token);
         if known.is_some() {
             at.conn.tidy();
             self.sessions.take(at.slot);
         }
         let Some(check) = &config.check else {
-            return Looked::Wrong(Refusal::BadToken("this hub knows no key of tokens".into()));
+            let refusal = Refusal::BadToken("this hub knows no key of tokens".into());
+            return Looked::Wrong(refusal, dialect);
         };
         self.budget.spend(work::TOKEN);
         match known.or_else(|| check.check(&presented.token)) {
             Some(Ok(granted)) => Looked::Granted(granted),
-            Some(Err(refusal)) => Looked::Refused(self.refused(refusal)),
+            Some(Err(refusal)) => Looked::Refused(refusal, dialect),
             None if self.ask_token(at, &presented.token, &self.hub_tokens) => {
                 self.await_token(at);
                 Looked::Asked
             }
-            None => Looked::Refused(self.refused(TokenRefusal::Busy)),
+            None => Looked::Refused(TokenRefusal::Busy, dialect),
         }
     }
 
@@ -177,27 +197,33 @@ impl<S: Sockets> Core<S> {
         let granted = subscriber.as_ref().map(|of| (&*of.granted.grant, &*of.grants));
         let asked = match subscriber_ids::sort(&selectors, granted) {
             Ok(asked) => asked,
-            Err(denied) => return self.refuse_id(at, denied, dialect, reply),
+            Err(denied) => {
+                let hub = self.config.mercure.as_ref().map(|config| config.hub_of(request.host));
+                return self.refuse_id(at, denied, (dialect, hub), reply);
+            }
         };
         at.conn.begin_request();
         let wire = Wire::new(Format::Mercure, request.carrier);
         if request.method == Method::Head {
-            push_head(wire, reply.cors, &mut self.answer);
+            subscriber_head::push_head(wire, reply.cors, &mut self.answer);
             self.answer.extend_from_slice(b"\r\n");
             return self.answered(at, DisconnectReason::Answered);
         }
         let (gaps, newest) = self.event_ids.begin_stream();
         at.conn.wire = wire;
+        at.conn.mark(Marks::BLOCKS, request.told == Told::InBlock);
+        self.spend_on(&selectors);
         let grants = subscriber.as_ref().map(|subscriber| &subscriber.grants);
-        let hears_subscriptions = match self.login_to_topics(at, &asked, grants) {
-            Ok(hears_subscriptions) => hears_subscriptions,
+        let may_hear = match self.login_to_topics(at, &asked, grants) {
+            Ok(may_hear) => may_hear,
             Err(problem) => return self.refuse(at, &problem, reply),
         };
         let payload = subscriber.as_ref().and_then(|of| of.payload.clone());
         if let Some(subscriber) = subscriber {
             self.keep_token(at, subscriber.granted);
         }
-        self.note_subscriber(at, hears_subscriptions, payload);
+        // In 1.0 such updates have another form, in which nobody is told of them yet.
+        self.note_subscriber(at, may_hear && dialect == Dialect::Old, payload);
         self.counters.streams_opened[wire.transport().index()].add(1);
         self.note_begun(at.slot, gaps);
         let begin = place.as_deref().map(|place| self.begin_of(place));
@@ -216,85 +242,28 @@ impl<S: Sockets> Core<S> {
         self.send_answer(at)
     }
 
-    /// Writes the head, or keeps it where it is `held` until it is known what the client has missed
-    /// behind its `place`.
-    fn begin_head(
-        &mut self,
-        at: &mut At<'_, S::Socket>,
-        cors: Option<Cors<'_>>,
-        newest: u64,
-        (place, held): (Option<(Dialect, String, Begin)>, bool),
-    ) {
-        let wire = at.conn.wire;
-        let mut before = Vec::with_capacity(512);
-        push_head(wire, cors, &mut before);
-        let connection = self.connection_id(self.conn_ref(at)).to_string();
-        let next = self.event_ids.id(newest).to_string();
-        for part in ["Encke-Connection: ", &connection, "\r\nEncke-Next: ", &next, "\r\n"] {
-            before.extend_from_slice(part.as_bytes());
-        }
-        let Some((dialect, place, begin)) = place else {
-            self.answer.extend_from_slice(&before);
-            push_opening(wire, &mut self.answer);
-            return;
-        };
-        let place = if place.is_empty() { format!("#{next}") } else { place };
-        let (field, asked) = (dialect.place_field(), place.into_boxed_str());
-        let head = HeldHead::new(before, field, asked, wire);
-        if held {
-            at.conn.new_work().held.head = Some(Box::new(head));
-            return;
-        }
-        let gap = match begin {
-            Begin::Live => false,
-            Begin::Earliest => self.config.history.is_on(),
-            Begin::Behind(_) | Begin::Unknown => true,
-        };
-        head.push(gap, &mut self.answer);
-        self.tell_unknown(wire, gap, &next);
+    /// Counts what it took to read URL patterns.
+    fn spend_on(&mut self, selectors: &[Arc<Selector>]) {
+        let of_urls =
+            selectors.iter().filter(|selector| selector.match_type() == MatchType::UrlPattern);
+        let work = of_urls.map(|of| work::URL_PATTERN + work::REGEX * of.regex_cost() as u32).sum();
+        self.budget.spend(work);
     }
 
     fn refuse_id(
         &mut self,
         at: &mut At<'_, S::Socket>,
         denied: Denied,
-        dialect: Dialect,
+        (dialect, hub): (Dialect, Option<HubUrl>),
         reply: &Reply<'_>,
     ) -> Lives {
-        let problem = match denied {
-            Denied::NoToken => problem(&Refusal::NoToken, dialect),
-            Denied::Refused(problem) => problem,
+        let problem = match (denied, hub) {
+            (Denied::NoToken, Some(hub)) => refused_by_hub(&Refusal::NoToken, dialect, &hub),
+            (Denied::NoToken, None) => Problem::no_such_path(),
+            (Denied::Refused(problem), _) => problem,
         };
         self.counters.ids_not_granted.add(u64::from(problem.status == 403));
         self.refuse(at, &problem, reply)
-    }
-
-    /// Tells a client whose place is not known, or for whom nobody has time, where it stands.
-    fn tell_unknown(&mut self, wire: Wire, gap: bool, next: &str) {
-        if gap {
-            self.resumes.count(true);
-            wire.format().push_gap(&mut self.answer, wire.carrier(), Some(next));
-        }
-    }
-
-    fn begin_of(&self, place: &str) -> Begin {
-        let own = |word: &str| match self.event_ids.known(word.as_bytes()) {
-            hub::Place::Known(number) => Some(number),
-            // One that this server has not given.
-            hub::Place::Ahead(_) | hub::Place::Later(_) | hub::Place::Unknown => None,
-        };
-        let number = match place {
-            "" => return Begin::Live,
-            EARLIEST => return Begin::Earliest,
-            _ => match place.strip_prefix('#') {
-                Some(word) => own(word),
-                None => {
-                    let published = self.topics.as_ref().and_then(|of| of.ids().number(place));
-                    published.or_else(|| own(place))
-                }
-            },
-        };
-        number.map_or(Begin::Unknown, Begin::Behind)
     }
 
     /// Logs in. Whether it may hear who is subscribed.
@@ -341,37 +310,4 @@ impl<S: Sockets> Core<S> {
             topics.leave(self.ids(at));
         }
     }
-
-    /// Its stream ends before it has a head: it gets one, and what it has missed it asks for again.
-    pub(super) fn push_held_head(&mut self, at: &mut At<'_, S::Socket>) {
-        let head = at.conn.some_work().and_then(|work| work.held.head.take());
-        if let Some(head) = head {
-            head.push(true, &mut self.answer);
-        }
-    }
-}
-
-/// The head but for where the stream begins.
-fn push_head(wire: Wire, cors: Option<Cors<'_>>, out: &mut Vec<u8>) {
-    response::stream_head(wire.format(), wire.carrier(), cors, out);
-    if cors.is_some() {
-        out.extend_from_slice(EXPOSED.as_bytes());
-    }
-}
-
-/// What a page may read of the head.
-const EXPOSED: &str = "Access-Control-Expose-Headers: Link, Last-Event-ID, \
-                       Mercure-Last-Event-ID, Encke-Connection, Encke-Next\r\n";
-
-/// What a client is told that is refused.
-fn problem(refusal: &Refusal, dialect: Dialect) -> Problem {
-    let status = refusal.status(dialect);
-    let challenge = match (status, refusal.error_code(dialect)) {
-        (401, None) => Some("Bearer"),
-        (_, Some("invalid_token")) => Some("Bearer error=\"invalid_token\""),
-        (_, Some("insufficient_scope")) => Some("Bearer error=\"insufficient_scope\""),
-        (_, Some("invalid_request")) => Some("Bearer error=\"invalid_request\""),
-        _ => None,
-    };
-    Problem { challenge, ..Problem::new(status, refusal.to_string()) }
 }

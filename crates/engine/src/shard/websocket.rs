@@ -251,7 +251,7 @@ impl<S: Sockets> Core<S> {
     /// as it is still to be told what it has missed, or that it has. All up to it is in the
     /// connection's outbox or was never for it, and the answer leaves behind that. As long as mail
     /// waits some may have later events, and others not: then it is not told.
-    fn next(&self, at: &At<'_, S::Socket>) -> Option<String> {
+    pub(super) fn next(&self, at: &At<'_, S::Socket>) -> Option<String> {
         let is_told = !at.conn.state().is_held() && !self.is_untold(at.slot);
         let is_settled = is_told && self.latest <= self.settled;
         let is_known = self.config.history.is_on() && is_settled;

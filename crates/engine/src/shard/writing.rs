@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 
 use hub::DisconnectReason;
+use proto::Format;
 
 use super::Shard;
 use super::core::{At, Core, End, Lives};
@@ -164,8 +165,17 @@ impl<S: Sockets> Core<S> {
         // What waits for its turn to be written breaks the silence by itself.
         if at.conn.is_flushed() && !at.conn.has_held_head() {
             self.counters.keepalives.add(1);
-            let bytes = at.conn.wire.format().keep_alive(at.conn.wire.carrier());
-            self.reply(at, bytes)?;
+            let (format, carrier) = (at.conn.wire.format(), at.conn.wire.carrier());
+            // What a page of Mercure's has heard last may be forgotten by the time it comes back:
+            // of a pattern that would be a gap, though nothing was missed.
+            let tells_place = format == Format::Mercure && at.conn.is(Marks::BLOCKS);
+            if let Some(id) = tells_place.then(|| self.next(at)).flatten() {
+                let mut block = Vec::new();
+                format.push_cursor(&mut block, carrier, &id);
+                self.reply(at, &block)?;
+            } else {
+                self.reply(at, format.keep_alive(carrier))?;
+            }
         }
         at.conn.active = self.now;
         self.wait(at);

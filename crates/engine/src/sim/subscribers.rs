@@ -168,9 +168,72 @@ fn place_that_is_unknown_or_forgotten_is_told() {
 }
 
 #[test]
+fn page_that_is_silent_is_told_where_it_stands_and_of_no_gap() {
+    let mercure = Some(MercureConfig { is_open: true, ..MercureConfig::default() });
+    let mut config = EngineConfig { mercure, ..silent_config() };
+    config.settings.keepalive_ms = 1_000;
+    let mut one = One::start(config);
+    // As an `EventSource` asks, and as any other client does.
+    let page = "Sec-Fetch-Mode: cors\r\nCache-Control: no-cache\r\n";
+    let (page, other) = (
+        subscribe(&mut one, "topic=%7Bword%7D", page),
+        subscribe(&mut one, "topic=%7Bword%7D", ""),
+    );
+    let (_, first) = publish(&mut one, "topic=note&data=1");
+    publish(&mut one, "topic=https://a.test/books&data=2");
+    one.reads(page);
+    one.reads(other);
+    one.turn_after(1_000);
+    let (told, not_told) = (one.reads(page), one.reads(other));
+    assert_eq!(not_told, ":\n");
+    let last = told.strip_prefix("id: ").and_then(|rest| rest.strip_suffix("\n\n")).unwrap();
+    assert_ne!(last, format!("#{first}"), "it has heard nothing, but knows that");
+    // What is older than that is forgotten.
+    let hub::Place::Known(number) = one.router.event_ids().known(&last.as_bytes()[1..]) else {
+        panic!("{last} is no place")
+    };
+    one.router.topics().unwrap().begun_at(number);
+    for (place, is_gap) in [(last, false), (&format!("#{first}"), true)] {
+        let line = format!("Last-Event-ID: {place}\r\n");
+        let back = subscribe(&mut one, "topic=%7Bword%7D", &line);
+        answer_resumes(&mut one);
+        let (head, body) = answer(&mut one, back);
+        assert_eq!(body.contains("event: gap"), is_gap, "{place}: {head} {body}");
+        assert_eq!(head.contains("\r\nLast-Event-ID: earliest"), is_gap, "{head}");
+    }
+}
+
+#[test]
+fn url_pattern_hears_and_finds_what_it_matches() {
+    let mut one = hub();
+    let pattern = "match_urlpattern=https%3A%2F%2Fa.test%2F%3Aid";
+    let place = subscribe(&mut one, pattern, "");
+    let (head, body) = answer(&mut one, place);
+    assert!(!head.contains("Last-Event-ID") && body == ":\n", "it has asked for no place: {head}");
+    let (count, first) = publish(&mut one, "topic=https://a.test/1&data=1");
+    publish(&mut one, "topic=https://a.test/1/2&data=2");
+    let (_, last) = publish(&mut one, "topic=other&topic=https://A.test:443/2?x&data=3");
+    let heard = format!("id: #{first}\ndata: 1\n\nid: #{last}\ndata: 3\n\n");
+    assert_eq!((count, one.reads(place)), (1, heard));
+    let back = subscribe(&mut one, pattern, &format!("Last-Event-ID: #{first}\r\n"));
+    answer_resumes(&mut one);
+    let (head, body) = answer(&mut one, back);
+    assert!(head.contains(&format!("\r\nMercure-Last-Event-ID: #{first}")), "{head}");
+    assert_eq!(body, format!(":\nid: #{last}\ndata: 3\n\n"));
+    assert_eq!(one.router.topics().unwrap().figures().patterns, 1);
+    for place in [place, back] {
+        one.wire(place).client_ends();
+        one.turn_after(1);
+    }
+    assert_eq!(one.router.topics().unwrap().figures().keys, 0);
+}
+
+#[test]
 fn request_that_is_none_is_refused_and_nothing_is_kept() {
     let mut one = hub();
-    for (query, status) in [("", 400), ("match=a", 400), ("topic=a&match=b", 400), ("x=1", 400)] {
+    let faults =
+        ["", "match=", "match=a&Match=b", "match_urlpattern=%7B", "topic=a&match=b", "x=1"];
+    for (query, status) in faults.map(|query| (query, 400)) {
         let place = subscribe(&mut one, query, "");
         let (head, _) = answer(&mut one, place);
         assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{query}: {head}");

@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 use urlpattern::RegexSyntax;
 use urlpattern::regexp::RegExp;
 
-use crate::limits::{REGEX_BYTES_MAX, REGEX_CACHE_BYTES_MAX};
+use crate::limits::{REGEX_CACHE_BYTES_MAX, REGEX_SIZES};
 
 /// The library makes one for each part of a URL and then compares most parts without it.
 #[derive(Debug)]
 pub(super) struct Bounded {
     source: String,
-    compiled: OnceLock<Option<Compiled>>,
+    compiled: OnceLock<Option<(Compiled, usize)>>,
 }
 
 #[derive(Debug)]
@@ -23,30 +23,45 @@ enum Compiled {
 }
 
 impl Bounded {
-    /// Whether it can be compiled within its bound.
-    pub(super) fn is_valid(&self) -> bool {
-        self.compiled().is_some()
+    /// For how many patterns it counts; `None` if it cannot be compiled within its bound.
+    pub(super) fn cost(&self) -> Option<usize> {
+        self.compiled().map(|(_, cost)| *cost)
     }
 
-    fn compiled(&self) -> Option<&Compiled> {
+    fn compiled(&self) -> Option<&(Compiled, usize)> {
         self.compiled.get_or_init(|| compile(&self.source)).as_ref()
     }
 }
 
-fn compile(source: &str) -> Option<Compiled> {
-    let ascii = regex::bytes::RegexBuilder::new(source)
-        .unicode(false)
-        .size_limit(REGEX_BYTES_MAX)
-        .dfa_size_limit(REGEX_CACHE_BYTES_MAX)
-        .build();
-    if let Ok(regex) = ascii {
-        return Some(Compiled::Ascii(regex));
+/// Compiles it within the smallest bound that it fits into. The library does not say how large a
+/// program is.
+fn compile(source: &str) -> Option<(Compiled, usize)> {
+    let ascii = |bytes_max| {
+        let mut builder = regex::bytes::RegexBuilder::new(source);
+        builder.unicode(false).size_limit(bytes_max).dfa_size_limit(REGEX_CACHE_BYTES_MAX);
+        builder.build().map(Compiled::Ascii)
+    };
+    let unicode = |bytes_max| {
+        let mut builder = regex::RegexBuilder::new(source);
+        builder.size_limit(bytes_max).dfa_size_limit(REGEX_CACHE_BYTES_MAX);
+        builder.build().map(Compiled::Unicode)
+    };
+    smallest(&ascii).or_else(|| smallest(&unicode))
+}
+
+/// What `compile` makes within the smallest bound, with what that counts for. A syntax that it does
+/// not know no other bound helps.
+fn smallest(
+    compile: &dyn Fn(usize) -> Result<Compiled, regex::Error>,
+) -> Option<(Compiled, usize)> {
+    for (bytes_max, cost) in REGEX_SIZES {
+        match compile(bytes_max) {
+            Ok(compiled) => return Some((compiled, cost)),
+            Err(regex::Error::CompiledTooBig(_)) => {}
+            Err(_) => return None,
+        }
     }
-    let unicode = regex::RegexBuilder::new(source)
-        .size_limit(REGEX_BYTES_MAX)
-        .dfa_size_limit(REGEX_CACHE_BYTES_MAX)
-        .build();
-    unicode.ok().map(Compiled::Unicode)
+    None
 }
 
 impl RegExp for Bounded {
@@ -60,7 +75,7 @@ impl RegExp for Bounded {
 
     /// What the groups matched is of no use here.
     fn matches<'a>(&self, text: &'a str) -> Option<Vec<Option<&'a str>>> {
-        let is_match = match self.compiled()? {
+        let is_match = match &self.compiled()?.0 {
             Compiled::Ascii(regex) => regex.is_match(text.as_bytes()),
             Compiled::Unicode(regex) => regex.is_match(text),
         };

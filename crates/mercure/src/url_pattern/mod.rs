@@ -13,7 +13,7 @@ use urlpattern::matcher::{InnerMatcher, Matcher};
 use urlpattern::{UrlPatternInit, UrlPatternOptions};
 
 use crate::HubUrl;
-use crate::limits::GROUPS_MAX;
+use crate::limits::{ANY_HOST_COST, GROUPS_MAX};
 use crate::topic::{UrlParts, grouping_text};
 
 type LibraryPattern = urlpattern::UrlPattern<Bounded>;
@@ -25,6 +25,8 @@ pub(crate) struct UrlPattern {
     /// Scheme, user, password, host, port, path, query, fragment.
     parts: [Matcher<Bounded>; 8],
     literal: String,
+    /// For how many patterns its regular expressions count.
+    regex_cost: usize,
 }
 
 impl UrlPattern {
@@ -43,12 +45,23 @@ impl UrlPattern {
         let options = UrlPatternOptions::default();
         let pattern = LibraryPattern::parse(init, options).map_err(|fault| fault.to_string())?;
         let parts = matchers(pattern);
-        if parts.iter().all(is_compiled) {
-            let literal = literal(&parts);
-            Ok(UrlPattern { hub: hub.clone(), parts, literal })
-        } else {
-            Err("a regular expression in it is invalid or too large".to_owned())
-        }
+        let costs = parts.iter().map(regex_cost);
+        let regex_cost = costs.sum::<Option<usize>>();
+        let regex_cost = regex_cost.ok_or("a regular expression in it is invalid or too large")?;
+        let literal = literal(&parts);
+        Ok(UrlPattern { hub: hub.clone(), parts, literal, regex_cost })
+    }
+
+    /// For how many patterns its regular expressions count.
+    pub(crate) fn regex_cost(&self) -> usize {
+        self.regex_cost
+    }
+
+    /// For how many patterns it counts.
+    pub(crate) fn cost(&self) -> usize {
+        // Behind the host is a line break of the grouping text.
+        let is_of_any_host = self.literal.matches('\n').count() < 2;
+        self.regex_cost.max(1) + if is_of_any_host { ANY_HOST_COST - 1 } else { 0 }
     }
 
     /// The address that pattern and topic are relative to.
@@ -86,10 +99,11 @@ fn matchers(pattern: LibraryPattern) -> [Matcher<Bounded>; 8] {
         .map(|part: Component<Bounded>| part.matcher)
 }
 
-fn is_compiled(part: &Matcher<Bounded>) -> bool {
+/// For how many patterns the regular expression of a part counts; `None` if it is none.
+fn regex_cost(part: &Matcher<Bounded>) -> Option<usize> {
     match &part.inner {
-        InnerMatcher::RegExp { regexp } => regexp.as_ref().is_ok_and(Bounded::is_valid),
-        InnerMatcher::Literal { .. } | InnerMatcher::SingleCapture { .. } => true,
+        InnerMatcher::RegExp { regexp } => regexp.as_ref().ok().and_then(Bounded::cost),
+        InnerMatcher::Literal { .. } | InnerMatcher::SingleCapture { .. } => Some(0),
     }
 }
 

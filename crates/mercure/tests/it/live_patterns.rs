@@ -103,6 +103,33 @@ fn ten_thousand_patterns_are_the_most() {
 }
 
 #[test]
+fn pattern_that_costs_more_counts_for_more() {
+    let pattern = |text: &str| Selector::v1(MatchType::UrlPattern, text, &hub()).unwrap();
+    for (text, cost) in [
+        ("https://a.example/books/:id", 1),
+        ("https://a.example/books/:id/pages/:page", 1),
+        ("https://a.example/:id(\\d{200})", 4),
+        ("https://a.example/:id(\\d{600})", 16),
+        ("https://a.example/:id(\\d{600})/x?q=:q(\\d{600})", 32),
+        ("https://*.example/books/:id", limits::ANY_HOST_COST),
+        (":scheme://a.example/", limits::ANY_HOST_COST),
+    ] {
+        assert_eq!(pattern(text).cost(), cost, "{text}");
+    }
+    assert!(Selector::v1(MatchType::UrlPattern, "/:id(\\w{900})", &hub()).is_err());
+    let of_any_host = |number: usize| Arc::new(pattern(&format!("https://*.{number}.example/")));
+    let mut patterns = Patterns::new();
+    let most = limits::PATTERNS_MAX / limits::ANY_HOST_COST;
+    for number in 0..most {
+        assert_eq!(patterns.insert(of_any_host(number), 0), Ok(None));
+    }
+    let plain = Arc::new(pattern("https://a.example/books/:id"));
+    assert_eq!(patterns.insert(Arc::clone(&plain), 0), Err(PatternsFull));
+    assert_eq!(patterns.remove(&of_any_host(0)), Some(0));
+    assert_eq!(patterns.insert(plain, 0), Ok(None));
+}
+
+#[test]
 fn patterns_are_seen_from_few_addresses() {
     let mut patterns = Patterns::new();
     let seen_from = |number: usize| {
@@ -110,9 +137,11 @@ fn patterns_are_seen_from_few_addresses() {
         Arc::new(Selector::v1(MatchType::UrlPattern, ":id", &hub).unwrap())
     };
     for number in 0..limits::HUB_URLS_MAX {
+        assert_eq!(patterns.addresses_with_new(&seen_from(number)), Some(number + 1));
         assert_eq!(patterns.insert(seen_from(number), 0), Ok(None));
     }
     let one_more = seen_from(limits::HUB_URLS_MAX);
+    assert_eq!(patterns.addresses_with_new(&seen_from(0)), None);
     assert_eq!(patterns.insert(Arc::clone(&one_more), 0), Err(PatternsFull));
     assert_eq!(heard(&patterns, &Topic::new("x")).len(), limits::HUB_URLS_MAX);
     assert_eq!(patterns.remove(&seen_from(0)), Some(0));

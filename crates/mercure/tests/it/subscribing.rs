@@ -107,6 +107,31 @@ fn selectors_have_a_bound() {
 }
 
 #[test]
+fn regular_expressions_of_one_request_have_a_bound() {
+    let query = |count: usize| -> String {
+        let one = |n| format!("match_urlpattern=https://a.example/{n}/:x(%5Cd%7B600%7D)&");
+        (0..count).map(one).collect()
+    };
+    let most = limits::REGEX_COST_MAX / 16;
+    assert_eq!(asked(&query(most), None).unwrap().selectors.len(), most);
+    assert_eq!(asked(&query(most + 1), None).unwrap_err(), Refusal::TooCostly);
+}
+
+#[test]
+fn parameters_say_the_dialect_where_there_are_some() {
+    for (query, dialect) in [
+        ("topic=a", Some(Dialect::Old)),
+        ("match=a&authorization=x", Some(Dialect::V1)),
+        ("Matches=a", Some(Dialect::V1)),
+        ("topic=a&match=b", None),
+        ("authorization=x", None),
+        ("", None),
+    ] {
+        assert_eq!(Subscribe::asked_dialect(query), dialect, "{query}");
+    }
+}
+
+#[test]
 fn place_stands_in_the_field_or_the_query() {
     let hub = hub();
     let place = |query, body, last_event_id| {

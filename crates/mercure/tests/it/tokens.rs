@@ -31,6 +31,7 @@ fn of_token(token: &str) -> Claims {
     });
     let header = parts.next().unwrap();
     let dialect = Dialect::of_token(header["typ"].as_str());
+    assert_eq!(Dialect::of_unverified(token), dialect);
     Claims::parse(dialect, &parts.next().unwrap(), &hub()).unwrap()
 }
 
@@ -211,6 +212,13 @@ fn grants_with_the_same_meaning_are_equal() {
     assert!(!equal(json!(["a"]), json!(["b"])));
     assert!(!equal(json!(["{a}"]), json!(["template {a}"])));
     assert!(!equal(json!(["*"]), json!(["a"])));
+}
+
+#[test]
+fn what_is_no_token_is_of_the_old_dialect() {
+    for text in ["", ".", "a.b.c", "bnVsbA.x.y", "eyJ0eXAiOjF9.x.y"] {
+        assert_eq!(Dialect::of_unverified(text), Dialect::Old, "{text}");
+    }
 }
 
 #[test]

@@ -70,7 +70,8 @@ fn functions_have_the_settings_that_they_need() {
         );
         assert_eq!(
             server.sql(&without).unwrap(),
-            "apply_few apply_pair as_integer hash is_id number_of_id source_columns_within wrap"
+            "apply_few apply_pair as_integer hash is_id number_of_id source_columns_within \
+             source_has source_is_named wrap"
         );
         let unsafe_ones = format!("select proname {ours} and not {path} and prosecdef");
         assert_eq!(server.sql(&unsafe_ones).unwrap(), "");

@@ -54,6 +54,121 @@ fn note_within_another_trigger_leaves_the_earlier_one_to_settle() {
     });
 }
 
+/// It has inserted them, and they are not there any more: the note that says so was settled first.
+#[test]
+fn rows_that_a_trigger_deletes_before_their_note_settles_are_not_in_the_graph() {
+    let Some(server) = server() else { return };
+    run(async {
+        server.sql(TABLE).unwrap();
+        let store = connect(&server).await;
+        store.install(&follows()).await.unwrap();
+        server
+            .sql(
+                "create table gone (id bigint);
+                 create function bye() returns trigger language plpgsql as $$ begin
+                     delete from follows where a = new.id;
+                     return null;
+                 end $$;
+                 create constraint trigger bye after insert on gone
+                     deferrable initially deferred for each row execute function bye();
+                 begin; insert into gone values (7); insert into follows values (7, 1);
+                 set constraints all immediate; commit",
+            )
+            .unwrap();
+        assert_eq!(stored(&store).await.1, []);
+    });
+}
+
+#[test]
+fn one_note_of_a_transaction_fires_also_where_savepoints_take_some_back() {
+    let Some(server) = server() else { return };
+    run(async {
+        server.sql(TABLE).unwrap();
+        let store = connect(&server).await;
+        store.install(&follows()).await.unwrap();
+        let calls = |function: &str| {
+            format!(
+                "select coalesce(sum(calls), 0) from pg_stat_xact_user_functions
+                 where funcname = '{function}'"
+            )
+        };
+        let (settled, columns) = (calls("source_settled"), calls("source_columns_within"));
+        for (sql, expected) in [
+            ("insert into follows values (1, 1); delete from follows where a = 1", "1"),
+            ("insert into follows values (2, 1)", "1"),
+            ("insert into follows values (2, 2); insert into follows values (2, 3)", "1"),
+            ("update follows set b = 4 where b = 3; update follows set at = now()", "1"),
+            (
+                "savepoint s; delete from follows; rollback to s; delete from follows where b = 2",
+                "1",
+            ),
+            (
+                "delete from follows where b = 4; savepoint s; delete from follows; rollback to s",
+                "1",
+            ),
+            ("update follows set at = now()", "0"),
+            (
+                "insert into follows values (5, 1); set constraints all immediate; savepoint s;
+              delete from follows where a = 5; rollback to s",
+                "2",
+            ),
+            (
+                "insert into follows values (6, 1); savepoint s; set constraints all immediate;
+              rollback to s; delete from follows where a = 5",
+                "2",
+            ),
+        ] {
+            // What is rolled back is in these figures too.
+            let sql = format!(
+                "set track_functions = 'all'; begin; {sql}; set constraints all immediate;
+                 {settled}; {columns}; commit"
+            );
+            let said = server.sql(&sql).unwrap();
+            same(&store, &sql).await;
+            assert_eq!(said, format!("{expected}\n0"), "{sql}");
+        }
+        assert_eq!(stored(&store).await.1, pairs(&[("2", "1"), ("6", "1")]));
+    });
+}
+
+/// Its functions name the table and its columns.
+#[test]
+fn table_whose_names_or_types_change_is_still_the_graph() {
+    let Some(server) = server() else { return };
+    run(async {
+        server.sql(TABLE).unwrap();
+        let store = connect(&server).await;
+        store.install(&follows()).await.unwrap();
+        for sql in [
+            "begin; insert into follows values (1, 2); alter table follows rename a to c;
+             alter table follows rename b to a; alter table follows rename c to b;
+             insert into follows values (3, 4); commit",
+            "insert into follows values (5, 6)",
+            "update follows set a = 7 where b = 5",
+            "delete from follows where b = 1",
+            "insert into follows select n, n from generate_series(10, 40) n",
+            "alter table follows rename to friends; create table follows (a int, b int)",
+            "insert into friends values (8, 9); insert into follows values (10, 11)",
+            "delete from friends where b = 8",
+            "drop table follows; alter table friends rename to follows;
+             alter table follows rename a to c; alter table follows rename b to a;
+             alter table follows rename c to b",
+            "alter table follows drop column at, alter a type text, alter b type integer",
+            "insert into follows values ('bob', 1); delete from follows where a = '3'",
+            "update follows set a = 'rj' where a = '40'",
+            "begin; delete from follows where a = 'bob'; insert into follows values ('bob', 2);
+             commit",
+            "begin; delete from follows where a < '2'; drop table follows; commit",
+        ] {
+            server.sql(sql).unwrap();
+            if !sql.contains("begin; delete from follows where a <") {
+                same(&store, sql).await;
+            }
+        }
+        assert_eq!(stored(&store).await.1.len(), 33);
+    });
+}
+
 #[test]
 fn note_of_before_an_install_changes_nothing_behind_it() {
     let Some(server) = server() else { return };

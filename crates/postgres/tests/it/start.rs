@@ -25,8 +25,10 @@ fn many_nodes_that_start_at_once_make_one_schema() {
         }
         let versions =
             "select string_agg(version::text, ',' order by version) from encke.migrations";
-        // Nodes of version 2 can live with the third.
+        // Nodes of version 2 can live with the third, and so on, and look for it in their way.
         assert_eq!(server.sql(versions).unwrap(), "-3,1,2");
+        let fourth = "select max(greatest(abs(version), also)) from encke.migrations";
+        assert_eq!(server.sql(fourth).unwrap(), "4");
     });
 }
 
@@ -37,7 +39,7 @@ fn schema_of_another_version_is_refused_with_what_to_do() {
         let mut may_not = config(&server);
         may_not.migrate = false;
         let older = PostgresStore::connect(may_not).await.unwrap_err();
-        assert_eq!(older, PostgresError::Schema(SchemaFault::Older { found: 0, known: 4 }));
+        assert_eq!(older, PostgresError::Schema(SchemaFault::Older { found: 0, known: 5 }));
         let mut elsewhere = config(&server);
         elsewhere.schema = "graph_2".into();
         let other = PostgresStore::connect(elsewhere).await.unwrap();
@@ -45,9 +47,12 @@ fn schema_of_another_version_is_refused_with_what_to_do() {
         assert_eq!(server.sql("select graph_2.change(array[['a', 'c']])").unwrap(), "2");
         assert_eq!(server.sql("select to_regnamespace('encke') is null").unwrap(), "t");
         connect(&server).await;
+        // One that this program can live with, and one that it cannot.
+        server.sql("update encke.migrations set later = 8 where version = -3").unwrap();
+        connect(&server).await.change(pairs(&[("a", "b")]), vec![]).await.unwrap();
         server.sql("insert into encke.migrations (version) values (9)").unwrap();
         let newer = PostgresStore::connect(config(&server)).await.unwrap_err();
-        assert_eq!(newer, PostgresError::Schema(SchemaFault::Newer { found: 9, known: 4 }));
+        assert_eq!(newer, PostgresError::Schema(SchemaFault::Newer { found: 9, known: 5 }));
         assert!(newer.to_string().contains("upgrade this node"));
     });
 }

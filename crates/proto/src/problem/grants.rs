@@ -6,7 +6,7 @@ impl Problem {
     /// 403: an id that the token does not grant.
     pub fn not_granted(id: &str) -> Problem {
         Problem {
-            challenge: Some("Bearer error=\"insufficient_scope\""),
+            challenge: Some("Bearer error=\"insufficient_scope\"".into()),
             ..Problem::of(
                 ProblemKind::NotGranted,
                 format!(
@@ -20,7 +20,7 @@ impl Problem {
     /// 403: an id of which the token does not grant to know the members.
     pub fn members_not_granted(id: &str) -> Problem {
         Problem {
-            challenge: Some("Bearer error=\"insufficient_scope\""),
+            challenge: Some("Bearer error=\"insufficient_scope\"".into()),
             ..Problem::of(
                 ProblemKind::MembersNotGranted,
                 format!(
@@ -34,7 +34,7 @@ impl Problem {
     /// 403: an id of which the token does not grant to read what was sent about it.
     pub fn history_not_granted(id: &str) -> Problem {
         Problem {
-            challenge: Some("Bearer error=\"insufficient_scope\""),
+            challenge: Some("Bearer error=\"insufficient_scope\"".into()),
             ..Problem::of(
                 ProblemKind::HistoryNotGranted,
                 format!(
@@ -49,7 +49,7 @@ impl Problem {
     pub fn stream_not_granted(append: bool) -> Problem {
         let (what, list) = if append { ("append to", "write") } else { ("read", "read") };
         Problem {
-            challenge: Some("Bearer error=\"insufficient_scope\""),
+            challenge: Some("Bearer error=\"insufficient_scope\"".into()),
             ..Problem::of(
                 ProblemKind::StreamNotGranted,
                 format!(
@@ -72,7 +72,7 @@ impl Problem {
     /// 403: an append with a token by whose name nothing can be counted.
     pub fn append_without_name() -> Problem {
         Problem {
-            challenge: Some("Bearer error=\"insufficient_scope\""),
+            challenge: Some("Bearer error=\"insufficient_scope\"".into()),
             ..Problem::of(
                 ProblemKind::StreamNotGranted,
                 "The token has no sub and no jti, by which the rate of its appends is limited. Get \
@@ -93,7 +93,7 @@ impl Problem {
     /// 403: about an id that the token does not grant to send about.
     pub fn send_not_granted(id: &str) -> Problem {
         Problem {
-            challenge: Some("Bearer error=\"insufficient_scope\""),
+            challenge: Some("Bearer error=\"insufficient_scope\"".into()),
             ..Problem::of(
                 ProblemKind::SendNotGranted,
                 format!(
@@ -107,7 +107,7 @@ impl Problem {
     /// 403: a token that grants to send about nothing.
     pub fn no_send_granted() -> Problem {
         Problem {
-            challenge: Some("Bearer error=\"insufficient_scope\""),
+            challenge: Some("Bearer error=\"insufficient_scope\"".into()),
             ..Problem::of(
                 ProblemKind::SendNotGranted,
                 "The token grants to send about nothing. Get a token whose encke.send lists ids.",

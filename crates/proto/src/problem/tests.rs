@@ -28,6 +28,7 @@ fn all() -> Vec<Problem> {
         Problem::length_required(),
         Problem::body_too_large(1),
         Problem::not_json(),
+        Problem::not_form(),
         Problem::sends_busy(1),
         Problem::send_unanswered(),
         Problem::too_many("Slowly.", 1),

@@ -45,8 +45,9 @@ pub(super) struct Fields<'b> {
     transfer_encoding: bool,
     /// `Content-Length`: how long a body is announced.
     length: Option<usize>,
-    /// Whether `Content-Type` says that the body is JSON.
+    /// Whether `Content-Type` says that the body is JSON, or a form.
     is_json: bool,
+    is_form: bool,
     /// `Idempotency-Key`; a second one breaks the rules.
     key: Option<&'b str>,
     /// Whether the client waits with its body until it is told to send it.
@@ -112,7 +113,7 @@ impl<'b> Fields<'b> {
         } else if named("cache-control") {
             self.no_cache |= lists(value, "no-cache");
         } else if named("last-event-id") {
-            self.cursor = Some(value).filter(|value| !value.is_empty());
+            self.cursor = Some(value);
         } else if named("x-forwarded-for") {
             self.forwarded.addresses.push(value);
         } else if named("forwarded") {
@@ -142,7 +143,8 @@ impl<'b> Fields<'b> {
                 None => self.broken = Some("Content-Length is not a number."),
             }
         } else if named("content-type") {
-            self.is_json = is_json(value);
+            self.is_json = is_of_type(value, b"application/json");
+            self.is_form = is_of_type(value, b"application/x-www-form-urlencoded");
         } else if named("idempotency-key") {
             match str::from_utf8(value) {
                 Ok(key) if self.key.is_none() => self.key = Some(key),
@@ -185,14 +187,21 @@ impl<'b> Fields<'b> {
         }
     }
 
-    /// The body of a request that has one.
+    /// The body of a request that has one, in JSON.
     pub(super) fn body(&self) -> Result<Body<'b>, Problem> {
-        let Some(len) = self.length.filter(|_| !self.transfer_encoding) else {
-            return Err(Problem::length_required());
-        };
-        if !self.is_json {
-            return Err(Problem::not_json());
-        }
+        let body = self.any_body()?;
+        if self.is_json { Ok(body) } else { Err(Problem::not_json()) }
+    }
+
+    /// The body of a request that has a form.
+    pub(super) fn form(&self) -> Result<Body<'b>, Problem> {
+        let body = self.any_body()?;
+        if self.is_form { Ok(body) } else { Err(Problem::not_form()) }
+    }
+
+    fn any_body(&self) -> Result<Body<'b>, Problem> {
+        let len = self.length.filter(|_| !self.transfer_encoding);
+        let len = len.ok_or_else(Problem::length_required)?;
         Ok(Body { len, key: self.key, expects: self.expects })
     }
 }
@@ -214,9 +223,10 @@ fn content_length(value: &[u8]) -> Option<usize> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().unwrap_or(usize::MAX))
 }
 
-fn is_json(value: &[u8]) -> bool {
+/// Whether a `Content-Type` is this one, whatever its parameters are.
+fn is_of_type(value: &[u8], expected: &[u8]) -> bool {
     let kind = value.split(|&byte| byte == b';').next().unwrap_or_default();
-    kind.trim_ascii().eq_ignore_ascii_case(b"application/json")
+    kind.trim_ascii().eq_ignore_ascii_case(expected)
 }
 
 /// Whether a list of words has `word` among them.

@@ -53,7 +53,7 @@ impl Route {
         match self {
             Route::Send => "POST, OPTIONS",
             Route::Durable => "GET, HEAD, POST, OPTIONS",
-            Route::Mercure => "GET, HEAD, OPTIONS, POST",
+            Route::Mercure => "GET, HEAD, OPTIONS, POST, QUERY",
             _ => METHODS,
         }
     }

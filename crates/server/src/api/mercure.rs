@@ -1,6 +1,7 @@
 //! `POST /.well-known/mercure`: publishes an update of the Mercure protocol.
 //!
-//! It needs no key of the API: its token says on which topics it may publish. On the API port,
+//! It needs no key of the API: its token says on which topics it may publish, and which dialect of
+//! the protocol it speaks. On the API port,
 //! whoever shows a wrong one is slowed down by address, as with wrong keys; on the public port it
 //! waits for a place to have it verified. The answer is the update's id alone, and its head says
 //! how many connections have heard it.
@@ -18,7 +19,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use dispatch::barrier::WritePermit;
 use dispatch::posting::Delivery;
-use engine::LetIn;
+use engine::{LetIn, refused_by_hub};
 use httpd::body::read_whole;
 use httpd::permits::IdleLimit;
 use httpd::problem::ApiProblem;
@@ -26,9 +27,8 @@ use hub::{Draft, Grant, LeftOut, SUBJECTS_MAX, TokenRefusal};
 use mercure::{
     Claims, Dialect, HubUrl, Presented, PresentedBy, Refusal, TokenFields, Topic, Update, is_form,
 };
-use proto::Problem;
 use tokio::task::spawn_blocking;
-use topics::{id_of_topic, read_claims};
+use topics::id_of_topic;
 
 use super::state::Api;
 use crate::mercure_hub::Hub;
@@ -36,6 +36,9 @@ use crate::updates;
 
 /// Where it is.
 pub(super) const PATH: &str = mercure::PATH;
+
+/// Where its metadata are.
+pub(super) use engine::METADATA_PATH;
 
 /// How much longer a form may be than the text in it: each byte of that may take three.
 const ESCAPED: usize = 3;
@@ -61,11 +64,11 @@ pub(super) async fn publish(
     let (head, body) = request.into_parts();
     let answer = match Publisher::of(&hub, &head, None).await {
         Ok(publisher) => api.accept(publisher, head, body, &api.idle_limit).await,
-        Err(NoToken { refusal, is_guess }) => {
+        Err(NoToken { problem, is_guess }) => {
             if is_guess {
                 api.access.signed_wrong(peer).await;
             }
-            Err(refused(&refusal, Dialect::Old))
+            Err(problem)
         }
     };
     counted(&hub, answer)
@@ -81,6 +84,23 @@ fn counted(hub: &Hub, answer: Result<Response, ApiProblem>) -> Result<Response, 
     answer
 }
 
+/// Says what the hub takes (RFC 9728).
+pub(super) async fn metadata(
+    State(api): State<Arc<Api>>,
+    request: Request,
+) -> Result<Response, ApiProblem> {
+    let hub = api.hub.as_ref().ok_or_else(ApiProblem::not_found)?;
+    let url = url(hub, request.headers());
+    let json = hub.config().metadata_at(METADATA_PATH, &url).ok_or_else(ApiProblem::not_found)?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
+}
+
+/// The address of the hub, as a client has called it.
+fn url(hub: &Hub, headers: &HeaderMap) -> HubUrl {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    hub.config().hub_of(host)
+}
+
 /// Answers a request of the public port, which a worker has let in.
 pub(super) async fn publish_publicly(
     api: Arc<Api>,
@@ -92,36 +112,16 @@ pub(super) async fn publish_publicly(
     let (head, body) = request.into_parts();
     let answer = match Publisher::of(&hub, &head, Some(let_in)).await {
         Ok(publisher) => api.accept(publisher, head, body, idle_limit).await,
-        Err(no) => Err(refused(&no.refusal, Dialect::Old)),
+        Err(no) => Err(no.problem),
     };
     counted(&hub, answer)
 }
 
 /// Why a request has no token that counts.
 pub(super) struct NoToken {
-    pub(super) refusal: Refusal,
+    pub(super) problem: ApiProblem,
     /// The token may be a try: who goes on like that is slowed down. One that has expired is none.
     pub(super) is_guess: bool,
-}
-
-impl From<Refusal> for NoToken {
-    fn from(refusal: Refusal) -> NoToken {
-        NoToken { refusal, is_guess: false }
-    }
-}
-
-impl From<TokenRefusal> for NoToken {
-    fn from(refusal: TokenRefusal) -> NoToken {
-        let is_guess = matches!(
-            refusal,
-            TokenRefusal::Malformed
-                | TokenRefusal::Header
-                | TokenRefusal::Algorithm
-                | TokenRefusal::UnknownKey
-                | TokenRefusal::Signature
-        );
-        NoToken { refusal: Refusal::BadToken(refusal.to_string().into()), is_guess }
-    }
 }
 
 /// What a token is shown for.
@@ -133,6 +133,18 @@ pub(super) enum Purpose {
     Subscribe,
 }
 
+/// Whether a token that is refused so may be a try.
+fn is_guess(refusal: TokenRefusal) -> bool {
+    matches!(
+        refusal,
+        TokenRefusal::Malformed
+            | TokenRefusal::Header
+            | TokenRefusal::Algorithm
+            | TokenRefusal::UnknownKey
+            | TokenRefusal::Signature
+    )
+}
+
 /// What the token of a request grants, and the address by which it has called the hub. One of the
 /// public port was `let_in`: such a one may be of a page, and have its token in a cookie.
 pub(super) async fn claims_of(
@@ -141,14 +153,20 @@ pub(super) async fn claims_of(
     let_in: Option<&LetIn>,
     purpose: Purpose,
 ) -> Result<(Claims, HubUrl), NoToken> {
-    let token = token(head, let_in, purpose)?;
-    let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    let url = hub.url_of(host);
+    let url = url(hub, &head.headers);
+    let (token, dialect) = token(head, let_in, purpose).map_err(|(refusal, dialect)| NoToken {
+        problem: refused_by_hub(&refusal, dialect, &url).into(),
+        is_guess: false,
+    })?;
+    let no = |refusal: Refusal, is_guess| NoToken {
+        problem: refused_by_hub(&refusal, dialect, &url).into(),
+        is_guess,
+    };
     let keys = match purpose {
         Purpose::Publish => hub.publish(),
         Purpose::Subscribe => hub.subscribe(),
     };
-    let no_key = || Refusal::BadToken("this hub knows no key of such tokens".into());
+    let no_key = || no(Refusal::BadToken("this hub knows no key of such tokens".into()), false);
     let keys = keys.ok_or_else(no_key)?;
     let verified: Result<Arc<Grant>, _> = match keys.check_now(&token) {
         Checked::Granted(grant) => Ok(grant),
@@ -164,7 +182,10 @@ pub(super) async fn claims_of(
             spawn_blocking(verify).await.unwrap_or(Err(TokenRefusal::Busy))
         }
     };
-    let claims = read_claims(verified?.claims.as_deref(), &url)?;
+    let verified = verified
+        .map_err(|refusal| no(Refusal::BadToken(refusal.to_string().into()), is_guess(refusal)))?;
+    let claims = hub.config().read_claims(verified.claims.as_deref(), &url);
+    let claims = claims.map_err(|refusal| no(refusal, false))?;
     Ok((claims, url))
 }
 
@@ -184,6 +205,11 @@ impl Publisher {
         Ok(Publisher { claims, url, is_public: let_in.is_some() })
     }
 
+    /// What it is told where it is refused.
+    fn refused(&self, refusal: &Refusal) -> ApiProblem {
+        refused_by_hub(refusal, self.claims.dialect(), &self.url).into()
+    }
+
     /// Whether each topic of the update is granted.
     fn may_publish(&self, update: &Update) -> bool {
         let topics: Vec<Topic<'_>> = update.topics.iter().map(|topic| Topic::new(topic)).collect();
@@ -191,18 +217,29 @@ impl Publisher {
     }
 }
 
-/// The token of a request.
-fn token(head: &Parts, let_in: Option<&LetIn>, purpose: Purpose) -> Result<String, Refusal> {
+/// The token of a request, and of which dialect it says it is; or why there is none, and in which
+/// dialect that is told.
+fn token(
+    head: &Parts,
+    let_in: Option<&LetIn>,
+    purpose: Purpose,
+) -> Result<(String, Dialect), (Refusal, Dialect)> {
     let authorization = values(&head.headers, &header::AUTHORIZATION);
     // Cookies are for pages, which publish on the public port.
     let cookie = let_in.map(|_| values(&head.headers, &header::COOKIE)).unwrap_or_default();
     let origin = head.headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
     let fields =
         TokenFields { authorization: &authorization, cookie: &cookie, origin, referer: None };
-    let presented = Presented::find(fields, head.uri.query().unwrap_or_default(), None)?;
-    let presented = presented.ok_or(Refusal::NoToken)?;
+    let presented = Presented::find(fields, head.uri.query().unwrap_or_default(), None);
+    let presented = presented.map_err(|refusal| (refusal, Dialect::Old))?;
+    // Who has none yet is told where to get one, which only 1.0 has words for.
+    let presented = presented.ok_or((Refusal::NoToken, Dialect::V1))?;
+    let dialect = Dialect::of_unverified(&presented.token);
+    presented.check(dialect).map_err(|refusal| (refusal, dialect))?;
     let origin = match purpose {
-        Purpose::Publish => presented.origin_of_publish(fields)?,
+        Purpose::Publish => {
+            presented.origin_of_publish(fields).map_err(|refusal| (refusal, dialect))?
+        }
         // A page of another origin that is not listed cannot read the answer.
         Purpose::Subscribe => {
             let origin = fields.origin.filter(|_| presented.by == PresentedBy::Cookie);
@@ -212,10 +249,10 @@ fn token(head: &Parts, let_in: Option<&LetIn>, purpose: Purpose) -> Result<Strin
     if let Some(origin) = origin {
         let known = let_in.and_then(|let_in| let_in.origin.as_ref());
         if !known.is_some_and(|(known, credentials)| *known == origin && *credentials) {
-            return Err(Refusal::ForeignOrigin(origin));
+            return Err((Refusal::ForeignOrigin(origin), dialect));
         }
     }
-    Ok(presented.token.into_owned())
+    Ok((presented.token.into_owned(), dialect))
 }
 
 fn values<'h>(headers: &'h HeaderMap, name: &header::HeaderName) -> Vec<&'h str> {
@@ -234,16 +271,16 @@ impl Api {
         let dialect = publisher.claims.dialect();
         let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         if !is_form(kind.unwrap_or_default()) {
-            return Err(refused(&Refusal::NotForm, dialect));
+            return Err(publisher.refused(&Refusal::NotForm));
         }
         // Subscribers have tokens of the same key: what they send is not kept.
         if publisher.claims.publish().is_empty() {
-            return Err(refused(&Refusal::NoGrant, dialect));
+            return Err(publisher.refused(&Refusal::NoGrant));
         }
         let most = ESCAPED * self.backlog_bytes_max + AROUND_BYTES_MAX;
         let bytes = read_whole(body, most, idle_limit).await?;
         let update = Update::parse(&bytes, dialect, &publisher.url);
-        let update = update.map_err(|refusal| refused(&refusal, dialect))?;
+        let update = update.map_err(|refusal| publisher.refused(&refusal))?;
         if update.topics.len() > SUBJECTS_MAX {
             let detail = format!("An update has at most {SUBJECTS_MAX} topics. Send several.");
             return Err(ApiProblem::bad_request(detail));
@@ -252,7 +289,7 @@ impl Api {
             return Err(ApiProblem::new(StatusCode::FORBIDDEN, OF_IDS));
         }
         if !publisher.may_publish(&update) {
-            return Err(refused(&Refusal::NoGrant, dialect));
+            return Err(publisher.refused(&Refusal::NoGrant));
         }
         let permit = match self.sender.barrier.enter().await {
             Ok(permit) => permit,
@@ -285,11 +322,4 @@ impl Api {
         self.count_event();
         Ok(delivery)
     }
-}
-
-/// The answer to what is refused.
-pub(super) fn refused(refusal: &Refusal, dialect: Dialect) -> ApiProblem {
-    let status = refusal.status(dialect);
-    let challenge = (status == 401).then_some("Bearer");
-    Problem { challenge, ..Problem::new(status, refusal.to_string()) }.into()
 }

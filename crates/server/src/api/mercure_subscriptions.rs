@@ -15,13 +15,13 @@ use engine::LetIn;
 use futures_util::stream;
 use httpd::problem::ApiProblem;
 use mercure::{
-    Claims, Dialect, Refusal, SubscriptionPath, Topic, collection, etag, is_not_modified,
+    Claims, Dialect, SubscriptionPath, Topic, collection, etag, is_not_modified,
     subscriptions_content_type,
 };
 use proto::Problem;
 use topics::subscriber_text;
 
-use super::mercure::{NoToken, Purpose, claims_of, refused};
+use super::mercure::{NoToken, Purpose, claims_of};
 use super::state::Api;
 use crate::subscription_list::{Answer, NoAnswer, subscription};
 
@@ -45,11 +45,11 @@ pub(super) async fn list(
     let hub = api.hub.as_ref().ok_or_else(ApiProblem::not_found)?;
     match claims_of(hub, &head, None, Purpose::Subscribe).await {
         Ok((claims, _)) => api.subscriptions(&claims, head.uri.path(), &head.headers).await,
-        Err(NoToken { refusal, is_guess }) => {
+        Err(NoToken { problem, is_guess }) => {
             if is_guess {
                 api.access.signed_wrong(peer).await;
             }
-            Err(refused(&refusal, Dialect::Old))
+            Err(problem)
         }
     }
 }
@@ -62,9 +62,8 @@ pub(super) async fn list_publicly(
 ) -> Result<Response, ApiProblem> {
     let (head, _) = request.into_parts();
     let hub = api.hub.as_ref().ok_or_else(ApiProblem::not_found)?;
-    let (claims, _) = claims_of(hub, &head, Some(let_in), Purpose::Subscribe)
-        .await
-        .map_err(|no| refused(&no.refusal, Dialect::Old))?;
+    let claims = claims_of(hub, &head, Some(let_in), Purpose::Subscribe).await;
+    let (claims, _) = claims.map_err(|no| no.problem)?;
     api.subscriptions(&claims, head.uri.path(), &head.headers).await
 }
 
@@ -77,9 +76,13 @@ impl Api {
     ) -> Result<Response, ApiProblem> {
         let dialect = claims.dialect();
         let list = self.subscription_list.as_ref().ok_or_else(ApiProblem::not_found)?;
+        if dialect == Dialect::V1 {
+            // Its documents have another form, of which there is none yet.
+            return Err(ApiProblem::not_found());
+        }
         let path = SubscriptionPath::parse(dialect, path).ok_or_else(ApiProblem::not_found)?;
         if !claims.subscribe().opens(&Topic::new(&path.to_string())) {
-            return Err(not_granted(dialect));
+            return Err(not_granted());
         }
         let answer = list.answer(&path).await.map_err(no_answer)?;
         if path.subscriber().is_some() && answer.listed.is_empty() {
@@ -131,14 +134,9 @@ fn body(path: &SubscriptionPath<'_>, answer: Answer) -> Body {
     Body::from_stream(stream::iter(pieces))
 }
 
-fn not_granted(dialect: Dialect) -> ApiProblem {
-    match dialect {
-        Dialect::Old => {
-            let detail = "The token does not grant this path: its claim `subscribe` must have it.";
-            Problem { challenge: Some("Bearer"), ..Problem::new(401, detail) }.into()
-        }
-        Dialect::V1 => refused(&Refusal::NoGrant, dialect),
-    }
+fn not_granted() -> ApiProblem {
+    let detail = "The token does not grant this path: its claim `subscribe` must have it.";
+    Problem { challenge: Some("Bearer".into()), ..Problem::new(401, detail) }.into()
 }
 
 fn no_answer(no: NoAnswer) -> ApiProblem {

@@ -74,6 +74,7 @@ pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
         (mercure::PATH, Need::Token, post(mercure::publish)),
         (mercure_subscriptions::PATH, Need::Token, get(mercure_subscriptions::list)),
         (mercure_subscriptions::BELOW, Need::Token, get(mercure_subscriptions::list)),
+        (mercure::METADATA_PATH, Need::Nothing, get(mercure::metadata)),
         ("/openapi.json", Need::Key, get(openapi::openapi)),
     ];
     own.into_iter().chain(pusher::paths()).collect()

@@ -252,8 +252,8 @@ impl ControlPlane {
         }
         if let Some(hooks) = self.pusher_hooks.clone() {
             let (router, watches) = (Arc::clone(router), self.state.watches().cloned());
-            let barrier = Arc::clone(&self.sender.barrier);
-            tokio::spawn(dispatch::pusher_hooks::run(hooks, router, watches, barrier));
+            let (barrier, nodes) = (Arc::clone(&self.sender.barrier), self.cluster.clone());
+            tokio::spawn(dispatch::pusher_hooks::run(hooks, router, watches, barrier, nodes));
         }
         if let Some(watches) = self.state.watches() {
             let (watches, barrier) = (watches.clone(), Arc::clone(&self.sender.barrier));

@@ -79,6 +79,6 @@ fn load_hub(config: &mut ServeConfig, known: &Credentials) -> Result<Option<Arc<
     let public_url = config.public_url.as_ref().map(ToString::to_string);
     let revocations = known.tokens.as_ref().map(AuthenticatorSetup::revocations);
     let hub = Arc::new(Hub::open(hub, public_url, is_reached, revocations)?);
-    config.engine.mercure = Some(hub.config());
+    config.engine.mercure = Some(hub.config().clone());
     Ok(Some(hub))
 }

@@ -7,16 +7,16 @@ use Beginning::{AsBrowser, ByHead, ByPing, IfAsked};
 use Language::{Go, Java, JavaScript, Perl, Python, Rust};
 
 /// A client of others.
-pub(super) struct Listed {
-    pub(super) name: &'static str,
-    pub(super) language: Language,
+pub(crate) struct Listed {
+    pub(crate) name: &'static str,
+    pub(crate) language: Language,
     /// What its program calls it.
     argument: &'static str,
-    pub(super) beginning: Beginning,
+    pub(crate) beginning: Beginning,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Language {
+pub(crate) enum Language {
     JavaScript,
     Python,
     Go,
@@ -27,7 +27,7 @@ pub(super) enum Language {
 
 /// How a client knows where its stream begins before it has heard an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Beginning {
+pub(crate) enum Beginning {
     /// By the answer's head, which the program can read.
     ByHead,
     /// The program asks on its WebSocket, and tells the answer.
@@ -47,7 +47,7 @@ const fn listed(
     Listed { name, language, argument, beginning }
 }
 
-pub(super) const CLIENTS: [Listed; 21] = [
+pub(crate) const CLIENTS: [Listed; 21] = [
     listed("eventsource", JavaScript, "eventsource.js", IfAsked),
     listed("fetch-event-source", JavaScript, "fetch-event-source.js", AsBrowser),
     listed("eventsource-client", JavaScript, "eventsource-client.js", IfAsked),
@@ -73,7 +73,7 @@ pub(super) const CLIENTS: [Listed; 21] = [
 
 impl Listed {
     /// What reads the stream at `url`, with programs in `folder`.
-    pub(super) fn command(&self, folder: &Path, url: &str) -> Command {
+    pub(crate) fn command(&self, folder: &Path, url: &str) -> Command {
         let mut command = self.language.command(folder);
         match self.language {
             JavaScript => command.arg(folder.join("node").join(self.argument)),

@@ -13,7 +13,7 @@ use socket2::SockRef;
 use crate::harness::DEADLINE;
 
 /// A gate, shut at first. Its thread ends with the tests.
-pub(super) struct Gate {
+pub(crate) struct Gate {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
 }
@@ -41,7 +41,7 @@ struct Ends {
 }
 
 impl Gate {
-    pub(super) fn new() -> Gate {
+    pub(crate) fn new() -> Gate {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(Mutex::new(State::default()));
@@ -59,30 +59,30 @@ impl Gate {
     }
 
     /// Where the client connects.
-    pub(super) fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// From now on connections pass to the server at `to`.
-    pub(super) fn open(&self, to: SocketAddr) {
+    pub(crate) fn open(&self, to: SocketAddr) {
         self.state.lock().unwrap().to = Some(to);
     }
 
     /// Resets every connection (RST) and whoever comes from now on.
-    pub(super) fn shut(&self) {
+    pub(crate) fn shut(&self) {
         let mut state = self.state.lock().unwrap();
         state.to = None;
         state.passing.drain(..).for_each(Passing::cut);
     }
 
     /// How often something of the server's has passed on the newest connection.
-    pub(super) fn pieces(&self) -> u64 {
+    pub(crate) fn pieces(&self) -> u64 {
         let state = self.state.lock().unwrap();
         state.passing.last().map_or(0, |passing| passing.ends.pieces.load(Ordering::SeqCst))
     }
 
     /// Whether the client has read everything that has come to its newest connection.
-    pub(super) fn is_read(&self) -> bool {
+    pub(crate) fn is_read(&self) -> bool {
         let state = self.state.lock().unwrap();
         let Some(passing) = state.passing.last() else { return false };
         let client = passing.ends.client.peer_addr().unwrap();

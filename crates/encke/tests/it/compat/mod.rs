@@ -4,8 +4,8 @@
 //! The programs around them stand in `compat/`, with files that lock what they take;
 //! `cargo xtask programs` installs them. All of them follow one subject and are tried together.
 
-mod clients;
-mod gate;
+pub(crate) mod clients;
+pub(crate) mod gate;
 mod upgrade;
 
 use std::fs;
@@ -232,14 +232,18 @@ fn start_server(data: &Path) -> Server {
 /// Where the programs are, as `compat/` has them now; `None`, and the test is skipped, where one
 /// language is missing.
 fn programs() -> Option<PathBuf> {
+    let parts = fs::read_dir(SOURCES).unwrap().map(Result::unwrap);
+    let parts = parts.filter(|part| part.file_type().unwrap().is_dir());
+    let names: Vec<_> = parts.map(|part| part.file_name().into_string().unwrap()).collect();
+    programs_of(names.iter().map(String::as_str))
+}
+
+/// Where the programs are, if these parts of them are there.
+pub(crate) fn programs_of<'n>(names: impl IntoIterator<Item = &'n str>) -> Option<PathBuf> {
     let folder = testing::tool("compat")?;
-    for part in fs::read_dir(SOURCES).unwrap() {
-        let part = part.unwrap();
-        if part.file_type().unwrap().is_dir() {
-            let name = part.file_name();
-            testing::tool(Path::new("compat").join(&name).join("complete"))?;
-            check_copies(&part.path(), &folder.join(&name));
-        }
+    for name in names {
+        testing::tool(Path::new("compat").join(name).join("complete"))?;
+        check_copies(&Path::new(SOURCES).join(name), &folder.join(name));
     }
     Some(folder)
 }

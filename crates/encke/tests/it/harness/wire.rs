@@ -91,6 +91,16 @@ impl Wire {
         Ok(len > 0)
     }
 
+    /// What can be read now of what nobody has read, at most 1 KiB; it stays to be read.
+    pub(crate) fn peek(&self) -> Vec<u8> {
+        let mut piece = vec![0; 1024];
+        self.socket.set_nonblocking(true).unwrap();
+        let len = self.socket.peek(&mut piece).unwrap_or(0);
+        self.socket.set_nonblocking(false).unwrap();
+        piece.truncate(len);
+        piece
+    }
+
     /// The next `len` bytes.
     pub(crate) fn take(&mut self, len: usize) -> io::Result<Vec<u8>> {
         while self.buffer.len() < len {

@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::{BOOKS, HUB, Hub, PAGE, token};
+use super::v1::{ISSUER, PUBLIC_URL, access_token};
+use super::{BOOKS, FORM, HUB, Hub, PAGE, begin, token};
 use crate::harness::{Answer, Stream, escape, get, read_answer};
 
 const CASES: &str = include_str!("cases.jsonl");
@@ -36,6 +37,40 @@ fn encoded(pairs: &Value) -> String {
     out
 }
 
+/// A hub that takes tokens of 1.0.
+fn hub() -> Hub {
+    let allowed = format!("--allow-origin={PAGE}");
+    Hub::start(&["--mercure-open", PUBLIC_URL, ISSUER, &allowed])
+}
+
+/// Whether a client speaks 1.0.
+fn is_v1(subscribe: &Value) -> bool {
+    let query = subscribe["query"].as_array().unwrap();
+    subscribe["method"] == "QUERY" || query.iter().any(|pair| text(&pair[0]).starts_with("match"))
+}
+
+/// The request by which a client subscribes, to `more` as well.
+fn subscription(subscribe: &Value, more: &str) -> String {
+    let (query, mut fields) = shown(subscribe);
+    let target = format!("{HUB}?{}&{more}&{query}", encoded(&subscribe["query"]));
+    let (method, body) = (subscribe["method"].as_str().unwrap_or("GET"), &subscribe["body"]);
+    let body = if body.is_null() { String::new() } else { encoded(body) };
+    if method == "QUERY" {
+        fields.push(format!("{FORM}\r\nContent-Length: {}", body.len()));
+    }
+    let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+    get(&target, &fields).replacen("GET", method, 1) + &body
+}
+
+/// The answer says what is wrong with the token, and where to get another, as the case has it.
+fn check_challenge(case: &Value, field: Option<&str>, name: &str) {
+    let Some(code) = case["challenge"].as_str() else { return };
+    let code = if code.is_empty() { String::new() } else { format!("error=\"{code}\", ") };
+    let metadata = "https://hub.example/.well-known/oauth-protected-resource/.well-known/mercure";
+    let expected = format!("Bearer {code}resource_metadata=\"{metadata}\"");
+    assert_eq!(field, Some(&*expected), "{name}");
+}
+
 /// The query and the header line by which a client shows its token.
 fn shown(client: &Value) -> (String, Vec<String>) {
     let claim = client["claim"].as_str().unwrap_or("mercure");
@@ -43,15 +78,18 @@ fn shown(client: &Value) -> (String, Vec<String>) {
     if client["expired"] == true {
         claims["exp"] = 1.into();
     }
+    let is_v1 = !client["details"].is_null();
     let token = match (&client["token"], &client["claims"]) {
         (Value::String(token), _) => token.clone(),
+        _ if is_v1 => access_token(client),
         (_, Value::Null) => return (String::new(), Vec::new()),
         _ => token(&claims),
     };
+    let cookie = if is_v1 { "__Secure-mercure_access_token" } else { "mercureAuthorization" };
     let scheme = client["scheme"].as_str().unwrap_or("Bearer");
     match client["by"].as_str() {
         Some("query") => (format!("authorization={token}"), Vec::new()),
-        Some("cookie") => (String::new(), vec![format!("Cookie: mercureAuthorization={token}")]),
+        Some("cookie") => (String::new(), vec![format!("Cookie: {cookie}={token}")]),
         _ => (String::new(), vec![format!("Authorization: {scheme} {token}")]),
     }
 }
@@ -89,9 +127,8 @@ impl Hub {
     /// Listens as the case says, and to a topic that nothing else is published on.
     fn listen_case(&self, case: &Value, more: &str) -> Stream {
         let subscribe = &case["subscribe"];
-        let (query, fields) = shown(subscribe);
-        let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
-        self.listen(&format!("{}&{more}&{query}", encoded(&subscribe["query"])), &fields)
+        let name = if is_v1(subscribe) { "match" } else { "topic" };
+        begin(&self.server, subscription(subscribe, &format!("{name}={more}")))
     }
 
     /// The stream has heard nothing before what is published now.
@@ -103,10 +140,10 @@ impl Hub {
 
 #[test]
 fn each_update_is_heard_as_its_case_says() {
-    let hub = Hub::start(&["--mercure-open"]);
+    let hub = hub();
     for (n, (name, case)) in cases("hears").into_iter().enumerate() {
         let end = format!("end{n}");
-        let mut stream = hub.listen_case(&case, &format!("topic={end}"));
+        let mut stream = hub.listen_case(&case, &end);
         let answer = hub.publish_case(&case);
         assert_eq!(answer.status(), 200, "{name}: {answer:?}");
         if case["hears"] == true {
@@ -129,8 +166,7 @@ fn each_update_is_heard_as_its_case_says() {
 
 #[test]
 fn each_request_is_answered_as_its_case_says_on_both_ports() {
-    let allowed = format!("--allow-origin={PAGE}");
-    let hub = Hub::start(&["--mercure-open", &allowed]);
+    let hub = hub();
     for (name, case) in cases("status") {
         let status = |answer: u16| {
             assert!(
@@ -139,20 +175,22 @@ fn each_request_is_answered_as_its_case_says_on_both_ports() {
             );
         };
         if case["publish"].is_null() {
-            let subscribe = &case["subscribe"];
-            let (query, fields) = shown(subscribe);
-            let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
-            let target = format!("{HUB}?{}&{query}", encoded(&subscribe["query"]));
-            let method = subscribe["method"].as_str().unwrap_or("GET");
-            let request = get(&target, &fields).replacen("GET", method, 1);
-            status(hub.server.ask(request).head().status);
+            let head = hub.server.ask(subscription(&case["subscribe"], "")).head();
+            status(head.status);
+            check_challenge(&case, head.field("www-authenticate"), &name);
             continue;
         }
-        status(hub.publish_case_publicly(&case).status());
+        let answer = hub.publish_case_publicly(&case);
+        status(answer.status());
+        check_challenge(&case, answer.head.field("www-authenticate"), &name);
         match case["publish"]["by"] == "cookie" {
             // Cookies are for pages, which have no business there.
-            true => assert!([401, 403].contains(&hub.publish_case(&case).status()), "{name}"),
-            false => status(hub.publish_case(&case).status()),
+            true => assert!([400, 401, 403].contains(&hub.publish_case(&case).status()), "{name}"),
+            false => {
+                let answer = hub.publish_case(&case);
+                status(answer.status());
+                check_challenge(&case, answer.head.field("www-authenticate"), &name);
+            }
         }
     }
 }
@@ -170,7 +208,11 @@ fn each_place_is_where_its_case_says() {
         for id in place["published"].as_array().unwrap() {
             hub.publish(&format!("topic={topic}&data=x&id={}", own(text(id))));
         }
-        let (mut query, mut fields) = (format!("topic={topic}"), Vec::new());
+        let (selector, field) = match place["v1"] == true {
+            true => ("match", "mercure-last-event-id"),
+            false => ("topic", "last-event-id"),
+        };
+        let (mut query, mut fields) = (format!("{selector}={topic}"), Vec::new());
         for (parameter, id) in place["ask"].as_object().unwrap() {
             match parameter.as_str() {
                 "header" => fields.push(format!("Last-Event-ID: {}", own(text(id)))),
@@ -179,8 +221,11 @@ fn each_place_is_where_its_case_says() {
         }
         let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
         let mut stream = hub.listen(&query, &fields);
-        let field = place["field"].as_str().map(own);
-        assert_eq!(stream.head.field("last-event-id"), field.as_deref(), "{name}");
+        let told = stream.head.field(field);
+        match place["field"].as_str() {
+            Some("now") => assert!(told.unwrap().starts_with('#'), "{name}"),
+            other => assert_eq!(told, other.map(own).as_deref(), "{name}"),
+        }
         for replayed in place["replayed"].as_array().unwrap() {
             let heard = stream.chunk();
             match text(replayed) {

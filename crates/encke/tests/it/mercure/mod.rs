@@ -1,10 +1,12 @@
-//! The Mercure protocol, old dialect: who hears what, by raw requests at the real program.
+//! The Mercure protocol, both dialects: who hears what, by raw requests at the real program.
 
 mod cases;
+mod clients;
 mod ends;
 mod figures;
 mod graph;
 mod subscriptions;
+mod v1;
 
 use std::path::Path;
 
@@ -38,7 +40,12 @@ struct Hub {
 
 /// A token with these claims, signed as Symfony does it.
 fn token(claims: &Value) -> String {
-    let header = URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256","typ":"JWT"}"#);
+    signed("JWT", claims)
+}
+
+/// A token of this type.
+fn signed(typ: &str, claims: &Value) -> String {
+    let header = URL_SAFE_NO_PAD.encode(json!({ "alg": "HS256", "typ": typ }).to_string());
     let signed = format!("{header}.{}", URL_SAFE_NO_PAD.encode(claims.to_string()));
     let tag = sign(&Key::new(HMAC_SHA256, SECRET.as_bytes()), signed.as_bytes());
     format!("{signed}.{}", URL_SAFE_NO_PAD.encode(tag))
@@ -58,7 +65,12 @@ fn subscriber(topics: &[&str]) -> String {
 
 /// A stream of the hub, behind its first bytes.
 fn listen(server: &Server, query: &str, fields: &[&str]) -> Stream {
-    let mut wire = server.ask(get(&format!("{HUB}?{query}"), fields));
+    begin(server, get(&format!("{HUB}?{query}"), fields))
+}
+
+/// A stream that this request has opened.
+fn begin(server: &Server, request: String) -> Stream {
+    let mut wire = server.ask(request);
     let head = wire.head();
     assert_eq!(head.status, 200, "{}", head.text);
     assert_eq!(head.field("content-type"), Some("text/event-stream"));
@@ -262,7 +274,7 @@ fn page_publishes_with_its_cookie_on_the_public_port() {
     let preflight = get(HUB, &fields).replacen("GET", "OPTIONS", 1);
     let head = hub.server.ask(preflight).head();
     let methods = head.field("access-control-allow-methods");
-    assert_eq!((head.status, methods), (204, Some("GET, HEAD, OPTIONS, POST")));
+    assert_eq!((head.status, methods), (204, Some("GET, HEAD, OPTIONS, POST, QUERY")));
     // A stream is not handed on where there are no durable ones.
     assert_eq!(hub.server.ask(get("/v1/stream/a", &[])).head().status, 404);
 }

@@ -3,33 +3,23 @@
 //! `compat/pusher-node`, `compat/pusher-python` and `compat/pusher-go`; `cargo xtask programs`
 //! installs what they take.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{AppServer, SECRET, data_of};
+use crate::compat::programs_of;
 use crate::harness::Program;
 
 /// How long a program may take for one of its steps.
 const STEP: Duration = Duration::from_secs(60);
 
-/// Where the programs of a language are, as the sources have them now; `None` where its tools could
-/// not be had.
+/// Where the programs of a language are; `None` where its tools could not be had.
 fn programs(language: &str) -> Option<PathBuf> {
-    let folder = testing::tool(format!("compat/pusher-{language}/complete"))?.parent()?.to_owned();
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../compat");
-    for entry in fs::read_dir(sources.join(format!("pusher-{language}"))).unwrap() {
-        let entry = entry.unwrap();
-        if entry.file_type().unwrap().is_file() {
-            let same = fs::read(entry.path()).unwrap()
-                == fs::read(folder.join(entry.file_name())).unwrap();
-            assert!(same, "{:?} is another one: cargo xtask programs", entry.file_name());
-        }
-    }
-    Some(folder)
+    let name = format!("pusher-{language}");
+    Some(programs_of([&*name])?.join(name))
 }
 
 /// The addresses and the app that a program is told.

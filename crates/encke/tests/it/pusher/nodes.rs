@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Client, data_of, get, option, post};
+use super::{Client, apps, data_of, get, option_of, post};
 use crate::cluster::World;
 use crate::harness::{Server, wait_for};
 
@@ -26,15 +26,20 @@ pub(super) struct Nodes {
 impl Nodes {
     /// `None` where there is no NATS.
     pub(super) fn start(grace: &str) -> Option<Nodes> {
+        Nodes::of(&apps(), grace)
+    }
+
+    /// With these apps, of which the first is called 1.
+    pub(super) fn of(apps: &Value, grace: &str) -> Option<Nodes> {
         let (world, files) = (World::new()?, tempfile::tempdir().unwrap());
         // Members of channels are told of one by one, however many rooms of ids list.
         let grace = format!("--presence-grace={grace}");
-        let options = [option(files.path()), grace, "--members-max=1".to_owned()];
+        let options = [option_of(files.path(), apps), grace, "--members-max=1".to_owned()];
         let nodes: [Server; 3] = world.nodes_with(&options.each_ref().map(String::as_str));
         Some(Nodes { nodes: nodes.into(), options, world, _files: files })
     }
 
-    fn another(&self, name: &str) -> Server {
+    pub(super) fn another(&self, name: &str) -> Server {
         self.world.node(name, &self.options.each_ref().map(String::as_str))
     }
 

@@ -1,0 +1,227 @@
+//! Mercure 1.0 beside the old dialect: tokens, discovery, and what has no line in the cases.
+
+use serde_json::{Value, json};
+
+use super::{BOOKS, FORM, HUB, Hub, PAGE, begin, publisher, signed};
+use crate::harness::{Program, Server, encke, escape, get, read_answer, wait_for};
+
+/// Where the hub of tokens of 1.0 is.
+pub(super) const PUBLIC_URL: &str = "--public-url=https://hub.example";
+
+/// By whom they are.
+pub(super) const ISSUER: &str = "--mercure-issuer=https://app.example";
+
+const METADATA: &str = "/.well-known/oauth-protected-resource/.well-known/mercure";
+
+/// The token of a client with `details`; what it is to `set` takes the place of the usual claims,
+/// and what is null there is none.
+pub(super) fn access_token(client: &Value) -> String {
+    let mut claims = json!({
+        "iss": "https://app.example",
+        "aud": "https://hub.example/.well-known/mercure",
+        "exp": 4_102_444_800_u64,
+        "authorization_details": client["details"],
+    });
+    for (name, value) in client["set"].as_object().into_iter().flatten() {
+        claims[name] = value.clone();
+        if value.is_null() {
+            claims.as_object_mut().unwrap().remove(name);
+        }
+    }
+    signed(client["typ"].as_str().unwrap_or("at+jwt"), &claims)
+}
+
+/// What shows a token of 1.0 for these topics.
+fn grants(action: &str, topics: &[(&str, &str)], set: &Value) -> String {
+    let topic = |&(kind, text): &(&str, &str)| json!({ "match": text, "match_type": kind });
+    let detail = json!({
+        "type": "https://mercure.rocks/authorization-detail",
+        "actions": [action],
+        "topics": topics.iter().map(topic).collect::<Vec<_>>(),
+    });
+    let token = access_token(&json!({ "details": [detail], "set": set }));
+    format!("Authorization: Bearer {token}")
+}
+
+#[test]
+fn token_of_the_specification_opens_both_directions() {
+    let files = tempfile::tempdir().unwrap();
+    let key = files.path().join("key");
+    std::fs::write(&key, "!ChangeThisMercureHubJWTSecretKey!").unwrap();
+    let key = format!("--mercure-key={}", key.display());
+    let server = Server::start(&[&key, PUBLIC_URL, ISSUER]);
+    let hub = Hub { server, _files: files };
+    let token = "eyJhbGciOiJIUzI1NiIsInR5cCI6ImF0K2p3dCJ9.eyJpc3MiOiJodHRwczovL2FwcC5leGFtcGxlIiwi\
+                 YXVkIjoiaHR0cHM6Ly9odWIuZXhhbXBsZS8ud2VsbC1rbm93bi9tZXJjdXJlIiwiZXhwIjo0MTAyNDQ0OD\
+                 AwLCJhdXRob3JpemF0aW9uX2RldGFpbHMiOlt7InR5cGUiOiJodHRwczovL21lcmN1cmUucm9ja3MvYXV0\
+                 aG9yaXphdGlvbi1kZXRhaWwiLCJhY3Rpb25zIjpbInB1Ymxpc2giLCJzdWJzY3JpYmUiXSwidG9waWNzIj\
+                 pbeyJtYXRjaCI6IioifV19XX0.xuoK7by66ANxoLwV4UT2epDuoOq_BW78V3bGMDBtnmU";
+    let bearer = format!("Authorization: Bearer {token}");
+    let mut stream = hub.listen("match_urlpattern=https://a.test/books/:id", &[&bearer]);
+    let answer = hub.publish_by(&bearer, "topic=https://a.test/books/1&private=on&data=x");
+    assert_eq!(answer.status(), 200, "{answer:?}");
+    assert_eq!(answer.head.field("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(answer.head.field("encke-delivered"), Some("1"));
+    assert_eq!(stream.chunk(), format!("id: {}\ndata: x\n\n", answer.body));
+    assert_eq!(hub.status("match=a", &[]), 401);
+}
+
+#[test]
+fn one_update_is_heard_by_listeners_of_both_dialects() {
+    let hub = Hub::start(&["--mercure-open", PUBLIC_URL]);
+    let new = "match_urlpattern=https://a.test/books/:id";
+    let bobs = grants("subscribe", &[("urlpattern", "https://a.test/users/bob/*")], &Value::Null);
+    let mut heard = [hub.listen(new, &[&bobs]), hub.listen(BOOKS, &[]), hub.listen(new, &[])];
+    let form = "topic=https://a.test/books/1&topic=https://a.test/users/bob/books/1&data=";
+    let by = grants("publish", &[("urlpattern", "https://a.test/*")], &Value::Null);
+    let private = hub.publish_by(&by, &format!("{form}1&private=on&type=t"));
+    assert_eq!(private.head.field("encke-delivered"), Some("1"));
+    assert_eq!(heard[0].chunk(), format!("event: t\nid: {}\ndata: 1\n\n", private.body));
+    for by in [&by, &publisher()] {
+        let public = hub.publish_by(by, &format!("{form}2"));
+        assert_eq!(public.head.field("encke-delivered"), Some("3"));
+        for stream in &mut heard {
+            assert_eq!(stream.chunk(), format!("id: {}\ndata: 2\n\n", public.body));
+        }
+    }
+    // A place is one in both.
+    for (query, field) in [(new, "mercure-last-event-id"), (BOOKS, "last-event-id")] {
+        let place = format!("Last-Event-ID: {}", private.body);
+        let mut stream = hub.listen(query, &[&place]);
+        assert_eq!(stream.head.field(field), Some(&*private.body), "{query}");
+        assert!(stream.chunk().ends_with("data: 2\n\n"));
+    }
+}
+
+#[test]
+fn metadata_are_on_both_ports_and_say_who_issues() {
+    let hub = Hub::start(&[PUBLIC_URL, ISSUER]);
+    let mut wire = hub.server.ask(get(METADATA, &[]));
+    let public = read_answer(&mut wire, "GET").unwrap();
+    assert_eq!(public.head.field("content-type"), Some("application/json"));
+    let expected = json!({
+        "resource": "https://hub.example/.well-known/mercure",
+        "authorization_servers": ["https://app.example"],
+        "authorization_details_types_supported": ["https://mercure.rocks/authorization-detail"],
+        "bearer_methods_supported": ["header"],
+        "mercure_cookie": "__Secure-mercure_access_token",
+        "mercure_matcher_types_supported": ["exact", "urlpattern"],
+        "mercure_subscriptions": false,
+    });
+    assert_eq!(serde_json::from_str::<Value>(&public.body).unwrap(), expected);
+    assert_eq!(hub.server.api.get(METADATA).ok(), expected);
+    let without = Server::start(&[]);
+    assert_eq!(without.ask(get(METADATA, &[])).head().status, 404);
+    assert_eq!(without.api.get(METADATA).status(), 404);
+}
+
+#[test]
+fn hub_is_as_it_is_called_where_no_address_is_named() {
+    let hub = Hub::start(&["--mercure-open"]);
+    let host = "hub.test:8000";
+    for (aud, status) in [
+        (format!("http://{host}{HUB}"), 200),
+        (format!("https://{host}{HUB}"), 200),
+        (format!("https://other.test{HUB}"), 401),
+    ] {
+        let by = grants("subscribe", &[("exact", "a")], &json!({ "aud": aud }));
+        let request = format!("GET {HUB}?match=a HTTP/1.1\r\nHost: {host}\r\n{by}\r\n\r\n");
+        assert_eq!(hub.server.ask(request).head().status, status, "{aud}");
+    }
+}
+
+#[test]
+fn page_reads_the_place_and_asks_by_query() {
+    let allowed = format!("--allow-origin={PAGE}");
+    let hub = Hub::start(&["--mercure-open", &allowed]);
+    let origin = format!("Origin: {PAGE}");
+    let stream = hub.listen("match=a&last_event_id=", &[&origin]);
+    let exposed = stream.head.field("access-control-expose-headers").unwrap();
+    assert!(exposed.contains("Mercure-Last-Event-ID"), "{exposed}");
+    let asks = [&*origin, "Access-Control-Request-Method: QUERY"];
+    let head = hub.server.ask(get(HUB, &asks).replacen("GET", "OPTIONS", 1)).head();
+    assert!(head.field("access-control-allow-methods").unwrap().contains("QUERY"));
+    // The body comes in two parts, and what follows a whole one is nobody's.
+    let body = format!("match={}&match=b", "x".repeat(4_096));
+    let fields = [&*origin, FORM, &format!("Content-Length: {}", body.len())];
+    let request = get(HUB, &fields).replacen("GET", "QUERY", 1);
+    let mut wire = hub.server.ask(format!("{request}{}", &body[..1_000]));
+    wire.send(&body[1_000..]);
+    assert_eq!(wire.head().status, 200);
+    wait_for("it listens", || hub.publish("topic=b&data=1").1 == 1);
+    let refused = |fields: &[&str]| {
+        hub.server.ask(get(HUB, fields).replacen("GET", "QUERY", 1)).head().status
+    };
+    assert_eq!(refused(&[FORM]), 411);
+    assert_eq!(refused(&[FORM, "Content-Length: 20000"]), 413);
+    assert_eq!(refused(&["Content-Type: text/plain", "Content-Length: 1"]), 415);
+}
+
+/// The signature of a public key is verified elsewhere; the form waits meanwhile.
+#[test]
+fn form_of_a_query_waits_for_its_token() {
+    let files = tempfile::tempdir().unwrap();
+    let signer = crate::harness::Signer::new("s");
+    signer.write_pem(&files.path().join("s"));
+    let key = format!("--mercure-subscribe-key={}", files.path().join("s").display());
+    let publish = Hub::key_option(files.path()).replace("--mercure-key", "--mercure-publish-key");
+    std::fs::write(files.path().join("key"), super::SECRET).unwrap();
+    let server = Server::start(&[&key, &publish, PUBLIC_URL]);
+    let hub = Hub { server, _files: files };
+    let claims = json!({ "mercure": { "subscribe": ["*"] } });
+    let body = "match=a";
+    let by = format!("Authorization: Bearer {}", signer.signed(&claims));
+    let length = format!("Content-Length: {}", body.len());
+    let request = get(HUB, &[&by, FORM, &length]).replacen("GET", "QUERY", 1) + body;
+    let head = hub.server.ask(request).head();
+    // It is verified, and then found to be of the other dialect.
+    assert_eq!(head.status, 401, "{}", head.text);
+    assert!(head.field("www-authenticate").unwrap().contains("resource_metadata"));
+}
+
+#[test]
+fn patterns_of_strangers_have_bounds_of_their_own() {
+    let hub = Hub::start(&["--mercure-open"]);
+    // Each address that a stranger calls is one from which patterns are seen.
+    let call = |host: String, by: &str| {
+        let request =
+            format!("GET {HUB}?match_urlpattern=:id HTTP/1.1\r\nHost: {host}\r\n{by}\r\n\r\n");
+        let mut wire = hub.server.ask(request);
+        (wire.head().status, wire)
+    };
+    let strangers: Vec<_> = (0..17).map(|n| call(format!("{n}.test"), "Accept: */*")).collect();
+    let statuses: Vec<u16> = strangers.iter().map(|(status, _)| *status).collect();
+    assert_eq!(statuses, [&[200; 16][..], &[429]].concat());
+    let aud = format!("http://hub.test{HUB}");
+    let by = grants("subscribe", &[("exact", "a")], &json!({ "aud": aud }));
+    assert_eq!(call("hub.test".to_owned(), &by).0, 200);
+    // One of any host counts for fifty.
+    let any = |n: usize| escape(&format!("https://*.{n}.test/"));
+    let query = |n: usize| format!("match_urlpattern={}", any(n));
+    let host = |n: usize| format!("Host: {}.test", n % 16);
+    let opened: Vec<_> = (0..100)
+        .map(|n| {
+            let request = format!("GET {HUB}?{} HTTP/1.1\r\n{}\r\n\r\n", query(n), host(n));
+            let mut wire = hub.server.ask(request);
+            (wire.head().status, wire)
+        })
+        .collect();
+    let refused = opened.iter().filter(|(status, _)| *status == 429).count();
+    // 5,000 are for strangers, of which those above have taken 16.
+    assert_eq!(refused, 1);
+}
+
+#[test]
+fn issuer_without_a_key_is_wrong_usage() {
+    let run = Program::run(&mut encke(["serve", "--api=127.0.0.1:0", ISSUER]));
+    assert_eq!(run.code(), Some(2));
+    assert!(run.stderr.contains("give it such a key"), "{}", run.stderr);
+}
+
+#[test]
+fn stream_of_a_token_of_1_0_ends_with_it() {
+    let hub = Hub::start(&[PUBLIC_URL]);
+    let ends = sys::clock::unix_ms() / 1000 + 1;
+    let by = grants("subscribe", &[("exact", "*")], &json!({ "exp": ends }));
+    begin(&hub.server, get(&format!("{HUB}?match=a"), &[&by])).expect_last_chunk();
+}
