@@ -27,6 +27,8 @@ var leftOut = map[string]string{
 	"backupGraph":        "`encke graph backup --api` asks it",
 	"exportGraph":        "`encke graph export --api` asks it",
 	"publishUpdate":      "Mercure has clients of its own",
+	"hubSubscriptions":   "Mercure has clients of its own",
+	"hubSubscription":    "Mercure has clients of its own",
 	"hubMetadata":        "Mercure has clients of its own",
 	"triggerChannels":    "Pusher Channels has clients of its own",
 	"triggerBatch":       "Pusher Channels has clients of its own",

@@ -32,6 +32,8 @@ LEFT_OUT = {
     "headOfStream": "Durable Streams have clients of their own",
     "deleteStream": "Durable Streams have clients of their own",
     "publishUpdate": "Mercure has clients of its own",
+    "hubSubscriptions": "Mercure has clients of its own",
+    "hubSubscription": "Mercure has clients of its own",
     "hubMetadata": "Mercure has clients of its own",
     "triggerChannels": "Pusher Channels has clients of its own",
     "triggerBatch": "Pusher Channels has clients of its own",

@@ -28,7 +28,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use hub::{Audience, Changes, Directory, DisconnectReason, EventId, EventIds, KEY_MARK};
+use hub::{Audience, Changes, ConnRef, Directory, DisconnectReason, EventId, EventIds, KEY_MARK};
 use hub::{Draft, HistoryLimits, HistoryRules, Id, IdText, KeepRoom, Names, NoRoomToKeep};
 use proto::Frame;
 use smallvec::SmallVec;
@@ -218,6 +218,27 @@ impl Router {
     pub fn app_connections(&self, app: &str) -> u64 {
         let served = self.pusher.as_ref().and_then(|apps| apps.by_id(app));
         served.map_or(0, |served| served.usage.connections().into())
+    }
+
+    /// Shows the next connections of `id` behind `after`, `most` at most, to `visit`, which only
+    /// notes them. The last one, if there are more.
+    pub fn walk(
+        &self,
+        id: Id,
+        after: Option<ConnRef>,
+        most: usize,
+        visit: impl FnMut(ConnRef),
+    ) -> Option<ConnRef> {
+        self.directory.walk(id, after, most, visit)
+    }
+
+    /// A number that no event has, above all that were posted. `None` while another is being
+    /// posted.
+    pub fn mark(&self) -> Option<EventId> {
+        let _turn = self.posting.take()?;
+        let id = self.number(None)?;
+        self.event_ids.set_posted(id.number());
+        Some(id)
     }
 
     /// Which ids come and go, for the one who wants to hear of it.

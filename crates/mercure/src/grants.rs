@@ -22,13 +22,13 @@ impl Grants {
     pub fn new(selectors: impl IntoIterator<Item = Arc<Selector>>) -> Grants {
         let mut grants = Grants::default();
         let mut keys = HashSet::new();
+        let mut all = None;
         for selector in selectors {
             let key = selector.key();
             let mark = match selector.kind() {
                 SelectorKind::All => {
-                    // Whatever else is listed opens nothing more.
-                    let (exact, keys) = (HashSet::new(), Box::from(["*".to_owned()]));
-                    return Grants { is_all: true, selectors: vec![selector], exact, keys };
+                    all = Some(selector);
+                    continue;
                 }
                 SelectorKind::Exact => '=',
                 SelectorKind::Pattern => '~',
@@ -39,6 +39,11 @@ impl Grants {
                 }
                 grants.selectors.push(selector);
             }
+        }
+        if let Some(all) = all {
+            // Whatever else is listed opens nothing more.
+            let (exact, keys) = (grants.exact, Box::from(["*".to_owned()]));
+            return Grants { is_all: true, selectors: vec![all], exact, keys };
         }
         let mut keys: Vec<String> = keys.into_iter().collect();
         keys.sort_unstable();
@@ -72,6 +77,11 @@ impl Grants {
         self.is_all
             || selector.kind() == SelectorKind::Pattern
                 && self.keys.binary_search(&listed()).is_ok()
+    }
+
+    /// Whether a plain topic is among them by its name, beside `*` or without it.
+    pub fn names(&self, topic: &str) -> bool {
+        self.exact.contains(topic)
     }
 
     /// Whether they open one topic.

@@ -36,8 +36,10 @@ mod replies;
 mod resumes;
 mod shortage;
 mod start;
+mod subscription_list;
 mod takeover;
 mod token_rates;
+mod updates;
 mod upgrade;
 mod web;
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow};
 use auth::hub_tokens::HubTokens;
 use auth::tokens::{Revocations, TokenRules};
+use dispatch::count::SharedCount;
 use engine::{MercureConfig, TokenCheck, TokenQueue};
 use mercure::{HubUrl, PATH};
 use tokio::sync::Semaphore;
@@ -36,6 +37,59 @@ pub(crate) struct Hub {
     /// Room for signatures of publishers that take long to verify, of the API port and of the
     /// public one, where strangers may send what they like: backends do not wait for them.
     verifying: [Arc<Semaphore>; 2],
+    /// What became of updates.
+    publishes: [SharedCount; PUBLISH_OUTCOMES],
+}
+
+/// What became of an update that somebody wanted to publish.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PublishOutcome {
+    /// It has its id.
+    Posted,
+    /// It was none, or too large.
+    Invalid,
+    /// There was no token, or a wrong one.
+    Unauthorized,
+    /// Its token does not grant a topic.
+    Denied,
+    /// The server could not take it.
+    Unavailable,
+}
+
+/// How many kinds of outcome there are.
+pub(crate) const PUBLISH_OUTCOMES: usize = PublishOutcome::ALL.len();
+
+impl PublishOutcome {
+    /// Each one.
+    pub(crate) const ALL: [PublishOutcome; 5] = [
+        PublishOutcome::Posted,
+        PublishOutcome::Invalid,
+        PublishOutcome::Unauthorized,
+        PublishOutcome::Denied,
+        PublishOutcome::Unavailable,
+    ];
+
+    /// Its name in figures.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            PublishOutcome::Posted => "posted",
+            PublishOutcome::Invalid => "invalid",
+            PublishOutcome::Unauthorized => "unauthorized",
+            PublishOutcome::Denied => "denied",
+            PublishOutcome::Unavailable => "unavailable",
+        }
+    }
+
+    /// Of an answer with this status.
+    pub(crate) const fn of_status(status: u16) -> PublishOutcome {
+        match status {
+            0..400 => PublishOutcome::Posted,
+            401 => PublishOutcome::Unauthorized,
+            403 => PublishOutcome::Denied,
+            400..500 => PublishOutcome::Invalid,
+            500.. => PublishOutcome::Unavailable,
+        }
+    }
 }
 
 /// How many such signatures of one port are verified at one time.
@@ -67,7 +121,7 @@ impl Hub {
         let check = subscribe.clone().map(|tokens| tokens as Arc<dyn TokenCheck>);
         let issuers = issuers.into_iter().map(Into::into).collect();
         let config = MercureConfig { hub: url.transpose()?, is_open, check, issuers };
-        Ok(Hub { publish, subscribe, config, verifying })
+        Ok(Hub { publish, subscribe, config, verifying, publishes: Default::default() })
     }
 
     /// What workers are told.
@@ -86,9 +140,24 @@ impl Hub {
         self.publish.as_ref()
     }
 
+    /// Who knows the keys of those who listen.
+    pub(crate) fn subscribe(&self) -> Option<&Arc<HubTokens>> {
+        self.subscribe.as_ref()
+    }
+
     /// Where to wait before a signature is verified that takes long, of a client of the public port
     /// or of a backend.
     pub(crate) fn verifying(&self, is_public: bool) -> Arc<Semaphore> {
         Arc::clone(&self.verifying[usize::from(is_public)])
+    }
+
+    /// Counts an update by the status of its answer.
+    pub(crate) fn count_publish(&self, status: u16) {
+        self.publishes[PublishOutcome::of_status(status) as usize].add(1);
+    }
+
+    /// How often what became of updates, in the order of [`PublishOutcome::ALL`].
+    pub(crate) fn publishes(&self) -> [u64; PUBLISH_OUTCOMES] {
+        PublishOutcome::ALL.map(|outcome| self.publishes[outcome as usize].read())
     }
 }

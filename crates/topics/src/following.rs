@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use crate::keys::topic_key;
 use crate::state::Topics;
+use crate::subscriptions;
 
 /// Topics that a slice looks at, at most: those that a simple pattern does not match take less than
 /// half a microsecond each.
@@ -150,11 +151,17 @@ impl Followers for TopicFollowers<'_> {
     }
 
     fn unknown_up_to(&self, subscriber: Id) -> u64 {
-        match self.topics.space(subscriber) {
-            Some(Space::Pattern | Space::PrivatePattern | Space::Granted) => {
+        let Some(text) = self.topics.names.text(subscriber) else { return 0 };
+        let Some(key) = Key::parse(&text) else { return 0 };
+        let floor = match key.space {
+            Space::Pattern | Space::PrivatePattern | Space::Granted => {
                 self.topics.state().index.floor()
             }
             _ => 0,
+        };
+        match subscriptions::asks_for_paths(key) {
+            true => floor.max(self.topics.subscriptions().since()),
+            false => floor,
         }
     }
 }

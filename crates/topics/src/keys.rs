@@ -12,6 +12,8 @@ pub struct Listening {
     pub keys: Vec<String>,
     /// Whether some of them are counted by listeners, and must be [left](crate::Topics::leave).
     pub is_counted: bool,
+    /// Whether it may hear [who is subscribed](crate::Subscriptions).
+    pub hears_subscriptions: bool,
 }
 
 /// The keys that an update is about, each topic once.

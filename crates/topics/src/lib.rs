@@ -29,19 +29,27 @@
 
 mod claims;
 mod following;
+mod ids;
 mod index;
 mod keys;
 mod listened;
 mod lists;
 mod places;
 mod state;
+mod subscription_table;
+mod subscriptions;
 #[cfg(test)]
 mod tests;
 mod text;
 
 pub use claims::{HubNames, read_claims};
 pub use following::{TopicFollowers, UpdateFollowers};
+pub use ids::{granted_id, id_of_selector, id_of_topic};
 pub use keys::{Listening, UpdateKeys};
 pub use places::PublisherIds;
-pub use state::{Topics, TopicsFigures, TopicsFull, TopicsLimits, UnderWay};
+pub use state::{LastUpdate, Topics, TopicsFigures, TopicsFull, TopicsLimits, UnderWay};
+pub use subscription_table::{ListedSubscription, SUBSCRIPTIONS_MAX, SubscriptionTable};
+pub use subscriptions::{
+    SubscriberNote, SubscriberNumber, Subscriptions, subscribed, subscriber_number, subscriber_text,
+};
 pub use text::{payload, stream_text};

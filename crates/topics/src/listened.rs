@@ -29,6 +29,10 @@ pub(crate) struct Listened {
     keys: HashMap<Id, Live>,
     /// For how many patterns those count that were made for clients without a token.
     strangers: usize,
+    /// How many of them have a list of grants.
+    with_list: usize,
+    /// Log-ins under all of them.
+    listeners: usize,
 }
 
 /// A selector that is listened to.
@@ -80,6 +84,7 @@ impl Listened {
     ) -> Result<bool, Full> {
         if let Some(live) = self.keys.get_mut(&id) {
             live.listeners += 1;
+            self.listeners += 1;
             return Ok(false);
         }
         let of = match self.find(selector) {
@@ -88,12 +93,14 @@ impl Listened {
             None if is_stranger && self.is_past_half(selector) => return Err(Full),
             None => self.put(selector)?,
         };
+        self.listeners += 1;
         let mut at = 0;
         if let Some(heard) = self.selectors[of as usize].as_mut() {
             match part {
                 Part::Public => heard.public = Some(id),
                 Part::Private => heard.private = Some(id),
                 Part::Granted(list) => {
+                    self.with_list += 1;
                     at = heard.granted.len() as u32;
                     heard.granted.push((id, list));
                 }
@@ -110,6 +117,7 @@ impl Listened {
     pub(crate) fn leave(&mut self, id: Id) -> Option<Ended> {
         let live = self.keys.get_mut(&id)?;
         live.listeners -= 1;
+        self.listeners -= 1;
         if live.listeners > 0 {
             return None;
         }
@@ -124,6 +132,7 @@ impl Listened {
             heard.private = None;
         } else if heard.granted.get(at).is_some_and(|(key, _)| *key == id) {
             list = Some(heard.granted.swap_remove(at).1);
+            self.with_list -= 1;
             // The last one has come to its place.
             let moved = heard.granted.get(at).and_then(|(key, _)| self.keys.get_mut(key));
             moved.into_iter().for_each(|moved| moved.at = at as u32);
@@ -165,6 +174,16 @@ impl Listened {
     /// For how many patterns those count that were made for clients without a token.
     pub(crate) fn strangers(&self) -> usize {
         self.strangers
+    }
+
+    /// How many of them have a list of grants.
+    pub(crate) fn with_list(&self) -> usize {
+        self.with_list
+    }
+
+    /// How many log-ins there are under all of them.
+    pub(crate) fn listeners(&self) -> usize {
+        self.listeners
     }
 
     /// How many patterns there are.

@@ -56,14 +56,10 @@ impl PublisherIds {
         self.known.lock().numbers.get(id).copied()
     }
 
-    /// How many are known.
-    pub fn len(&self) -> usize {
-        self.known.lock().numbers.len()
-    }
-
-    /// Whether none is.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    /// How many are known, and the bytes that they count for.
+    pub fn sizes(&self) -> (usize, usize) {
+        let known = self.known.lock();
+        (known.numbers.len(), known.bytes)
     }
 }
 
@@ -77,7 +73,8 @@ mod tests {
         ["a", "b", "a", "c"].iter().zip(1..).for_each(|(id, number)| ids.put(id, number));
         assert_eq!(["a", "b", "c"].map(|id| ids.number(id)), [Some(1), Some(2), Some(4)]);
         ids.put("d", 5);
-        assert_eq!((ids.number("a"), ids.number("d"), ids.len()), (None, Some(5), 3));
+        assert_eq!((ids.number("a"), ids.number("d")), (None, Some(5)));
+        assert_eq!(ids.sizes(), (3, 3 * (ID_BYTES + 1)));
         ids.put("a", 6);
         assert_eq!(ids.number("a"), Some(6));
     }

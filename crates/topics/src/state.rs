@@ -18,6 +18,7 @@ use crate::keys::{Access, Listening, UpdateKeys, granted_key, selector_key};
 use crate::listened::{Listened, Part};
 use crate::lists::Lists;
 use crate::places::PublisherIds;
+use crate::subscriptions::{self, Subscriptions};
 
 /// Bounds of the tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,6 +70,12 @@ pub struct TopicsFigures {
     pub patterns: usize,
     /// Keys that are counted by their listeners.
     pub keys: usize,
+    /// Those of them that were made for clients without a token.
+    pub stranger_keys: usize,
+    /// Those of them that have a list of grants.
+    pub list_keys: usize,
+    /// Log-ins under all of them.
+    pub listeners: usize,
     /// Lists of grants that such keys have.
     pub lists: usize,
     /// Topics that are known.
@@ -77,6 +84,8 @@ pub struct TopicsFigures {
     pub topic_bytes: usize,
     /// Ids of publishers that are known.
     pub ids: usize,
+    /// The bytes that they count for.
+    pub id_bytes: usize,
 }
 
 /// Who listens to what, and what there was.
@@ -84,6 +93,7 @@ pub struct Topics {
     pub(crate) names: Arc<Names>,
     limits: TopicsLimits,
     ids: PublisherIds,
+    subscriptions: Subscriptions,
     state: RwLock<State>,
 }
 
@@ -98,6 +108,17 @@ pub(crate) struct State {
     pub(crate) listened: Listened,
     pub(crate) index: Index,
     lists: Lists,
+    /// The update that was posted last.
+    last: Option<LastUpdate>,
+}
+
+/// The update that was posted last.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LastUpdate {
+    /// Its number.
+    pub number: u64,
+    /// The id that its publisher gave it.
+    pub id: Option<Box<str>>,
 }
 
 /// An update on its way. It is known from before it is sent, and ends when it is
@@ -108,19 +129,21 @@ pub struct UnderWay {
     of: Vec<String>,
     /// The time at its begin.
     now_ms: u64,
-    posted: Option<u64>,
+    posted: Option<LastUpdate>,
 }
 
 impl Topics {
     /// Nobody listens, and nothing was sent. Keys are names of `names`.
     pub fn new(names: Arc<Names>, limits: TopicsLimits) -> Topics {
         let ids = PublisherIds::new(limits.id_bytes_max);
-        Topics { names, limits, ids, state: RwLock::default() }
+        let subscriptions = Subscriptions::default();
+        Topics { names, limits, ids, subscriptions, state: RwLock::default() }
     }
 
     /// What was sent up to this number may not be known here, for this process has begun later.
     pub fn begun_at(&self, number: u64) {
         self.state.write().index.raise_floor(number);
+        self.subscriptions.begin_at(number);
     }
 
     /// The keys under which one who listens to `selectors` with these grants is to be logged in,
@@ -150,6 +173,8 @@ impl Topics {
                 counted.push((String::new(), selector, Part::Granted(Arc::clone(list))));
             }
         }
+        listening.hears_subscriptions =
+            grants.is_some_and(|grants| subscriptions::may_hear(selectors, grants));
         if !counted.is_empty() {
             listening.is_counted = true;
             self.count(counted, grants.is_none(), &mut listening)?;
@@ -260,18 +285,38 @@ impl Topics {
         &self.ids
     }
 
+    /// Who comes and goes.
+    pub fn subscriptions(&self) -> &Subscriptions {
+        &self.subscriptions
+    }
+
+    /// The update that was posted last, by this process.
+    pub fn last_update(&self) -> Option<LastUpdate> {
+        self.state.read().last.clone()
+    }
+
     /// How much there is.
     pub fn figures(&self) -> TopicsFigures {
         let state = self.state.read();
         let (topics, topic_bytes) = state.index.sizes();
+        let (ids, id_bytes) = self.ids.sizes();
         TopicsFigures {
             patterns: state.listened.patterns(),
             keys: state.listened.keys(),
+            stranger_keys: state.listened.strangers(),
+            list_keys: state.listened.with_list(),
+            listeners: state.listened.listeners(),
             lists: state.lists.len(),
             topics,
             topic_bytes,
-            ids: self.ids.len(),
+            ids,
+            id_bytes,
         }
+    }
+
+    /// The bounds of it.
+    pub fn limits(&self) -> &TopicsLimits {
+        &self.limits
     }
 
     pub(crate) fn state(&self) -> RwLockReadGuard<'_, State> {
@@ -282,7 +327,7 @@ impl Topics {
 impl UnderWay {
     /// It is posted under this number, and its publisher gave it the id `id`, or none.
     pub fn posted(mut self, number: u64, id: Option<&str>) {
-        self.posted = Some(number);
+        self.posted = Some(LastUpdate { number, id: id.map(Box::from) });
         if let Some(id) = id {
             self.topics.ids.put(id, number);
         }
@@ -292,8 +337,14 @@ impl UnderWay {
 impl Drop for UnderWay {
     fn drop(&mut self) {
         let mut state = self.topics.state.write();
+        let posted = self.posted.take();
+        let number = posted.as_ref().map(|posted| posted.number);
         for topic in &self.of {
-            state.index.end(topic, self.posted, self.now_ms);
+            state.index.end(topic, number, self.now_ms);
+        }
+        // Of two that are posted at one time the later one may come here first.
+        if number > state.last.as_ref().map(|last| last.number) {
+            state.last = posted;
         }
     }
 }

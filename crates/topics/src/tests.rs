@@ -354,3 +354,21 @@ fn clients_without_a_token_leave_room_for_those_who_have_one() {
     (0..8).for_each(|name| world.leave(name));
     assert_eq!(world.topics.figures().keys, 0);
 }
+
+#[test]
+fn one_who_asks_for_subscriptions_hears_of_a_gap_before_they_were_told() {
+    let mut world = World::new(limits());
+    let paths = "/.well-known/mercure/subscriptions{/topic}{/subscriber}";
+    world.join(1, &[paths], Some(&[paths]));
+    world.join(2, &[paths], Some(&["*"]));
+    world.join(3, &["*"], Some(&["*"]));
+    world.join(4, &[paths], None);
+    let unknown = |name: u64| {
+        let followers = TopicFollowers::new(&world.topics, &Nobody);
+        let keys = world.listeners[&name].keys.iter();
+        keys.map(|(_, id)| followers.unknown_up_to(*id)).max().unwrap()
+    };
+    assert_eq!([1, 2, 3, 4].map(unknown), [0; 4]);
+    world.topics.subscriptions().ask(|| 5);
+    assert_eq!([1, 2, 3, 4].map(unknown), [5, 5, 0, 0]);
+}

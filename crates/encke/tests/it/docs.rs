@@ -49,7 +49,9 @@ fn members(value: &Value) -> Vec<&String> {
 fn pages_name_every_metric() {
     let authority = Authority::new();
     let token_key = format!("--token-key={}", TOKEN_SECRET);
-    let server = tls_api::server(&authority, &[&token_key, "--otlp=http://127.0.0.1:9"]);
+    let mercure_key = format!("--mercure-key={}", TOKEN_SECRET);
+    let options = [&*token_key, &mercure_key, "--otlp=http://127.0.0.1:9"];
+    let server = tls_api::server(&authority, &options);
     let text = server.api.get("/metrics").body;
     let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let mut missing: Vec<&str> = families.filter_map(|line| line.split(' ').next()).collect();

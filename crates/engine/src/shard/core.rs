@@ -17,6 +17,7 @@ use super::forwarded::Trust;
 use super::gap::Untold;
 use super::gathering::Gathering;
 use super::members::{Subject, Watching};
+use super::subscriber_notes::HubMarks;
 use super::wall::Wall;
 use crate::account::Account;
 use crate::addresses::Addresses;
@@ -97,6 +98,8 @@ pub(super) struct Core<S> {
     pub(super) topics: Option<Arc<Topics>>,
     /// Which connections listen to patterns there, by slot.
     pub(super) patterns: Column<bool>,
+    /// What is to be taken back of its subscribers, by slot.
+    pub(super) hub_marks: Column<HubMarks>,
     /// All events up to this number that are for a connection here have come.
     pub(super) settled: u64,
     /// The number of the last event of which there was mail.
@@ -200,6 +203,7 @@ impl<S: Sockets> Core<S> {
             gathering: Gathering::new(config.gather_ms),
             topics: shared.topics,
             patterns: Column::default(),
+            hub_marks: Column::default(),
             config,
             notices: shared.notices,
             names: shared.names,

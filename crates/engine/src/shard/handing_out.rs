@@ -49,8 +49,8 @@ impl<S: Sockets> Core<S> {
         self.leave_with(at, message, read, reply)
     }
 
-    /// Hands an update on, as it came.
-    pub(super) fn hand_out_update(
+    /// Hands an update on, as it came, or a question who is subscribed.
+    pub(super) fn hand_out_of_hub(
         &mut self,
         at: &mut At<'_, S::Socket>,
         request: &Request<'_>,

@@ -169,6 +169,7 @@ impl<S: Sockets> Core<S> {
     pub(super) fn log_out_of_all(&mut self, at: &mut At<'_, S::Socket>) {
         let me = self.conn_ref(at);
         let notes = self.note_leaving_all(at);
+        let subscriber = self.subscriber_leaving(at);
         self.budget.spend_ids(self.ids_len(at));
         self.leave_patterns(at);
         for id in self.ids(at) {
@@ -179,6 +180,7 @@ impl<S: Sockets> Core<S> {
         at.conn.forget_ids(&mut self.more_ids, &mut at.place.list);
         self.leave_app(at);
         self.put_notes(notes);
+        self.note_left(at, subscriber);
         self.forget_rooms(at);
         self.forget_token(at);
         at.conn.tidy();

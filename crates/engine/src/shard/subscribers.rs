@@ -14,38 +14,30 @@ use std::sync::Arc;
 
 use hub::{DisconnectReason, IdText, TokenRefusal};
 use mercure::{
-    Dialect, EARLIEST, Grants, HubUrl, MatchType, Presented, Refusal, Selector, Subscribe,
-    SubscribeRequest, TokenFields,
+    Dialect, Grants, HubUrl, MatchType, Presented, Refusal, Selector, Subscribe, SubscribeRequest,
+    TokenFields,
 };
 use proto::resume::Told;
-use proto::{Cors, Format, Method, Problem, Request, request, response};
+use proto::{Format, Method, Problem, Request, request};
 
 use super::admission::Reply;
 use super::core::{At, Core, Lives};
+use super::subscriber_head::{self, Begin};
+use super::subscriber_ids::{self, Denied, Selection};
 use crate::conn::Marks;
 use crate::conn::state::State;
 use crate::limits::{HUB_QUERY_BYTES_MAX, RETRY_AFTER_SECONDS, work};
-use crate::mercure_config::{HeldHead, MercureConfig, push_opening, refused_by_hub};
+use crate::mercure_config::{MercureConfig, refused_by_hub};
 use crate::sockets::Sockets;
 use crate::tokens::Granted;
 use crate::wire::Wire;
-
-/// Where a client wants its stream to begin.
-enum Begin {
-    /// Now.
-    Live,
-    /// With all that is remembered.
-    Earliest,
-    /// Behind the update of this number.
-    Behind(u64),
-    /// Behind one that nobody knows.
-    Unknown,
-}
 
 /// Who listens by a token, and which private updates it may hear.
 struct Subscriber {
     granted: Granted,
     grants: Arc<Grants>,
+    /// What others are told of it, as JSON.
+    payload: Option<Arc<str>>,
 }
 
 /// What is known of the token of a request.
@@ -74,8 +66,9 @@ impl<S: Sockets> Core<S> {
         let Some(config) = self.config.mercure.clone() else {
             return self.refuse(at, &Problem::no_such_path(), reply);
         };
-        if request.method == Method::Post {
-            return self.hand_out_update(at, request, read, reply);
+        let is_list = request.path != mercure::PATH;
+        if request.method == Method::Post || is_list {
+            return self.hand_out_of_hub(at, request, read, reply);
         }
         let mut body = None;
         if request.method == Method::Query {
@@ -116,9 +109,11 @@ impl<S: Sockets> Core<S> {
         let subscriber: Result<_, Refusal> = granted.map_or(Ok(None), |granted| {
             let verified = granted.grant.claims.as_deref();
             asked.token = verified.map(|claims| Dialect::of_token(claims.kind.as_deref()));
-            let grants = config.read_claims(verified, &hub)?.into_grants().1;
+            let claims = config.read_claims(verified, &hub)?;
+            let payload = claims.payload().map(|payload| payload.get().into());
+            let grants = claims.into_grants().1;
             self.spend_on(grants.selectors());
-            Ok(Some(Subscriber { granted, grants: Arc::new(grants) }))
+            Ok(Some(Subscriber { granted, grants: Arc::new(grants), payload }))
         });
         match subscriber.and_then(|of| Ok((Subscribe::parse(asked)?, of))) {
             Ok((subscribe, subscriber)) => self.listen(at, request, subscribe, subscriber, reply),
@@ -201,26 +196,38 @@ impl<S: Sockets> Core<S> {
         subscriber: Option<Subscriber>,
         reply: &Reply<'_>,
     ) -> Lives {
+        let Subscribe { dialect, selectors, place } = subscribe;
+        let selectors: Vec<_> = selectors.into_iter().map(Arc::new).collect();
+        let granted = subscriber.as_ref().map(|of| (&*of.granted.grant, &*of.grants));
+        let asked = match subscriber_ids::sort(&selectors, granted) {
+            Ok(asked) => asked,
+            Err(denied) => {
+                let hub = self.config.mercure.as_ref().map(|config| config.hub_of(request.host));
+                return self.refuse_id(at, denied, (dialect, hub), reply);
+            }
+        };
         at.conn.begin_request();
         let wire = Wire::new(Format::Mercure, request.carrier);
         if request.method == Method::Head {
-            push_head(wire, reply.cors, &mut self.answer);
+            subscriber_head::push_head(wire, reply.cors, &mut self.answer);
             self.answer.extend_from_slice(b"\r\n");
             return self.answered(at, DisconnectReason::Answered);
         }
         let (gaps, newest) = self.event_ids.begin_stream();
         at.conn.wire = wire;
         at.conn.mark(Marks::BLOCKS, request.told == Told::InBlock);
-        let Subscribe { dialect, selectors, place } = subscribe;
-        let selectors: Vec<_> = selectors.into_iter().map(Arc::new).collect();
         self.spend_on(&selectors);
         let grants = subscriber.as_ref().map(|subscriber| &subscriber.grants);
-        if let Err(problem) = self.login_to_topics(at, &selectors, grants) {
-            return self.refuse(at, &problem, reply);
-        }
+        let may_hear = match self.login_to_topics(at, &asked, grants) {
+            Ok(may_hear) => may_hear,
+            Err(problem) => return self.refuse(at, &problem, reply),
+        };
+        let payload = subscriber.as_ref().and_then(|of| of.payload.clone());
         if let Some(subscriber) = subscriber {
             self.keep_token(at, subscriber.granted);
         }
+        // In 1.0 such updates have another form, in which nobody is told of them yet.
+        self.note_subscriber(at, may_hear && dialect == Dialect::Old, payload);
         self.counters.streams_opened[wire.transport().index()].add(1);
         self.note_begun(at.slot, gaps);
         let begin = place.as_deref().map(|place| self.begin_of(place));
@@ -231,35 +238,8 @@ impl<S: Sockets> Core<S> {
             Some(Begin::Behind(number)) => self.ask(at, number),
             _ => false,
         };
-        let mut before = Vec::with_capacity(512);
-        push_head(wire, reply.cors, &mut before);
-        let connection = self.connection_id(self.conn_ref(at)).to_string();
-        let next = self.event_ids.id(newest).to_string();
-        for part in ["Encke-Connection: ", &connection, "\r\nEncke-Next: ", &next, "\r\n"] {
-            before.extend_from_slice(part.as_bytes());
-        }
-        match (place, begin) {
-            (Some(place), Some(begin)) => {
-                let place = if place.is_empty() { format!("#{next}") } else { place };
-                let (field, asked) = (dialect.place_field(), place.into_boxed_str());
-                let head = HeldHead::new(before, field, asked, wire);
-                if held {
-                    at.conn.new_work().held.head = Some(Box::new(head));
-                } else {
-                    let gap = match begin {
-                        Begin::Live => false,
-                        Begin::Earliest => self.config.history.is_on(),
-                        Begin::Behind(_) | Begin::Unknown => true,
-                    };
-                    head.push(gap, &mut self.answer);
-                    self.tell_unknown(wire, gap, &next);
-                }
-            }
-            _ => {
-                self.answer.extend_from_slice(&before);
-                push_opening(wire, &mut self.answer);
-            }
-        }
+        let place = place.zip(begin).map(|(place, begin)| (dialect, place, begin));
+        self.begin_head(at, reply.cors, newest, (place, held));
         at.conn.move_to(if held { State::Held } else { State::Stream });
         at.conn.active = self.now;
         self.wait(at);
@@ -274,56 +254,47 @@ impl<S: Sockets> Core<S> {
         self.budget.spend(work);
     }
 
-    /// Tells a client whose place is not known, or for whom nobody has time, where it stands.
-    fn tell_unknown(&mut self, wire: Wire, gap: bool, next: &str) {
-        if gap {
-            self.resumes.count(true);
-            wire.format().push_gap(&mut self.answer, wire.carrier(), Some(next));
-        }
+    fn refuse_id(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        denied: Denied,
+        (dialect, hub): (Dialect, Option<HubUrl>),
+        reply: &Reply<'_>,
+    ) -> Lives {
+        let problem = match (denied, hub) {
+            (Denied::NoToken, Some(hub)) => refused_by_hub(&Refusal::NoToken, dialect, &hub),
+            (Denied::NoToken, None) => Problem::no_such_path(),
+            (Denied::Refused(problem), _) => problem,
+        };
+        self.counters.ids_not_granted.add(u64::from(problem.status == 403));
+        self.refuse(at, &problem, reply)
     }
 
-    fn begin_of(&self, place: &str) -> Begin {
-        let own = |word: &str| match self.event_ids.known(word.as_bytes()) {
-            hub::Place::Known(number) => Some(number),
-            // One that this server has not given.
-            hub::Place::Ahead(_) | hub::Place::Later(_) | hub::Place::Unknown => None,
-        };
-        let number = match place {
-            "" => return Begin::Live,
-            EARLIEST => return Begin::Earliest,
-            _ => match place.strip_prefix('#') {
-                Some(word) => own(word),
-                None => {
-                    let published = self.topics.as_ref().and_then(|of| of.ids().number(place));
-                    published.or_else(|| own(place))
-                }
-            },
-        };
-        number.map_or(Begin::Unknown, Begin::Behind)
-    }
-
+    /// Logs in. Whether it may hear who is subscribed.
     fn login_to_topics(
         &mut self,
         at: &mut At<'_, S::Socket>,
-        selectors: &[Arc<Selector>],
+        asked: &Selection<'_>,
         grants: Option<&Arc<Grants>>,
-    ) -> Result<(), Problem> {
+    ) -> Result<bool, Problem> {
         let Some(topics) = self.topics.clone() else { return Err(Problem::no_such_path()) };
-        let listening = topics.listen(selectors, grants).map_err(|full| {
+        let listening = topics.listen(&asked.selectors, grants).map_err(|full| {
             let detail = format!("{full}. Listen to topics, or try again later.");
             Problem::too_many(detail, RETRY_AFTER_SECONDS)
         })?;
         let keys: Result<Vec<_>, _> =
             listening.keys.iter().map(|key| IdText::of_key(key)).collect();
+        let with_ids = |keys: Vec<_>| [&keys[..], &asked.ids].concat();
         let login = keys.map_err(|_| {
             Problem::bad_request("A topic has a control character, which no topic here may have.")
         });
-        let login =
-            login.and_then(|keys| self.login(at, &keys, None).map_err(|refused| refused.problem()));
+        let login = login
+            .map(with_ids)
+            .and_then(|keys| self.login(at, &keys, None).map_err(|refused| refused.problem()));
         match login {
             Ok(_) => {
                 self.patterns.set(at.slot, listening.is_counted);
-                Ok(())
+                Ok(listening.hears_subscriptions)
             }
             Err(problem) => {
                 let keys = listening.keys.iter().filter_map(|key| IdText::of_key(key).ok());
@@ -343,24 +314,4 @@ impl<S: Sockets> Core<S> {
             topics.leave(self.ids(at));
         }
     }
-
-    /// Its stream ends before it has a head: it gets one, and what it has missed it asks for again.
-    pub(super) fn push_held_head(&mut self, at: &mut At<'_, S::Socket>) {
-        let head = at.conn.some_work().and_then(|work| work.held.head.take());
-        if let Some(head) = head {
-            head.push(true, &mut self.answer);
-        }
-    }
 }
-
-/// The head but for where the stream begins.
-fn push_head(wire: Wire, cors: Option<Cors<'_>>, out: &mut Vec<u8>) {
-    response::stream_head(wire.format(), wire.carrier(), cors, out);
-    if cors.is_some() {
-        out.extend_from_slice(EXPOSED.as_bytes());
-    }
-}
-
-/// What a page may read of the head.
-const EXPOSED: &str = "Access-Control-Expose-Headers: Link, Last-Event-ID, \
-                       Mercure-Last-Event-ID, Encke-Connection, Encke-Next\r\n";

@@ -63,7 +63,7 @@ struct OldCollection<'s> {
     kind: &'static str,
     #[serde(rename = "lastEventID")]
     last_event_id: &'s str,
-    subscriptions: Vec<OldDocument<'s>>,
+    subscriptions: [(); 0],
 }
 
 #[derive(Serialize)]
@@ -71,7 +71,7 @@ struct Collection<'s> {
     id: &'s str,
     #[serde(rename = "type")]
     kind: &'static str,
-    subscriptions: Vec<Document<'s>>,
+    subscriptions: [(); 0],
 }
 
 impl<'s> Subscription<'s> {
@@ -88,6 +88,14 @@ impl<'s> Subscription<'s> {
     pub fn answer(&self, last_event_id: &str) -> String {
         match self.path.dialect() {
             Dialect::Old => json(&self.old(Some(CONTEXT), Some(last_event_id))),
+            Dialect::V1 => json(&self.document()),
+        }
+    }
+
+    /// The subscription in a [`collection`].
+    pub fn listed(&self) -> String {
+        match self.path.dialect() {
+            Dialect::Old => json(&self.old(None, None)),
             Dialect::V1 => json(&self.document()),
         }
     }
@@ -122,30 +130,25 @@ impl<'s> Subscription<'s> {
     }
 }
 
-/// What `GET` of a path with several subscriptions answers. Those of the path's own dialect are
-/// listed: another one's have no form in it.
-pub fn collection(
-    path: &SubscriptionPath<'_>,
-    last_event_id: &str,
-    subscriptions: &[Subscription<'_>],
-) -> String {
-    let dialect = path.dialect();
-    let listed = subscriptions.iter().filter(|listed| listed.path.dialect() == dialect);
+/// What `GET` of a path with several subscriptions answers: what stands before them, and behind
+/// them. Each is [listed](Subscription::listed) between the two, with commas. Those of the path's
+/// own dialect are: another one's have no form in it.
+pub fn collection(path: &SubscriptionPath<'_>, last_event_id: &str) -> (String, &'static str) {
     let id = path.to_string();
-    match dialect {
+    let mut head = match path.dialect() {
         Dialect::Old => json(&OldCollection {
             context: CONTEXT,
             id: &id,
             kind: "Subscriptions",
             last_event_id,
-            subscriptions: listed.map(|one| one.old(None, None)).collect(),
+            subscriptions: [(); 0],
         }),
-        Dialect::V1 => json(&Collection {
-            id: &id,
-            kind: "subscriptions",
-            subscriptions: listed.map(Subscription::document).collect(),
-        }),
-    }
+        Dialect::V1 => json(&Collection { id: &id, kind: "subscriptions", subscriptions: [(); 0] }),
+    };
+    let foot = "]}";
+    debug_assert!(head.ends_with(foot), "the list stands last");
+    head.truncate(head.len() - foot.len());
+    (head, foot)
 }
 
 /// The content type of both kinds of answer.

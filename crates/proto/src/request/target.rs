@@ -29,7 +29,8 @@ pub enum Route {
     Events,
     /// `/app/{key}`: a WebSocket of the Pusher protocol. The key stands in the path.
     App,
-    /// `/.well-known/mercure`: a stream, or an update, of the Mercure protocol.
+    /// `/.well-known/mercure`: a stream, or an update, of the Mercure protocol. Below it,
+    /// `/subscriptions…`: who listens.
     Mercure,
     /// `/v1/stream/{path}`: a durable stream, which is read or appended to. Whoever serves it reads
     /// the request anew, with its body.
@@ -101,7 +102,9 @@ pub(super) fn route(target: &str) -> Result<(Route, Escaped<'_>), Problem> {
     if path == "/send" {
         return Ok((Route::Send, Escaped { id: None, path, query }));
     }
-    if path == "/.well-known/mercure" {
+    let below = path.strip_prefix("/.well-known/mercure");
+    let of_list = below.and_then(|below| below.strip_prefix("/subscriptions"));
+    if below == Some("") || of_list.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
         return Ok((Route::Mercure, Escaped { id: None, path, query }));
     }
     if path.starts_with(DURABLE_PREFIX) {

@@ -9,26 +9,30 @@
 //! Cost: the library's way of a request, the token, and a send.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use auth::tokens::Checked;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use dispatch::barrier::WritePermit;
 use dispatch::posting::Delivery;
-use engine::{LetIn, Outgoing, refused_by_hub};
+use engine::{LetIn, refused_by_hub};
 use httpd::body::read_whole;
 use httpd::permits::IdleLimit;
 use httpd::problem::ApiProblem;
-use hub::{Draft, EventParts, Grant, Payload, SUBJECTS_MAX, TokenRefusal};
-use mercure::{Claims, Dialect, HubUrl, Presented, Refusal, TokenFields, Topic, Update, is_form};
+use hub::{Draft, Grant, LeftOut, SUBJECTS_MAX, TokenRefusal};
+use mercure::{
+    Claims, Dialect, HubUrl, Presented, PresentedBy, Refusal, TokenFields, Topic, Update, is_form,
+};
 use tokio::task::spawn_blocking;
-use topics::{UpdateFollowers, payload};
+use topics::id_of_topic;
 
 use super::state::Api;
 use crate::mercure_hub::Hub;
+use crate::updates;
 
 /// Where it is.
 pub(super) const PATH: &str = mercure::PATH;
@@ -42,6 +46,10 @@ const ESCAPED: usize = 3;
 /// What a form may have beside its text: topics, an id, a type.
 const AROUND_BYTES_MAX: usize = 256 * 1024;
 
+/// Why an update cannot be about an id.
+const OF_IDS: &str = "Topics that begin with encke: stand for ids, and updates have none of them. \
+                      Send events about an id with POST /send.";
+
 /// Says how many connections have heard an update.
 const DELIVERED: &str = "encke-delivered";
 
@@ -54,15 +62,26 @@ pub(super) async fn publish(
     let peer = api.access.client(&request);
     api.access.check_pace(peer)?;
     let (head, body) = request.into_parts();
-    match Publisher::of(&hub, &head, None).await {
+    let answer = match Publisher::of(&hub, &head, None).await {
         Ok(publisher) => api.accept(publisher, head, body, &api.idle_limit).await,
-        Err(NoPublisher { problem, is_guess }) => {
+        Err(NoToken { problem, is_guess }) => {
             if is_guess {
                 api.access.signed_wrong(peer).await;
             }
             Err(problem)
         }
-    }
+    };
+    counted(&hub, answer)
+}
+
+/// Counts what became of an update.
+fn counted(hub: &Hub, answer: Result<Response, ApiProblem>) -> Result<Response, ApiProblem> {
+    let status = match &answer {
+        Ok(response) => response.status().as_u16(),
+        Err(problem) => problem.status().as_u16(),
+    };
+    hub.count_publish(status);
+    answer
 }
 
 /// Says what the hub takes (RFC 9728).
@@ -91,15 +110,27 @@ pub(super) async fn publish_publicly(
 ) -> Result<Response, ApiProblem> {
     let Some(hub) = api.hub.clone() else { return Err(ApiProblem::not_found()) };
     let (head, body) = request.into_parts();
-    let publisher = Publisher::of(&hub, &head, Some(let_in)).await.map_err(|no| no.problem)?;
-    api.accept(publisher, head, body, idle_limit).await
+    let answer = match Publisher::of(&hub, &head, Some(let_in)).await {
+        Ok(publisher) => api.accept(publisher, head, body, idle_limit).await,
+        Err(no) => Err(no.problem),
+    };
+    counted(&hub, answer)
 }
 
-/// Why somebody is none.
-struct NoPublisher {
-    problem: ApiProblem,
+/// Why a request has no token that counts.
+pub(super) struct NoToken {
+    pub(super) problem: ApiProblem,
     /// The token may be a try: who goes on like that is slowed down. One that has expired is none.
-    is_guess: bool,
+    pub(super) is_guess: bool,
+}
+
+/// What a token is shown for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purpose {
+    /// To publish, which no page of others may do with a cookie.
+    Publish,
+    /// To read what subscribers may.
+    Subscribe,
 }
 
 /// Whether a token that is refused so may be a try.
@@ -114,6 +145,50 @@ fn is_guess(refusal: TokenRefusal) -> bool {
     )
 }
 
+/// What the token of a request grants, and the address by which it has called the hub. One of the
+/// public port was `let_in`: such a one may be of a page, and have its token in a cookie.
+pub(super) async fn claims_of(
+    hub: &Hub,
+    head: &Parts,
+    let_in: Option<&LetIn>,
+    purpose: Purpose,
+) -> Result<(Claims, HubUrl), NoToken> {
+    let url = url(hub, &head.headers);
+    let (token, dialect) = token(head, let_in, purpose).map_err(|(refusal, dialect)| NoToken {
+        problem: refused_by_hub(&refusal, dialect, &url).into(),
+        is_guess: false,
+    })?;
+    let no = |refusal: Refusal, is_guess| NoToken {
+        problem: refused_by_hub(&refusal, dialect, &url).into(),
+        is_guess,
+    };
+    let keys = match purpose {
+        Purpose::Publish => hub.publish(),
+        Purpose::Subscribe => hub.subscribe(),
+    };
+    let no_key = || no(Refusal::BadToken("this hub knows no key of such tokens".into()), false);
+    let keys = keys.ok_or_else(no_key)?;
+    let verified: Result<Arc<Grant>, _> = match keys.check_now(&token) {
+        Checked::Granted(grant) => Ok(grant),
+        Checked::Refused(refusal) => Err(refusal),
+        Checked::Ask => {
+            let place = hub.verifying(let_in.is_some()).acquire_owned().await;
+            let keys = Arc::clone(keys);
+            let verify = move || {
+                // Until it is done, though its client may have gone.
+                let _place = place;
+                keys.verify(&token)
+            };
+            spawn_blocking(verify).await.unwrap_or(Err(TokenRefusal::Busy))
+        }
+    };
+    let verified = verified
+        .map_err(|refusal| no(Refusal::BadToken(refusal.to_string().into()), is_guess(refusal)))?;
+    let claims = hub.config().read_claims(verified.claims.as_deref(), &url);
+    let claims = claims.map_err(|refusal| no(refusal, false))?;
+    Ok((claims, url))
+}
+
 /// Who publishes.
 struct Publisher {
     claims: Claims,
@@ -124,39 +199,9 @@ struct Publisher {
 }
 
 impl Publisher {
-    /// Whoever has the token of a request. One of the public port was `let_in`: such a one may be
-    /// of a page, and have its token in a cookie.
-    async fn of(hub: &Hub, head: &Parts, let_in: Option<&LetIn>) -> Result<Publisher, NoPublisher> {
-        let url = url(hub, &head.headers);
-        let (token, dialect) = token(head, let_in).map_err(|(refusal, dialect)| NoPublisher {
-            problem: refused_by_hub(&refusal, dialect, &url).into(),
-            is_guess: false,
-        })?;
-        let no = |refusal: Refusal, is_guess| NoPublisher {
-            problem: refused_by_hub(&refusal, dialect, &url).into(),
-            is_guess,
-        };
-        let no_key = || no(Refusal::BadToken("this hub knows no key of publishers".into()), false);
-        let keys = hub.publish().ok_or_else(no_key)?;
-        let verified: Result<Arc<Grant>, _> = match keys.check_now(&token) {
-            Checked::Granted(grant) => Ok(grant),
-            Checked::Refused(refusal) => Err(refusal),
-            Checked::Ask => {
-                let place = hub.verifying(let_in.is_some()).acquire_owned().await;
-                let keys = Arc::clone(keys);
-                let verify = move || {
-                    // Until it is done, though its client may have gone.
-                    let _place = place;
-                    keys.verify(&token)
-                };
-                spawn_blocking(verify).await.unwrap_or(Err(TokenRefusal::Busy))
-            }
-        };
-        let verified = verified.map_err(|refusal| {
-            no(Refusal::BadToken(refusal.to_string().into()), is_guess(refusal))
-        })?;
-        let claims = hub.config().read_claims(verified.claims.as_deref(), &url);
-        let claims = claims.map_err(|refusal| no(refusal, false))?;
+    /// Whoever has the token of a request, which was `let_in` if it came to the public port.
+    async fn of(hub: &Hub, head: &Parts, let_in: Option<&LetIn>) -> Result<Publisher, NoToken> {
+        let (claims, url) = claims_of(hub, head, let_in, Purpose::Publish).await?;
         Ok(Publisher { claims, url, is_public: let_in.is_some() })
     }
 
@@ -174,7 +219,11 @@ impl Publisher {
 
 /// The token of a request, and of which dialect it says it is; or why there is none, and in which
 /// dialect that is told.
-fn token(head: &Parts, let_in: Option<&LetIn>) -> Result<(String, Dialect), (Refusal, Dialect)> {
+fn token(
+    head: &Parts,
+    let_in: Option<&LetIn>,
+    purpose: Purpose,
+) -> Result<(String, Dialect), (Refusal, Dialect)> {
     let authorization = values(&head.headers, &header::AUTHORIZATION);
     // Cookies are for pages, which publish on the public port.
     let cookie = let_in.map(|_| values(&head.headers, &header::COOKIE)).unwrap_or_default();
@@ -187,7 +236,16 @@ fn token(head: &Parts, let_in: Option<&LetIn>) -> Result<(String, Dialect), (Ref
     let presented = presented.ok_or((Refusal::NoToken, Dialect::V1))?;
     let dialect = Dialect::of_unverified(&presented.token);
     presented.check(dialect).map_err(|refusal| (refusal, dialect))?;
-    let origin = presented.origin_of_publish(fields).map_err(|refusal| (refusal, dialect))?;
+    let origin = match purpose {
+        Purpose::Publish => {
+            presented.origin_of_publish(fields).map_err(|refusal| (refusal, dialect))?
+        }
+        // A page of another origin that is not listed cannot read the answer.
+        Purpose::Subscribe => {
+            let origin = fields.origin.filter(|_| presented.by == PresentedBy::Cookie);
+            origin.map(str::to_owned)
+        }
+    };
     if let Some(origin) = origin {
         let known = let_in.and_then(|let_in| let_in.origin.as_ref());
         if !known.is_some_and(|(known, credentials)| *known == origin && *credentials) {
@@ -227,6 +285,9 @@ impl Api {
             let detail = format!("An update has at most {SUBJECTS_MAX} topics. Send several.");
             return Err(ApiProblem::bad_request(detail));
         }
+        if update.topics.iter().any(|topic| id_of_topic(topic).is_some()) {
+            return Err(ApiProblem::new(StatusCode::FORBIDDEN, OF_IDS));
+        }
         if !publisher.may_publish(&update) {
             return Err(publisher.refused(&Refusal::NoGrant));
         }
@@ -236,9 +297,11 @@ impl Api {
             Err(_) if publisher.is_public => return Err(ApiProblem::starting_or_stopping()),
             Err(moved) => return moved.answer(head, Body::from(bytes)).await,
         };
+        let accepted = Instant::now();
         let delivery = self.publish(&permit, &update).await?;
         drop(permit);
         let delivered = delivery.answer().await?;
+        self.durations.record(accepted, Instant::now());
         let own = || format!("#{}", String::from_utf8_lossy(&delivered.id));
         let id = update.id.unwrap_or_else(own);
         let fields = [
@@ -254,26 +317,8 @@ impl Api {
         permit: &WritePermit<'_>,
         update: &Update,
     ) -> Result<Delivery, ApiProblem> {
-        let topics = self.router.topics().ok_or_else(ApiProblem::not_found)?;
-        let begun = topics.begin(&update.topics, update.is_private, sys::clock::monotonic_ms());
-        let (keys, under_way) = begun.ok_or_else(|| {
-            ApiProblem::bad_request("A topic has a control character. Take it out.")
-        })?;
-        let also: Vec<&str> = keys.also.iter().map(String::as_str).collect();
-        let data = payload(update);
-        let draft = Draft::of_key(EventParts {
-            about: &keys.about,
-            also: &also,
-            name: update.kind.as_deref(),
-            from: None,
-            payload: Payload::Json(&data),
-        })?;
-        self.check_fits(&draft)?;
-        let followers = UpdateFollowers::new(topics, &update.topics);
-        let delivery = self.sender.publish(permit, Outgoing::from(draft), &followers).await?;
-        if let Delivery::Here { event, .. } = &delivery {
-            under_way.posted(event.number(), update.id.as_deref());
-        }
+        let fits = |draft: &Draft| self.check_fits(draft);
+        let delivery = updates::post(&self.sender, permit, update, LeftOut::NOBODY, fits).await?;
         self.count_event();
         Ok(delivery)
     }

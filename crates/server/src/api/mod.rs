@@ -12,6 +12,7 @@ mod access;
 mod dashboard;
 mod endpoints;
 mod mercure;
+mod mercure_subscriptions;
 mod monitoring;
 mod past;
 mod public;

@@ -19,11 +19,11 @@ use httpd::problem::ApiProblem;
 use proto::Problem;
 
 use super::state::Api;
-use super::{mercure, streams};
+use super::{mercure, mercure_subscriptions, streams};
 use crate::token_rates::TokenRates;
 
-/// What pages of other origins may read of the head of an answer to an update.
-const EXPOSED_OF_UPDATE: &str = "Encke-Delivered, Retry-After";
+/// What pages of other origins may read of the head of an answer of the hub.
+const EXPOSED_OF_HUB: &str = "Encke-Delivered, ETag, Retry-After";
 
 /// What pages of other origins may read of an answer's head, beside what they always may.
 const EXPOSED: &str = "ETag, Retry-After, Stream-Next-Offset, Stream-Closed, Stream-Up-To-Date, \
@@ -71,6 +71,9 @@ async fn answer(api: Arc<Api>, public: &Public, request: Request) -> Result<Resp
         let detail = "This connection is for one request. Send this one on another connection.";
         return Err(ApiProblem::bad_request(detail));
     }
+    if public.is_list() {
+        return mercure_subscriptions::list_publicly(api, &public.let_in, request).await;
+    }
     if public.is_update() {
         return mercure::publish_publicly(api, &public.let_in, &public.idle_limit, request).await;
     }
@@ -87,6 +90,11 @@ impl Public {
         self.let_in.path == mercure::PATH
     }
 
+    fn is_list(&self) -> bool {
+        let below = self.let_in.path.strip_prefix(mercure_subscriptions::PATH);
+        below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+    }
+
     /// Lets the page read the answer that asked for it, where it may.
     fn push_cors(&self, fields: &mut HeaderMap) {
         let Some((origin, credentials)) = &self.let_in.origin else { return };
@@ -97,7 +105,8 @@ impl Public {
             let yes = HeaderValue::from_static("true");
             fields.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, yes);
         }
-        let exposed = if self.is_update() { EXPOSED_OF_UPDATE } else { EXPOSED };
+        let is_of_hub = self.is_update() || self.is_list();
+        let exposed = if is_of_hub { EXPOSED_OF_HUB } else { EXPOSED };
         let exposed = HeaderValue::from_static(exposed);
         fields.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }

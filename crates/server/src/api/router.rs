@@ -15,11 +15,11 @@ use super::endpoints::{
     cluster, events, graph, health, logout, lookup, openapi, presence, send, subscriptions, tokens,
     tune,
 };
-use super::mercure;
 use super::monitoring::{metrics, stats};
 use super::pusher;
 use super::state::Api;
 use super::streams;
+use super::{mercure, mercure_subscriptions};
 
 /// The whole API, which is called by `hosts`; a demo page at the port `demo` may use a small part
 /// of it.
@@ -72,6 +72,8 @@ pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
         ("/tune.json", scope(Read), get(tune::tune)),
         (streams::PATH, Need::ByMethod, any(streams::serve)),
         (mercure::PATH, Need::Token, post(mercure::publish)),
+        (mercure_subscriptions::PATH, Need::Token, get(mercure_subscriptions::list)),
+        (mercure_subscriptions::BELOW, Need::Token, get(mercure_subscriptions::list)),
         (mercure::METADATA_PATH, Need::Nothing, get(mercure::metadata)),
         ("/openapi.json", Need::Key, get(openapi::openapi)),
     ];

@@ -37,6 +37,7 @@ use super::router::needs;
 use crate::api::{Figures, Streams};
 use crate::certs::Certificates;
 use crate::mercure_hub::Hub;
+use crate::subscription_list::SubscriptionList;
 
 /// What the endpoints share.
 pub(crate) struct Api {
@@ -92,6 +93,8 @@ pub(crate) struct Api {
     pub(super) pusher_hooks: Option<Arc<PusherHooks>>,
     /// Who may publish by the Mercure protocol, where that is served.
     pub(super) hub: Option<Arc<Hub>>,
+    /// Who is subscribed there.
+    pub(super) subscription_list: Option<Arc<SubscriptionList>>,
     /// Streams that are kept on disk, if there may be some.
     streams: Option<Arc<Streams>>,
     /// The log of the events that stay, if some do.
@@ -139,6 +142,7 @@ impl Api {
             let sends = Arc::clone(engine.client_sends());
             (resumes, sends, engine.watches().cloned(), engine.address(), engine.tls_address())
         };
+        let subscription_list = SubscriptionList::begin(&sender, &parts.stop);
         Ok(Api {
             router: Arc::clone(&sender.router),
             graph: sender.graph.clone(),
@@ -170,6 +174,7 @@ impl Api {
             pusher: parts.pusher,
             pusher_hooks: parts.pusher_hooks,
             hub: parts.hub,
+            subscription_list,
             streams: parts.streams,
             log: parts.log,
             erlang: OnceLock::new(),

@@ -73,12 +73,12 @@ fn stream_ends_at_an_upgrade_and_goes_on_at_its_place() {
 }
 
 impl Hub {
-    fn start_in(data: &Path, options: &[&str]) -> Hub {
+    pub(super) fn start_in(data: &Path, options: &[&str]) -> Hub {
         let files = Hub::key_file();
         Hub { server: Hub::serve_in(data, files.path(), options), _files: files }
     }
 
-    fn serve_in(data: &Path, files: &Path, options: &[&str]) -> Server {
+    pub(super) fn serve_in(data: &Path, files: &Path, options: &[&str]) -> Server {
         Server::start_in(data, &[&[&*Hub::key_option(files)], options].concat())
     }
 }

@@ -3,6 +3,9 @@
 mod cases;
 mod clients;
 mod ends;
+mod figures;
+mod graph;
+mod subscriptions;
 mod v1;
 
 use std::path::Path;

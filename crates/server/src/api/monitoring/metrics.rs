@@ -21,12 +21,10 @@ use tokio::task::spawn_blocking;
 
 use super::families::{counter, counter_of, family, gauge, gauge_of, histogram_of, metric};
 use super::log::LogStats;
-use super::presence;
 use super::process::Descriptors;
 use super::sockets::SocketBytes;
-use super::tls;
 use super::tokens::{self, TokenStats};
-use super::{client_sends, cluster};
+use super::{client_sends, cluster, mercure, presence, tls};
 use crate::api::Figures;
 use crate::api::state::Api;
 
@@ -47,6 +45,7 @@ pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Api
         presence::families(&api.presence.report()),
         presence::pusher_hooks(api.pusher_hooks.as_deref()),
         presence::members(api.watches().map(|watches| &**watches.members())),
+        mercure::families(&api, &snapshot),
         cluster::families(api.sender.cluster.as_deref()),
         tls::of_streams(&api.certificates, &snapshot.whole().tls),
         workers(&snapshot.workers),

@@ -5,6 +5,7 @@ pub(super) mod cluster;
 pub(super) mod duration;
 mod families;
 mod log;
+mod mercure;
 pub(super) mod metrics;
 mod presence;
 pub(super) mod process;

@@ -15,6 +15,7 @@ use serde::{Serialize, Serializer};
 use super::cluster::ClusterStats;
 use super::duration::DurationStats;
 use super::log::LogStats;
+use super::mercure::MercureStats;
 use super::tls::TlsStats;
 use super::tokens::TokenStats;
 use crate::api::state::Api;
@@ -71,6 +72,8 @@ pub(crate) struct Stats {
     tokens: Option<TokenStats>,
     /// Handshakes of TLS; null where it is spoken nowhere.
     tls: Option<TlsStats>,
+    /// The hub of the Mercure protocol; null where that is not served.
+    mercure: Option<MercureStats>,
     /// The cluster that this server is a node of; null when it is alone.
     cluster: Option<ClusterStats>,
     /// The Erlang side; null when there is none.
@@ -221,6 +224,7 @@ pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<Stats>, Ap
         store_bytes: api.graph.disk_bytes().ok(),
         tokens: TokenStats::of(&api, &snapshot),
         tls: TlsStats::of(&api.certificates, &snapshot.whole().tls, &api.handshakes),
+        mercure: MercureStats::of(&api, &snapshot),
         cluster: api.sender.cluster.as_deref().map(ClusterStats::of),
         erlang: api.erlang().map(Erlang::report),
         whole: snapshot.whole().into(),

@@ -1,0 +1,316 @@
+//! Who is subscribed at the hub of the Mercure protocol: the list, and a private update at each
+//! begin and end of a subscription.
+//!
+//! One task takes what workers note ([`Subscriptions`]) twenty times a second, posts the updates,
+//! and keeps the list by them; whoever asks for the list has that done first. So the list and the
+//! updates behind its last id fit: nothing is missing between them. Of who comes while the list is
+//! read for the first time an update may follow, though the list has it.
+//!
+//! When somebody begins to want it, the list is read from the directory. Where notes were lost it
+//! is read anew, and the updates are those of what differs.
+//!
+//! Cost: a load and a free lock twenty times a second as long as nobody may hear of it. Then some
+//! 100 bytes a subscription and its texts, and what an update costs for each that begins or ends.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dispatch::posting::Sender;
+use hub::{ConnRef, ConnectionId, Id, LeftOut};
+use mercure::{Dialect, EARLIEST, MatchType, Subscription, SubscriptionPath, Update};
+use serde_json::value::RawValue;
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::task::{spawn_blocking, yield_now};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use topics::{
+    LastUpdate, ListedSubscription, SUBSCRIPTIONS_MAX, SubscriberNote, SubscriberNumber,
+    SubscriptionTable, Subscriptions, Topics, subscribed, subscriber_number, subscriber_text,
+};
+
+use crate::updates;
+
+/// How often it is looked what workers have noted.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Connections of a topic that are read at one time, under a lock.
+const WALKED_AT_ONCE: usize = 1_024;
+
+/// Lists that are answered at one time.
+const ANSWERS_MAX: usize = 8;
+
+/// How often a directory is read again that has more subscriptions than are listed: it takes some
+/// time, and whoever may read the list may ask all the time.
+const READ_AGAIN: Duration = Duration::from_secs(10);
+
+/// Updates that are posted before other tasks have their turn.
+const POSTED_AT_ONCE: usize = 64;
+
+/// The list.
+pub(crate) struct SubscriptionList {
+    sender: Sender,
+    topics: Arc<Topics>,
+    kept: Mutex<ListState>,
+    answers: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct ListState {
+    /// Whether the table is kept.
+    is_on: bool,
+    table: SubscriptionTable,
+    /// When it was read from the directory.
+    read_at: Option<Instant>,
+    /// A number above all changes that nobody was told of.
+    mark: u64,
+}
+
+/// What somebody has asked for.
+pub(crate) struct Answer {
+    /// The id of the hub's last update, or [`EARLIEST`]: behind it all changes of the list come.
+    pub(crate) last_id: String,
+    /// The subscriptions.
+    pub(crate) listed: Vec<ListedSubscription>,
+    /// A place among the answers, until it is sent.
+    pub(crate) place: OwnedSemaphorePermit,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum NoAnswer {
+    /// As many lists are being answered as may be.
+    Busy,
+    /// There are more subscriptions than are listed.
+    TooMany,
+}
+
+impl SubscriptionList {
+    /// The list of the hub that `sender` posts updates of, which is kept until `stop`; `None` where
+    /// there is no hub.
+    pub(crate) fn begin(
+        sender: &Sender,
+        stop: &CancellationToken,
+    ) -> Option<Arc<SubscriptionList>> {
+        let topics = Arc::clone(sender.router.topics()?);
+        let (sender, kept) = (sender.clone(), Mutex::default());
+        let answers = Arc::new(Semaphore::new(ANSWERS_MAX));
+        let list = Arc::new(SubscriptionList { sender, topics, kept, answers });
+        tokio::spawn(Arc::clone(&list).run(stop.clone()));
+        Some(list)
+    }
+
+    /// Posts updates as long as somebody may hear them, until `stop`.
+    async fn run(self: Arc<SubscriptionList>, stop: CancellationToken) {
+        while stop.run_until_cancelled(sleep(LOOK_EVERY)).await.is_some() {
+            let quiet_ms = self.topics.limits().topic_ms;
+            if self.subscriptions().look(sys::clock::monotonic_ms(), quiet_ms) {
+                self.catch_up(&mut *self.kept.lock().await).await;
+                continue;
+            }
+            let mut kept = self.kept.lock().await;
+            // Whoever has asked meanwhile has it read anew.
+            if kept.is_on && !self.subscriptions().is_wanted() {
+                *kept = ListState::default();
+            }
+        }
+    }
+
+    /// Those below `path`.
+    pub(crate) async fn answer(&self, path: &SubscriptionPath<'_>) -> Result<Answer, NoAnswer> {
+        let place = Arc::clone(&self.answers).try_acquire_owned().map_err(|_| NoAnswer::Busy)?;
+        self.subscriptions().ask(|| self.newest());
+        let mut kept = self.kept.lock().await;
+        self.catch_up(&mut kept).await;
+        let is_old = kept.read_at.is_none_or(|at| at.elapsed() > READ_AGAIN);
+        if !kept.table.is_whole() && is_old {
+            // Some may have gone.
+            self.read_into(&mut kept).await;
+        }
+        if !kept.table.is_whole() {
+            return Err(NoAnswer::TooMany);
+        }
+        let last_id = self.last_id(kept.mark);
+        let who = path.subscriber().map(subscriber_number);
+        let listed = match (path.dialect(), who) {
+            // Those of 1.0 have paths of their own, and those that are here are of the old one.
+            (Dialect::V1, _) | (_, Some(None)) => Vec::new(),
+            (Dialect::Old, who) => kept.table.listed(path.text(), who.flatten()),
+        };
+        Ok(Answer { last_id, listed, place })
+    }
+
+    fn subscriptions(&self) -> &Subscriptions {
+        self.topics.subscriptions()
+    }
+
+    fn newest(&self) -> u64 {
+        self.sender.router.event_ids().last()
+    }
+
+    /// The id behind which all changes of the list come.
+    fn last_id(&self, mark: u64) -> String {
+        let floor = self.subscriptions().since().max(mark);
+        match self.topics.last_update() {
+            Some(LastUpdate { number, id: Some(id) }) if number >= floor => id.into(),
+            Some(LastUpdate { number, id: None }) if number >= floor => self.own_id(number),
+            _ if floor == 0 => EARLIEST.to_owned(),
+            _ => self.own_id(floor),
+        }
+    }
+
+    fn own_id(&self, number: u64) -> String {
+        format!("#{}", self.sender.router.event_ids().id(number))
+    }
+
+    /// Brings the list to where all is that workers have noted.
+    async fn catch_up(&self, kept: &mut ListState) {
+        if !kept.is_on {
+            if self.subscriptions().is_wanted_again() {
+                // Lists of before had the id of the last update, too.
+                kept.mark = self.new_mark().await;
+            }
+            self.read_into(kept).await;
+            kept.is_on = true;
+        }
+        let (notes, has_lost) = self.subscriptions().take();
+        for (n, note) in notes.into_iter().enumerate() {
+            self.tell(&mut kept.table, note).await;
+            if n % POSTED_AT_ONCE == POSTED_AT_ONCE - 1 {
+                yield_now().await;
+            }
+        }
+        if has_lost {
+            self.make_up(kept).await;
+        }
+    }
+
+    /// A number that no event has.
+    async fn new_mark(&self) -> u64 {
+        loop {
+            if let Some(id) = self.sender.router.mark() {
+                return id.number();
+            }
+            yield_now().await;
+        }
+    }
+
+    /// Posts what a note says, and changes the table by it.
+    async fn tell(&self, table: &mut SubscriptionTable, note: SubscriberNote) {
+        let SubscriberNote { conn, came, selectors, payload } = note;
+        let who = self.subscriptions().number(conn);
+        let Some(selectors) = selectors else {
+            for listed in table.of_subscriber(who) {
+                table.remove(&listed.selector, who);
+                self.post(&listed, None).await;
+            }
+            return;
+        };
+        for selector in selectors {
+            match came {
+                Some(_) => table.insert(&selector, who, payload.clone()),
+                None => table.remove(&selector, who),
+            }
+            let (selector, payload) = (selector.into(), payload.clone());
+            self.post(&ListedSubscription { selector, subscriber: who, payload }, came).await;
+        }
+    }
+
+    /// Notes were lost: reads anew who is there, and posts what differs.
+    async fn make_up(&self, kept: &mut ListState) {
+        let before = std::mem::take(&mut kept.table);
+        self.read_into(kept).await;
+        if !before.is_whole() || !kept.table.is_whole() {
+            tracing::warn!(
+                "more than {SUBSCRIPTIONS_MAX} subscriptions come and go: not all changes are told"
+            );
+            self.subscriptions().raise_since(self.new_mark().await);
+            return;
+        }
+        for ended in before.without(&kept.table) {
+            self.post(&ended, None).await;
+        }
+        for begun in kept.table.without(&before) {
+            // Whose own it is, is not known any more.
+            self.post_as(&begun, true, None).await;
+        }
+    }
+
+    /// Posts the update of a subscription that begins, of a connection that `came`, or ends.
+    async fn post(&self, listed: &ListedSubscription, came: Option<ConnectionId>) {
+        self.post_as(listed, came.is_some(), came).await;
+    }
+
+    async fn post_as(
+        &self,
+        listed: &ListedSubscription,
+        is_active: bool,
+        except: Option<ConnectionId>,
+    ) {
+        let name = subscriber_text(listed.subscriber);
+        let subscription = subscription(listed, &name, is_active);
+        let update = Update {
+            topics: vec![subscription.path.to_string()],
+            data: subscription.json(),
+            is_private: true,
+            id: None,
+            kind: None,
+            retry: None,
+        };
+        // After an upgrade the streams are at another process.
+        let Ok(permit) = self.sender.barrier.enter().await else { return };
+        // A connection does not hear of itself.
+        let except = LeftOut::from(except);
+        if let Err(problem) =
+            updates::post(&self.sender, &permit, &update, except, |_| Ok(())).await
+        {
+            tracing::warn!("a change of a subscription is not told: {problem:?}");
+            self.subscriptions().raise_since(self.newest());
+        }
+    }
+
+    async fn read_into(&self, kept: &mut ListState) {
+        kept.table = self.read().await;
+        kept.read_at = Some(Instant::now());
+    }
+
+    /// Reads who is there.
+    async fn read(&self) -> SubscriptionTable {
+        let (topics, router) = (Arc::clone(&self.topics), Arc::clone(&self.sender.router));
+        let read = move || {
+            let mut keys: Vec<(Id, Box<str>)> = Vec::new();
+            router.names().visit_keys(|id, text| {
+                keys.extend(subscribed(text).map(|selector| (id, selector.into())));
+            });
+            let (mut table, subscriptions) = (SubscriptionTable::default(), topics.subscriptions());
+            for (id, selector) in keys {
+                let mut after: Option<ConnRef> = None;
+                loop {
+                    let mut conns = Vec::new();
+                    after = router.walk(id, after, WALKED_AT_ONCE, |conn| conns.push(conn));
+                    for conn in conns {
+                        let who: SubscriberNumber = subscriptions.number(conn);
+                        table.insert(&selector, who, subscriptions.payload(conn));
+                    }
+                    if after.is_none() || !table.is_whole() {
+                        break;
+                    }
+                }
+            }
+            table
+        };
+        // It fails only while the runtime ends.
+        spawn_blocking(read).await.unwrap_or_default()
+    }
+}
+
+/// The document of a subscription of `subscriber`.
+pub(crate) fn subscription<'l>(
+    listed: &'l ListedSubscription,
+    subscriber: &'l str,
+    is_active: bool,
+) -> Subscription<'l> {
+    let path = SubscriptionPath::of(Dialect::Old, MatchType::Exact, &listed.selector);
+    let payload = listed.payload.as_deref();
+    let payload = payload.and_then(|payload| serde_json::from_str::<&RawValue>(payload).ok());
+    Subscription { path: path.with(subscriber), is_active, payload }
+}

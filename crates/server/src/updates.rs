@@ -1,0 +1,41 @@
+//! Posts updates of the Mercure protocol: those of publishers, and the hub's own.
+
+use dispatch::barrier::WritePermit;
+use dispatch::posting::{Delivery, Sender};
+use engine::Outgoing;
+use httpd::problem::ApiProblem;
+use hub::{Draft, EventParts, LeftOut, Payload};
+use mercure::Update;
+use topics::{UpdateFollowers, payload};
+
+/// Hands an update to the mailboxes of all workers that have listeners of it, if `fits` lets its
+/// event pass. The connections `except` do not hear it.
+pub(crate) async fn post(
+    sender: &Sender,
+    permit: &WritePermit<'_>,
+    update: &Update,
+    except: LeftOut,
+    fits: impl FnOnce(&Draft) -> Result<(), ApiProblem>,
+) -> Result<Delivery, ApiProblem> {
+    let topics = sender.router.topics().ok_or_else(ApiProblem::not_found)?;
+    let begun = topics.begin(&update.topics, update.is_private, sys::clock::monotonic_ms());
+    let (keys, under_way) = begun
+        .ok_or_else(|| ApiProblem::bad_request("A topic has a control character. Take it out."))?;
+    let also: Vec<&str> = keys.also.iter().map(String::as_str).collect();
+    let data = payload(update);
+    let draft = Draft::of_key(EventParts {
+        about: &keys.about,
+        also: &also,
+        name: update.kind.as_deref(),
+        from: None,
+        payload: Payload::Json(&data),
+    })?;
+    fits(&draft)?;
+    let followers = UpdateFollowers::new(topics, &update.topics);
+    let outgoing = Outgoing { except, ..Outgoing::from(draft) };
+    let delivery = sender.publish(permit, outgoing, &followers).await?;
+    if let Delivery::Here { event, .. } = &delivery {
+        under_way.posted(event.number(), update.id.as_deref());
+    }
+    Ok(delivery)
+}

@@ -1,0 +1,372 @@
+//! Who is subscribed: whether anybody may hear of it, and what workers note of subscribers that
+//! come and go while somebody may.
+//!
+//! The hub publishes a private update at each begin and end of a subscription, and answers who is
+//! subscribed. So that nobody pays for it who has no use for it, both are done only while somebody
+//! may hear of them: from when a client listens to such paths and its token grants some, or the
+//! list is asked for, until some time after that. Who was there before is found in the directory.
+//!
+//! Nothing falls in between: whoever wants it says so before it looks into the directory, and a
+//! worker looks whether it is wanted behind each log-in and log-out. Both take a lock of the
+//! directory in between, so one of them sees the other.
+//!
+//! Cost: a load for each subscriber that comes or goes. While somebody may hear of it, the texts of
+//! its selectors. A token's payload is kept as long as its subscriber is there.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hub::{ConnRef, ConnectionId, Key, Space};
+use mercure::{Grants, PATH, Selector, SelectorKind};
+use parking_lot::Mutex;
+
+/// Notes that wait at most: more subscribers than come or go in a twentieth of a second.
+const NOTES_MAX: usize = 65_536;
+
+/// Bytes of their selectors, at most.
+const NOTE_BYTES_MAX: usize = 16 << 20;
+
+/// What the path of every subscription begins with, below the hub's own.
+const BELOW: &str = "/subscriptions";
+
+/// A subscriber, by a number that nobody outside can tell its connection by.
+pub type SubscriberNumber = u128;
+
+/// A subscriber has come, or gone.
+#[derive(Clone, Debug)]
+pub struct SubscriberNote {
+    /// Its connection.
+    pub conn: ConnRef,
+    /// The id of its connection if it has come, `None` if it has gone.
+    pub came: Option<ConnectionId>,
+    /// What it listens to. Of one that has gone while it began to be wanted it is not known.
+    pub selectors: Option<Vec<Box<str>>>,
+    /// What its token tells of it, as JSON.
+    pub payload: Option<Arc<str>>,
+}
+
+/// What workers share of it with those who publish and list it.
+#[derive(Debug, Default)]
+pub struct Subscriptions {
+    /// Set and looked at as the module says: what orders the two is a lock of the directory.
+    is_wanted: AtomicBool,
+    noted: Mutex<Noted>,
+    payloads: Mutex<HashMap<ConnRef, Arc<str>>>,
+    random: RandomState,
+}
+
+#[derive(Debug, Default)]
+struct Noted {
+    /// Clients that may hear of it.
+    listeners: usize,
+    /// Whether somebody has come, gone or asked since the last look.
+    is_fresh: bool,
+    fresh_ms: u64,
+    /// The number from which on all changes are told.
+    since: u64,
+    /// The newest number before anything was posted.
+    begun: u64,
+    /// How often it began to be wanted.
+    periods: u64,
+    notes: Vec<SubscriberNote>,
+    bytes: usize,
+    has_lost: bool,
+}
+
+impl Noted {
+    fn want(&mut self, is_wanted: &AtomicBool, newest: impl FnOnce() -> u64) {
+        self.is_fresh = true;
+        if is_wanted.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        self.periods += 1;
+        self.since = match newest() {
+            newest if newest == self.begun => 0,
+            newest if self.periods == 1 => newest,
+            // One who has heard of it before may have the newest place, and has missed what came
+            // since then.
+            newest => newest + 1,
+        };
+    }
+}
+
+impl Subscriptions {
+    /// Whether changes are to be noted.
+    pub fn is_wanted(&self) -> bool {
+        self.is_wanted.load(Ordering::SeqCst)
+    }
+
+    /// Nothing is posted yet, and what will be is above this number.
+    pub(crate) fn begin_at(&self, number: u64) {
+        self.noted.lock().begun = number;
+    }
+
+    /// A client listens that may hear of it. What is posted up to `newest` may have been without
+    /// it.
+    pub fn listen(&self, newest: impl FnOnce() -> u64) {
+        let mut noted = self.noted.lock();
+        noted.listeners += 1;
+        noted.want(&self.is_wanted, newest);
+    }
+
+    /// Such a client listens no more.
+    pub fn leave(&self) {
+        let mut noted = self.noted.lock();
+        noted.listeners -= 1;
+        noted.is_fresh = true;
+    }
+
+    /// Somebody asks for the list.
+    pub fn ask(&self, newest: impl FnOnce() -> u64) {
+        self.noted.lock().want(&self.is_wanted, newest);
+    }
+
+    /// Notes no more once nobody has wanted it for `quiet_ms`. Whether it is still wanted. To be
+    /// called again and again.
+    pub fn look(&self, now_ms: u64, quiet_ms: u64) -> bool {
+        if !self.is_wanted() {
+            return false;
+        }
+        let mut noted = self.noted.lock();
+        if noted.listeners > 0 || std::mem::take(&mut noted.is_fresh) {
+            noted.fresh_ms = now_ms;
+            return true;
+        }
+        if now_ms < noted.fresh_ms.saturating_add(quiet_ms) {
+            return true;
+        }
+        self.is_wanted.store(false, Ordering::SeqCst);
+        let (begun, periods) = (noted.begun, noted.periods);
+        *noted = Noted { begun, periods, ..Noted::default() };
+        false
+    }
+
+    /// Clients that may hear of it.
+    pub fn listeners(&self) -> usize {
+        self.noted.lock().listeners
+    }
+
+    /// The number from which on all changes are told: whoever is at it, or behind it, misses none.
+    pub fn since(&self) -> u64 {
+        self.noted.lock().since
+    }
+
+    /// Whether it has been wanted before, was not for some time, and is again.
+    pub fn is_wanted_again(&self) -> bool {
+        self.noted.lock().periods > 1
+    }
+
+    /// Changes up to this number may not have been told.
+    pub fn raise_since(&self, number: u64) {
+        let mut noted = self.noted.lock();
+        noted.since = noted.since.max(number);
+    }
+
+    /// Puts a note behind the others, behind the log-in or the log-out.
+    pub fn note(&self, note: SubscriberNote) {
+        let bytes = note.selectors.iter().flatten().map(|text| text.len()).sum::<usize>();
+        let mut noted = self.noted.lock();
+        let has_room = noted.notes.len() < NOTES_MAX && noted.bytes + bytes <= NOTE_BYTES_MAX;
+        if has_room && !noted.has_lost {
+            noted.bytes += bytes;
+            noted.notes.push(note);
+        } else {
+            noted.has_lost = true;
+        }
+    }
+
+    /// Takes all notes out, in their order. Whether there were others that found no room: then it
+    /// is to be looked anew who is there.
+    pub fn take(&self) -> (Vec<SubscriberNote>, bool) {
+        let mut noted = self.noted.lock();
+        noted.bytes = 0;
+        (std::mem::take(&mut noted.notes), std::mem::take(&mut noted.has_lost))
+    }
+
+    /// What the token of a connection tells of its subscriber.
+    pub fn payload(&self, conn: ConnRef) -> Option<Arc<str>> {
+        self.payloads.lock().get(&conn).cloned()
+    }
+
+    /// Keeps that until it is taken.
+    pub fn keep_payload(&self, conn: ConnRef, payload: Arc<str>) {
+        self.payloads.lock().insert(conn, payload);
+    }
+
+    /// Takes it, for the subscriber goes.
+    pub fn take_payload(&self, conn: ConnRef) -> Option<Arc<str>> {
+        self.payloads.lock().remove(&conn)
+    }
+
+    /// What the subscriber is called outside.
+    pub fn number(&self, conn: ConnRef) -> SubscriberNumber {
+        let [high, low] = [0_u8, 1].map(|part| self.random.hash_one((conn, part)));
+        let bits = u128::from(high) << 64 | u128::from(low);
+        // A random UUID (RFC 9562, section 5.4).
+        bits & !(0xf << 76) & !(3 << 62) | 4 << 76 | 2 << 62
+    }
+}
+
+/// Writes the number of a subscriber as it stands in paths.
+pub fn subscriber_text(number: SubscriberNumber) -> String {
+    let hex = format!("{number:032x}");
+    let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+    format!("urn:uuid:{}", parts.join("-"))
+}
+
+/// Reads [`subscriber_text`].
+pub fn subscriber_number(text: &str) -> Option<SubscriberNumber> {
+    let hex = text.strip_prefix("urn:uuid:")?.replace('-', "");
+    let number = SubscriberNumber::from_str_radix(&hex, 16).ok()?;
+    (subscriber_text(number) == text).then_some(number)
+}
+
+/// The selector that who is logged in under this key is subscribed to; `None` of a key that stands
+/// beside another one.
+pub fn subscribed(key: &str) -> Option<&str> {
+    let Key { space, name, .. } = Key::parse(key)?;
+    match space {
+        Space::Topic | Space::PrivateTopic => Some(name),
+        Space::Pattern | Space::PrivatePattern if name == "*" => Some(name),
+        // Those of 1.0 have paths of their own.
+        Space::Pattern | Space::PrivatePattern => name.strip_prefix("template "),
+        _ => None,
+    }
+}
+
+/// Whether one who listens to these selectors with these grants may hear who is subscribed: some
+/// selector may match the path of a subscription, and so may some grant.
+pub(crate) fn may_hear<'s>(
+    selectors: impl IntoIterator<Item = &'s Arc<Selector>>,
+    grants: &Grants,
+) -> bool {
+    let reaches = |selector: &Selector| match selector.kind() {
+        SelectorKind::All => true,
+        SelectorKind::Exact => below(selector.text()).is_some(),
+        SelectorKind::Pattern => {
+            let literal = selector.literal();
+            below(literal).is_some() || format!("{PATH}{BELOW}").starts_with(literal)
+        }
+    };
+    selectors.into_iter().any(|selector| reaches(selector))
+        && grants.selectors().iter().any(|grant| reaches(grant))
+}
+
+fn below(text: &str) -> Option<&str> {
+    text.strip_prefix(PATH)?.strip_prefix(BELOW)
+}
+
+/// Whether a key asks for paths of subscriptions and for nothing else. Who asks for more, such as
+/// `*`, comes back to updates, and is not told of a gap for what it may not have asked for.
+pub(crate) fn asks_for_paths(key: Key<'_>) -> bool {
+    let name = match key.space {
+        Space::PrivateTopic => key.name,
+        Space::PrivatePattern => key.name.strip_prefix("template ").unwrap_or(key.name),
+        Space::Granted if key.app.ends_with('*') => {
+            key.name.strip_prefix("template ").unwrap_or(key.name)
+        }
+        Space::Granted => key.name,
+        _ => return false,
+    };
+    below(name).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selectors(texts: &[&str]) -> Vec<Arc<Selector>> {
+        texts.iter().map(|text| Arc::new(Selector::old(text).unwrap())).collect()
+    }
+
+    fn note(slot: usize) -> SubscriberNote {
+        let conn = ConnRef::new(0, slot, 0);
+        SubscriberNote { conn, came: None, selectors: None, payload: None }
+    }
+
+    #[test]
+    fn only_who_may_hear_of_it_wants_it() {
+        let may = |topics: &[&str], granted: &[&str]| {
+            may_hear(&selectors(topics), &Grants::new(selectors(granted)))
+        };
+        let all = "/.well-known/mercure/subscriptions{/topic}{/subscriber}";
+        assert!(may(&["*"], &["*"]) && may(&[all], &[all]) && may(&["a", all], &["b", "*"]));
+        assert!(may(&["/{+path}"], &["/.well-known/mercure/subscriptions/a/b"]));
+        for (topics, granted) in [
+            (&["https://a.test/{id}", "a"][..], &["*"][..]),
+            (&["*"], &["https://a.test/{id}", "a"]),
+            (&["*", all], &[]),
+            (&["/.well-known/mercure/other{/x}"], &["*"]),
+        ] {
+            assert!(!may(topics, granted), "{topics:?} {granted:?}");
+        }
+    }
+
+    #[test]
+    fn it_is_wanted_until_nobody_has_asked_for_some_time() {
+        let of = Subscriptions::default();
+        assert!(!of.is_wanted() && !of.look(0, 100));
+        of.listen(|| 7);
+        of.listen(|| 8);
+        assert!(of.is_wanted() && of.since() == 7);
+        of.note(note(1));
+        of.leave();
+        assert!(of.look(1_000, 100));
+        of.leave();
+        assert!(of.look(2_000, 100) && of.look(2_099, 100) && of.is_wanted());
+        assert!(!of.look(2_100, 100) && !of.is_wanted());
+        assert!(of.take().0.is_empty(), "nobody takes what nobody wants");
+        of.ask(|| 9);
+        assert!(of.look(3_000, 100) && of.since() == 10 && of.is_wanted_again());
+    }
+
+    #[test]
+    fn notes_past_their_bound_are_told_as_lost() {
+        let of = Subscriptions::default();
+        (0..=NOTES_MAX).for_each(|slot| of.note(note(slot)));
+        let (notes, has_lost) = of.take();
+        assert!(notes.len() == NOTES_MAX && has_lost);
+        of.note(note(1));
+        assert!(of.take().0.len() == 1 && !of.take().1);
+        let long = SubscriberNote { selectors: Some(vec!["x".repeat(4096).into()]), ..note(1) };
+        (0..5_000).for_each(|_| of.note(long.clone()));
+        let (notes, has_lost) = of.take();
+        assert!(notes.len() * 4096 <= NOTE_BYTES_MAX && has_lost);
+    }
+
+    #[test]
+    fn subscriber_has_a_random_uuid_that_is_read_back() {
+        let of = Subscriptions::default();
+        let [one, two] = [1, 2].map(|slot| of.number(ConnRef::new(0, slot, 0)));
+        assert!(one != two && one == of.number(ConnRef::new(0, 1, 0)));
+        let text = subscriber_text(one);
+        assert_eq!((text.len(), &text[23..24]), (45, "4"), "{text}");
+        assert!("89ab".contains(&text[28..29]), "{text}");
+        assert_eq!(subscriber_number(&text), Some(one));
+        for other in ["", "urn:uuid:", &text[1..], &text.to_uppercase(), &text.replace('-', "")] {
+            assert_eq!(subscriber_number(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn key_is_of_one_subscription_or_of_none() {
+        for (key, selector) in [
+            ("#t:a", Some("a")),
+            ("#p:https://a.test/1", Some("https://a.test/1")),
+            ("#r:*", Some("*")),
+            ("#v:template a{b}", Some("a{b}")),
+            ("#g1:a", None),
+            ("#c1:a", None),
+            ("bob", None),
+        ] {
+            assert_eq!(subscribed(key), selector, "{key}");
+        }
+        let asks = |key| Key::parse(key).is_some_and(asks_for_paths);
+        assert!(asks("#v:template /.well-known/mercure/subscriptions{/a}{/b}"));
+        assert!(asks("#p:/.well-known/mercure/subscriptions/a"));
+        assert!(asks("#g3*:template /.well-known/mercure/subscriptions{/a}"));
+        assert!(!asks("#v:*") && !asks("#r:*") && !asks("#p:a") && !asks("#g1:a"));
+    }
+}
