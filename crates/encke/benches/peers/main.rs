@@ -38,6 +38,7 @@ mod child;
 #[allow(clippy::unwrap_used, dead_code, unused_imports, reason = "a part of what the tests use")]
 #[path = "../../tests/it/harness/mod.rs"]
 mod harness;
+mod http;
 mod listeners;
 mod nats;
 mod publish;

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use figures::latency::Latencies;
@@ -13,7 +13,7 @@ use sys::epoll::{Epoll, Events};
 use sys::{clock, socket};
 
 use crate::wire::Wire;
-use crate::{Outcome, PAYLOAD_BYTES, nats};
+use crate::{Outcome, PAYLOAD_BYTES};
 
 /// How long after the time of a row events may go out that were due in it, and how long the last
 /// answers may then take.
@@ -105,7 +105,7 @@ impl Crew<'_> {
         let epoll = Epoll::new()?;
         let mut publishers = Vec::new();
         for token in 0..order.publishers {
-            let socket = connect(order)?;
+            let socket = order.wire.connect(order.address)?;
             epoll.add_stream(&socket, token as u64)?;
             publishers.push(Publisher { socket, due_ns: 0, partial: Vec::new() });
         }
@@ -223,17 +223,6 @@ impl Crew<'_> {
         self.free.push_back(place);
         Ok(())
     }
-}
-
-/// A connection that can send events.
-fn connect(order: &Order) -> Outcome<OwnedFd> {
-    if order.wire == Wire::Nats {
-        return Ok(nats::connect(order.address, "")?);
-    }
-    let stream = TcpStream::connect(order.address)?;
-    stream.set_nodelay(true)?;
-    stream.set_nonblocking(true)?;
-    Ok(stream.into())
 }
 
 const _: () = assert!(STAMP_LEN + 2 <= PAYLOAD_BYTES);

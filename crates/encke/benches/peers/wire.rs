@@ -1,12 +1,14 @@
 //! What a publisher writes for one event and what it is answered, by system.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 
-use client::{BodyLength, response_head};
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
-use crate::nats::PONG;
+use crate::http::{self, Answer};
+use crate::nats::{self, PONG};
 
 /// How events go in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -19,21 +21,22 @@ pub(crate) enum Wire {
     Nats,
 }
 
-/// The answer to one event, whole.
-pub(crate) struct Answer {
-    pub(crate) is_good: bool,
-    /// Bytes of it.
-    pub(crate) len: usize,
-}
-
 impl Wire {
+    /// A connection that can send events.
+    pub(crate) fn connect(self, address: SocketAddr) -> io::Result<OwnedFd> {
+        match self {
+            Wire::Send | Wire::Pub => http::connect(address),
+            Wire::Nats => nats::connect(address, ""),
+        }
+    }
+
     /// Appends the bytes that send `payload` about `subject`.
     pub(crate) fn push(self, subject: u64, payload: &[u8], out: &mut Vec<u8>) {
         let len = payload.len();
         let text = std::str::from_utf8(payload).expect("a payload is ASCII");
         let written = match self {
             Wire::Send => {
-                let len = len + SEND_BYTES + digits(subject);
+                let len = len + SEND_BYTES + http::digits(subject);
                 write!(
                     out,
                     "POST /send HTTP/1.1\r\n{FIELDS}{len}\r\n\r\n{{\"about\":\"{subject}\",\
@@ -56,15 +59,7 @@ impl Wire {
             let is_good = !bytes.starts_with(b"-ERR");
             return Ok(is_whole.then_some(Answer { is_good, len: bytes.len() }));
         }
-        let Some(head) = response_head(bytes).map_err(|error| error.to_string())? else {
-            return Ok(None);
-        };
-        let BodyLength::Known(body) = head.body else {
-            return Err("an answer without a length".to_owned());
-        };
-        let len = head.head_len + body as usize;
-        let is_good = (200..300).contains(&head.status) && !head.closes;
-        Ok((bytes.len() >= len).then_some(Answer { is_good, len }))
+        http::answer(bytes)
     }
 }
 
@@ -73,7 +68,3 @@ const FIELDS: &str = "Host: 127.0.0.1\r\nContent-Type: application/json\r\nConte
 
 /// Bytes of `{"about":"","data":}`.
 const SEND_BYTES: usize = 20;
-
-fn digits(number: u64) -> usize {
-    number.checked_ilog10().map_or(1, |places| places as usize + 1)
-}
