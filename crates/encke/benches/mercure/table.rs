@@ -28,7 +28,8 @@ impl Table {
         };
         self.is_past |= !is_within;
         let past = if is_within { "" } else { ": past it" };
-        self.line(name, format!("{} {unit}", number(figure)), format!("{bound}{past}"));
+        let figure = format!("{} {unit}", number(figure));
+        self.line(name, figure.trim_end().to_owned(), format!("{bound}{past}"));
     }
 
     /// Takes what is no single figure.
@@ -43,7 +44,8 @@ impl Table {
     }
 
     fn line(&mut self, name: &str, figure: String, bound: String) {
-        println!("  {name}: {figure} ({bound})");
+        let bound_or_not = if bound.is_empty() { String::new() } else { format!(" ({bound})") };
+        println!("  {name}: {figure}{bound_or_not}");
         self.lines.push([name.to_owned(), figure, bound]);
     }
 
