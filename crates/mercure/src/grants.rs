@@ -1,58 +1,48 @@
 //! Which topics a token opens.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::{Selector, SelectorKind, Topic};
 
 /// The selectors of one kind of a token's claims. Two with the same meaning are equal.
+///
+/// Clients of thousands of tokens may each have a list of hundreds of topics: a topic costs its
+/// text and some 32 bytes, as the allocator has them.
 #[derive(Debug, Default)]
 pub struct Grants {
     is_all: bool,
-    /// Each once, exact ones too.
-    selectors: Vec<Arc<Selector>>,
-    exact: HashSet<Box<str>>,
-    /// All keys in order, which is what two of them are compared by.
-    keys: Box<[String]>,
+    /// Plain topics, each once, in order.
+    exact: Box<[Box<str>]>,
+    /// Each once, in the order of their keys. None beside `*`, which opens what they open.
+    patterns: Box<[Arc<Selector>]>,
 }
 
 impl Grants {
     /// What these selectors open together.
     pub fn new(selectors: impl IntoIterator<Item = Arc<Selector>>) -> Grants {
-        let mut grants = Grants::default();
-        let mut keys = HashSet::new();
-        let mut all = None;
+        let (mut is_all, mut exact, mut patterns) = (false, Vec::new(), Vec::new());
         for selector in selectors {
-            let key = selector.key();
-            let mark = match selector.kind() {
-                SelectorKind::All => {
-                    all = Some(selector);
-                    continue;
-                }
-                SelectorKind::Exact => '=',
-                SelectorKind::Pattern => '~',
-            };
-            if keys.insert(format!("{mark}{key}")) {
-                if mark == '=' {
-                    grants.exact.insert(key.into());
-                }
-                grants.selectors.push(selector);
+            match selector.kind() {
+                SelectorKind::All => is_all = true,
+                SelectorKind::Exact => exact.push(Box::from(selector.text())),
+                SelectorKind::Pattern => patterns.push(selector),
             }
         }
-        if let Some(all) = all {
-            // Whatever else is listed opens nothing more.
-            let (exact, keys) = (grants.exact, Box::from(["*".to_owned()]));
-            return Grants { is_all: true, selectors: vec![all], exact, keys };
+        if is_all {
+            patterns.clear();
         }
-        let mut keys: Vec<String> = keys.into_iter().collect();
-        keys.sort_unstable();
-        Grants { keys: keys.into(), ..grants }
+        exact.sort_unstable();
+        exact.dedup();
+        patterns.sort_by_cached_key(|pattern| pattern.key().into_owned());
+        patterns.dedup_by(|one, other| one.key() == other.key());
+        Grants { is_all, exact: exact.into(), patterns: patterns.into() }
     }
 
     /// Whether they open nothing.
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        !self.is_all && self.exact.is_empty() && self.patterns.is_empty()
     }
 
     /// Whether they open everything.
@@ -60,34 +50,43 @@ impl Grants {
         self.is_all
     }
 
-    /// The selectors, each meaning once; `*` alone if it is among them.
-    pub fn selectors(&self) -> &[Arc<Selector>] {
-        &self.selectors
+    /// The plain topics among them.
+    pub fn exact(&self) -> impl Iterator<Item = &str> {
+        self.exact.iter().map(|topic| &**topic)
     }
 
-    /// The patterns among them.
+    /// The patterns among them, but for those beside `*`.
     pub fn patterns(&self) -> impl Iterator<Item = &Arc<Selector>> {
-        self.selectors.iter().filter(|selector| selector.kind() == SelectorKind::Pattern)
+        self.patterns.iter()
+    }
+
+    /// The memory that they take, in bytes, but for what regular expressions of patterns take.
+    pub fn bytes(&self) -> usize {
+        let exact = self.exact().map(|topic| size_of::<Box<str>>() + 16 + topic.len());
+        let patterns = self.patterns().map(|pattern| {
+            size_of::<Arc<Selector>>() + size_of::<Selector>() + 32 + pattern.text().len()
+        });
+        size_of::<Grants>() + exact.sum::<usize>() + patterns.sum::<usize>()
     }
 
     /// Whether they open all that a pattern, or `*`, matches, as far as that can be told: it is
     /// listed itself, or all is.
     pub fn lists(&self, selector: &Selector) -> bool {
-        let listed = || format!("~{}", selector.key());
+        let key = selector.key();
         self.is_all
             || selector.kind() == SelectorKind::Pattern
-                && self.keys.binary_search(&listed()).is_ok()
+                && self.patterns.binary_search_by(|pattern| pattern.key().cmp(&key)).is_ok()
     }
 
     /// Whether a plain topic is among them by its name, beside `*` or without it.
     pub fn names(&self, topic: &str) -> bool {
-        self.exact.contains(topic)
+        self.exact.binary_search_by(|exact| (**exact).cmp(topic)).is_ok()
     }
 
     /// Whether they open one topic.
     pub fn opens(&self, topic: &Topic<'_>) -> bool {
         self.is_all
-            || self.exact.contains(topic.text())
+            || self.names(topic.text())
             || self.patterns().any(|pattern| pattern.matches(topic))
     }
 
@@ -102,9 +101,18 @@ impl Grants {
     }
 }
 
+impl Grants {
+    /// What two of them are compared by: beside `*`, what else is listed opens nothing more.
+    fn meaning(&self) -> impl Iterator<Item = (bool, Cow<'_, str>)> {
+        let exact = self.exact.iter().filter(|_| !self.is_all);
+        let exact = exact.map(|topic| (true, Cow::Borrowed(&**topic)));
+        exact.chain(self.patterns.iter().map(|pattern| (false, pattern.key())))
+    }
+}
+
 impl PartialEq for Grants {
     fn eq(&self, other: &Grants) -> bool {
-        self.keys == other.keys
+        self.is_all == other.is_all && self.meaning().eq(other.meaning())
     }
 }
 
@@ -112,6 +120,7 @@ impl Eq for Grants {}
 
 impl Hash for Grants {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.keys.hash(state);
+        self.is_all.hash(state);
+        self.meaning().for_each(|each| each.hash(state));
     }
 }

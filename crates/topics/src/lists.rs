@@ -10,6 +10,8 @@ use mercure::Grants;
 pub(crate) struct Lists {
     used: HashMap<Arc<Grants>, Used>,
     last: u64,
+    /// What all of them take.
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -20,15 +22,21 @@ struct Used {
 }
 
 impl Lists {
-    /// The number of a list that one more key uses. No number is given twice.
-    pub(crate) fn take(&mut self, list: &Arc<Grants>) -> u64 {
-        let last = &mut self.last;
-        let used = self.used.entry(Arc::clone(list)).or_insert_with(|| {
-            *last += 1;
-            Used { number: *last, keys: 0 }
-        });
-        used.keys += 1;
-        used.number
+    /// The number of a list that one more key uses. No number is given twice. `None` where all of
+    /// them would take more than `bytes_max`.
+    pub(crate) fn take(&mut self, list: &Arc<Grants>, bytes_max: usize) -> Option<u64> {
+        if let Some(used) = self.used.get_mut(list) {
+            used.keys += 1;
+            return Some(used.number);
+        }
+        let bytes = self.bytes + list.bytes();
+        if bytes > bytes_max {
+            return None;
+        }
+        self.bytes = bytes;
+        self.last += 1;
+        self.used.insert(Arc::clone(list), Used { number: self.last, keys: 1 });
+        Some(self.last)
     }
 
     /// Takes back one [`Lists::take`].
@@ -38,8 +46,10 @@ impl Lists {
             return;
         };
         used.keys -= 1;
-        if used.keys == 0 {
-            self.used.remove(list);
+        if used.keys == 0
+            && let Some((list, _)) = self.used.remove_entry(list)
+        {
+            self.bytes -= list.bytes();
         }
     }
 

@@ -27,6 +27,8 @@ pub struct TopicsLimits {
     pub keys_max: usize,
     /// For how many patterns those may count that clients without a token take: never all.
     pub stranger_keys_max: usize,
+    /// Bytes of the lists of grants that clients listen with.
+    pub list_bytes_max: usize,
     /// Bytes of the topics that are known.
     pub topic_bytes_max: usize,
     /// Bytes of the ids of publishers that are known.
@@ -44,6 +46,7 @@ impl TopicsLimits {
         TopicsLimits {
             keys_max: 100_000,
             stranger_keys_max: PATTERNS_MAX / 2,
+            list_bytes_max: 256 << 20,
             topic_bytes_max: 64 << 20,
             id_bytes_max: 32 << 20,
             topic_ms: age_ms.saturating_add(TOPIC_SPARE_MS),
@@ -60,7 +63,9 @@ const LOOKS_MAX: usize = 1024;
 
 /// There is no room for another pattern, or another list of grants. Nothing was done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
-#[error("Clients listen to as many different patterns as may be")]
+#[error(
+    "Clients listen to as many different patterns, or with as many different tokens, as may be"
+)]
 pub struct TopicsFull;
 
 /// How much there is.
@@ -197,7 +202,11 @@ impl Topics {
                 Part::Public | Part::Private => None,
             };
             if let Some(list) = &list {
-                key = granted_key(selector, state.lists.take(list));
+                let Some(number) = state.lists.take(list, self.limits.list_bytes_max) else {
+                    done.into_iter().for_each(|id| self.leave_key(&mut state, id));
+                    return Err(TopicsFull);
+                };
+                key = granted_key(selector, number);
                 listening.keys.push(key.clone());
             }
             let id = IdText::of_key(&key).ok().map(|text| self.names.acquire(text));

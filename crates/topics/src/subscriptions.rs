@@ -242,16 +242,20 @@ pub(crate) fn may_hear<'s>(
     selectors: impl IntoIterator<Item = &'s Arc<Selector>>,
     grants: &Grants,
 ) -> bool {
-    let reaches = |selector: &Selector| match selector.kind() {
-        SelectorKind::All => true,
-        SelectorKind::Exact => below(selector.text()).is_some(),
-        SelectorKind::Pattern => {
-            let literal = selector.literal();
-            below(literal).is_some() || format!("{PATH}{BELOW}").starts_with(literal)
-        }
+    let exact = |topic: &str| below(topic).is_some();
+    let pattern = |pattern: &Selector| {
+        let literal = pattern.literal();
+        below(literal).is_some() || format!("{PATH}{BELOW}").starts_with(literal)
     };
-    selectors.into_iter().any(|selector| reaches(selector))
-        && grants.selectors().iter().any(|grant| reaches(grant))
+    let asks = |selector: &Selector| match selector.kind() {
+        SelectorKind::All => true,
+        SelectorKind::Exact => exact(selector.text()),
+        SelectorKind::Pattern => pattern(selector),
+    };
+    selectors.into_iter().any(|selector| asks(selector))
+        && (grants.is_all()
+            || grants.exact().any(exact)
+            || grants.patterns().any(|each| pattern(each)))
 }
 
 fn below(text: &str) -> Option<&str> {

@@ -263,6 +263,23 @@ fn pattern_past_the_bound_is_refused_and_leaves_nothing() {
 }
 
 #[test]
+fn lists_of_grants_past_their_bytes_are_refused_and_leave_nothing() {
+    let mut world = World::new(TopicsLimits { list_bytes_max: 70_000, ..limits() });
+    let names: Vec<String> = (0..500).map(|n| format!("topic {n}")).collect();
+    let granted: Vec<&str> = names.iter().map(|name| &**name).collect();
+    world.join(1, &["{a}"], Some(&granted));
+    world.join(2, &["{b}"], Some(&granted));
+    world.join(3, &["{b}"], Some(&granted[1..]));
+    world.join(4, &["{b}"], Some(&granted[2..]));
+    assert_eq!(world.try_join(5, &["{b}"], Some(&granted[3..])), Err(TopicsFull));
+    assert_eq!(world.topics.figures().lists, 3, "equal ones are one");
+    (1..4).for_each(|name| world.leave(name));
+    world.join(5, &["{b}"], Some(&granted[3..]));
+    (4..6).for_each(|name| world.leave(name));
+    assert!(world.names.is_empty());
+}
+
+#[test]
 fn topics_that_went_are_a_gap_for_patterns_and_those_under_way_stay() {
     let mut world = World::new(limits());
     world.join(1, &["{word}"], None);

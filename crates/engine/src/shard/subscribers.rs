@@ -112,7 +112,7 @@ impl<S: Sockets> Core<S> {
             let claims = config.read_claims(verified, &hub)?;
             let payload = claims.payload().map(|payload| payload.get().into());
             let grants = claims.into_grants().1;
-            self.spend_on(grants.selectors());
+            self.spend_on(grants.patterns());
             Ok(Some(Subscriber { granted, grants: Arc::new(grants), payload }))
         });
         match subscriber.and_then(|of| Ok((Subscribe::parse(asked)?, of))) {
@@ -216,7 +216,7 @@ impl<S: Sockets> Core<S> {
         let (gaps, newest) = self.event_ids.begin_stream();
         at.conn.wire = wire;
         at.conn.mark(Marks::BLOCKS, request.told == Told::InBlock);
-        self.spend_on(&selectors);
+        self.spend_on(selectors.iter());
         let grants = subscriber.as_ref().map(|subscriber| &subscriber.grants);
         let may_hear = match self.login_to_topics(at, &asked, grants) {
             Ok(may_hear) => may_hear,
@@ -247,9 +247,8 @@ impl<S: Sockets> Core<S> {
     }
 
     /// Counts what it took to read URL patterns, of a request or of its token.
-    fn spend_on(&mut self, selectors: &[Arc<Selector>]) {
-        let of_urls =
-            selectors.iter().filter(|selector| selector.match_type() == MatchType::UrlPattern);
+    fn spend_on<'s>(&mut self, selectors: impl Iterator<Item = &'s Arc<Selector>>) {
+        let of_urls = selectors.filter(|selector| selector.match_type() == MatchType::UrlPattern);
         let work = of_urls.map(|of| work::URL_PATTERN + work::REGEX * of.regex_cost() as u32).sum();
         self.budget.spend(work);
     }
