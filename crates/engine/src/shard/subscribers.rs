@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use hub::{DisconnectReason, IdText, TokenRefusal};
 use mercure::{
-    Dialect, EARLIEST, Grants, HubUrl, MatchType, Presented, Refusal, Selector, Subscribe,
-    SubscribeRequest, TokenFields,
+    Dialect, EARLIEST, Grants, HubUrl, Presented, Refusal, Selector, Subscribe, SubscribeRequest,
+    TokenFields,
 };
 use proto::resume::Told;
 use proto::{Cors, Format, Method, Problem, Request, request, response};
@@ -115,10 +115,12 @@ impl<S: Sockets> Core<S> {
         let subscriber: Result<_, Refusal> = granted.map_or(Ok(None), |granted| {
             let verified = granted.grant.claims.as_deref();
             asked.token = verified.map(|claims| Dialect::of_token(claims.kind.as_deref()));
+            self.spend_on(verified.map_or(b"", |claims| claims.json.as_bytes()));
             let grants = config.read_claims(verified, &hub)?.into_grants().1;
-            self.spend_on(grants.selectors());
             Ok(Some(Subscriber { granted, grants: Arc::new(grants) }))
         });
+        self.spend_on(request.query.as_bytes());
+        self.spend_on(body.unwrap_or_default());
         match subscriber.and_then(|of| Ok((Subscribe::parse(asked)?, of))) {
             Ok((subscribe, subscriber)) => self.listen(at, request, subscribe, subscriber, reply),
             Err(refusal) => {
@@ -211,7 +213,6 @@ impl<S: Sockets> Core<S> {
         at.conn.wire = wire;
         let Subscribe { dialect, selectors, place } = subscribe;
         let selectors: Vec<_> = selectors.into_iter().map(Arc::new).collect();
-        self.spend_on(&selectors);
         let grants = subscriber.as_ref().map(|subscriber| &subscriber.grants);
         if let Err(problem) = self.login_to_topics(at, &selectors, grants) {
             return self.refuse(at, &problem, reply);
@@ -264,12 +265,12 @@ impl<S: Sockets> Core<S> {
         self.send_answer(at)
     }
 
-    /// Counts what it took to read URL patterns, of a request or of its token.
-    fn spend_on(&mut self, selectors: &[Arc<Selector>]) {
-        let of_urls =
-            selectors.iter().filter(|selector| selector.match_type() == MatchType::UrlPattern);
-        let work = of_urls.map(|of| work::URL_PATTERN + work::REGEX * of.regex_cost() as u32).sum();
-        self.budget.spend(work);
+    /// Counts what it takes to read the URL patterns of a request or of a token, though that be
+    /// refused: as many as there are names of their type.
+    fn spend_on(&mut self, text: &[u8]) {
+        const NAME: &[u8] = b"urlpattern";
+        let patterns = text.windows(NAME.len()).filter(|part| *part == NAME).count();
+        self.budget.spend(work::URL_PATTERN * patterns as u32);
     }
 
     /// Tells a client whose place is not known, or for whom nobody has time, where it stands.
