@@ -78,10 +78,8 @@ pub mod work {
     pub const TOKEN: u32 = 30;
     /// A signature of the Pusher protocol that is verified: some blocks of SHA-256.
     pub const SIGNATURE: u32 = 20;
-    /// A URL pattern of a client of the Mercure protocol that is read.
-    pub const URL_PATTERN: u32 = 200;
-    /// Its regular expressions, for each pattern that they count for.
-    pub const REGEX: u32 = 500;
+    /// A URL pattern of a client of the Mercure protocol that is read, with its regular expression.
+    pub const URL_PATTERN: u32 = 900;
     /// A write beside its bytes.
     pub const WRITE: u32 = 50;
     /// The end of a connection: its socket, its record, its timer.

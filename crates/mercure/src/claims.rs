@@ -164,7 +164,7 @@ fn details(claims: &Map<String, Value>, hub: &HubUrl) -> Result<Claims, ClaimsFa
         room = room.checked_sub(topics.len()).ok_or(ClaimsFault::TooMany)?;
         let selectors = topics.iter().map(|topic| matcher(topic, hub).map(Arc::new));
         let selectors = selectors.collect::<Result<Vec<_>, _>>()?;
-        let cost = selectors.iter().map(|selector| selector.regex_cost()).sum();
+        let cost = selectors.iter().map(|selector| selector.compile_cost()).sum();
         regex_room = regex_room.checked_sub(cost).ok_or(ClaimsFault::TooCostly)?;
         if actions.contains(&"publish") {
             publish.extend(selectors.iter().cloned());

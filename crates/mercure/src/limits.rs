@@ -23,21 +23,29 @@ pub const EXPRESSIONS_MAX: usize = 16;
 /// How many groups and wildcards a URL pattern may have; the library compares the names of all with
 /// each other.
 pub const GROUPS_MAX: usize = 64;
-/// Of the program of one regular expression of a URL pattern, in bytes, and for how many patterns
-/// one of that size counts. A pattern without one takes up to 9 KiB, and 30 µs to read; what
-/// counts for one, 17 KiB and 90 µs; for 16, up to 390 KiB and 1.7 ms (`cost_of_a_url_pattern` in
-/// the tests).
-pub const REGEX_SIZES: [(usize, usize); 3] = [(4 * 1024, 1), (16 * 1024, 4), (64 * 1024, 16)];
-/// For how many the regular expressions of one subscription may count: they are compiled before it
-/// is answered.
-pub const REGEX_COST_MAX: usize = 200;
-/// For how many those of all details of a token may count: they are compiled each time that it is
-/// shown.
-pub const DETAIL_REGEX_COST_MAX: usize = 1_000;
+/// Of the program of one regular expression of a URL pattern, in bytes, and what one of that size
+/// counts for. `(\d+)` takes about 1 KiB. A pattern of few groups takes up to 12 KiB and 90 µs to
+/// read (`cost_of_a_url_pattern` in the tests).
+pub const REGEX_SIZES: [(usize, usize); 2] = [(4 * 1024, 1), (16 * 1024, 4)];
+/// How many groups and wildcards a pattern may have to be tried in little time on any topic, if it
+/// has no regular expression of its own, `(…)`.
+pub const PLAIN_GROUPS_MAX: usize = 4;
+/// For how much the other patterns of one subscription may count by their regular expressions.
+pub const REGEX_COST_MAX: usize = 16;
+/// For how much those of all subscriptions together: what counts for one takes up to 1.2 ms on a
+/// topic of 4 KiB.
+pub const REGEX_LIVE_MAX: usize = 500;
+/// For how much of that those of clients without a token.
+pub const STRANGER_REGEX_MAX: usize = 64;
+/// For how many patterns those of one subscription of 1.0 may count.
+pub const SUBSCRIPTION_COST_MAX: usize = 200;
+/// For how much all regular expressions of a token's details may count: they are compiled each time
+/// that it is shown.
+pub const DETAIL_REGEX_COST_MAX: usize = 200;
 /// For how many patterns one counts whose matches may be of any host: each update tries it.
 pub const ANY_HOST_COST: usize = 50;
 /// Of the cache that one regular expression keeps while it matches, in bytes.
-pub const REGEX_CACHE_BYTES_MAX: usize = 64 * 1024;
+pub const REGEX_CACHE_BYTES_MAX: usize = 16 * 1024;
 /// How many distinct patterns are listened to at a time, by what each counts for
 /// ([`Selector::cost`](crate::Selector::cost)).
 pub const PATTERNS_MAX: usize = 10_000;

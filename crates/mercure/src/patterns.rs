@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::limits::{HUB_URLS_MAX, LITERAL_BYTES_MAX, PATTERNS_MAX};
+use crate::limits::{HUB_URLS_MAX, LITERAL_BYTES_MAX, PATTERNS_MAX, REGEX_LIVE_MAX};
 use crate::{HubUrl, Selector, SelectorKind, Topic};
 
 /// The live patterns, with what belongs to each.
@@ -19,8 +19,9 @@ pub struct Patterns<T> {
     /// Patterns of 1.0, by the address that they are seen from.
     urls: Vec<(HubUrl, Groups<T>)>,
     len: usize,
-    /// For how many they count.
+    /// For how many they count, and for how much their regular expressions.
     cost: usize,
+    regex_cost: usize,
 }
 
 /// There is no room for another pattern.
@@ -49,7 +50,7 @@ struct Live<T> {
 
 impl<T> Default for Patterns<T> {
     fn default() -> Patterns<T> {
-        Patterns { templates: Groups::default(), urls: Vec::new(), len: 0, cost: 0 }
+        Patterns { templates: Groups::default(), urls: Vec::new(), len: 0, cost: 0, regex_cost: 0 }
     }
 }
 
@@ -95,8 +96,8 @@ impl<T> Patterns<T> {
         if let Some(known) = self.get_mut(&selector) {
             return Ok(Some(std::mem::replace(known, value)));
         }
-        let cost = selector.cost();
-        if self.cost + cost > PATTERNS_MAX {
+        let (cost, regex_cost) = (selector.cost(), selector.regex_cost());
+        if self.cost + cost > PATTERNS_MAX || self.regex_cost + regex_cost > REGEX_LIVE_MAX {
             return Err(PatternsFull);
         }
         let groups = match selector.url_group() {
@@ -117,6 +118,7 @@ impl<T> Patterns<T> {
         groups.insert(Live { selector, value });
         self.len += 1;
         self.cost += cost;
+        self.regex_cost += regex_cost;
         Ok(None)
     }
 
@@ -136,6 +138,7 @@ impl<T> Patterns<T> {
         if value.is_some() {
             self.len -= 1;
             self.cost -= selector.cost();
+            self.regex_cost -= selector.regex_cost();
         }
         value
     }
@@ -159,14 +162,42 @@ impl<T> Patterns<T> {
         group.get_mut(selector.text()).map(|live| &mut live.value)
     }
 
-    /// Shows `heard` what belongs to each pattern that matches a topic, in no order.
+    /// Shows `heard` what belongs to each pattern that matches a topic, in no order, but for the
+    /// [costly](Patterns::costly) ones.
     pub fn matches(&self, topic: &Topic<'_>, heard: &mut dyn FnMut(&T)) {
-        self.templates.matches(topic.text(), &|selector| selector.matches(topic), heard);
+        self.templates.each(topic.text(), &mut |live| {
+            if live.selector.matches(topic) {
+                heard(&live.value);
+            }
+        });
         for (hub, groups) in &self.urls {
             topic.with_url(hub, |url| {
-                groups.matches(&url.grouping, &|selector| selector.matches_url(url), heard);
+                groups.each(&url.grouping, &mut |live| {
+                    if live.selector.regex_cost() == 0 && live.selector.matches_url(url) {
+                        heard(&live.value);
+                    }
+                });
             });
         }
+    }
+
+    /// The patterns that take long to try on a topic, and have its beginning. Whoever holds a lock
+    /// on the others tries these without it.
+    pub fn costly(&self, topic: &Topic<'_>) -> Vec<Arc<Selector>> {
+        let mut costly = Vec::new();
+        if self.regex_cost == 0 {
+            return costly;
+        }
+        for (hub, groups) in &self.urls {
+            topic.with_url(hub, |url| {
+                groups.each(&url.grouping, &mut |live| {
+                    if live.selector.regex_cost() > 0 {
+                        costly.push(Arc::clone(&live.selector));
+                    }
+                });
+            });
+        }
+        costly
     }
 }
 
@@ -195,14 +226,12 @@ impl<T> Groups<T> {
         Some(live.value)
     }
 
-    fn matches(&self, text: &str, is_match: &dyn Fn(&Selector) -> bool, heard: &mut dyn FnMut(&T)) {
+    /// Visits the patterns whose matches may begin as `text` does.
+    fn each(&self, text: &str, visit: &mut dyn FnMut(&Live<T>)) {
         for &len in self.lengths.keys() {
             let Some(beginning) = text.as_bytes().get(..len) else { return };
-            for live in self.by_literal.get(beginning).into_iter().flat_map(HashMap::values) {
-                if is_match(&live.selector) {
-                    heard(&live.value);
-                }
-            }
+            let group = self.by_literal.get(beginning);
+            group.into_iter().flat_map(HashMap::values).for_each(&mut *visit);
         }
     }
 }

@@ -50,7 +50,9 @@ pub enum Refusal {
     #[error("With a token of Mercure 1.0 use `match=` instead of `topic=`.")]
     OldParameter,
     /// Matchers that take too long to compile.
-    #[error("The regular expressions of the URL patterns are too large. Use fewer, or others.")]
+    #[error(
+        "The URL patterns are of too many hosts, or of too many regular expressions. Use fewer."
+    )]
     TooCostly,
     /// A parameter that begins as a matcher does.
     #[error("`{0}` is no parameter. Use match, match_exact or match_urlpattern.")]

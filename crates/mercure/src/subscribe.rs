@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::fields::Fields;
-use crate::limits::{MATCHERS_MAX, REGEX_COST_MAX, SELECTORS_MAX};
+use crate::limits::{MATCHERS_MAX, REGEX_COST_MAX, SELECTORS_MAX, SUBSCRIPTION_COST_MAX};
 use crate::{Dialect, HubUrl, MatchType, Refusal, Selector, SelectorKind};
 
 /// The parts of a request that say what is asked for.
@@ -116,7 +116,8 @@ fn old_selectors(query: &Fields<'_>) -> Result<Vec<Selector>, Refusal> {
 
 fn matchers(query: &Fields<'_>, body: &Fields<'_>, hub: &HubUrl) -> Result<Vec<Selector>, Refusal> {
     let mut known: HashSet<(SelectorKind, String)> = HashSet::new();
-    let (mut selectors, mut count, mut cost) = (Vec::new(), 0, 0);
+    let (mut selectors, mut count) = (Vec::new(), 0);
+    let (mut cost, mut regex_cost) = (0, 0);
     for (name, text) in query.iter().chain(body.iter()) {
         let match_type = match name {
             "match" | "match_exact" => MatchType::Exact,
@@ -132,8 +133,9 @@ fn matchers(query: &Fields<'_>, body: &Fields<'_>, hub: &HubUrl) -> Result<Vec<S
             continue;
         }
         let selector = Selector::v1(match_type, text, hub)?;
-        cost += selector.regex_cost();
-        if cost > REGEX_COST_MAX {
+        cost += selector.cost();
+        regex_cost += selector.regex_cost();
+        if cost > SUBSCRIPTION_COST_MAX || regex_cost > REGEX_COST_MAX {
             return Err(Refusal::TooCostly);
         }
         if known.insert((selector.kind(), selector.key().into_owned())) {

@@ -118,6 +118,12 @@ impl Hub {
         let HubConfig { publish_keys, subscribe_keys, is_open, issuers } = config;
         let (publish, subscribe) = (tokens(publish_keys)?, tokens(subscribe_keys)?);
         let verifying = [(); 2].map(|()| Arc::new(Semaphore::new(VERIFIED_AT_ONCE)));
+        if is_open && is_reached && url.is_none() {
+            tracing::warn!(
+                "--mercure-open without --public-url: clients without a token name the hub as they \
+                 like, and can take the places of URL patterns. Set --public-url"
+            );
+        }
         let check = subscribe.clone().map(|tokens| tokens as Arc<dyn TokenCheck>);
         let issuers = issuers.into_iter().map(Into::into).collect();
         let config = MercureConfig { hub: url.transpose()?, is_open, check, issuers };

@@ -45,6 +45,8 @@ pub(crate) struct Index {
     bytes: usize,
     /// The last number of those that went.
     floor: u64,
+    /// The last number of all.
+    newest: u64,
 }
 
 impl Index {
@@ -73,6 +75,7 @@ impl Index {
         // Also of one that was not posted: its keys are kept as long as all others.
         entry.last_ms = entry.last_ms.max(now_ms);
         entry.last = entry.last.max(posted.unwrap_or(0));
+        self.newest = self.newest.max(entry.last);
     }
 
     /// Looks at the next `most` topics, and takes out those whose last update was before
@@ -125,9 +128,19 @@ impl Index {
         self.floor
     }
 
+    /// The number of the last update.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest.max(self.floor)
+    }
+
     /// Some up to this number may not be found.
     pub(crate) fn raise_floor(&mut self, number: u64) {
         self.floor = self.floor.max(number);
+    }
+
+    /// The bytes of their texts.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.bytes - self.topics.len() * ENTRY_BYTES
     }
 
     /// How many there are, and the bytes that they count for.

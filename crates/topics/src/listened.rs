@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hub::Id;
-use mercure::limits::HUB_URLS_MAX;
+use mercure::limits::{HUB_URLS_MAX, STRANGER_REGEX_MAX};
 use mercure::{Grants, Patterns, Selector, SelectorKind, Topic};
 use smallvec::SmallVec;
 
@@ -27,8 +27,10 @@ pub(crate) struct Listened {
     exact: HashMap<Box<str>, u32>,
     all: Option<u32>,
     keys: HashMap<Id, Live>,
-    /// For how many patterns those count that were made for clients without a token.
+    /// For how many patterns those count that were made for clients without a token, and for how
+    /// much their regular expressions.
     strangers: usize,
+    stranger_regexes: usize,
     /// How many of them have a list of grants.
     with_list: usize,
     /// Log-ins under all of them.
@@ -90,7 +92,7 @@ impl Listened {
         let of = match self.find(selector) {
             Some(of) => of,
             // Their words are addresses too, where the operator has named none.
-            None if is_stranger && self.is_past_half(selector) => return Err(Full),
+            None if is_stranger && self.is_past_share(selector) => return Err(Full),
             None => self.put(selector)?,
         };
         self.listeners += 1;
@@ -108,6 +110,7 @@ impl Listened {
         }
         let strangers = if is_stranger { selector.cost() } else { 0 };
         self.strangers += strangers;
+        self.stranger_regexes += if is_stranger { selector.regex_cost() } else { 0 };
         self.keys.insert(id, Live { listeners: 1, of, at, strangers: strangers as u32 });
         Ok(true)
     }
@@ -122,9 +125,11 @@ impl Listened {
             return None;
         }
         let (of, at) = (live.of, live.at as usize);
-        self.strangers -= live.strangers as usize;
+        let live_strangers = live.strangers as usize;
+        self.strangers -= live_strangers;
         self.keys.remove(&id);
         let heard = self.selectors[of as usize].as_mut()?;
+        self.stranger_regexes -= if live_strangers > 0 { heard.selector.regex_cost() } else { 0 };
         let mut list = None;
         if heard.public == Some(id) {
             heard.public = None;
@@ -149,17 +154,28 @@ impl Listened {
     }
 
     /// The list of grants of a key that has one.
-    pub(crate) fn list_of(&self, id: Id) -> Option<&Grants> {
+    pub(crate) fn list_of(&self, id: Id) -> Option<Arc<Grants>> {
         let live = self.keys.get(&id)?;
         let heard = self.selectors[live.of as usize].as_ref()?;
         let found = heard.granted.get(live.at as usize).filter(|(key, _)| *key == id);
-        found.map(|(_, list)| &**list)
+        found.map(|(_, list)| Arc::clone(list))
     }
 
-    /// Visits those that match `topic`, each once.
-    pub(crate) fn matching(&self, topic: &Topic<'_>, visit: &mut dyn FnMut(&Heard)) {
+    /// Patterns that may match `topic` and take long to try.
+    pub(crate) fn costly(&self, topic: &Topic<'_>) -> Vec<Arc<Selector>> {
+        self.patterns.costly(topic)
+    }
+
+    /// Visits those that match `topic`, each once: of the costly patterns those that are `matched`.
+    pub(crate) fn matching(
+        &self,
+        topic: &Topic<'_>,
+        matched: &[Arc<Selector>],
+        visit: &mut dyn FnMut(&Heard),
+    ) {
         let exact = self.exact.get(topic.text()).copied();
         let mut numbers: SmallVec<[u32; 8]> = self.all.into_iter().chain(exact).collect();
+        numbers.extend(matched.iter().filter_map(|pattern| self.patterns.get(pattern).copied()));
         self.patterns.matches(topic, &mut |of| numbers.push(*of));
         for of in numbers {
             self.selectors[of as usize].iter().for_each(&mut *visit);
@@ -191,9 +207,11 @@ impl Listened {
         self.patterns.len()
     }
 
-    /// Whether a pattern would take one of the addresses that are left for clients with a token.
-    fn is_past_half(&self, selector: &Selector) -> bool {
-        self.patterns.addresses_with_new(selector).is_some_and(|with| with > HUB_URLS_MAX / 2)
+    /// Whether a pattern would take of what is left for clients with a token: addresses, and time.
+    fn is_past_share(&self, selector: &Selector) -> bool {
+        let addresses = self.patterns.addresses_with_new(selector);
+        self.stranger_regexes + selector.regex_cost() > STRANGER_REGEX_MAX
+            || addresses.is_some_and(|with| with > HUB_URLS_MAX / 2)
     }
 
     fn find(&self, selector: &Selector) -> Option<u32> {

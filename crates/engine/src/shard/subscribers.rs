@@ -14,8 +14,7 @@ use std::sync::Arc;
 
 use hub::{DisconnectReason, IdText, TokenRefusal};
 use mercure::{
-    Dialect, Grants, HubUrl, MatchType, Presented, Refusal, Selector, Subscribe, SubscribeRequest,
-    TokenFields,
+    Dialect, Grants, HubUrl, Presented, Refusal, Subscribe, SubscribeRequest, TokenFields,
 };
 use proto::resume::Told;
 use proto::{Format, Method, Problem, Request, request};
@@ -109,12 +108,13 @@ impl<S: Sockets> Core<S> {
         let subscriber: Result<_, Refusal> = granted.map_or(Ok(None), |granted| {
             let verified = granted.grant.claims.as_deref();
             asked.token = verified.map(|claims| Dialect::of_token(claims.kind.as_deref()));
+            self.spend_on(verified.map_or(b"", |claims| claims.json.as_bytes()));
             let claims = config.read_claims(verified, &hub)?;
             let payload = claims.payload().map(|payload| payload.get().into());
-            let grants = claims.into_grants().1;
-            self.spend_on(grants.patterns());
-            Ok(Some(Subscriber { granted, grants: Arc::new(grants), payload }))
+            Ok(Some(Subscriber { granted, grants: Arc::new(claims.into_grants().1), payload }))
         });
+        self.spend_on(request.query.as_bytes());
+        self.spend_on(body.unwrap_or_default());
         match subscriber.and_then(|of| Ok((Subscribe::parse(asked)?, of))) {
             Ok((subscribe, subscriber)) => self.listen(at, request, subscribe, subscriber, reply),
             Err(refusal) => {
@@ -216,7 +216,6 @@ impl<S: Sockets> Core<S> {
         let (gaps, newest) = self.event_ids.begin_stream();
         at.conn.wire = wire;
         at.conn.mark(Marks::BLOCKS, request.told == Told::InBlock);
-        self.spend_on(selectors.iter());
         let grants = subscriber.as_ref().map(|subscriber| &subscriber.grants);
         let may_hear = match self.login_to_topics(at, &asked, grants) {
             Ok(may_hear) => may_hear,
@@ -246,11 +245,12 @@ impl<S: Sockets> Core<S> {
         self.send_answer(at)
     }
 
-    /// Counts what it took to read URL patterns, of a request or of its token.
-    fn spend_on<'s>(&mut self, selectors: impl Iterator<Item = &'s Arc<Selector>>) {
-        let of_urls = selectors.filter(|selector| selector.match_type() == MatchType::UrlPattern);
-        let work = of_urls.map(|of| work::URL_PATTERN + work::REGEX * of.regex_cost() as u32).sum();
-        self.budget.spend(work);
+    /// Counts what it takes to read the URL patterns of a request or of a token, though that be
+    /// refused: as many as there are names of their type.
+    fn spend_on(&mut self, text: &[u8]) {
+        const NAME: &[u8] = b"urlpattern";
+        let patterns = text.windows(NAME.len()).filter(|part| *part == NAME).count();
+        self.budget.spend(work::URL_PATTERN * patterns as u32);
     }
 
     fn refuse_id(

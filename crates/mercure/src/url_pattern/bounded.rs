@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use regex::bytes::{Regex, RegexBuilder};
 use urlpattern::RegexSyntax;
 use urlpattern::regexp::RegExp;
 
@@ -11,53 +12,30 @@ use crate::limits::{REGEX_CACHE_BYTES_MAX, REGEX_SIZES};
 #[derive(Debug)]
 pub(super) struct Bounded {
     source: String,
-    compiled: OnceLock<Option<(Compiled, usize)>>,
-}
-
-#[derive(Debug)]
-enum Compiled {
-    /// The parts of a URL are ASCII, and so are nearly all expressions: a tenth of the size.
-    Ascii(regex::bytes::Regex),
-    /// One that names classes of Unicode.
-    Unicode(regex::Regex),
+    compiled: OnceLock<Option<(Regex, usize)>>,
 }
 
 impl Bounded {
-    /// For how many patterns it counts; `None` if it cannot be compiled within its bound.
+    /// For how much it counts; `None` if it cannot be compiled within its bound.
     pub(super) fn cost(&self) -> Option<usize> {
         self.compiled().map(|(_, cost)| *cost)
     }
 
-    fn compiled(&self) -> Option<&(Compiled, usize)> {
+    fn compiled(&self) -> Option<&(Regex, usize)> {
         self.compiled.get_or_init(|| compile(&self.source)).as_ref()
     }
 }
 
-/// Compiles it within the smallest bound that it fits into. The library does not say how large a
-/// program is.
-fn compile(source: &str) -> Option<(Compiled, usize)> {
-    let ascii = |bytes_max| {
-        let mut builder = regex::bytes::RegexBuilder::new(source);
-        builder.unicode(false).size_limit(bytes_max).dfa_size_limit(REGEX_CACHE_BYTES_MAX);
-        builder.build().map(Compiled::Ascii)
-    };
-    let unicode = |bytes_max| {
-        let mut builder = regex::RegexBuilder::new(source);
-        builder.size_limit(bytes_max).dfa_size_limit(REGEX_CACHE_BYTES_MAX);
-        builder.build().map(Compiled::Unicode)
-    };
-    smallest(&ascii).or_else(|| smallest(&unicode))
-}
-
-/// What `compile` makes within the smallest bound, with what that counts for. A syntax that it does
-/// not know no other bound helps.
-fn smallest(
-    compile: &dyn Fn(usize) -> Result<Compiled, regex::Error>,
-) -> Option<(Compiled, usize)> {
+/// Compiles it within the smallest bound that it fits into: the library does not say how large a
+/// program is. The parts of a URL are ASCII, so it knows no classes of Unicode, which are large.
+fn compile(source: &str) -> Option<(Regex, usize)> {
     for (bytes_max, cost) in REGEX_SIZES {
-        match compile(bytes_max) {
-            Ok(compiled) => return Some((compiled, cost)),
+        let mut builder = RegexBuilder::new(source);
+        builder.unicode(false).size_limit(bytes_max).dfa_size_limit(REGEX_CACHE_BYTES_MAX);
+        match builder.build() {
+            Ok(regex) => return Some((regex, cost)),
             Err(regex::Error::CompiledTooBig(_)) => {}
+            // What it does not know no other bound helps.
             Err(_) => return None,
         }
     }
@@ -75,10 +53,7 @@ impl RegExp for Bounded {
 
     /// What the groups matched is of no use here.
     fn matches<'a>(&self, text: &'a str) -> Option<Vec<Option<&'a str>>> {
-        let is_match = match &self.compiled()?.0 {
-            Compiled::Ascii(regex) => regex.is_match(text.as_bytes()),
-            Compiled::Unicode(regex) => regex.is_match(text),
-        };
+        let is_match = self.compiled()?.0.is_match(text.as_bytes());
         is_match.then(Vec::new)
     }
 

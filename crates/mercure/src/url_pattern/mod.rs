@@ -13,7 +13,7 @@ use urlpattern::matcher::{InnerMatcher, Matcher};
 use urlpattern::{UrlPatternInit, UrlPatternOptions};
 
 use crate::HubUrl;
-use crate::limits::{ANY_HOST_COST, GROUPS_MAX};
+use crate::limits::{ANY_HOST_COST, GROUPS_MAX, PLAIN_GROUPS_MAX};
 use crate::topic::{UrlParts, grouping_text};
 
 type LibraryPattern = urlpattern::UrlPattern<Bounded>;
@@ -25,8 +25,10 @@ pub(crate) struct UrlPattern {
     /// Scheme, user, password, host, port, path, query, fragment.
     parts: [Matcher<Bounded>; 8],
     literal: String,
-    /// For how many patterns its regular expressions count.
-    regex_cost: usize,
+    /// For how much its regular expressions count.
+    compile_cost: usize,
+    /// Whether it may take long to try.
+    is_costly: bool,
 }
 
 impl UrlPattern {
@@ -46,22 +48,29 @@ impl UrlPattern {
         let pattern = LibraryPattern::parse(init, options).map_err(|fault| fault.to_string())?;
         let parts = matchers(pattern);
         let costs = parts.iter().map(regex_cost);
-        let regex_cost = costs.sum::<Option<usize>>();
-        let regex_cost = regex_cost.ok_or("a regular expression in it is invalid or too large")?;
+        let compile_cost = costs.sum::<Option<usize>>();
+        let compile_cost =
+            compile_cost.ok_or("a regular expression in it is invalid or too large")?;
+        let is_costly = compile_cost > 0 && (groups > PLAIN_GROUPS_MAX || text.contains('('));
         let literal = literal(&parts);
-        Ok(UrlPattern { hub: hub.clone(), parts, literal, regex_cost })
+        Ok(UrlPattern { hub: hub.clone(), parts, literal, compile_cost, is_costly })
     }
 
-    /// For how many patterns its regular expressions count.
+    /// For how much its regular expressions count, which were compiled to read it.
+    pub(crate) fn compile_cost(&self) -> usize {
+        self.compile_cost
+    }
+
+    /// For how much those count that may take long to try.
     pub(crate) fn regex_cost(&self) -> usize {
-        self.regex_cost
+        if self.is_costly { self.compile_cost } else { 0 }
     }
 
     /// For how many patterns it counts.
     pub(crate) fn cost(&self) -> usize {
         // Behind the host is a line break of the grouping text.
         let is_of_any_host = self.literal.matches('\n').count() < 2;
-        self.regex_cost.max(1) + if is_of_any_host { ANY_HOST_COST - 1 } else { 0 }
+        if is_of_any_host { ANY_HOST_COST } else { 1 }
     }
 
     /// The address that pattern and topic are relative to.
@@ -99,7 +108,7 @@ fn matchers(pattern: LibraryPattern) -> [Matcher<Bounded>; 8] {
         .map(|part: Component<Bounded>| part.matcher)
 }
 
-/// For how many patterns the regular expression of a part counts; `None` if it is none.
+/// For how much the regular expression of a part counts; `None` if it is none.
 fn regex_cost(part: &Matcher<Bounded>) -> Option<usize> {
     match &part.inner {
         InnerMatcher::RegExp { regexp } => regexp.as_ref().ok().and_then(Bounded::cost),

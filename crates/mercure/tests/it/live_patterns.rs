@@ -12,6 +12,8 @@ use crate::hub;
 fn heard(patterns: &Patterns<u32>, topic: &Topic<'_>) -> Vec<u32> {
     let mut heard = Vec::new();
     patterns.matches(topic, &mut |&value| heard.push(value));
+    let costly = patterns.costly(topic).into_iter().filter(|pattern| pattern.matches(topic));
+    heard.extend(costly.map(|pattern| *patterns.get(&pattern).unwrap()));
     heard.sort_unstable();
     heard
 }
@@ -106,18 +108,32 @@ fn ten_thousand_patterns_are_the_most() {
 #[test]
 fn pattern_that_costs_more_counts_for_more() {
     let pattern = |text: &str| Selector::v1(MatchType::UrlPattern, text, &hub()).unwrap();
-    for (text, cost) in [
-        ("https://a.example/books/:id", 1),
-        ("https://a.example/books/:id/pages/:page", 1),
-        ("https://a.example/:id(\\d{200})", 4),
-        ("https://a.example/:id(\\d{600})", 16),
-        ("https://a.example/:id(\\d{600})/x?q=:q(\\d{600})", 32),
-        ("https://*.example/books/:id", limits::ANY_HOST_COST),
-        (":scheme://a.example/", limits::ANY_HOST_COST),
+    for (text, cost, regex_cost) in [
+        ("https://a.example/books/:id", 1, 0),
+        ("https://a.example/books/:id/pages/:page", 1, 0),
+        ("https://a.example/*a*b*c*d*e", 1, 1),
+        ("https://a.example/:id(\\d+)", 1, 1),
+        ("https://a.example/:id(\\d{200})", 1, 4),
+        ("https://a.example/:id(\\d{200})/x?q=:q(\\d{200})", 1, 8),
+        ("https://*.example/books/:id", limits::ANY_HOST_COST, 0),
+        (":scheme://a.example/", limits::ANY_HOST_COST, 0),
     ] {
-        assert_eq!(pattern(text).cost(), cost, "{text}");
+        let pattern = pattern(text);
+        assert_eq!((pattern.cost(), pattern.regex_cost()), (cost, regex_cost), "{text}");
     }
-    assert!(Selector::v1(MatchType::UrlPattern, "/:id(\\w{900})", &hub()).is_err());
+    for text in ["/:id(\\w{900})", "/:id(\\p{L}+)"] {
+        assert!(Selector::v1(MatchType::UrlPattern, text, &hub()).is_err(), "{text}");
+    }
+    let of_regex = |number: usize| Arc::new(pattern(&format!("/{number}/:id(\\d+)")));
+    let mut patterns = Patterns::new();
+    for number in 0..limits::REGEX_LIVE_MAX {
+        assert_eq!(patterns.insert(of_regex(number), 0), Ok(None));
+    }
+    let one_more = of_regex(limits::REGEX_LIVE_MAX);
+    assert_eq!(patterns.insert(Arc::clone(&one_more), 0), Err(PatternsFull));
+    assert_eq!(patterns.costly(&Topic::new("/7/1")).len(), 1);
+    assert_eq!(patterns.remove(&of_regex(0)), Some(0));
+    assert_eq!(patterns.insert(one_more, 0), Ok(None));
     let of_any_host = |number: usize| Arc::new(pattern(&format!("https://*.{number}.example/")));
     let mut patterns = Patterns::new();
     let most = limits::PATTERNS_MAX / limits::ANY_HOST_COST;
@@ -159,7 +175,8 @@ fn cost_of_a_url_pattern() {
         let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
         pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4
     };
-    let regexes = ["(\\w{35})", "(\\d{200})", "(\\d{600})", "(\\p{L}+)"];
+    let regexes =
+        ["(\\w{35})", "(\\d{200})", "(.*[a-f].{20}b)", "(.*[a-f].{40}b)", "(.*[ab].{150}b)"];
     for tail in ["", "/x/:page"].into_iter().chain(regexes) {
         let (before, start) = (resident_kib(), Instant::now());
         let patterns: Vec<Selector> = (0..PATTERNS)
@@ -174,8 +191,14 @@ fn cost_of_a_url_pattern() {
             })
             .collect();
         let each = (resident_kib() - before) as f64 / PATTERNS as f64;
-        let (cost, time) = (patterns[0].cost(), start.elapsed() / PATTERNS as u32);
-        eprintln!(":id{tail}: {each} KiB and {time:?} each, counts for {cost}");
+        let (cost, time) = (patterns[0].regex_cost(), start.elapsed() / PATTERNS as u32);
+        let long: String = (0..4_000).map(|_| ['a', 'b', 'c'][fastrand::usize(..3)]).collect();
+        let (long, start) = (format!("https://a.example/7/{long}"), Instant::now());
+        patterns[7].matches(&Topic::new(&long));
+        let on_long = start.elapsed();
+        eprintln!(
+            ":id{tail}: {each} KiB and {time:?} each, counts for {cost}; {on_long:?} on 4 KB"
+        );
         std::mem::forget(patterns);
     }
 }

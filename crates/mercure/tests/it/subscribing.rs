@@ -107,14 +107,23 @@ fn selectors_have_a_bound() {
 }
 
 #[test]
-fn regular_expressions_of_one_request_have_a_bound() {
-    let query = |count: usize| -> String {
-        let one = |n| format!("match_urlpattern=https://a.example/{n}/:x(%5Cd%7B600%7D)&");
+fn patterns_of_one_request_have_bounds() {
+    let query = |count: usize, pattern: &str| -> String {
+        let one = |n| format!("match_urlpattern={}&", pattern.replace("N", &format!("{n}")));
         (0..count).map(one).collect()
     };
-    let most = limits::REGEX_COST_MAX / 16;
-    assert_eq!(asked(&query(most), None).unwrap().selectors.len(), most);
-    assert_eq!(asked(&query(most + 1), None).unwrap_err(), Refusal::TooCostly);
+    for (pattern, most) in [
+        ("https://a.example/N/:x(.*a)", limits::REGEX_COST_MAX),
+        ("https://a.example/N/:x(%5Cd%7B200%7D)", limits::REGEX_COST_MAX / 4),
+        (":aN://*/", limits::SUBSCRIPTION_COST_MAX / limits::ANY_HOST_COST),
+        ("https://a.example/N/:x/y/:z", limits::MATCHERS_MAX),
+    ] {
+        let asked = |count| asked(&query(count, pattern), None);
+        assert_eq!(asked(most).unwrap().selectors.len(), most, "{pattern}");
+        let refused = asked(most + 1).unwrap_err();
+        let is_number = refused == Refusal::TooManySelectors(limits::MATCHERS_MAX);
+        assert!(refused == Refusal::TooCostly || is_number, "{pattern}: {refused}");
+    }
 }
 
 #[test]

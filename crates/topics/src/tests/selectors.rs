@@ -7,7 +7,8 @@ use serde_json::json;
 
 /// Texts that begin with `url ` are URL patterns of 1.0, those with `= ` its plain topics, and all
 /// others of the old dialect.
-pub(super) const SELECTORS: [&str; 18] = [
+pub(super) const SELECTORS: [&str; 19] = [
+    "url https://a.test/:kind(b.*s)/:id",
     "*",
     "url *",
     "url https://a.test/books/:id",
