@@ -3,6 +3,7 @@
 mod cases;
 mod clients;
 mod ends;
+mod refused;
 mod v1;
 
 use std::path::Path;
