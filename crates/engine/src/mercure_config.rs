@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hub::{Key, Space};
 use mercure::{
-    Claims, Dialect, EARLIEST, HubUrl, PATH, Refusal, metadata, metadata_address, metadata_path,
+    Claims, Dialect, EARLIEST, HubUrl, Refusal, metadata, metadata_address, metadata_path,
 };
 use proto::{Format, Frame, Problem};
 use topics::{HubNames, read_claims};
@@ -30,10 +30,12 @@ pub struct MercureConfig {
 
 impl MercureConfig {
     /// The address of the hub for a client that has called `host`.
-    pub fn hub_of(&self, host: Option<&str>) -> HubUrl {
-        let called = |host: &str| HubUrl::parse(&format!("http://{host}{PATH}"));
-        let hub = self.hub.clone().or_else(|| host.and_then(called));
-        hub.or_else(|| called("localhost")).expect("that is an address")
+    ///
+    /// # Errors
+    /// The operator has not named the hub, and neither has the client.
+    pub fn hub_of(&self, host: Option<&str>) -> Result<HubUrl, Problem> {
+        let called = || host.and_then(HubUrl::called);
+        self.hub.clone().or_else(called).ok_or_else(|| Problem::bad_request(NO_HOST))
     }
 
     /// Reads what a token says, whose signature and times are good, for a client that has called
@@ -61,6 +63,9 @@ impl MercureConfig {
 
 /// The path of the metadata of the hub, where nothing is put before it (RFC 9728, section 3).
 pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource/.well-known/mercure";
+
+const NO_HOST: &str = "The request does not name the hub. Send a name, and perhaps a port, in the \
+                       field Host.";
 
 /// Whether clients of 1.0 are told who is subscribed.
 const TELLS_SUBSCRIPTIONS: bool = false;

@@ -39,6 +39,10 @@ pub enum ClaimsFault {
     /// The payload of the token is no object.
     #[error("its claims are no object")]
     NoObject,
+    /// The claim of the old dialect is not there: another service's token, of an issuer that this
+    /// hub trusts, too.
+    #[error("it has no claim `mercure`")]
+    NoClaim,
     /// The claim of the old dialect has another form.
     #[error(
         "its claim `mercure` must be an object whose `publish` and `subscribe` are lists of texts"
@@ -116,7 +120,7 @@ fn old(claims: &Map<String, Value>) -> Result<Claims, ClaimsFault> {
     let present = |name: &&str| claims.get(*name).is_some_and(|claim| !claim.is_null());
     let name = OLD_CLAIMS.iter().rev().find(|name| present(name));
     let claim = match name.and_then(|name| claims.get(*name)) {
-        None => &Map::new(),
+        None => return Err(ClaimsFault::NoClaim),
         Some(Value::Object(claim)) => claim,
         Some(_) => return Err(ClaimsFault::Old),
     };

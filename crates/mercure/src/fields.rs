@@ -35,9 +35,3 @@ impl<'f> Fields<'f> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
 }
-
-/// Whether a body of this content type is a form. Parameters such as `charset` do not count.
-pub fn is_form(content_type: &str) -> bool {
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("application/x-www-form-urlencoded")
-}

@@ -38,7 +38,6 @@ mod url_pattern;
 pub use claims::{Claims, ClaimsFault, DETAIL_TYPE};
 pub use dialect::{Dialect, EARLIEST, PATH};
 pub use discovery::{LinkPlace, link, metadata, metadata_address, metadata_path};
-pub use fields::is_form;
 pub use frame::{UpdateFrame, push_update};
 pub use grants::Grants;
 pub use hub_url::HubUrl;

@@ -52,13 +52,14 @@ pub enum PresentedBy {
     Field,
     /// In the query, which only the old dialect allows.
     Query,
-    /// In the cookie, which a browser sends whatever page the request comes from.
-    Cookie,
+    /// In the cookie of this dialect, which a browser sends whatever page the request comes from.
+    Cookie(Dialect),
 }
 
 impl<'r> Presented<'r> {
     /// Finds the token of a request: the field goes before the query, the query before the cookie.
-    /// `dialect` is the request's, where its parameters say it; the cookie has its name.
+    /// `dialect` is the request's, where its parameters say it; the cookie has its name. Otherwise
+    /// the cookie of 1.0 goes first: an old one may have stayed in the browser.
     ///
     /// # Errors
     /// Something is there that is no token, or more than one is.
@@ -69,7 +70,10 @@ impl<'r> Presented<'r> {
     ) -> Result<Option<Presented<'r>>, Refusal> {
         if let Some(&first) = fields.authorization.first() {
             let token = bearer(first).filter(|_| fields.authorization.len() == 1);
-            let token = Cow::Borrowed(token.ok_or(Refusal::NotBearer)?);
+            // Only 1.0 has its own word for another scheme; otherwise there is no token (RFC 6750,
+            // section 3.1).
+            let none = || if dialect.is_some() { Refusal::NotBearer } else { Refusal::NoToken };
+            let token = Cow::Borrowed(token.ok_or_else(none)?);
             return Ok(Some(Presented { token, by: PresentedBy::Field }));
         }
         let in_query: Vec<String> =
@@ -85,20 +89,25 @@ impl<'r> Presented<'r> {
         }
         let dialects = match dialect {
             Some(dialect) => vec![dialect],
-            None => vec![Dialect::Old, Dialect::V1],
+            None => vec![Dialect::V1, Dialect::Old],
         };
-        let found = dialects.iter().find_map(|dialect| cookie(fields.cookie, dialect.cookie()));
-        let by = PresentedBy::Cookie;
-        Ok(found.map(|token| Presented { token: Cow::Borrowed(token), by }))
+        let found = dialects.into_iter().find_map(|dialect| {
+            let token = Cow::Borrowed(cookie(fields.cookie, dialect.cookie())?);
+            Some(Presented { token, by: PresentedBy::Cookie(dialect) })
+        });
+        Ok(found)
     }
 
     /// Whether a token of this dialect may stand where it stood.
     ///
     /// # Errors
-    /// It is one of 1.0 and stood in the query.
+    /// It is one of 1.0 and stood in the query or in the old cookie, or it is an old one in the
+    /// cookie of 1.0. That is told in 1.0.
     pub fn check(&self, dialect: Dialect) -> Result<(), Refusal> {
         match (self.by, dialect) {
             (PresentedBy::Query, Dialect::V1) => Err(Refusal::TokenInQuery),
+            (PresentedBy::Cookie(Dialect::Old), Dialect::V1) => Err(Refusal::TokenInOldCookie),
+            (PresentedBy::Cookie(Dialect::V1), Dialect::Old) => Err(Refusal::OldToken),
             _ => Ok(()),
         }
     }
@@ -109,7 +118,7 @@ impl<'r> Presented<'r> {
     /// # Errors
     /// It matters, and the request does not say.
     pub fn origin_of_publish(&self, fields: TokenFields<'_>) -> Result<Option<String>, Refusal> {
-        if self.by != PresentedBy::Cookie {
+        if !matches!(self.by, PresentedBy::Cookie(_)) {
             return Ok(None);
         }
         if let Some(origin) = fields.origin.filter(|origin| !origin.is_empty()) {

@@ -22,6 +22,9 @@ pub enum Refusal {
     /// A 1.0 request has its token in the query, which the log of every proxy keeps.
     #[error("In Mercure 1.0 no token may stand in the query. Send it in a header or a cookie.")]
     TokenInQuery,
+    /// A 1.0 token is in the cookie of the old dialect.
+    #[error("A token of Mercure 1.0 is in the old cookie. Put it into {}.", Dialect::V1.cookie())]
+    TokenInOldCookie,
     /// The token is wrong, too old, or not of this hub.
     #[error("The token is invalid: {0}.")]
     BadToken(Cow<'static, str>),
@@ -153,9 +156,8 @@ impl Refusal {
             (_, Dialect::Old) | (Refusal::NoToken, _) => None,
             (Refusal::BadToken(_) | Refusal::OldToken, _) => Some("invalid_token"),
             (Refusal::NoGrant, _) => Some("insufficient_scope"),
-            (Refusal::NotBearer | Refusal::ManyTokens | Refusal::TokenInQuery, _) => {
-                Some("invalid_request")
-            }
+            (Refusal::NotBearer | Refusal::ManyTokens, _) => Some("invalid_request"),
+            (Refusal::TokenInQuery | Refusal::TokenInOldCookie, _) => Some("invalid_request"),
             (Refusal::NoOrigin | Refusal::ForeignOrigin(_), _) => Some("invalid_request"),
             _ => None,
         }

@@ -17,6 +17,8 @@ pub(crate) fn check_topic(dialect: Dialect, topic: &str, hub: &HubUrl) -> Result
     }
     match dialect {
         Dialect::Old if topic.contains(PATH) => Err(Refusal::ReservedTopic),
+        // Clients of 1.0 hear it, and read it as they read their own.
+        Dialect::Old if is_below_hub(topic, hub) => Err(Refusal::ReservedTopic),
         // The drafts allow them; nobody has them, and logs and terminals stumble over them.
         Dialect::Old if topic.chars().any(char::is_control) => Err(Refusal::TopicCharacter),
         Dialect::Old => Ok(()),
@@ -30,11 +32,20 @@ pub(crate) fn check_topic(dialect: Dialect, topic: &str, hub: &HubUrl) -> Result
 /// Whether a topic of 1.0 names the hub's path or one below it, on whatever host. What is no URL
 /// does not.
 fn is_hubs_own(topic: &str, hub: &HubUrl) -> bool {
-    let Some(url) = hub.resolve(topic) else { return false };
-    let path = normal_path(url.path());
+    behind_hub(topic, hub).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether it names a path below the hub's, where the hub's own updates are. In the old dialect
+/// `#general` is a plain name, and so is `mercure`: seen from the hub, both are its path.
+fn is_below_hub(topic: &str, hub: &HubUrl) -> bool {
+    behind_hub(topic, hub).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// What follows the hub's path in a topic whose path begins so.
+fn behind_hub(topic: &str, hub: &HubUrl) -> Option<String> {
+    let path = normal_path(hub.resolve(topic)?.path());
     let own = normal_path(hub.path());
-    let own = own.trim_end_matches('/');
-    path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    path.strip_prefix(own.trim_end_matches('/')).map(str::to_owned)
 }
 
 /// A path with its escaped unreserved characters decoded and its dot segments removed (RFC 3986,

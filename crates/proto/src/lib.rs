@@ -59,5 +59,5 @@ pub use networks::{Network, Networks};
 pub use page::{Page, PageRequest};
 pub use problem::{Problem, ProblemKind};
 pub use proxied::Proxied;
-pub use request::{Method, Parsed, Refusal, Request, Route, Secret, Upgrade};
+pub use request::{Method, Parsed, Refusal, Request, Route, Secret, Upgrade, is_form};
 pub use transport::Transport;

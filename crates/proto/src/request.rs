@@ -47,7 +47,7 @@ use crate::{Carrier, Format, Forwarded, Problem};
 pub use accept::NDJSON_SUBTYPES;
 pub(crate) use bearer::PROTOCOL_PREFIX;
 pub use bearer::{Bearer, Secret, tokens_of};
-pub use fields::Body;
+pub use fields::{Body, is_form};
 pub use host::{Hosts, host_name, name_of, split_port};
 pub use origin::{is_origin_at_port, is_own_origin, origin};
 pub use query::{POLL_WAIT_SECONDS_DEFAULT, POLL_WAIT_SECONDS_MAX};

@@ -126,9 +126,14 @@ fn push_problem_head(
         push(out, &[&format!("Retry-After: {seconds}\r\n")]);
     }
     push(out, &["Cache-Control: no-store\r\n", connection]);
-    if is_let_in(cors, out) && problem.retry_after.is_some() {
+    if is_let_in(cors, out) {
         // Unless it is named, a page of another origin cannot read it (Fetch Standard, 3.2.3).
-        push(out, &["Access-Control-Expose-Headers: Retry-After\r\n"]);
+        let retry = problem.retry_after.map(|_| "Retry-After");
+        let challenge = problem.challenge.as_ref().map(|_| "WWW-Authenticate");
+        let named: Vec<&str> = [retry, challenge].into_iter().flatten().collect();
+        if !named.is_empty() {
+            push(out, &["Access-Control-Expose-Headers: ", &named.join(", "), "\r\n"]);
+        }
     }
     push(out, &["\r\n"]);
     body
@@ -230,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn page_that_is_let_in_may_read_how_long_to_stay_away() {
+    fn page_that_is_let_in_may_read_what_it_is_to_do() {
         let exposed = |sent: &Problem, cors| {
             let mut wire = Vec::new();
             problem(sent, false, cors, &mut wire);
@@ -243,6 +248,10 @@ mod tests {
             Some("Retry-After")
         );
         assert_eq!(exposed(&full, None), None);
+        let (unknown, page) = (Problem::token_missing(), Some(Cors::plain("http://pages.example")));
+        assert_eq!(exposed(&unknown, page).as_deref(), Some("WWW-Authenticate"));
+        let both = Problem { retry_after: Some(1), ..unknown };
+        assert_eq!(exposed(&both, page).as_deref(), Some("Retry-After, WWW-Authenticate"));
         assert_eq!(exposed(&Problem::bad_id("ü"), Some(Cors::plain("http://pages.example"))), None);
     }
 

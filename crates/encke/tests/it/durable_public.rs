@@ -183,6 +183,9 @@ fn pages_read_and_append_where_they_are_let_in() {
     assert_eq!(read(&["Origin: https://evil.test", &cookie]).0, 403);
     assert_eq!(read(&["Sec-Fetch-Site: cross-site", &cookie]).0, 401);
     assert_eq!(read(&["Origin: https://app.test"]).0, 401);
+    let refused = append_by(&server, "run/1", &["Origin: https://app.test"], "x");
+    let exposed = refused.head.field("access-control-expose-headers").unwrap();
+    assert!(refused.status() == 401 && exposed.contains("WWW-Authenticate"), "{refused:?}");
     let by_evil = ["Origin: https://evil.test", &*cookie];
     append_by(&server, "run/1", &by_evil, "x").problem(403);
     let by_app = ["Origin: https://app.test", &*cookie];

@@ -11,6 +11,7 @@ use hub::DisconnectReason;
 use proto::{Cors, Method, PageRequest, Request, response};
 
 use super::core::{At, Core, Lives};
+use crate::mercure_config::METADATA_PATH;
 use crate::sockets::Sockets;
 
 impl<S: Sockets> Core<S> {
@@ -33,11 +34,13 @@ impl<S: Sockets> Core<S> {
     /// Answers with the metadata of the hub. Whether they are at the request's path.
     pub(super) fn show_metadata(&mut self, request: &Request<'_>, cors: Option<Cors<'_>>) -> bool {
         let Some(config) = &self.config.mercure else { return false };
-        let Some(json) = config.metadata_at(request.path, &config.hub_of(request.host)) else {
-            return false;
+        let json = match config.hub_of(request.host) {
+            Ok(hub) => config.metadata_at(request.path, &hub).map(Ok),
+            Err(problem) => (request.path == METADATA_PATH).then_some(Err(problem)),
         };
+        let Some(json) = json else { return false };
         let head_only = request.method == Method::Head;
-        response::outcome(Ok(&json), head_only, None, cors, &mut self.answer);
+        response::outcome(json.as_deref(), head_only, None, cors, &mut self.answer);
         true
     }
 }

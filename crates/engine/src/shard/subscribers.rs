@@ -79,7 +79,10 @@ impl<S: Sockets> Core<S> {
                 return self.await_body(at, request);
             }
         }
-        let hub = config.hub_of(request.host);
+        let hub = match config.hub_of(request.host) {
+            Ok(hub) => hub,
+            Err(problem) => return self.refuse(at, &problem, reply),
+        };
         let mut asked = SubscribeRequest {
             query: request.query,
             body,
@@ -160,11 +163,11 @@ impl<S: Sockets> Core<S> {
         let presented = match Presented::find(fields, request.query, asked) {
             Ok(Some(presented)) => presented,
             Ok(None) => return Looked::Nothing,
-            Err(refusal) => return Looked::Wrong(refusal, asked.unwrap_or(Dialect::Old)),
+            Err(refusal) => return Looked::Wrong(refusal, asked.unwrap_or(Dialect::V1)),
         };
         let of_token = Dialect::of_unverified(&presented.token);
         if let Err(refusal) = presented.check(of_token) {
-            return Looked::Wrong(refusal, of_token);
+            return Looked::Wrong(refusal, Dialect::V1);
         }
         let dialect = asked.unwrap_or(of_token);
         if known.is_some() {
@@ -202,7 +205,8 @@ impl<S: Sockets> Core<S> {
         let asked = match subscriber_ids::sort(&selectors, granted) {
             Ok(asked) => asked,
             Err(denied) => {
-                let hub = self.config.mercure.as_ref().map(|config| config.hub_of(request.host));
+                let hub = self.config.mercure.as_ref();
+                let hub = hub.and_then(|config| config.hub_of(request.host).ok());
                 return self.refuse_id(at, denied, (dialect, hub), reply);
             }
         };

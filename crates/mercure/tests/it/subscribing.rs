@@ -199,15 +199,16 @@ fn token_is_found_where_it_may_stand() {
     let (old, v1) = (Some(Dialect::Old), Some(Dialect::V1));
     let cookies = ["a=b; mercureAuthorization=o; __Secure-mercure_access_token=n"];
     let found = |token: &str, by| Ok(Some((token.to_owned(), by)));
-    use PresentedBy::{Cookie, Field, Query};
+    use PresentedBy::{Field, Query};
+    let (o, n) = (PresentedBy::Cookie(Dialect::Old), PresentedBy::Cookie(Dialect::V1));
     assert_eq!(find(&[], "topic=a", &[], None), Ok(None));
     assert_eq!(find(&["Bearer x.y.z"], "authorization=q", &cookies, old), found("x.y.z", Field));
     assert_eq!(find(&["bEARER  x"], "", &[], None), found("x", Field));
     assert_eq!(find(&[], "topic=a&authorization=q", &cookies, old), found("q", Query));
-    assert_eq!(find(&[], "", &cookies, old), found("o", Cookie));
-    assert_eq!(find(&[], "", &cookies, v1), found("n", Cookie));
-    assert_eq!(find(&[], "", &cookies, None), found("o", Cookie));
-    assert_eq!(find(&[], "", &["x=y", "mercureAuthorization=o=="], None), found("o==", Cookie));
+    assert_eq!(find(&[], "", &cookies, old), found("o", o));
+    assert_eq!(find(&[], "", &cookies, v1), found("n", n));
+    assert_eq!(find(&[], "", &cookies, None), found("n", n), "the old one may be stale");
+    assert_eq!(find(&[], "", &["x=y", "mercureAuthorization=o=="], None), found("o==", o));
     assert_eq!(find(&[], "", &["XmercureAuthorization=o; mercureAuthorization"], None), Ok(None));
     for fields in [
         &["Basic x"][..],
@@ -219,7 +220,11 @@ fn token_is_found_where_it_may_stand() {
         &[""],
         &["Bearer x", "Bearer x"],
     ] {
-        assert_eq!(find(fields, "", &cookies, None), Err(Refusal::NotBearer), "{fields:?}");
+        for dialect in [old, v1] {
+            let refused = find(fields, "", &cookies, dialect);
+            assert_eq!(refused, Err(Refusal::NotBearer), "{fields:?}");
+        }
+        assert_eq!(find(fields, "", &cookies, None), Err(Refusal::NoToken), "{fields:?}");
     }
     let refusal = find(&[], "authorization=a&authorization=b", &[], old);
     assert_eq!(refusal, Err(Refusal::ManyTokens));
@@ -228,6 +233,18 @@ fn token_is_found_where_it_may_stand() {
     let in_query = Presented { token: "q".into(), by: Query };
     assert_eq!(in_query.check(Dialect::V1), Err(Refusal::TokenInQuery));
     assert_eq!(in_query.check(Dialect::Old), Ok(()));
+    for (by, of_old, of_v1) in [
+        (o, Ok(()), Err(Refusal::TokenInOldCookie)),
+        (n, Err(Refusal::OldToken), Ok(())),
+        (Field, Ok(()), Ok(())),
+    ] {
+        let presented = Presented { token: "x".into(), by };
+        assert_eq!(presented.check(Dialect::Old), of_old, "{by:?}");
+        assert_eq!(presented.check(Dialect::V1), of_v1, "{by:?}");
+    }
+    let refusal = Refusal::TokenInOldCookie;
+    assert_eq!(refusal.status(Dialect::V1), 400);
+    assert_eq!(refusal.error_code(Dialect::V1), Some("invalid_request"));
 }
 
 #[test]
@@ -236,21 +253,22 @@ fn publish_by_cookie_says_its_origin() {
         let fields = TokenFields { origin, referer, ..TokenFields::default() };
         Presented { token: "x".into(), by }.origin_of_publish(fields)
     };
-    use PresentedBy::{Cookie, Field, Query};
+    use PresentedBy::{Field, Query};
+    let cookie = PresentedBy::Cookie(Dialect::V1);
     let app = "https://app.example";
     let is = |origin: &str| Ok(Some(origin.to_owned()));
     assert_eq!(origin(Field, None, None), Ok(None));
     assert_eq!(origin(Query, None, None), Ok(None));
-    assert_eq!(origin(Cookie, Some(app), None), is(app));
-    assert_eq!(origin(Cookie, Some(app), Some("https://evil.example/")), is(app));
-    assert_eq!(origin(Cookie, None, Some("https://app.example:443/a?b#c")), is(app));
+    assert_eq!(origin(cookie, Some(app), None), is(app));
+    assert_eq!(origin(cookie, Some(app), Some("https://evil.example/")), is(app));
+    assert_eq!(origin(cookie, None, Some("https://app.example:443/a?b#c")), is(app));
     assert_eq!(
-        origin(Cookie, Some(""), Some("https://app.example:1/")),
+        origin(cookie, Some(""), Some("https://app.example:1/")),
         is("https://app.example:1")
     );
-    assert_eq!(origin(Cookie, Some("null"), None), is("null"));
-    assert_eq!(origin(Cookie, None, Some("data:x")), is("null"));
-    for refused in [origin(Cookie, None, None), origin(Cookie, None, Some("/page"))] {
+    assert_eq!(origin(cookie, Some("null"), None), is("null"));
+    assert_eq!(origin(cookie, None, Some("data:x")), is("null"));
+    for refused in [origin(cookie, None, None), origin(cookie, None, Some("/page"))] {
         let refusal = refused.unwrap_err();
         assert_eq!(refusal, Refusal::NoOrigin);
         assert_eq!((refusal.status(Dialect::Old), refusal.status(Dialect::V1)), (401, 400));

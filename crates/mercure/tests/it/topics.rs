@@ -18,6 +18,12 @@ fn topics_below_the_hubs_path_are_its_own() {
         "/.well-known/mercure/subscriptions/a/b",
         "https://example.com/.well-known/mercure?x",
         "https://example.com/a?/.well-known/mercurex",
+        "mercure/subscriptions/exact/x/y",
+        "./mercure/",
+        "https://hub.example/.well-known\\mercure\\subscriptions",
+        "https://hub.example/.well-known/x/../mercure/subscriptions",
+        "https://example.com/.well-known/%6dercure/subscriptions",
+        "../%2ewell-known/mercure/x",
     ] {
         let refusal = published(Dialect::Old, topic).unwrap_err();
         assert_eq!(refusal, Refusal::ReservedTopic, "{topic}");
@@ -43,6 +49,13 @@ fn topics_below_the_hubs_path_are_its_own() {
         let refusal = published(Dialect::V1, topic).unwrap_err();
         assert_eq!(refusal, Refusal::ReservedTopic, "{topic}");
         assert_eq!(refusal.status(Dialect::V1), 400);
+    }
+}
+
+#[test]
+fn plain_name_of_the_old_dialect_is_anybodys() {
+    for topic in ["mercure", "#general", "?x", "mercure?x/y", "mercurex/y"] {
+        assert!(published(Dialect::Old, topic).is_ok(), "{topic}");
     }
 }
 

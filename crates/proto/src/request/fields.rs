@@ -144,7 +144,7 @@ impl<'b> Fields<'b> {
             }
         } else if named("content-type") {
             self.is_json = is_of_type(value, b"application/json");
-            self.is_form = is_of_type(value, b"application/x-www-form-urlencoded");
+            self.is_form = is_form(value);
         } else if named("idempotency-key") {
             match str::from_utf8(value) {
                 Ok(key) if self.key.is_none() => self.key = Some(key),
@@ -223,6 +223,11 @@ fn content_length(value: &[u8]) -> Option<usize> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().unwrap_or(usize::MAX))
 }
 
+/// Whether a body of this `Content-Type` is a form, whatever its parameters are.
+pub fn is_form(content_type: &[u8]) -> bool {
+    is_of_type(content_type, b"application/x-www-form-urlencoded")
+}
+
 /// Whether a `Content-Type` is this one, whatever its parameters are.
 fn is_of_type(value: &[u8], expected: &[u8]) -> bool {
     let kind = value.split(|&byte| byte == b';').next().unwrap_or_default();
@@ -251,4 +256,23 @@ fn host(value: &[u8]) -> Option<&str> {
 fn origin(value: &[u8]) -> Option<&str> {
     let visible = |byte: &u8| matches!(byte, b' '..=b'~');
     if value.iter().all(visible) { str::from_utf8(value).ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_form;
+
+    #[test]
+    fn content_type_of_a_form_may_have_parameters() {
+        for content_type in [
+            "application/x-www-form-urlencoded",
+            "Application/X-WWW-Form-Urlencoded; charset=UTF-8",
+            " application/x-www-form-urlencoded ;x",
+        ] {
+            assert!(is_form(content_type.as_bytes()), "{content_type}");
+        }
+        for other in ["", "application/json", "multipart/form-data; boundary=x", "text/plain"] {
+            assert!(!is_form(other.as_bytes()), "{other}");
+        }
+    }
 }

@@ -15,18 +15,20 @@ use auth::tokens::Checked;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use dispatch::barrier::WritePermit;
 use dispatch::posting::Delivery;
 use engine::{LetIn, refused_by_hub};
 use httpd::body::read_whole;
+use httpd::host::host;
 use httpd::permits::IdleLimit;
 use httpd::problem::ApiProblem;
 use hub::{Draft, Grant, LeftOut, SUBJECTS_MAX, TokenRefusal};
 use mercure::{
-    Claims, Dialect, HubUrl, Presented, PresentedBy, Refusal, TokenFields, Topic, Update, is_form,
+    Claims, Dialect, HubUrl, Presented, PresentedBy, Refusal, TokenFields, Topic, Update,
 };
+use proto::is_form;
 use tokio::task::spawn_blocking;
 use topics::id_of_topic;
 
@@ -90,15 +92,14 @@ pub(super) async fn metadata(
     request: Request,
 ) -> Result<Response, ApiProblem> {
     let hub = api.hub.as_ref().ok_or_else(ApiProblem::not_found)?;
-    let url = url(hub, request.headers());
+    let url = url(hub, request.uri(), request.headers())?;
     let json = hub.config().metadata_at(METADATA_PATH, &url).ok_or_else(ApiProblem::not_found)?;
     Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
 }
 
 /// The address of the hub, as a client has called it.
-fn url(hub: &Hub, headers: &HeaderMap) -> HubUrl {
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-    hub.config().hub_of(host)
+fn url(hub: &Hub, uri: &Uri, headers: &HeaderMap) -> Result<HubUrl, ApiProblem> {
+    Ok(hub.config().hub_of(Some(host(uri, headers)))?)
 }
 
 /// Answers a request of the public port, which a worker has let in.
@@ -153,7 +154,8 @@ pub(super) async fn claims_of(
     let_in: Option<&LetIn>,
     purpose: Purpose,
 ) -> Result<(Claims, HubUrl), NoToken> {
-    let url = url(hub, &head.headers);
+    let url = url(hub, &head.uri, &head.headers)
+        .map_err(|problem| NoToken { problem, is_guess: false })?;
     let (token, dialect) = token(head, let_in, purpose).map_err(|(refusal, dialect)| NoToken {
         problem: refused_by_hub(&refusal, dialect, &url).into(),
         is_guess: false,
@@ -231,19 +233,19 @@ fn token(
     let fields =
         TokenFields { authorization: &authorization, cookie: &cookie, origin, referer: None };
     let presented = Presented::find(fields, head.uri.query().unwrap_or_default(), None);
-    let presented = presented.map_err(|refusal| (refusal, Dialect::Old))?;
     // Who has none yet is told where to get one, which only 1.0 has words for.
-    let presented = presented.ok_or((Refusal::NoToken, Dialect::V1))?;
+    let presented = presented.and_then(|presented| presented.ok_or(Refusal::NoToken));
+    let presented = presented.map_err(|refusal| (refusal, Dialect::V1))?;
     let dialect = Dialect::of_unverified(&presented.token);
-    presented.check(dialect).map_err(|refusal| (refusal, dialect))?;
+    presented.check(dialect).map_err(|refusal| (refusal, Dialect::V1))?;
     let origin = match purpose {
         Purpose::Publish => {
             presented.origin_of_publish(fields).map_err(|refusal| (refusal, dialect))?
         }
         // A page of another origin that is not listed cannot read the answer.
         Purpose::Subscribe => {
-            let origin = fields.origin.filter(|_| presented.by == PresentedBy::Cookie);
-            origin.map(str::to_owned)
+            let by_cookie = matches!(presented.by, PresentedBy::Cookie(_));
+            fields.origin.filter(|_| by_cookie).map(str::to_owned)
         }
     };
     if let Some(origin) = origin {
@@ -269,8 +271,8 @@ impl Api {
         idle_limit: &IdleLimit,
     ) -> Result<Response, ApiProblem> {
         let dialect = publisher.claims.dialect();
-        let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        if !is_form(kind.unwrap_or_default()) {
+        let kind = head.headers.get(header::CONTENT_TYPE);
+        if !kind.is_some_and(|kind| is_form(kind.as_bytes())) {
             return Err(publisher.refused(&Refusal::NotForm));
         }
         // Subscribers have tokens of the same key: what they send is not kept.

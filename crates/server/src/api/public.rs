@@ -23,12 +23,13 @@ use super::{mercure, mercure_subscriptions, streams};
 use crate::token_rates::TokenRates;
 
 /// What pages of other origins may read of the head of an answer of the hub.
-const EXPOSED_OF_HUB: &str = "Encke-Delivered, ETag, Retry-After";
+const EXPOSED_OF_HUB: &str = "Encke-Delivered, ETag, Retry-After, WWW-Authenticate";
 
 /// What pages of other origins may read of an answer's head, beside what they always may.
 const EXPOSED: &str = "ETag, Retry-After, Stream-Next-Offset, Stream-Closed, Stream-Up-To-Date, \
                        Stream-Cursor, Stream-SSE-Data-Encoding, Stream-TTL, Stream-Expires-At, \
-                       Producer-Epoch, Producer-Seq, Producer-Expected-Seq, Producer-Received-Seq";
+                       Producer-Epoch, Producer-Seq, Producer-Expected-Seq, Producer-Received-Seq, \
+                       WWW-Authenticate";
 
 /// The one request of a connection.
 struct Public {

@@ -59,7 +59,12 @@ impl Signer {
 
     /// A token with these claims, by ES256.
     pub(crate) fn signed(&self, claims: &Value) -> String {
-        let header = json!({ "alg": "ES256", "kid": self.name });
+        self.signed_as("JWT", claims)
+    }
+
+    /// A token of this type.
+    pub(crate) fn signed_as(&self, typ: &str, claims: &Value) -> String {
+        let header = json!({ "alg": "ES256", "typ": typ, "kid": self.name });
         join(&header, claims, |text| {
             self.pair.sign(&SystemRandom::new(), text).unwrap().as_ref().to_vec()
         })

@@ -5,6 +5,7 @@ mod clients;
 mod ends;
 mod figures;
 mod graph;
+mod refused;
 mod subscriptions;
 mod v1;
 

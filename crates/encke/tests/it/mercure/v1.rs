@@ -11,7 +11,8 @@ pub(super) const PUBLIC_URL: &str = "--public-url=https://hub.example";
 /// By whom they are.
 pub(super) const ISSUER: &str = "--mercure-issuer=https://app.example";
 
-const METADATA: &str = "/.well-known/oauth-protected-resource/.well-known/mercure";
+/// Where the metadata of the hub are.
+pub(super) const METADATA: &str = "/.well-known/oauth-protected-resource/.well-known/mercure";
 
 /// The token of a client with `details`; what it is to `set` takes the place of the usual claims,
 /// and what is null there is none.
@@ -32,7 +33,7 @@ pub(super) fn access_token(client: &Value) -> String {
 }
 
 /// What shows a token of 1.0 for these topics.
-fn grants(action: &str, topics: &[(&str, &str)], set: &Value) -> String {
+pub(super) fn grants(action: &str, topics: &[(&str, &str)], set: &Value) -> String {
     let topic = |&(kind, text): &(&str, &str)| json!({ "match": text, "match_type": kind });
     let detail = json!({
         "type": "https://mercure.rocks/authorization-detail",
@@ -146,9 +147,14 @@ fn page_reads_the_place_and_asks_by_query() {
     let fields = [&*origin, FORM, &format!("Content-Length: {}", body.len())];
     let request = get(HUB, &fields).replacen("GET", "QUERY", 1);
     let mut wire = hub.server.ask(format!("{request}{}", &body[..1_000]));
-    wire.send(&body[1_000..]);
+    wire.send(format!("{}&match=c{}", &body[1_000..], get(HUB, &[])));
     assert_eq!(wire.head().status, 200);
-    wait_for("it listens", || hub.publish("topic=b&data=1").1 == 1);
+    assert_eq!(hub.publish("topic=c&data=1").1, 0);
+    assert_eq!(hub.publish("topic=b&data=1").1, 1);
+    assert_eq!(wire.chunk().unwrap(), b":\n");
+    assert!(wire.chunk().unwrap().ends_with(b"data: 1\n\n"));
+    hub.publish("topic=b&data=2");
+    assert!(wire.chunk().unwrap().ends_with(b"data: 2\n\n"), "nothing else is answered");
     let refused = |fields: &[&str]| {
         hub.server.ask(get(HUB, fields).replacen("GET", "QUERY", 1)).head().status
     };
@@ -157,7 +163,7 @@ fn page_reads_the_place_and_asks_by_query() {
     assert_eq!(refused(&["Content-Type: text/plain", "Content-Length: 1"]), 415);
 }
 
-/// The signature of a public key is verified elsewhere; the form waits meanwhile.
+/// A signature by a public key is verified elsewhere; the form waits meanwhile.
 #[test]
 fn form_of_a_query_waits_for_its_token() {
     let files = tempfile::tempdir().unwrap();
@@ -168,13 +174,28 @@ fn form_of_a_query_waits_for_its_token() {
     std::fs::write(files.path().join("key"), super::SECRET).unwrap();
     let server = Server::start(&[&key, &publish, PUBLIC_URL]);
     let hub = Hub { server, _files: files };
-    let claims = json!({ "mercure": { "subscribe": ["*"] } });
+    let good = json!({
+        "iss": "https://app.example",
+        "aud": format!("https://hub.example{HUB}"),
+        "exp": 4_102_444_800_u64,
+        "authorization_details": [{
+            "type": "https://mercure.rocks/authorization-detail",
+            "actions": ["subscribe"],
+            "topics": [{ "match": "a" }],
+        }],
+    });
     let body = "match=a";
-    let by = format!("Authorization: Bearer {}", signer.signed(&claims));
     let length = format!("Content-Length: {}", body.len());
-    let request = get(HUB, &[&by, FORM, &length]).replacen("GET", "QUERY", 1) + body;
-    let head = hub.server.ask(request).head();
-    // It is verified, and then found to be of the other dialect.
+    let asked = |token: String| {
+        let by = format!("Authorization: Bearer {token}");
+        get(HUB, &[&by, FORM, &length]).replacen("GET", "QUERY", 1) + body
+    };
+    let mut stream = begin(&hub.server, asked(signer.signed_as("at+jwt", &good)));
+    assert_eq!(hub.publish("topic=a&data=x&private=on").1, 1);
+    assert!(stream.chunk().ends_with("data: x\n\n"));
+    // This one is verified, and then found to be of the other dialect.
+    let old = json!({ "mercure": { "subscribe": ["*"] } });
+    let head = hub.server.ask(asked(signer.signed(&old))).head();
     assert_eq!(head.status, 401, "{}", head.text);
     assert!(head.field("www-authenticate").unwrap().contains("resource_metadata"));
 }
