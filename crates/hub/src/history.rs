@@ -340,6 +340,11 @@ impl<F> History<F> {
         Since::Read { covered, subjects: read, up_to }
     }
 
+    /// The bytes that are remembered, at most.
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
     /// How much is remembered now.
     pub fn stats(&self) -> HistoryStats {
         let kept = &self.lock().kept;

@@ -36,6 +36,7 @@ mod replies;
 mod resumes;
 mod shortage;
 mod start;
+mod subscription_changes;
 mod subscription_list;
 mod takeover;
 mod token_rates;

@@ -7,16 +7,18 @@
 //! read for the first time an update may follow, though the list has it.
 //!
 //! When somebody begins to want it, the list is read from the directory. Where notes were lost it
-//! is read anew, and the updates are those of what differs.
+//! is read anew, and the updates are those of what differs. Changes past their
+//! [bound](ChangeBudget) are lost, as those are that cannot be posted: then those who listen to
+//! paths have their streams ended, and come back behind a gap.
 //!
 //! Cost: a load and a free lock twenty times a second as long as nobody may hear of it. Then some
 //! 100 bytes a subscription and its texts, and what an update costs for each that begins or ends.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use dispatch::posting::Sender;
-use hub::{ConnRef, ConnectionId, Id, LeftOut};
+use dispatch::posting::{Sender, finish};
+use hub::{ConnRef, ConnectionId, Id, IdText, LeftOut};
 use mercure::{Dialect, EARLIEST, MatchType, Subscription, SubscriptionPath, Update};
 use serde_json::value::RawValue;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
@@ -24,10 +26,11 @@ use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use topics::{
-    LastUpdate, ListedSubscription, SUBSCRIPTIONS_MAX, SubscriberNote, SubscriberNumber,
-    SubscriptionTable, Subscriptions, Topics, subscribed, subscriber_number, subscriber_text,
+    LastUpdate, ListedSubscription, SubscriberNote, SubscriberNumber, SubscriptionTable,
+    Subscriptions, Topics, subscribed, subscriber_number, subscriber_text,
 };
 
+use crate::subscription_changes::{ChangeBudget, ChangeCounts, has_path, path_keys};
 use crate::updates;
 
 /// How often it is looked what workers have noted.
@@ -51,6 +54,7 @@ pub(crate) struct SubscriptionList {
     sender: Sender,
     topics: Arc<Topics>,
     kept: Mutex<ListState>,
+    budget: StdMutex<ChangeBudget>,
     answers: Arc<Semaphore>,
 }
 
@@ -92,9 +96,10 @@ impl SubscriptionList {
         stop: &CancellationToken,
     ) -> Option<Arc<SubscriptionList>> {
         let topics = Arc::clone(sender.router.topics()?);
-        let (sender, kept) = (sender.clone(), Mutex::default());
+        let budget = ChangeBudget::of(&sender.router, &topics, sys::clock::monotonic_ms());
+        let (sender, kept, budget) = (sender.clone(), Mutex::default(), StdMutex::new(budget));
         let answers = Arc::new(Semaphore::new(ANSWERS_MAX));
-        let list = Arc::new(SubscriptionList { sender, topics, kept, answers });
+        let list = Arc::new(SubscriptionList { sender, topics, kept, budget, answers });
         tokio::spawn(Arc::clone(&list).run(stop.clone()));
         Some(list)
     }
@@ -137,6 +142,16 @@ impl SubscriptionList {
             (Dialect::Old, who) => kept.table.listed(path.text(), who.flatten()),
         };
         Ok(Answer { last_id, listed, place })
+    }
+
+    /// How many changes there were since the start.
+    pub(crate) fn changes(&self) -> ChangeCounts {
+        self.budget().counts()
+    }
+
+    /// A panic under the lock would leave it whole.
+    fn budget(&self) -> MutexGuard<'_, ChangeBudget> {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn subscriptions(&self) -> &Subscriptions {
@@ -182,6 +197,39 @@ impl SubscriptionList {
         if has_lost {
             self.make_up(kept).await;
         }
+        self.tell_losses().await;
+    }
+
+    /// If changes were lost: the list has a new tag, and whoever was there before is told of a gap.
+    async fn tell_losses(&self) {
+        if self.budget().take_unmarked() {
+            self.subscriptions().raise_since(self.new_mark().await);
+        }
+        let listeners = self.subscriptions().listeners();
+        // Behind the mark: of those who come meanwhile each is found here, or sees it.
+        if self.budget().take_end(listeners, sys::clock::monotonic_ms()) {
+            let lost = self.changes().lost;
+            tracing::warn!(
+                "changes of subscriptions were not told, {lost} since the start: streams that \
+                 listen to them are ended, so that their clients come back and read the list"
+            );
+            self.end_listeners().await;
+        }
+    }
+
+    /// Ends the streams of those who listen to paths of subscriptions.
+    async fn end_listeners(&self) {
+        let router = Arc::clone(&self.sender.router);
+        // It fails only while the runtime ends.
+        for key in spawn_blocking(move || path_keys(&router)).await.unwrap_or_default() {
+            let Ok(id) = IdText::of_key(&key) else { continue };
+            // After an upgrade the streams are at another process.
+            let Ok(_permit) = self.sender.barrier.enter().await else { return };
+            if finish(&mut self.sender.router.logout(id), &self.sender.graph).await.is_err() {
+                // They are ended the next time.
+                self.budget().owe_end();
+            }
+        }
     }
 
     /// A number that no event has.
@@ -205,7 +253,7 @@ impl SubscriptionList {
             }
             return;
         };
-        for selector in selectors {
+        for selector in selectors.into_iter().filter(|selector| has_path(selector)) {
             match came {
                 Some(_) => table.insert(&selector, who, payload.clone()),
                 None => table.remove(&selector, who),
@@ -220,10 +268,7 @@ impl SubscriptionList {
         let before = std::mem::take(&mut kept.table);
         self.read_into(kept).await;
         if !before.is_whole() || !kept.table.is_whole() {
-            tracing::warn!(
-                "more than {SUBSCRIPTIONS_MAX} subscriptions come and go: not all changes are told"
-            );
-            self.subscriptions().raise_since(self.new_mark().await);
+            self.budget().lose();
             return;
         }
         for ended in before.without(&kept.table) {
@@ -248,9 +293,13 @@ impl SubscriptionList {
     ) {
         let name = subscriber_text(listed.subscriber);
         let subscription = subscription(listed, &name, is_active);
+        let (path, data) = (subscription.path.to_string(), subscription.json());
+        if !self.budget().admits(&path, &data, sys::clock::monotonic_ms()) {
+            return;
+        }
         let update = Update {
-            topics: vec![subscription.path.to_string()],
-            data: subscription.json(),
+            topics: vec![path],
+            data,
             is_private: true,
             id: None,
             kind: None,
@@ -260,11 +309,10 @@ impl SubscriptionList {
         let Ok(permit) = self.sender.barrier.enter().await else { return };
         // A connection does not hear of itself.
         let except = LeftOut::from(except);
-        if let Err(problem) =
-            updates::post(&self.sender, &permit, &update, except, |_| Ok(())).await
-        {
-            tracing::warn!("a change of a subscription is not told: {problem:?}");
-            self.subscriptions().raise_since(self.newest());
+        let posted = updates::post(&self.sender, &permit, &update, except, |_| Ok(())).await;
+        match posted {
+            Ok(_) => self.budget().told(),
+            Err(_) => self.budget().lose(),
         }
     }
 
@@ -279,7 +327,8 @@ impl SubscriptionList {
         let read = move || {
             let mut keys: Vec<(Id, Box<str>)> = Vec::new();
             router.names().visit_keys(|id, text| {
-                keys.extend(subscribed(text).map(|selector| (id, selector.into())));
+                let selector = subscribed(text).filter(|selector| has_path(selector));
+                keys.extend(selector.map(|selector| (id, selector.into())));
             });
             let (mut table, subscriptions) = (SubscriptionTable::default(), topics.subscriptions());
             for (id, selector) in keys {

@@ -50,6 +50,7 @@ pub use places::PublisherIds;
 pub use state::{LastUpdate, Topics, TopicsFigures, TopicsFull, TopicsLimits, UnderWay};
 pub use subscription_table::{ListedSubscription, SUBSCRIPTIONS_MAX, SubscriptionTable};
 pub use subscriptions::{
-    SubscriberNote, SubscriberNumber, Subscriptions, subscribed, subscriber_number, subscriber_text,
+    SubscriberNote, SubscriberNumber, Subscriptions, asks_for_paths, subscribed, subscriber_number,
+    subscriber_text,
 };
 pub use text::{payload, stream_text};

@@ -264,7 +264,7 @@ fn below(text: &str) -> Option<&str> {
 
 /// Whether a key asks for paths of subscriptions and for nothing else. Who asks for more, such as
 /// `*`, comes back to updates, and is not told of a gap for what it may not have asked for.
-pub(crate) fn asks_for_paths(key: Key<'_>) -> bool {
+pub fn asks_for_paths(key: Key<'_>) -> bool {
     let name = match key.space {
         Space::PrivateTopic => key.name,
         Space::PrivatePattern => key.name.strip_prefix("template ").unwrap_or(key.name),

@@ -67,6 +67,7 @@ fn figures_tell_who_listens_and_what_is_published() {
         "encke_mercure_topics 2",
         "encke_mercure_bound{of=\"patterns\"} 10000",
         "encke_mercure_publishes_total{outcome=\"posted\"} 2",
+        "encke_mercure_subscription_changes_total{outcome=\"told\"} 0",
     ] {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }

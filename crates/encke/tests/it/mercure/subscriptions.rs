@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{BOOKS, Hub, bearer, subscriber};
-use crate::harness::{Answer, Server, Stream, Wire, get, read_answer, wait_for};
+use crate::harness::{Answer, End, Server, Stream, Wire, get, read_answer, wait_for};
 
 const PATH: &str = "/.well-known/mercure/subscriptions";
 
@@ -290,42 +290,73 @@ fn changes_behind_a_list_give_the_next_list_by_seed() {
 }
 
 #[test]
-fn storm_of_subscriptions_starves_nobody_and_the_list_fits() {
+fn storm_of_subscriptions_pushes_out_no_history_and_is_told_as_a_gap() {
     const STREAMS: usize = 20;
     const EACH: usize = 500;
-    let hub = Hub::start(&["--mercure-open", "--keepalive=0"]);
+    const HISTORY: u64 = 4 << 20;
+    let history = format!("--history-bytes={HISTORY}");
+    let hub = Hub::start(&["--mercure-open", "--keepalive=0", &history]);
     let mut bystander = hub.listen("topic=bystander", &[]);
-    let list = hub.list(PATH);
+    let (news, _) = hub.publish("topic=news&data=1");
+    hub.publish("topic=news&data=2");
+    let before = hub.list(PATH)["lastEventID"].as_str().unwrap().to_owned();
+    let token = subscriber(&["/.well-known/mercure/subscriptions/t7/{subscriber}"]);
+    let at_t7 = "topic=/.well-known/mercure/subscriptions/t7/%7Bsubscriber%7D";
+    let fields = [&*token, &*format!("Last-Event-ID: {before}")];
+    let mut listener = hub.listen(at_t7, &fields);
+    assert_eq!(listener.head.field("last-event-id"), Some(&*before));
     let query: Vec<String> = (0..EACH).map(|n| format!("topic=t{n}")).collect();
     let query = query.join("&");
     let open = || (0..STREAMS).map(|_| hub.listen(&query, &[])).collect::<Vec<_>>();
     let gone = open();
+    assert_eq!(listener.end(), End::Fin, "some were lost");
     hub.publish("topic=bystander&data=between");
     assert!(bystander.chunk().ends_with("data: between\n\n"));
     drop(gone);
     let _streams = open();
     let there = STREAMS as u64 + 1;
     wait_for("others have left", || hub.server.api.stats()["mercure"]["subscribers"] == there);
-    assert_eq!(ids(&hub.list(PATH)).len(), STREAMS * EACH + 1);
-    // To find what was missed of all of them takes seconds: of one it is found among all.
-    let wanted = ids(&hub.list(&format!("{PATH}/t7")));
-    assert_eq!(wanted.len(), STREAMS);
-    let last = list["lastEventID"].as_str().unwrap();
-    let token = subscriber(&["/.well-known/mercure/subscriptions/t7/{subscriber}"]);
-    let query = "topic=/.well-known/mercure/subscriptions/t7/%7Bsubscriber%7D";
-    let mut stream = hub.listen(query, &[&token, &format!("Last-Event-ID: {last}")]);
-    assert_eq!(stream.head.field("last-event-id"), Some(last));
-    // Those that have gone have come before.
-    let (mut known, mut ever) = (BTreeSet::new(), BTreeSet::new());
-    while ever.len() < 2 * STREAMS || known != wanted {
-        let change = change(&mut stream);
-        let id = change["id"].as_str().unwrap().to_owned();
-        ever.insert(id.clone());
-        match change["active"] == true {
-            true => known.insert(id),
-            false => known.remove(&id),
-        };
+    let list = hub.list(PATH);
+    assert_eq!(ids(&list).len(), STREAMS * EACH + 1);
+    assert_ne!(list["lastEventID"], *before);
+    assert_eq!(ids(&hub.list(&format!("{PATH}/t7"))).len(), STREAMS);
+    // All that were told, with what else was sent, are a quarter of what is remembered at most.
+    let stats = hub.server.api.stats();
+    let count = |name: &str| stats.pointer(name).unwrap().as_u64().unwrap();
+    let told = count("/mercure/subscription_changes/told");
+    let lost = count("/mercure/subscription_changes/lost");
+    assert!(told > 0 && told + lost >= 3 * (STREAMS * EACH) as u64, "{told} told, {lost} lost");
+    for bytes in ["/history_bytes", "/mercure/topic_bytes"].map(count) {
+        assert!(bytes <= HISTORY / 4, "{bytes} by {told} changes");
     }
+    let field = format!("Last-Event-ID: {news}");
+    let mut news_again = hub.listen("topic=news", &[&field]);
+    assert_eq!(news_again.head.field("last-event-id"), Some(&*news));
+    assert!(news_again.chunk().ends_with("data: 2\n\n"));
+    let mut listener = hub.listen(at_t7, &fields);
+    assert_ne!(listener.head.field("last-event-id"), Some(&*before));
+    assert!(listener.chunk().starts_with("event: gap\n"));
     hub.publish("topic=bystander&data=after");
     assert!(bystander.chunk().ends_with("data: after\n\n"));
+}
+
+#[test]
+fn selector_whose_path_is_no_topic_is_neither_listed_nor_told() {
+    let hub = Hub::start(&["--mercure-open"]);
+    let mut listener = hub.listen(LISTEN, &[&reader()]);
+    let beside = "#p:".len() + PATH.len() + "/".len() + "/urn%3Auuid%3A".len() + 36;
+    let most = (4_608 - beside) / 3;
+    let longest = hub.listen(&format!("topic={}", "/".repeat(most)), &[]);
+    assert_eq!(change(&mut listener)["topic"].as_str().unwrap().len(), most);
+    let list = hub.list(PATH);
+    assert_eq!(ids(&list).len(), 2);
+    for len in [most + 1, 4_000] {
+        drop(hub.listen(&format!("topic={}", "/".repeat(len)), &[]));
+        wait_for("it has left", || hub.server.api.stats()["mercure"]["subscribers"] == 2);
+        assert_eq!(hub.list(PATH), list);
+    }
+    drop(longest);
+    assert_eq!(change(&mut listener)["active"], false);
+    let changes = &hub.server.api.stats()["mercure"]["subscription_changes"];
+    assert_eq!(*changes, json!({ "told": 3, "lost": 0 }), "one is the listener's own");
 }

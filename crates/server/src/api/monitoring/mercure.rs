@@ -12,6 +12,7 @@ use topics::Topics;
 use super::families::{counter_of, family, gauge, gauge_of, metric};
 use crate::api::state::Api;
 use crate::mercure_hub::{PUBLISH_OUTCOMES, PublishOutcome};
+use crate::subscription_changes::ChangeCounts;
 
 /// The hub at one moment.
 #[derive(Debug, Serialize)]
@@ -43,6 +44,8 @@ pub(super) struct MercureStats {
     publisher_id_bytes_max: usize,
     /// Streams that may hear who is subscribed: as long as there is one, changes are told.
     subscription_listeners: usize,
+    /// Changes of who is subscribed since the start.
+    subscription_changes: ChangeCounts,
     /// Updates that were published, or were to be, since the start.
     publishes: ByOutcome,
 }
@@ -87,6 +90,7 @@ impl MercureStats {
             publisher_id_bytes: figures.id_bytes,
             publisher_id_bytes_max: limits.id_bytes_max,
             subscription_listeners: topics.subscriptions().listeners(),
+            subscription_changes: api.subscription_list.as_ref()?.changes(),
             publishes: ByOutcome(hub.publishes()),
         })
     }
@@ -155,6 +159,21 @@ impl MercureStats {
             MetricType::COUNTER,
             outcomes.collect(),
         ));
+        families.push(self.subscription_changes.family());
         families
+    }
+}
+
+impl ChangeCounts {
+    fn family(self) -> MetricFamily {
+        let counts = [("told", self.told), ("lost", self.lost)];
+        let counts = counts
+            .map(|(outcome, count)| metric(&[("outcome", outcome)], counter_of(count as f64)));
+        family(
+            "encke_mercure_subscription_changes_total",
+            "Begins and ends of subscriptions while somebody might hear, by what became of them.",
+            MetricType::COUNTER,
+            counts.to_vec(),
+        )
     }
 }
