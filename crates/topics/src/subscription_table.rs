@@ -38,11 +38,14 @@ pub struct SubscriptionTable {
 }
 
 impl SubscriptionTable {
-    /// One more. One that is there already stays.
+    /// One more. One that is there already stays, and gets a payload if it has none: it may have
+    /// been found between its log-in and its payload.
     pub fn insert(&mut self, selector: &str, who: SubscriberNumber, payload: Option<Arc<str>>) {
-        if self.of.get(selector).is_some_and(|of| of.contains_key(&who)) {
+        let known = self.of.get(selector).and_then(|of| of.get(&who));
+        if known.is_some_and(|known| known.is_some() || payload.is_none()) {
             return;
         }
+        self.remove(selector, who);
         let bytes = bytes(selector, payload.as_deref());
         if self.len >= SUBSCRIPTIONS_MAX || self.bytes + bytes > SUBSCRIPTION_BYTES_MAX {
             self.is_whole_no_more = true;
@@ -91,12 +94,21 @@ impl SubscriptionTable {
         }
     }
 
+    /// How many there are of a selector; of all without one.
+    pub fn count(&self, selector: Option<&str>) -> usize {
+        let Some(selector) = selector else { return self.len };
+        self.of.get(selector).map_or(0, BTreeMap::len)
+    }
+
+    /// Whether there is this one.
+    pub fn contains(&self, selector: &str, who: SubscriberNumber) -> bool {
+        self.of.get(selector).is_some_and(|of| of.contains_key(&who))
+    }
+
     /// Those that are here and not in `other`.
     pub fn without(&self, other: &SubscriptionTable) -> Vec<ListedSubscription> {
-        let is_there = |listed: &ListedSubscription| {
-            let of = other.of.get(&listed.selector);
-            of.is_some_and(|of| of.contains_key(&listed.subscriber))
-        };
+        let is_there =
+            |listed: &ListedSubscription| other.contains(&listed.selector, listed.subscriber);
         self.all().filter(|listed| !is_there(listed)).collect()
     }
 

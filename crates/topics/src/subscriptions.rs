@@ -25,8 +25,11 @@ use parking_lot::Mutex;
 /// Notes that wait at most: more subscribers than come or go in a twentieth of a second.
 const NOTES_MAX: usize = 65_536;
 
-/// Bytes of their selectors, at most.
+/// Bytes of them and their texts, at most.
 const NOTE_BYTES_MAX: usize = 16 << 20;
+
+/// What a selector's text takes beside itself: where it stands, and what an allocator adds.
+const TEXT_BYTES: usize = 48;
 
 /// What the path of every subscription begins with, below the hub's own.
 const BELOW: &str = "/subscriptions";
@@ -45,6 +48,15 @@ pub struct SubscriberNote {
     pub selectors: Option<Vec<Box<str>>>,
     /// What its token tells of it, as JSON.
     pub payload: Option<Arc<str>>,
+}
+
+impl SubscriberNote {
+    /// What it takes while it waits. The payload of one that has gone is kept by nothing else.
+    fn bytes(&self) -> usize {
+        let texts = self.selectors.iter().flatten().map(|text| TEXT_BYTES + text.len());
+        let payload = self.payload.as_ref().map_or(0, |payload| payload.len());
+        size_of::<SubscriberNote>() + texts.sum::<usize>() + payload
+    }
 }
 
 /// What workers share of it with those who publish and list it.
@@ -153,9 +165,9 @@ impl Subscriptions {
         self.noted.lock().since
     }
 
-    /// Whether it has been wanted before, was not for some time, and is again.
-    pub fn is_wanted_again(&self) -> bool {
-        self.noted.lock().periods > 1
+    /// How often it began to be wanted. Between two such times nothing was noted.
+    pub fn periods(&self) -> u64 {
+        self.noted.lock().periods
     }
 
     /// Changes up to this number may not have been told.
@@ -166,7 +178,7 @@ impl Subscriptions {
 
     /// Puts a note behind the others, behind the log-in or the log-out.
     pub fn note(&self, note: SubscriberNote) {
-        let bytes = note.selectors.iter().flatten().map(|text| text.len()).sum::<usize>();
+        let bytes = note.bytes();
         let mut noted = self.noted.lock();
         let has_room = noted.notes.len() < NOTES_MAX && noted.bytes + bytes <= NOTE_BYTES_MAX;
         if has_room && !noted.has_lost {
@@ -323,7 +335,7 @@ mod tests {
         assert!(!of.look(2_100, 100) && !of.is_wanted());
         assert!(of.take().0.is_empty(), "nobody takes what nobody wants");
         of.ask(|| 9);
-        assert!(of.look(3_000, 100) && of.since() == 10 && of.is_wanted_again());
+        assert!(of.look(3_000, 100) && of.since() == 10 && of.periods() == 2);
     }
 
     #[test]
@@ -338,6 +350,14 @@ mod tests {
         (0..5_000).for_each(|_| of.note(long.clone()));
         let (notes, has_lost) = of.take();
         assert!(notes.len() * 4096 <= NOTE_BYTES_MAX && has_lost);
+        // Short texts count for what they take, and so does a payload.
+        let short = SubscriberNote { selectors: Some(vec!["x".into(); 800]), ..note(1) };
+        let payload = SubscriberNote { payload: Some("x".repeat(40_000).into()), ..note(1) };
+        for each in [short, payload] {
+            (0..NOTES_MAX).for_each(|_| of.note(each.clone()));
+            let (notes, has_lost) = of.take();
+            assert!(has_lost && (300..450).contains(&notes.len()), "{}", notes.len());
+        }
     }
 
     #[test]
