@@ -26,8 +26,8 @@ use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use topics::{
-    LastUpdate, ListedSubscription, SUBSCRIPTIONS_MAX, SubscriberNote, SubscriberNumber,
-    SubscriptionTable, Subscriptions, Topics, subscribed, subscriber_text,
+    HeldSelector, LastUpdate, ListedSubscription, SUBSCRIPTIONS_MAX, SubscriberNote,
+    SubscriberNumber, SubscriptionTable, Subscriptions, Topics, subscribed, subscriber_text,
 };
 
 pub(crate) use self::answers::{Answer, AnswerBody, ListPart, ListRequest, NoAnswer};
@@ -75,7 +75,7 @@ struct Turn {
 }
 
 impl Turn {
-    /// One update is posted. Lets others have their turn once it were enough.
+    /// One update is posted, or left out. Lets others have their turn once it were enough.
     async fn posted(&mut self) {
         self.posted += 1;
         if self.posted.is_multiple_of(POSTED_AT_ONCE) {
@@ -183,12 +183,17 @@ impl SubscriptionList {
             }
             return;
         };
-        for selector in selectors {
-            match came {
-                Some(_) => table.insert(&selector, who, payload.clone()),
-                None => table.remove(&selector, who),
+        for held in selectors {
+            let is_listed = match came {
+                Some(_) => table.insert(&held, who, payload.clone()),
+                None => table.remove(&held.text, who),
+            };
+            if !is_listed && table.is_whole() {
+                // It is left out, as one that no token grants: then its end is not told, either.
+                turn.posted().await;
+                continue;
             }
-            let (selector, payload) = (selector.into(), payload.clone());
+            let (selector, payload) = (held.text.into(), payload.clone());
             self.post(&ListedSubscription { selector, subscriber: who, payload }, came).await;
             turn.posted().await;
         }
@@ -257,19 +262,19 @@ impl SubscriptionList {
     async fn read(&self) -> SubscriptionTable {
         let (topics, router) = (Arc::clone(&self.topics), Arc::clone(&self.sender.router));
         let read = move || {
-            let mut keys: Vec<(Id, Box<str>)> = Vec::new();
+            let mut keys: Vec<(Id, HeldSelector)> = Vec::new();
             router.names().visit_keys(|id, text| {
-                keys.extend(subscribed(text).map(|selector| (id, selector.into())));
+                keys.extend(subscribed(text).map(|held| (id, held)));
             });
             let (mut table, subscriptions) = (SubscriptionTable::default(), topics.subscriptions());
-            'keys: for (id, selector) in keys {
+            'keys: for (id, held) in keys {
                 let mut after: Option<ConnRef> = None;
                 loop {
                     let mut conns = Vec::new();
                     after = router.walk(id, after, WALKED_AT_ONCE, |conn| conns.push(conn));
                     for conn in conns {
                         let who: SubscriberNumber = subscriptions.number(conn);
-                        table.insert(&selector, who, subscriptions.payload(conn));
+                        table.insert(&held, who, subscriptions.payload(conn));
                     }
                     if !table.is_whole() {
                         break 'keys;
