@@ -54,13 +54,16 @@ fn check_against_httparse(data: &[u8], request: &Request<'_>) {
         Route::App => "/app/",
         Route::Durable => "/v1/stream/",
         Route::Mercure => "/.well-known/mercure",
+        Route::MercureList => "/.well-known/mercure/subscriptions",
     };
     assert!(target.contains(path) && target.contains(request.path));
     assert!(request.format != Format::Classic || request.route == Route::Classic);
     match (request.method, request.route) {
         (Method::Options, _)
         | (_, Route::Page | Route::WellKnown | Route::Send | Route::App)
-        | (_, Route::Durable | Route::Mercure) => assert!(request.ids.is_empty()),
+        | (_, Route::Durable | Route::Mercure | Route::MercureList) => {
+            assert!(request.ids.is_empty());
+        }
         _ => assert_eq!(request.ids, naive_ids(target), "{target}"),
     }
     check_what_only_some_have(&outside, request);

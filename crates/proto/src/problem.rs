@@ -124,8 +124,11 @@ impl Problem {
     pub fn method_not_allowed(allow: &'static str) -> Problem {
         let use_what = match allow {
             allow if allow.starts_with("POST") => "Events are sent with POST",
+            allow if allow.contains("QUERY") => {
+                "Updates are heard with GET and published with POST"
+            }
             allow if allow.contains("POST") => "Here streams are read and appended to",
-            _ => "Streams are opened with GET",
+            _ => "What is here is read with GET",
         };
         let detail = format!("{use_what}. The methods here are {allow}.");
         Problem { allow: Some(allow), ..Problem::new(405, detail) }

@@ -14,6 +14,8 @@
 //! Cost: a load and a free lock twenty times a second as long as nobody may hear of it. Then some
 //! 100 bytes a subscription and its texts, and what an update costs for each that begins or ends.
 
+mod answers;
+
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,15 +23,17 @@ use dispatch::posting::{Sender, finish};
 use hub::{ConnRef, ConnectionId, Id, IdText, LeftOut};
 use mercure::{Dialect, EARLIEST, MatchType, Subscription, SubscriptionPath, Update};
 use serde_json::value::RawValue;
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Mutex;
 use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use topics::{
-    LastUpdate, ListedSubscription, SubscriberNote, SubscriberNumber, SubscriptionTable,
-    Subscriptions, Topics, subscribed, subscriber_number, subscriber_text,
+    HeldSelector, LastUpdate, ListedSubscription, SubscriberNote, SubscriberNumber,
+    SubscriptionTable, Subscriptions, Topics, subscribed, subscriber_text,
 };
 
+pub(crate) use self::answers::{Answer, AnswerBody, ListPart, ListRequest, NoAnswer};
+use self::answers::{AnswerPlaces, answer_places};
 use crate::subscription_changes::{ChangeBudget, ChangeCounts, has_path, path_keys};
 use crate::updates;
 
@@ -38,9 +42,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Connections of a topic that are read at one time, under a lock.
 const WALKED_AT_ONCE: usize = 1_024;
-
-/// Lists that are answered at one time.
-const ANSWERS_MAX: usize = 8;
 
 /// How often a directory is read again that has more subscriptions than are listed: it takes some
 /// time, and whoever may read the list may ask all the time.
@@ -53,15 +54,16 @@ const POSTED_AT_ONCE: usize = 64;
 pub(crate) struct SubscriptionList {
     sender: Sender,
     topics: Arc<Topics>,
-    kept: Mutex<ListState>,
+    kept: Arc<Mutex<ListState>>,
     budget: StdMutex<ChangeBudget>,
-    answers: Arc<Semaphore>,
+    places: AnswerPlaces,
 }
 
 #[derive(Default)]
 struct ListState {
-    /// Whether the table is kept.
-    is_on: bool,
+    /// Since which time that it is wanted the table is kept, of [`Subscriptions::periods`]; 0 while
+    /// it is not.
+    period: u64,
     table: SubscriptionTable,
     /// When it was read from the directory.
     read_at: Option<Instant>,
@@ -69,23 +71,21 @@ struct ListState {
     mark: u64,
 }
 
-/// What somebody has asked for.
-pub(crate) struct Answer {
-    /// The id of the hub's last update, or [`EARLIEST`]: behind it all changes of the list come.
-    pub(crate) last_id: String,
-    /// The subscriptions.
-    pub(crate) listed: Vec<ListedSubscription>,
-    /// A place among the answers, until it is sent.
-    pub(crate) place: OwnedSemaphorePermit,
+/// A turn among other tasks: a subscriber has up to some hundred selectors, so it is updates that
+/// count.
+#[derive(Default)]
+struct Turn {
+    posted: usize,
 }
 
-/// Why there is no answer.
-#[derive(Debug)]
-pub(crate) enum NoAnswer {
-    /// As many lists are being answered as may be.
-    Busy,
-    /// There are more subscriptions than are listed.
-    TooMany,
+impl Turn {
+    /// One update is posted, or left out. Lets others have their turn once it were enough.
+    async fn posted(&mut self) {
+        self.posted += 1;
+        if self.posted.is_multiple_of(POSTED_AT_ONCE) {
+            yield_now().await;
+        }
+    }
 }
 
 impl SubscriptionList {
@@ -97,9 +97,9 @@ impl SubscriptionList {
     ) -> Option<Arc<SubscriptionList>> {
         let topics = Arc::clone(sender.router.topics()?);
         let budget = ChangeBudget::of(&sender.router, &topics, sys::clock::monotonic_ms());
-        let (sender, kept, budget) = (sender.clone(), Mutex::default(), StdMutex::new(budget));
-        let answers = Arc::new(Semaphore::new(ANSWERS_MAX));
-        let list = Arc::new(SubscriptionList { sender, topics, kept, budget, answers });
+        let (sender, kept, budget) = (sender.clone(), Arc::default(), StdMutex::new(budget));
+        let places = answer_places();
+        let list = Arc::new(SubscriptionList { sender, topics, kept, budget, places });
         tokio::spawn(Arc::clone(&list).run(stop.clone()));
         Some(list)
     }
@@ -114,34 +114,10 @@ impl SubscriptionList {
             }
             let mut kept = self.kept.lock().await;
             // Whoever has asked meanwhile has it read anew.
-            if kept.is_on && !self.subscriptions().is_wanted() {
-                *kept = ListState::default();
+            if kept.period > 0 && !self.subscriptions().is_wanted() {
+                forget(std::mem::take(&mut *kept).table);
             }
         }
-    }
-
-    /// Those below `path`.
-    pub(crate) async fn answer(&self, path: &SubscriptionPath<'_>) -> Result<Answer, NoAnswer> {
-        let place = Arc::clone(&self.answers).try_acquire_owned().map_err(|_| NoAnswer::Busy)?;
-        self.subscriptions().ask(|| self.newest());
-        let mut kept = self.kept.lock().await;
-        self.catch_up(&mut kept).await;
-        let is_old = kept.read_at.is_none_or(|at| at.elapsed() > READ_AGAIN);
-        if !kept.table.is_whole() && is_old {
-            // Some may have gone.
-            self.read_into(&mut kept).await;
-        }
-        if !kept.table.is_whole() {
-            return Err(NoAnswer::TooMany);
-        }
-        let last_id = self.last_id(kept.mark);
-        let who = path.subscriber().map(subscriber_number);
-        let listed = match (path.dialect(), who) {
-            // Those of 1.0 have paths of their own, and those that are here are of the old one.
-            (Dialect::V1, _) | (_, Some(None)) => Vec::new(),
-            (Dialect::Old, who) => kept.table.listed(path.text(), who.flatten()),
-        };
-        Ok(Answer { last_id, listed, place })
     }
 
     /// How many changes there were since the start.
@@ -179,20 +155,21 @@ impl SubscriptionList {
 
     /// Brings the list to where all is that workers have noted.
     async fn catch_up(&self, kept: &mut ListState) {
-        if !kept.is_on {
-            if self.subscriptions().is_wanted_again() {
+        let period = self.subscriptions().periods();
+        if kept.period != period {
+            // Perhaps nobody wanted it meanwhile, though it was not forgotten yet: then notes are
+            // missing.
+            if period > 1 {
                 // Lists of before had the id of the last update, too.
                 kept.mark = self.new_mark().await;
             }
             self.read_into(kept).await;
-            kept.is_on = true;
+            kept.period = period;
         }
         let (notes, has_lost) = self.subscriptions().take();
-        for (n, note) in notes.into_iter().enumerate() {
-            self.tell(&mut kept.table, note).await;
-            if n % POSTED_AT_ONCE == POSTED_AT_ONCE - 1 {
-                yield_now().await;
-            }
+        let mut turn = Turn::default();
+        for note in notes {
+            self.tell(&mut kept.table, note, &mut turn).await;
         }
         if has_lost {
             self.make_up(kept).await;
@@ -243,23 +220,30 @@ impl SubscriptionList {
     }
 
     /// Posts what a note says, and changes the table by it.
-    async fn tell(&self, table: &mut SubscriptionTable, note: SubscriberNote) {
+    async fn tell(&self, table: &mut SubscriptionTable, note: SubscriberNote, turn: &mut Turn) {
         let SubscriberNote { conn, came, selectors, payload } = note;
         let who = self.subscriptions().number(conn);
         let Some(selectors) = selectors else {
             for listed in table.of_subscriber(who) {
                 table.remove(&listed.selector, who);
                 self.post(&listed, None).await;
+                turn.posted().await;
             }
             return;
         };
-        for selector in selectors.into_iter().filter(|selector| has_path(selector)) {
-            match came {
-                Some(_) => table.insert(&selector, who, payload.clone()),
-                None => table.remove(&selector, who),
+        for held in selectors.into_iter().filter(|held| has_path(&held.text)) {
+            let is_listed = match came {
+                Some(_) => table.insert(&held, who, payload.clone()),
+                None => table.remove(&held.text, who),
+            };
+            if !is_listed && table.is_whole() {
+                // It is left out, as one that no token grants: then its end is not told, either.
+                turn.posted().await;
+                continue;
             }
-            let (selector, payload) = (selector.into(), payload.clone());
+            let (selector, payload) = (held.text.into(), payload.clone());
             self.post(&ListedSubscription { selector, subscriber: who, payload }, came).await;
+            turn.posted().await;
         }
     }
 
@@ -317,7 +301,8 @@ impl SubscriptionList {
     }
 
     async fn read_into(&self, kept: &mut ListState) {
-        kept.table = self.read().await;
+        let table = self.read().await;
+        forget(std::mem::replace(&mut kept.table, table));
         kept.read_at = Some(Instant::now());
     }
 
@@ -325,22 +310,25 @@ impl SubscriptionList {
     async fn read(&self) -> SubscriptionTable {
         let (topics, router) = (Arc::clone(&self.topics), Arc::clone(&self.sender.router));
         let read = move || {
-            let mut keys: Vec<(Id, Box<str>)> = Vec::new();
+            let mut keys: Vec<(Id, HeldSelector)> = Vec::new();
             router.names().visit_keys(|id, text| {
-                let selector = subscribed(text).filter(|selector| has_path(selector));
-                keys.extend(selector.map(|selector| (id, selector.into())));
+                let held = subscribed(text).filter(|held| has_path(&held.text));
+                keys.extend(held.map(|held| (id, held)));
             });
             let (mut table, subscriptions) = (SubscriptionTable::default(), topics.subscriptions());
-            for (id, selector) in keys {
+            'keys: for (id, held) in keys {
                 let mut after: Option<ConnRef> = None;
                 loop {
                     let mut conns = Vec::new();
                     after = router.walk(id, after, WALKED_AT_ONCE, |conn| conns.push(conn));
                     for conn in conns {
                         let who: SubscriberNumber = subscriptions.number(conn);
-                        table.insert(&selector, who, subscriptions.payload(conn));
+                        table.insert(&held, who, subscriptions.payload(conn));
                     }
-                    if after.is_none() || !table.is_whole() {
+                    if !table.is_whole() {
+                        break 'keys;
+                    }
+                    if after.is_none() {
                         break;
                     }
                 }
@@ -349,6 +337,13 @@ impl SubscriptionList {
         };
         // It fails only while the runtime ends.
         spawn_blocking(read).await.unwrap_or_default()
+    }
+}
+
+/// Drops a table, which takes some time if it is large, beside other tasks.
+fn forget(table: SubscriptionTable) {
+    if !table.is_empty() {
+        drop(spawn_blocking(move || drop(table)));
     }
 }
 

@@ -29,6 +29,7 @@
 
 mod claims;
 mod following;
+mod held_selector;
 mod ids;
 mod index;
 mod keys;
@@ -44,13 +45,14 @@ mod text;
 
 pub use claims::{HubNames, read_claims};
 pub use following::{TopicFollowers, UpdateFollowers};
+pub use held_selector::{HeldSelector, subscribed};
 pub use ids::{granted_id, id_of_selector, id_of_topic};
 pub use keys::{Listening, UpdateKeys};
 pub use places::PublisherIds;
 pub use state::{LastUpdate, Topics, TopicsFigures, TopicsFull, TopicsLimits, UnderWay};
 pub use subscription_table::{ListedSubscription, SUBSCRIPTIONS_MAX, SubscriptionTable};
 pub use subscriptions::{
-    SubscriberNote, SubscriberNumber, Subscriptions, asks_for_paths, subscribed, subscriber_number,
+    SubscriberNote, SubscriberNumber, Subscriptions, asks_for_paths, subscriber_number,
     subscriber_text,
 };
 pub use text::{payload, stream_text};

@@ -1,11 +1,14 @@
 //! The subscriptions that are there, by selector and subscriber.
 //!
 //! Bounded: past [`SUBSCRIPTIONS_MAX`], or 64 MiB of texts, it is not whole any more, and
-//! says so. Cost: some 100 bytes a subscription, and the texts.
+//! says so. Subscriptions that no token grants have half of both, so that clients without a token
+//! cannot take it from others: past that they are left out. Cost: some 100 bytes a subscription,
+//! and the texts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use crate::held_selector::HeldSelector;
 use crate::subscriptions::SubscriberNumber;
 
 /// How many subscriptions are listed.
@@ -13,6 +16,9 @@ pub const SUBSCRIPTIONS_MAX: usize = 250_000;
 
 /// The bytes of their selectors and payloads, at most.
 const SUBSCRIPTION_BYTES_MAX: usize = 64 << 20;
+
+/// Which part of both those have at most that no token grants: one in two.
+const OPEN_SHARE: usize = 2;
 
 /// What a subscription counts for beside its texts.
 const ENTRY_BYTES: usize = 96;
@@ -31,41 +37,99 @@ pub struct ListedSubscription {
 /// Those that are there.
 #[derive(Debug, Default)]
 pub struct SubscriptionTable {
-    of: BTreeMap<Arc<str>, BTreeMap<SubscriberNumber, Option<Arc<str>>>>,
-    len: usize,
-    bytes: usize,
+    of: BTreeMap<Arc<str>, BTreeMap<SubscriberNumber, ListedEntry>>,
+    /// How many subscriptions have the payload of a subscriber, which counts once.
+    payloads: HashMap<SubscriberNumber, usize>,
+    all: Taken,
+    /// What those take that no token grants.
+    open: Taken,
     is_whole_no_more: bool,
 }
 
+#[derive(Debug)]
+struct ListedEntry {
+    payload: Option<Arc<str>>,
+    is_granted: bool,
+}
+
+/// How many subscriptions there are, and what they take.
+#[derive(PartialEq, Eq, Debug, Default)]
+struct Taken {
+    len: usize,
+    bytes: usize,
+}
+
+impl Taken {
+    /// Whether one more of `bytes` fits into one part in `share` of what there may be.
+    fn has_room(&self, bytes: usize, share: usize) -> bool {
+        self.len < SUBSCRIPTIONS_MAX / share && self.bytes + bytes <= SUBSCRIPTION_BYTES_MAX / share
+    }
+}
+
 impl SubscriptionTable {
-    /// One more. One that is there already stays.
-    pub fn insert(&mut self, selector: &str, who: SubscriberNumber, payload: Option<Arc<str>>) {
-        if self.of.get(selector).is_some_and(|of| of.contains_key(&who)) {
-            return;
+    /// One more. One that is there already stays, and gets a payload if it has none: it may have
+    /// been found between its log-in and its payload. Whether it is there now.
+    pub fn insert(
+        &mut self,
+        held: &HeldSelector,
+        who: SubscriberNumber,
+        payload: Option<Arc<str>>,
+    ) -> bool {
+        let HeldSelector { text: selector, is_granted } = held;
+        let known = self.of.get(&**selector).and_then(|of| of.get(&who));
+        if known.is_some_and(|known| known.payload.is_some() || payload.is_none()) {
+            return true;
         }
-        let bytes = bytes(selector, payload.as_deref());
-        if self.len >= SUBSCRIPTIONS_MAX || self.bytes + bytes > SUBSCRIPTION_BYTES_MAX {
+        self.remove(selector, who);
+        let own = ENTRY_BYTES + selector.len();
+        if !is_granted && !self.open.has_room(own, OPEN_SHARE) {
+            return false;
+        }
+        let more = payload.as_ref().filter(|_| !self.payloads.contains_key(&who));
+        let bytes = own + more.map_or(0, |payload| payload.len());
+        if !self.all.has_room(bytes, 1) {
             self.is_whole_no_more = true;
-            return;
+            return false;
         }
-        let of = match self.of.get_mut(selector) {
+        if payload.is_some() {
+            *self.payloads.entry(who).or_default() += 1;
+        }
+        let of = match self.of.get_mut(&**selector) {
             Some(of) => of,
-            None => self.of.entry(selector.into()).or_default(),
+            None => self.of.entry((**selector).into()).or_default(),
         };
-        of.insert(who, payload);
-        self.len += 1;
-        self.bytes += bytes;
+        of.insert(who, ListedEntry { payload, is_granted: *is_granted });
+        self.all.len += 1;
+        self.all.bytes += bytes;
+        if !is_granted {
+            self.open.len += 1;
+            self.open.bytes += own;
+        }
+        true
     }
 
-    /// One has ended, if it was there.
-    pub fn remove(&mut self, selector: &str, who: SubscriberNumber) {
-        let Some(of) = self.of.get_mut(selector) else { return };
-        let Some(payload) = of.remove(&who) else { return };
-        self.len -= 1;
-        self.bytes -= bytes(selector, payload.as_deref());
+    /// One has ended. Whether it was there.
+    pub fn remove(&mut self, selector: &str, who: SubscriberNumber) -> bool {
+        let Some(of) = self.of.get_mut(selector) else { return false };
+        let Some(ListedEntry { payload, is_granted }) = of.remove(&who) else { return false };
         if of.is_empty() {
             self.of.remove(selector);
         }
+        let own = ENTRY_BYTES + selector.len();
+        self.all.len -= 1;
+        self.all.bytes -= own;
+        if !is_granted {
+            self.open.len -= 1;
+            self.open.bytes -= own;
+        }
+        if let (Some(payload), Some(count)) = (payload, self.payloads.get_mut(&who)) {
+            *count -= 1;
+            if *count == 0 {
+                self.payloads.remove(&who);
+                self.all.bytes -= payload.len();
+            }
+        }
+        true
     }
 
     /// All of one subscriber, which is looked for everywhere.
@@ -81,8 +145,8 @@ impl SubscriptionTable {
     ) -> Vec<ListedSubscription> {
         let Some(selector) = selector else { return self.all().collect() };
         let Some((selector, of)) = self.of.get_key_value(selector) else { return Vec::new() };
-        let listed = |(who, payload): (&SubscriberNumber, &Option<Arc<str>>)| {
-            let (selector, payload) = (Arc::clone(selector), payload.clone());
+        let listed = |(who, entry): (&SubscriberNumber, &ListedEntry)| {
+            let (selector, payload) = (Arc::clone(selector), entry.payload.clone());
             ListedSubscription { selector, subscriber: *who, payload }
         };
         match who {
@@ -91,12 +155,21 @@ impl SubscriptionTable {
         }
     }
 
+    /// How many there are of a selector; of all without one.
+    pub fn count(&self, selector: Option<&str>) -> usize {
+        let Some(selector) = selector else { return self.all.len };
+        self.of.get(selector).map_or(0, BTreeMap::len)
+    }
+
+    /// Whether there is this one.
+    pub fn contains(&self, selector: &str, who: SubscriberNumber) -> bool {
+        self.of.get(selector).is_some_and(|of| of.contains_key(&who))
+    }
+
     /// Those that are here and not in `other`.
     pub fn without(&self, other: &SubscriptionTable) -> Vec<ListedSubscription> {
-        let is_there = |listed: &ListedSubscription| {
-            let of = other.of.get(&listed.selector);
-            of.is_some_and(|of| of.contains_key(&listed.subscriber))
-        };
+        let is_there =
+            |listed: &ListedSubscription| other.contains(&listed.selector, listed.subscriber);
         self.all().filter(|listed| !is_there(listed)).collect()
     }
 
@@ -107,27 +180,23 @@ impl SubscriptionTable {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.len
+        self.all.len
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.all.len == 0
     }
 
     fn all(&self) -> impl Iterator<Item = ListedSubscription> {
         self.of.iter().flat_map(|(selector, of)| {
-            of.iter().map(|(who, payload)| ListedSubscription {
+            of.iter().map(|(who, entry)| ListedSubscription {
                 selector: Arc::clone(selector),
                 subscriber: *who,
-                payload: payload.clone(),
+                payload: entry.payload.clone(),
             })
         })
     }
-}
-
-fn bytes(selector: &str, payload: Option<&str>) -> usize {
-    ENTRY_BYTES + selector.len() + payload.map_or(0, str::len)
 }
 
 #[cfg(test)]
@@ -137,6 +206,10 @@ mod tests {
     use fastrand::Rng;
 
     use super::*;
+
+    fn held(text: &str, is_granted: bool) -> HeldSelector {
+        HeldSelector { text: text.into(), is_granted }
+    }
 
     #[test]
     fn table_has_what_a_set_has() {
@@ -150,12 +223,11 @@ mod tests {
             let payload: Option<Arc<str>> = rng.bool().then(|| "{}".into());
             match rng.bool() {
                 true => {
-                    table.insert(selector, who, payload);
+                    assert!(table.insert(&held(selector, who % 2 == 0), who, payload));
                     model.insert((selector, who));
                 }
                 false => {
-                    table.remove(selector, who);
-                    model.remove(&(selector, who));
+                    assert_eq!(table.remove(selector, who), model.remove(&(selector, who)));
                 }
             }
             let pairs = |listed: Vec<ListedSubscription>| -> BTreeSet<(String, u128)> {
@@ -178,19 +250,49 @@ mod tests {
             }
             if rng.u8(..50) == 0 {
                 let mut copy = SubscriptionTable::default();
-                model.iter().for_each(|(selector, who)| copy.insert(selector, *who, None));
+                for (selector, who) in &model {
+                    assert!(copy.insert(&held(selector, true), *who, None));
+                }
                 before = Some((copy, of(&|_, _| true)));
             }
         }
-        model.iter().for_each(|(selector, who)| table.remove(selector, *who));
-        assert!(table.is_empty() && table.bytes == 0 && table.is_whole());
+        assert!(model.iter().all(|(selector, who)| table.remove(selector, *who)));
+        assert!(table.is_empty() && table.is_whole() && table.payloads.is_empty());
+        assert_eq!((table.all, table.open), (Taken::default(), Taken::default()));
     }
 
     #[test]
     fn table_past_its_bound_says_that_it_is_not_whole() {
         let mut table = SubscriptionTable::default();
         let long: Arc<str> = "x".repeat(1 << 20).into();
-        (0..70).for_each(|who| table.insert("a", who, Some(Arc::clone(&long))));
-        assert!(!table.is_whole() && table.len() < 64);
+        let mut insert =
+            |text: &str, who| table.insert(&held(text, true), who, Some(Arc::clone(&long)));
+        // The payload of a subscriber counts once.
+        assert!((0..70).all(|n: u8| insert(&n.to_string(), 0)));
+        assert!((1..63).all(|who| insert("a", who)) && !insert("a", 64));
+        assert!(!table.is_whole() && table.len() == 70 + 62);
+    }
+
+    #[test]
+    fn subscriptions_that_no_token_grants_leave_room_for_others() {
+        let mut table = SubscriptionTable::default();
+        let half = (SUBSCRIPTIONS_MAX / OPEN_SHARE) as u128;
+        assert!((0..half).all(|who| table.insert(&held("a", false), who, None)));
+        assert!(!table.insert(&held("a", false), half, None) && !table.remove("a", half));
+        assert!(table.is_whole() && table.insert(&held("a", true), half, None));
+        assert!(table.remove("a", 0) && table.insert(&held("b", false), 0, None));
+        let long = "x".repeat(1 << 20);
+        let mut table = SubscriptionTable::default();
+        assert_eq!((0..64).filter(|who| table.insert(&held(&long, false), *who, None)).count(), 31);
+        assert!(table.is_whole() && table.insert(&held(&long, true), 64, None));
+    }
+
+    #[test]
+    fn payload_that_is_found_later_is_taken_over() {
+        let mut table = SubscriptionTable::default();
+        assert!(table.insert(&held("a", true), 1, None));
+        assert!(table.insert(&held("a", true), 1, Some("{}".into())));
+        assert!(table.insert(&held("a", true), 1, None) && table.len() == 1);
+        assert_eq!(table.listed(Some("a"), None)[0].payload.as_deref(), Some("{}"));
     }
 }

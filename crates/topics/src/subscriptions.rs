@@ -22,11 +22,16 @@ use hub::{ConnRef, ConnectionId, Key, Space};
 use mercure::{Grants, PATH, Selector, SelectorKind};
 use parking_lot::Mutex;
 
+use crate::held_selector::HeldSelector;
+
 /// Notes that wait at most: more subscribers than come or go in a twentieth of a second.
 const NOTES_MAX: usize = 65_536;
 
-/// Bytes of their selectors, at most.
+/// Bytes of them and their texts, at most.
 const NOTE_BYTES_MAX: usize = 16 << 20;
+
+/// What a selector's text takes beside itself: where it stands, and what an allocator adds.
+const TEXT_BYTES: usize = 48;
 
 /// What the path of every subscription begins with, below the hub's own.
 const BELOW: &str = "/subscriptions";
@@ -42,9 +47,18 @@ pub struct SubscriberNote {
     /// The id of its connection if it has come, `None` if it has gone.
     pub came: Option<ConnectionId>,
     /// What it listens to. Of one that has gone while it began to be wanted it is not known.
-    pub selectors: Option<Vec<Box<str>>>,
+    pub selectors: Option<Vec<HeldSelector>>,
     /// What its token tells of it, as JSON.
     pub payload: Option<Arc<str>>,
+}
+
+impl SubscriberNote {
+    /// What it takes while it waits. The payload of one that has gone is kept by nothing else.
+    fn bytes(&self) -> usize {
+        let texts = self.selectors.iter().flatten().map(|held| TEXT_BYTES + held.text.len());
+        let payload = self.payload.as_ref().map_or(0, |payload| payload.len());
+        size_of::<SubscriberNote>() + texts.sum::<usize>() + payload
+    }
 }
 
 /// What workers share of it with those who publish and list it.
@@ -153,9 +167,9 @@ impl Subscriptions {
         self.noted.lock().since
     }
 
-    /// Whether it has been wanted before, was not for some time, and is again.
-    pub fn is_wanted_again(&self) -> bool {
-        self.noted.lock().periods > 1
+    /// How often it began to be wanted. Between two such times nothing was noted.
+    pub fn periods(&self) -> u64 {
+        self.noted.lock().periods
     }
 
     /// Changes up to this number may not have been told.
@@ -166,7 +180,7 @@ impl Subscriptions {
 
     /// Puts a note behind the others, behind the log-in or the log-out.
     pub fn note(&self, note: SubscriberNote) {
-        let bytes = note.selectors.iter().flatten().map(|text| text.len()).sum::<usize>();
+        let bytes = note.bytes();
         let mut noted = self.noted.lock();
         let has_room = noted.notes.len() < NOTES_MAX && noted.bytes + bytes <= NOTE_BYTES_MAX;
         if has_room && !noted.has_lost {
@@ -221,19 +235,6 @@ pub fn subscriber_number(text: &str) -> Option<SubscriberNumber> {
     let hex = text.strip_prefix("urn:uuid:")?.replace('-', "");
     let number = SubscriberNumber::from_str_radix(&hex, 16).ok()?;
     (subscriber_text(number) == text).then_some(number)
-}
-
-/// The selector that who is logged in under this key is subscribed to; `None` of a key that stands
-/// beside another one.
-pub fn subscribed(key: &str) -> Option<&str> {
-    let Key { space, name, .. } = Key::parse(key)?;
-    match space {
-        Space::Topic | Space::PrivateTopic => Some(name),
-        Space::Pattern | Space::PrivatePattern if name == "*" => Some(name),
-        // Those of 1.0 have paths of their own.
-        Space::Pattern | Space::PrivatePattern => name.strip_prefix("template "),
-        _ => None,
-    }
 }
 
 /// Whether one who listens to these selectors with these grants may hear who is subscribed: some
@@ -323,7 +324,7 @@ mod tests {
         assert!(!of.look(2_100, 100) && !of.is_wanted());
         assert!(of.take().0.is_empty(), "nobody takes what nobody wants");
         of.ask(|| 9);
-        assert!(of.look(3_000, 100) && of.since() == 10 && of.is_wanted_again());
+        assert!(of.look(3_000, 100) && of.since() == 10 && of.periods() == 2);
     }
 
     #[test]
@@ -334,10 +335,22 @@ mod tests {
         assert!(notes.len() == NOTES_MAX && has_lost);
         of.note(note(1));
         assert!(of.take().0.len() == 1 && !of.take().1);
-        let long = SubscriberNote { selectors: Some(vec!["x".repeat(4096).into()]), ..note(1) };
+        let held = |len, count| {
+            let held = HeldSelector { text: "x".repeat(len).into(), is_granted: false };
+            SubscriberNote { selectors: Some(vec![held; count]), ..note(1) }
+        };
+        let long = held(4096, 1);
         (0..5_000).for_each(|_| of.note(long.clone()));
         let (notes, has_lost) = of.take();
         assert!(notes.len() * 4096 <= NOTE_BYTES_MAX && has_lost);
+        // Short texts count for what they take, and so does a payload.
+        let short = held(1, 800);
+        let payload = SubscriberNote { payload: Some("x".repeat(40_000).into()), ..note(1) };
+        for each in [short, payload] {
+            (0..NOTES_MAX).for_each(|_| of.note(each.clone()));
+            let (notes, has_lost) = of.take();
+            assert!(has_lost && (300..450).contains(&notes.len()), "{}", notes.len());
+        }
     }
 
     #[test]
@@ -355,18 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn key_is_of_one_subscription_or_of_none() {
-        for (key, selector) in [
-            ("#t:a", Some("a")),
-            ("#p:https://a.test/1", Some("https://a.test/1")),
-            ("#r:*", Some("*")),
-            ("#v:template a{b}", Some("a{b}")),
-            ("#g1:a", None),
-            ("#c1:a", None),
-            ("bob", None),
-        ] {
-            assert_eq!(subscribed(key), selector, "{key}");
-        }
+    fn key_asks_for_paths_alone_or_for_more() {
         let asks = |key| Key::parse(key).is_some_and(asks_for_paths);
         assert!(asks("#v:template /.well-known/mercure/subscriptions{/a}{/b}"));
         assert!(asks("#p:/.well-known/mercure/subscriptions/a"));

@@ -220,6 +220,7 @@ impl<S: Sockets> Core<S> {
             Route::Events => return self.admit_history_read(at, request, &reply),
             Route::Durable => return self.hand_out(at, request, read, &reply),
             Route::Mercure => return self.admit_to_topics(at, request, read, &reply),
+            Route::MercureList => return self.hand_out_of_hub(at, request, read, &reply),
             Route::Stream | Route::Classic | Route::Poll | Route::App => {}
         }
         self.admit_listener(at, request, &reply)

@@ -29,7 +29,7 @@ impl<S: Sockets> Core<S> {
             Route::Events => self.config.tokens.is_none(),
             Route::App => self.config.pusher.is_none(),
             Route::Durable => !self.config.hands_out,
-            Route::Mercure => self.config.mercure.is_none(),
+            Route::Mercure | Route::MercureList => self.config.mercure.is_none(),
             _ => false,
         }
     }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use proto::Format;
-use topics::{SubscriberNote, subscribed};
+use topics::{HeldSelector, SubscriberNote, subscribed};
 
 use super::core::{At, Core};
 use crate::sockets::Sockets;
@@ -69,8 +69,8 @@ impl<S: Sockets> Core<S> {
     }
 
     /// What a subscriber listens to.
-    fn selectors(&self, at: &At<'_, S::Socket>) -> Vec<Box<str>> {
+    fn selectors(&self, at: &At<'_, S::Socket>) -> Vec<HeldSelector> {
         let texts = self.ids(at).filter(|id| id.is_key()).filter_map(|id| self.names.text(id));
-        texts.filter_map(|text| subscribed(&text).map(Box::from)).collect()
+        texts.filter_map(|text| subscribed(&text)).collect()
     }
 }

@@ -65,8 +65,7 @@ impl<S: Sockets> Core<S> {
         let Some(config) = self.config.mercure.clone() else {
             return self.refuse(at, &Problem::no_such_path(), reply);
         };
-        let is_list = request.path != mercure::PATH;
-        if request.method == Method::Post || is_list {
+        if request.method == Method::Post {
             return self.hand_out_of_hub(at, request, read, reply);
         }
         let mut body = None;

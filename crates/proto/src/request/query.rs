@@ -66,7 +66,9 @@ pub(super) struct Query<'b> {
 impl<'b> Query<'b> {
     pub(super) fn read(route: Route, escaped: Escaped<'b>) -> Result<Query<'b>, Problem> {
         let mut query = Query::default();
-        if matches!(route, Route::Page | Route::WellKnown | Route::App | Route::Mercure) {
+        if matches!(route, Route::Page | Route::WellKnown | Route::App)
+            || matches!(route, Route::Mercure | Route::MercureList)
+        {
             return Ok(query);
         }
         if let Some(id) = escaped.id {

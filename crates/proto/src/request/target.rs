@@ -29,9 +29,10 @@ pub enum Route {
     Events,
     /// `/app/{key}`: a WebSocket of the Pusher protocol. The key stands in the path.
     App,
-    /// `/.well-known/mercure`: a stream, or an update, of the Mercure protocol. Below it,
-    /// `/subscriptions…`: who listens.
+    /// `/.well-known/mercure`: a stream, or an update, of the Mercure protocol.
     Mercure,
+    /// `/.well-known/mercure/subscriptions…`: who listens there.
+    MercureList,
     /// `/v1/stream/{path}`: a durable stream, which is read or appended to. Whoever serves it reads
     /// the request anew, with its body.
     Durable,
@@ -65,7 +66,7 @@ impl Route {
         match self {
             Route::Classic => Format::Classic,
             Route::Poll => Format::Poll,
-            Route::Mercure => Format::Mercure,
+            Route::Mercure | Route::MercureList => Format::Mercure,
             _ => Format::Ndjson,
         }
     }
@@ -104,8 +105,11 @@ pub(super) fn route(target: &str) -> Result<(Route, Escaped<'_>), Problem> {
     }
     let below = path.strip_prefix("/.well-known/mercure");
     let of_list = below.and_then(|below| below.strip_prefix("/subscriptions"));
-    if below == Some("") || of_list.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+    if below == Some("") {
         return Ok((Route::Mercure, Escaped { id: None, path, query }));
+    }
+    if of_list.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+        return Ok((Route::MercureList, Escaped { id: None, path, query }));
     }
     if path.starts_with(DURABLE_PREFIX) {
         return Ok((Route::Durable, Escaped { id: None, path, query }));

@@ -3,27 +3,32 @@
 //! The token must grant the path that is asked for, as it stands there. An answer has the id of the
 //! hub's last update: whoever listens from there on hears each change of it.
 //!
-//! Cost: the list, of which texts are shared, and its text in pieces.
+//! Cost: the list, of which texts are shared, and its text in pieces, which are made as its client
+//! takes them. One that takes too long is cut off.
 
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use engine::LetIn;
 use futures_util::stream;
 use httpd::problem::ApiProblem;
 use mercure::{
-    Claims, Dialect, SubscriptionPath, Topic, collection, etag, is_not_modified,
-    subscriptions_content_type,
+    Claims, Dialect, SubscriptionPath, Topic, collection, etag, subscriptions_content_type,
 };
 use proto::Problem;
-use topics::subscriber_text;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::timeout;
+use topics::{ListedSubscription, subscriber_number, subscriber_text};
 
 use super::mercure::{NoToken, Purpose, claims_of};
 use super::state::Api;
-use crate::subscription_list::{Answer, NoAnswer, subscription};
+use crate::subscription_list::{Answer, AnswerBody, ListPart, ListRequest, NoAnswer, subscription};
 
 /// All of them.
 pub(super) const PATH: &str = "/.well-known/mercure/subscriptions";
@@ -33,6 +38,9 @@ pub(super) const BELOW: &str = "/.well-known/mercure/subscriptions/{*path}";
 
 /// Bytes of a piece of an answer, about.
 const PIECE_BYTES: usize = 64 * 1024;
+
+/// How long a client has to take a long answer: it holds a place, and memory.
+const TAKE_MAX: Duration = Duration::from_secs(30);
 
 /// Answers a request of a backend.
 pub(super) async fn list(
@@ -44,7 +52,7 @@ pub(super) async fn list(
     let (head, _) = request.into_parts();
     let hub = api.hub.as_ref().ok_or_else(ApiProblem::not_found)?;
     match claims_of(hub, &head, None, Purpose::Subscribe).await {
-        Ok((claims, _)) => api.subscriptions(&claims, head.uri.path(), &head.headers).await,
+        Ok((claims, _)) => api.subscriptions(&claims, &head, false).await,
         Err(NoToken { problem, is_guess }) => {
             if is_guess {
                 api.access.signed_wrong(peer).await;
@@ -64,15 +72,15 @@ pub(super) async fn list_publicly(
     let hub = api.hub.as_ref().ok_or_else(ApiProblem::not_found)?;
     let claims = claims_of(hub, &head, Some(let_in), Purpose::Subscribe).await;
     let (claims, _) = claims.map_err(|no| no.problem)?;
-    api.subscriptions(&claims, head.uri.path(), &head.headers).await
+    api.subscriptions(&claims, &head, true).await
 }
 
 impl Api {
     async fn subscriptions(
         &self,
         claims: &Claims,
-        path: &str,
-        fields: &HeaderMap,
+        head: &Parts,
+        is_public: bool,
     ) -> Result<Response, ApiProblem> {
         let dialect = claims.dialect();
         let list = self.subscription_list.as_ref().ok_or_else(ApiProblem::not_found)?;
@@ -80,58 +88,101 @@ impl Api {
             // Its documents have another form, of which there is none yet.
             return Err(ApiProblem::not_found());
         }
-        let path = SubscriptionPath::parse(dialect, path).ok_or_else(ApiProblem::not_found)?;
+        let path = SubscriptionPath::parse(dialect, head.uri.path());
+        let path = path.ok_or_else(ApiProblem::not_found)?;
         if !claims.subscribe().opens(&Topic::new(&path.to_string())) {
             return Err(not_granted());
         }
-        let answer = list.answer(&path).await.map_err(no_answer)?;
-        if path.subscriber().is_some() && answer.listed.is_empty() {
-            return Err(ApiProblem::not_found());
-        }
-        let tag = etag(dialect, &answer.last_id);
-        let known = fields.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-        let is_known = known.is_some_and(|tag| is_not_modified(tag, dialect, &answer.last_id));
-        let mut response = match is_known {
-            true => StatusCode::NOT_MODIFIED.into_response(),
-            false => {
-                let kind = [(header::CONTENT_TYPE, subscriptions_content_type(dialect))];
-                (kind, body(&path, answer)).into_response()
-            }
+        let known = head.headers.get(header::IF_NONE_MATCH);
+        let request = ListRequest {
+            part: part(&path).ok_or_else(ApiProblem::not_found)?,
+            known: known.and_then(|value| value.to_str().ok()).map(str::to_owned),
+            is_head: head.method == Method::HEAD,
+            is_public,
+        };
+        let Answer { last_id, body } = list.answer(request).await.map_err(no_answer)?;
+        let body = match body {
+            AnswerBody::Known => None,
+            AnswerBody::Omitted => Some(Body::empty()),
+            AnswerBody::Short(listed) => Some(short(&path, &last_id, &listed)),
+            AnswerBody::Long(listed, place) => Some(long(&path, &last_id, listed, place)),
+        };
+        let kind = [(header::CONTENT_TYPE, subscriptions_content_type(dialect))];
+        let mut response = match body {
+            None => StatusCode::NOT_MODIFIED.into_response(),
+            Some(body) => (kind, body).into_response(),
         };
         let fields = response.headers_mut();
-        fields.extend(tag.parse().ok().map(|tag| (header::ETAG, tag)));
+        fields.extend(etag(dialect, &last_id).parse().ok().map(|tag| (header::ETAG, tag)));
         fields.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("private, no-cache"));
         Ok(response)
     }
 }
 
-/// The document, or the collection in pieces.
-fn body(path: &SubscriptionPath<'_>, answer: Answer) -> Body {
-    let Answer { last_id, listed, place } = answer;
+/// What a path asks for; `None` if it names a subscriber as none is called.
+fn part(path: &SubscriptionPath<'_>) -> Option<ListPart> {
+    Some(match (path.text(), path.subscriber()) {
+        (None, _) => ListPart::All,
+        (Some(selector), None) => ListPart::Of(selector.to_owned()),
+        (Some(selector), Some(who)) => ListPart::One(selector.to_owned(), subscriber_number(who)?),
+    })
+}
+
+/// The document, or a collection of a few.
+fn short(path: &SubscriptionPath<'_>, last_id: &str, listed: &[ListedSubscription]) -> Body {
     if let (Some(_), Some(one)) = (path.subscriber(), listed.first()) {
         let name = subscriber_text(one.subscriber);
-        return Body::from(subscription(one, &name, true).answer(&last_id));
+        return Body::from(subscription(one, &name, true).answer(last_id));
     }
-    let (head, foot) = collection(path, &last_id);
-    let mut listed = listed.into_iter().peekable();
-    let mut head = Some(head);
-    let pieces = std::iter::from_fn(move || {
-        // Until the last piece is taken.
-        let _place = &place;
-        let mut piece = head.take().or_else(|| listed.peek().map(|_| String::new()))?;
-        while piece.len() < PIECE_BYTES
-            && let Some(one) = listed.next()
-        {
-            let name = subscriber_text(one.subscriber);
-            piece.push_str(&subscription(&one, &name, true).listed());
-            piece.push_str(if listed.peek().is_some() { "," } else { "" });
+    let (mut text, foot) = collection(path, last_id);
+    for (n, one) in listed.iter().enumerate() {
+        push(&mut text, one, n == 0);
+    }
+    text.push_str(foot);
+    Body::from(text)
+}
+
+/// One more of a collection.
+fn push(text: &mut String, one: &ListedSubscription, is_first: bool) {
+    text.push_str(if is_first { "" } else { "," });
+    let name = subscriber_text(one.subscriber);
+    text.push_str(&subscription(one, &name, true).listed());
+}
+
+/// A collection in pieces, of which one is made ahead. What is left of it, and its place, go once
+/// [`TAKE_MAX`] is over.
+fn long(
+    path: &SubscriptionPath<'_>,
+    last_id: &str,
+    listed: Vec<ListedSubscription>,
+    place: OwnedSemaphorePermit,
+) -> Body {
+    let (mut piece, foot) = collection(path, last_id);
+    let (sender, receiver) = mpsc::channel(1);
+    let make = async move {
+        let _place = place;
+        for (n, one) in listed.into_iter().enumerate() {
+            push(&mut piece, &one, n == 0);
+            if piece.len() >= PIECE_BYTES {
+                // It fails once the client has gone.
+                let is_last = false;
+                if sender.send((std::mem::take(&mut piece), is_last)).await.is_err() {
+                    return;
+                }
+            }
         }
-        if listed.peek().is_none() {
-            piece.push_str(foot);
-        }
-        Some(Ok::<_, std::convert::Infallible>(Bytes::from(piece)))
-    });
-    Body::from_stream(stream::iter(pieces))
+        piece.push_str(foot);
+        let _ = sender.send((piece, true)).await;
+    };
+    tokio::spawn(timeout(TAKE_MAX, make));
+    Body::from_stream(stream::unfold(Some(receiver), |receiver| async {
+        let mut receiver = receiver?;
+        Some(match receiver.recv().await {
+            Some((piece, is_last)) => (Ok(Bytes::from(piece)), (!is_last).then_some(receiver)),
+            // An end would look as if the list were whole.
+            None => (Err(io::Error::from(io::ErrorKind::TimedOut)), None),
+        })
+    }))
 }
 
 fn not_granted() -> ApiProblem {
@@ -141,9 +192,54 @@ fn not_granted() -> ApiProblem {
 
 fn no_answer(no: NoAnswer) -> ApiProblem {
     ApiProblem::unavailable(match no {
+        NoAnswer::Nothing => return ApiProblem::not_found(),
         NoAnswer::Busy => "Too many lists of subscriptions are being read. Retry in a moment.",
         NoAnswer::TooMany => {
             "There are more subscriptions than are listed. Listen to their updates instead."
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+    use serde_json::Value;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    /// A long answer, and the only place there is, which it has.
+    fn answer(count: u128) -> (Body, Arc<Semaphore>) {
+        let places = Arc::new(Semaphore::new(1));
+        let place = Arc::clone(&places).try_acquire_owned().unwrap();
+        let of = |n: u128| ListedSubscription {
+            selector: n.to_string().into(),
+            subscriber: n,
+            payload: None,
+        };
+        let listed = (0..count).map(of).collect();
+        let path = SubscriptionPath::all(Dialect::Old);
+        (long(&path, "earliest", listed, place), places)
+    }
+
+    #[tokio::test]
+    async fn long_answer_has_all_in_their_order() {
+        for count in [0, 1, 10_000] {
+            let (body, places) = answer(count);
+            let text = to_bytes(body, usize::MAX).await.unwrap();
+            let list: Value = serde_json::from_slice(&text).unwrap();
+            let listed = list["subscriptions"].as_array().unwrap();
+            let topics = listed.iter().map(|one| one["topic"].as_str().unwrap());
+            assert!(topics.eq((0..count).map(|n| n.to_string())));
+            drop(places.acquire().await.unwrap());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn long_answer_that_is_not_taken_is_cut_off_and_leaves_its_place() {
+        let (body, places) = answer(10_000);
+        assert!(places.try_acquire().is_err());
+        drop(places.acquire().await.unwrap());
+        assert!(to_bytes(body, usize::MAX).await.is_err(), "its end is no end of a list");
+    }
 }

@@ -6,6 +6,7 @@ mod ends;
 mod figures;
 mod graph;
 mod refused;
+mod subscription_bounds;
 mod subscriptions;
 mod v1;
 

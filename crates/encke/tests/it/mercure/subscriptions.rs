@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{BOOKS, Hub, bearer, subscriber};
 use crate::harness::{Answer, End, Server, Stream, Wire, get, read_answer, wait_for};
 
-const PATH: &str = "/.well-known/mercure/subscriptions";
+pub(super) const PATH: &str = "/.well-known/mercure/subscriptions";
 
 /// The selector of all paths, as clients write it.
 const ALL: &str = "/.well-known/mercure/subscriptions{/topic}{/subscriber}";
@@ -16,17 +16,17 @@ const ALL: &str = "/.well-known/mercure/subscriptions{/topic}{/subscriber}";
 const LISTEN: &str = "topic=/.well-known/mercure/subscriptions%7B/topic%7D%7B/subscriber%7D";
 
 /// A token that may read the list, and hear its changes.
-fn reader() -> String {
+pub(super) fn reader() -> String {
     subscriber(&[ALL])
 }
 
 impl Hub {
-    fn ask_list(&self, path: &str, fields: &[&str]) -> Answer {
+    pub(super) fn ask_list(&self, path: &str, fields: &[&str]) -> Answer {
         read_answer(&mut self.server.ask(get(path, fields)), "GET").unwrap()
     }
 
     /// The list of a path, by a token that may read all.
-    fn list(&self, path: &str) -> Value {
+    pub(super) fn list(&self, path: &str) -> Value {
         let answer = self.ask_list(path, &[&reader()]);
         assert_eq!(answer.head.field("content-type"), Some("application/ld+json"), "{answer:?}");
         let value = answer.ok();
@@ -36,7 +36,7 @@ impl Hub {
 }
 
 /// The subscriptions of a list, by their ids.
-fn ids(list: &Value) -> BTreeSet<String> {
+pub(super) fn ids(list: &Value) -> BTreeSet<String> {
     let listed = list["subscriptions"].as_array().unwrap();
     let ids: BTreeSet<String> =
         listed.iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect();

@@ -143,6 +143,9 @@ fn path_leads_to_its_route() {
         ("/.well-known/acme-challenge/a-b_c?id=%zz", Route::WellKnown),
         ("/.well-known/mercurex", Route::WellKnown),
         ("/.well-known/mercure?topic=%zz&id=%zz&wait=x", Route::Mercure),
+        ("/.well-known/mercure/subscriptions?id=%zz", Route::MercureList),
+        ("/.well-known/mercure/subscriptions/%zz/b/c", Route::MercureList),
+        ("/.well-known/mercure/subscriptionsx", Route::WellKnown),
     ];
     for (target, route) in cases {
         for method in ["GET", "HEAD", "OPTIONS"] {

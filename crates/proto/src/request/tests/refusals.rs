@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn bad_requests_get_the_status_of_the_rfc() {
-    let cases: [(&str, &[&str], u16); 47] = [
+    let cases: [(&str, &[&str], u16); 50] = [
         ("GET /index.html", &[], 404),
         ("GET //", &[], 404),
         ("GET /polls", &[], 404),
@@ -29,6 +29,9 @@ fn bad_requests_get_the_status_of_the_rfc() {
         ("PUT /test/a", &["Content-Length: 5"], 405),
         ("get /stream/a", &[], 405),
         ("BREW /stream/a", &[], 405),
+        ("POST /.well-known/mercure/subscriptions", &["Content-Length: 0"], 405),
+        ("QUERY /.well-known/mercure/subscriptions/a", &[], 405),
+        ("DELETE /.well-known/mercure", &[], 405),
         ("GET /stream/a%", &[], 400),
         ("GET /stream/a%2", &[], 400),
         ("GET /stream/a%zz", &[], 400),

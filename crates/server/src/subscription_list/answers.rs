@@ -1,0 +1,168 @@
+//! Answers of the list: what is asked for, and how many are made and sent at a time.
+//!
+//! A short answer is made at once. A long one needs a place until its last piece is taken, or for
+//! half a minute: those of the public port have places of their own, so that backends do not wait
+//! for slow readers there. What need not be listed is not: whoever knows the newest id, or asks
+//! for the head alone, costs a look.
+//!
+//! Cost: a long list is copied by a thread beside, with the table locked meanwhile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mercure::{Dialect, is_not_modified};
+use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+use topics::{ListedSubscription, SubscriberNumber};
+
+use super::{ListState, READ_AGAIN, SubscriptionList};
+
+/// Long lists that are answered at one time at each port.
+const LONG_ANSWERS_MAX: usize = 8;
+
+/// Subscriptions of a short list.
+const SHORT: usize = 16;
+
+/// How long somebody waits for an answer to begin.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Places of long answers, of the API port and of the public one.
+pub(super) type AnswerPlaces = [Arc<Semaphore>; 2];
+
+/// As many places as there are.
+pub(super) fn answer_places() -> AnswerPlaces {
+    [(); 2].map(|()| Arc::new(Semaphore::new(LONG_ANSWERS_MAX)))
+}
+
+/// What somebody asks of the list.
+#[derive(Debug)]
+pub(crate) struct ListRequest {
+    /// Which of it.
+    pub(crate) part: ListPart,
+    /// The tags that it knows, as in `If-None-Match`.
+    pub(crate) known: Option<String>,
+    /// Whether it wants the head of the answer only.
+    pub(crate) is_head: bool,
+    /// Whether it came to the public port.
+    pub(crate) is_public: bool,
+}
+
+/// Which subscriptions.
+#[derive(Debug)]
+pub(crate) enum ListPart {
+    /// All.
+    All,
+    /// Those of a selector.
+    Of(String),
+    /// One of those.
+    One(String, SubscriberNumber),
+}
+
+impl ListPart {
+    fn selector(&self) -> Option<&str> {
+        match self {
+            ListPart::All => None,
+            ListPart::Of(selector) | ListPart::One(selector, _) => Some(selector),
+        }
+    }
+
+    fn subscriber(&self) -> Option<SubscriberNumber> {
+        match self {
+            ListPart::One(_, who) => Some(*who),
+            ListPart::All | ListPart::Of(_) => None,
+        }
+    }
+}
+
+/// What somebody has asked for.
+pub(crate) struct Answer {
+    /// The id of the hub's last update, or [`mercure::EARLIEST`]: behind it all changes of the list
+    /// come.
+    pub(crate) last_id: String,
+    /// What is sent behind the head.
+    pub(crate) body: AnswerBody,
+}
+
+/// What an answer has beside its head.
+pub(crate) enum AnswerBody {
+    /// Whoever asks knows it.
+    Known,
+    /// It was not asked for.
+    Omitted,
+    /// A few.
+    Short(Vec<ListedSubscription>),
+    /// Many, with a place among the long answers, until it is sent.
+    Long(Vec<ListedSubscription>, OwnedSemaphorePermit),
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum NoAnswer {
+    /// The one that is asked for is not there.
+    Nothing,
+    /// As many lists are being answered as may be, or it takes too long.
+    Busy,
+    /// There are more subscriptions than are listed.
+    TooMany,
+}
+
+impl SubscriptionList {
+    /// Answers a request.
+    pub(crate) async fn answer(
+        self: &Arc<SubscriptionList>,
+        request: ListRequest,
+    ) -> Result<Answer, NoAnswer> {
+        self.subscriptions().ask(|| self.newest());
+        let answer = async {
+            let kept = Arc::clone(&self.kept).lock_owned().await;
+            let list = Arc::clone(self);
+            // A client that goes meanwhile must not take notes along that are half told.
+            tokio::spawn(async move { list.answer_of(kept, request).await }).await
+        };
+        match timeout(WAIT_MAX, answer).await {
+            Ok(Ok(answer)) => answer,
+            // The runtime ends.
+            Ok(Err(_)) | Err(_) => Err(NoAnswer::Busy),
+        }
+    }
+
+    async fn answer_of(
+        &self,
+        mut kept: OwnedMutexGuard<ListState>,
+        request: ListRequest,
+    ) -> Result<Answer, NoAnswer> {
+        self.catch_up(&mut kept).await;
+        let is_old = kept.read_at.is_none_or(|at| at.elapsed() > READ_AGAIN);
+        if !kept.table.is_whole() && is_old {
+            // Some may have gone.
+            self.read_into(&mut kept).await;
+        }
+        if !kept.table.is_whole() {
+            return Err(NoAnswer::TooMany);
+        }
+        let last_id = self.last_id(kept.mark);
+        let ListRequest { part, known, is_head, is_public } = request;
+        let (selector, who) = (part.selector(), part.subscriber());
+        let count = match (selector, who) {
+            (Some(selector), Some(who)) => usize::from(kept.table.contains(selector, who)),
+            _ => kept.table.count(selector),
+        };
+        // Those of 1.0 have paths of their own, and those that are here are of the old one.
+        let body = if who.is_some() && count == 0 {
+            return Err(NoAnswer::Nothing);
+        } else if known.is_some_and(|tag| is_not_modified(&tag, Dialect::Old, &last_id)) {
+            AnswerBody::Known
+        } else if is_head {
+            AnswerBody::Omitted
+        } else if count <= SHORT {
+            AnswerBody::Short(kept.table.listed(selector, who))
+        } else {
+            let place = Arc::clone(&self.places[usize::from(is_public)]).try_acquire_owned();
+            let place = place.map_err(|_| NoAnswer::Busy)?;
+            let copy = move || kept.table.listed(part.selector(), None);
+            AnswerBody::Long(spawn_blocking(copy).await.map_err(|_| NoAnswer::Busy)?, place)
+        };
+        Ok(Answer { last_id, body })
+    }
+}
