@@ -23,6 +23,7 @@ use mercure::{
 };
 use proto::Problem;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::task::yield_now;
 use tokio::time::timeout;
 use topics::{ListedSubscription, subscriber_number, subscriber_text};
 
@@ -169,6 +170,8 @@ fn long(
                 if sender.send((std::mem::take(&mut piece), is_last)).await.is_err() {
                     return;
                 }
+                // To wait for the client is not enough: sockets are looked at once all have waited.
+                yield_now().await;
             }
         }
         piece.push_str(foot);
