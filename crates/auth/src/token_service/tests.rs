@@ -20,7 +20,8 @@ async fn worker_that_takes_no_mail_is_told_after_five_seconds() {
     let access = StreamAccess::Tokens(rules);
     let live = LiveAccess::random().unwrap();
     let setup = open_authenticator(access, &[], dir.path(), &live, false).await.unwrap().unwrap();
-    let mut config = EngineConfig::new("127.0.0.1:0".parse().unwrap());
+    // An address of its own: nothing listens at its port until the workers run, and seconds pass.
+    let mut config = EngineConfig::new("127.33.7.19:0".parse().unwrap());
     config.tokens = Some(setup.config("encke_token".into()));
     let epoch = Epoch::begin(Tag::of(0), 0, clock::unix_ms());
     let mut engine = Engine::prepare(config, epoch, Arc::new(Names::new([3; 16]))).unwrap();
