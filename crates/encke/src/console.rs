@@ -158,6 +158,35 @@ pub(crate) enum LogFormat {
 /// The level from which on is logged, which may be set anew, and the form.
 static LOG: OnceLock<(reload::Handle<Targets, Registry>, LogFormat)> = OnceLock::new();
 
+/// A writer of lines of the log, each of which stays one: what a client has sent may stand in it,
+/// and must not begin another. The library shows the other control characters by itself.
+struct LogLines<W>(W);
+
+impl<W: Write> Write for LogLines<W> {
+    /// The library writes a line at a time.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        if !text.iter().any(|byte| b"\r\n".contains(byte)) {
+            self.0.write_all(line)?;
+            return Ok(line.len());
+        }
+        let mut shown = Vec::with_capacity(line.len() + 16);
+        for &byte in text {
+            match byte {
+                b'\n' | b'\r' => shown.extend(byte.escape_ascii()),
+                _ => shown.push(byte),
+            }
+        }
+        shown.extend(&line[text.len()..]);
+        self.0.write_all(&shown)?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 /// Logs from `level` on go to standard error; a panic is told in one line there.
 pub(crate) fn start_logging(level: LevelFilter, format: LogFormat) {
     let (filter, handle) = reload::Layer::new(logged(level));
@@ -165,7 +194,7 @@ pub(crate) fn start_logging(level: LevelFilter, format: LogFormat) {
     let lines = tracing_subscriber::fmt::layer()
         .with_target(false)
         .with_ansi(format == LogFormat::Text && io::stderr().is_terminal())
-        .with_writer(|| Errors)
+        .with_writer(|| LogLines(Errors))
         // A log that nobody reads any more is no reason to end.
         .log_internal_errors(false);
     match format {
@@ -239,6 +268,20 @@ mod tests {
         assert!(!trace.would_enable("async_nats::connection", &tracing::Level::TRACE));
         let warn = logged(LevelFilter::WARN);
         assert!(!warn.would_enable("async_nats::connection", &tracing::Level::INFO));
+    }
+
+    #[test]
+    fn line_of_the_log_stays_one_whatever_stands_in_it() {
+        for (line, shown) in [
+            ("INFO a\n", "INFO a\n"),
+            ("INFO a\nERROR b\r\n\n", "INFO a\\nERROR b\\r\\n\n"),
+            ("ä\n\u{2028}", "ä\\n\u{2028}"),
+            ("", ""),
+        ] {
+            let mut written = LogLines(Vec::new());
+            written.write_all(line.as_bytes()).unwrap();
+            assert_eq!(written.0, shown.as_bytes(), "{line:?}");
+        }
     }
 
     #[test]

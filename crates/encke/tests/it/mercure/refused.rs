@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::v1::{METADATA, PUBLIC_URL, access_token, grants};
 use super::{FORM, HUB, Hub, PAGE};
-use crate::harness::{get, read_answer};
+use crate::harness::{get, read_answer, wait_for};
 
 /// What the hub is called stands in its answers, and in the tokens that it takes.
 #[test]
@@ -107,4 +107,16 @@ fn token_of_the_old_dialect_publishes_nothing_of_the_hub() {
     let mut stream = hub.listen("topic=%23general", &[]);
     assert_eq!(hub.publish("topic=%23general&data=x").1, 1);
     assert!(stream.chunk().ends_with("data: x\n\n"));
+}
+
+/// What a client sends stands in the log, as a line that stays one.
+#[test]
+fn stranger_writes_no_line_of_the_log() {
+    let hub = Hub::start(&["--mercure-open"]);
+    let query = "match%0A2026-11-29T00:00:00Z%20ERROR%20forged%0D%1B%5B2J=x";
+    assert_eq!(hub.status(query, &[]), 400);
+    wait_for("it is logged", || hub.server.stderr().contains("forged"));
+    let log = hub.server.stderr();
+    let line = log.lines().find(|line| line.contains("forged")).unwrap();
+    assert!(line.contains("a client was refused") && !line.contains(['\r', '\x1b']), "{log}");
 }
