@@ -21,6 +21,19 @@ pub struct SubscribeRequest<'r> {
     pub hub: &'r HubUrl,
 }
 
+impl SubscribeRequest<'_> {
+    /// How many URL patterns it asks for, each of which is compiled to read it, though it be
+    /// refused.
+    pub fn url_patterns(&self) -> usize {
+        // Past a bound of fields nothing is read.
+        let of = |text| Fields::read(text).map_or(0, |fields| fields.all(URL_PATTERN).count());
+        (of(self.query.as_bytes()) + self.body.map_or(0, of)).min(MATCHERS_MAX)
+    }
+}
+
+/// The parameter of a URL pattern.
+const URL_PATTERN: &str = "match_urlpattern";
+
 /// What a subscriber asks for.
 #[derive(Debug)]
 pub struct Subscribe {
@@ -121,7 +134,7 @@ fn matchers(query: &Fields<'_>, body: &Fields<'_>, hub: &HubUrl) -> Result<Vec<S
     for (name, text) in query.iter().chain(body.iter()) {
         let match_type = match name {
             "match" | "match_exact" => MatchType::Exact,
-            "match_urlpattern" => MatchType::UrlPattern,
+            URL_PATTERN => MatchType::UrlPattern,
             _ if is_like_matcher(name) => return Err(Refusal::UnknownMatcher(name.to_owned())),
             _ => continue,
         };

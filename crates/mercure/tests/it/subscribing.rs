@@ -18,6 +18,19 @@ fn texts(asked: &Subscribe) -> Vec<&str> {
 }
 
 #[test]
+fn url_patterns_are_counted_however_their_parameter_is_written() {
+    let hub = hub();
+    let count = |query: &str, body: Option<&[u8]>| {
+        let request = SubscribeRequest { query, body, last_event_id: None, token: None, hub: &hub };
+        request.url_patterns()
+    };
+    assert_eq!(count("match_urlpattern=a&match=urlpattern&topic=b", None), 1);
+    assert_eq!(count("match%5Furlpattern=a&%6Datch_url%70attern=(", None), 2);
+    assert_eq!(count("match_urlpattern=a", Some(b"match_urlpattern=b&match_%75rlpattern=c")), 3);
+    assert_eq!(count(&"match_urlpattern=a&".repeat(900), None), limits::MATCHERS_MAX);
+}
+
+#[test]
 fn parameters_decide_the_dialect() {
     let (old, v1) = (Some(Dialect::Old), Some(Dialect::V1));
     for (query, token, dialect) in [
