@@ -302,7 +302,11 @@ impl From<IdError> for ApiProblem {
 
 impl From<EventError> for ApiProblem {
     fn from(error: EventError) -> ApiProblem {
-        ApiProblem::bad_request(sentence(&error.to_string()))
+        let kind = match error {
+            EventError::Id(_) => ProblemKind::BadId,
+            _ => ProblemKind::BadRequest,
+        };
+        ApiProblem::of(kind, sentence(&error.to_string()))
     }
 }
 

@@ -13,6 +13,13 @@ fn body_has_the_members_of_the_rfc() {
 }
 
 #[test]
+fn bad_subject_of_an_event_is_a_bad_id_and_a_long_name_is_not() {
+    let kind = |error: EventError| ApiProblem::from(error).problem.kind;
+    assert_eq!(kind(EventError::Id(IdError::Empty)), ProblemKind::BadId);
+    assert_eq!(kind(EventError::Name(201)), ProblemKind::BadRequest);
+}
+
+#[test]
 fn bad_json_tells_where() {
     let error = serde_json::from_str::<u32>("{\n  x").unwrap_err();
     let detail = ApiProblem::bad_json(&error).problem.detail;
