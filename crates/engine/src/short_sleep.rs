@@ -58,7 +58,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn worker_naps_while_mail_comes_in_short_intervals() {
+    fn worker_sleeps_shortly_while_mail_comes_in_short_intervals() {
         let mut sleep = ShortSleep::new(20, 2);
         sleep.turned(true, 100 * MS);
         assert_eq!(sleep.due_ns(100 * MS), None, "one mail makes no series");
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn nap_has_a_bound() {
+    fn short_sleep_has_a_bound() {
         let mut sleep = ShortSleep::new(4_000, 1);
         sleep.turned(true, 99 * MS);
         sleep.turned(true, 99 * MS + 1);

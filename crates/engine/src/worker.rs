@@ -196,8 +196,8 @@ impl Worker {
                 self.serving.wait_for_permit();
             }
         } else {
-            match self.nap_ns(busy) {
-                Some(nap_ns) => self.epoll.wait_ns(&mut self.serving.reports, nap_ns)?,
+            match self.short_sleep_ns(busy) {
+                Some(ns) => self.epoll.wait_ns(&mut self.serving.reports, ns)?,
                 None => {
                     timeout_ms = self.timeout_ms(busy);
                     self.epoll.wait(&mut self.serving.reports, timeout_ms)?;
@@ -324,7 +324,7 @@ impl Worker {
 
     /// How long to sleep for a short time, if it is time for that. A short sleep is shorter than a
     /// timer's tick, so the timers need not be asked.
-    fn nap_ns(&self, busy: bool) -> Option<u64> {
+    fn short_sleep_ns(&self, busy: bool) -> Option<u64> {
         if busy || self.lane.as_ref().is_some_and(|lane| lane.is_awaited()) {
             return None;
         }

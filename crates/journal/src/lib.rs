@@ -1,7 +1,7 @@
 //! A log of records on disk, found by key: files and bytes, nothing of what they mean.
 //!
 //! Records go to one writer thread; all that is queued is one write, and one `fdatasync` answers
-//! all who wait. After a write that nobody waited for the writer naps for a millisecond, so that a
+//! all who wait. After a write that nobody waited for the writer sleeps for a millisecond, so a
 //! busy log is written a thousand times a second and appending wakes nobody. A record is read from
 //! the moment it is appended. Segments of a bounded size are dropped oldest first; each that is
 //! full gets an index in a file beside it, so that memory holds of sealed segments about a byte for

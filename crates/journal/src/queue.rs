@@ -73,13 +73,13 @@ pub(crate) enum WriterState {
     #[default]
     Works,
     /// It has written a moment ago, and looks into the queue a moment later.
-    Naps,
+    ShortSleep,
     /// It comes when it is woken.
     Waits,
 }
 
-/// Bytes that end a nap of the writer.
-const NAP_BYTES_MAX: usize = 1 << 20;
+/// Bytes that end a short sleep of the writer.
+const SHORT_SLEEP_BYTES_MAX: usize = 1 << 20;
 
 /// Bytes that are allocated for a group at most before they come.
 const GROUP_BYTES: usize = 64 << 10;
@@ -122,7 +122,7 @@ impl Queue {
                 places.push(Place { number: record.number, at, weight });
             }
         }
-        self.wakes(self.fresh.len() >= NAP_BYTES_MAX)
+        self.wakes(self.fresh.len() >= SHORT_SLEEP_BYTES_MAX)
     }
 
     /// Adds one who waits for the disk. Whether the writer is to be woken for it.
@@ -133,10 +133,10 @@ impl Queue {
 
     /// Whether the writer must be woken for what was just added. Who is told so wakes it; nobody
     /// else needs to until it rests again.
-    fn wakes(&mut self, ends_nap: bool) -> bool {
+    fn wakes(&mut self, ends_short_sleep: bool) -> bool {
         let wakes = match self.writer {
             WriterState::Works => false,
-            WriterState::Naps => ends_nap,
+            WriterState::ShortSleep => ends_short_sleep,
             WriterState::Waits => true,
         };
         if wakes {
@@ -239,17 +239,17 @@ mod tests {
     }
 
     #[test]
-    fn writer_that_waits_is_woken_once_and_one_that_naps_by_who_waits_or_by_many_bytes() {
+    fn writer_that_waits_is_woken_once_and_one_that_sleeps_shortly_by_who_waits_or_by_many_bytes() {
         let mut queue = Queue::new(0, 7);
         assert!(!append(&mut queue, 1, b""), "it works");
         queue.writer = WriterState::Waits;
         assert!(append(&mut queue, 2, b""));
         assert!(!append(&mut queue, 3, b""), "it is on its way");
-        queue.writer = WriterState::Naps;
+        queue.writer = WriterState::ShortSleep;
         assert!(!append(&mut queue, 4, b""));
         assert!(queue.wait(waiter(4)));
         assert!(!queue.wait(waiter(4)), "it is on its way");
-        queue.writer = WriterState::Naps;
-        assert!(append(&mut queue, 5, &[0; NAP_BYTES_MAX]));
+        queue.writer = WriterState::ShortSleep;
+        assert!(append(&mut queue, 5, &[0; SHORT_SLEEP_BYTES_MAX]));
     }
 }

@@ -18,7 +18,7 @@ use crate::{Failed, Sync};
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 /// How long the writer lets records gather after a write, unless somebody waits for the disk. At
 /// 10,000 records a second ten of them share a write and its two switches of threads.
-const NAP: Duration = Duration::from_millis(1);
+const SHORT_SLEEP: Duration = Duration::from_millis(1);
 /// What is kept in memory until it is synced, so that it can be written again: beyond it, a sync.
 const UNSYNCED_BYTES_MAX: u64 = 4 << 20;
 /// Records that go into the table at once: readers wait as long.
@@ -41,7 +41,7 @@ pub(crate) struct Writer {
     synced_at: Instant,
     /// A sync has ended and no mark says so yet.
     mark_due: bool,
-    /// Something was written since the last nap, and more may come at once.
+    /// Something was written since the last short sleep, and more may come at once.
     has_written: bool,
 }
 
@@ -110,9 +110,9 @@ impl Writer {
         let mut queue = shared.queue.lock();
         if std::mem::take(&mut self.has_written) && queue.waiters.is_empty() && !queue.closing {
             // What ends it early has set the state.
-            queue.writer = WriterState::Naps;
-            let until = Instant::now() + NAP;
-            while queue.writer == WriterState::Naps
+            queue.writer = WriterState::ShortSleep;
+            let until = Instant::now() + SHORT_SLEEP;
+            while queue.writer == WriterState::ShortSleep
                 && !queue.closing
                 && !shared.wake.wait_until(&mut queue, until).timed_out()
             {}

@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::api::Figures;
 use crate::epoch::EpochFile;
-use crate::passing::PassingDoor;
+use crate::passing::PassingSocket;
 use crate::ports::ApiListeners;
 use crate::start::{ControlPlane, ServerSetup};
 use crate::upgrade::conversation::{Broken, Conversation};
@@ -72,7 +72,7 @@ struct Complete {
     control: ControlPlane,
     epoch_file: EpochFile,
     listeners: ApiListeners,
-    passing: PassingDoor,
+    passing: PassingSocket,
     takeover: Takeover,
     rest: Rest,
 }
@@ -256,7 +256,7 @@ impl Prepared {
         if let Some(keeping) = &setup.keeping {
             keeping.open().await?;
         }
-        let passing = PassingDoor::bind(&data);
+        let passing = PassingSocket::bind(&data);
         let passing = passing.context("no socket can be made in the data directory")?;
         // Its own is made when all is ours, and cannot be refused then.
         Socket::try_to_bind(&data).context("no socket can be made in the data directory")?;

@@ -38,7 +38,7 @@ use crate::resolver::{Profile, Queue};
 pub use args::FriendsArgs;
 use encke::Encke;
 pub use message::ServerUrl;
-use node::{Inputs, Node};
+use node::{FriendsNode, Inputs};
 
 /// Queries that wait to be posted.
 const ASKED_MAX: usize = 64;
@@ -98,7 +98,7 @@ pub fn start(config: FriendsConfig, pipeline: &Pipeline) -> Result<Friends> {
     let ids = [name.clone(), inbox.clone()];
     tasks.spawn(encke::listen(encke.clone(), ids, heard, stop.clone()));
     tasks.spawn(encke::tell(encke.clone(), name.clone(), listened, stop.clone()));
-    let node = Node::new(config, pipeline.clone(), encke, inbox);
+    let node = FriendsNode::new(config, pipeline.clone(), encke, inbox);
     tasks.spawn(node.run(Inputs { asked, heard: heard_by_us }, stop.clone()));
     Ok(Friends { listens, stop, tasks })
 }

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::pipeline::Pipeline;
 use crate::resolver::{Profile, Queue};
-use node::Node;
+use node::LanNode;
 pub use roster::Peer;
 use roster::Roster;
 
@@ -70,7 +70,7 @@ pub fn start(config: LanConfig, pipeline: &Pipeline) -> Result<Lan> {
     })?;
     let (sender, asked) = mpsc::channel(ASKED_MAX);
     let (roster, stop) = (Arc::new(Mutex::new(Roster::default())), CancellationToken::new());
-    let node = Node::new(config, pipeline.clone(), sockets, roster.clone());
+    let node = LanNode::new(config, pipeline.clone(), sockets, roster.clone());
     pipeline.add(Arc::new(Queue { profile: profile(), sender }));
     let task = tokio::spawn(node.run(asked, stop.clone()));
     Ok(Lan { roster, stop, task })

@@ -44,7 +44,7 @@ pub enum Invalid {
 
 /// What somebody wants to hear.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(try_from = "Asked")]
+#[serde(try_from = "QueryFields")]
 pub struct Query {
     /// The query's own id: its sender's or one of ours.
     pub qid: String,
@@ -65,7 +65,7 @@ pub struct Query {
 
 /// A query as JSON has it, before it is checked. Fields that we do not know are for others.
 #[derive(Deserialize)]
-struct Asked {
+struct QueryFields {
     #[serde(default)]
     qid: String,
     #[serde(default)]
@@ -78,11 +78,11 @@ struct Asked {
     mimetypes: Vec<String>,
 }
 
-impl TryFrom<Asked> for Query {
+impl TryFrom<QueryFields> for Query {
     type Error = Invalid;
 
-    fn try_from(asked: Asked) -> Result<Query, Invalid> {
-        let Asked { qid, artist, track, album, mimetypes } = asked;
+    fn try_from(asked: QueryFields) -> Result<Query, Invalid> {
+        let QueryFields { qid, artist, track, album, mimetypes } = asked;
         let query = Query { qid, artist, track, album, mimetypes, is_local: false };
         query.checked()
     }

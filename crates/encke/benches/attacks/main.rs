@@ -141,44 +141,44 @@ fn main() -> ExitCode {
 }
 
 /// What a server of that attack has beside its plain port.
-enum Door {
+enum Setup {
     Open,
-    Tokens(tokens::Door),
-    Tls(Box<tls::Door>),
+    Tokens(tokens::Setup),
+    Tls(Box<tls::Setup>),
 }
 
-impl Door {
-    fn of(name: &str) -> Door {
+impl Setup {
+    fn of(name: &str) -> Setup {
         match name {
-            _ if name.ends_with("tokens/s") => Door::Tokens(tokens::Door::make()),
-            _ if name.starts_with("TLS") => Door::Tls(Box::new(tls::Door::make())),
-            _ => Door::Open,
+            _ if name.ends_with("tokens/s") => Setup::Tokens(tokens::Setup::make()),
+            _ if name.starts_with("TLS") => Setup::Tls(Box::new(tls::Setup::make())),
+            _ => Setup::Open,
         }
     }
 
     fn options(&self) -> Vec<String> {
         let open = || "--open".to_owned();
         match self {
-            Door::Open => vec![open()],
-            Door::Tokens(door) => door.options().into(),
-            Door::Tls(door) => door.options().into_iter().chain([open()]).collect(),
+            Setup::Open => vec![open()],
+            Setup::Tokens(setup) => setup.options().into(),
+            Setup::Tls(setup) => setup.options().into_iter().chain([open()]).collect(),
         }
     }
 
     /// What the innocent put behind their paths.
     fn query(&self) -> String {
         match self {
-            Door::Tokens(door) => door.query(),
-            Door::Open | Door::Tls(_) => String::new(),
+            Setup::Tokens(setup) => setup.query(),
+            Setup::Open | Setup::Tls(_) => String::new(),
         }
     }
 
     /// The file that attackers need, and whom to attack.
     fn target(&self, server: &Server) -> (String, SocketAddr) {
         match self {
-            Door::Open => (String::new(), server.listen()),
-            Door::Tokens(door) => (door.signing_key(), server.listen()),
-            Door::Tls(door) => (door.ca(), server.tls_listen()),
+            Setup::Open => (String::new(), server.listen()),
+            Setup::Tokens(setup) => (setup.signing_key(), server.listen()),
+            Setup::Tls(setup) => (setup.ca(), server.tls_listen()),
         }
     }
 }
@@ -201,12 +201,12 @@ fn run(name: &str, seconds: u64) -> bool {
     if name.starts_with("kept") {
         options.push(disk::RULE.to_owned());
     }
-    let door = Door::of(name);
-    options.extend(door.options());
+    let setup = Setup::of(name);
+    options.extend(setup.options());
     let server = Server::start(&Vec::from_iter(options.iter().map(String::as_str)));
-    let query = door.query();
-    let (file, address) = door.target(&server);
-    let secure = matches!(door, Door::Tls(_)).then_some(&*file);
+    let query = setup.query();
+    let (file, address) = setup.target(&server);
+    let secure = matches!(setup, Setup::Tls(_)).then_some(&*file);
     let mut neighbour = Neighbour::start(&server, &query, secure);
     let before = server.anonymous_bytes();
     let comers = || secure.map(|ca| Comers::start(address, ca));

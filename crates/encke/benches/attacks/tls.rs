@@ -28,11 +28,11 @@ const PAUSE: Duration = Duration::from_millis(20);
 const SLOW: usize = 4_000;
 
 /// A server's certificate, and whom its clients trust.
-pub(crate) struct Door(Authority);
+pub(crate) struct Setup(Authority);
 
-impl Door {
-    pub(crate) fn make() -> Door {
-        Door(Authority::new())
+impl Setup {
+    pub(crate) fn make() -> Setup {
+        Setup(Authority::new())
     }
 
     /// What the server is told.

@@ -18,18 +18,18 @@ const CONNECTS_PER_SECOND: u32 = 10_000;
 const THREADS: u32 = 8;
 
 /// The keys of a server.
-pub(crate) struct Door {
+pub(crate) struct Setup {
     dir: TempDir,
 }
 
-impl Door {
+impl Setup {
     /// With a key pair of its own.
-    pub(crate) fn make() -> Door {
-        let door = Door { dir: tempfile::tempdir().unwrap() };
+    pub(crate) fn make() -> Setup {
+        let setup = Setup { dir: tempfile::tempdir().unwrap() };
         let signer = Signer::new("attacks");
-        signer.write_pem(&door.dir.path().join("public.pem"));
-        fs::write(door.signing_key(), signer.to_bytes()).unwrap();
-        door
+        signer.write_pem(&setup.dir.path().join("public.pem"));
+        fs::write(setup.signing_key(), signer.to_bytes()).unwrap();
+        setup
     }
 
     /// What the server is told.

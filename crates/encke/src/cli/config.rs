@@ -30,7 +30,7 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    Check(CheckArgs),
+    Check(ConfigCheckArgs),
     Print(PrintArgs),
 }
 
@@ -43,7 +43,7 @@ enum ConfigCommand {
 Examples:
   encke config check /etc/encke/encke.toml
   encke config check load.toml flood    keys at the top are those of `encke flood`")]
-struct CheckArgs {
+struct ConfigCheckArgs {
     /// The file.
     file: PathBuf,
     /// The command to which keys belong that stand in no table.
@@ -81,7 +81,7 @@ pub(crate) fn run(args: ConfigArgs, file: Option<PathBuf>) -> Result<bool> {
     }
 }
 
-fn check(args: &CheckArgs) -> Result<bool> {
+fn check(args: &ConfigCheckArgs) -> Result<bool> {
     let path = args.file.display();
     let file = SettingsFile::read(&args.file)?;
     let words: Vec<&str> = args.words.iter().map(String::as_str).collect();

@@ -31,8 +31,8 @@ pub(crate) struct KeyArgs {
 
 #[derive(Debug, Subcommand)]
 enum KeyCommand {
-    New(NewArgs),
-    List(ListArgs),
+    New(NewKeyArgs),
+    List(ListKeysArgs),
     Revoke(RevokeArgs),
 }
 
@@ -55,7 +55,7 @@ Examples:
   encke key new --scope send,graph --data /var/lib/encke
   encke key new --scope send --about 'room:*' --about news --expires 90d
   ENCKE_KEY=$(encke key new --scope read) encke watch -o run.csv")]
-struct NewArgs {
+struct NewKeyArgs {
     /// What it may be used for: send, graph, read, admin.
     ///
     /// May be repeated, or a list with commas.
@@ -83,7 +83,7 @@ struct NewArgs {
 Examples:
   encke key list
   encke key list --data /var/lib/encke --json")]
-struct ListArgs {
+struct ListKeysArgs {
     #[command(flatten)]
     data: DataArgs,
     /// Print a line of JSON for each; times are in seconds since 1970.
@@ -113,7 +113,7 @@ pub(crate) fn run(args: KeyArgs) -> Result<()> {
     }
 }
 
-fn new(args: NewArgs) -> Result<()> {
+fn new(args: NewKeyArgs) -> Result<()> {
     let now = now();
     let expires = args.expires.map(|time| now + time.as_secs());
     let wish = NewKey { scopes: args.scope, about: args.about, expires };
@@ -128,7 +128,7 @@ fn new(args: NewArgs) -> Result<()> {
     Ok(())
 }
 
-fn list(args: &ListArgs) -> Result<()> {
+fn list(args: &ListKeysArgs) -> Result<()> {
     let now = now();
     let keys = KeyFile::in_dir(&args.data.data).read()?;
     for key in keys.iter().flatten() {

@@ -108,7 +108,7 @@ impl From<ListenTransport> for Transport {
 
 /// An event as it comes.
 #[derive(Deserialize)]
-struct Event<'a> {
+struct HeardEvent<'a> {
     about: String,
     #[serde(borrow)]
     data: &'a RawValue,
@@ -171,7 +171,7 @@ async fn listen(args: &ListenArgs) -> Result<()> {
 
 /// Prints an event, as it came if `raw`.
 fn print_event(json: &[u8], raw: bool) -> Result<(), OutputError> {
-    match serde_json::from_slice::<Event<'_>>(json) {
+    match serde_json::from_slice::<HeardEvent<'_>>(json) {
         Ok(event) if !raw => {
             let (about, data) = (&event.about, event.data.get());
             say(format!("{}  {}", printable(about), printable(data)))

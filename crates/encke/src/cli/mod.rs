@@ -152,7 +152,7 @@ enum Command {
     Key(key::KeyArgs),
     Postgres(postgres::PostgresArgs),
     Pusher(pusher::PusherCommandArgs),
-    Token(token::TokenArgs),
+    Token(token::TokenCommandArgs),
     Flood(flood::FloodArgs),
     Spam(spam::SpamArgs),
     Tune(tune::TuneArgs),
@@ -307,5 +307,29 @@ mod tests {
             command.get_subcommands().for_each(check);
         }
         check(&Cli::command());
+    }
+
+    /// What `-h` shows of an option is one line; the rest comes with `--help`.
+    #[test]
+    fn every_option_says_in_one_line_what_it_does() {
+        fn check(command: &clap::Command) {
+            for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                let at = format!("{} {}: {help}", command.get_name(), arg.get_id());
+                assert!(help.starts_with(|c: char| c.is_uppercase() || c.is_numeric()), "{at}");
+                assert!(!help.contains('\n') && help.len() <= 200, "{at}");
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
+    }
+
+    #[test]
+    fn options_of_the_server_stand_in_groups() {
+        let cli = Cli::command();
+        let serve = cli.find_subcommand("serve").expect("there is a server");
+        let loose = serve.get_arguments().filter(|arg| arg.get_help_heading().is_none());
+        let loose: Vec<&str> = loose.map(|arg| arg.get_id().as_str()).collect();
+        assert_eq!(loose, [""; 0]);
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct NodesArgs {
 
 #[derive(Debug, Subcommand)]
 enum NodesCommand {
-    Status(StatusArgs),
+    Status(NodesStatusArgs),
 }
 
 /// Lists the nodes as they see themselves.
@@ -34,7 +34,7 @@ enum NodesCommand {
 Examples:
   encke cluster status
   watch encke cluster status --api http://10.0.0.2:8001")]
-struct StatusArgs {
+struct NodesStatusArgs {
     #[command(flatten)]
     api: ApiArgs,
     /// Print the API's answer.
@@ -64,7 +64,7 @@ struct Node {
 }
 
 pub(crate) fn run(args: NodesArgs) -> Result<()> {
-    let NodesCommand::Status(StatusArgs { api, json }) = args.command;
+    let NodesCommand::Status(NodesStatusArgs { api, json }) = args.command;
     let server = api.server()?;
     let answer: Value =
         runtime()?.block_on(async { ApiClient::connect(&server).await?.get("/cluster").await })?;

@@ -33,7 +33,7 @@ pub(crate) struct OtlpArgs {
     /// With parentbased, the caller's traceparent decides. The rest of the name is about sends
     /// without one.
     #[arg(long, value_name = "NAME", default_value = "parentbased_traceidratio")]
-    otlp_sampler: Sampler,
+    otlp_sampler: TraceSampler,
     /// Share of sends that traceidratio makes a trace of, from 0 to 1.
     #[arg(long, value_name = "SHARE", default_value = "1", value_parser = parse_ratio)]
     otlp_ratio: f64,
@@ -57,7 +57,7 @@ impl FromStr for Otlp {
 /// As OTEL_TRACES_SAMPLER names them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 #[value(rename_all = "snake_case")]
-enum Sampler {
+enum TraceSampler {
     AlwaysOn,
     AlwaysOff,
     #[value(name = "traceidratio")]
@@ -70,9 +70,9 @@ enum Sampler {
     ParentBasedRatio,
 }
 
-impl Sampler {
+impl TraceSampler {
     fn sampling(self, ratio: f64) -> Sampling {
-        use Sampler::{
+        use TraceSampler::{
             AlwaysOff, AlwaysOn, ParentBasedAlwaysOff, ParentBasedAlwaysOn, ParentBasedRatio, Ratio,
         };
         let parent_based =
@@ -117,7 +117,7 @@ mod tests {
             ("parentbased_always_off", true, 0.0),
             ("parentbased_traceidratio", true, 0.25),
         ] {
-            let sampler = Sampler::from_str(name, false).unwrap();
+            let sampler = TraceSampler::from_str(name, false).unwrap();
             assert_eq!(sampler.sampling(0.25), Sampling { parent_based, ratio }, "{name}");
         }
         for text in ["-1", "1.1", "NaN", "x", ""] {

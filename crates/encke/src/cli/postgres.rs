@@ -35,7 +35,7 @@ enum PostgresCommand {
     Migrate(MigrateArgs),
     Install(InstallArgs),
     Uninstall(UninstallArgs),
-    Status(StatusArgs),
+    Status(PostgresStatusArgs),
 }
 
 /// Where the database is.
@@ -123,7 +123,7 @@ struct UninstallArgs {
 #[command(after_help = "\
 Examples:
   encke postgres status --json")]
-struct StatusArgs {
+struct PostgresStatusArgs {
     #[command(flatten)]
     database: DatabaseArgs,
     /// Print a line of JSON.
@@ -178,7 +178,7 @@ async fn uninstall(database: &DatabaseArgs) -> Result<()> {
     Ok(())
 }
 
-async fn status(args: &StatusArgs) -> Result<()> {
+async fn status(args: &PostgresStatusArgs) -> Result<()> {
     let store = args.database.connect(false).await?;
     let Status { schema_version, place, pairs, bytes, changes, source } = store.status().await?;
     // A user who may not compare them hears all else.

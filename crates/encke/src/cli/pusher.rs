@@ -65,8 +65,8 @@ struct AppArgs {
 
 #[derive(Debug, Subcommand)]
 enum AppCommand {
-    New(NewArgs),
-    List(ListArgs),
+    New(NewAppArgs),
+    List(ListAppsArgs),
 }
 
 /// Where the apps are.
@@ -87,7 +87,7 @@ Examples:
   encke pusher app new
   encke pusher app new --file /etc/encke/apps.json --client-events
   encke pusher app new --id 7 --json")]
-struct NewArgs {
+struct NewAppArgs {
     #[command(flatten)]
     file: FileArgs,
     /// Id of the app, in digits; one more than the greatest in the file unless given.
@@ -107,7 +107,7 @@ struct NewArgs {
 Examples:
   encke pusher app list
   encke pusher app list --file /etc/encke/apps.json --json")]
-struct ListArgs {
+struct ListAppsArgs {
     #[command(flatten)]
     file: FileArgs,
     /// Print a line of JSON for each.
@@ -123,8 +123,8 @@ pub(crate) fn run(args: PusherCommandArgs) -> Result<()> {
     }
 }
 
-fn new(args: NewArgs) -> Result<()> {
-    let NewArgs { file: FileArgs { file }, id, client_events, json } = args;
+fn new(args: NewAppArgs) -> Result<()> {
+    let NewAppArgs { file: FileArgs { file }, id, client_events, json } = args;
     let app = NewApp { id, key: random::<10>()?, secret: random::<24>()?, client_events };
     let id = add(&file, &app)?;
     let NewApp { key, secret, .. } = app;
@@ -138,7 +138,7 @@ fn new(args: NewArgs) -> Result<()> {
     Ok(())
 }
 
-fn list(args: &ListArgs) -> Result<()> {
+fn list(args: &ListAppsArgs) -> Result<()> {
     let apps = read(&args.file.file)?;
     let mut apps: Vec<_> = apps.iter().collect();
     apps.sort_by(|one, other| (one.id.len(), &one.id).cmp(&(other.id.len(), &other.id)));

@@ -77,7 +77,7 @@ pub(crate) struct SendArgs {
 }
 
 #[derive(Serialize)]
-struct Event<'a> {
+struct NewEvent<'a> {
     about: Subjects<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<&'a str>,
@@ -160,7 +160,7 @@ pub(crate) fn run(args: SendArgs) -> Result<()> {
     let about =
         if args.also.is_empty() { Subjects::One(&args.about) } else { Subjects::Several(all()) };
     let (event, except) = (args.event.as_deref(), args.except.as_deref());
-    let body = Event { about, event, payload, except, key, durable: args.durable };
+    let body = NewEvent { about, event, payload, except, key, durable: args.durable };
     let answer = post(&args.api, "/send", &body)?;
     if args.json {
         return Ok(say(answer.to_string())?);

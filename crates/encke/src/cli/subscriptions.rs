@@ -78,7 +78,7 @@ Examples:
   encke subscribers rj | wc -l")]
 pub(crate) struct SubscribersArgs {
     #[command(flatten)]
-    list: ListArgs,
+    list: ListIdsArgs,
     /// List whom it follows instead: `encke subscriptions`.
     #[arg(long, hide = true)]
     following: bool,
@@ -92,11 +92,11 @@ Examples:
   encke subscriptions bob --json")]
 pub(crate) struct SubscriptionsArgs {
     #[command(flatten)]
-    list: ListArgs,
+    list: ListIdsArgs,
 }
 
 #[derive(Debug, Args)]
-struct ListArgs {
+struct ListIdsArgs {
     /// The id.
     #[arg(value_parser = parse_id)]
     id: String,
@@ -122,7 +122,7 @@ pub(crate) fn subscriptions(args: SubscriptionsArgs) -> Result<()> {
 }
 
 /// Prints all pages of what the API calls `list`.
-fn list(list: &str, args: &ListArgs) -> Result<()> {
+fn list(list: &str, args: &ListIdsArgs) -> Result<()> {
     let path = format!("/{list}/{}?limit=10000", escape(&args.id));
     let server = args.api.server()?;
     runtime()?.block_on(async {

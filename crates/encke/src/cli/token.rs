@@ -31,15 +31,15 @@ Examples:
   encke token new --token-key secret --sub bob
   encke token new --token-key secret --sub bob --ids news 'room:*' --expires 8h
   encke token new --token-key secret --sub bob | encke token check --token-key secret")]
-pub(crate) struct TokenArgs {
+pub(crate) struct TokenCommandArgs {
     #[command(subcommand)]
     command: TokenCommand,
 }
 
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
-    New(Box<NewArgs>),
-    Check(Box<CheckArgs>),
+    New(Box<NewTokenArgs>),
+    Check(Box<TokenCheckArgs>),
 }
 
 /// Makes a token and prints it.
@@ -52,7 +52,7 @@ Examples:
   encke token new --token-key private.pem --sub bob --ids news 'room:*' --expires 8h
   encke token new --token-key secret --ids '*' --expires 5m --max-connections 1
   curl -H \"Authorization: Bearer $(encke token new --token-key secret --sub bob)\" …")]
-struct NewArgs {
+struct NewTokenArgs {
     /// What it is signed with: a secret as it is or as a JWK, or a private key of P-256 or Ed25519
     /// in PEM (PKCS#8).
     #[arg(long, value_name = "FILE")]
@@ -116,7 +116,7 @@ Examples:
   echo \"$TOKEN\" | encke token check --token-key public.pem
   encke token check --token-jwks https://issuer.example/jwks.json --token-audience push < token
   encke token check --token-key secret --data /var/lib/encke --json < token")]
-struct CheckArgs {
+struct TokenCheckArgs {
     #[command(flatten)]
     rules: TokenRulesArgs,
     /// The data directory of the server, where it remembers what was revoked.
@@ -127,14 +127,14 @@ struct CheckArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: TokenArgs) -> Result<()> {
+pub(crate) fn run(args: TokenCommandArgs) -> Result<()> {
     match args.command {
         TokenCommand::New(args) => new(*args),
         TokenCommand::Check(args) => check(*args),
     }
 }
 
-fn new(args: NewArgs) -> Result<()> {
+fn new(args: NewTokenArgs) -> Result<()> {
     let key = SigningKey::read(&args.token_key)
         .map_err(|error| anyhow!("{}: {error}", args.token_key.display()))?;
     let now = now();
@@ -170,7 +170,7 @@ fn new(args: NewArgs) -> Result<()> {
     Ok(())
 }
 
-fn check(args: CheckArgs) -> Result<()> {
+fn check(args: TokenCheckArgs) -> Result<()> {
     let rules = args.rules.rules();
     let rules = rules.context("say with which key: --token-key FILE or --token-jwks FILE|URL")?;
     let revocations = args.data.as_deref().map(Revocations::open).transpose()?.map(Arc::new);

@@ -45,7 +45,7 @@ pub(crate) struct TuneArgs {
 
 /// The report as programs read it.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct TuneAnswer<'a> {
     #[serde(flatten)]
     report: &'a Report,
     /// What --apply did.
@@ -67,7 +67,7 @@ pub(crate) fn run(args: TuneArgs) -> Result<bool> {
         tell_changes(changes);
     }
     if args.json {
-        say(serde_json::to_string(&Answer { report: &report, changes })?)?;
+        say(serde_json::to_string(&TuneAnswer { report: &report, changes })?)?;
     } else {
         say(report.to_string().trim_end())?;
         advise(&report, args.apply)?;

@@ -18,17 +18,17 @@ const PATIENCE_MS: i32 = 100;
 const PIECE_BYTES: usize = 4_096;
 
 /// What of the log was lost.
-static LOSS: Mutex<Loss> = Mutex::new(Loss { lines: 0, is_cut: false });
+static LOSS: Mutex<LostLines> = Mutex::new(LostLines { lines: 0, is_cut: false });
 
 /// What found no room since the last line that did.
 #[derive(Debug)]
-struct Loss {
+struct LostLines {
     lines: u64,
     /// The last one was begun, and has no end.
     is_cut: bool,
 }
 
-impl Loss {
+impl LostLines {
     /// Writes one line, with its end, or gives it up.
     fn line(&mut self, out: &mut (impl Write + AsFd), text: &[u8]) -> io::Result<()> {
         let patience = if self.lines == 0 { PATIENCE_MS } else { 0 };
@@ -39,11 +39,11 @@ impl Loss {
         if self.lines > 0 {
             let end = if self.is_cut { "\n" } else { "" };
             out.write_all(format!("{end}{}", super::lost_lines(self.lines)).as_bytes())?;
-            *self = Loss { lines: 0, is_cut: false };
+            *self = LostLines { lines: 0, is_cut: false };
         }
         for piece in text.chunks(PIECE_BYTES) {
             if !has_room(out, PATIENCE_MS)? {
-                *self = Loss { lines: 1, is_cut: true };
+                *self = LostLines { lines: 1, is_cut: true };
                 break;
             }
             out.write_all(piece)?;
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn line_that_is_cut_ends_before_what_is_told_of_it() {
         let (mut reader, mut writer) = pipe().unwrap();
-        let mut loss = Loss { lines: 0, is_cut: false };
+        let mut loss = LostLines { lines: 0, is_cut: false };
         // More than a pipe holds.
         loss.line(&mut writer, &[b'x'; 1 << 20]).unwrap();
         loss.line(&mut writer, b"not a word of it\n").unwrap();

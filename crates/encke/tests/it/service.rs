@@ -73,12 +73,12 @@ fn ready_asks_the_server_and_waits_for_one_that_starts() {
 /// One that is not ready at first is asked again where that is wanted, and only there.
 #[test]
 fn ready_waits_for_a_server_that_is_not_ready_yet() {
-    let door = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", door.local_addr().unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
     let ask =
         |wait: &str| Program::spawn(&mut encke(["ready", wait, "--timeout=60", "--api", &url]));
     let answer = |answer: &str| {
-        let (mut peer, _) = door.accept().unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
         let mut request = [0; 1024];
         let len = peer.read(&mut request).unwrap();
         assert!(request[..len].starts_with(b"GET /readyz "));

@@ -1,4 +1,4 @@
-//! Tokens at the door: what a request may log in as, when a stream must end, how a WebSocket goes
+//! Tokens of requests: what a request may log in as, when a stream must end, how a WebSocket goes
 //! on with another token, and the end of those whose token is revoked.
 //!
 //! A token that cannot be verified within the turn is asked for ([`crate::tokens`]). Its request

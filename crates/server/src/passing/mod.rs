@@ -15,8 +15,8 @@
 //! Standard: RFC 9110, section 7.6, for what is passed on. Cost: a connection over the Unix socket
 //! for each request, some 100 µs.
 
-mod door;
 mod serving;
+mod socket;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ use httpd::exchange::is_probe;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-pub(crate) use self::door::PassingDoor;
+pub(crate) use self::socket::PassingSocket;
 
 /// How long the old program stays for its last connections: as long as a client may take between
 /// two pieces of a stream.

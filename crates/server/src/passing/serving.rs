@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use httpd::permits::ConnectionPermits;
 
-use super::{PassingDoor, until_last};
+use super::{PassingSocket, until_last};
 use crate::Server;
 
 impl Server {
@@ -21,10 +21,10 @@ impl Server {
         until_last(&serving, most).await
     }
 
-    /// Serves at `door` what the server before us passes on.
-    pub(crate) fn serve_passed(&mut self, door: PassingDoor) {
+    /// Serves at `socket` what the server before us passes on.
+    pub(crate) fn serve_passed(&mut self, socket: PassingSocket) {
         let (routes, barrier) = (self.routes.clone(), Arc::clone(&self.barrier));
-        let serving = door.serve(routes, ConnectionPermits::new(), barrier, self.stop.clone());
+        let serving = socket.serve(routes, ConnectionPermits::new(), barrier, self.stop.clone());
         self.passing_task = Some(tokio::spawn(serving));
     }
 }

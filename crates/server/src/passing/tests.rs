@@ -104,8 +104,8 @@ fn new(data: &Path) -> DropGuard {
         )
         .fallback(echo);
     let (stop, barrier) = (CancellationToken::new(), Barrier::new());
-    let door = PassingDoor::bind(data).unwrap();
-    tokio::spawn(door.serve(routes, ConnectionPermits::new(), barrier, stop.clone()));
+    let socket = PassingSocket::bind(data).unwrap();
+    tokio::spawn(socket.serve(routes, ConnectionPermits::new(), barrier, stop.clone()));
     stop.drop_guard()
 }
 
@@ -301,10 +301,10 @@ async fn socket_is_for_its_user_alone_and_may_have_a_long_path() {
     let data = data();
     let deep = data.path().join("d".repeat(200));
     std::fs::create_dir(&deep).unwrap();
-    let door = PassingDoor::bind(&deep).unwrap();
+    let socket = PassingSocket::bind(&deep).unwrap();
     let path = place::path(&deep);
     assert!(!path.exists(), "it has not taken the place yet");
-    drop(door);
+    drop(socket);
     assert_eq!(std::fs::read_dir(&deep).unwrap().count(), 0);
     let _new = new(&deep);
     let old = Old::start().await;

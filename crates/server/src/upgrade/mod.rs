@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! encke upgrade, SIGUSR2 ──► the server that runs ── starts ──► the new program (--inherit)
-//!        ▲  how far it is        ([door])      ◄── hello ──          ([takeover])
+//!        ▲  how far it is   ([control_socket]) ◄── hello ──          ([takeover])
 //!        └───────────────────── ([handover])     ── facts ──►          ([judge])
 //!                                              ◄── ready ──
 //!       workers copy descriptors to workers, history so far ──►
@@ -22,8 +22,8 @@
 //! Before the point of no return every failure of either side leaves the server that runs as it
 //! was. Not for nodes of a cluster, whose clients have others to go to.
 
+mod control_socket;
 pub(crate) mod conversation;
-mod door;
 mod handover;
 pub(crate) mod history;
 pub(crate) mod judge;
@@ -34,7 +34,7 @@ mod serving;
 pub(crate) mod socket;
 mod starter;
 
-pub(crate) use self::door::Upgrades;
+pub(crate) use self::control_socket::Upgrades;
 pub use self::messages::{Done, Step};
 pub use self::program::Program;
 pub(crate) use self::serving::Serving;

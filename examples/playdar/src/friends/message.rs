@@ -17,7 +17,7 @@ pub(super) const SONGS_MAX: usize = 10;
 /// A payload that is for us. What applications say otherwise about the same names is none.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "_msgtype")]
-pub(super) enum Message {
+pub(super) enum FriendMessage {
     /// Who knows this song?
     #[serde(rename = "rq")]
     Query {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::FriendsConfig;
 use super::encke::{Encke, Heard};
-use super::message::{self, Message, ServerUrl};
+use super::message::{self, FriendMessage, ServerUrl};
 use crate::foreign::{self, Asked, QUERIES_MAX, Rate, Rates, Recent, Told};
 use crate::pipeline::Pipeline;
 
@@ -36,7 +36,7 @@ pub(super) struct Inputs {
 }
 
 /// One daemon among friends.
-pub(super) struct Node {
+pub(super) struct FriendsNode {
     config: FriendsConfig,
     pipeline: Pipeline,
     encke: Arc<Encke>,
@@ -51,14 +51,14 @@ pub(super) struct Node {
     posting: Arc<Semaphore>,
 }
 
-impl Node {
+impl FriendsNode {
     pub(super) fn new(
         config: FriendsConfig,
         pipeline: Pipeline,
         encke: Arc<Encke>,
         inbox: String,
-    ) -> Node {
-        Node {
+    ) -> FriendsNode {
+        FriendsNode {
             config,
             pipeline,
             encke,
@@ -105,13 +105,13 @@ impl Node {
 
     fn hear(&mut self, about: &str, data: Value) {
         match serde_json::from_value(data) {
-            Ok(Message::Results { qid, base, results }) if about == self.inbox => {
+            Ok(FriendMessage::Results { qid, base, results }) if about == self.inbox => {
                 self.hear_results(&qid, &base, results);
             }
             // Ours, which we hear as everybody hears what is said about them.
-            Ok(Message::Query { .. }) if about == self.config.name => {}
-            Ok(Message::Query { reply, query }) => self.hear_query(about, reply, query),
-            Ok(Message::Results { .. }) | Err(_) => {
+            Ok(FriendMessage::Query { .. }) if about == self.config.name => {}
+            Ok(FriendMessage::Query { reply, query }) => self.hear_query(about, reply, query),
+            Ok(FriendMessage::Results { .. }) | Err(_) => {
                 tracing::debug!(about, "an event that is not for this daemon");
             }
         }

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::html::{Cell, escaped, form, page, table};
 use super::reply::{callback, refuse, reply};
-use super::{Parameters, Shared, door};
+use super::{Parameters, Shared, guard};
 use crate::auth::Asker;
 use crate::model::FIELD_BYTES_MAX;
 
@@ -17,7 +17,7 @@ use crate::model::FIELD_BYTES_MAX;
 const RECEIVER_BYTES_MAX: usize = 2048;
 
 /// What a page says when it asks for a token.
-struct Asked {
+struct AccessRequest {
     asker: Asker,
     receiver: Option<String>,
     wants_json: bool,
@@ -35,13 +35,13 @@ pub(super) async fn ask(
         Err(refusal) => return *refusal,
     };
     // A page opens the form for a person, and never gets hold of its token itself.
-    if asked.wants_json && door::is_foreign(&headers) {
+    if asked.wants_json && guard::is_foreign(&headers) {
         return refuse(
             StatusCode::FORBIDDEN,
             "a page cannot have the form's token: leave out json",
         );
     }
-    let Asked { asker, receiver, wants_json } = asked;
+    let AccessRequest { asker, receiver, wants_json } = asked;
     let form_token = app.parts.auth.form(asker.clone());
     if wants_json {
         return reply(None, &json!({"formtoken": form_token}));
@@ -70,10 +70,10 @@ pub(super) async fn grant(
     headers: HeaderMap,
     Form(parameters): Form<Parameters>,
 ) -> Response {
-    if door::is_foreign(&headers) {
+    if guard::is_foreign(&headers) {
         return refuse(StatusCode::FORBIDDEN, "only the form at /auth_1/ can grant a token");
     }
-    let Asked { asker, receiver, wants_json } = match asked(&parameters) {
+    let AccessRequest { asker, receiver, wants_json } = match asked(&parameters) {
         Ok(asked) => asked,
         Err(refusal) => return *refusal,
     };
@@ -111,7 +111,7 @@ fn brought(receiver: &str, token: &str) -> Response {
     }
 }
 
-fn asked(parameters: &Parameters) -> Result<Asked, Box<Response>> {
+fn asked(parameters: &Parameters) -> Result<AccessRequest, Box<Response>> {
     let refuse = |status, what: &str| Err(Box::new(refuse(status, what)));
     let field = |name| {
         let text = parameters.get(name).map(|text| text.trim()).filter(|text| !text.is_empty());
@@ -126,7 +126,7 @@ fn asked(parameters: &Parameters) -> Result<Asked, Box<Response>> {
         let what = "receiverurl is no address: give http:// or https:// and plain characters";
         return refuse(StatusCode::BAD_REQUEST, what);
     }
-    Ok(Asked {
+    Ok(AccessRequest {
         asker: Asker { website: website.to_owned(), name: name.to_owned() },
         receiver: receiver.cloned(),
         wants_json: parameters.contains_key("json"),
@@ -162,7 +162,7 @@ pub(super) async fn list(
         };
     }
     let wants_json = parameters.contains_key("json");
-    if callback.is_some() || wants_json && door::is_foreign(&headers) {
+    if callback.is_some() || wants_json && guard::is_foreign(&headers) {
         let what = "only the daemon's own page can list the tokens: open /authcodes";
         return refuse(StatusCode::FORBIDDEN, what);
     }
@@ -189,7 +189,7 @@ pub(super) async fn revoke_form(
     headers: HeaderMap,
     Form(parameters): Form<Parameters>,
 ) -> Response {
-    if door::is_foreign(&headers) {
+    if guard::is_foreign(&headers) {
         return refuse(StatusCode::FORBIDDEN, "only the daemon's own page can take tokens back");
     }
     let named = parameters.get("revoke").map(String::as_str).unwrap_or_default();

@@ -10,7 +10,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::reply::{callback, refuse, reply};
-use super::{App, Parameters, Shared, comet, door};
+use super::{App, Parameters, Shared, comet, guard};
 use crate::model::{Query, check_id};
 use crate::pipeline::{Refused, Results};
 
@@ -37,7 +37,7 @@ pub(super) async fn answer(
         Ok(callback) => callback,
         Err(refusal) => return *refusal,
     };
-    let needs_token = callback.is_some() || door::is_foreign(&headers);
+    let needs_token = callback.is_some() || guard::is_foreign(&headers);
     let is_let_in = is_let_in(&app, &parameters, needs_token);
     let call = Call { app: &app, parameters: &parameters, callback };
     let mut response = match parameters.get("method").map(String::as_str) {

@@ -41,9 +41,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Whom a request comes from.
 #[derive(Clone, Copy)]
-pub(super) struct Peer(pub(super) IpAddr);
+pub(super) struct HttpPeer(pub(super) IpAddr);
 
-impl Peer {
+impl HttpPeer {
     pub(super) fn is_own(self) -> bool {
         self.0.to_canonical().is_loopback()
     }
@@ -74,7 +74,7 @@ pub(super) async fn run(listener: TcpListener, routes: Router, stop: Cancellatio
                 continue;
             }
         };
-        let peer = Peer(address.ip());
+        let peer = HttpPeer(address.ip());
         let Some(place) = places.take(peer) else { continue };
         let (routes, stop) = (routes.clone(), stop.clone());
         tokio::spawn(async move {
@@ -102,22 +102,22 @@ impl Places {
     }
 
     /// A place, free again when it is dropped; nothing where there is none for this peer.
-    fn take(&mut self, peer: Peer) -> Option<Place> {
+    fn take(&mut self, peer: HttpPeer) -> Option<ConnectionPlace> {
         if peer.is_own() {
             let all = self.own.clone().try_acquire_owned().ok()?;
-            return Some(Place { _all: all, _share: None });
+            return Some(ConnectionPlace { _all: all, _share: None });
         }
         let all = self.others.clone().try_acquire_owned().ok()?;
         self.shares.retain(|_, share| share.available_permits() < ADDRESS_MAX);
         let share = self.shares.entry(peer.holder());
         let share = share.or_insert_with(|| Arc::new(Semaphore::new(ADDRESS_MAX)));
         let share = share.clone().try_acquire_owned().ok()?;
-        Some(Place { _all: all, _share: Some(share) })
+        Some(ConnectionPlace { _all: all, _share: Some(share) })
     }
 }
 
 /// One place, of all and of the share of an address.
-struct Place {
+struct ConnectionPlace {
     _all: OwnedSemaphorePermit,
     _share: Option<OwnedSemaphorePermit>,
 }
@@ -130,7 +130,7 @@ async fn serve(socket: TcpStream, address: SocketAddr, routes: Router) {
     }
     let routes = TowerToHyperService::new(routes);
     let answer = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(Peer(address.ip()));
+        request.extensions_mut().insert(HttpPeer(address.ip()));
         routes.call(request)
     });
     let connection = http1::Builder::new()
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn address_has_its_share_and_leaves_the_others_theirs() {
-        let peer = |text: &str| Peer(text.parse().unwrap());
+        let peer = |text: &str| HttpPeer(text.parse().unwrap());
         let mut places = Places::new();
         for (greedy, same) in
             [("192.0.2.1", "::ffff:192.0.2.1"), ("2001:db8::1", "2001:db8::ffff:1")]
@@ -159,7 +159,7 @@ mod tests {
             held.pop();
             assert!(places.take(peer(same)).is_some());
         }
-        let crowd = |n: u8| Peer(IpAddr::from([198, 51, 100, n]));
+        let crowd = |n: u8| HttpPeer(IpAddr::from([198, 51, 100, n]));
         let held: Vec<_> = (0..=255).filter_map(|n| places.take(crowd(n))).collect();
         assert_eq!((held.len(), places.shares.len()), (OTHERS_MAX, OTHERS_MAX));
         let own: Vec<_> = (0..600).filter_map(|_| places.take(peer("127.0.0.1"))).collect();

@@ -1,14 +1,14 @@
 //! The old daemon's HTTP interface: who may ask what, and where.
 //!
-//! [`door`] is what every request passes: the peer, the name that it calls us by, and the page that
-//! it comes from. [`api`] answers `/api/`, [`comet`] pushes, [`sid`] plays, [`access`] grants
+//! [`guard`] is what every request passes: the peer, the name that it calls us by, and the page
+//! that it comes from. [`api`] answers `/api/`, [`comet`] pushes, [`sid`] plays, [`access`] grants
 //! tokens, [`listens`] takes what a scrobbler says, [`pages`] shows. [`listener`] has the
 //! connections and their bounds.
 
 mod access;
 mod api;
 mod comet;
-mod door;
+mod guard;
 mod html;
 mod listener;
 mod listens;
@@ -135,6 +135,6 @@ fn routes(app: Arc<App>) -> Router {
         .fallback(any(pages::file))
         .method_not_allowed_fallback(pages::wrong_method)
         .layer(axum::extract::DefaultBodyLimit::max(FORM_BYTES_MAX))
-        .layer(from_fn_with_state(app.clone(), door::pass))
+        .layer(from_fn_with_state(app.clone(), guard::pass))
         .with_state(app)
 }

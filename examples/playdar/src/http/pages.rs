@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::html::{Cell, form, page, table};
 use super::reply::refuse;
-use super::{Parameters, Shared, door};
+use super::{Parameters, Shared, guard};
 use crate::lan::Lan;
 use crate::model::Query;
 
@@ -59,7 +59,7 @@ pub(super) async fn cancel(
     headers: HeaderMap,
     Form(parameters): Form<Parameters>,
 ) -> Response {
-    if door::is_foreign(&headers) {
+    if guard::is_foreign(&headers) {
         return refuse(StatusCode::FORBIDDEN, "only the daemon's own page can cancel a query");
     }
     if !parameters.contains_key("cancel_query") {
@@ -81,7 +81,7 @@ pub(super) async fn quickplay(
     headers: HeaderMap,
     Path((artist, album, track)): Path<(String, String, String)>,
 ) -> Response {
-    if door::is_foreign(&headers) {
+    if guard::is_foreign(&headers) {
         return refuse(StatusCode::FORBIDDEN, "pages ask with a token: /api/?method=resolve");
     }
     let query = Query { artist, track, album: Some(album), is_local: true, ..Query::default() };

@@ -110,9 +110,9 @@ async fn file(path: &str, method: &Method, headers: &HeaderMap) -> Response {
     let range = headers.get(RANGE).filter(|_| !headers.contains_key(IF_RANGE));
     let range = range.and_then(|range| range.to_str().ok()).map(|range| parse(range, length));
     let (status, range) = match range {
-        None | Some(Asked::Whole) => (StatusCode::OK, 0..=length.saturating_sub(1)),
-        Some(Asked::Part(range)) => (StatusCode::PARTIAL_CONTENT, range),
-        Some(Asked::Nothing) => {
+        None | Some(RangeAsked::Whole) => (StatusCode::OK, 0..=length.saturating_sub(1)),
+        Some(RangeAsked::Part(range)) => (StatusCode::PARTIAL_CONTENT, range),
+        Some(RangeAsked::Nothing) => {
             let mut response = refuse(StatusCode::RANGE_NOT_SATISFIABLE, "the song ends before");
             insert(&mut response, CONTENT_RANGE, format!("bytes */{length}"));
             return response;
@@ -145,7 +145,7 @@ fn insert(response: &mut Response, name: axum::http::HeaderName, value: String) 
 
 /// What a header `Range` asks for.
 #[derive(PartialEq, Eq, Debug)]
-enum Asked {
+enum RangeAsked {
     /// It is none that we read, and such a header is no header (RFC 9110, section 14.2).
     Whole,
     /// From one byte to another.
@@ -155,10 +155,10 @@ enum Asked {
 }
 
 /// Reads `bytes=1-2`, `bytes=1-` and `bytes=-2`; of many ranges the whole is answered.
-fn parse(range: &str, length: u64) -> Asked {
+fn parse(range: &str, length: u64) -> RangeAsked {
     let Some((first, last)) = range.strip_prefix("bytes=").and_then(|range| range.split_once('-'))
     else {
-        return Asked::Whole;
+        return RangeAsked::Whole;
     };
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let number = |text: &str| match text {
@@ -167,16 +167,16 @@ fn parse(range: &str, length: u64) -> Asked {
         text => Some(text.parse().unwrap_or(u64::MAX)),
     };
     if !digits(first) || !digits(last) {
-        return Asked::Whole;
+        return RangeAsked::Whole;
     }
     let (from, to) = match (number(first), number(last)) {
-        (None, None) => return Asked::Whole,
-        (Some(first), Some(last)) if last < first => return Asked::Whole,
+        (None, None) => return RangeAsked::Whole,
+        (Some(first), Some(last)) if last < first => return RangeAsked::Whole,
         (Some(first), last) => (first, last.unwrap_or(u64::MAX).min(length.saturating_sub(1))),
-        (None, Some(0)) => return Asked::Nothing,
+        (None, Some(0)) => return RangeAsked::Nothing,
         (None, Some(last)) => (length.saturating_sub(last), length.saturating_sub(1)),
     };
-    if from < length { Asked::Part(from..=to) } else { Asked::Nothing }
+    if from < length { RangeAsked::Part(from..=to) } else { RangeAsked::Nothing }
 }
 
 /// Passes a song through that another daemon or a site has.
@@ -245,22 +245,22 @@ mod tests {
     #[test]
     fn ranges_are_read_as_http_says() {
         for (range, asked) in [
-            ("bytes=0-0", Asked::Part(0..=0)),
-            ("bytes=2-", Asked::Part(2..=9)),
-            ("bytes=2-99", Asked::Part(2..=9)),
-            ("bytes=-3", Asked::Part(7..=9)),
-            ("bytes=-99", Asked::Part(0..=9)),
-            ("bytes=10-", Asked::Nothing),
-            ("bytes=-0", Asked::Nothing),
-            ("bytes=99999999999999999999-", Asked::Nothing),
-            ("bytes=3-2", Asked::Whole),
-            ("bytes=-", Asked::Whole),
-            ("bytes=+1-2", Asked::Whole),
-            ("bytes=0-1,3-4", Asked::Whole),
-            ("lines=1-2", Asked::Whole),
+            ("bytes=0-0", RangeAsked::Part(0..=0)),
+            ("bytes=2-", RangeAsked::Part(2..=9)),
+            ("bytes=2-99", RangeAsked::Part(2..=9)),
+            ("bytes=-3", RangeAsked::Part(7..=9)),
+            ("bytes=-99", RangeAsked::Part(0..=9)),
+            ("bytes=10-", RangeAsked::Nothing),
+            ("bytes=-0", RangeAsked::Nothing),
+            ("bytes=99999999999999999999-", RangeAsked::Nothing),
+            ("bytes=3-2", RangeAsked::Whole),
+            ("bytes=-", RangeAsked::Whole),
+            ("bytes=+1-2", RangeAsked::Whole),
+            ("bytes=0-1,3-4", RangeAsked::Whole),
+            ("lines=1-2", RangeAsked::Whole),
         ] {
             assert_eq!(parse(range, 10), asked, "{range}");
         }
-        assert_eq!(parse("bytes=0-", 0), Asked::Nothing);
+        assert_eq!(parse("bytes=0-", 0), RangeAsked::Nothing);
     }
 }

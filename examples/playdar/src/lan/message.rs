@@ -18,7 +18,7 @@ const HTTP_PORT_DEFAULT: u16 = 60210;
 /// One that came.
 #[derive(PartialEq, Debug, Deserialize)]
 #[serde(tag = "_msgtype")]
-pub(super) enum Message {
+pub(super) enum LanMessage {
     /// Who knows this song?
     #[serde(rename = "rq")]
     Query(Map<String, Value>),

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::LanConfig;
 use super::answering::Answering;
-use super::message::{self, Message, READ_BYTES_MAX};
+use super::message::{self, LanMessage, READ_BYTES_MAX};
 use super::roster::{Roster, SILENCE_MAX};
 use super::sockets::{self, Sockets};
 use crate::foreign::{self, Asked, QUERIES_MAX, Rate, Rates, Recent, Told};
@@ -45,7 +45,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(10);
 const PING_INTERVAL: Duration = Duration::from_secs(SILENCE_MAX.as_secs() / 3);
 
 /// One daemon on the LAN.
-pub(super) struct Node {
+pub(super) struct LanNode {
     config: LanConfig,
     pipeline: Pipeline,
     group: UdpSocket,
@@ -91,15 +91,15 @@ enum By {
     Own,
 }
 
-impl Node {
+impl LanNode {
     pub(super) fn new(
         config: LanConfig,
         pipeline: Pipeline,
         sockets: Sockets,
         roster: Arc<Mutex<Roster>>,
-    ) -> Node {
+    ) -> LanNode {
         let Sockets { group, own, own_address } = sockets;
-        Node {
+        LanNode {
             config,
             pipeline,
             group,
@@ -181,21 +181,21 @@ impl Node {
             Err(error) => return tracing::debug!(%from, "a datagram is not understood: {error}"),
         };
         match (message, by) {
-            (Message::Query(query), By::Group) => self.hear_query(query, from, now),
-            (Message::Result { qid, result }, By::Own) => self.hear_result(&qid, result, from),
-            (Message::Ping { from_name }, By::Group) => {
+            (LanMessage::Query(query), By::Group) => self.hear_query(query, from, now),
+            (LanMessage::Result { qid, result }, By::Own) => self.hear_result(&qid, result, from),
+            (LanMessage::Ping { from_name }, By::Group) => {
                 self.roster.lock().heard(from, &from_name, now);
                 if self.questions.allow(from.ip(), now) {
                     let (name, port) = (&self.config.name, self.config.http_port);
                     send(&self.own, message::presence("pong", name, port), from);
                 }
             }
-            (Message::Pong { from_name }, By::Own) => {
+            (LanMessage::Pong { from_name }, By::Own) => {
                 self.roster.lock().heard(from, &from_name, now)
             }
-            (Message::Pang { .. }, _) => self.roster.lock().left(from),
-            (Message::Query(_) | Message::Ping { .. }, By::Own)
-            | (Message::Result { .. } | Message::Pong { .. }, By::Group) => {
+            (LanMessage::Pang { .. }, _) => self.roster.lock().left(from),
+            (LanMessage::Query(_) | LanMessage::Ping { .. }, By::Own)
+            | (LanMessage::Result { .. } | LanMessage::Pong { .. }, By::Group) => {
                 tracing::debug!(%from, "a message came by the wrong way");
             }
         }

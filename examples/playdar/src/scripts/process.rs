@@ -39,7 +39,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Who wants to hear of which query.
-type Asked = Recent<Answers>;
+type QueriesAsked = Recent<Answers>;
 
 /// Runs the program at `path` until it ends, breaks a rule, or is to stop. Without an error it was
 /// to stop.
@@ -111,7 +111,7 @@ async fn talk(
     pipeline.add(Arc::new(Queue { profile, sender }));
     let _joined = Joined { pipeline, name: &name.name };
     // Both ends at once: a script that answers while it is asked must not stand still.
-    let asked: Mutex<Asked> = Mutex::new(Recent::new(QUERIES_MAX));
+    let asked: Mutex<QueriesAsked> = Mutex::new(Recent::new(QUERIES_MAX));
     let asking = async {
         while let Some((query, answers)) = waiting.recv().await {
             let Some(frame) = rq(&query) else { continue };
@@ -149,7 +149,7 @@ async fn settings(output: &mut ChildStdout) -> Result<Settings> {
 }
 
 /// One message of a script that is asked.
-fn hear(name: &str, body: &[u8], asked: &mut Asked) {
+fn hear(name: &str, body: &[u8], asked: &mut QueriesAsked) {
     let (qid, results) = match serde_json::from_slice(body) {
         Ok(Said::Results { qid, results }) => (qid, results),
         Ok(Said::Settings(_) | Said::Other) => {

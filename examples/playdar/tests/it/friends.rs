@@ -16,7 +16,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::door;
+use crate::guard;
 use crate::live::Live;
 use crate::one_song::{self, DEADLINE, OneSong};
 
@@ -294,7 +294,7 @@ async fn song_that_one_listens_to_is_told_to_who_follows() {
     encke.subscribe("bob", "alice").await;
     let mut bob = encke.listen("bob").await;
     let live = Live::among(Some(encke.config("alice", None))).await;
-    let token = format!("Token {}", door::grant(&live).await);
+    let token = format!("Token {}", guard::grant(&live).await);
     let song = json!({"listen_type": "playing_now", "payload": [
         {"track_metadata": {"artist_name": "Comet Encke", "track_name": "Taurids"}}]});
     let headers = [("Authorization", &*token)];

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use crate::door;
+use crate::guard;
 use crate::live::{Live, Reply};
 
 /// What is submitted, with the token.
@@ -27,7 +27,7 @@ fn song(kind: &str, track: &str, listened_at: Option<u64>) -> Value {
 #[tokio::test]
 async fn song_that_is_submitted_is_heard_on_the_streams() {
     let live = Live::start().await;
-    let token = format!("Token {}", door::grant(&live).await);
+    let token = format!("Token {}", guard::grant(&live).await);
     let valid = live.ask("GET", "/1/validate-token", &[("Authorization", &token)], "").await;
     assert_eq!(valid.json()["valid"], true);
     assert_eq!(valid.json()["user_name"], "here");
@@ -46,7 +46,7 @@ async fn song_that_is_submitted_is_heard_on_the_streams() {
 #[tokio::test]
 async fn submission_without_a_token_or_of_another_kind_is_refused_and_not_told() {
     let live = Live::start().await;
-    let token = door::grant(&live).await;
+    let token = guard::grant(&live).await;
     let good = song("playing_now", "no token", None);
     for wrong in ["", "Token guess", &token, &format!("Bearer {token}")] {
         let refused = submit(&live, wrong, &good).await;

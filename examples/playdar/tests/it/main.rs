@@ -7,9 +7,9 @@
 )]
 
 mod api;
-mod door;
 mod folders;
 mod friends;
+mod guard;
 mod hostile;
 mod lan;
 mod listens;

@@ -90,9 +90,9 @@ fn play<R: Serialize + Display, F: Future<Output = Result<Option<R>>>>(
     runtime.shutdown_background();
     let removed = folder.close();
     let outcome = match end {
-        End::Played(outcome) => outcome,
+        DemoEnd::Played(outcome) => outcome,
         // Nobody is left who could be told what is not removed.
-        End::AtOnce(code) => std::process::exit(code),
+        DemoEnd::AtOnce(code) => std::process::exit(code),
     };
     removed?;
     let Some(report) = outcome.map_err(unjudged)? else {
@@ -103,7 +103,7 @@ fn play<R: Serialize + Display, F: Future<Output = Result<Option<R>>>>(
 }
 
 /// How a demo has ended.
-enum End<T> {
+enum DemoEnd<T> {
     /// In order, or of itself.
     Played(T),
     /// By a second signal, which has this exit code.
@@ -116,15 +116,15 @@ async fn play_out<T>(
     demo: impl Future<Output = T>,
     mut signals: Signals,
     stop: CancellationToken,
-) -> End<T> {
+) -> DemoEnd<T> {
     let second = async {
         signals.next().await;
         stop.cancel();
         signals.next().await
     };
     tokio::select! {
-        outcome = demo => End::Played(outcome),
-        code = second => End::AtOnce(code),
+        outcome = demo => DemoEnd::Played(outcome),
+        code = second => DemoEnd::AtOnce(code),
     }
 }
 

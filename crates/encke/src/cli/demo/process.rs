@@ -23,7 +23,6 @@ use tracing::level_filters::LevelFilter;
 
 use super::certificate::{self, Certificate};
 use super::child;
-use super::nodes::Database;
 use crate::cli::serve::LimitArgs;
 use crate::cli::signer::TokenClaimsArgs;
 use crate::client::{ApiClient, ServerUrl};
@@ -53,6 +52,14 @@ pub(super) struct ServerOptions<'a> {
     pub(super) token_claims: &'a TokenClaimsArgs,
     /// What its page is told.
     pub(super) demo: DemoFacts,
+}
+
+/// How nodes reach PostgreSQL.
+#[derive(Clone)]
+pub(super) struct Database {
+    /// Without the password, since others can read a command line.
+    pub(super) url: String,
+    pub(super) password: String,
 }
 
 /// One of many nodes.

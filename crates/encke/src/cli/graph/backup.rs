@@ -10,7 +10,7 @@ use graph::{Backup, check_backup};
 use serde_json::{Value, json};
 
 use super::output;
-use super::source::{self, Source, SourceArgs};
+use super::source::{self, PairsFrom, SourceArgs};
 use crate::cli::work::{Progress, unless_stopped};
 use crate::console::say;
 
@@ -40,11 +40,11 @@ pub(super) fn run(args: BackupArgs) -> Result<()> {
     let (source, started) = (args.source.source()?, Instant::now());
     let path = args.file.clone();
     let backup = match source {
-        Source::Server(server) => output::whole(&path, |file, partial| {
+        PairsFrom::Server(server) => output::whole(&path, |file, partial| {
             source::download(&server, "/graph/backup", file)?;
             look_through(partial)
         }),
-        Source::Directory(data) => unless_stopped(move || {
+        PairsFrom::Directory(data) => unless_stopped(move || {
             output::whole(&path, |file, partial| {
                 source::copy(&data, file)?;
                 look_through(partial)

@@ -23,7 +23,7 @@ use crate::console::say;
 Examples:
   encke graph check --data ./encke-data
   encke graph check --json | jq .findings")]
-pub(crate) struct CheckArgs {
+pub(crate) struct GraphCheckArgs {
     /// The data directory.
     #[arg(long, value_name = "DIR", default_value = "./encke-data")]
     data: PathBuf,
@@ -32,7 +32,7 @@ pub(crate) struct CheckArgs {
     json: bool,
 }
 
-pub(super) fn run(args: CheckArgs) -> Result<()> {
+pub(super) fn run(args: GraphCheckArgs) -> Result<()> {
     let (data, started) = (args.data.clone(), Instant::now());
     let check = unless_stopped(move || {
         let mut progress = Progress::new("checking");

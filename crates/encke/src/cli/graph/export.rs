@@ -8,7 +8,7 @@ use clap::Args;
 use graph::ExportError;
 
 use super::output;
-use super::source::{self, Source, SourceArgs};
+use super::source::{self, PairsFrom, SourceArgs};
 use crate::cli::work::{Progress, unless_stopped};
 use crate::console::OutputError;
 
@@ -35,23 +35,23 @@ pub(super) fn run(args: ExportArgs) -> Result<()> {
     let source = args.source.source()?;
     let Some(path) = args.output else { return export(source, io::stdout()) };
     match source {
-        Source::Server(server) => {
+        PairsFrom::Server(server) => {
             output::whole(&path, |file, _| source::download(&server, "/graph/export", file))
         }
-        Source::Directory(data) => {
+        PairsFrom::Directory(data) => {
             unless_stopped(move || output::whole(&path, |file, _| write(&data, file)))
         }
     }
 }
 
 /// Into standard output.
-fn export(source: Source, out: impl Write + Send + 'static) -> Result<()> {
+fn export(source: PairsFrom, out: impl Write + Send + 'static) -> Result<()> {
     let done = match source {
-        Source::Server(server) => {
+        PairsFrom::Server(server) => {
             let mut out = out;
             source::download(&server, "/graph/export", &mut out)
         }
-        Source::Directory(data) => unless_stopped(move || write(&data, out)),
+        PairsFrom::Directory(data) => unless_stopped(move || write(&data, out)),
     };
     // Whoever reads it may have enough.
     done.map_err(|error| match error.downcast::<io::Error>() {

@@ -38,7 +38,7 @@ enum GraphCommand {
     Generate(generate::GenerateArgs),
     Load(Box<load::LoadArgs>),
     Stats(stats::StatsArgs),
-    Check(check::CheckArgs),
+    Check(check::GraphCheckArgs),
     Backup(backup::BackupArgs),
     Restore(restore::RestoreArgs),
     Export(export::ExportArgs),

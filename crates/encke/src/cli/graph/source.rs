@@ -34,16 +34,16 @@ pub(super) struct SourceArgs {
 }
 
 /// What was named.
-pub(super) enum Source {
+pub(super) enum PairsFrom {
     Server(ServerUrl),
     Directory(PathBuf),
 }
 
 impl SourceArgs {
-    pub(super) fn source(self) -> Result<Source> {
+    pub(super) fn source(self) -> Result<PairsFrom> {
         match self.data {
-            Some(data) => Ok(Source::Directory(data)),
-            None => Ok(Source::Server(self.api.server()?)),
+            Some(data) => Ok(PairsFrom::Directory(data)),
+            None => Ok(PairsFrom::Server(self.api.server()?)),
         }
     }
 }

@@ -91,7 +91,7 @@ fn draw(stats: &Stats, xmin: u64, path: &Path, theme: Option<ThemeArg>) -> Resul
 
 /// What the server says of its graph.
 fn ask(server: &ServerUrl) -> Result<Stats> {
-    let answer: Answer = runtime()?.block_on(async {
+    let answer: StatsAnswer = runtime()?.block_on(async {
         let mut signals = Signals::new()?;
         tokio::select! {
             answer = async {
@@ -111,7 +111,7 @@ fn ask(server: &ServerUrl) -> Result<Stats> {
 
 /// Of which all the rest follows.
 #[derive(Deserialize)]
-struct Answer {
+struct StatsAnswer {
     users: u64,
     subscriptions: u64,
     mutual: u64,

@@ -44,7 +44,7 @@ pub(crate) enum Told {
 }
 
 #[derive(PartialEq, Eq)]
-enum State {
+enum StreamState {
     /// Nobody has answered yet.
     New,
     Online,
@@ -56,7 +56,7 @@ enum State {
 pub(crate) struct Follower {
     wanted: Wanted,
     stream: Option<(Stream, Instant)>,
-    state: State,
+    state: StreamState,
     was_online: bool,
     /// What came and was not told yet.
     heard: VecDeque<Heard>,
@@ -74,7 +74,7 @@ impl Follower {
         Follower {
             wanted,
             stream: None,
-            state: State::New,
+            state: StreamState::New,
             was_online: false,
             heard: VecDeque::new(),
             loss: None,
@@ -118,10 +118,10 @@ impl Follower {
             }
         };
         self.loss = done.err();
-        if self.loss.is_some() || self.state == State::Online {
+        if self.loss.is_some() || self.state == StreamState::Online {
             return None;
         }
-        self.state = State::Online;
+        self.state = StreamState::Online;
         Some(Told::Online { again: std::mem::replace(&mut self.was_online, true) })
     }
 
@@ -144,14 +144,14 @@ impl Follower {
         }
         let (error, asked) = match loss {
             Loss::Final(error) => return Err(error),
-            Loss::Cut(error) if self.state == State::New => return Err(error),
+            Loss::Cut(error) if self.state == StreamState::New => return Err(error),
             Loss::Cut(error) => (error, Duration::ZERO),
             Loss::Busy(error, asked) => (error, asked),
         };
         self.pause = asked + self.pauses.next().expect("there is always another try");
-        match std::mem::replace(&mut self.state, State::Offline) {
-            State::Offline => Ok(None),
-            State::New | State::Online => Ok(Some(Told::Offline(error))),
+        match std::mem::replace(&mut self.state, StreamState::Offline) {
+            StreamState::Offline => Ok(None),
+            StreamState::New | StreamState::Online => Ok(Some(Told::Offline(error))),
         }
     }
 }

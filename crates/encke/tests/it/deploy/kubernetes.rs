@@ -139,12 +139,12 @@ fn nodes_start_with_a_line_that_is_understood_and_may_end_in_order() {
         argument
     });
     let line = Line { arguments: arguments.collect(), variables: variables.clone() };
-    let nap: u64 = container["lifecycle"]["preStop"]["exec"]["command"][1]
+    let pre_stop: u64 = container["lifecycle"]["preStop"]["exec"]["command"][1]
         .as_str()
         .and_then(|seconds| seconds.parse().ok())
         .unwrap();
     let stop = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
-    assert!(nap + grace(&line.arguments) + 5 <= stop);
+    assert!(pre_stop + grace(&line.arguments) + 5 <= stop);
     let host = |name: &str| {
         let names = line.arguments.iter().filter_map(|one| one.strip_prefix("--api-host="));
         names.flat_map(|names| names.split(',')).any(|one| one == name)

@@ -25,7 +25,7 @@ impl Two {
     /// As an upgrade does it, when all is written down.
     async fn move_on(&mut self) {
         let data = self.data[0].path();
-        self.new.serve_passed(PassingDoor::bind(data).unwrap());
+        self.new.serve_passed(PassingSocket::bind(data).unwrap());
         self.old.move_on().await;
     }
 }

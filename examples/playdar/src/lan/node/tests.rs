@@ -10,12 +10,12 @@ use crate::resolver::Queue;
 
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
-fn node() -> Node {
+fn node() -> LanNode {
     let group = SocketAddrV4::new(*super::super::GROUP.ip(), testing::free_port());
     let sockets = sockets::open(group, Some(HERE)).unwrap();
     let name = "us".to_owned();
     let config = LanConfig { group, interface: Some(HERE), name, http_port: 1 };
-    Node::new(config, Pipeline::new(), sockets, Arc::default())
+    LanNode::new(config, Pipeline::new(), sockets, Arc::default())
 }
 
 fn mutate(datagram: &mut Vec<u8>, random: &mut fastrand::Rng) {

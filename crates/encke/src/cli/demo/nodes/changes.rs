@@ -39,7 +39,7 @@ pub(super) struct Changes {
 }
 
 #[derive(Deserialize)]
-struct Sent {
+struct SentChange {
     delivered: u64,
     #[serde(default)]
     at_least: bool,
@@ -82,9 +82,9 @@ pub(super) async fn change(
             changes.changed += 1;
             times.record(began.elapsed().as_nanos() as u64);
             let event = json!({ "about": subject, "data": { "n": OF_NOBODY } });
-            match clients[place(step + 1)].post::<Sent>("/send", &event).await {
-                Ok(Sent { at_least: true, .. }) => changes.unchecked += 1,
-                Ok(Sent { delivered, .. }) => {
+            match clients[place(step + 1)].post::<SentChange>("/send", &event).await {
+                Ok(SentChange { at_least: true, .. }) => changes.unchecked += 1,
+                Ok(SentChange { delivered, .. }) => {
                     changes.disobeyed += u64::from(delivered != expected);
                 }
                 Err(_) => changes.failed += 1,

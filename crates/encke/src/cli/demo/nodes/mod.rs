@@ -33,7 +33,6 @@ use tokio_util::sync::CancellationToken;
 use self::audiences::Audiences;
 use self::changes::Changes;
 use self::nats::NatsProcess;
-pub(super) use self::postgres::Database;
 use self::postgres::PostgresProcess;
 use self::record::Record;
 use self::report::Killed;

@@ -18,6 +18,7 @@ use rig::postgres::{Place, User};
 use tokio::time::{Instant, sleep};
 
 use crate::cli::demo::child;
+use crate::cli::demo::process::Database;
 
 /// What `initdb` is told. Its files are lost with the demo anyway, so nothing waits for a disk.
 const INITDB: [&str; 2] = ["--auth=scram-sha-256", "--locale=C"];
@@ -26,14 +27,6 @@ const SETTINGS: [&str; 2] = ["fsync=off", "full_page_writes=off"];
 /// How long it may take to answer, and to end.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const END_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How nodes reach it.
-#[derive(Clone)]
-pub(in super::super) struct Database {
-    /// Without the password, since others can read a command line.
-    pub(in super::super) url: String,
-    pub(in super::super) password: String,
-}
 
 /// A server at work. It ends when this is dropped.
 pub(super) struct PostgresProcess {

@@ -76,7 +76,7 @@ struct Listener {
 
 /// What is read of an event.
 #[derive(Deserialize)]
-struct Told {
+struct NodeTold {
     id: String,
     data: Numbered,
 }
@@ -202,7 +202,7 @@ impl Listener {
     fn hear(&mut self, event: Event<'_>, record: &Record, now_ns: u64) {
         if event.name == b"gap" {
             record.open().gap(&mut self.heard);
-        } else if let Ok(told) = serde_json::from_slice::<Told>(event.data)
+        } else if let Ok(told) = serde_json::from_slice::<NodeTold>(event.data)
             && let Some(id) = event_id(&told.id)
         {
             record.open().hear(&mut self.heard, self.id, (id, told.data.n), now_ns);

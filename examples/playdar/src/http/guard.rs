@@ -15,7 +15,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::App;
-use super::listener::Peer;
+use super::listener::HttpPeer;
 use super::reply;
 
 /// Turns away who may not come in, and marks what goes out.
@@ -36,7 +36,7 @@ pub(super) async fn pass(State(app): State<Arc<App>>, request: Request, next: Ne
 
 fn may_pass(app: &App, request: &Request) -> Result<(), Box<Response>> {
     let refuse = |status, what: &str| Err(Box::new(reply::refuse(status, what)));
-    let Some(peer) = request.extensions().get::<Peer>() else {
+    let Some(peer) = request.extensions().get::<HttpPeer>() else {
         return refuse(StatusCode::FORBIDDEN, "the peer is not known");
     };
     let path = request.uri().path();

@@ -34,16 +34,16 @@ const LATE_TIME: Duration = Duration::from_secs(1);
 
 /// The socket, beside the one that the program before us may have.
 #[derive(Debug)]
-pub(crate) struct PassingDoor {
+pub(crate) struct PassingSocket {
     listener: UnixListener,
-    /// Where it is until [`PassingDoor::serve`].
+    /// Where it is until [`PassingSocket::serve`].
     beside: Option<PathBuf>,
     path: PathBuf,
 }
 
-impl PassingDoor {
+impl PassingSocket {
     /// Begins to listen in `data`, where nobody looks yet. Only our user can connect.
-    pub(crate) fn bind(data: &Path) -> io::Result<PassingDoor> {
+    pub(crate) fn bind(data: &Path) -> io::Result<PassingSocket> {
         let path = place::path(data);
         let beside = path.with_extension(format!("sock.{NEW}"));
         match fs::remove_file(&beside) {
@@ -54,7 +54,7 @@ impl PassingDoor {
         sys::socket::listen(&socket, API_BACKLOG as i32)?;
         let listener = std::os::unix::net::UnixListener::from(socket);
         let listener = UnixListener::from_std(listener)?;
-        Ok(PassingDoor { listener, beside: Some(beside), path })
+        Ok(PassingSocket { listener, beside: Some(beside), path })
     }
 
     /// Takes the place of the program before us, at once, and serves `routes` until `stop`, or
@@ -117,7 +117,7 @@ impl PassingDoor {
 }
 
 /// A socket that never took the place is not left lying about.
-impl Drop for PassingDoor {
+impl Drop for PassingSocket {
     fn drop(&mut self) {
         if let Some(beside) = &self.beside {
             let _ = fs::remove_file(beside);

@@ -1,4 +1,5 @@
-//! The door of a server that serves: who asks for an upgrade comes here, and the successor, too.
+//! The control socket of a server that serves: who asks for an upgrade comes here, and the
+//! successor, too.
 
 mod starting;
 
@@ -26,7 +27,7 @@ use super::socket::{Socket, may_ask};
 /// How long who has connected may take to say what for.
 const FIRST_WORD_MAX: Duration = Duration::from_secs(5);
 
-/// Who is at the door at one time; others wait. Of upgrades there is one.
+/// Who talks to it at one time; others wait. Of upgrades there is one.
 const CALLERS_MAX: usize = 16;
 
 /// How long to wait after an accept that failed for lack of descriptors.
