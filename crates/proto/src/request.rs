@@ -28,6 +28,7 @@ mod fields;
 mod host;
 mod origin;
 mod query;
+mod secret;
 mod syntax;
 mod target;
 #[cfg(test)]
@@ -45,12 +46,13 @@ use crate::told::Told;
 use crate::{Carrier, Format, Forwarded, Problem};
 
 pub use accept::NDJSON_SUBTYPES;
-pub(crate) use bearer::PROTOCOL_PREFIX;
-pub use bearer::{Bearer, Secret, tokens_of};
+pub use bearer::{Bearer, tokens_of};
 pub use fields::{Body, is_form};
 pub use host::{Hosts, host_name, name_of, split_port};
 pub use origin::{is_origin_at_port, is_own_origin, origin};
 pub use query::{POLL_WAIT_SECONDS_DEFAULT, POLL_WAIT_SECONDS_MAX};
+pub(crate) use secret::PROTOCOL_PREFIX;
+pub use secret::Secret;
 pub use target::{METHODS, Route, durable_path};
 pub use upgrade::Upgrade;
 

@@ -18,7 +18,6 @@ type Listed = &'static [(&'static str, &'static str)];
 const LONG: Listed = &[
     ("crates/encke/src/cli/serve/run.rs", "run"),
     ("crates/engine/src/start.rs", "assemble"),
-    ("crates/server/src/api/monitoring/cluster.rs", "families"),
     ("crates/dispatch/src/cluster/node_loop/actions.rs", "act"),
     ("crates/server/src/start/control.rs", "new"),
 ];

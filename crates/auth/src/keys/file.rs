@@ -9,14 +9,18 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::json;
 use thiserror::Error;
 
 use super::record::{AboutPattern, ID_BYTES, KeyRecord, Scope, hex, id_in};
-use super::ring::SETTLED;
 use super::{ABOUT_MAX, FILE_BYTES_MAX, KEYS_MAX};
 use crate::checked_file::{CheckedFile, CheckedFileError, open_private};
+
+/// How long after a change every server has looked at the file, or looks before it uses a key: more
+/// than the millisecond within which it does not.
+const SETTLED: Duration = Duration::from_millis(2);
 
 const NAME: &str = "keys.json";
 const LOCK_NAME: &str = "keys.lock";

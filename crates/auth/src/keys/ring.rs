@@ -2,10 +2,10 @@
 //!
 //! Before its use the file is looked at by `stat`, about a microsecond, unless it was in the same
 //! millisecond, and read when it is another one. Whoever changes it is done a little later than
-//! that ([`SETTLED`]): so a key that `encke key revoke` has revoked is refused from the moment at
-//! which the command is done. A watcher (inotify) would tell at some time, and never on some file
-//! systems. Inode, times and length together tell one file from the next, since each change makes a
-//! new one.
+//! that (`SETTLED` in `file.rs`): so a key that `encke key revoke` has revoked is refused from the
+//! moment at which the command is done. A watcher (inotify) would tell at some time, and never on
+//! some file systems. Inode, times and length together tell one file from the next, since each
+//! change makes a new one.
 //!
 //! What cannot be read lets nobody in. So does a file that was there and is gone: that keys are to
 //! be needed no more is said by a new start.
@@ -27,10 +27,6 @@ use crate::file_stamp::FileStamp;
 
 /// How often changes are looked for that no request has met, to log them.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// How long after a change every server has looked at the file, or looks before it uses a key: more
-/// than the millisecond within which it does not.
-pub(super) const SETTLED: Duration = Duration::from_millis(2);
 
 /// The keys of a running server.
 #[derive(Debug)]

@@ -10,39 +10,13 @@
 //! A token is a secret: nothing here shows it, not even for people who debug.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use super::Upgrade;
+use super::secret::Secret;
+use super::upgrade::Upgrade;
 use crate::Problem;
 
 /// How many cookies of one name are tried.
 const COOKIES_MAX: usize = 4;
-
-/// What the sub-protocol begins with that is a token.
-pub(crate) const PROTOCOL_PREFIX: &str = "encke.bearer.";
-
-/// Text of a client that may hold its token.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct Secret<'b>(pub(crate) Cow<'b, str>);
-
-impl Secret<'_> {
-    /// The text itself.
-    pub fn text(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<'b> From<&'b str> for Secret<'b> {
-    fn from(text: &'b str) -> Secret<'b> {
-        Secret(text.into())
-    }
-}
-
-impl fmt::Debug for Secret<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("…")
-    }
-}
 
 /// The places of a head in which a token may stand.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

@@ -3,7 +3,8 @@
 use httparse::Header;
 
 use super::accept::Accept;
-use super::bearer::{Bearer, Secret};
+use super::bearer::Bearer;
+use super::secret::Secret;
 use super::upgrade::Upgrade;
 use crate::negotiation::accepts_gzip;
 use crate::told::Told;

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-use super::bearer::Secret;
+use super::secret::Secret;
 use super::target::{Escaped, Route};
 use crate::Problem;
 

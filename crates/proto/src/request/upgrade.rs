@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::bearer::{PROTOCOL_PREFIX, Secret};
+use super::secret::{PROTOCOL_PREFIX, Secret};
 
 /// What the header lines say about a WebSocket.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

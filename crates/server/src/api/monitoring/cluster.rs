@@ -161,21 +161,26 @@ pub(super) fn families(cluster: Option<&Cluster>) -> Vec<MetricFamily> {
             (dropped + unsent) as f64,
         ),
     ];
-    if let Some(Checks { equal, differed, failed, rebuilt }) = cluster.checks() {
-        let checks = [("equal", equal), ("differed", differed), ("failed", failed)];
-        let checks =
-            checks.map(|(outcome, n)| metric(&[("outcome", outcome)], counter_of(n as f64)));
-        families.push(family(
+    families.extend(cluster.checks().into_iter().flat_map(of_checks));
+    families
+}
+
+/// How often the graph was compared with PostgreSQL's.
+fn of_checks(checks: Checks) -> [MetricFamily; 2] {
+    let Checks { equal, differed, failed, rebuilt } = checks;
+    let checks = [("equal", equal), ("differed", differed), ("failed", failed)];
+    let checks = checks.map(|(outcome, n)| metric(&[("outcome", outcome)], counter_of(n as f64)));
+    [
+        family(
             "encke_graph_checks_total",
             "Comparisons of all pairs with those of PostgreSQL, by what came of them.",
             MetricType::COUNTER,
             checks.into(),
-        ));
-        families.push(counter(
+        ),
+        counter(
             "encke_graph_rebuilds_total",
             "Replicas of the graph that were built out of PostgreSQL.",
             rebuilt as f64,
-        ));
-    }
-    families
+        ),
+    ]
 }

@@ -11,7 +11,7 @@ use rustls::crypto::aws_lc_rs;
 
 use super::challenges::Challenges;
 use super::client::Client;
-use super::store::Store;
+use super::store::{Made, Store};
 use super::{AcmeConfig, Proof};
 
 /// How often a directory is asked how far it is.
@@ -19,12 +19,6 @@ const POLLS: RetryPolicy = RetryPolicy::new()
     .initial_delay(Duration::from_millis(500))
     .backoff(1.5)
     .timeout(Duration::from_secs(90));
-
-/// A certificate and its key, in PEM.
-pub(super) struct Made {
-    pub(super) chain: String,
-    pub(super) key: String,
-}
 
 /// Asks for a certificate; its names are proven by `proof`.
 pub(super) async fn order(

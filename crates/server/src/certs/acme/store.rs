@@ -10,10 +10,15 @@ use anyhow::{Context, Result};
 use instant_acme::AccountCredentials;
 use sha2::{Digest, Sha256};
 
-use super::order::Made;
 use crate::certs::PairFiles;
 
 const CERTIFICATE: &str = "certificate.pem";
+
+/// A certificate and its key, in PEM.
+pub(super) struct Made {
+    pub(super) chain: String,
+    pub(super) key: String,
+}
 
 /// A folder of these files.
 #[derive(Debug)]
