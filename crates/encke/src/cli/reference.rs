@@ -16,9 +16,9 @@ use super::program;
 const SERVE_HEAD: &str = "\
 # Configuration
 
-This page is for you if you look for an option of `encke serve`. It lists every option with its unit
-and its default. It is made of the text of `--help`. The options of all other commands are
-[a page of their own](command-options.md).
+This page is for you if you look for an option of `encke serve`. After it you know what the option
+does, its unit and its default. The page is made of the text of `--help`. The options of all other
+commands are [a page of their own](command-options.md).
 
 Each option can also stand in the environment, and in a file of
 [settings](operations.md#settings). In the environment, `--max-backlog` is `ENCKE_MAX_BACKLOG`. In a
@@ -30,8 +30,8 @@ the file. `encke config print` tells which value holds.
 const HEAD: &str = "\
 # Options of the commands
 
-This page is for you if you look for an option of a command other than `encke serve`, which has
-[its own page](options.md). Options that several [commands](commands.md) have stand at the end.
+This page is for you if you look for an option of another command than [`encke serve`](options.md).
+After it you know what it does. Options of several [commands](commands.md) stand at the end.
 ";
 
 /// The command of the first page.
