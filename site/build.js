@@ -4,12 +4,13 @@
 // The pages are those of docs/, and a few that lie elsewhere. A page may link to any file of the
 // tree. A file that is a page of the site is linked to as that page; of any other the link's text
 // stays, since the site has no source files. A link to a file that is not there, or to a heading
-// that is not there, ends the build.
+// that is not there, ends the build, and so does a page that the sidebar does not lead to.
 
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import config from "./theme/config.js";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const root = path.dirname(here);
@@ -24,14 +25,23 @@ const elsewhere = new Map([
   ["clients/js/README.md", "clients/js.md"],
   ["clients/python/README.md", "clients/python.md"],
   ["clients/go/README.md", "clients/go.md"],
+  ["clients/erlang/README.md", "clients/erlang.md"],
   ["examples/answers/README.md", "examples/answers.md"],
   ["examples/assistant/README.md", "examples/assistant.md"],
   ["examples/chat/README.md", "examples/chat.md"],
   ["examples/cursors/README.md", "examples/cursors.md"],
   ["examples/dashboard/README.md", "examples/dashboard.md"],
+  ["examples/echo/README.md", "examples/echo.md"],
   ["examples/job/README.md", "examples/job.md"],
   ["examples/mercure/README.md", "examples/mercure.md"],
   ["examples/notifications/README.md", "examples/notifications.md"],
+]);
+
+// What pages were called, and what they are called now: old links lead on.
+const moved = new Map([
+  ["beginnings.html", "stream-start.html"],
+  ["strangers.html", "rate-limits.html"],
+  ["watching.html", "monitoring.html"],
 ]);
 
 /** The page of the site that a file of the tree is, or undefined. */
@@ -128,6 +138,15 @@ fs.cpSync(path.join(here, "theme"), path.join(pages, ".vitepress"), { recursive:
 // VitePress is looked for from there.
 fs.symlinkSync(path.join(here, "node_modules"), path.join(pages, "node_modules"));
 
+// A decision has its list, decisions/README.md.
+const listed = config.themeConfig.sidebar.flatMap(({ items }) => items.map(({ link }) => link));
+for (const file of sources.filter((file) => file.endsWith(".md"))) {
+  const page = `/${pageOf(file)}`.replace(/\.md$/, "").replace(/(^|\/)(index|README)$/, "$1");
+  if (!page.startsWith("/decisions/0") && !listed.includes(page)) {
+    faults.push(`${file} is not in the sidebar of site/theme/config.js`);
+  }
+}
+
 if (faults.length > 0) {
   console.error(faults.join("\n"));
   process.exit(1);
@@ -137,4 +156,12 @@ const out = `${pages}-pages`;
 const built = spawnSync(process.execPath, [vitepress, "build", pages, "--outDir", out], {
   stdio: "inherit",
 });
-process.exit(built.status ?? 1);
+if (built.status !== 0) process.exit(built.status ?? 1);
+for (const [old, now] of moved) {
+  if (!fs.existsSync(path.join(out, now)) || fs.existsSync(path.join(out, old))) {
+    console.error(`${old} cannot lead to ${now}`);
+    process.exit(1);
+  }
+  const head = `<!doctype html><title>Moved</title><meta http-equiv="refresh" content="0; url=${now}">`;
+  fs.writeFileSync(path.join(out, old), `${head}<p>This page is now <a href="${now}">${now}</a>.</p>\n`);
+}
