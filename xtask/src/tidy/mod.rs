@@ -15,6 +15,7 @@ mod dependencies;
 mod docs;
 mod functions;
 mod links;
+mod log_lines;
 mod plain;
 mod scripts;
 mod text;
@@ -28,7 +29,7 @@ use tree::{Fault, Tree};
 /// What a rule is: what it says in a word, and what finds its faults.
 type Rule = (&'static str, fn(&Tree) -> Vec<Fault>);
 
-const RULES: [Rule; 32] = [
+const RULES: [Rule; 35] = [
     ("crates know only whom ARCHITECTURE.md lists", crates::edges),
     ("no crate is larger than its share", crates::sizes),
     ("the modules of a crate form no circle", circles::modules),
@@ -55,7 +56,10 @@ const RULES: [Rule; 32] = [
     ("tests take no fixed port", code::fixed_ports),
     ("proto, client, hub, tls, cluster, pusher and mercure do no IO", code::pure_crates),
     ("links lead somewhere", links::links),
-    ("pages in plain sentences stay so", plain::pages),
+    ("pages are in plain sentences", plain::pages),
+    ("help is in plain sentences", plain::help),
+    ("pages say whom they are for", plain::openings),
+    ("each line of the log is explained", log_lines::on_their_page),
     ("paths in documents exist", docs::paths),
     ("ARCHITECTURE.md is short", docs::architecture_length),
     ("each decision stands in ARCHITECTURE.md", docs::decisions),

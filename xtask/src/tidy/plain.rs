@@ -1,64 +1,110 @@
-//! The rule that a page which was once written in plain sentences stays so.
+//! The rules that pages for users and the help of the program are written in plain sentences, and
+//! that a page begins by saying who it is for and what the reader can do after it.
 
-use super::tree::{Fault, Tree};
+use super::tree::{Fault, File, Tree};
 use crate::prose::{Bounds, figures};
 
-/// The pages that keep the bounds. This list only grows.
-const PLAIN: &[&str] = &[
-    "README.md",
-    "docs/api.md",
-    "docs/backends.md",
-    "docs/capacity.md",
-    "docs/cluster.md",
-    "docs/commands.md",
-    "docs/erlang.md",
-    "docs/figures.md",
-    "docs/glossary.md",
-    "docs/install.md",
-    "docs/ketama.md",
-    "docs/keys.md",
-    "docs/monitoring.md",
-    "docs/operations.md",
-    "docs/postgres.md",
-    "docs/presence.md",
-    "docs/protocol.md",
-    "docs/publish.md",
-    "docs/rate-limits.md",
-    "docs/security.md",
-    "docs/stream-start.md",
-    "docs/tls-conformance.md",
-    "docs/tls.md",
-    "docs/tokens.md",
-    "docs/traces.md",
-    "docs/tutorial.md",
-    "docs/upgrade.md",
-];
+/// Where pages for users lie: the files of Markdown right in the first, and the `README.md` of each
+/// folder in the others.
+const PAGES: &str = "docs/";
+const FOLDERS_OF_PAGES: [&str; 2] = ["clients/", "examples/"];
+
+/// Folders whose `README.md` is for those who change the project, or a story of its own.
+const OTHERS: [&str; 2] = ["clients/cases/", "examples/playdar/"];
+
+/// The pages that are made of the help.
+const HELP: [&str; 2] = ["docs/options.md", "docs/command-options.md"];
+
+/// The page that a code host shows first: its first sentence says what the project is.
+const FIRST: &str = "README.md";
 
 pub(super) fn pages(tree: &Tree) -> Vec<Fault> {
-    // A project without pages is one made up for a test.
-    let listed = PLAIN.iter().filter(|_| tree.has("docs"));
-    listed.filter_map(|path| fault(tree, path)).collect()
+    let plain = tree.files().iter().filter(|file| file.path == FIRST || is_page(&file.path));
+    plain.filter_map(long_sentences).collect()
 }
 
-fn fault(tree: &Tree, path: &str) -> Option<Fault> {
-    let Some(file) = tree.find(path) else {
-        return Some(Fault::of(path, "the page is gone: name its successor in tidy/plain.rs"));
+/// The help of all options, as the pages that are made of it have it.
+pub(super) fn help(tree: &Tree) -> Vec<Fault> {
+    let pages = HELP.iter().filter_map(|path| tree.find(path));
+    let fault = |page: &File| {
+        let rows = page.text.lines().filter(|line| line.starts_with("| `"));
+        let help: Vec<&str> = rows.filter_map(|row| row.split(" | ").nth(1)).collect();
+        let what = figures(&help.join("\n\n")).missed(Bounds::PAGES)?;
+        Some(page.fault(1, format!("of the help of its options {what}")))
     };
+    pages.filter_map(fault).collect()
+}
+
+pub(super) fn openings(tree: &Tree) -> Vec<Fault> {
+    tree.files().iter().filter(|file| is_page(&file.path)).filter_map(opening).collect()
+}
+
+fn is_page(path: &str) -> bool {
+    let of_docs =
+        path.strip_prefix(PAGES).is_some_and(|name| name.ends_with(".md") && !name.contains('/'));
+    let of_folder = |folder: &&str| {
+        let inside = path.strip_prefix(folder).and_then(|name| name.split_once('/'));
+        inside.is_some_and(|(_, name)| name == "README.md")
+    };
+    let is_other = OTHERS.iter().any(|other| path.starts_with(other));
+    of_docs || (FOLDERS_OF_PAGES.iter().any(|folder| of_folder(&folder)) && !is_other)
+}
+
+fn long_sentences(file: &File) -> Option<Fault> {
     let what = figures(&file.text).missed(Bounds::PAGES)?;
+    let path = &file.path;
     Some(file.fault(1, format!("{what}: `cargo xtask prose --long {path}` lists the long ones")))
+}
+
+/// The first paragraph says "This page is for you if …" and "After it …".
+fn opening(file: &File) -> Option<Fault> {
+    let first = file.text.split("\n\n").nth(1).unwrap_or_default().replace('\n', " ");
+    let says_whom = first.starts_with("This ") && first.contains(" is for you if ");
+    let says_what_for = first.contains("After it ") || first.contains("after it ");
+    let what = "begin with \"This page is for you if …\", and what is known \"After it\"";
+    (!says_whom || !says_what_for).then(|| file.fault(1, what))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const GOOD: &str = "# A\n\nThis page is for you if you\nread. After it you can write.\n";
+
     #[test]
-    fn page_that_grew_long_sentences_is_caught() {
+    fn page_with_long_sentences_is_caught() {
         let long = format!("{}.", "word ".repeat(26));
-        let found = |text: &str| fault(&Tree::of(&[("docs/a.md", text)]), "docs/a.md");
-        assert!(found("Run it. You can stop it.").is_none());
-        let caught = found(&long).unwrap().to_string();
+        let found = |path: &str, text: &str| pages(&Tree::of(&[(path, text)])).len();
+        for path in ["README.md", "docs/a.md", "clients/go/README.md", "examples/a/README.md"] {
+            assert_eq!(found(path, "Run it. You can stop it."), 0, "{path}");
+            assert_eq!(found(path, &long), 1, "{path}");
+        }
+        for path in ["docs/decisions/a.md", "examples/a/b/README.md", "clients/cases/README.md"] {
+            assert_eq!(found(path, &long), 0, "{path}");
+        }
+        let caught = pages(&Tree::of(&[("docs/a.md", &long)]))[0].to_string();
         assert!(caught.starts_with("docs/a.md:1: half of its sentences have 26"), "{caught}");
-        assert!(fault(&Tree::of(&[]), "docs/a.md").is_some(), "a page that is gone");
+    }
+
+    #[test]
+    fn help_with_long_sentences_is_caught() {
+        let found = |text: &str| {
+            let row = format!("| option | help |\n| --- | --- |\n| `--a N` | {text} | `1` |\n");
+            help(&Tree::of(&[("docs/options.md", &row)])).len()
+        };
+        assert_eq!(found("Sets it. 0 is none."), 0);
+        assert_eq!(found(&"word ".repeat(26)), 1);
+    }
+
+    #[test]
+    fn page_that_does_not_say_whom_it_is_for_is_caught() {
+        let found = |path: &str, text: &str| openings(&Tree::of(&[(path, text)])).len();
+        assert_eq!(found("docs/a.md", GOOD), 0);
+        assert_eq!(found("README.md", "# A\n\nA server.\n"), 0, "it says what the project is");
+        let later = GOOD.replace("# A\n\n", "# A\n\nA server.\n\n");
+        for text in [&*later, &GOOD.replace("for you if", "about"), &GOOD.replace("After it", "So")]
+        {
+            assert_eq!(found("docs/a.md", text), 1, "{text}");
+        }
     }
 }

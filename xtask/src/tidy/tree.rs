@@ -71,13 +71,6 @@ pub(super) struct Fault {
     what: String,
 }
 
-impl Fault {
-    /// A fault of a file that is not there.
-    pub(super) fn of(path: &str, what: &str) -> Fault {
-        Fault { path: path.to_owned(), line: 1, what: what.to_owned() }
-    }
-}
-
 impl fmt::Display for Fault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}:{}: {}", self.path, self.line, self.what)
