@@ -8,6 +8,9 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -163,5 +166,68 @@ func TestREADMERuns(t *testing.T) {
 	}
 	if sent, refused := <-lines, <-lines; sent != "0" || !strings.HasPrefix(refused, "2") {
 		t.Errorf("%q, %q", sent, refused)
+	}
+}
+
+// program is what the blocks of docs/api-examples.md are pieces of: the first one is its beginning,
+// and each of the others has names of its own.
+const program = `package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+
+	"example.org/encke"
+)
+
+func main() {
+	ctx := context.Background()
+	%s
+	{
+		%s
+	}
+}
+`
+
+func TestAPIInFiveLanguagesRuns(t *testing.T) {
+	ctx, api, _ := encke.StartServer(t)
+	page, err := os.ReadFile("../../docs/api-examples.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []string
+	for _, block := range strings.Split(string(page), "```go\n")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		blocks = append(blocks, block)
+	}
+	folder := t.TempDir()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{
+		"main.go": fmt.Sprintf(program, blocks[0], strings.Join(blocks[1:], "}\n{\n")),
+		"go.mod": "module example.org/program\n\ngo 1.23\n\nrequire example.org/encke v0.0.0\n\n" +
+			"replace example.org/encke => " + here + "\n",
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := exec.CommandContext(ctx, "go", "run", ".")
+	run.Dir = folder
+	run.Env = append(os.Environ(), "ENCKE_API=http://"+api, "ENCKE_KEY=", "GOFLAGS=-mod=mod")
+	told, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, told)
+	}
+	said := `^new: true\n0 \w{16}\n\w{16}\nbob\n0 0\n\[.*typing.*\]\n0\n400 .+\n$`
+	if !regexp.MustCompile(said).Match(told) {
+		t.Errorf("%s", told)
 	}
 }

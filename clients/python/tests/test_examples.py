@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import re
 import shutil
 import subprocess
 import sys
@@ -77,6 +78,42 @@ def test_readme_listens(at: int, heard: str, server: Server) -> None:
         finally:
             listener.kill()
             listener.communicate()
+
+
+def run(program: str, server: Server) -> str:
+    """Runs a program of a page; what it prints."""
+    environment = {
+        **os.environ,
+        "ENCKE_API": server.api_url,
+        "ENCKE_KEY": server.run("key", "new", "--scope", "admin"),
+        "PYTHONPATH": str(ROOT / "clients/python/src"),
+    }
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def python_of(page: str) -> list[str]:
+    text = (ROOT / page).read_text()
+    return [part.split("```")[0] for part in text.split("```python\n")[1:]]
+
+
+def test_first_readme_sends(server: Server) -> None:
+    [block] = python_of("README.md")
+    assert run(block.replace("http://127.0.0.1:8001", server.api_url), server) == "0\n"
+
+
+def test_api_in_five_languages_runs(server: Server) -> None:
+    told = run("\n".join(python_of("docs/api-examples.md")), server).splitlines()
+    assert told[0] == "new: True"
+    assert re.fullmatch("0 [0-9A-Za-z]{16}", told[1])
+    assert told[2].startswith("Sent(delivered=0, ")
+    assert told[3:6] == ["['bob']", "0", "0"]
+    assert "event='typing'" in told[6]
+    assert told[7] == "0"
+    assert told[8].startswith("400 ")
+    assert len(told) == 9
 
 
 def command(language: str, folder: Path) -> list[str]:
