@@ -62,6 +62,7 @@ mod mercure;
 mod metrics;
 mod once;
 mod openapi;
+mod pages;
 mod past;
 mod past_public;
 mod plot;

@@ -68,6 +68,44 @@ fn page_shows_a_process_that_listens() {
     erl.wait("is_process_alive(Inbox)", "false");
 }
 
+/// The blocks of Erlang in a page.
+fn blocks(page: &str) -> Vec<&str> {
+    page.split("```erlang\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
+}
+
+#[test]
+fn pages_show_calls_as_they_are_answered() {
+    let (world, ebin) = (World::new(), compiled());
+    let _server = world.encke(&[]);
+    let erl = started(&world, &ebin);
+    let [first] = blocks(include_str!("../../../../../README.md"))[..] else { panic!("one block") };
+    let lines = first.lines().map(|line| line.split('%').next().unwrap().trim());
+    let calls: Vec<&str> = lines.map(|line| line.trim_end_matches('.')).collect();
+    assert_eq!(erl.eval(calls[0]), "ok");
+    assert_eq!(erl.eval("subsmanager:add([{subscription, bob, rj}])"), "{ok,1}");
+    assert_eq!(erl.eval(calls[1]), "{ok,1}");
+    assert_eq!(erl.message(), "{router_msg,#{song => <<\"Hello\">>}}");
+    assert_eq!(erl.eval("subsmanager:remove([{subscription, bob, rj}])"), "{ok,1}");
+    assert_eq!(erl.eval("router:logout(self())"), "ok");
+    let readme = include_str!("../../../../../clients/erlang/README.md");
+    let block = blocks(readme)[0];
+    assert_eq!(erl.eval(block.trim().trim_end_matches('.')), "<<\"Hi\">>");
+    let page = blocks(include_str!("../../../../../docs/api-examples.md"));
+    let calls = page[1..].iter().flat_map(|block| block.lines());
+    let answers: Vec<String> = calls.map(|line| erl.eval(line.trim_end_matches('.'))).collect();
+    let shown = [
+        "{ok,1}",
+        "{ok,0}",
+        "{ok,0}",
+        "[<<\"bob\">>]",
+        "{ok,0}",
+        "{ok,0,[]}",
+        "{ok,0}",
+        "{error,bad_id}",
+    ];
+    assert_eq!(answers, shown);
+}
+
 #[test]
 fn application_connects_and_offers_what_the_router_and_the_manager_do() {
     let (world, ebin) = (World::new(), compiled());

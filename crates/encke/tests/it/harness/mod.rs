@@ -17,7 +17,7 @@ pub(crate) use authority::{Authority, Issued, tls_client};
 pub(crate) use directory::Directory;
 pub(crate) use http2::http2_status;
 pub(crate) use jwt::{Signer, TOKEN_SECRET, in_seconds, signed, token_for};
-pub(crate) use program::{Finished, Program, encke};
+pub(crate) use program::{Finished, Program, encke, without_settings};
 pub(crate) use relay::Relay;
 pub(crate) use server::{Server, own_ports};
 pub(crate) use socket::{Socket, frame};
