@@ -209,10 +209,13 @@ mod tests {
                 ("crates/x/src/c.rs", c),
             ]))
         };
-        assert!(faults("use crate::b::B;\nuse crate::{Thing, c};", "use super::a;").is_empty());
-        for back in
-            ["use crate::a::A;", "use crate::{\n    Thing, a::{A, B},\n};", "crate::a::f();"]
-        {
+        assert!(faults("use crate::b::B;\nuse crate::{Thing, c};", "use self::a;").is_empty());
+        for back in [
+            "use crate::a::A;",
+            "use super::a;",
+            "use crate::{\n    Thing, a::{A, B},\n};",
+            "crate::a::f();",
+        ] {
             let found = faults("use crate::b::B;", back);
             assert_eq!(found.len(), 1, "{back}");
             assert!(found[0].to_string().contains("in a circle: a, b"), "{}", found[0]);
