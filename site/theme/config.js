@@ -73,6 +73,7 @@ export default {
           item("Monitoring", "/monitoring"),
           item("Traces", "/traces"),
           item("Capacity", "/capacity"),
+          item("Attacks", "/attacks"),
           item("Troubleshooting", "/troubleshooting"),
         ],
       },

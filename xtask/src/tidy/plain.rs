@@ -7,6 +7,7 @@ use crate::prose::{Bounds, figures};
 const PLAIN: &[&str] = &[
     "README.md",
     "docs/api.md",
+    "docs/attacks.md",
     "docs/backends.md",
     "docs/capacity.md",
     "docs/cluster.md",
