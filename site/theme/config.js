@@ -77,6 +77,7 @@ export default {
           item("Monitoring", "/monitoring"),
           item("Traces", "/traces"),
           item("Capacity", "/capacity"),
+          item("Attacks", "/attacks"),
           item("Troubleshooting", "/troubleshooting"),
         ],
       },

@@ -42,7 +42,7 @@ export class Attempt implements Link {
   openedAt = 0;
   /** The server ended it in good order, and perhaps those of all others with it. */
   ended?: boolean;
-  retry?: string;
+  retry?: string | number;
   #abort = new AbortController();
   readonly signal = this.#abort.signal;
   #timer?: ReturnType<typeof setTimeout>;

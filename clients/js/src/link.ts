@@ -14,7 +14,7 @@ export interface Link {
   /** What the server is shown, if anything. */
   readonly token: string;
   /** After how many milliseconds the server wants it back, if it has said so. */
-  retry?: string;
+  retry?: string | number;
   readonly shared: {
     readonly openMs: number;
     readonly silenceMs: number;

@@ -45,6 +45,10 @@ export function websocket(link: Attempt): Promise<void> {
       if (code === 1001) {
         return resolve();
       }
+      if (code === 1012) {
+        // Another node has room, and its server sends its clients there a few at a time.
+        link.retry = 0;
+      }
       // The application's logout: coming back would undo it. A proxy says 1000 without that word.
       const final = code === 1000 && reason === "logged_out";
       // The token's end, in the numbers of both (IANA's registry).
@@ -66,9 +70,10 @@ export function websocket(link: Attempt): Promise<void> {
 /** Tells what a message is: an event, a gap, or an answer. */
 function hear(link: Attempt, message: any, misses: boolean): void {
   const { ids, ears, tokens } = link.shared;
-  const { gap, ok, error, ref, members, connection } = message;
+  const { gap, ok, error, ref, members, connection, retry } = message;
   if (connection) {
     link.shared.id = connection;
+    link.retry = retry;
   } else if (gap) {
     link.gap();
   } else if (ok?.ping) {

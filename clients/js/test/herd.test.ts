@@ -13,6 +13,7 @@ import {
   idle,
   inTurn,
   refuse,
+  type SocketHandler,
   stream,
 } from "./server.js";
 
@@ -66,6 +67,17 @@ async function comesBackAfter(
     await waits(t, connection, ms);
     await open;
   }
+}
+
+/** Tells when to come back, and may close a moment after the stream is open. */
+function telling(retry: number, code?: number): SocketHandler {
+  return (socket) => {
+    socket.send(JSON.stringify({ next: "01", connection: "c1", retry }));
+    socket.on("message", () => socket.send('{"ok":{"ping":1,"next":"01"}}'));
+    if (code) {
+      socket.once("message", () => setImmediate(() => socket.close(code)));
+    }
+  };
 }
 
 /** Takes the stream and ends it in good order. */
@@ -170,6 +182,44 @@ test("crowd comes back as its server has told, and then over times that double",
   const connection = watched(t, server.url, { transports: ["sse"], openMs: 1e9, silenceMs: 0 });
   // One that ends at once again and again is not what was told for.
   await comesBackAfter(t, server, connection, [1234, 1000]);
+});
+
+/** Far beyond what a test lasts. */
+const NEVER_MS = 1e9;
+
+test("crowd over WebSocket comes back when its server has told, however it ends", async (t) => {
+  for (const code of [undefined, 1001]) {
+    const server = await FakeServer.start(t, { websocket: telling(5, code) });
+    const waits = { retryMs: NEVER_MS, retryMaxMs: NEVER_MS };
+    const connection = listen(t, server.url, { transports: ["websocket"], ...waits });
+    await turned(connection, "open");
+    if (!code) {
+      server.cut();
+    }
+    await turned(connection, "waiting");
+    await turned(connection, "open");
+    connection.close();
+  }
+});
+
+test("who is sent to another node comes at once, whatever it was told before", async (t) => {
+  const server = await FakeServer.start(t, { websocket: telling(NEVER_MS / 2, 1012) });
+  const connection = listen(t, server.url, { transports: ["websocket"], retryMaxMs: NEVER_MS });
+  await turned(connection, "waiting");
+  await turned(connection, "open");
+});
+
+test("wait that is longer than the page allows is a random one below that", async (t) => {
+  const sse = stream(`retry: ${NEVER_MS}\n${cursor("01")}`);
+  const server = await FakeServer.start(t, { stream: sse, websocket: telling(NEVER_MS) });
+  for (const transport of ["websocket", "sse"] as const) {
+    const connection = listen(t, server.url, { transports: [transport] });
+    await turned(connection, "open");
+    server.cut();
+    await turned(connection, "waiting");
+    await turned(connection, "open");
+    connection.close();
+  }
 });
 
 test("crowd whose server died comes back over times that double", async (t) => {

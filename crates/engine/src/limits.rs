@@ -17,10 +17,10 @@ pub const SERVE_WITH_MAIL_NS: u64 = 500_000;
 /// wakes it for that. Those of all workers look at the same times.
 pub const LOOK_NS: u64 = 5_000_000;
 
-/// How long a client of SSE is told to wait before it comes back (`retry`), in milliseconds: from
-/// this on, by its slot a part of the spread longer, and by its place among all a part of a second
-/// for each [`RETRIES_PER_SECOND`], up to the most. So ten are back within two seconds, and a crowd
-/// of a million that lost its server comes back over thirty.
+/// How long a client is told to wait before it comes back (`retry`), in milliseconds: from this on,
+/// by its slot a part of the spread longer, and by its place among all a part of a second for each
+/// [`RETRIES_PER_SECOND`], up to the most. So ten are back within two seconds, and a crowd of a
+/// million that lost its server comes back over thirty.
 pub const RETRY_MS: u32 = 1_000;
 /// The spread of it.
 pub const RETRY_MS_SPREAD: u32 = 600;

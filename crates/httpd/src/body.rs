@@ -151,7 +151,7 @@ impl Pieces {
         let piece = tokio::select! {
             biased;
             piece = next_piece(&mut self.body) => piece,
-            () = self.idle_limit.expired(since, self.timeout) => {
+            _ = self.idle_limit.expired(since, self.timeout) => {
                 Err(ApiProblem::body_timeout())
             }
         };

@@ -135,7 +135,7 @@ async fn silent(idle: &mut Idle, idle_limit: &mut IdleLimit) {
         let since = idle.begins().await;
         tokio::select! {
             () = idle.ends() => {}
-            () = idle_limit.expired_between(since, IDLE_TIMEOUT) => return,
+            _ = idle_limit.expired_between(since, IDLE_TIMEOUT) => return,
         }
     }
 }

@@ -63,9 +63,19 @@ pub struct Permit {
     permits: Arc<ConnectionPermits>,
 }
 
-/// How long a client may be idle, which is shorter while permits are scarce.
+/// How long a client may be idle, which is shorter while permits are scarce. A scarcity that is
+/// over before a waiting client's task has its turn ends nobody: there are permits again.
 #[derive(Clone, Debug)]
 pub struct IdleLimit(watch::Receiver<Room>);
+
+/// Why a client's time is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Expired {
+    /// It was idle for as long as it may be.
+    Timeout,
+    /// It was idle for a moment while permits were scarce, or where all were to leave.
+    Scarce,
+}
 
 impl ConnectionPermits {
     /// All that there are, none given out.
@@ -146,13 +156,13 @@ impl Drop for Permit {
 impl IdleLimit {
     /// Waits until a client that has been silent `since` has been so for `timeout`, or for one to
     /// two seconds while permits are scarce.
-    pub async fn expired(&mut self, since: Instant, timeout: Duration) {
-        self.expired_when(|room| *room == Room::Scarce, since, timeout).await;
+    pub async fn expired(&mut self, since: Instant, timeout: Duration) -> Expired {
+        self.expired_when(|room| *room == Room::Scarce, since, timeout).await
     }
 
     /// Waits like that for a client that has no request in progress: also where all are to leave.
-    pub(super) async fn expired_between(&mut self, since: Instant, timeout: Duration) {
-        self.expired_when(|room| *room != Room::Plenty, since, timeout).await;
+    pub(super) async fn expired_between(&mut self, since: Instant, timeout: Duration) -> Expired {
+        self.expired_when(|room| *room != Room::Plenty, since, timeout).await
     }
 
     async fn expired_when(
@@ -160,7 +170,7 @@ impl IdleLimit {
         is_short: impl FnMut(&Room) -> bool,
         since: Instant,
         timeout: Duration,
-    ) {
+    ) -> Expired {
         let scarce = async {
             // Fails when all permits are gone, and the server with them.
             let _ = self.0.wait_for(is_short).await;
@@ -168,8 +178,8 @@ impl IdleLimit {
             sleep_until(over + SCARCE_TIMEOUT.mul_f64(fastrand::f64())).await;
         };
         tokio::select! {
-            () = sleep_until(since + timeout) => {}
-            () = scarce => {}
+            () = sleep_until(since + timeout) => Expired::Timeout,
+            () = scarce => Expired::Scarce,
         }
     }
 }
@@ -182,10 +192,10 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_secs(300);
 
-    async fn waited(limit: &mut IdleLimit, silent: Duration) -> Duration {
+    async fn waited(limit: &mut IdleLimit, silent: Duration) -> (Duration, Expired) {
         let before = Instant::now();
-        limit.expired(before - silent, TIMEOUT).await;
-        before.elapsed()
+        let why = limit.expired(before - silent, TIMEOUT).await;
+        (before.elapsed(), why)
     }
 
     #[tokio::test(start_paused = true)]
@@ -193,7 +203,7 @@ mod tests {
         tokio::time::advance(TIMEOUT).await;
         let permits = ConnectionPermits::new();
         let mut limit = permits.idle_limit();
-        assert_eq!(waited(&mut limit, Duration::ZERO).await, TIMEOUT);
+        assert_eq!(waited(&mut limit, Duration::ZERO).await, (TIMEOUT, Expired::Timeout));
         let mut taken = Vec::new();
         for _ in 0..=ORDINARY - SCARCE_BELOW {
             taken.push(permits.take().await.into_ordinary());
@@ -202,13 +212,15 @@ mod tests {
         for (silent, least) in [(Duration::ZERO, SCARCE_TIMEOUT), (TIMEOUT / 2, Duration::ZERO)] {
             let mut ends = BTreeSet::new();
             for _ in 0..20 {
-                ends.insert(waited(&mut limit, silent).await);
+                let (end, why) = waited(&mut limit, silent).await;
+                assert_eq!(why, Expired::Scarce);
+                ends.insert(end);
             }
             assert!(ends.iter().all(|end| (least..=least + drawn).contains(end)), "{ends:?}");
             assert!(ends.len() > 10, "all go at one time: {ends:?}");
         }
         drop(taken.pop());
-        assert_eq!(waited(&mut limit, Duration::ZERO).await, TIMEOUT);
+        assert_eq!(waited(&mut limit, Duration::ZERO).await, (TIMEOUT, Expired::Timeout));
     }
 
     /// One that has a request in progress, such as a stream of sends, may be as slow as ever.
@@ -224,9 +236,9 @@ mod tests {
         tokio::task::yield_now().await;
         // Whoever gives a permit back meanwhile makes them scarce for nobody.
         drop(one);
-        assert_eq!(waited(&mut limit, Duration::ZERO).await, TIMEOUT);
+        assert_eq!(waited(&mut limit, Duration::ZERO).await, (TIMEOUT, Expired::Timeout));
         let before = Instant::now();
-        limit.expired_between(before, TIMEOUT).await;
+        assert_eq!(limit.expired_between(before, TIMEOUT).await, Expired::Scarce);
         assert!(before.elapsed() <= 2 * SCARCE_TIMEOUT, "{:?}", before.elapsed());
         assert!(!waiting.is_finished());
         drop(other);

@@ -28,7 +28,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::accept_pace::AcceptPace;
-use super::permits::IdleLimit;
+use super::permits::{Expired, IdleLimit};
 use super::problem::ApiProblem;
 
 /// What is spoken within TLS (RFC 7301), the preferred one first.
@@ -59,14 +59,17 @@ enum Outcome {
     Plain,
     /// A directory of automatic certificates has seen what it asked for.
     Challenge,
+    /// The client waited a moment while permits were scarce, and made room for others.
+    Displaced,
 }
 
 /// Their names in metrics.
-const OUTCOMES: [&str; 6] = ["full", "resumed", "failed", "abandoned", "plain", "challenge"];
+const OUTCOMES: [&str; 7] =
+    ["full", "resumed", "failed", "abandoned", "plain", "challenge", "displaced"];
 
 /// How many handshakes ended how. Relaxed: it is only reported.
 #[derive(Debug, Default)]
-pub struct Handshakes([AtomicU64; 6]);
+pub struct Handshakes([AtomicU64; OUTCOMES.len()]);
 
 impl Handshakes {
     /// By outcome.
@@ -117,7 +120,10 @@ impl Tls {
         let start = Instant::now();
         let opened = tokio::select! {
             opened = self.handshake(stream) => opened,
-            () = limit.expired(start, HANDSHAKE_TIMEOUT) => Err(Outcome::Abandoned),
+            why = limit.expired(start, HANDSHAKE_TIMEOUT) => Err(match why {
+                Expired::Timeout => Outcome::Abandoned,
+                Expired::Scarce => Outcome::Displaced,
+            }),
         };
         let outcome = match &opened {
             Ok(Opened::Plain(_)) => Outcome::Plain,

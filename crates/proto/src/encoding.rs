@@ -75,8 +75,8 @@ impl Format {
         }
     }
 
-    /// Appends where a stream begins, `told` as its client can read it. An SSE client is told, too,
-    /// how long to wait before it comes back. A message also says what the connection is called.
+    /// Appends where a stream begins, `told` as its client can read it, and how long to wait before
+    /// coming back. A message also says what the connection is called.
     pub fn push_begin(
         self,
         out: &mut Vec<u8>,
@@ -86,7 +86,9 @@ impl Format {
     ) {
         let FirstMessage { connection, next: id, retry_ms } = first;
         debug_assert!(resume::is_plain(id) && resume::is_plain(connection));
-        let message = || format!("{{\"next\":\"{id}\",\"connection\":\"{connection}\"}}");
+        let message = || {
+            format!("{{\"next\":\"{id}\",\"connection\":\"{connection}\",\"retry\":{retry_ms}}}")
+        };
         let text = match (self, told) {
             (Format::Sse, Told::InLine) => format!("id: {id}\nretry: {retry_ms}\n"),
             (Format::Sse, Told::InBlock) => format!("id: {id}\nretry: {retry_ms}\n\n"),

@@ -29,7 +29,7 @@ pub struct FirstMessage<'i> {
     pub connection: &'i str,
     /// The id from which a client goes on that has heard nothing more.
     pub next: &'i str,
-    /// How long a client of SSE is to wait before it comes back.
+    /// How long its client is to wait before it comes back.
     pub retry_ms: u32,
 }
 

@@ -141,7 +141,7 @@ impl Service {
             let is_one = tokio::select! {
                 is_one = lane::prefers(&stream) => is_one,
                 () = stop.cancelled() => false,
-                () = limit.expired(silent_since, IDLE_TIMEOUT) => return,
+                _ = limit.expired(silent_since, IDLE_TIMEOUT) => return,
             };
             let leased =
                 if is_one { lanes.lease(stream, peer.address).await } else { Leased::No(stream) };

@@ -1,26 +1,19 @@
 //! What goes on beside the node loop, as long as the node lives.
 
-use std::sync::{Arc, RwLock, Weak};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use engine::Engine;
 use nats::NatsClient;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
-use super::agreement::Agreed;
 use super::node_loop::Channels;
 use super::{Cluster, Command, Membership, NodeStatus, questions};
 use crate::outcome::LogTrouble;
 
 /// How often it is looked for logs of epochs that have ended.
 const FORGET_EVERY: Duration = Duration::from_secs(60);
-
-/// How often it is looked at a node that is no member, and how often in a row nothing may have
-/// moved while NATS is well: for a minute.
-const OUTSIDE_LOOK: Duration = Duration::from_secs(5);
-const OUTSIDE_LOOKS: u32 = 12;
 
 /// How often it is looked for another node of the same name, and how often in all.
 const DOUBLE_LOOK: Duration = Duration::from_millis(500);
@@ -76,47 +69,6 @@ pub(super) async fn forget_logs(nats: NatsClient, status: watch::Receiver<NodeSt
             // Another node may do it, or this one the next time.
             Err(error) => tracing::debug!(%error, "logs that have ended stay"),
         }
-    }
-}
-
-/// Ends a node that stays outside although nothing keeps it there that is known: better a process
-/// that is started anew than one that refuses all for good.
-pub(super) async fn mind_outside(cluster: Weak<Cluster>, stop: CancellationToken) {
-    let (mut looks, mut place, mut no_room) = (0, None, 0);
-    loop {
-        tokio::time::sleep(OUTSIDE_LOOK).await;
-        let Some(cluster) = cluster.upgrade() else { return };
-        let (standing, status) = (&cluster.standing, cluster.status());
-        let now = Some((status.membership, status.epoch, status.node.read));
-        // One that lost its place by a new epoch is called a member until it is one again.
-        let is_out = status.membership != Membership::Gone && status.node.incarnation.is_none();
-        let stands = is_out && place == now && !standing.waits_for_graph(&status);
-        place = now;
-        // It comes in when NATS takes something again.
-        let had_room = no_room == standing.nats.counts().no_room;
-        no_room = standing.nats.counts().no_room;
-        // What is counted are looks: if this process stands still, nobody looks.
-        let is_kept_out = stands && had_room && is_whole(&standing.nats).await;
-        looks = if is_kept_out { looks + 1 } else { 0 };
-        if looks == OUTSIDE_LOOKS {
-            tracing::error!(
-                "NATS is well, and yet this node has been no member of its cluster for {} s ({}): \
-                 it ends, to be started anew",
-                (OUTSIDE_LOOK * OUTSIDE_LOOKS).as_secs(),
-                standing.obstacle(&status),
-            );
-            return stop.cancel();
-        }
-    }
-}
-
-/// Whether all that a node needs of NATS is there: what was agreed on, and the log of that.
-async fn is_whole(nats: &NatsClient) -> bool {
-    let Ok(Some(entry)) = nats.epoch().await else { return false };
-    let Ok(agreed) = Agreed::read(&entry) else { return false };
-    match nats.find_log(agreed.epoch().number).await {
-        Ok(log) => log.extent().await.is_ok(),
-        Err(_) => false,
     }
 }
 

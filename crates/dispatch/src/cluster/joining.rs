@@ -25,7 +25,7 @@ use super::node_loop::{Channels, NodeLoop, ReplicaLink};
 use super::questions::AnswerParts;
 use super::status::{Load, Standing};
 use super::{COMMANDS_WAITING_MAX, Cluster, ClusterConfig, KeptLog, NodeStatus, ReplicaSync};
-use super::{channels, chores, keys, questions, rooms};
+use super::{channels, chores, keys, outside, questions, rooms};
 use crate::channels::ChannelReader;
 use crate::idempotency::IdempotencyKeys;
 
@@ -152,7 +152,7 @@ impl Joining {
             reading: Reading::default(),
             rooms,
         });
-        tokio::spawn(chores::mind_outside(Arc::downgrade(&cluster), outside));
+        tokio::spawn(outside::mind(Arc::downgrade(&cluster), outside));
         cluster
     }
 

@@ -27,6 +27,7 @@ mod log_applier;
 mod log_event;
 mod messages;
 mod node_loop;
+mod outside;
 mod pending;
 mod questions;
 mod replica_sync;

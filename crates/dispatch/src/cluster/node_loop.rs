@@ -122,8 +122,8 @@ pub(super) struct NodeLoop {
     kept_log: Option<Arc<dyn KeptLog>>,
     admitting: Admitting,
     rooms: RoomsOut,
-    /// How long events are remembered for clients that come back.
-    history: Duration,
+    /// See [`ClusterConfig::reads_back`](super::ClusterConfig).
+    reads_back: Duration,
     status: NodeStatus,
     tell: watch::Sender<NodeStatus>,
     stop: CancellationToken,
@@ -144,7 +144,7 @@ impl NodeLoop {
     ) -> NodeLoop {
         let Joining { config, address, nats, agreed, kept: kept_log, .. } = joining;
         let (router, tokens) = (Arc::clone(&posting.router), posting.tokens.clone());
-        let (lot, proves) = (clock::unix_ns(), tokens.is_some());
+        let (lot, proves, reads_back) = (clock::unix_ns(), tokens.is_some(), config.reads_back());
         let node = Config { name: config.node, address, lot, proves };
         let place = replica.as_ref().map_or_else(GraphPlace::default, |replica| replica.place);
         let epoch = agreed.epoch();
@@ -192,7 +192,7 @@ impl NodeLoop {
             kept_log,
             admitting: Admitting::new(tokens),
             rooms,
-            history: config.history,
+            reads_back,
             status: NodeStatus::default(),
             tell,
             stop,

@@ -192,3 +192,23 @@ pub(super) async fn outlive_leases(since_ms: u64) {
         sleep(Duration::from_millis(left_ms) + MARGIN).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// docs/cluster.md: up to twelve seconds, by a clock that stands while nothing else is done.
+    #[tokio::test(start_paused = true)]
+    async fn leases_are_outlived_within_twelve_seconds_and_those_that_are_over_at_once() {
+        let twelve = Duration::from_secs(12);
+        let begun = tokio::time::Instant::now();
+        let waited = timeout(twelve, outlive_leases(clock::monotonic_ms())).await;
+        waited.expect("nobody waits for longer");
+        assert!(begun.elapsed() >= MARGIN, "somebody may have let clients in a moment ago");
+        let since_ms = clock::monotonic_ms().saturating_sub(LEASE_MS);
+        let waited = timeout(Duration::ZERO, outlive_leases(since_ms)).await;
+        waited.expect("all leases are over");
+    }
+}

@@ -44,7 +44,7 @@ pub use self::written::{KeysPart, KeysRead};
 use crate::outcome::{Delivered, LogTrouble};
 
 /// How long a key is remembered, from when its event was posted.
-const REMEMBERED: Duration = Duration::from_secs(300);
+pub const REMEMBERED: Duration = Duration::from_secs(300);
 
 /// Keys at one time: for five minutes 3,495 new ones a second. Each takes an entry of 64 bytes and
 /// a slot of 9 in a table that is at least 7/16 full: 64 MiB and 18 MiB when all are there.
@@ -74,6 +74,9 @@ pub enum Progress {
     Refused(LogTrouble),
     /// Nobody knows whether the cluster took it, so that it must not be sent again.
     Unknown,
+    /// Another node has sent something else with its key, which the cluster's log had first, so
+    /// that it is posted nowhere.
+    OtherBody,
 }
 
 /// Whose a key is. Names of different holders differ.
@@ -262,22 +265,28 @@ impl Claim {
         Once { key: self.key, body: self.body }
     }
 
-    /// The event with this key that the cluster's log has brought first. If that is another than
-    /// this one, this one is posted nowhere.
-    fn first(&self) -> Option<EventId> {
-        self.keys.table().first_of(self.key)
+    /// The event with this key that the cluster's log has brought first, and whether it says the
+    /// same. If it is another than this one, this one is posted nowhere.
+    fn first(&self) -> Option<(EventId, bool)> {
+        let (id, body) = self.keys.table().first_of(self.key)?;
+        Some((id, body == self.body))
     }
 
     /// The log has taken the event, and it is counted.
-    pub fn answered(self, answer: Delivered) -> Delivered {
-        let first = self.first().unwrap_or(answer.id);
+    pub fn answered(self, answer: Delivered) {
+        let (first, says_the_same) = self.first().unwrap_or((answer.id, true));
         // How many have heard another node's event is known there.
         let is_ours = first == answer.id;
-        let count = if is_ours { answer.count } else { 0 };
+        debug_assert!(says_the_same || !is_ours, "the log has another body than was sent");
         if !is_ours {
             self.keys.count_repeat();
         }
-        self.posted(first).counted(count, answer.at_least || !is_ours)
+        if says_the_same {
+            let count = if is_ours { answer.count } else { 0 };
+            self.posted(first).counted(count, answer.at_least || !is_ours);
+        } else {
+            self.refused(Progress::OtherBody);
+        }
     }
 
     /// The event is posted, so the key is remembered from now on.
@@ -296,16 +305,23 @@ impl Claim {
     /// The cluster did not take the event. Where that is not known, the key is remembered as if it
     /// had: what is sent again might be heard twice.
     pub fn failed(mut self, trouble: LogTrouble) {
-        if let Some(id) = self.first() {
-            self.posted(id).counted(0, true);
-        } else if trouble != LogTrouble::Silent {
-            self.progress.iter().for_each(|progress| {
-                progress.send_replace(Progress::Refused(trouble));
-            });
-        } else if let Some(progress) = self.progress.take() {
-            self.keys.table().remember(self.key, self.keys.now_ms());
-            progress.send_replace(Progress::Unknown);
+        match self.first() {
+            Some((id, true)) => drop(self.posted(id).counted(0, true)),
+            Some((_, false)) => self.refused(Progress::OtherBody),
+            None if trouble != LogTrouble::Silent => self.refused(Progress::Refused(trouble)),
+            None => {
+                let progress = self.progress.take().expect("it is not posted yet");
+                self.keys.table().remember(self.key, self.keys.now_ms());
+                progress.send_replace(Progress::Unknown);
+            }
         }
+    }
+
+    /// Whoever waits hears `why`, and what is known of the key is what the log has brought.
+    fn refused(self, why: Progress) {
+        self.progress.iter().for_each(|progress| {
+            progress.send_replace(why);
+        });
     }
 }
 
@@ -340,57 +356,4 @@ impl Uncounted {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ID: &[u8; 16] = b"2F3y6mQsYKmaB3xZ";
-
-    fn claim(keys: &Arc<IdempotencyKeys>, key: &str, data: &str) -> Result<Claimed, Refusal> {
-        keys.claim(KeyHolder::Application(""), &IdempotencyKey::new(key).unwrap(), "rj", data)
-    }
-
-    fn first(keys: &Arc<IdempotencyKeys>, key: &str) -> Claim {
-        match claim(keys, key, "1").unwrap() {
-            Claimed::First(claim) => claim,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn repeat_hears_of_each_step_of_the_first() {
-        let keys = IdempotencyKeys::new().unwrap();
-        let first = first(&keys, "a");
-        let Claimed::UnderWay(progress) = claim(&keys, "a", "1").unwrap() else { panic!() };
-        assert!(matches!(*progress.borrow(), Progress::Claimed));
-        let uncounted = first.posted(*ID);
-        assert!(matches!(*progress.borrow(), Progress::Posted(id) if id == *ID));
-        assert!(matches!(claim(&keys, "a", "1"), Ok(Claimed::UnderWay(_))));
-        let answer = uncounted.counted(3, false);
-        assert_eq!(answer, Delivered { count: 3, id: *ID, at_least: false });
-        let Progress::Answered(heard) = *progress.borrow() else { panic!() };
-        assert_eq!(heard, answer);
-        let Claimed::Answered(again) = claim(&keys, "a", "1").unwrap() else { panic!() };
-        assert_eq!(again, answer);
-    }
-
-    #[test]
-    fn claim_that_is_given_up_is_free_and_whoever_waits_is_told() {
-        let keys = IdempotencyKeys::new().unwrap();
-        let given_up = first(&keys, "a");
-        let Claimed::UnderWay(progress) = claim(&keys, "a", "1").unwrap() else { panic!() };
-        drop(given_up);
-        assert!(progress.has_changed().is_err());
-        assert_eq!(keys.count(), 0);
-        first(&keys, "a");
-    }
-
-    #[test]
-    fn refusals_for_want_of_a_place_are_counted() {
-        let keys = IdempotencyKeys::with_bounds(Hasher::random().unwrap(), 1, REMEMBERED);
-        let _first = first(&keys, "a");
-        assert!(matches!(claim(&keys, "a", "2"), Err(Refusal::OtherBody)));
-        assert_eq!(keys.refused(), 0);
-        assert!(matches!(claim(&keys, "b", "1"), Err(Refusal::Full { .. })));
-        assert_eq!(keys.refused(), 1);
-    }
-}
+mod tests;

@@ -172,9 +172,9 @@ impl Table {
         is_first
     }
 
-    /// The first event that the log has brought of a claimed key.
-    pub(super) fn first_of(&self, key: u128) -> Option<EventId> {
-        self.claimed.get(&key)?.brought.map(|(id, _)| id)
+    /// The first event that the log has brought of a claimed key, and the hash of its body.
+    pub(super) fn first_of(&self, key: u128) -> Option<(EventId, u128)> {
+        self.claimed.get(&key)?.brought
     }
 
     fn remember_brought(&mut self, key: u128, body: u128, id: EventId, now_ms: u64) {

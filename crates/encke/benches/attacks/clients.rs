@@ -56,16 +56,26 @@ impl Target {
     /// Says `piece` on each of the `wires` as fast as it is taken, and reads and forgets what is
     /// answered, until the time is up.
     pub(crate) fn say_all(&self, wires: &[Wire], piece: &[u8]) {
-        let pieces = piece.repeat((WRITE_BYTES / piece.len()).max(1));
+        let pieces = many(piece);
+        self.say_on(wires.iter().map(|wire| (wire.socket(), &*pieces)));
+    }
+
+    /// The same of pieces that each of them has for itself.
+    pub(crate) fn say_each(&self, clients: &[(Wire, Vec<u8>)]) {
+        let all: Vec<_> =
+            clients.iter().map(|(wire, piece)| (wire.socket(), many(piece))).collect();
+        self.say_on(all.iter().map(|(socket, pieces)| (*socket, &**pieces)));
+    }
+
+    fn say_on<'a>(&self, clients: impl Iterator<Item = (&'a TcpStream, &'a [u8])> + Clone) {
         thread::scope(|scope| {
-            for wire in wires {
-                let socket = wire.socket();
+            for (socket, pieces) in clients.clone() {
                 let thread = || thread::Builder::new().stack_size(STACK_BYTES);
-                thread().spawn_scoped(scope, || forget(socket)).unwrap();
-                thread().spawn_scoped(scope, || self.say(socket, &pieces)).unwrap();
+                thread().spawn_scoped(scope, move || forget(socket)).unwrap();
+                thread().spawn_scoped(scope, move || self.say(socket, pieces)).unwrap();
             }
             self.wait_end();
-            wires.iter().for_each(|wire| drop(wire.socket().shutdown(Shutdown::Both)));
+            clients.for_each(|(socket, _)| drop(socket.shutdown(Shutdown::Both)));
         });
     }
 
@@ -84,6 +94,11 @@ impl Target {
         }
         wire
     }
+}
+
+/// As many of a piece as are written at once.
+fn many(piece: &[u8]) -> Vec<u8> {
+    piece.repeat((WRITE_BYTES / piece.len()).max(1))
 }
 
 /// A command's frame; `ids` as JSON.
@@ -106,7 +121,7 @@ pub(crate) fn answer(wire: &mut Wire) -> io::Result<()> {
 }
 
 /// Reads what comes until the end.
-fn forget(mut socket: &TcpStream) {
+pub(crate) fn forget(mut socket: &TcpStream) {
     let mut piece = vec![0; 16 * 1024];
     loop {
         match socket.read(&mut piece) {

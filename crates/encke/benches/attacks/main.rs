@@ -16,6 +16,9 @@
 //! a second and 40 clients a second come anew: a second line has the listeners' latency, a third
 //! how long those who came waited from the connect to the answer's head, before and during.
 //!
+//! Rows that begin with `Pusher` are by users of an app of Pusher Channels. Attacks on a Mercure
+//! hub are rows of `cargo bench --bench mercure`.
+//!
 //! Rows that begin with `kept` are against a server that keeps an id of 100,000 events on disk, of
 //! which the rule keeps 50,000.
 //!
@@ -27,11 +30,13 @@
 
 mod clients;
 mod disk;
+mod due;
 #[expect(dead_code, unused_imports, reason = "a part of what the tests stand on")]
 #[path = "../../tests/it/harness/mod.rs"]
 mod harness;
 mod kept;
 mod neighbour;
+mod pusher;
 mod secure;
 mod tls;
 mod tokens;
@@ -49,7 +54,7 @@ use secure::Comers;
 /// An attack: returns when the time is up, and what it holds ends with its process.
 type Attack = fn(&Target);
 
-const ATTACKS: [(&str, Attack); 33] = [
+const ATTACKS: [(&str, Attack); 43] = [
     ("nothing", |target| target.wait_end()),
     ("busy loops beside", work::busy_loops),
     ("commands on 2,048 ids", work::commands),
@@ -71,9 +76,19 @@ const ATTACKS: [(&str, Attack); 33] = [
     ("12,000 never read", kept::never_readers),
     ("4,096 silent senders", kept::silent_senders),
     ("64 KiB about 100 ids", kept::long_events_about_many),
+    ("12,000 keep-alives at once", due::keep_alives),
+    ("12,000 time-outs at once", due::time_outs),
+    ("12,000 logged out at once", due::logged_out),
+    (REVOKED, due::revoked),
     (STRANGER, work::connects),
     ("10,000 new tokens/s", tokens::new_ones),
     ("10,000 bad tokens/s", tokens::bad_ones),
+    ("Pusher, good signatures", pusher::good_signatures),
+    ("Pusher, bad signatures", pusher::bad_signatures),
+    ("Pusher, subscribe, leave", pusher::subscribe_and_leave),
+    ("Pusher, flapping members", pusher::flapping_members),
+    ("Pusher, endless channels", pusher::endless_channels),
+    ("Pusher, garbage", pusher::garbage),
     ("kept, resumes of 100,000", disk::resumes),
     ("kept, resumes unread", disk::unread_resumes),
     ("kept, pages unread", disk::unread_pages),
@@ -90,6 +105,9 @@ const STRANGER: &str = "connects past a bound";
 
 /// The attack on a server that bounds nobody's sends.
 const PUBLISHES: &str = "publishes without a rate";
+
+/// The attack on a server whose streams need tokens, of which many are revoked.
+const REVOKED: &str = "12,000 revoked at once";
 
 /// The attack on a server that takes compressed messages.
 const COMPRESSED: &str = "compressed commands ahead";
@@ -145,13 +163,16 @@ enum Setup {
     Open,
     Tokens(tokens::Setup),
     Tls(Box<tls::Setup>),
+    Pusher(pusher::Setup),
 }
 
 impl Setup {
     fn of(name: &str) -> Setup {
         match name {
+            REVOKED => Setup::Tokens(tokens::Setup::make()),
             _ if name.ends_with("tokens/s") => Setup::Tokens(tokens::Setup::make()),
             _ if name.starts_with("TLS") => Setup::Tls(Box::new(tls::Setup::make())),
+            _ if name.starts_with("Pusher") => Setup::Pusher(pusher::Setup::make()),
             _ => Setup::Open,
         }
     }
@@ -162,6 +183,7 @@ impl Setup {
             Setup::Open => vec![open()],
             Setup::Tokens(setup) => setup.options().into(),
             Setup::Tls(setup) => setup.options().into_iter().chain([open()]).collect(),
+            Setup::Pusher(setup) => vec![open(), setup.option()],
         }
     }
 
@@ -169,40 +191,47 @@ impl Setup {
     fn query(&self) -> String {
         match self {
             Setup::Tokens(setup) => setup.query(),
-            Setup::Open | Setup::Tls(_) => String::new(),
+            Setup::Open | Setup::Tls(_) | Setup::Pusher(_) => String::new(),
         }
     }
 
     /// The file that attackers need, and whom to attack.
     fn target(&self, server: &Server) -> (String, SocketAddr) {
         match self {
-            Setup::Open => (String::new(), server.listen()),
+            Setup::Open | Setup::Pusher(_) => (String::new(), server.listen()),
             Setup::Tokens(setup) => (setup.signing_key(), server.listen()),
             Setup::Tls(setup) => (setup.ca(), server.tls_listen()),
         }
     }
 }
 
-/// One attack on a new server. Whether the innocent heard everything once.
-fn run(name: &str, seconds: u64) -> bool {
+/// What the server of an attack is told.
+fn options(name: &str, setup: &Setup) -> Vec<String> {
     // A stranger comes from another address than loopback.
     let listen = if name == STRANGER { "--listen=0.0.0.0:0" } else { "--listen=127.0.0.1:0" };
-    let mut options = vec!["--max-connections=16000".to_owned(), "--allow-origin=*".to_owned()];
-    options.push(listen.to_owned());
+    let mut options = vec!["--max-connections=16000", "--allow-origin=*", listen];
     if name == COMPRESSED {
-        options.push("--websocket-deflate".to_owned());
+        options.push("--websocket-deflate");
     }
     if name.starts_with("publishes") {
-        options.push("--client-send".to_owned());
+        options.push("--client-send");
     }
     if name == PUBLISHES {
-        options.push("--client-send-rate=0".to_owned());
+        options.push("--client-send-rate=0");
     }
     if name.starts_with("kept") {
-        options.push(disk::RULE.to_owned());
+        options.push(disk::RULE);
     }
+    if name.ends_with("at once") {
+        options.extend(due::OPTIONS);
+    }
+    options.into_iter().map(str::to_owned).chain(setup.options()).collect()
+}
+
+/// One attack on a new server. Whether the innocent heard everything once.
+fn run(name: &str, seconds: u64) -> bool {
     let setup = Setup::of(name);
-    options.extend(setup.options());
+    let options = options(name, &setup);
     let server = Server::start(&Vec::from_iter(options.iter().map(String::as_str)));
     let query = setup.query();
     let (file, address) = setup.target(&server);

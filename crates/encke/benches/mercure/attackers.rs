@@ -31,15 +31,23 @@ pub(crate) enum Attack {
     /// Subscribers, each with a token of its own that grants 900 selectors, none of which is what
     /// it asks for.
     LongTokens,
+    /// As many URL patterns with regular expressions as strangers may take, and long updates that
+    /// match none of them, though nearly.
+    UrlPatterns,
+    /// Strangers who ask by such patterns for all that is remembered, on 600 topics, again and
+    /// again.
+    UrlPatternResumes,
 }
 
 impl Attack {
-    pub(crate) const ALL: [Attack; 5] = [
+    pub(crate) const ALL: [Attack; 7] = [
         Attack::SlowPatterns,
         Attack::NearMatches,
         Attack::LongTopics,
         Attack::LongUpdates,
         Attack::LongTokens,
+        Attack::UrlPatterns,
+        Attack::UrlPatternResumes,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -49,6 +57,8 @@ impl Attack {
             Attack::LongTopics => "8,000 subscribers with topics of 4 KB, who come and go",
             Attack::LongUpdates => "100,000 updates on topics of 4 KB",
             Attack::LongTokens => "5,000 tokens with 900 selectors",
+            Attack::UrlPatterns => "URL patterns of strangers, and long updates that match nearly",
+            Attack::UrlPatternResumes => "resumes of 600 topics by URL patterns",
         }
     }
 }
@@ -75,6 +85,12 @@ const TOKENS: usize = 5_000;
 /// As many of two letters as a token of 6 KiB has room for, which is the longest that is verified.
 const SELECTORS: usize = 900;
 
+/// Topics that are remembered when they are asked for by patterns.
+const REMEMBERED: usize = 600;
+
+/// Bytes of each of them.
+const REMEMBERED_BYTES: usize = 500;
+
 /// Letters of which selectors of two are made: 36 times 36.
 const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 
@@ -93,6 +109,8 @@ pub(crate) fn run(attack: Attack, listen: SocketAddr, api: SocketAddr) -> Outcom
         Attack::LongTopics => long_topics(listen, &is_over),
         Attack::LongUpdates => long_updates(api, &is_over),
         Attack::LongTokens => hold(long_tokens(listen), &is_over),
+        Attack::UrlPatterns => url_patterns(listen, api, &is_over),
+        Attack::UrlPatternResumes => url_pattern_resumes(listen, api, &is_over),
     }
 }
 
@@ -184,4 +202,57 @@ fn long_tokens(listen: SocketAddr) -> Vec<Wire> {
         subscribe(listen, "topic=https://a.test/books/x", &[&authorization])
     };
     (0..TOKENS).map(join).collect()
+}
+
+/// A query for a pattern that tries many ways at each place of a topic.
+fn url_pattern(number: usize) -> String {
+    let pattern = format!("https://a.test/:id(.*[a-f].{{20}}b{number})");
+    let escaped = pattern.bytes().map(|byte| match byte.is_ascii_alphanumeric() {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    format!("match_urlpattern={}", escaped.collect::<String>())
+}
+
+fn url_patterns(listen: SocketAddr, api: SocketAddr, is_over: &AtomicBool) -> Outcome<()> {
+    let mut wires = Vec::new();
+    for number in 0..PATTERNS {
+        let mut wire = Wire::connect(listen);
+        wire.send(get(&format!("{PATH}?{}", url_pattern(number)), &[]));
+        let head = wire.head();
+        // There are no more for strangers.
+        if head.status == 429 {
+            break;
+        }
+        assert_eq!(head.status, 200, "{}", head.text);
+        wires.push(wire);
+    }
+    assert!(!wires.is_empty(), "nobody was let in");
+    there();
+    let topic = format!("https://a.test/{}", "a".repeat(TOPIC_BYTES));
+    let mut wire = Wire::connect(api);
+    while !is_over.load(Ordering::Relaxed) {
+        publish_all(&mut wire, &[(topic.clone(), "x".to_owned())])?;
+    }
+    Ok(())
+}
+
+fn url_pattern_resumes(listen: SocketAddr, api: SocketAddr, is_over: &AtomicBool) -> Outcome<()> {
+    let filler = "a".repeat(REMEMBERED_BYTES);
+    let topics = (0..REMEMBERED).map(|number| format!("https://a.test/{filler}{number}"));
+    let updates: Vec<_> = topics.map(|topic| (topic, "x".to_owned())).collect();
+    let mut wire = Wire::connect(api);
+    updates.chunks(AT_ONCE).try_for_each(|some| publish_all(&mut wire, some))?;
+    there();
+    let patterns: Vec<String> = (0..12).map(url_pattern).collect();
+    let request = get(&format!("{PATH}?last_event_id=earliest&{}", patterns.join("&")), &[]);
+    while !is_over.load(Ordering::Relaxed) {
+        let mut wire = Wire::connect(listen);
+        wire.send(&request);
+        let head = wire.head();
+        // The one before may not have gone yet.
+        assert!([200, 429, 503].contains(&head.status), "{}", head.text);
+        wire.reset();
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Where a stream begins: each client can know it before the first event, so that a cut before that
 //! loses nothing, and no client takes it for an event.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{Server, Socket, Wire, get};
 
@@ -57,19 +57,29 @@ fn only_who_asks_for_it_hears_the_beginning_as_a_message() {
         let head = wire.head();
         let field = |name| head.field(name).unwrap().to_owned();
         let (place, connection) = (field("encke-next"), field("encke-connection"));
-        (format!("{{\"next\":\"{place}\",\"connection\":\"{connection}\"}}"), place, wire)
+        (json!({ "next": place, "connection": connection, "retry": null }), place, wire)
+    };
+    // How long it is to stay away depends on how many there are.
+    let without_retry = |mut message: Value| {
+        let retry_ms = message["retry"].take().as_u64().unwrap();
+        assert!((1_000..3_000).contains(&retry_ms), "{retry_ms}");
+        message
     };
     let (told, place, mut ndjson) = opened(&[NDJSON]);
-    assert_eq!(chunk(&mut ndjson), format!("{told}\n"));
+    let line = chunk(&mut ndjson);
+    assert!(line.ends_with("}\n"), "{line}");
+    assert_eq!(without_retry(serde_json::from_str(&line).unwrap()), told);
     let mut socket = Socket::open(server.listen(), path);
-    let mut message = socket.json();
+    let mut message = without_retry(socket.json());
     assert!(message["connection"].take().is_string(), "{message}");
-    assert_eq!(message, json!({ "next": place, "connection": null }));
+    assert_eq!(message, json!({ "next": place, "connection": null, "retry": null }));
     for fields in [&[SSE][..], &EVENT_SOURCE] {
         let (told, place, mut sse) = opened(fields);
         let block = chunk(&mut sse);
         let rest = block.strip_prefix(&format!("event: next\nid: {place}\nretry: ")).unwrap();
-        assert!(rest.ends_with(&format!("\ndata: {told}\n\n")), "{block}");
+        let (retry, data) = rest.split_once("\ndata: ").unwrap();
+        assert!(data.ends_with(&format!(",\"retry\":{retry}}}\n\n")), "{block}");
+        assert_eq!(without_retry(serde_json::from_str(data).unwrap()), told);
     }
     let (_, mut plain) = open(&server, "/stream/1", &[NDJSON]);
     assert!(server.api.send("1", "first") > 0);

@@ -2,14 +2,13 @@
 //! again once there is room.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use serde_json::json;
 
 use crate::harness::{Program, Server, encke};
+use crate::starting::start_or_end;
 
 const DISK_BYTES: usize = 16 << 20;
 const BALLAST_BYTES: usize = 12 << 20;
@@ -102,15 +101,7 @@ fn server_starts_on_a_disk_that_is_nearly_full_or_says_why_not() {
         let ballast = ((1 << 20) - (free_kib << 10)).to_string();
         let program = env!("CARGO_BIN_EXE_encke");
         command.args(["sh", "-c", script, program]).arg(dir.path()).arg(ballast);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let starts_up = !line.is_empty();
-        if starts_up {
-            let pid = child.id().to_string();
-            assert!(Command::new("kill").arg(pid).status().unwrap().success());
-        }
-        let ended = child.wait_with_output().unwrap();
+        let (starts_up, ended) = start_or_end(&mut command);
         let said = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.signal(), None, "{free_kib} KiB free: {said}");
         assert_eq!(ended.status.code(), Some(i32::from(!starts_up)), "{free_kib} KiB: {said}");

@@ -3,9 +3,8 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
-use std::time::Duration;
 
-use crate::harness::{Program, Server, encke};
+use crate::harness::{DEADLINE, Program, Server, encke};
 
 /// A service manager's end: what it was told, in order.
 struct Manager {
@@ -17,7 +16,7 @@ impl Manager {
     fn new() -> Manager {
         let dir = tempfile::tempdir().unwrap();
         let socket = UnixDatagram::bind(dir.path().join("notify")).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        socket.set_read_timeout(Some(DEADLINE)).unwrap();
         Manager { socket, dir }
     }
 

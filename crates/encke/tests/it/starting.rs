@@ -1,8 +1,10 @@
 //! What the program says when it cannot start, and where its settings come from.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 use crate::harness::{Finished, Program, Server, encke};
 
@@ -77,6 +79,50 @@ fn proc_that_is_empty_is_told() {
     command.arg(env!("CARGO_BIN_EXE_encke")).args(["serve", "--listen", FREE, "--api", FREE]);
     let finished = Program::run(command.arg("--data").arg(data.path()));
     expect_failure(&finished, &["below /proc", "mount it"]);
+}
+
+/// What a server that may have too little of something came to: whether it served, and its end. One
+/// that serves is told to end.
+pub(crate) fn start_or_end(command: &mut Command) -> (bool, Output) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let serves = !line.is_empty();
+    if serves {
+        let pid = child.id().to_string();
+        assert!(Command::new("kill").arg(pid).status().unwrap().success());
+    }
+    (serves, child.wait_with_output().unwrap())
+}
+
+#[test]
+fn few_descriptors_are_enough_or_too_few_with_a_sentence() {
+    for descriptors in [6, 10, 20, 63, 64, 65, 128] {
+        let data = tempfile::tempdir().unwrap();
+        let mut command = Command::new("sh");
+        let script = format!("ulimit -n {descriptors}; exec \"$0\" \"$@\"");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_encke"), "serve", "--workers=2"]);
+        command.args(["--listen", FREE, "--api", FREE, "--data"]).arg(data.path());
+        let (serves, ended) = start_or_end(&mut command);
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(serves, descriptors >= 64, "{descriptors}: {said}");
+        assert_eq!(ended.status.code(), Some(i32::from(!serves)), "{descriptors}: {said}");
+        let sentence = format!("encke: this process may have {descriptors} descriptors");
+        assert_eq!(said.contains(&sentence), !serves, "{descriptors}: {said}");
+    }
+}
+
+#[test]
+fn clock_before_1970_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures/clock.c");
+    let library = dir.path().join("clock.so");
+    let mut compile = Command::new("cc");
+    compile.args(["-shared", "-fPIC", "-o"]).args([&library, &source]);
+    assert!(compile.status().unwrap().success());
+    let mut command = encke(["serve", "--listen", FREE, "--api", FREE, "--data"]);
+    command.arg(dir.path().join("data")).env("LD_PRELOAD", &library);
+    expect_failure(&Program::run(&mut command), &["clock", "before 1970", "set it"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nats::{Log, NatsClient};
-use testing::NatsServer;
+use testing::{DEADLINE, NatsServer};
 use tokio::time::{Instant, timeout};
 
 use crate::harness::{
@@ -95,10 +95,10 @@ async fn leader_that_leaves_or_dies_is_a_pause() {
                 }
             }
         };
-        timeout(Duration::from_secs(60), caught_up).await.expect("a replica has not caught up");
+        timeout(DEADLINE, caught_up).await.expect("a replica has not caught up");
         if puts_elections_off(&program) {
             let known = knows_agreements(&servers, leaving);
-            timeout(Duration::from_secs(60), known).await.expect("nothing was placed there");
+            timeout(DEADLINE, known).await.expect("nothing was placed there");
         }
 
         let dying = leader(&servers).await;

@@ -1,12 +1,9 @@
 //! What the tests share.
 
-use std::time::Duration;
-
 use postgres::{Order, Pair, Place, PostgresConfig, PostgresStore, Source};
 use testing::postgres::Postgres;
 
-/// A test that takes longer has failed.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
+pub(crate) use testing::DEADLINE;
 
 /// Runs `test` on a runtime, to its deadline.
 pub(crate) fn run(test: impl Future<Output = ()>) {

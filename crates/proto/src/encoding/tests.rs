@@ -8,7 +8,7 @@ use futures::StreamExt;
 use super::*;
 use crate::chunked;
 
-const MESSAGE: &str = r#"{"next":"0000000000000001","connection":"00000000000000ab"}"#;
+const MESSAGE: &str = r#"{"next":"0000000000000001","connection":"00000000000000ab","retry":1234}"#;
 
 const IDS: [&str; 3] = ["0000000000000001", "0000000000000002", "0000000000000003"];
 

@@ -120,7 +120,7 @@ impl NodeLoop {
                 return;
             }
             let nats = self.nats.clone();
-            tasks::open(&mut self.tasks, nats, epoch, self.history);
+            tasks::open(&mut self.tasks, nats, epoch, self.reads_back);
         }
     }
 }

@@ -143,7 +143,7 @@ fn first_event_that_the_log_brings_is_the_one_of_its_key_whatever_is_known_here(
     let Ok(Found::New(_progress)) = table.claim(APPLICATION, 2, 0, seconds(0)) else { panic!() };
     assert_eq!(table.first_of(2), None);
     assert!(table.brought(2, 0, OTHER, seconds(0)) && !table.brought(2, 0, OURS, seconds(0)));
-    assert_eq!(table.first_of(2), Some(OTHER));
+    assert_eq!(table.first_of(2), Some((OTHER, 0)));
     table.give_up(2, seconds(0));
     assert_eq!(known(&mut table, 2), OTHER);
     // It was posted here, and is not counted yet.

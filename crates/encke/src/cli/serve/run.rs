@@ -21,6 +21,10 @@ use crate::service::{self, State};
 use crate::settings::Settings;
 use crate::signals::Signals;
 
+/// Descriptors that a server needs at the least: the control plane has some 40 with TLS, a log on
+/// disk, a cluster and an Erlang node, and a worker has as many as are open when it starts.
+const DESCRIPTORS_MIN: u64 = 64;
+
 /// Why a server does not serve any more.
 enum End {
     /// It was told to end.
@@ -34,6 +38,7 @@ enum End {
 /// Serves until a signal comes.
 pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
     server::end_process_on_panic();
+    check_descriptors()?;
     // At once: the file may be replaced from now on.
     let program = this_program();
     let mut live = LiveSettings::new(&args, settings);
@@ -109,6 +114,18 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
             End::Asked | End::Moved(_) => Ok(()),
         }
     })
+}
+
+/// Fails where descriptors are few: else whatever is opened first without one would be blamed.
+fn check_descriptors() -> Result<()> {
+    let limit = sys::limits::raise_descriptors().context("cannot read the descriptor limit")?.soft;
+    if limit < DESCRIPTORS_MIN {
+        bail!(
+            "this process may have {limit} descriptors, and a server needs {DESCRIPTORS_MIN} and \
+             one for each connection: raise the limit (ulimit -n, LimitNOFILE)"
+        );
+    }
+    Ok(())
 }
 
 /// It was told to end while it started, which may take as long as its cluster is away.

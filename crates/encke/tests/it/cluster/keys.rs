@@ -68,6 +68,41 @@ fn sends_with_one_key_at_all_nodes_at_one_time_are_one() {
     wait_for("both know all keys", || nodes.iter().all(|node| known(node) == KEYS + 1));
 }
 
+/// Neither node knows of the other's event when it takes its own: the log's order decides.
+#[test]
+fn of_different_sends_with_one_key_at_one_time_one_is_posted_and_the_other_refused() {
+    let Some(world) = World::new() else { return };
+    let nodes: [Server; 2] = world.nodes();
+    let mut streams = nodes.each_ref().map(|node| node.listener("rj"));
+    const KEYS: usize = 200;
+    let statuses: Vec<[u16; 2]> = (0..KEYS)
+        .map(|n| {
+            thread::scope(|scope| {
+                let sending = [0, 1].map(|node| {
+                    let api = nodes[node].api.another();
+                    let event = json!({ "about": "rj", "data": node, "key": format!("key {n}") });
+                    scope.spawn(move || api.post("/send", &event).status())
+                });
+                sending.map(|sending| sending.join().unwrap())
+            })
+        })
+        .collect();
+    for stream in &mut streams {
+        for (n, statuses) in statuses.iter().enumerate() {
+            let posted = stream.data().as_u64().unwrap() as usize;
+            assert_eq!((statuses[posted], statuses[1 - posted]), (200, 422), "{n}");
+        }
+    }
+    // It is remembered as the log has it, at both.
+    for node in &nodes {
+        let again = [0, 1].map(|data| {
+            let event = json!({ "about": "rj", "data": data, "key": "key 0" });
+            node.api.post("/send", &event).status()
+        });
+        assert_eq!(again, statuses[0]);
+    }
+}
+
 fn text(data: &Value) -> String {
     data.as_str().unwrap().to_owned()
 }

@@ -10,14 +10,14 @@ mod upgrade;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use testing::wait_within;
 
 use self::clients::{Beginning, CLIENTS, Listed};
 use self::gate::Gate;
-use crate::harness::{Api, Program, Server};
+use crate::harness::{Api, DEADLINE, Program, Server};
 
 /// What all of them follow.
 const SUBJECT: &str = "news";
@@ -26,9 +26,6 @@ const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../compat");
 
 /// How many events of it the server remembers.
 const HISTORY_EVENTS: u64 = 100;
-
-/// How long all of them may take to hear or do one thing, side by side and beside other tests.
-const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What hurts readers: line ends of Unicode that are none of SSE's or JSON's, characters beyond the
 /// first 65,536, those that JSON writes with a backslash, a sign of byte order, and combined ones.
@@ -134,7 +131,7 @@ impl Client {
     fn wait(&mut self, what: &str, mut ready: impl FnMut(&Client) -> bool) {
         let left = self.until.saturating_duration_since(Instant::now());
         if !wait_within(left, || ready(self)) {
-            self.fail(&format!("not within {PATIENCE:?}: {what}"));
+            self.fail(&format!("not within {DEADLINE:?}: {what}"));
         }
     }
 
@@ -154,7 +151,7 @@ struct Crowd {
 impl Crowd {
     /// They do it side by side, so one deadline is for all: what is silent costs its time once.
     fn each(&mut self, mut act: impl FnMut(&mut Client)) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + DEADLINE;
         for client in self.clients.iter_mut().filter(|client| client.fault.is_none()) {
             client.until = until;
             act(client);

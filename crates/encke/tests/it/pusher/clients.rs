@@ -5,16 +5,12 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{AppServer, SECRET, data_of};
 use crate::compat::programs_of;
-use crate::harness::Program;
-
-/// How long a program may take for one of its steps.
-const STEP: Duration = Duration::from_secs(60);
+use crate::harness::{DEADLINE, Program};
 
 /// Where the programs of a language are; `None` where its tools could not be had.
 fn programs(language: &str) -> Option<PathBuf> {
@@ -38,7 +34,7 @@ fn page(file: &str, steps: &[&str]) {
     told(&apps, command.arg(folder.join(file)), true);
     let program = Program::spawn(&mut command);
     for step in steps {
-        let line = program.line_within(STEP);
+        let line = program.line_within(DEADLINE);
         let line = line.unwrap_or_else(|why| panic!("{step}: {why}{}", program.stderr()));
         assert_eq!(line, format!("{step:?}"));
     }

@@ -19,8 +19,8 @@ use serde_json::json;
 use super::ear::{Kind, STREAMS};
 use super::listeners::{Listener, Listeners};
 use super::senders::{Expected, Sender, Sent, Traffic, WAYS};
-use super::served::{PATIENCE, Upgraded, kill};
-use crate::harness::{Program, Server, own_ports, wait_for};
+use super::served::{Upgraded, kill};
+use crate::harness::{DEADLINE, Program, Server, own_ports, wait_for};
 
 /// Listeners of a run.
 const LISTENERS: usize = 48;
@@ -159,7 +159,7 @@ impl Killing {
     /// Waits until it is decided who owns the streams.
     fn settled(&self, old: u32, starter: &mut Program) -> Result<Outcome, String> {
         let listeners = self.listeners.as_ref().expect("somebody listens");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + DEADLINE;
         let mut pauses = testing::pauses();
         loop {
             let alive = self.server().processes();

@@ -11,7 +11,7 @@ use sys::epoll::{Epoll, Events};
 use testing::wait_within;
 
 use super::ear::{Ear, Kind};
-use super::served::PATIENCE;
+use crate::harness::DEADLINE;
 
 /// One of them, and under which ids.
 pub(crate) struct Listener {
@@ -61,7 +61,7 @@ impl Listeners {
     /// Waits until `done` says so; whether it did in time.
     pub(crate) fn wait(&self, mut done: impl FnMut(&mut [Listener]) -> bool) -> bool {
         let mut is_done = false;
-        wait_within(PATIENCE, || {
+        wait_within(DEADLINE, || {
             let reader_has_failed = self.reader.as_ref().is_none_or(JoinHandle::is_finished);
             is_done = done(&mut self.lock());
             is_done || reader_has_failed

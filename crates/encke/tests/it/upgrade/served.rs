@@ -9,15 +9,11 @@ use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use tempfile::TempDir;
 use testing::wait_within;
 
 use crate::harness::{DEADLINE, Program, Server, encke, wait_for};
-
-/// How long an upgrade of a test may take: OLD waits for NEW within it, whatever that does.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A server, whoever serves.
 pub(crate) struct Upgraded {
@@ -147,7 +143,7 @@ pub(crate) fn run(command: &mut Command) -> Said {
 /// The same of one that was started before.
 #[track_caller]
 pub(crate) fn said(program: Program) -> Said {
-    let finished = program.finish_within(PATIENCE);
+    let finished = program.finish_within(DEADLINE);
     Said { code: finished.code(), stdout: finished.stdout, stderr: finished.stderr }
 }
 

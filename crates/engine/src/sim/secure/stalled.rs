@@ -179,9 +179,9 @@ impl Crowd {
 #[test]
 fn stalled_crowd_makes_room_for_those_who_go_on() {
     let run = |seed| Crowd::new(seed).run();
-    run_seeds_of("stalled_crowd", 6, run, |figures| {
+    run_seeds_of("stalled_crowd", 12, run, |figures| {
         let displaced = figures.tls.failures().find(|(_, reason, _)| *reason == "displaced");
         let cut = ended(figures, DisconnectReason::TlsTimeout);
-        displaced.is_some_and(|(.., count)| count > 500 && cut > count)
+        displaced.is_some_and(|(.., count)| count > 1_000 && cut > count)
     });
 }

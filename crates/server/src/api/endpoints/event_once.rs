@@ -161,6 +161,7 @@ impl Once {
             Progress::Refused(trouble) => Some(Err(Unposted::Log(trouble).into())),
             Progress::NotDurable => Some(Err(Unposted::NotDurable.into())),
             Progress::Unknown => Some(Err(Unposted::Log(LogTrouble::Silent).into())),
+            Progress::OtherBody => Some(Err(ApiProblem::other_body())),
             // The task is gone, and with it the runtime.
             _ => is_closed.then(|| Err(ApiProblem::stopping())),
         }

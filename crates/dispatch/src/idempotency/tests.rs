@@ -1,0 +1,80 @@
+//! Claims, and what those who wait for one hear.
+
+use super::*;
+
+const ID: &[u8; 16] = b"2F3y6mQsYKmaB3xZ";
+
+fn claim(keys: &Arc<IdempotencyKeys>, key: &str, data: &str) -> Result<Claimed, Refusal> {
+    keys.claim(KeyHolder::Application(""), &IdempotencyKey::new(key).unwrap(), "rj", data)
+}
+
+fn first(keys: &Arc<IdempotencyKeys>, key: &str) -> Claim {
+    match claim(keys, key, "1").unwrap() {
+        Claimed::First(claim) => claim,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn repeat_hears_of_each_step_of_the_first() {
+    let keys = IdempotencyKeys::new().unwrap();
+    let first = first(&keys, "a");
+    let Claimed::UnderWay(progress) = claim(&keys, "a", "1").unwrap() else { panic!() };
+    assert!(matches!(*progress.borrow(), Progress::Claimed));
+    let uncounted = first.posted(*ID);
+    assert!(matches!(*progress.borrow(), Progress::Posted(id) if id == *ID));
+    assert!(matches!(claim(&keys, "a", "1"), Ok(Claimed::UnderWay(_))));
+    let answer = uncounted.counted(3, false);
+    assert_eq!(answer, Delivered { count: 3, id: *ID, at_least: false });
+    let Progress::Answered(heard) = *progress.borrow() else { panic!() };
+    assert_eq!(heard, answer);
+    let Claimed::Answered(again) = claim(&keys, "a", "1").unwrap() else { panic!() };
+    assert_eq!(again, answer);
+}
+
+#[test]
+fn claim_that_is_given_up_is_free_and_whoever_waits_is_told() {
+    let keys = IdempotencyKeys::new().unwrap();
+    let given_up = first(&keys, "a");
+    let Claimed::UnderWay(progress) = claim(&keys, "a", "1").unwrap() else { panic!() };
+    drop(given_up);
+    assert!(progress.has_changed().is_err());
+    assert_eq!(keys.count(), 0);
+    first(&keys, "a");
+}
+
+/// What two nodes send with one key at one time, the log brings to both in one order.
+#[test]
+fn other_body_that_the_log_had_first_is_told_and_what_it_had_is_remembered() {
+    const OTHER: EventId = *b"2F3y6mQsYKmaB3xA";
+    let ours = Delivered { id: *ID, count: 3, at_least: false };
+    let ends: [fn(Claim, Delivered); 2] =
+        [Claim::answered, |claim, _| claim.failed(LogTrouble::Silent)];
+    for end in ends {
+        let keys = IdempotencyKeys::new().unwrap();
+        let claim_here = first(&keys, "a");
+        let Claimed::UnderWay(progress) = claim(&keys, "a", "1").unwrap() else { panic!() };
+        let there = Once { body: !claim_here.once().body, ..claim_here.once() };
+        assert!(keys.brought(there, OTHER) && !keys.brought(claim_here.once(), *ID));
+        end(claim_here, ours);
+        assert!(matches!(*progress.borrow(), Progress::OtherBody), "{progress:?}");
+        assert!(matches!(claim(&keys, "a", "1"), Err(Refusal::OtherBody)));
+        // What says the same hears of the first.
+        let claim_here = first(&keys, "b");
+        let Claimed::UnderWay(progress) = claim(&keys, "b", "1").unwrap() else { panic!() };
+        assert!(keys.brought(claim_here.once(), OTHER));
+        end(claim_here, ours);
+        let Progress::Answered(heard) = *progress.borrow() else { panic!("{progress:?}") };
+        assert_eq!(heard, Delivered { id: OTHER, count: 0, at_least: true });
+    }
+}
+
+#[test]
+fn refusals_for_want_of_a_place_are_counted() {
+    let keys = IdempotencyKeys::with_bounds(Hasher::random().unwrap(), 1, REMEMBERED);
+    let _first = first(&keys, "a");
+    assert!(matches!(claim(&keys, "a", "2"), Err(Refusal::OtherBody)));
+    assert_eq!(keys.refused(), 0);
+    assert!(matches!(claim(&keys, "b", "1"), Err(Refusal::Full { .. })));
+    assert_eq!(keys.refused(), 1);
+}
