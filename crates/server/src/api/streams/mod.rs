@@ -34,7 +34,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::answers::refused;
-use self::memory::StreamsMemory;
+use self::memory::{Holder, Holders, StreamsMemory};
 use super::state::Api;
 
 /// Where streams are.
@@ -176,6 +176,8 @@ struct Call {
     /// The longest body, and how long its client may be silent.
     body_bytes_max: usize,
     idle_limit: IdleLimit,
+    /// Whose share of the memory it takes.
+    holders: Holders,
     path: Arc<str>,
     head: Parts,
 }
@@ -224,6 +226,7 @@ pub(super) async fn serve_let_in(
     let call = Call {
         idle_limit: idle_limit.clone(),
         streams,
+        holders: Holder::all_of(let_in),
         is_private: let_in.holder.is_some(),
         is_public: true,
         body_bytes_max: let_in.limits.payload_bytes_max,
@@ -275,6 +278,8 @@ async fn answer(api: Arc<Api>, request: Request) -> Result<Response, ApiProblem>
     let call = Call {
         idle_limit: api.idle_limit.clone(),
         streams,
+        // Whoever calls the API is trusted with its memory.
+        holders: [].into(),
         is_private,
         is_public: false,
         body_bytes_max: write::BODY_BYTES_MAX,

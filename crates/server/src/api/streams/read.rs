@@ -125,7 +125,7 @@ fn piece_answer(call: &Call, wanted: &ReadQuery, piece: Piece) -> Result<Respons
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         let data = if is_json { array(&piece.data) } else { piece.data };
-        Body::from(call.memory().pieces.hold(data)?).into_response()
+        Body::from(call.memory().pieces.hold(&call.holders, data)?).into_response()
     };
     let fields = response.headers_mut();
     if !is_known {

@@ -198,7 +198,7 @@ pub(super) async fn delete(call: Call) -> Result<Response, ApiProblem> {
 }
 
 async fn read(call: &Call, body: Body) -> Result<Bytes, ApiProblem> {
-    let mut room = call.memory().bodies.room();
+    let mut room = call.memory().bodies.room(&call.holders);
     let pieces = Pieces::of_whole(body, &call.idle_limit);
     let bytes = read_bytes(pieces, call.body_bytes_max, |len| room.grow(len)).await?;
     Ok(room.hold(bytes))
