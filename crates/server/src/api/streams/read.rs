@@ -12,7 +12,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::answers::{CLOSED, CURSOR, TRUE, UP_TO_DATE, push_head, push_tail, value};
 use super::fields::{LiveMode, ReadQuery};
-use super::{Call, Undone, live};
+use super::kept::Undone;
+use super::{Call, live};
 
 /// Bytes of an answer, beside the rest of its last append.
 pub(super) const PIECE_BYTES: usize = 1 << 20;
