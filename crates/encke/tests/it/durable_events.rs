@@ -61,7 +61,10 @@ fn follower_of_a_stream_hears_its_appends_and_its_end_on_each_transport() {
     let first = append(api, "run:7", "", "Hello ");
     assert_eq!((first.status(), first.head.field("encke-id")), (204, Some("run:7")));
     let last = append(api, "run:7", "Stream-Closed: true\r\n", "world");
-    let data = |text: &str, from: &Answer, to: &Answer| json!({ "next": next(to), "from": next(from), "text": text });
+    let data = |text: &str, from: &Answer, to: &Answer| {
+        let [from, to] = [from, to].map(next);
+        json!({ "next": to, "from": from, "text": text })
+    };
     let expected = [data("Hello ", &created, &first), data("world", &first, &last)];
     for heard in [[own.event(), own.event()], [ndjson.event(), ndjson.event()]] {
         assert_eq!(

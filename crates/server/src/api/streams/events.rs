@@ -69,7 +69,7 @@ pub(super) struct StreamEvents {
 }
 
 /// An event that is to be sent, and who waits to hear whether it was.
-struct Asked {
+struct AskedEvent {
     outgoing: Outgoing,
     told: oneshot::Sender<Outcome>,
 }
@@ -77,7 +77,7 @@ struct Asked {
 /// What a thread that waits for the disk asks to have sent.
 pub(super) struct EventTeller {
     events: Arc<StreamEvents>,
-    asks: mpsc::Sender<Asked>,
+    asks: mpsc::Sender<AskedEvent>,
 }
 
 impl StreamEvents {
@@ -131,7 +131,7 @@ impl StreamEvents {
     }
 
     /// Sends what was asked for, and says what became of it.
-    async fn send(&self, permit: &WritePermit<'_>, asked: Asked) {
+    async fn send(&self, permit: &WritePermit<'_>, asked: AskedEvent) {
         let waits = asked.outgoing.durable;
         let sent = self.sender.send(permit, asked.outgoing, SendOptions::default()).await;
         let outcome = match sent {
@@ -183,7 +183,7 @@ impl Teller for EventTeller {
         };
         let (told, outcome) = oneshot::channel();
         // Whoever sends is gone where the process ends.
-        let is_asked = self.asks.blocking_send(Asked { outgoing, told }).is_ok();
+        let is_asked = self.asks.blocking_send(AskedEvent { outgoing, told }).is_ok();
         let outcome = is_asked.then(|| outcome.blocking_recv().ok()).flatten();
         outcome.unwrap_or(Outcome::Not)
     }

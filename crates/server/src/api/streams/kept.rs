@@ -65,8 +65,8 @@ pub(super) enum Undone {
 }
 
 impl Streams {
-    /// Streams that are kept below `data`. What is appended and is to be an event goes by `sender` to
-    /// connections for which so many bytes may wait.
+    /// Streams that are kept below `data`. Those of their appends that are to be events go by
+    /// `sender` to connections for which so many bytes may wait.
     pub(crate) fn new(
         data: &Path,
         config: StreamsConfig,
@@ -88,8 +88,8 @@ impl Streams {
         })
     }
 
-    /// Opens them at the start of a server that has not taken over from another one, so that what is
-    /// wrong with them is told.
+    /// Opens them at the start of a server that has not taken over from another one, so that what
+    /// is wrong with them is told.
     pub(crate) async fn open(&self) -> anyhow::Result<()> {
         if let Some(events) = &self.events {
             // Relaxed: the store is opened behind it.
@@ -212,8 +212,8 @@ impl Streams {
         }
     }
 
-    /// Removes streams whose life is over, and sends what could not be sent, as long as this process
-    /// has them.
+    /// Removes streams whose life is over, and sends what could not be sent, as long as this
+    /// process has them.
     pub(crate) async fn sweep(self: Arc<Streams>) {
         for number in 0.. {
             self.send_due().await;
