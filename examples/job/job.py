@@ -34,7 +34,8 @@ def call(method, path, body=b"", fields=()):
 
 
 def main():
-    job = f"job/{uuid.uuid4()}"
+    # Also an id, about which Encke can send each line as an event.
+    job = f"job:{uuid.uuid4()}"
     path = f"/v1/stream/{job}"
     call("PUT", path, fields={"Stream-TTL": WEEK})
     print(f"{PAGE}?job={job}", flush=True)

@@ -1,6 +1,7 @@
 /**
  * `examples/job`: what a job prints is whole in a page with a bare `EventSource`, over a reload, a
  * kill and an upgrade in the middle of it, and the page knows when it has ended.
+ * A user who follows the job hears the same.
  */
 
 import assert from "node:assert/strict";
@@ -29,7 +30,8 @@ const shows = (page: Page, n: number) =>
 
 test("a job's log is whole over a reload, kill -9 and an upgrade, and it ends", async (t) => {
   const origin = await files(t);
-  const server = await Encke.start(t, "--streams", `--allow-origin=${origin}`);
+  const events = ["--streams-events=job:*", "--keep=*=1h"];
+  const server = await Encke.start(t, "--streams", ...events, `--allow-origin=${origin}`);
   const gate = await Gate.make(t, server);
   gate.pass(1);
   const env = { ENCKE_API: gate.url, PAGE: `${origin}/examples/job/index.html` };
@@ -57,4 +59,28 @@ test("a job's log is whole over a reload, kill -9 and an upgrade, and it ends", 
   await page.getByText("The job has ended.").waitFor();
   assert.equal(await page.textContent("#log"), LOG);
   await look(page, "job");
+  // Who follows the job has heard all of it, too, with all else on one stream.
+  await server.subscribe("alice", job.told("job="));
+  assert.equal(await heard(`http://${server.listen}/stream/alice?after=earliest`), LOG);
 });
+
+/** The texts of the events of a stream, up to the one that closes. */
+async function heard(url: string): Promise<string> {
+  const ends = new AbortController();
+  const headers = { accept: "application/x-ndjson" };
+  const { body } = await fetch(url, { headers, signal: ends.signal });
+  let [text, rest] = ["", ""];
+  for await (const bytes of body!.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + bytes).split("\n");
+    rest = lines.pop()!;
+    for (const line of lines.filter((line) => line)) {
+      const { event, data } = JSON.parse(line);
+      text += data.text;
+      if (event === "close") {
+        ends.abort();
+        return text;
+      }
+    }
+  }
+  throw new Error(`it ended after ${text}`);
+}

@@ -4,8 +4,8 @@
 //! The worker has read the request's head, and let it in. The connection goes with all that was
 //! read of it, by a socket that carries descriptors, since the worker has a table of its own; with
 //! the keys of TLS where that is spoken. Its place in the worker is free at once. It goes on being
-//! counted for its client's address until whoever has it drops it. Where the socket has no room for
-//! it, it stays with the worker, which refuses it.
+//! counted for its client's address, and for its token, until whoever has it drops it. Where the
+//! socket has no room for it, it stays with the worker, which refuses it.
 //!
 //! Cost: none until a client asks; then two system calls, and a message.
 
@@ -25,6 +25,7 @@ use crate::addresses::Addresses;
 use crate::client_sends::ClientSendLimits;
 use crate::limits::LANE_MESSAGE_BYTES;
 use crate::state::Secured;
+use crate::tokens::Tokens;
 
 /// What goes along with the descriptor.
 #[derive(Default, Encode, Decode)]
@@ -57,6 +58,9 @@ pub(crate) struct Message {
     read: Option<ByteVec>,
     #[n(10)]
     secured: Option<Secured>,
+    /// By what its token is counted, if that is good for so many connections.
+    #[n(11)]
+    pub(crate) token_use: Option<u64>,
 }
 
 impl Message {
@@ -142,18 +146,31 @@ pub struct LetIn {
     pub holder: Option<Grant>,
     /// How often a client may send, and how much.
     pub limits: ClientSendLimits,
+    /// What its client's address is counted under, if that is.
+    pub source: Option<AddressKey>,
 }
 
-/// Counts a connection for its client's address until it is dropped.
+/// Counts a connection for its client's address, and for its token, until it is dropped.
 pub struct Counted {
-    addresses: Arc<Addresses>,
+    counts: Counts,
     source: Option<AddressKey>,
+    token_use: Option<u64>,
+}
+
+/// Where they are counted.
+#[derive(Clone)]
+struct Counts {
+    addresses: Arc<Addresses>,
+    tokens: Arc<Tokens>,
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
         if let Some(source) = self.source {
-            self.addresses.disconnect(source);
+            self.counts.addresses.disconnect(source);
+        }
+        if let Some(token_use) = self.token_use {
+            self.counts.tokens.uses.give_back(token_use);
         }
     }
 }
@@ -162,7 +179,7 @@ impl Drop for Counted {
 #[derive(Clone)]
 pub struct HandOuts {
     receiver: Arc<HandOutEnd>,
-    addresses: Arc<Addresses>,
+    counts: Counts,
 }
 
 impl AsFd for HandOuts {
@@ -179,11 +196,15 @@ pub struct HandOutReceiver {
 }
 
 impl HandOuts {
-    /// A socket for workers whose clients are counted in `addresses`.
-    pub(crate) fn new(addresses: &Arc<Addresses>) -> io::Result<(Arc<HandOutSocket>, HandOuts)> {
+    /// A socket for workers whose clients are counted in `addresses`, and in `tokens`.
+    pub(crate) fn new(
+        addresses: &Arc<Addresses>,
+        tokens: &Arc<Tokens>,
+    ) -> io::Result<(Arc<HandOutSocket>, HandOuts)> {
         let (worker, receiver) = passing::message_pair(4 * LANE_MESSAGE_BYTES)?;
         let receiver = Arc::new(HandOutEnd(receiver));
-        let hand_outs = HandOuts { receiver, addresses: Arc::clone(addresses) };
+        let counts = Counts { addresses: Arc::clone(addresses), tokens: Arc::clone(tokens) };
+        let hand_outs = HandOuts { receiver, counts };
         Ok((Arc::new(HandOutSocket(worker)), hand_outs))
     }
 
@@ -215,7 +236,8 @@ impl HandOutReceiver {
         self.bytes[..len].zeroize();
         let Ok(message) = message else { return Ok(None) };
         let source = message.source.and_then(AddressKey::of_bits);
-        let counted = Counted { addresses: Arc::clone(&self.hand_outs.addresses), source };
+        let counts = self.hand_outs.counts.clone();
+        let counted = Counted { counts, source, token_use: message.token_use };
         let Some(socket) = sockets.pop() else { return Ok(None) };
         Ok(message.handed_out(socket, counted))
     }
@@ -247,7 +269,7 @@ impl Message {
             payload_bytes_max: self.payload_bytes_max as usize,
         };
         let origin = origin.map(|origin| (origin, credentials));
-        let request = LetIn { path, origin, holder, limits };
+        let request = LetIn { path, origin, holder, limits, source: counted.source };
         Some(HandedOut { socket, read, secured, request, counted })
     }
 }

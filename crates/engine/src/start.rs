@@ -146,8 +146,8 @@ impl Engine {
         let [tokens, hub_tokens] = [(); 2].map(|()| Arc::new(Tokens::new(names.key())));
         let client_sends = Arc::new(ClientSends::new(replies.clone()));
         let history_reads = Arc::new(HistoryReads::new(replies.clone()));
-        let hand_outs = config.hands_any_out().then(|| HandOuts::new(&addresses)).transpose();
-        let (to_hand_out, hand_outs) = hand_outs.map_err(StartError::Worker)?.unzip();
+        let hand_outs = config.hands_any_out().then(|| HandOuts::new(&addresses, &tokens));
+        let (to_hand_out, hand_outs) = hand_outs.transpose().map_err(StartError::Worker)?.unzip();
         let notices = Arc::<Notices>::default();
         let rooms = config.rooms(&names, &replies);
         let topics = config.topics(&names, event_ids.last());

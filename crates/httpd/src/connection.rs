@@ -79,7 +79,7 @@ pub async fn serve<S>(
         let answer = answer(Arc::clone(&exchanges), routes.clone(), is_reserved, peer, request);
         async { Ok::<_, std::convert::Infallible>(answer.await) }
     });
-    let builder = builder();
+    let builder = builder(!peer.ends_with_its_side);
     let mut connection = pin!(builder.serve_connection(wire, service));
     tokio::select! {
         // First, so that a request whose begin is here is in progress when all is to end.
@@ -108,7 +108,7 @@ pub async fn serve_passed(
     serve(stream, Bytes::new(), Peer::UNKNOWN, routes, &permit, limit, stop).await;
 }
 
-fn builder() -> Builder<TokioExecutor> {
+fn builder(half_close: bool) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -116,7 +116,7 @@ fn builder() -> Builder<TokioExecutor> {
         // Ours counts for both versions, and is shorter while permits are scarce.
         .header_read_timeout(None)
         .max_buf_size(BUFFER_BYTES_MAX)
-        .half_close(true);
+        .half_close(half_close);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -156,5 +156,43 @@ async fn without_request(idle: &mut Idle) {
 fn log<E: std::fmt::Display>(ended: Result<(), E>) {
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection to the API ended early");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use futures_util::stream;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::super::permits::ConnectionPermits;
+    use super::*;
+
+    /// How long one is served who asks for an answer without an end, reads its head and leaves.
+    async fn served(ends_with_its_side: bool) -> Duration {
+        let (near, mut far) = duplex(1_024);
+        let routes = Router::new().fallback(async || {
+            Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>())
+        });
+        let begun = Instant::now();
+        let serving = tokio::spawn(async move {
+            let permits = ConnectionPermits::new();
+            let (permit, limit) = (permits.take().await.into_ordinary(), permits.idle_limit());
+            let peer = Peer { ends_with_its_side, ..Peer::UNKNOWN };
+            let stop = CancellationToken::new();
+            serve(near, Bytes::new(), peer, routes, &permit, limit, stop).await;
+        });
+        far.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        far.read_exact(&mut [0; 12]).await.unwrap();
+        far.shutdown().await.unwrap();
+        // The clock goes on by itself where nothing else happens.
+        let _ = tokio::time::timeout(STALL_TIMEOUT, serving).await;
+        begun.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_who_closes_its_side_is_served_on_unless_that_is_its_end() {
+        assert_eq!(served(true).await, Duration::ZERO);
+        assert!(served(false).await >= STALL_TIMEOUT);
     }
 }

@@ -31,11 +31,18 @@ pub struct Peer {
     pub address: IpAddr,
     /// Whether it speaks TLS with us.
     pub is_tls: bool,
+    /// Whether all is over when it closes its side, as for a stream of events. Others may be done
+    /// with what they say, and wait for the answer.
+    pub ends_with_its_side: bool,
 }
 
 impl Peer {
     /// Somebody of whom nothing is known. All of those are one.
-    pub const UNKNOWN: Peer = Peer { address: IpAddr::V6(Ipv6Addr::UNSPECIFIED), is_tls: false };
+    pub const UNKNOWN: Peer = Peer {
+        address: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        is_tls: false,
+        ends_with_its_side: false,
+    };
 
     /// The address of `request`.
     pub fn of<B>(request: &Request<B>) -> IpAddr {

@@ -53,7 +53,7 @@ const _: () = {
 };
 
 /// An address, as sketches know it: the hash of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AddressKey(NonZeroU64);
 
 /// What addresses are hashed under.

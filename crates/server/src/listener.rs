@@ -80,7 +80,7 @@ async fn accept(port: ApiPort, service: Service) {
         match accepted {
             (permit, Ok((stream, peer))) => {
                 let (permit, service) = (permit.into_ordinary(), service.clone());
-                let peer = Peer { address: peer.ip(), is_tls: false };
+                let peer = Peer { address: peer.ip(), ..Peer::UNKNOWN };
                 tokio::spawn(service.serve(stream, peer, permit, tls.clone()));
                 if let Some(rest) = pace.accepted(Instant::now()) {
                     sleep(rest).await;

@@ -7,17 +7,22 @@
 //! stream is one record, written and synced before it is answered: data, the producer's sequence
 //! and the close are stored together or not at all. Readers see a record only after its sync.
 //!
+//! What is appended can be [told](Teller) to others than the stream's readers, once and in order,
+//! also over the end of a process.
+//!
 //! Cost: a stream that nobody uses has no memory at all, since its file says everything. Streams in
 //! use have some 200 bytes in a cache of bounded size. A start reads names and sizes only.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
+mod changing;
 mod cursor;
 mod date;
 mod expiry;
 mod file;
 mod json;
 mod life;
+mod notes;
 mod offset;
 mod reading;
 mod record;
@@ -27,6 +32,8 @@ pub mod sse;
 mod state;
 mod store;
 mod stream;
+mod teller;
+mod telling;
 
 pub use cursor::cursor;
 pub use date::parse_date;
@@ -39,3 +46,4 @@ pub use request::{Append, Create, Producer};
 pub use state::{Appended, is_json, same_type};
 pub use store::{Created, Head, Limits, Store};
 pub use stream::LiveReader;
+pub use teller::{Outcome, Teller, Told};

@@ -43,6 +43,12 @@ pub enum Refusal {
     /// The offset is none of this stream's.
     #[error("this is no offset of this stream")]
     BadOffset,
+    /// What was appended last is not told yet, or what is told of all streams has no more room.
+    #[error(
+        "this stream takes nothing more until its last append is sent as an event, which is not \
+         possible now"
+    )]
+    Untold,
     /// All streams together have as many bytes as they may.
     #[error("all streams together have {0} bytes, the most that they may: delete some")]
     Full(u64),

@@ -1,4 +1,4 @@
-//! All streams: where they are, who changes them, and how much they may be.
+//! All streams: where they are, what is known of them, and how much they may be.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,11 +11,10 @@ use parking_lot::Mutex;
 
 use crate::file::{self, Meta};
 use crate::life::Life;
+use crate::notes::Notes;
 use crate::offset::Offset;
-use crate::record::{DATA_BYTES_MAX, Record};
 use crate::refusal::Refusal;
-use crate::request::{Append, Create};
-use crate::state::{Appended, State, Verdict, same_type};
+use crate::state::State;
 use crate::stream::{Public, Stream, View};
 
 /// Streams in use that are kept in memory, beside those of requests under way.
@@ -40,7 +39,9 @@ pub struct Store {
     /// Milliseconds since 1970.
     clock: fn() -> u64,
     /// Relaxed: a bound may be passed by what is under way.
-    bytes: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    /// Of appends that may not be told yet, if any are told.
+    pub(crate) notes: Option<Notes>,
     /// The last number that a stream was given. Relaxed: only its own order counts.
     last_id: AtomicU64,
     cache: Mutex<Cache>,
@@ -106,98 +107,29 @@ impl Store {
             limits,
             clock,
             bytes: AtomicU64::new(bytes),
+            notes: None,
             last_id: AtomicU64::new(0),
             cache: Mutex::new(cache),
             states_bytes: AtomicUsize::new(0),
         })
     }
 
+    /// This store, whose appends are told where somebody is to be told them, or never are.
+    ///
+    /// # Errors
+    /// What is noted of them cannot be read, made or removed.
+    pub fn telling(mut self, tells: bool) -> io::Result<Store> {
+        if tells {
+            self.notes = Some(Notes::open(&self.dir)?);
+        } else {
+            Notes::remove_all(&self.dir)?;
+        }
+        Ok(self)
+    }
+
     /// Bytes of all files. It does not wait.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// Creates the stream at `path`, or finds it as it is wanted.
-    ///
-    /// # Errors
-    /// It exists in another form, or it cannot be stored.
-    pub fn create(&self, path: &str, create: &Create<'_>) -> Result<Created, Refusal> {
-        assert!(create.data.len() <= DATA_BYTES_MAX, "the body was bounded when it was read");
-        let stream = self.stream(path);
-        let mut writer = stream.writer.lock();
-        if let Some(view) = self.settle(&stream, &mut writer)? {
-            let is_same = same_type(&view.meta.content_type, create.content_type)
-                && view.meta.life == create.life
-                && view.closed == create.closed;
-            if !is_same {
-                return Err(Refusal::Exists);
-            }
-            self.touch(&stream, &view.meta);
-            return Ok(Created { is_new: false, head: head(&view, view.tail) });
-        }
-        self.has_room()?;
-        let (id, now_ms) = (self.new_id(), self.now_ms());
-        let record = Record::Create { id, path, create: *create };
-        let tail = file::create(&self.file(&stream), &record)?;
-        let mut state = State::new(create.content_type);
-        state.apply(&record);
-        self.bytes.fetch_add(tail, Ordering::Relaxed);
-        let meta = Meta { id, content_type: create.content_type.into(), life: create.life };
-        let view = View { meta: Arc::new(meta), tail, closed: create.closed };
-        self.publish(&stream, Some(&view), state.bytes(), now_ms);
-        *writer = Some(state);
-        Ok(Created { is_new: true, head: head(&view, tail) })
-    }
-
-    /// Appends to the stream at `path`, closes it, or both. It is on disk when this is done.
-    ///
-    /// # Errors
-    /// It is refused, or cannot be stored; nothing was changed.
-    pub fn append(&self, path: &str, append: &Append<'_>) -> Result<Appended, Refusal> {
-        assert!(append.data.len() <= DATA_BYTES_MAX, "the body was bounded when it was read");
-        let stream = self.stream(path);
-        let mut writer = stream.writer.lock();
-        let view = self.settle(&stream, &mut writer)?.ok_or(Refusal::Unknown)?;
-        let state = writer.as_mut().ok_or(Refusal::Unknown)?;
-        let verdict = state.judge(append, view.offset(view.tail))?;
-        let asked = append.producer.map(|producer| (producer.epoch, producer.sequence));
-        if let Verdict::Repeat(producer) = verdict {
-            self.touch(&stream, &view.meta);
-            let next = view.offset(view.tail);
-            return Ok(Appended { next, closed: view.closed, repeated: true, producer });
-        }
-        if !append.data.is_empty() {
-            self.has_room()?;
-        }
-        let record = Record::Append(*append);
-        let tail = match file::append(&self.file(&stream), view.tail, &record) {
-            Ok(tail) => tail,
-            Err(error) => {
-                // What is on disk is not known any more: the next request looks.
-                *writer = None;
-                let mut public = stream.public.lock();
-                public.known = false;
-                self.count_state(&mut public, 0);
-                return Err(error.into());
-            }
-        };
-        state.apply(&record);
-        self.bytes.fetch_add(tail - view.tail, Ordering::Relaxed);
-        let view = View { tail, closed: state.is_closed(), ..view };
-        self.publish(&stream, Some(&view), state.bytes(), self.now_ms());
-        let next = view.offset(tail);
-        Ok(Appended { next, closed: view.closed, repeated: false, producer: asked })
-    }
-
-    /// Deletes the stream at `path`.
-    ///
-    /// # Errors
-    /// There is none, or the disk fails.
-    pub fn delete(&self, path: &str) -> Result<(), Refusal> {
-        let stream = self.stream(path);
-        let mut writer = stream.writer.lock();
-        let view = self.settle(&stream, &mut writer)?.ok_or(Refusal::Unknown)?;
-        self.remove(&stream, &mut writer, &view)
     }
 
     /// What the stream at `path` is. That is no use of it.
@@ -275,19 +207,6 @@ impl Store {
         }
     }
 
-    fn remove(
-        &self,
-        stream: &Stream,
-        writer: &mut Option<State>,
-        view: &View,
-    ) -> Result<(), Refusal> {
-        file::remove(&self.file(stream))?;
-        self.bytes.fetch_sub(view.tail, Ordering::Relaxed);
-        *writer = None;
-        self.publish(stream, None, 0, 0);
-        Ok(())
-    }
-
     /// Begins the life of a stream anew, which was read or written now.
     pub(crate) fn touch(&self, stream: &Stream, meta: &Meta) {
         let now_ms = self.now_ms();
@@ -300,7 +219,13 @@ impl Store {
 
     /// Shows a stream to readers, or that there is none, and wakes those who wait. Its state takes
     /// so many bytes.
-    fn publish(&self, stream: &Stream, view: Option<&View>, state_bytes: usize, touched_ms: u64) {
+    pub(crate) fn publish(
+        &self,
+        stream: &Stream,
+        view: Option<&View>,
+        state_bytes: usize,
+        touched_ms: u64,
+    ) {
         let mut public = stream.public.lock();
         public.known = true;
         public.meta = view.map(|view| Arc::clone(&view.meta));
@@ -311,6 +236,13 @@ impl Store {
         public.wake();
     }
 
+    /// What is on disk of a stream is not known any more.
+    pub(crate) fn forget(&self, stream: &Stream) {
+        let mut public = stream.public.lock();
+        public.known = false;
+        self.count_state(&mut public, 0);
+    }
+
     /// Counts the state of a stream, which takes so many bytes now.
     fn count_state(&self, public: &mut Public, bytes: usize) {
         let before = std::mem::replace(&mut public.state_bytes, bytes);
@@ -319,13 +251,13 @@ impl Store {
         debug_assert!(all >= before, "what was counted before is taken out");
     }
 
-    fn has_room(&self) -> Result<(), Refusal> {
+    pub(crate) fn has_room(&self) -> Result<(), Refusal> {
         let most = self.limits.bytes_max;
         if self.bytes() >= most { Err(Refusal::Full(most)) } else { Ok(()) }
     }
 
     /// A number that no stream of this server had: the time, or one more than the last.
-    fn new_id(&self) -> u64 {
+    pub(crate) fn new_id(&self) -> u64 {
         let now_ms = self.now_ms();
         let next = |last: u64| Some(now_ms.max(last + 1));
         let last = self.last_id.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);

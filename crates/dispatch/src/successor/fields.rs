@@ -60,7 +60,7 @@ pub struct Statement {
 impl Statement {
     /// Puts it among `fields`, whatever the client has put there.
     pub fn add_to(self, fields: &mut HeaderMap) {
-        let Statement { peer: Peer { address, is_tls }, first: FirstLine(line) } = self;
+        let Statement { peer: Peer { address, is_tls, .. }, first: FirstLine(line) } = self;
         let proto = if is_tls { "https" } else { "http" };
         let text = format!("for={address};proto={proto};line={line}");
         if let Ok(value) = HeaderValue::from_str(&text) {
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn statement_is_read_as_it_was_written_and_takes_the_place_of_a_clients() {
         for (address, is_tls, line) in [("192.0.2.1", true, 1), ("2001:db8::1", false, 77)] {
-            let peer = Peer { address: address.parse().unwrap(), is_tls };
+            let peer = Peer { address: address.parse().unwrap(), is_tls, ..Peer::UNKNOWN };
             let mut fields = HeaderMap::new();
             fields.append(STATEMENT, HeaderValue::from_static("for=10.0.0.1"));
             fields.append(STATEMENT, HeaderValue::from_static("for=10.0.0.2"));

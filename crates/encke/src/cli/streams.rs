@@ -1,8 +1,13 @@
 //! Options of Durable Streams.
 
+use std::sync::Arc;
+
+use anyhow::Result;
 use clap::Args;
+use hub::{IdPatterns, IdText};
 use server::StreamsConfig;
 
+use super::UsageError;
 use crate::units::parse_bytes;
 
 /// Which streams are kept on disk.
@@ -20,11 +25,39 @@ pub(crate) struct StreamArgs {
     /// When it is used up, streams are neither created nor appended to.
     #[arg(long, value_name = "BYTES", default_value = "16GiB", value_parser = parse_bytes)]
     streams_bytes: usize,
+    /// Durable streams whose appends are also events, such as 'run:*'.
+    ///
+    /// PATTERN is the path of a stream, or the beginning of paths with a * behind it. Each append
+    /// to such a stream is sent as an event about the id of the same name: whoever may listen to
+    /// that id, or follows it, hears it. Paths that are no ids are left out. Repeat the option for
+    /// more, up to 256 times. Default: none. Not for a node of a cluster (--nats).
+    #[arg(long, value_name = "PATTERN", requires = "streams", value_parser = parse_pattern)]
+    streams_events: Vec<Box<str>>,
 }
 
 impl StreamArgs {
-    /// By what streams are kept, if they are.
-    pub(crate) fn config(&self) -> Option<StreamsConfig> {
-        self.streams.then_some(StreamsConfig { bytes_max: self.streams_bytes as u64 })
+    /// By what streams are kept, if they are: by a node of a cluster, or alone.
+    pub(crate) fn config(&self, in_cluster: bool) -> Result<Option<StreamsConfig>> {
+        if in_cluster && !self.streams_events.is_empty() {
+            let why = "appends to durable streams are not events in a cluster yet: leave \
+                       --streams-events out, or --nats";
+            return Err(UsageError(why.to_owned()).into());
+        }
+        let events = IdPatterns::parse(self.streams_events.iter().cloned());
+        let events = events.map_err(|error| UsageError(format!("--streams-events: {error}")))?;
+        Ok(self.streams.then(|| StreamsConfig {
+            bytes_max: self.streams_bytes as u64,
+            events: (!events.is_empty()).then(|| Arc::new(events)),
+        }))
     }
+}
+
+/// An id, or the beginning of ids with a * behind it.
+fn parse_pattern(text: &str) -> Result<Box<str>, String> {
+    match text.strip_suffix('*') {
+        Some("") => {}
+        Some(start) => drop(IdText::parse(start).map_err(|error| error.to_string())?),
+        None => drop(IdText::parse(text).map_err(|error| error.to_string())?),
+    }
+    Ok(text.into())
 }

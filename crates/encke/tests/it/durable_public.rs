@@ -231,20 +231,14 @@ fn readers_that_take_nothing_are_bounded_and_take_nothing_of_the_api() {
     let ask = get("/v1/stream/run/1", &[]);
     let status = || read(&server, "run/1", &[]).status();
     let reader = |is_tls: bool| -> Box<dyn Any> {
-        let little = |socket: &TcpStream| {
-            SockRef::from(socket).set_recv_buffer_size(4096).unwrap();
-        };
         if is_tls {
             let mut stream = tls_client(server.tls_listen(), "localhost", &authority.ca());
-            little(&stream.sock);
+            SockRef::from(&stream.sock).set_recv_buffer_size(4096).unwrap();
             stream.write_all(ask.as_bytes()).unwrap();
             stream.flush().unwrap();
             return Box::new(stream);
         }
-        let mut stream = TcpStream::connect(server.listen()).unwrap();
-        little(&stream);
-        stream.write_all(ask.as_bytes()).unwrap();
-        Box::new(stream)
+        Box::new(lazy_reader(&server, &[]))
     };
     for is_tls in [false, true] {
         // The answer before may hold its room for a moment behind its end.
@@ -260,6 +254,65 @@ fn readers_that_take_nothing_are_bounded_and_take_nothing_of_the_api() {
         drop(readers);
         wait_for("it is given back", || status() == 200);
     }
+}
+
+/// A reader of the stream at `run/1` that takes as little of its answer as its kernel lets it.
+fn lazy_reader(server: &Server, fields: &[&str]) -> TcpStream {
+    let mut stream = TcpStream::connect(server.listen()).unwrap();
+    SockRef::from(&stream).set_recv_buffer_size(4096).unwrap();
+    stream.write_all(get("/v1/stream/run/1", fields).as_bytes()).unwrap();
+    stream
+}
+
+#[test]
+fn one_token_and_one_address_leave_room_for_others() {
+    let by = |sub: &str| {
+        let claims = json!({ "sub": sub, "exp": in_seconds(600), "encke": { "read": ["run/*"] } });
+        bearer(&signed(&claims))
+    };
+    let from = |address: &str| format!("X-Forwarded-For: {address}");
+    let server = guarded(&["--trust=127.0.0.0/8"]);
+    append(&server.api, "run/1", &"x".repeat(8 << 20));
+    let status = |fields: &[&str]| read(&server, "run/1", fields).status();
+    // One token by many addresses, then many tokens at one address.
+    for is_token in [true, false] {
+        let client = |n: usize| match is_token {
+            true => [by("bob"), from(&format!("192.0.2.{n}"))],
+            false => [by(&format!("user:{n}")), from("192.0.2.200")],
+        };
+        let mut held = Vec::new();
+        wait_for("one has its share", || {
+            let fields = client(held.len() + 1);
+            let fields = [&*fields[0], &*fields[1]];
+            held.push(lazy_reader(&server, &fields));
+            status(&fields) == 429
+        });
+        assert!(held.len() <= 32, "{} answers of 8 MiB", held.len());
+        let other = [by("eve"), from("198.51.100.7")];
+        assert_eq!(status(&[&other[0], &other[1]]), 200, "{is_token}");
+        drop(held);
+    }
+}
+
+#[test]
+fn requests_count_for_the_connections_that_a_token_is_good_for() {
+    let server = guarded(&[]);
+    let encke = json!({ "read": ["run/*"], "max_connections": 2 });
+    let token = signed(&json!({ "sub": "bob", "exp": in_seconds(600), "encke": encke }));
+    let target = format!("/v1/stream/run/1?offset=-1&live=sse&token={token}");
+    let mut reader = Stream::open(server.listen(), &target, "text/event-stream");
+    assert!(reader.chunk().starts_with("event: control\n"));
+    let path = format!("/stream/bob?token={token}");
+    let stream = server.stream(&path, "application/x-ndjson");
+    let bob = bearer(&token);
+    let refused = read(&server, "run/1", &[&bob]);
+    assert!(refused.head.field("retry-after").is_some());
+    refused.problem(429);
+    append_by(&server, "run/1", &[&bob], "x").problem(403);
+    drop(reader);
+    // One at a time: an answer holds its use for a moment behind its end.
+    wait_for("the reader's use is given back", || read(&server, "run/1", &[&bob]).status() == 200);
+    drop(stream);
 }
 
 #[test]

@@ -31,6 +31,7 @@ mod demo_page;
 mod deploy;
 mod docs;
 mod durable;
+mod durable_events;
 mod durable_public;
 mod ending;
 mod epoch;

@@ -11,7 +11,7 @@ use proto::{Cors, Method, Problem, Request};
 
 use super::admission::Reply;
 use super::core::{At, Core, End, Lives};
-use super::tokens::Presented;
+use super::tokens::{Presented, too_many_connections};
 use crate::handing_out::Message;
 use crate::limits::RETRY_AFTER_SECONDS;
 use crate::sockets::Sockets;
@@ -28,7 +28,7 @@ impl<S: Sockets> Core<S> {
     ) -> Lives {
         let granted = match self.look_at_token(at, request) {
             Presented::Open => None,
-            Presented::Granted(granted) => Some(granted.grant),
+            Presented::Granted(granted) => Some(granted),
             Presented::Refused(problem) => return self.refuse(at, &problem, reply),
             Presented::Asked => {
                 // A body may be longer than what is kept of a request here.
@@ -39,13 +39,20 @@ impl<S: Sockets> Core<S> {
         let appends = request.method == Method::Post;
         let limits = &self.config.settings.client_sends;
         let has_rate = limits.per_second > 0;
-        let may = may(request, granted.as_deref(), appends, has_rate);
+        let grant = granted.as_ref().map(|granted| &*granted.grant);
+        let may = may(request, grant, appends, has_rate);
         if let Err(problem) = may {
             self.counters.ids_not_granted.add(u64::from(problem.status == 403));
             return self.refuse(at, &problem, reply);
         }
-        let mut message = Message::new(request.path, granted.as_deref());
+        let mut message = Message::new(request.path, grant);
         message.set_limits(limits);
+        if let Some(granted) = granted.filter(|granted| granted.grant.connections_max.is_some()) {
+            if !self.take_use(&granted) {
+                return self.refuse(at, &too_many_connections(), reply);
+            }
+            message.token_use = Some(self.tokens.use_of(&granted.grant));
+        }
         self.leave_with(at, message, read, reply)
     }
 
@@ -72,7 +79,9 @@ impl<S: Sockets> Core<S> {
             let Cors { origin, credentials } = cors;
             (message.origin, message.credentials) = (Some(origin.to_owned()), credentials);
         }
+        let token_use = message.token_use;
         if !self.send_on(at, message, read) {
+            token_use.into_iter().for_each(|token_use| self.tokens.uses.give_back(token_use));
             let problem = Problem::streams_busy(RETRY_AFTER_SECONDS);
             return self.refuse_for(at, &problem, reply, DisconnectReason::Full);
         }

@@ -154,6 +154,36 @@ fn client_for_whom_there_is_no_room_is_told_to_come_back() {
 }
 
 #[test]
+fn token_is_good_for_so_many_requests_at_a_time() {
+    in_all_ways(|mut one| {
+        let mut receiver = receiver(&one);
+        let ask = |one: &mut One, token: &str| {
+            let client = one.client(ROOM, &request("/v1/stream/run/1", token));
+            status(&one.reads(client)).to_owned()
+        };
+        let [bob, eve] = ["sub=bob;uses=2;read=*", "sub=eve;uses=1;read=*"];
+        let mut taken_by_bob = Vec::new();
+        for _ in 0..2 {
+            assert_eq!(ask(&mut one, bob), "");
+            taken_by_bob.extend(taken(&mut receiver));
+        }
+        assert_eq!((ask(&mut one, bob), ask(&mut one, eve)), ("429".into(), String::new()));
+        // A stream of it counts with them.
+        let stream = one.client(ROOM, &request("/stream/bob", bob));
+        assert_eq!(status(&one.reads(stream)), "429");
+        taken_by_bob.pop();
+        assert_eq!((ask(&mut one, bob), ask(&mut one, bob)), (String::new(), "429".into()));
+        // Nobody has taken that one: the message has it.
+        while taken(&mut receiver).is_some() {}
+        assert_eq!(ask(&mut one, bob), "");
+        while taken(&mut receiver).is_some() {}
+        drop(taken_by_bob);
+        let again: Vec<String> = (0..3).map(|_| ask(&mut one, bob)).collect();
+        assert_eq!(again, ["", "", "429"], "all were given back");
+    });
+}
+
+#[test]
 fn append_needs_a_name_where_appends_have_a_rate() {
     for (per_second, answered) in [(10, "403"), (0, "")] {
         let mut one = one_of(None, |config| config.settings.client_sends.per_second = per_second);

@@ -108,7 +108,7 @@ impl Server {
         let connection_ids = ConnectionIds::random();
         let rooms = config.rooms(&names, &replies);
         let topics = config.topics(&names, 0);
-        let hand_outs = config.hands_any_out().then(|| HandOuts::new(&addresses).unwrap());
+        let hand_outs = config.hands_any_out().then(|| HandOuts::new(&addresses, &tokens).unwrap());
         let (to_hand_out, hand_outs) = hand_outs.unzip();
         let (mut shards, mut counters) = (Vec::new(), Vec::new());
         for (worker, net) in nets.iter().enumerate() {

@@ -29,7 +29,7 @@ const EXPOSED_OF_HUB: &str = "Encke-Delivered, ETag, Retry-After, WWW-Authentica
 const EXPOSED: &str = "ETag, Retry-After, Stream-Next-Offset, Stream-Closed, Stream-Up-To-Date, \
                        Stream-Cursor, Stream-SSE-Data-Encoding, Stream-TTL, Stream-Expires-At, \
                        Producer-Epoch, Producer-Seq, Producer-Expected-Seq, Producer-Received-Seq, \
-                       WWW-Authenticate";
+                       Encke-Id, WWW-Authenticate";
 
 /// The one request of a connection.
 struct Public {

@@ -260,6 +260,7 @@ impl Api {
 
     /// Events that were accepted, whoever sent them.
     pub(super) fn events(&self) -> u64 {
-        self.events.load(Ordering::Relaxed) + self.erlang().map_or(0, Erlang::events)
+        let of_streams = self.streams().map_or(0, |streams| streams.events_sent());
+        self.events.load(Ordering::Relaxed) + self.erlang().map_or(0, Erlang::events) + of_streams
     }
 }

@@ -89,7 +89,8 @@ impl HandedOutServer {
         // It fails for a connection that is broken.
         let Ok(stream) = TcpStream::from_std(socket.into()) else { return };
         connection::prepare(&stream);
-        let peer = Peer { is_tls: secured.is_some(), ..Peer::UNKNOWN };
+        let (is_tls, ends_with_its_side) = (secured.is_some(), is_live(&read));
+        let peer = Peer { is_tls, ends_with_its_side, ..Peer::UNKNOWN };
         let (read, limit, stop) = (Bytes::from(read), self.permits.idle_limit(), self.stop.clone());
         let (api, rates) = (Arc::clone(&self.api), Arc::clone(&self.rates));
         let routes = public_routes(api, request, rates, limit.clone());
@@ -101,5 +102,35 @@ impl HandedOutServer {
             }
         }
         drop(counted);
+    }
+}
+
+/// Whether the request that `read` begins with waits for what comes: one who has gone would else
+/// hold its place, and its token's, until there is something to send.
+fn is_live(read: &[u8]) -> bool {
+    let line = read.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let mut parts = line.split(|byte| *byte == b' ');
+    let (method, target) = (parts.next(), parts.next().unwrap_or_default());
+    let query = target.splitn(2, |byte| *byte == b'?').nth(1).unwrap_or_default();
+    let mut pairs = query.split(|byte| *byte == b'&');
+    method == Some(b"GET") && pairs.any(|pair| pair.starts_with(b"live="))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn live_read_is_known_by_its_first_line() {
+        for (line, expected) in [
+            ("GET /v1/stream/a?offset=-1&live=sse HTTP/1.1\r\nHost: a", true),
+            ("GET /v1/stream/a?live=long-poll HTTP/1.1\r\n", true),
+            ("GET /v1/stream/a?offset=-1 HTTP/1.1\r\nX: ?live=sse", false),
+            ("GET /v1/stream/live=sse HTTP/1.1\r\n", false),
+            ("POST /v1/stream/a?live=sse HTTP/1.1\r\n", false),
+            ("", false),
+        ] {
+            assert_eq!(is_live(line.as_bytes()), expected, "{line}");
+        }
     }
 }

@@ -148,9 +148,9 @@ impl ControlPlane {
         let permits = ConnectionPermits::new();
         let handshakes = Arc::<Handshakes>::default();
         let backlog_bytes_max = config.engine.backlog_bytes_max;
-        let streams = config
-            .streams
-            .map(|streams| api::Streams::new(&config.data, streams, &sender.barrier, &stop));
+        let streams = config.streams.map(|streams| {
+            api::Streams::new(&config.data, streams, &sender, backlog_bytes_max, &stop)
+        });
         let state = Arc::new(Api::new(ApiParts {
             engine: Arc::clone(&engine),
             sender: sender.clone(),

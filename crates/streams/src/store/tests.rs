@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use tempfile::TempDir;
 
 use super::*;
-use crate::{Producer, Start, messages};
+use crate::{Append, Create, Producer, Start, messages};
 
 thread_local! {
     static NOW_MS: Cell<u64> = const { Cell::new(0) };
@@ -55,12 +55,12 @@ fn all(store: &Store, path: &str) -> String {
 fn stream_is_read_in_pieces_and_survives_a_restart() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir);
-    assert!(store.create("a/b", &text()).unwrap().is_new);
+    assert!(store.create("a/b", &text(), None).unwrap().is_new);
     let producer = Some(Producer { id: "p", epoch: 0, sequence: 0 });
     let first = Append { producer, ..bytes(b"first ") };
-    let next = store.append("a/b", &first).unwrap().next;
-    store.append("a/b", &bytes(b"second ")).unwrap();
-    let tail = store.append("a/b", &Append { closes: true, ..bytes(b"third") }).unwrap().next;
+    let next = store.append("a/b", &first, None).unwrap().next;
+    store.append("a/b", &bytes(b"second "), None).unwrap();
+    let tail = store.append("a/b", &Append { closes: true, ..bytes(b"third") }, None).unwrap().next;
     assert_eq!(all(&store, "a/b"), "first second third");
     let used = store.bytes();
     drop(store);
@@ -70,10 +70,12 @@ fn stream_is_read_in_pieces_and_survives_a_restart() {
     let piece = store.read("a/b", Start::At(next), 1 << 20).unwrap();
     assert_eq!((piece.data.as_slice(), piece.ends()), (b"second third".as_slice(), true));
     assert_eq!(piece.head.next, tail);
-    assert!(matches!(store.append("a/b", &bytes(b"x")), Err(Refusal::Closed(at)) if at == tail));
-    let again = store.create("a/b", &Create { closed: true, ..text() }).unwrap();
+    assert!(
+        matches!(store.append("a/b", &bytes(b"x"), None), Err(Refusal::Closed(at)) if at == tail)
+    );
+    let again = store.create("a/b", &Create { closed: true, ..text() }, None).unwrap();
     assert!(!again.is_new);
-    assert!(matches!(store.create("a/b", &text()), Err(Refusal::Exists)));
+    assert!(matches!(store.create("a/b", &text(), None), Err(Refusal::Exists)));
 }
 
 #[test]
@@ -82,11 +84,11 @@ fn repeat_of_a_producer_is_known_after_a_restart() {
     let producer = Some(Producer { id: "p", epoch: 3, sequence: 0 });
     let append = Append { producer, ..bytes(b"once") };
     let store = open(&dir);
-    store.create("s", &text()).unwrap();
-    store.append("s", &append).unwrap();
+    store.create("s", &text(), None).unwrap();
+    store.append("s", &append, None).unwrap();
     drop(store);
     let store = open(&dir);
-    assert!(store.append("s", &append).unwrap().repeated);
+    assert!(store.append("s", &append, None).unwrap().repeated);
     assert_eq!(all(&store, "s"), "once");
 }
 
@@ -94,11 +96,11 @@ fn repeat_of_a_producer_is_known_after_a_restart() {
 fn file_that_is_cut_anywhere_has_all_whole_records() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir);
-    store.create("s", &text()).unwrap();
-    store.append("s", &bytes(b"kept")).unwrap();
+    store.create("s", &text(), None).unwrap();
+    store.append("s", &bytes(b"kept"), None).unwrap();
     let file = file::file_of(dir.path(), "s");
     let before = fs::read(&file).unwrap();
-    store.append("s", &bytes(b"torn")).unwrap();
+    store.append("s", &bytes(b"torn"), None).unwrap();
     let whole = fs::read(&file).unwrap();
     for cut in before.len()..whole.len() {
         for zeros in [0, whole.len() - cut, 5000] {
@@ -111,7 +113,7 @@ fn file_that_is_cut_anywhere_has_all_whole_records() {
             fs::write(&file, &torn).unwrap();
             let store = open(&dir);
             assert_eq!(all(&store, "s"), "kept", "cut at {cut}, then {zeros} zeros");
-            store.append("s", &bytes(b" on")).unwrap();
+            store.append("s", &bytes(b" on"), None).unwrap();
             assert_eq!(all(&open(&dir), "s"), "kept on");
         }
     }
@@ -121,9 +123,9 @@ fn file_that_is_cut_anywhere_has_all_whole_records() {
 fn damage_is_told_and_never_served_or_cut_off() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir);
-    store.create("s", &text()).unwrap();
-    let place = store.append("s", &bytes(b"first")).unwrap().next.position as usize;
-    store.append("s", &bytes(b"second")).unwrap();
+    store.create("s", &text(), None).unwrap();
+    let place = store.append("s", &bytes(b"first"), None).unwrap().next.position as usize;
+    store.append("s", &bytes(b"second"), None).unwrap();
     let file = file::file_of(dir.path(), "s");
     let whole = fs::read(&file).unwrap();
     for at in 0..place {
@@ -141,9 +143,9 @@ fn life_slides_over_restarts_and_ends() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir);
     let ttl = Create { life: Life::Ttl(10), ..text() };
-    store.create("s", &ttl).unwrap();
+    store.create("s", &ttl, None).unwrap();
     let at = NOW_MS.get() + 100_000;
-    store.create("t", &Create { life: Life::ExpiresAt(at), ..text() }).unwrap();
+    store.create("t", &Create { life: Life::ExpiresAt(at), ..text() }, None).unwrap();
     NOW_MS.set(NOW_MS.get() + 9_000);
     store.head("s").unwrap();
     store.read("s", Start::Beginning, 1).unwrap();
@@ -184,14 +186,14 @@ fn live_reader_is_woken_by_an_append_a_close_and_a_deletion() {
     let woken = Arc::new(Woken(Mutex::new(0)));
     let waker = Waker::from(Arc::clone(&woken));
     let mut context = Context::from_waker(&waker);
-    let offset = store.create("s", &text()).unwrap().head.next;
+    let offset = store.create("s", &text(), None).unwrap().head.next;
     let changes: [&dyn Fn(); 3] = [
-        &|| assert!(!store.append("s", &bytes(b"x")).unwrap().closed),
+        &|| assert!(!store.append("s", &bytes(b"x"), None).unwrap().closed),
         &|| {
             let close = Append { closes: true, ..bytes(b"") };
-            assert!(store.append("s", &close).unwrap().closed);
+            assert!(store.append("s", &close, None).unwrap().closed);
         },
-        &|| store.delete("s").unwrap(),
+        &|| store.delete("s", None).unwrap(),
     ];
     for (number, change) in changes.into_iter().enumerate() {
         let here = if number == 0 { offset } else { store.head("s").unwrap().next };
@@ -212,11 +214,11 @@ fn live_reader_is_woken_by_an_append_a_close_and_a_deletion() {
 fn offset_of_a_stream_that_was_deleted_is_known_as_one() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir);
-    let old = store.create("s", &text()).unwrap().head.next;
-    store.delete("s").unwrap();
-    assert!(matches!(store.delete("s"), Err(Refusal::Unknown)));
-    assert!(store.create("s", &text()).unwrap().is_new);
-    store.append("s", &bytes(b"new")).unwrap();
+    let old = store.create("s", &text(), None).unwrap().head.next;
+    store.delete("s", None).unwrap();
+    assert!(matches!(store.delete("s", None), Err(Refusal::Unknown)));
+    assert!(store.create("s", &text(), None).unwrap().is_new);
+    store.append("s", &bytes(b"new"), None).unwrap();
     assert!(matches!(store.read("s", Start::At(old), 9), Err(Refusal::OldOffset)));
     let new = store.head("s").unwrap().next;
     for position in [new.position - 1, new.position + 1, 0] {
@@ -231,10 +233,12 @@ fn states_that_nobody_uses_are_dropped_past_their_bound_and_known_again() {
     let store = Store::open(dir.path(), Limits { bytes_max: u64::MAX }, now).unwrap();
     let append = |path: &str, name: &str, sequence| {
         let producer = Some(Producer { id: name, epoch: 0, sequence });
-        store.append(path, &Append { producer, ..bytes(b"x") }).map(|appended| appended.repeated)
+        store
+            .append(path, &Append { producer, ..bytes(b"x") }, None)
+            .map(|appended| appended.repeated)
     };
     let states = || store.states_bytes.load(Ordering::Relaxed);
-    store.create("s", &text()).unwrap();
+    store.create("s", &text(), None).unwrap();
     for name in ["a", "b", "a"] {
         append("s", name, 0).unwrap();
     }
@@ -247,7 +251,7 @@ fn states_that_nobody_uses_are_dropped_past_their_bound_and_known_again() {
     assert_eq!((states(), store.cache.lock().streams.len()), (0, 1), "all were dropped");
     assert!(append("s", "b", 0).unwrap(), "it is read again");
     assert_eq!(states(), 2 * (1 + 64));
-    store.delete("s").unwrap();
+    store.delete("s", None).unwrap();
     assert_eq!(states(), 0);
 }
 
@@ -255,12 +259,12 @@ fn states_that_nobody_uses_are_dropped_past_their_bound_and_known_again() {
 fn file_that_is_a_link_is_neither_read_nor_written() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir);
-    store.create("s", &text()).unwrap();
+    store.create("s", &text(), None).unwrap();
     let (file, other) = (file::file_of(dir.path(), "s"), dir.path().join("other"));
     fs::rename(&file, &other).unwrap();
     std::os::unix::fs::symlink(&other, &file).unwrap();
     let before = fs::read(&other).unwrap();
-    assert!(matches!(store.append("s", &bytes(b"x")), Err(Refusal::Disk(_))));
+    assert!(matches!(store.append("s", &bytes(b"x"), None), Err(Refusal::Disk(_))));
     assert!(matches!(open(&dir).head("s"), Err(Refusal::Disk(_))));
     assert_eq!(fs::read(&other).unwrap(), before);
 }
@@ -270,19 +274,19 @@ fn messages_of_json_are_joined_and_bytes_are_bounded() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir);
     let json = Create { content_type: "application/json; charset=utf-8", ..text() };
-    store.create("j", &json).unwrap();
+    store.create("j", &json, None).unwrap();
     for body in ["[1,2]", "{}", "[[3]]"] {
         let data = messages(body.as_bytes()).unwrap();
         let append = Append { content_type: Some("Application/JSON"), ..bytes(&data) };
-        store.append("j", &append).unwrap();
+        store.append("j", &append, None).unwrap();
     }
-    store.append("j", &Append { closes: true, ..bytes(b"") }).unwrap();
+    store.append("j", &Append { closes: true, ..bytes(b"") }, None).unwrap();
     assert_eq!(store.read("j", Start::Beginning, 99).unwrap().data, b"1,2,{},[3]");
-    store.create("s", &text()).unwrap();
+    store.create("s", &text(), None).unwrap();
     let long = vec![b'x'; 1 << 20];
-    store.append("s", &bytes(&long)).unwrap();
-    assert!(matches!(store.append("s", &bytes(b"x")), Err(Refusal::Full(_))));
-    assert!(store.append("s", &Append { closes: true, ..bytes(b"") }).is_ok(), "a close may");
-    store.delete("s").unwrap();
-    assert!(store.create("s", &text()).is_ok());
+    store.append("s", &bytes(&long), None).unwrap();
+    assert!(matches!(store.append("s", &bytes(b"x"), None), Err(Refusal::Full(_))));
+    assert!(store.append("s", &Append { closes: true, ..bytes(b"") }, None).is_ok(), "a close may");
+    store.delete("s", None).unwrap();
+    assert!(store.create("s", &text(), None).is_ok());
 }

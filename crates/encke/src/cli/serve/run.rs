@@ -167,6 +167,7 @@ fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
     let keep = args.keep.config(engine.history)?;
     let pusher_apps = args.pusher.config();
     let hub = args.mercure.config(cluster.is_some())?;
+    let streams = args.streams.config(cluster.is_some())?;
     Ok(ServeConfig {
         engine,
         tls_listen: args.tls.tls_listen.address(),
@@ -183,7 +184,7 @@ fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
         erlang: args.erlang.config()?,
         presence: args.presence.config()?,
         traces: args.otlp.config(),
-        streams: args.streams.config(),
+        streams,
         pusher_apps,
         hub,
         keep,

@@ -63,6 +63,19 @@ fn plain_client_hears_what_is_sent_about_whom_it_follows() {
 }
 
 #[test]
+fn plain_client_hears_appends_to_a_durable_stream_that_it_follows() {
+    let hub = Hub::start(&["--mercure-open", "--streams", "--streams-events=run:*"]);
+    let api = &hub.server.api;
+    api.subscribe("bob", "run:1");
+    let mut bob = hub.listen("topic=encke:bob", &[&subscriber(&["encke:bob"])]);
+    let created = api.request("PUT", "/v1/stream/run:1", Some("text/plain"), b"Hello").unwrap();
+    assert_eq!(created.status(), 201);
+    let event = heard(&mut bob);
+    assert!(event.starts_with("event: append|data: {\"next\":\""), "{event}");
+    assert!(event.ends_with(",\"text\":\"Hello\"}"), "{event}");
+}
+
+#[test]
 fn id_that_the_token_does_not_grant_is_refused() {
     let hub = Hub::start(&["--mercure-open"]);
     let denied = |topics: &[&str]| (of("rj", topics), 403);

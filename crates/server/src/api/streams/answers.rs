@@ -8,6 +8,7 @@ use figures::run::utc;
 use httpd::problem::{ApiProblem, sentence};
 use streams::{Head, Life, Offset, Refusal};
 
+pub(super) const ID: HeaderName = HeaderName::from_static("encke-id");
 pub(super) const NEXT_OFFSET: HeaderName = HeaderName::from_static("stream-next-offset");
 pub(super) const CLOSED: HeaderName = HeaderName::from_static("stream-closed");
 pub(super) const UP_TO_DATE: HeaderName = HeaderName::from_static("stream-up-to-date");
@@ -18,6 +19,9 @@ const EXPECTED_SEQ: HeaderName = HeaderName::from_static("producer-expected-seq"
 const RECEIVED_SEQ: HeaderName = HeaderName::from_static("producer-received-seq");
 const TTL: HeaderName = HeaderName::from_static("stream-ttl");
 const EXPIRES_AT: HeaderName = HeaderName::from_static("stream-expires-at");
+
+/// When it may be tried again to append to a stream whose last append is not sent yet.
+const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// The value of a field that says yes.
 pub(super) const TRUE: HeaderValue = HeaderValue::from_static("true");
@@ -67,9 +71,14 @@ pub(super) fn refused(refusal: &Refusal) -> Response {
         Refusal::Disk(error) if error.kind() == ErrorKind::StorageFull => {
             StatusCode::INSUFFICIENT_STORAGE
         }
-        Refusal::Disk(_) => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Disk(_) | Refusal::Untold => StatusCode::SERVICE_UNAVAILABLE,
     };
-    let mut response = ApiProblem::new(status, sentence(&refusal.to_string())).into_response();
+    let problem = ApiProblem::new(status, sentence(&refusal.to_string()));
+    let problem = match refusal {
+        Refusal::Untold => problem.retry_after(RETRY_AFTER_SECONDS),
+        _ => problem,
+    };
+    let mut response = problem.into_response();
     let fields = response.headers_mut();
     match *refusal {
         Refusal::Closed(next) => push_tail(fields, next, true),

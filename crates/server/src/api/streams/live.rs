@@ -88,7 +88,7 @@ impl Reading {
             sse::push_control(&mut events, self.next, cursor, piece.up_to_date);
         }
         // Where there is no room for it, the reader comes back with its last offset.
-        let events = self.call.memory().pieces.hold(events).ok()?;
+        let events = self.call.memory().pieces.hold(&self.call.holders, events).ok()?;
         Some((Ok(events), self))
     }
 

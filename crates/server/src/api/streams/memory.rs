@@ -4,11 +4,18 @@
 //! thousands of connections with many requests each. Where there is no room the request is refused,
 //! and its client comes back: nobody waits for a slow one. What is held is given back with the last
 //! reference to it, when the kernel has it.
+//!
+//! Of the room for clients of the public port one address has an eighth, and so has one token: one
+//! client does not take the room of all, however many requests it makes.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use axum::http::StatusCode;
 use bytes::Bytes;
+use engine::LetIn;
 use httpd::problem::ApiProblem;
+use hub::AddressKey;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Seconds after which a request may be tried again for which there was no room.
@@ -21,6 +28,22 @@ const FREE_BYTES: usize = 64 << 10;
 /// Bytes of bodies at one time, and of what readers have not taken yet.
 const BODIES_BYTES_MAX: usize = 256 << 20;
 const PIECES_BYTES_MAX: usize = 256 << 20;
+
+/// What one client may hold of either.
+const SHARE: usize = 8;
+
+/// Who holds something: each has a share of its own.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Holder {
+    /// All at one address.
+    Address(AddressKey),
+    /// All who have one token, by its name, or its subject where it has none.
+    Token(Box<str>),
+    Subject(Box<str>),
+}
+
+/// Those who hold what a request holds: none whose shares are not bounded.
+pub(super) type Holders = Arc<[Holder]>;
 
 /// What the requests to one port hold.
 #[derive(Debug)]
@@ -42,12 +65,22 @@ impl Default for StreamsMemory {
 
 /// The room for bytes of one kind.
 #[derive(Clone, Debug)]
-pub(super) struct Memory(Arc<Semaphore>);
+pub(super) struct Memory(Arc<Rooms>);
+
+#[derive(Debug)]
+struct Rooms {
+    all: Arc<Semaphore>,
+    /// Bytes that one may hold.
+    share_bytes_max: usize,
+    /// Bytes by who holds some: no more of them than requests.
+    held: Mutex<HashMap<Holder, usize>>,
+}
 
 /// Room that is taken.
 #[derive(Debug)]
 pub(super) struct Room {
     memory: Memory,
+    holders: Holders,
     bytes: usize,
     permit: Option<OwnedSemaphorePermit>,
 }
@@ -67,22 +100,44 @@ impl AsRef<[u8]> for Held {
 impl Memory {
     /// Room for so many bytes.
     pub(super) fn new(bytes: usize) -> Memory {
-        Memory(Arc::new(Semaphore::new(bytes)))
+        Memory(Arc::new(Rooms {
+            all: Arc::new(Semaphore::new(bytes)),
+            share_bytes_max: bytes / SHARE,
+            held: Mutex::default(),
+        }))
     }
 
-    /// Room for nothing yet.
-    pub(super) fn room(&self) -> Room {
-        Room { memory: self.clone(), bytes: 0, permit: None }
+    /// Room for nothing yet, of a request of `holders`.
+    pub(super) fn room(&self, holders: &Holders) -> Room {
+        Room { memory: self.clone(), holders: Arc::clone(holders), bytes: 0, permit: None }
     }
 
-    /// Holds bytes that are there.
+    /// Holds bytes that are there, for a request of `holders`.
     ///
     /// # Errors
-    /// 503: there is no room for them.
-    pub(super) fn hold(&self, bytes: Vec<u8>) -> Result<Bytes, ApiProblem> {
-        let mut room = self.room();
+    /// As [`Room::grow`].
+    pub(super) fn hold(&self, holders: &Holders, bytes: Vec<u8>) -> Result<Bytes, ApiProblem> {
+        let mut room = self.room(holders);
         room.grow(bytes.len())?;
         Ok(room.hold(bytes.into()))
+    }
+}
+
+impl Rooms {
+    fn held(&self) -> MutexGuard<'_, HashMap<Holder, usize>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Holder {
+    /// Those who hold what this request of the public port does.
+    pub(super) fn all_of(let_in: &LetIn) -> Holders {
+        let token = let_in.holder.as_ref().and_then(|grant| match (&grant.token, &grant.subject) {
+            (Some(token), _) => Some(Holder::Token(token.clone())),
+            (None, Some(subject)) => Some(Holder::Subject(subject.clone())),
+            (None, None) => None,
+        });
+        let_in.source.map(Holder::Address).into_iter().chain(token).collect()
     }
 }
 
@@ -90,15 +145,28 @@ impl Room {
     /// Takes room for so many bytes more.
     ///
     /// # Errors
-    /// 503: there is none.
+    /// 503: there is none. 429: one who holds it has no more of it.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), ApiProblem> {
-        let counted = |bytes: usize| bytes.saturating_sub(FREE_BYTES);
         let number = counted(self.bytes + bytes) - counted(self.bytes);
-        let number = u32::try_from(number).expect("a body is bounded far below 4 GiB");
-        let permit = Arc::clone(&self.memory.0).try_acquire_many_owned(number).map_err(|_| {
+        let rooms = &self.memory.0;
+        let mut held = rooms.held();
+        let held_by = |holder| held.get(holder).copied().unwrap_or(0);
+        let is_over = |holder| held_by(holder) + number > rooms.share_bytes_max;
+        if number > 0 && self.holders.iter().any(is_over) {
+            let detail = "Your requests about streams hold as much memory as those of one client \
+                          may. Read the answers to the others, then try again.";
+            let problem = ApiProblem::new(StatusCode::TOO_MANY_REQUESTS, detail);
+            return Err(problem.retry_after(RETRY_AFTER_SECONDS));
+        }
+        let permits = u32::try_from(number).expect("a body is bounded far below 4 GiB");
+        let permit = Arc::clone(&rooms.all).try_acquire_many_owned(permits).map_err(|_| {
             let detail = "Requests about streams hold as much memory as they may. Try again.";
             ApiProblem::unavailable(detail).retry_after(RETRY_AFTER_SECONDS)
         })?;
+        for holder in self.holders.iter().filter(|_| number > 0) {
+            *held.entry(holder.clone()).or_default() += number;
+        }
+        drop(held);
         self.bytes += bytes;
         match &mut self.permit {
             Some(taken) => taken.merge(permit),
@@ -113,25 +181,79 @@ impl Room {
     }
 }
 
+impl Drop for Room {
+    fn drop(&mut self) {
+        let number = counted(self.bytes);
+        if number == 0 || self.holders.is_empty() {
+            return;
+        }
+        let mut held = self.memory.0.held();
+        for holder in self.holders.iter() {
+            let Some(bytes) = held.get_mut(holder) else { continue };
+            *bytes -= number;
+            if *bytes == 0 {
+                held.remove(holder);
+            }
+        }
+    }
+}
+
+/// Bytes of one request or answer for which room is taken.
+fn counted(bytes: usize) -> usize {
+    bytes.saturating_sub(FREE_BYTES)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn one_who_holds_much_leaves_room_for_others_and_has_it_again() {
+        let memory = Memory::new(8 * 100);
+        let holders = |name: &str, address| -> Holders {
+            let address = Holder::Address(AddressKey::of_bits(address).unwrap());
+            [Holder::Subject(name.into()), address].into()
+        };
+        let hold = |name, address, bytes| {
+            memory.hold(&holders(name, address), vec![1; FREE_BYTES + bytes])
+        };
+        let status = |held: Result<Bytes, ApiProblem>| {
+            held.map_or_else(|problem| problem.status().as_u16(), |_| 0)
+        };
+        let first = hold("bob", 1, 60).unwrap();
+        assert_eq!(status(hold("bob", 2, 41)), 429, "the token has so much already");
+        assert_eq!(status(hold("eve", 1, 41)), 429, "the address has");
+        let second = hold("bob", 1, 40).unwrap();
+        assert_eq!(status(hold("bob", 1, 0)), 0, "who says little needs none");
+        let others: Vec<Bytes> = (2..9).map(|n| hold(&n.to_string(), n, 100).unwrap()).collect();
+        assert_eq!(status(hold("rj", 10, 1)), 503, "all have taken all");
+        drop((first, others));
+        assert_eq!(status(hold("bob", 2, 60)), 0);
+        drop(second);
+        assert!(memory.0.held().is_empty(), "nothing is kept of who holds nothing");
+        let nobody: Holders = [].into();
+        assert_eq!(
+            memory.hold(&nobody, vec![1; FREE_BYTES + 800]).unwrap().len(),
+            FREE_BYTES + 800
+        );
+    }
+
+    #[test]
     fn room_is_bounded_and_given_back_with_the_last_reference_and_who_says_little_needs_none() {
         let memory = Memory::new(10);
-        let held = memory.hold(vec![1; FREE_BYTES + 6]).unwrap();
+        let nobody: Holders = [].into();
+        let held = memory.hold(&nobody, vec![1; FREE_BYTES + 6]).unwrap();
         assert_eq!(held, [1; FREE_BYTES + 6].as_slice());
-        let mut room = memory.room();
+        let mut room = memory.room(&nobody);
         room.grow(FREE_BYTES - 1).unwrap();
         room.grow(4).unwrap();
         assert_eq!(room.grow(2).unwrap_err().status(), 503);
         room.grow(1).unwrap();
         let part = held.slice(2..3);
         drop(held);
-        let more = || memory.hold(vec![2; FREE_BYTES + 1]);
+        let more = || memory.hold(&nobody, vec![2; FREE_BYTES + 1]);
         assert!(more().is_err(), "a part of it is held");
-        assert!(memory.hold(vec![2; FREE_BYTES]).is_ok());
+        assert!(memory.hold(&nobody, vec![2; FREE_BYTES]).is_ok());
         drop(part);
         assert!(more().is_ok());
     }

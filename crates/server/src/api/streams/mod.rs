@@ -4,18 +4,19 @@
 //! The protocol is Durable Streams, draft 1.0; its rules and its files are those of the crate
 //! [`streams`]. Here is its HTTP. What waits for a disk runs on threads of its own, with a write
 //! permit, so that the files are one process' at any moment: at an upgrade live readers end and
-//! come back to the new version, and what is asked meanwhile is passed on to it.
+//! come back to the new version, and what is asked meanwhile is passed on to it. What is appended
+//! can be heard as [`events`], too.
 
 mod answers;
+mod events;
 mod fields;
+mod kept;
 mod live;
 mod memory;
 mod read;
 mod write;
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -23,148 +24,22 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use dispatch::barrier::{Barrier, NoPermit};
 use engine::LetIn;
 use httpd::permits::IdleLimit;
 use httpd::problem::ApiProblem;
-use streams::{Limits, Refusal, Store};
-use tokio::sync::{OnceCell, Semaphore};
-use tokio::task::spawn_blocking;
-use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
-use self::answers::refused;
-use self::memory::StreamsMemory;
+use self::answers::{ID, refused};
+pub(crate) use self::kept::Streams;
+pub use self::kept::StreamsConfig;
+use self::kept::Undone;
+use self::memory::{Holder, Holders, StreamsMemory};
 use super::state::Api;
 
 /// Where streams are.
 pub(super) const PATH: &str = "/v1/stream/{*path}";
 
-/// Threads that wait for a disk at one time.
-const DISK_THREADS_MAX: usize = 64;
-
-/// Time between two looks for streams whose life is over, each into one of 256 directories.
-const SWEEP_EVERY: Duration = Duration::from_secs(5);
-
 /// The methods that a stream has.
 const METHODS: &str = "GET, HEAD, PUT, POST, DELETE";
-
-/// What streams are kept by.
-#[derive(Clone, Copy, Debug)]
-pub struct StreamsConfig {
-    /// Bytes of all streams together.
-    pub bytes_max: u64,
-}
-
-/// The streams of a server.
-#[derive(Debug)]
-pub(crate) struct Streams {
-    dir: PathBuf,
-    config: StreamsConfig,
-    /// Opened when it is first needed: by a successor not before everything is its own.
-    store: OnceCell<Arc<Store>>,
-    places: Semaphore,
-    /// What requests to the API hold, and those to the public port: these take no room of the
-    /// others, however slowly they read and send.
-    api_memory: StreamsMemory,
-    public_memory: StreamsMemory,
-    barrier: Arc<Barrier>,
-    stop: CancellationToken,
-}
-
-/// Why something was not done.
-enum Undone {
-    /// The stream does not let it be done.
-    Refused(Refusal),
-    /// Streams cannot be opened.
-    Unusable(String),
-    /// Not by this process.
-    NoPermit(NoPermit),
-}
-
-impl Streams {
-    /// Streams that are kept below `data`.
-    pub(crate) fn new(
-        data: &std::path::Path,
-        config: StreamsConfig,
-        barrier: &Arc<Barrier>,
-        stop: &CancellationToken,
-    ) -> Arc<Streams> {
-        Arc::new(Streams {
-            dir: data.join("streams"),
-            config,
-            store: OnceCell::new(),
-            places: Semaphore::new(DISK_THREADS_MAX),
-            api_memory: StreamsMemory::default(),
-            public_memory: StreamsMemory::default(),
-            barrier: Arc::clone(barrier),
-            stop: stop.clone(),
-        })
-    }
-
-    /// Opens them, so that what is wrong with them is told at the start.
-    pub(crate) async fn open(&self) -> anyhow::Result<()> {
-        let opened = self.store().await.map(drop);
-        opened
-            .map_err(|why| anyhow::anyhow!("cannot open streams in {}: {why}", self.dir.display()))
-    }
-
-    async fn store(&self) -> Result<Arc<Store>, String> {
-        let open = async || {
-            let (dir, limits) = (self.dir.clone(), Limits { bytes_max: self.config.bytes_max });
-            let open = move || Store::open(&dir, limits, sys::clock::unix_ms);
-            match spawn_blocking(open).await {
-                Ok(Ok(store)) => Ok(Arc::new(store)),
-                Ok(Err(error)) => Err(error.to_string()),
-                Err(error) => Err(error.to_string()),
-            }
-        };
-        self.store.get_or_try_init(open).await.map(Arc::clone)
-    }
-
-    /// Does `work`, which waits for a disk. Once begun it is done, whoever goes away, and an
-    /// upgrade waits for it.
-    async fn work<T: Send + 'static>(
-        self: &Arc<Streams>,
-        work: impl FnOnce(&Store) -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Undone> {
-        let streams = Arc::clone(self);
-        let done = tokio::spawn(async move {
-            let _place = streams.places.acquire().await;
-            let permit = streams.barrier.enter().await.map_err(Undone::NoPermit)?;
-            let store = streams.store().await.map_err(Undone::Unusable)?;
-            let worked = spawn_blocking(move || work(&store)).await;
-            drop(permit);
-            match worked {
-                Ok(done) => done.map_err(Undone::Refused),
-                Err(error) => Err(Undone::Unusable(error.to_string())),
-            }
-        });
-        match done.await {
-            Ok(done) => done,
-            Err(error) => Err(Undone::Unusable(error.to_string())),
-        }
-    }
-
-    /// Removes streams whose life is over, as long as this process has them.
-    pub(crate) async fn sweep(self: Arc<Streams>) {
-        for number in 0.. {
-            let ended = async {
-                tokio::select! {
-                    () = self.stop.cancelled() => {}
-                    () = self.barrier.moved() => {}
-                }
-            };
-            if timeout(SWEEP_EVERY, ended).await.is_ok() {
-                return;
-            }
-            let swept = self.work(move |store| Ok(store.sweep(number)?)).await;
-            if let Err(Undone::Refused(error)) = swept {
-                tracing::warn!("streams whose life is over cannot be looked for: {error}");
-            }
-        }
-    }
-}
 
 /// A request about a stream.
 struct Call {
@@ -176,6 +51,8 @@ struct Call {
     /// The longest body, and how long its client may be silent.
     body_bytes_max: usize,
     idle_limit: IdleLimit,
+    /// Whose share of the memory it takes.
+    holders: Holders,
     path: Arc<str>,
     head: Parts,
 }
@@ -220,22 +97,25 @@ pub(super) async fn serve_let_in(
 ) -> Result<Response, ApiProblem> {
     let Some(streams) = api.streams().cloned() else { return Err(ApiProblem::not_found()) };
     let path = fields::path(request.uri().path())?;
+    let id = streams.id_of(&path);
     let (head, body) = request.into_parts();
     let call = Call {
         idle_limit: idle_limit.clone(),
         streams,
+        holders: Holder::all_of(let_in),
         is_private: let_in.holder.is_some(),
         is_public: true,
         body_bytes_max: let_in.limits.payload_bytes_max,
         path: path.into(),
         head,
     };
-    match call.head.method {
+    let answer = match call.head.method {
         Method::GET => read::get(call).await,
         Method::HEAD => read::head(call).await,
         Method::POST => write::append(call, body).await,
         _ => Err(ApiProblem::method_not_allowed()),
-    }
+    };
+    answer.map(|response| with_id(response, id))
 }
 
 /// What each answer says.
@@ -271,22 +151,35 @@ async fn answer(api: Arc<Api>, request: Request) -> Result<Response, ApiProblem>
     if !request.method().is_safe() {
         api.access.check_about(&permission, [path.as_str()].into_iter())?;
     }
+    let id = streams.id_of(&path);
     let (head, body) = request.into_parts();
     let call = Call {
         idle_limit: api.idle_limit.clone(),
         streams,
+        // Whoever calls the API is trusted with its memory.
+        holders: [].into(),
         is_private,
         is_public: false,
         body_bytes_max: write::BODY_BYTES_MAX,
         path: path.into(),
         head,
     };
-    match call.head.method {
+    let answer = match call.head.method {
         Method::GET => read::get(call).await,
         Method::HEAD => read::head(call).await,
         Method::PUT => write::create(call, body).await,
         Method::POST => write::append(call, body).await,
         Method::DELETE => write::delete(call).await,
         _ => Err(ApiProblem::method_not_allowed()),
+    };
+    answer.map(|response| with_id(response, id))
+}
+
+/// The answer, which says about which id the stream's appends are events.
+fn with_id(mut response: Response, id: Option<HeaderValue>) -> Response {
+    let status = response.status();
+    if let Some(id) = id.filter(|_| status.is_success() || status == StatusCode::NOT_MODIFIED) {
+        response.headers_mut().insert(ID, id);
     }
+    response
 }

@@ -12,7 +12,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::answers::{CLOSED, CURSOR, TRUE, UP_TO_DATE, push_head, push_tail, value};
 use super::fields::{LiveMode, ReadQuery};
-use super::{Call, Undone, live};
+use super::kept::Undone;
+use super::{Call, live};
 
 /// Bytes of an answer, beside the rest of its last append.
 pub(super) const PIECE_BYTES: usize = 1 << 20;
@@ -125,7 +126,7 @@ fn piece_answer(call: &Call, wanted: &ReadQuery, piece: Piece) -> Result<Respons
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         let data = if is_json { array(&piece.data) } else { piece.data };
-        Body::from(call.memory().pieces.hold(data)?).into_response()
+        Body::from(call.memory().pieces.hold(&call.holders, data)?).into_response()
     };
     let fields = response.headers_mut();
     if !is_known {

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use httpd::body::{Pieces, read_bytes};
 use httpd::problem::ApiProblem;
 use streams::{
-    Append, Appended, Create, Created, Head, JsonFault, Life, Producer, Refusal, Store, is_json,
-    messages,
+    Append, Appended, Create, Created, Head, JsonFault, Life, Producer, Refusal, Store, Teller,
+    is_json, messages,
 };
 
 use super::answers::{CLOSED, PRODUCER_EPOCH, PRODUCER_SEQ, TRUE, push_head, push_tail, value};
@@ -39,8 +39,10 @@ pub(super) async fn create(call: Call, body: Body) -> Result<Response, ApiProble
     let content_type = content_type.unwrap_or(TYPE_DEFAULT).to_owned();
     let bytes = read(&call, body).await?;
     let (path, data) = (call.path.clone(), bytes.clone());
-    let work = move |store: &Store| create_in(store, &path, (&content_type, life, closed), &data);
-    match call.streams.work(work).await {
+    let work = move |store: &Store, teller: Option<&dyn Teller>| {
+        create_in(store, &path, (&content_type, life, closed), &data, teller)
+    };
+    match call.streams.change(&call.path, work).await {
         Ok(Written::Done(created)) => Ok(created_answer(&call, &created)),
         Ok(Written::NoJson(fault)) => Err(no_json(fault)),
         Err(undone) => call.undone(undone, bytes).await,
@@ -52,6 +54,7 @@ fn create_in(
     path: &str,
     (content_type, life, closed): (&str, Life, bool),
     body: &[u8],
+    teller: Option<&dyn Teller>,
 ) -> Result<Written<Created>, Refusal> {
     let json = match is_json(content_type) && !body.is_empty() {
         true => match messages(body) {
@@ -63,7 +66,7 @@ fn create_in(
         false => None,
     };
     let data = json.as_deref().unwrap_or(body);
-    store.create(path, &Create { content_type, life, closed, data }).map(Written::Done)
+    store.create(path, &Create { content_type, life, closed, data }, teller).map(Written::Done)
 }
 
 fn created_answer(call: &Call, created: &Created) -> Response {
@@ -140,7 +143,10 @@ pub(super) async fn append(call: Call, body: Body) -> Result<Response, ApiProble
     let (path, data) = (call.path.clone(), bytes.clone());
     // One that only closes is answered as any other close.
     let tells = asked.producer.is_some() && !bytes.is_empty();
-    match call.streams.work(move |store| append_in(store, &path, &asked, &data)).await {
+    let work = move |store: &Store, teller: Option<&dyn Teller>| {
+        append_in(store, &path, &asked, &data, teller)
+    };
+    match call.streams.change(&call.path, work).await {
         Ok(Written::Done(appended)) => Ok(appended_answer(&appended, tells)),
         Ok(Written::NoJson(fault)) => Err(no_json(fault)),
         Err(undone) => call.undone(undone, bytes).await,
@@ -152,6 +158,7 @@ fn append_in(
     path: &str,
     asked: &WriteFields,
     body: &[u8],
+    teller: Option<&dyn Teller>,
 ) -> Result<Written<Appended>, Refusal> {
     let Head { content_type, closed, next, .. } = store.head(path)?;
     let asks_for_json = asked.content_type.as_deref().is_some_and(is_json);
@@ -168,7 +175,7 @@ fn append_in(
         false => None,
     };
     let data = json.as_deref().unwrap_or(body);
-    store.append(path, &asked.append(data)).map(Written::Done)
+    store.append(path, &asked.append(data), teller).map(Written::Done)
 }
 
 /// The answer to what was taken; who appends as a producer is told whether it was by this request.
@@ -191,14 +198,15 @@ fn appended_answer(appended: &Appended, tells: bool) -> Response {
 /// `DELETE`.
 pub(super) async fn delete(call: Call) -> Result<Response, ApiProblem> {
     let path = call.path.clone();
-    match call.streams.work(move |store| store.delete(&path)).await {
+    let work = move |store: &Store, teller: Option<&dyn Teller>| store.delete(&path, teller);
+    match call.streams.change(&call.path, work).await {
         Ok(()) => Ok(StatusCode::NO_CONTENT.into_response()),
         Err(undone) => call.undone(undone, Bytes::new()).await,
     }
 }
 
 async fn read(call: &Call, body: Body) -> Result<Bytes, ApiProblem> {
-    let mut room = call.memory().bodies.room();
+    let mut room = call.memory().bodies.room(&call.holders);
     let pieces = Pieces::of_whole(body, &call.idle_limit);
     let bytes = read_bytes(pieces, call.body_bytes_max, |len| room.grow(len)).await?;
     Ok(room.hold(bytes))

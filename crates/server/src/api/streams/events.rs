@@ -1,0 +1,312 @@
+//! Appends to durable streams as events: who follows the id of a stream hears it, on whatever
+//! connection, beside all else that it follows.
+//!
+//! A stream whose path fits one of the server's patterns, and is an id, is told: each append is an
+//! event about that id, sent when it is on disk. It is called `append`, or `close` where the stream
+//! is closed with it.
+//!
+//! ```json
+//! {"next":"19a…2c","from":"19a…08","text":"Hello "}
+//! ```
+//!
+//! `from` and `next` are offsets of the stream, so whoever has heard of it can read it from there.
+//! Beside them is what `live=sse` tells of the append, by its type: `text`, the `messages` of JSON,
+//! or `base64`. Of what is longer than [`DATA_BYTES_MAX`] there is only how many `bytes` it has.
+//!
+//! Where the id is kept on disk the append is answered when its event is, too: so one that was
+//! acknowledged is heard after `kill -9`, whichever way. Elsewhere it is answered when the event is
+//! posted, and the end of the process is a gap for whoever listens, as for all other events.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use dispatch::barrier::WritePermit;
+use dispatch::outcome::Unposted;
+use dispatch::posting::{Delivery, Sender};
+use dispatch::send_options::SendOptions;
+use engine::Outgoing;
+use hub::{Draft, EventParts, IdPatterns, IdText, PageOf, Payload};
+use streams::sse::Encoding;
+use streams::{Offset, Outcome, Teller, Told, array};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::{JoinError, spawn_blocking};
+
+/// Bytes of an event's data; fewer where connections may not have so many that wait.
+const DATA_BYTES_MAX: usize = 64 << 10;
+
+/// What the rest of such an event has, its id written with escapes included.
+const REST_BYTES: usize = 1_024;
+
+/// The shortest data that there is: two offsets, and how many bytes there are.
+const OFFSETS_BYTES: usize = 128;
+
+/// Appends that are told at one time. They may wait for a full mailbox, and leave other requests
+/// threads for the disk.
+const TELLING_MAX: usize = 32;
+
+/// Among so many newest events of an id, and bytes of them, is the one that was sent last before
+/// the process ended.
+const LOOKED_AT: (usize, usize) = (256, 1 << 20);
+
+/// The names of such events.
+const APPEND: &str = "append";
+const CLOSE: &str = "close";
+
+/// Which appends are events, and the way to those who hear them.
+pub(super) struct StreamEvents {
+    patterns: Arc<IdPatterns>,
+    sender: Sender,
+    data_bytes_max: usize,
+    /// Whether all that was remembered before this process began is forgotten but what is on disk:
+    /// it has not taken over from another one.
+    pub(super) is_fresh: AtomicBool,
+    pub(super) places: Semaphore,
+    /// How many were sent. Relaxed: it is only reported.
+    sent: AtomicU64,
+}
+
+/// An event that is to be sent, and who waits to hear whether it was.
+struct AskedEvent {
+    outgoing: Outgoing,
+    told: oneshot::Sender<Outcome>,
+}
+
+/// What a thread that waits for the disk asks to have sent.
+pub(super) struct EventTeller {
+    events: Arc<StreamEvents>,
+    asks: mpsc::Sender<AskedEvent>,
+}
+
+impl StreamEvents {
+    /// Appends to what is in `patterns`, sent by `sender` to connections for which so many bytes
+    /// may wait.
+    pub(super) fn new(
+        patterns: Arc<IdPatterns>,
+        sender: &Sender,
+        backlog_bytes_max: usize,
+    ) -> Arc<StreamEvents> {
+        let room = backlog_bytes_max.saturating_sub(REST_BYTES).max(OFFSETS_BYTES);
+        Arc::new(StreamEvents {
+            patterns,
+            sender: sender.clone(),
+            data_bytes_max: room.min(DATA_BYTES_MAX),
+            is_fresh: AtomicBool::new(false),
+            places: Semaphore::new(TELLING_MAX),
+            sent: AtomicU64::new(0),
+        })
+    }
+
+    /// Whether appends to the stream at `path` are events: then that is their id, too.
+    pub(super) fn tells(&self, path: &str) -> bool {
+        self.patterns.allows(path) && IdText::parse(path).is_ok()
+    }
+
+    /// How many were sent.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// Does `work` on a thread that may wait, and sends meanwhile what it tells.
+    ///
+    /// # Errors
+    /// It came to grief.
+    pub(super) async fn serve<T: Send + 'static>(
+        self: &Arc<StreamEvents>,
+        permit: &WritePermit<'_>,
+        work: impl FnOnce(&EventTeller) -> T + Send + 'static,
+    ) -> Result<T, JoinError> {
+        let (asks, mut asked) = mpsc::channel(1);
+        let teller = EventTeller { events: Arc::clone(self), asks };
+        let mut worked = spawn_blocking(move || work(&teller));
+        loop {
+            tokio::select! {
+                biased;
+                Some(asked) = asked.recv() => self.send(permit, asked).await,
+                worked = &mut worked => return worked,
+            }
+        }
+    }
+
+    /// Sends what was asked for, and says what became of it.
+    async fn send(&self, permit: &WritePermit<'_>, asked: AskedEvent) {
+        let waits = asked.outgoing.durable;
+        let sent = self.sender.send(permit, asked.outgoing, SendOptions::default()).await;
+        let outcome = match sent {
+            Ok(Delivery::Here { event, receipt }) if waits => {
+                let number = event.number();
+                match (Delivery::Here { event, receipt }).answer().await {
+                    Err(Unposted::NotDurable) => Outcome::Unsure(number),
+                    Ok(_) | Err(_) => Outcome::Told,
+                }
+            }
+            Ok(_) => Outcome::Told,
+            // Whoever tries it again says how many there are.
+            Err(_) => Outcome::Not,
+        };
+        self.sent.fetch_add((outcome != Outcome::Not).into(), Ordering::Relaxed);
+        // The thread that asked waits for it.
+        let _ = asked.told.send(outcome);
+    }
+
+    /// Whether events about `path` are kept on disk.
+    fn keeps(&self, path: &str) -> bool {
+        self.sender.router.archive().is_some_and(|archive| archive.keeps(path))
+    }
+
+    /// The event of an append; `None` where there can be none.
+    fn event(&self, told: &Told<'_>) -> Option<Outgoing> {
+        let data = data(told, self.data_bytes_max);
+        let draft = Draft::of(EventParts {
+            about: told.path,
+            also: &[],
+            name: Some(if told.closes { CLOSE } else { APPEND }),
+            from: None,
+            payload: Payload::Json(&data),
+        });
+        let durable = self.keeps(told.path);
+        Some(Outgoing { durable, ..Outgoing::from(draft.ok()?) })
+    }
+}
+
+impl Teller for EventTeller {
+    fn outlives(&self, path: &str) -> bool {
+        self.events.keeps(path)
+    }
+
+    fn tell(&self, told: &Told<'_>) -> Outcome {
+        let Some(outgoing) = self.events.event(told) else {
+            tracing::error!("an append to the stream {:?} cannot be an event", told.path);
+            return Outcome::Told;
+        };
+        let (told, outcome) = oneshot::channel();
+        // Whoever sends is gone where the process ends.
+        let is_asked = self.asks.blocking_send(AskedEvent { outgoing, told }).is_ok();
+        let outcome = is_asked.then(|| outcome.blocking_recv().ok()).flatten();
+        outcome.unwrap_or(Outcome::Not)
+    }
+
+    fn is_safe(&self, number: u64) -> bool {
+        let (safe, is_safe) = std::sync::mpsc::sync_channel(1);
+        let router = &self.events.sender.router;
+        let tell = move |is_durable| {
+            // It is waited for below.
+            let _ = safe.send(is_durable);
+        };
+        router.when_durable(number, Box::new(tell));
+        is_safe.recv().unwrap_or(false)
+    }
+
+    fn was_told(&self, path: &str, next: Offset) -> io::Result<bool> {
+        let archive = self.events.sender.router.archive().filter(|archive| archive.keeps(path));
+        let Some(archive) = archive.filter(|_| self.events.tells(path)) else {
+            // Who listened to what is forgotten is told of a gap.
+            return Ok(!self.events.tells(path) || self.events.is_fresh.load(Ordering::Relaxed));
+        };
+        let (events_max, bytes_max) = LOOKED_AT;
+        let of = PageOf { after: 0, before: u64::MAX, newest_first: true, events_max, bytes_max };
+        let page = archive.page(path, of).map_err(io::Error::other)?;
+        let begin = begin(next);
+        Ok(page.events.iter().any(|event| event.data().starts_with(&begin)))
+    }
+}
+
+/// What an event tells of an append, in some `bytes_max` bytes.
+fn data(told: &Told<'_>, bytes_max: usize) -> String {
+    let mut json = format!("{},\"from\":\"{}\"", begin(told.next), told.from);
+    if !told.data.is_empty() {
+        let room = bytes_max.saturating_sub(json.len() + 1);
+        let content = content(told, room).filter(|content| content.len() <= room);
+        let short = || format!(",\"bytes\":{}", told.data.len());
+        json.push_str(&content.unwrap_or_else(short));
+    }
+    json.push('}');
+    json
+}
+
+/// How the data of the append that ends at `next` begins, and that of no other one.
+fn begin(next: Offset) -> String {
+    format!("{{\"next\":\"{next}\"")
+}
+
+/// The member with the bytes; `None` where they have no room for sure.
+fn content(told: &Told<'_>, room: usize) -> Option<String> {
+    if told.data.len() > room {
+        return None;
+    }
+    let text = std::str::from_utf8(told.data).ok();
+    match (Encoding::of(told.content_type), text) {
+        (Encoding::Json, Some(_)) => {
+            let messages = String::from_utf8(array(told.data)).ok()?;
+            Some(format!(",\"messages\":{messages}"))
+        }
+        (Encoding::Text, Some(text)) => {
+            Some(format!(",\"text\":{}", serde_json::Value::from(text)))
+        }
+        // Text that ends in the middle of a letter, too.
+        _ => Some(format!(",\"base64\":\"{}\"", STANDARD.encode(told.data))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use streams::{Append, Create, Life, Limits, Store};
+
+    use super::*;
+
+    /// Keeps what it is told.
+    #[derive(Default)]
+    struct Kept(std::cell::RefCell<Vec<String>>);
+
+    impl Teller for Kept {
+        fn outlives(&self, _path: &str) -> bool {
+            false
+        }
+
+        fn tell(&self, told: &Told<'_>) -> Outcome {
+            self.0.borrow_mut().push(data(told, 200));
+            Outcome::Told
+        }
+
+        fn is_safe(&self, _number: u64) -> bool {
+            true
+        }
+
+        fn was_told(&self, _path: &str, _next: Offset) -> io::Result<bool> {
+            Ok(false)
+        }
+    }
+
+    #[test]
+    fn data_is_what_readers_of_events_are_told_and_has_a_bound() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Limits { bytes_max: 1 << 20 }, sys::clock::unix_ms);
+        let (store, kept) = (store.unwrap().telling(true).unwrap(), Kept::default());
+        let long = "x".repeat(200);
+        for (path, content_type, body, expected) in [
+            ("a", "text/plain", "a \"quote\"\n".as_bytes(), r#","text":"a \"quote\"\n""#),
+            ("b", "text/plain", &"ä".as_bytes()[..1], r#","base64":"ww==""#),
+            ("c", "application/json", b"1,{\"x\":[2]}", r#","messages":[1,{"x":[2]}]"#),
+            ("d", "application/octet-stream", b"\x01\x02", r#","base64":"AQI=""#),
+            ("e", "text/plain", long.as_bytes(), r#","bytes":200"#),
+            ("f", "text/plain", b"", ""),
+        ] {
+            let create = Create { content_type, life: Life::Unbounded, closed: false, data: b"" };
+            let from = store.create(path, &create, None).unwrap().head.next;
+            let append = Append {
+                closes: body.is_empty(),
+                producer: None,
+                sequence: None,
+                data: body,
+                content_type: Some(content_type),
+            };
+            let next = store.append(path, &append, Some(&kept)).unwrap().next;
+            let told = kept.0.borrow_mut().pop().unwrap();
+            assert_eq!(told, format!(r#"{{"next":"{next}","from":"{from}"{expected}}}"#));
+            assert!(told.starts_with(&begin(next)));
+            assert!(serde_json::from_str::<serde_json::Value>(&told).is_ok(), "{told}");
+        }
+    }
+}

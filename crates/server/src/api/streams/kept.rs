@@ -1,0 +1,235 @@
+//! The streams of a server, and the work on them that waits for a disk.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::http::HeaderValue;
+use dispatch::barrier::{Barrier, NoPermit};
+use dispatch::posting::Sender;
+use hub::IdPatterns;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use streams::{Limits, Refusal, Store, Teller};
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::events::StreamEvents;
+use super::memory::StreamsMemory;
+
+/// Threads that wait for a disk at one time.
+const DISK_THREADS_MAX: usize = 64;
+
+/// Time between two looks for streams whose life is over, each into one of 256 directories.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// Of an id in a field what does not stand as it is.
+const ID_ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b':').remove(b'-').remove(b'.').remove(b'_');
+
+/// What streams are kept by.
+#[derive(Clone, Debug)]
+pub struct StreamsConfig {
+    /// Bytes of all streams together.
+    pub bytes_max: u64,
+    /// Paths of streams whose appends are events about the id of the same name, if there are some.
+    pub events: Option<Arc<IdPatterns>>,
+}
+
+/// The streams of a server.
+pub(crate) struct Streams {
+    dir: PathBuf,
+    bytes_max: u64,
+    /// Who hears what is appended, if somebody is to hear it.
+    events: Option<Arc<StreamEvents>>,
+    /// Opened when it is first needed: by a successor not before everything is its own.
+    store: OnceCell<Arc<Store>>,
+    places: Semaphore,
+    /// What requests to the API hold, and those to the public port: these take no room of the
+    /// others, however slowly they read and send.
+    pub(super) api_memory: StreamsMemory,
+    pub(super) public_memory: StreamsMemory,
+    pub(super) barrier: Arc<Barrier>,
+    pub(super) stop: CancellationToken,
+}
+
+/// Why something was not done.
+pub(super) enum Undone {
+    /// The stream does not let it be done.
+    Refused(Refusal),
+    /// Streams cannot be opened.
+    Unusable(String),
+    /// Not by this process.
+    NoPermit(NoPermit),
+}
+
+impl Streams {
+    /// Streams that are kept below `data`. Those of their appends that are to be events go by
+    /// `sender` to connections for which so many bytes may wait.
+    pub(crate) fn new(
+        data: &Path,
+        config: StreamsConfig,
+        sender: &Sender,
+        backlog_bytes_max: usize,
+        stop: &CancellationToken,
+    ) -> Arc<Streams> {
+        let events = |patterns| StreamEvents::new(patterns, sender, backlog_bytes_max);
+        Arc::new(Streams {
+            dir: data.join("streams"),
+            bytes_max: config.bytes_max,
+            events: config.events.map(events),
+            store: OnceCell::new(),
+            places: Semaphore::new(DISK_THREADS_MAX),
+            api_memory: StreamsMemory::default(),
+            public_memory: StreamsMemory::default(),
+            barrier: Arc::clone(&sender.barrier),
+            stop: stop.clone(),
+        })
+    }
+
+    /// Opens them at the start of a server that has not taken over from another one, so that what
+    /// is wrong with them is told.
+    pub(crate) async fn open(&self) -> anyhow::Result<()> {
+        if let Some(events) = &self.events {
+            // Relaxed: the store is opened behind it.
+            events.is_fresh.store(true, Ordering::Relaxed);
+        }
+        let opened = self.store().await.map(drop);
+        opened
+            .map_err(|why| anyhow::anyhow!("cannot open streams in {}: {why}", self.dir.display()))
+    }
+
+    async fn store(&self) -> Result<Arc<Store>, String> {
+        let open = async || {
+            let (dir, limits) = (self.dir.clone(), Limits { bytes_max: self.bytes_max });
+            let tells = self.events.is_some();
+            let open = move || Store::open(&dir, limits, sys::clock::unix_ms)?.telling(tells);
+            match spawn_blocking(open).await {
+                Ok(Ok(store)) => Ok(Arc::new(store)),
+                Ok(Err(error)) => Err(error.to_string()),
+                Err(error) => Err(error.to_string()),
+            }
+        };
+        self.store.get_or_try_init(open).await.map(Arc::clone)
+    }
+
+    /// Does `work`, which waits for a disk and changes no stream.
+    pub(super) async fn work<T: Send + 'static>(
+        self: &Arc<Streams>,
+        work: impl FnOnce(&Store) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Undone> {
+        self.run(None, move |store, _| work(store)).await
+    }
+
+    /// Does `work` on the stream at `path`, and sends what is appended, where that is an event.
+    pub(super) async fn change<T: Send + 'static>(
+        self: &Arc<Streams>,
+        path: &str,
+        work: impl FnOnce(&Store, Option<&dyn Teller>) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Undone> {
+        self.run(self.events_of(path).cloned(), work).await
+    }
+
+    /// Does `work`, which waits for a disk, and has `events` send what it tells. Once begun it is
+    /// done, whoever goes away, and an upgrade waits for it.
+    async fn run<T: Send + 'static>(
+        self: &Arc<Streams>,
+        events: Option<Arc<StreamEvents>>,
+        work: impl FnOnce(&Store, Option<&dyn Teller>) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Undone> {
+        let streams = Arc::clone(self);
+        let done = tokio::spawn(async move {
+            let _turn = match &events {
+                Some(events) => events.places.acquire().await.ok(),
+                None => None,
+            };
+            let _place = streams.places.acquire().await;
+            let permit = streams.barrier.enter().await.map_err(Undone::NoPermit)?;
+            let store = streams.store().await.map_err(Undone::Unusable)?;
+            let worked = match &events {
+                Some(events) => {
+                    events.serve(&permit, move |teller| work(&store, Some(teller))).await
+                }
+                None => spawn_blocking(move || work(&store, None)).await,
+            };
+            drop(permit);
+            match worked {
+                Ok(done) => done.map_err(Undone::Refused),
+                Err(error) => Err(Undone::Unusable(error.to_string())),
+            }
+        });
+        match done.await {
+            Ok(done) => done,
+            Err(error) => Err(Undone::Unusable(error.to_string())),
+        }
+    }
+
+    /// Who hears what is appended to the stream at `path`, if somebody is to hear it.
+    fn events_of(&self, path: &str) -> Option<&Arc<StreamEvents>> {
+        self.events.as_ref().filter(|events| events.tells(path))
+    }
+
+    /// How many appends were events.
+    pub(in crate::api) fn events_sent(&self) -> u64 {
+        self.events.as_ref().map_or(0, |events| events.sent())
+    }
+
+    /// The id about which appends to the stream at `path` are events, as it stands in a URL.
+    pub(super) fn id_of(&self, path: &str) -> Option<HeaderValue> {
+        self.events_of(path)?;
+        // It is visible ASCII then.
+        HeaderValue::try_from(utf8_percent_encode(path, ID_ESCAPED).to_string()).ok()
+    }
+
+    /// Sends what was appended and could not be sent then, be it by a process before this one.
+    async fn send_due(self: &Arc<Streams>) {
+        let Some(events) = &self.events else { return };
+        // Where it is another process', or unusable, others say so.
+        let Ok(due) = self.work(|store| Ok(store.due())).await else { return };
+        let all = due.len();
+        for (sent, path) in due.into_iter().enumerate() {
+            if self.stop.is_cancelled() {
+                return;
+            }
+            let tell = move |store: &Store, teller: Option<&dyn Teller>| {
+                teller.map_or(Ok(()), |teller| store.tell_due(&path, teller))
+            };
+            match self.run(Some(Arc::clone(events)), tell).await {
+                Err(Undone::Refused(Refusal::Untold)) => {
+                    let left = all - sent;
+                    tracing::warn!(
+                        "appends to {left} durable streams are not sent as events yet: workers, or \
+                         the disk of the log (--keep), are too busy or full"
+                    );
+                    return;
+                }
+                Err(Undone::Refused(error)) => {
+                    tracing::error!("an append to a durable stream is not sent yet: {error}");
+                }
+                Ok(()) | Err(Undone::Unusable(_) | Undone::NoPermit(_)) => {}
+            }
+        }
+    }
+
+    /// Removes streams whose life is over, and sends what could not be sent, as long as this
+    /// process has them.
+    pub(crate) async fn sweep(self: Arc<Streams>) {
+        for number in 0.. {
+            self.send_due().await;
+            let ended = async {
+                tokio::select! {
+                    () = self.stop.cancelled() => {}
+                    () = self.barrier.moved() => {}
+                }
+            };
+            if timeout(SWEEP_EVERY, ended).await.is_ok() {
+                return;
+            }
+            let swept = self.work(move |store| Ok(store.sweep(number)?)).await;
+            if let Err(Undone::Refused(error)) = swept {
+                tracing::warn!("streams whose life is over cannot be looked for: {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What is appended, told to others than the stream's readers: once, and in the order of the
+//! stream.
+//!
+//! An append is told when it is on disk, and before anything else is appended to the same stream.
+//! What cannot be told at once is told later: the writer is answered, and its next append is
+//! refused until then. A process that ends in between leaves a [note](crate::notes); the next one
+//! tells what its predecessor has not.
+
+use crate::file::{self, Reader};
+use crate::notes::Note;
+use crate::record::Record;
+use crate::refusal::Refusal;
+use crate::store::Store;
+use crate::stream::{Stream, View};
+use crate::teller::{Outcome, Teller, Told};
+
+impl Store {
+    /// Tells what may not be told yet of the stream at `path`.
+    ///
+    /// # Errors
+    /// It cannot be told now, or the disk fails.
+    pub fn tell_due(&self, path: &str, teller: &dyn Teller) -> Result<(), Refusal> {
+        let stream = self.stream(path);
+        let mut writer = stream.writer.lock();
+        let view = self.settle(&stream, &mut writer)?;
+        self.tell_noted(&stream, view.as_ref(), Some(teller))
+    }
+
+    /// The paths of streams with something to be told by [`Store::tell_due`]. It does not wait.
+    pub fn due(&self) -> Vec<Box<str>> {
+        self.notes.as_ref().map(|notes| notes.due()).unwrap_or_default()
+    }
+
+    /// Tells what was appended last and may not be told yet, so that something may be appended. The
+    /// writer of `stream` is held.
+    pub(crate) fn tell_noted(
+        &self,
+        stream: &Stream,
+        view: Option<&View>,
+        teller: Option<&dyn Teller>,
+    ) -> Result<(), Refusal> {
+        let (Some(notes), Some(teller)) = (&self.notes, teller) else { return Ok(()) };
+        let Some(note) = notes.of(&stream.path) else { return Ok(()) };
+        if let Some(number) = note.unsure {
+            if !teller.is_safe(number) {
+                return Err(Refusal::Untold);
+            }
+            notes.remove(&stream.path);
+            return Ok(());
+        }
+        // Otherwise nothing came of it, or the stream is gone.
+        let appended = view.filter(|view| view.meta.id == note.id && view.tail > note.position);
+        if let Some(view) = appended {
+            let was_told = note.is_old && teller.was_told(&stream.path, view.offset(view.tail))?;
+            if !was_told {
+                let outcome = self.tell_again(stream, view, note, teller)?;
+                notes.settle(&stream.path, outcome);
+                return if outcome == Outcome::Told { Ok(()) } else { Err(Refusal::Untold) };
+            }
+        }
+        notes.remove(&stream.path);
+        Ok(())
+    }
+
+    /// Tells the last append of a stream, as it is on disk.
+    fn tell_again(
+        &self,
+        stream: &Stream,
+        view: &View,
+        note: Note,
+        teller: &dyn Teller,
+    ) -> Result<Outcome, Refusal> {
+        let file = file::open(&self.file(stream))?;
+        let mut reader = Reader::between(&file, note.position, view.tail);
+        let Some(record) = reader.next()? else { return Err(Refusal::Damaged(note.position)) };
+        let told = told(stream, view, note.position, &record);
+        Ok(teller.tell(&told))
+    }
+
+    /// Notes that something will be appended at `position`, if it is to be told.
+    pub(crate) fn note(
+        &self,
+        path: &str,
+        (id, position): (u64, u64),
+        teller: Option<&dyn Teller>,
+    ) -> Result<(), Refusal> {
+        match (&self.notes, teller) {
+            (Some(notes), Some(teller)) => notes.make(path, (id, position), teller.outlives(path)),
+            _ => Ok(()),
+        }
+    }
+
+    /// What was noted may be on disk or not.
+    pub(crate) fn put_off(&self, path: &str) {
+        if let Some(notes) = &self.notes {
+            notes.put_off(path);
+        }
+    }
+
+    /// Tells what was appended at `position`, of which there is a note.
+    pub(crate) fn tell(
+        &self,
+        stream: &Stream,
+        view: &View,
+        (position, record): (u64, &Record<'_>),
+        teller: Option<&dyn Teller>,
+    ) {
+        let (Some(notes), Some(teller)) = (&self.notes, teller) else { return };
+        notes.settle(&stream.path, teller.tell(&told(stream, view, position, record)));
+    }
+}
+
+fn told<'b>(stream: &'b Stream, view: &'b View, position: u64, record: &Record<'b>) -> Told<'b> {
+    Told {
+        path: &stream.path,
+        content_type: &view.meta.content_type,
+        from: view.offset(position),
+        next: view.offset(view.tail),
+        data: record.data(),
+        closes: view.closed,
+    }
+}
+
+#[cfg(test)]
+mod tests;
