@@ -11,23 +11,11 @@ use std::sync::Arc;
 
 use hub::{Key, Space};
 use mercure::{Grants, Selector};
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::keys::Listening;
 use crate::listened::{ListenerKind, Part};
 use crate::state::Topics;
-
-/// Lists that have come, by the numbers that they had where they came from.
-#[derive(Debug, Default)]
-pub(crate) struct Arriving(Mutex<HashMap<u64, Arc<Grants>>>);
-
-impl Arriving {
-    /// Nobody comes any more who has one.
-    pub(crate) fn forget(&self) {
-        self.0.lock().clear();
-    }
-}
 
 /// A list of grants as it is handed on.
 #[derive(Debug, Serialize, Deserialize)]
@@ -80,11 +68,10 @@ impl Topics {
     /// out: who has it cannot listen here.
     pub fn expect_list(&self, bytes: &[u8]) {
         let Ok(written) = serde_json::from_slice::<WrittenList<'_>>(bytes) else { return };
-        if self.arriving.0.lock().contains_key(&written.number) {
-            return;
-        }
-        if let Some(grants) = written.grants() {
-            self.arriving.0.lock().entry(written.number).or_insert_with(|| Arc::new(grants));
+        if self.arriving.get(written.number).is_none()
+            && let Some(grants) = written.grants()
+        {
+            self.arriving.put(written.number, grants);
         }
     }
 
@@ -107,7 +94,7 @@ impl Topics {
                     listening.keys.push(text.clone());
                 }
                 Space::Granted => {
-                    let list = self.arriving.0.lock().get(&list_number(text)?).cloned()?;
+                    let list = self.arriving.get(list_number(text)?)?;
                     let selector = match app.ends_with('*') {
                         true => self.selector_of(name, &mut selectors)?,
                         false => Arc::new(Selector::exact(name)),

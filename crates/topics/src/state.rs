@@ -16,9 +16,8 @@ use thiserror::Error;
 
 use crate::index::Index;
 use crate::keys::{Access, Listening, UpdateKeys, granted_key, selector_key};
-use crate::let_in_before::Arriving;
 use crate::listened::{Listened, ListenerKind, Part};
-use crate::lists::Lists;
+use crate::lists::{Arriving, Lists};
 use crate::places::PublisherIds;
 use crate::subscriptions::{self, Subscriptions};
 

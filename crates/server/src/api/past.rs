@@ -3,12 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
+use topics::TopicsRest;
 
 use super::access::WrittenSession;
 use super::monitoring::duration::WrittenDurations;
 use super::state::Api;
 use crate::mercure_hub::PublishOutcome;
-use crate::upgrade::hub_state::HubRest;
+use crate::subscription_list::ListRest;
 
 /// It, as it is written down. The idempotency keys go by themselves: there may be many.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -30,6 +31,16 @@ pub(crate) struct ApiPast {
     handshakes: Vec<(String, u64)>,
     /// Who has logged in to the dashboard.
     sessions: Vec<WrittenSession>,
+}
+
+/// What is known of the hub once nothing is published any more.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct HubRest {
+    topics: TopicsRest,
+    list: ListRest,
+    /// What became of updates, by name.
+    publishes: Vec<(String, u64)>,
 }
 
 impl Api {

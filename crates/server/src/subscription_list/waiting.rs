@@ -1,6 +1,6 @@
-//! What is still to be told of subscriptions that begin and end: notes that are not in the list yet,
-//! and updates that are not posted. It stands apart from the list, so that an upgrade finds it
-//! whatever else is under way.
+//! What is still to be told of subscriptions that begin and end: notes that are not in the list
+//! yet, and updates that are not posted. It stands apart from the list, so that an upgrade finds
+//! it whatever else is under way.
 
 use std::collections::VecDeque;
 

@@ -79,7 +79,7 @@ pub(super) struct HandoverRun<'g> {
     pub(super) keys: u64,
     /// How far the memory of what was sent has been sent on.
     pub(super) history: history::Sent,
-    /// The same of what the hub knows of topics.
+    /// How far what the hub knows of topics has been sent on.
     pub(super) topics: TopicsDumped,
     /// The store is being let go of, or has been.
     pub(super) letting_go: Option<JoinHandle<Result<HandedOver, LetGoError>>>,

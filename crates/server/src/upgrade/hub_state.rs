@@ -4,27 +4,15 @@
 
 use anyhow::{Result, ensure};
 use engine::Router;
-use serde::{Deserialize, Serialize};
 use sys::clock;
-use topics::{TopicsDumped, TopicsPart, TopicsRest};
+use topics::{TopicsDumped, TopicsPart};
 
 use super::conversation::{Broken, Conversation};
 use super::messages::{HUB_VERSION, ServingMessage};
-use crate::subscription_list::ListRest;
 
 /// Bytes of the texts in a part, or a little more. The tables are locked for as long as they are
 /// copied.
 const PART_BYTES: usize = 256 << 10;
-
-/// What is known of the hub once nothing is published any more.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct HubRest {
-    pub(crate) topics: TopicsRest,
-    pub(crate) list: ListRest,
-    /// What became of updates, by name.
-    pub(crate) publishes: Vec<(String, u64)>,
-}
 
 /// Sends what is known of topics and was not sent yet, to one who understands it.
 pub(crate) async fn send(

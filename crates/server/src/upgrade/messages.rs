@@ -14,8 +14,7 @@ use engine::Predecessor;
 use serde::{Deserialize, Serialize};
 use topics::TopicsPart;
 
-use super::hub_state::HubRest;
-use crate::api::ApiPast;
+use crate::api::{ApiPast, HubRest};
 
 /// The versions of the conversation, and of all that is written down in it, that this program
 /// knows: its own and those before.

@@ -1,5 +1,5 @@
-//! Who is subscribed, over an upgrade: names, list and place stay, and nobody is told of an end or a
-//! begin that was none.
+//! Who is subscribed, over an upgrade: names, list and place stay, and nobody is told of an end or
+//! a begin that was none.
 
 use std::thread;
 
