@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 /// What the workers are to do. The numbers grow: nothing is taken back but by [`Command::GoOn`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
@@ -36,6 +36,9 @@ pub(crate) struct HandoverState {
     /// How many copy at a time: as many as there are cores, or every thread that is to do something
     /// else, such as to send an event, waits for all of them and for all who take.
     pub(crate) copiers_max: usize,
+    /// Streams of the hub are not handed over: whoever takes would not understand them. Ordering:
+    /// relaxed, since it is said before the command by which it counts.
+    pub(crate) leaves_hub_out: AtomicBool,
 }
 
 /// How far a worker has come. Ordering: relaxed, but for `is_written`, behind which nothing of the
@@ -57,6 +60,11 @@ impl HandoverState {
             2 => Command::GoOn,
             _ => Command::Leave,
         }
+    }
+
+    /// Whether streams of the hub are handed over, once all is to be written.
+    pub(crate) fn takes_hub(&self) -> bool {
+        !self.leaves_hub_out.load(Ordering::Relaxed)
     }
 
     /// How many workers give.

@@ -11,6 +11,7 @@ use proto::{Format, Frame, Problem};
 use topics::{HubNames, read_claims};
 
 use crate::Event;
+use crate::state::HeadState;
 use crate::tokens::TokenCheck;
 use crate::wire::Wire;
 
@@ -106,6 +107,22 @@ impl HeldHead {
         wire: Wire,
     ) -> HeldHead {
         HeldHead { before, field, asked, wire }
+    }
+
+    /// As it is written down.
+    pub(crate) fn write_down(&self) -> HeadState {
+        HeadState {
+            before: self.before.clone().into(),
+            is_v1: self.field == Dialect::V1.place_field(),
+            asked: self.asked.to_string(),
+        }
+    }
+
+    /// What was written down, of one that speaks as `wire`.
+    pub(crate) fn read_back(written: HeadState, wire: Wire) -> HeldHead {
+        let HeadState { before, is_v1, asked } = written;
+        let dialect = if is_v1 { Dialect::V1 } else { Dialect::Old };
+        HeldHead::new(before.into(), dialect.place_field(), asked.into(), wire)
     }
 
     /// The bytes that it keeps.

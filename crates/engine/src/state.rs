@@ -8,6 +8,7 @@
 //! Times are milliseconds from the moment of writing: processes count from different starts.
 
 mod grants;
+mod subscriber;
 
 use std::fmt;
 
@@ -18,6 +19,7 @@ use proto::resume::Told;
 use zeroize::Zeroize;
 
 pub(crate) use self::grants::GrantState;
+pub(crate) use self::subscriber::{HeadState, SubscriberState};
 use crate::past::{Past, Wanted};
 
 /// All that is kept of one connection: what each has, and what most have not.
@@ -144,6 +146,9 @@ pub(crate) struct More {
     /// What it is at its app, where it speaks the Pusher protocol.
     #[n(23)]
     pub(crate) pusher: Option<PusherState>,
+    /// What it is at the hub, where it speaks the Mercure protocol.
+    #[n(24)]
+    pub(crate) subscriber: Option<SubscriberState>,
 }
 
 /// A connection that speaks the Pusher protocol. Its channels are among its ids.

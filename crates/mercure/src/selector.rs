@@ -124,6 +124,33 @@ impl Selector {
         Ok(Selector { text: text.into(), dialect: Dialect::V1, match_type, meaning })
     }
 
+    /// The one that matches this topic and no other, whatever its text looks like.
+    pub fn exact(topic: &str) -> Selector {
+        let (dialect, match_type) = (Dialect::V1, MatchType::Exact);
+        Selector { text: topic.into(), dialect, match_type, meaning: Meaning::Exact }
+    }
+
+    /// The pattern, or `*`, that has this [key](Selector::key).
+    ///
+    /// # Errors
+    /// It is the key of no pattern, or of one that may not be.
+    pub fn of_key(key: &str) -> Result<Selector, SelectorFault> {
+        if key == "*" {
+            return Selector::old(key);
+        }
+        let selector = match key.split_once(' ') {
+            Some(("template", text)) => Selector::old(text)?,
+            // An address has no space.
+            Some(("urlpattern", rest)) => {
+                let (hub, text) = rest.split_once(' ').ok_or_else(no_key)?;
+                let hub = HubUrl::parse(hub).ok_or_else(no_key)?;
+                Selector::v1(MatchType::UrlPattern, text, &hub)?
+            }
+            _ => return Err(no_key()),
+        };
+        if selector.key() == key { Ok(selector) } else { Err(no_key()) }
+    }
+
     /// The text as it was given; the topic, if the kind is [`SelectorKind::Exact`].
     pub fn text(&self) -> &str {
         &self.text
@@ -224,4 +251,8 @@ impl Selector {
             Meaning::Template(template) => template.literal(),
         }
     }
+}
+
+fn no_key() -> SelectorFault {
+    SelectorFault::Invalid("it is not written as one".to_owned())
 }

@@ -162,6 +162,14 @@ impl Hub {
         self.publishes[PublishOutcome::of_status(status) as usize].add(1);
     }
 
+    /// Counts on from what another process has counted, by name.
+    pub(crate) fn count_on(&self, publishes: &[(String, u64)]) {
+        for (name, count) in publishes {
+            let outcome = PublishOutcome::ALL.iter().find(|outcome| outcome.as_str() == name);
+            outcome.into_iter().for_each(|of| self.publishes[*of as usize].add(*count));
+        }
+    }
+
     /// How often what became of updates, in the order of [`PublishOutcome::ALL`].
     pub(crate) fn publishes(&self) -> [u64; PUBLISH_OUTCOMES] {
         PublishOutcome::ALL.map(|outcome| self.publishes[outcome as usize].read())

@@ -12,7 +12,7 @@
 use engine::Router;
 use hub::{Id, KEY_BYTES_MAX, Key};
 use mercure::{Dialect, MatchType, SubscriptionPath};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use topics::{Topics, asks_for_paths};
 
 /// What an update counts for beside its texts, in the history and among topics.
@@ -31,7 +31,8 @@ const REMEMBERED_MS_MIN: u64 = 180_000;
 const PAUSE_MS: u64 = 5_000;
 
 /// How many changes there were, by what became of them.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct ChangeCounts {
     /// Those that were posted.
     pub(crate) told: u64,
@@ -135,6 +136,22 @@ impl ChangeBudget {
     /// How many there were.
     pub(crate) fn counts(&self) -> ChangeCounts {
         self.counts
+    }
+
+    /// Whether some were lost that nobody has been told of.
+    pub(crate) fn has_untold(&self) -> bool {
+        self.is_unmarked || self.owes_end
+    }
+
+    /// Such changes were counted by another process.
+    pub(crate) fn lose_untold(&mut self) {
+        (self.is_unmarked, self.owes_end) = (true, true);
+    }
+
+    /// Counts on from there.
+    pub(crate) fn count_on(&mut self, counts: ChangeCounts) {
+        self.counts.told += counts.told;
+        self.counts.lost += counts.lost;
     }
 
     fn fill(&mut self, now_ms: u64) {

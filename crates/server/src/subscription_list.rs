@@ -15,12 +15,14 @@
 //! 100 bytes a subscription and its texts, and what an update costs for each that begins or ends.
 
 mod answers;
+mod handed_over;
+mod waiting;
 
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use dispatch::posting::{Sender, finish};
-use hub::{ConnRef, ConnectionId, Id, IdText, LeftOut};
+use hub::{ConnRef, Id, IdText, LeftOut};
 use mercure::{Dialect, EARLIEST, MatchType, Subscription, SubscriptionPath, Update};
 use serde_json::value::RawValue;
 use tokio::sync::Mutex;
@@ -28,12 +30,14 @@ use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use topics::{
-    HeldSelector, LastUpdate, ListedSubscription, SubscriberNote, SubscriberNumber,
-    SubscriptionTable, Subscriptions, Topics, subscribed, subscriber_text,
+    HeldSelector, LastUpdate, ListedSubscription, SubscriberNumber, SubscriptionTable,
+    Subscriptions, Topics, subscribed, subscriber_text,
 };
 
 pub(crate) use self::answers::{Answer, AnswerBody, ListPart, ListRequest, NoAnswer};
 use self::answers::{AnswerPlaces, answer_places};
+pub(crate) use self::handed_over::ListRest;
+use self::waiting::{ListChange, Waiting};
 use crate::subscription_changes::{ChangeBudget, ChangeCounts, has_path, path_keys};
 use crate::updates;
 
@@ -56,6 +60,8 @@ pub(crate) struct SubscriptionList {
     topics: Arc<Topics>,
     kept: Arc<Mutex<ListState>>,
     budget: StdMutex<ChangeBudget>,
+    /// Locked for a moment, also by whoever has the lock of what is kept.
+    waiting: StdMutex<Waiting>,
     places: AnswerPlaces,
 }
 
@@ -99,7 +105,8 @@ impl SubscriptionList {
         let budget = ChangeBudget::of(&sender.router, &topics, sys::clock::monotonic_ms());
         let (sender, kept, budget) = (sender.clone(), Arc::default(), StdMutex::new(budget));
         let places = answer_places();
-        let list = Arc::new(SubscriptionList { sender, topics, kept, budget, places });
+        let waiting = StdMutex::default();
+        let list = Arc::new(SubscriptionList { sender, topics, kept, budget, waiting, places });
         tokio::spawn(Arc::clone(&list).run(stop.clone()));
         Some(list)
     }
@@ -116,6 +123,7 @@ impl SubscriptionList {
             // Whoever has asked meanwhile has it read anew.
             if kept.period > 0 && !self.subscriptions().is_wanted() {
                 forget(std::mem::take(&mut *kept).table);
+                *self.waiting() = Waiting::default();
             }
         }
     }
@@ -128,6 +136,11 @@ impl SubscriptionList {
     /// A panic under the lock would leave it whole.
     fn budget(&self) -> MutexGuard<'_, ChangeBudget> {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It is whole whatever happens under the lock.
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn subscriptions(&self) -> &Subscriptions {
@@ -165,11 +178,11 @@ impl SubscriptionList {
             }
             self.read_into(kept).await;
             kept.period = period;
+            self.waiting().set_list(period, kept.mark);
         }
-        let (notes, has_lost) = self.subscriptions().take();
-        let mut turn = Turn::default();
-        for note in notes {
-            self.tell(&mut kept.table, note, &mut turn).await;
+        let has_lost = self.waiting().fill(self.subscriptions());
+        if !self.tell(&mut kept.table).await {
+            return;
         }
         if has_lost {
             self.make_up(kept).await;
@@ -219,32 +232,26 @@ impl SubscriptionList {
         }
     }
 
-    /// Posts what a note says, and changes the table by it.
-    async fn tell(&self, table: &mut SubscriptionTable, note: SubscriberNote, turn: &mut Turn) {
-        let SubscriberNote { conn, came, selectors, payload } = note;
-        let who = self.subscriptions().number(conn);
-        let Some(selectors) = selectors else {
-            for listed in table.of_subscriber(who) {
-                table.remove(&listed.selector, who);
-                self.post(&listed, None).await;
+    /// Puts what was noted into the table, and posts it, one after the other. Whether it was: after
+    /// an upgrade all of it is another process's.
+    async fn tell(&self, table: &mut SubscriptionTable) -> bool {
+        let mut turn = Turn::default();
+        loop {
+            while let Some(change) = self.next_change() {
+                if !self.post(&change).await {
+                    return false;
+                }
                 turn.posted().await;
             }
-            return;
-        };
-        for held in selectors.into_iter().filter(|held| has_path(&held.text)) {
-            let is_listed = match came {
-                Some(_) => table.insert(&held, who, payload.clone()),
-                None => table.remove(&held.text, who),
-            };
-            if !is_listed && table.is_whole() {
-                // It is left out, as one that no token grants: then its end is not told, either.
-                turn.posted().await;
-                continue;
+            if !self.waiting().apply_next(table) {
+                return true;
             }
-            let (selector, payload) = (held.text.into(), payload.clone());
-            self.post(&ListedSubscription { selector, subscriber: who, payload }, came).await;
             turn.posted().await;
         }
+    }
+
+    fn next_change(&self) -> Option<ListChange> {
+        self.waiting().changes.front().cloned()
     }
 
     /// Notes were lost: reads anew who is there, and posts what differs.
@@ -253,51 +260,41 @@ impl SubscriptionList {
         self.read_into(kept).await;
         if !before.is_whole() || !kept.table.is_whole() {
             self.budget().lose();
-            return;
+        } else {
+            self.waiting().make_up(&before, &kept.table);
         }
-        for ended in before.without(&kept.table) {
-            self.post(&ended, None).await;
-        }
-        for begun in kept.table.without(&before) {
-            // Whose own it is, is not known any more.
-            self.post_as(&begun, true, None).await;
-        }
+        self.waiting().is_making_up = false;
+        self.tell(&mut kept.table).await;
     }
 
-    /// Posts the update of a subscription that begins, of a connection that `came`, or ends.
-    async fn post(&self, listed: &ListedSubscription, came: Option<ConnectionId>) {
-        self.post_as(listed, came.is_some(), came).await;
-    }
-
-    async fn post_as(
-        &self,
-        listed: &ListedSubscription,
-        is_active: bool,
-        except: Option<ConnectionId>,
-    ) {
+    /// Posts the update of the next change. Not if all is another process's by now.
+    async fn post(&self, change: &ListChange) -> bool {
+        let ListChange { listed, is_active, except } = change;
         let name = subscriber_text(listed.subscriber);
-        let subscription = subscription(listed, &name, is_active);
+        let subscription = subscription(listed, &name, *is_active);
         let (path, data) = (subscription.path.to_string(), subscription.json());
-        if !self.budget().admits(&path, &data, sys::clock::monotonic_ms()) {
-            return;
+        let Ok(permit) = self.sender.barrier.enter().await else { return false };
+        if self.budget().admits(&path, &data, sys::clock::monotonic_ms()) {
+            let update = Update {
+                topics: vec![path],
+                data,
+                is_private: true,
+                id: None,
+                kind: None,
+                retry: None,
+            };
+            // A connection does not hear of itself.
+            let except = LeftOut::from(*except);
+            let posted = updates::post(&self.sender, &permit, &update, except, |_| Ok(())).await;
+            match posted {
+                Ok(_) => self.budget().told(),
+                Err(_) => self.budget().lose(),
+            }
         }
-        let update = Update {
-            topics: vec![path],
-            data,
-            is_private: true,
-            id: None,
-            kind: None,
-            retry: None,
-        };
-        // After an upgrade the streams are at another process.
-        let Ok(permit) = self.sender.barrier.enter().await else { return };
-        // A connection does not hear of itself.
-        let except = LeftOut::from(except);
-        let posted = updates::post(&self.sender, &permit, &update, except, |_| Ok(())).await;
-        match posted {
-            Ok(_) => self.budget().told(),
-            Err(_) => self.budget().lose(),
-        }
+        // As long as nobody writes down what waits.
+        self.waiting().changes.pop_front();
+        drop(permit);
+        true
     }
 
     async fn read_into(&self, kept: &mut ListState) {

@@ -35,7 +35,7 @@ use crate::upgrade::messages::{
     SuccessorMessage, UpgradeRefusal, VERSIONS,
 };
 use crate::upgrade::socket::{Socket, SocketDir};
-use crate::upgrade::{history, socket};
+use crate::upgrade::{history, hub_state, socket};
 use crate::{ServeConfig, Server, epoch};
 
 /// How long the other server may say nothing: it says how far it is every second.
@@ -168,6 +168,7 @@ async fn take_all(
                 let bytes = serving.hear_bytes().await?;
                 history::take(prepared.engine.router(), &bytes)?;
             }
+            ServingMessage::Hub(part) => hub_state::take(prepared.engine.router(), part)?,
             ServingMessage::Keys(part) => {
                 let keys = match prepared.idempotency.take() {
                     Some(keys) => keys,
@@ -278,7 +279,8 @@ impl Prepared {
 impl Complete {
     /// Serves what is ours. There is no way back, so nothing that goes wrong here ends anything.
     async fn serve(self, serving: &mut Conversation, facts: &Facts) -> Server {
-        let Complete { mut control, epoch_file, listeners, passing, takeover, rest } = self;
+        let Complete { mut control, epoch_file, listeners, passing, takeover, mut rest } = self;
+        control.state().take_over_hub(rest.hub.take(), rest.last).await;
         let totals = rest.totals.into_iter().map(|(name, value)| Total { name, value });
         takeover.serve(totals.collect());
         let pause_ms = clock::monotonic_ms().saturating_sub(rest.paused_ms);
@@ -287,7 +289,7 @@ impl Complete {
             pause_milliseconds: pause_ms,
             connections: rest.connections,
         };
-        control.set_figures(figures);
+        control.state().set_upgraded(figures);
         control.begin(Some(epoch_file));
         let erlang = control.take_erlang();
         let mut server = control.serve(listeners);

@@ -191,7 +191,7 @@ impl State {
 
 impl Topics {
     /// The id of a key that somebody keeps.
-    fn lookup(&self, key: &str) -> Option<Id> {
+    pub(crate) fn lookup(&self, key: &str) -> Option<Id> {
         self.names.lookup(IdText::of_key(key).ok()?)
     }
 

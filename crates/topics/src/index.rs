@@ -27,9 +27,21 @@ pub(crate) struct Entry {
     last_ms: u64,
     /// Updates that are not posted yet.
     under_way: u32,
+    /// The [walk](Index::begin_walk) that its last update came behind.
+    changed: u32,
 }
 
 impl Entry {
+    /// The number of its last update, 0 where none was posted, and when that was.
+    pub(crate) fn last(&self) -> (u64, u64) {
+        (self.last, self.last_ms)
+    }
+
+    /// The walk that its last update came behind.
+    pub(crate) fn changed(&self) -> u32 {
+        self.changed
+    }
+
     /// Its keys.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Id> {
         self.public.into_iter().chain(self.private)
@@ -47,22 +59,29 @@ pub(crate) struct Index {
     floor: u64,
     /// The last number of all.
     newest: u64,
+    /// How many walks over all of them have begun.
+    walks: u32,
 }
 
 impl Index {
     /// An update on `topic` is under way. Its entry, whose key is to be put in.
     pub(crate) fn begin(&mut self, topic: &str) -> &mut Entry {
+        let entry = self.entry(topic);
+        entry.under_way += 1;
+        entry
+    }
+
+    /// The entry of `topic`, from now on if there was none.
+    fn entry(&mut self, topic: &str) -> &mut Entry {
         if !self.topics.contains_key(topic) {
             let text: Arc<str> = topic.into();
             self.bytes += ENTRY_BYTES + text.len();
             self.queue.push_back(Arc::clone(&text));
             let (public, private) = (None, None);
-            let entry = Entry { public, private, last: 0, last_ms: 0, under_way: 0 };
+            let entry = Entry { public, private, last: 0, last_ms: 0, under_way: 0, changed: 0 };
             self.topics.insert(text, entry);
         }
-        let entry = self.topics.get_mut(topic).expect("it was put in above");
-        entry.under_way += 1;
-        entry
+        self.topics.get_mut(topic).expect("it was put in above")
     }
 
     /// The update is posted under this number, or was not.
@@ -75,7 +94,24 @@ impl Index {
         // Also of one that was not posted: its keys are kept as long as all others.
         entry.last_ms = entry.last_ms.max(now_ms);
         entry.last = entry.last.max(posted.unwrap_or(0));
+        entry.changed = self.walks;
         self.newest = self.newest.max(entry.last);
+    }
+
+    /// Somebody begins to go over all of them. Of those whose last update ends from now on
+    /// [`Entry::changed`] is this number or a greater one.
+    pub(crate) fn begin_walk(&mut self) -> u32 {
+        self.walks = self.walks.saturating_add(1);
+        self.walks
+    }
+
+    /// Another process has known of an update on `topic` with this number. Its entry, whose keys
+    /// are to be put in.
+    pub(crate) fn take_over(&mut self, topic: &str, last: u64, last_ms: u64) -> &mut Entry {
+        self.newest = self.newest.max(last);
+        let entry = self.entry(topic);
+        (entry.last, entry.last_ms) = (entry.last.max(last), entry.last_ms.max(last_ms));
+        entry
     }
 
     /// Looks at the next `most` topics, and takes out those whose last update was before

@@ -29,10 +29,12 @@
 
 mod claims;
 mod following;
+mod handed_over;
 mod held_selector;
 mod ids;
 mod index;
 mod keys;
+mod let_in_before;
 mod listened;
 mod lists;
 mod places;
@@ -45,14 +47,16 @@ mod text;
 
 pub use claims::{HubNames, read_claims};
 pub use following::{TopicFollowers, UpdateFollowers};
+pub use handed_over::{TopicsDumped, TopicsPart, TopicsRest};
 pub use held_selector::{HeldSelector, subscribed};
 pub use ids::{granted_id, id_of_selector, id_of_topic};
 pub use keys::{Listening, UpdateKeys};
+pub use let_in_before::list_number;
 pub use places::PublisherIds;
 pub use state::{LastUpdate, Topics, TopicsFigures, TopicsFull, TopicsLimits, UnderWay};
 pub use subscription_table::{ListedSubscription, SUBSCRIPTIONS_MAX, SubscriptionTable};
 pub use subscriptions::{
-    SubscriberNote, SubscriberNumber, Subscriptions, asks_for_paths, subscriber_number,
-    subscriber_text,
+    SubscriberNote, SubscriberNumber, Subscriptions, SubscriptionsRest, asks_for_paths,
+    subscriber_number, subscriber_text,
 };
 pub use text::{payload, stream_text};

@@ -16,6 +16,15 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Full;
 
+/// Who listens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ListenerKind {
+    /// It has shown no token.
+    pub(crate) is_stranger: bool,
+    /// It was let in by the process that this one goes on for: no share of today's takes that away.
+    pub(crate) was_let_in: bool,
+}
+
 /// Those that are listened to.
 #[derive(Debug, Default)]
 pub(crate) struct Listened {
@@ -76,13 +85,13 @@ pub(crate) struct Ended {
 }
 
 impl Listened {
-    /// One more, a stranger or not, listens under the key `id`, which is that `part` of `selector`.
-    /// Whether it is the first one.
+    /// One more listens under the key `id`, which is that `part` of `selector`. Whether it is the
+    /// first one.
     pub(crate) fn listen(
         &mut self,
         id: Id,
         (selector, part): (&Arc<Selector>, Part),
-        is_stranger: bool,
+        ListenerKind { is_stranger, was_let_in }: ListenerKind,
     ) -> Result<bool, Full> {
         if let Some(live) = self.keys.get_mut(&id) {
             live.listeners += 1;
@@ -92,7 +101,9 @@ impl Listened {
         let of = match self.find(selector) {
             Some(of) => of,
             // Their words are addresses too, where the operator has named none.
-            None if is_stranger && self.is_past_share(selector) => return Err(Full),
+            None if is_stranger && !was_let_in && self.is_past_share(selector) => {
+                return Err(Full);
+            }
             None => self.put(selector)?,
         };
         self.listeners += 1;

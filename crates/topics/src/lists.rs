@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use mercure::Grants;
+use parking_lot::Mutex;
 
 /// The lists that are in use, by what they grant.
 #[derive(Debug, Default)]
@@ -56,5 +57,27 @@ impl Lists {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.used.len()
+    }
+}
+
+/// Lists that come from another process, by the numbers that they had there, until all have come
+/// who have one.
+#[derive(Debug, Default)]
+pub(crate) struct Arriving(Mutex<HashMap<u64, Arc<Grants>>>);
+
+impl Arriving {
+    /// The list of this number, if it has come.
+    pub(crate) fn get(&self, number: u64) -> Option<Arc<Grants>> {
+        self.0.lock().get(&number).cloned()
+    }
+
+    /// It comes. Once is enough.
+    pub(crate) fn put(&self, number: u64, grants: Grants) {
+        self.0.lock().entry(number).or_insert_with(|| Arc::new(grants));
+    }
+
+    /// Nobody comes any more who has one.
+    pub(crate) fn forget(&self) {
+        self.0.lock().clear();
     }
 }

@@ -23,6 +23,8 @@ pub struct PublisherIds {
 struct Known {
     numbers: HashMap<Arc<str>, u64>,
     oldest: VecDeque<Arc<str>>,
+    /// How many were forgotten.
+    forgotten: u64,
     bytes: usize,
 }
 
@@ -35,7 +37,7 @@ impl PublisherIds {
     /// The update of this number has the id `id`.
     pub fn put(&self, id: &str, number: u64) {
         let mut known = self.known.lock();
-        let Known { numbers, oldest, bytes } = &mut *known;
+        let Known { numbers, oldest, forgotten, bytes } = &mut *known;
         if numbers.contains_key(id) {
             return;
         }
@@ -47,8 +49,26 @@ impl PublisherIds {
             && let Some(id) = oldest.pop_front()
         {
             *bytes -= ID_BYTES + id.len();
+            *forgotten += 1;
             numbers.remove(&id);
         }
+    }
+
+    /// Those behind the first `after` that there ever were, in their order, until their texts have
+    /// become `most_bytes`; and how many there were up to the last of them.
+    pub(crate) fn dump(&self, after: u64, most_bytes: usize) -> (Vec<(Box<str>, u64)>, u64) {
+        let known = self.known.lock();
+        let skipped = after.saturating_sub(known.forgotten) as usize;
+        let (mut ids, mut bytes) = (Vec::new(), 0);
+        for id in known.oldest.range(skipped.min(known.oldest.len())..) {
+            if bytes >= most_bytes {
+                break;
+            }
+            bytes += id.len();
+            ids.extend(known.numbers.get(id).map(|number| (Box::from(&**id), *number)));
+        }
+        let up_to = known.forgotten.max(after) + ids.len() as u64;
+        (ids, up_to)
     }
 
     /// The number of the update with this id.
@@ -77,5 +97,22 @@ mod tests {
         assert_eq!(ids.sizes(), (3, 3 * (ID_BYTES + 1)));
         ids.put("a", 6);
         assert_eq!(ids.number("a"), Some(6));
+    }
+
+    #[test]
+    fn ids_are_dumped_in_their_order_and_each_once() {
+        let ids = PublisherIds::new(4 * (ID_BYTES + 1));
+        ["a", "b", "c"].iter().zip(1..).for_each(|(id, number)| ids.put(id, number));
+        let (first, up_to) = ids.dump(0, 2);
+        assert_eq!((&*first, up_to), (&[("a".into(), 1), ("b".into(), 2)][..], 2));
+        // The first ones go meanwhile.
+        ["d", "e", "f", "g"].iter().zip(4..).for_each(|(id, number)| ids.put(id, number));
+        let (rest, up_to) = ids.dump(up_to, usize::MAX);
+        let numbers: Vec<u64> = rest.iter().map(|(_, number)| *number).collect();
+        assert_eq!((numbers, up_to), (vec![4, 5, 6, 7], 7));
+        assert_eq!(ids.dump(up_to, usize::MAX), (Vec::new(), 7));
+        let all = PublisherIds::new(1 << 20);
+        rest.iter().for_each(|(id, number)| all.put(id, *number));
+        assert_eq!((all.number("c"), all.number("g")), (None, Some(7)));
     }
 }

@@ -10,13 +10,14 @@ use std::sync::Arc;
 use hub::{Id, IdText, Names};
 use mercure::limits::PATTERNS_MAX;
 use mercure::{Grants, Selector, SelectorKind};
-use parking_lot::{RwLock, RwLockReadGuard};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::index::Index;
 use crate::keys::{Access, Listening, UpdateKeys, granted_key, selector_key};
-use crate::listened::{Listened, Part};
-use crate::lists::Lists;
+use crate::listened::{Listened, ListenerKind, Part};
+use crate::lists::{Arriving, Lists};
 use crate::places::PublisherIds;
 use crate::subscriptions::{self, Subscriptions};
 
@@ -100,6 +101,7 @@ pub struct Topics {
     ids: PublisherIds,
     subscriptions: Subscriptions,
     state: RwLock<State>,
+    pub(crate) arriving: Arriving,
 }
 
 impl std::fmt::Debug for Topics {
@@ -114,15 +116,16 @@ pub(crate) struct State {
     pub(crate) index: Index,
     lists: Lists,
     /// The update that was posted last.
-    last: Option<LastUpdate>,
+    pub(crate) last: Option<LastUpdate>,
 }
 
 /// The update that was posted last.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LastUpdate {
     /// Its number.
     pub number: u64,
     /// The id that its publisher gave it.
+    #[serde(default)]
     pub id: Option<Box<str>>,
 }
 
@@ -142,7 +145,8 @@ impl Topics {
     pub fn new(names: Arc<Names>, limits: TopicsLimits) -> Topics {
         let ids = PublisherIds::new(limits.id_bytes_max);
         let subscriptions = Subscriptions::default();
-        Topics { names, limits, ids, subscriptions, state: RwLock::default() }
+        let (state, arriving) = (RwLock::default(), Arriving::default());
+        Topics { names, limits, ids, subscriptions, state, arriving }
     }
 
     /// What was sent up to this number may not be known here, for this process has begun later.
@@ -182,16 +186,17 @@ impl Topics {
             grants.is_some_and(|grants| subscriptions::may_hear(selectors, grants));
         if !counted.is_empty() {
             listening.is_counted = true;
-            self.count(counted, grants.is_none(), &mut listening)?;
+            let of = ListenerKind { is_stranger: grants.is_none(), was_let_in: false };
+            self.count(counted, of, &mut listening)?;
         }
         Ok(listening)
     }
 
     /// Counts one more listener of each key.
-    fn count(
+    pub(crate) fn count(
         &self,
         counted: Vec<(String, &Arc<Selector>, Part)>,
-        is_stranger: bool,
+        of: ListenerKind,
         listening: &mut Listening,
     ) -> Result<(), TopicsFull> {
         let mut state = self.state.write();
@@ -210,13 +215,13 @@ impl Topics {
                 listening.keys.push(key.clone());
             }
             let id = IdText::of_key(&key).ok().map(|text| self.names.acquire(text));
-            let strangers_max =
-                if is_stranger { self.limits.stranger_keys_max } else { usize::MAX };
+            let has_share = of.was_let_in || !of.is_stranger;
+            let strangers_max = if has_share { usize::MAX } else { self.limits.stranger_keys_max };
             let has_room = state.listened.keys() < self.limits.keys_max
                 && state.listened.strangers() + selector.cost() <= strangers_max;
             let has_place = |id: &Id| has_room || state.listened.of_key(*id).is_some();
             let is_first = match id.filter(has_place) {
-                Some(id) => state.listened.listen(id, (selector, part), is_stranger),
+                Some(id) => state.listened.listen(id, (selector, part), of),
                 None => Err(crate::listened::Full),
             };
             // The first one keeps the name, and the number of the list.
@@ -330,6 +335,10 @@ impl Topics {
 
     pub(crate) fn state(&self) -> RwLockReadGuard<'_, State> {
         self.state.read()
+    }
+
+    pub(crate) fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write()
     }
 }
 

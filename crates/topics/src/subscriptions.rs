@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hub::{ConnRef, ConnectionId, Key, Space};
 use mercure::{Grants, PATH, Selector, SelectorKind};
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
 use crate::held_selector::HeldSelector;
 
@@ -42,8 +43,8 @@ pub type SubscriberNumber = u128;
 /// A subscriber has come, or gone.
 #[derive(Clone, Debug)]
 pub struct SubscriberNote {
-    /// Its connection.
-    pub conn: ConnRef,
+    /// What it is called outside.
+    pub who: SubscriberNumber,
     /// The id of its connection if it has come, `None` if it has gone.
     pub came: Option<ConnectionId>,
     /// What it listens to. Of one that has gone while it began to be wanted it is not known.
@@ -68,7 +69,19 @@ pub struct Subscriptions {
     is_wanted: AtomicBool,
     noted: Mutex<Noted>,
     payloads: Mutex<HashMap<ConnRef, Arc<str>>>,
+    /// What those are called that had their names in another process, as long as names are known.
+    numbers: Mutex<HashMap<ConnRef, SubscriberNumber>>,
     random: RandomState,
+}
+
+/// What the process that goes on is to know of it, beside the notes.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SubscriptionsRest {
+    is_wanted: bool,
+    since: u64,
+    begun: u64,
+    periods: u64,
 }
 
 #[derive(Debug, Default)]
@@ -125,6 +138,11 @@ impl Subscriptions {
         noted.want(&self.is_wanted, newest);
     }
 
+    /// Such a client has come from another process.
+    pub fn listen_again(&self) {
+        self.noted.lock().listeners += 1;
+    }
+
     /// Such a client listens no more.
     pub fn leave(&self) {
         let mut noted = self.noted.lock();
@@ -154,6 +172,7 @@ impl Subscriptions {
         self.is_wanted.store(false, Ordering::SeqCst);
         let (begun, periods) = (noted.begun, noted.periods);
         *noted = Noted { begun, periods, ..Noted::default() };
+        self.forget_numbers();
         false
     }
 
@@ -199,6 +218,31 @@ impl Subscriptions {
         (std::mem::take(&mut noted.notes), std::mem::take(&mut noted.has_lost))
     }
 
+    /// What [`Subscriptions::take`] would take.
+    pub fn waiting(&self) -> (Vec<SubscriberNote>, bool) {
+        let noted = self.noted.lock();
+        (noted.notes.clone(), noted.has_lost)
+    }
+
+    /// What the process that goes on is to know.
+    pub(crate) fn rest(&self) -> SubscriptionsRest {
+        let noted = self.noted.lock();
+        let Noted { since, begun, periods, .. } = *noted;
+        SubscriptionsRest { is_wanted: self.is_wanted(), since, begun, periods }
+    }
+
+    /// Goes on from there: all clients that may hear of it have come.
+    pub(crate) fn take_over(&self, rest: SubscriptionsRest) {
+        let SubscriptionsRest { is_wanted, since, begun, periods } = rest;
+        let mut noted = self.noted.lock();
+        (noted.since, noted.begun, noted.periods) = (since, begun, periods);
+        noted.is_fresh = true;
+        self.is_wanted.store(is_wanted, Ordering::SeqCst);
+        if !is_wanted {
+            self.forget_numbers();
+        }
+    }
+
     /// What the token of a connection tells of its subscriber.
     pub fn payload(&self, conn: ConnRef) -> Option<Arc<str>> {
         self.payloads.lock().get(&conn).cloned()
@@ -214,8 +258,26 @@ impl Subscriptions {
         self.payloads.lock().remove(&conn)
     }
 
+    /// The subscriber was called so in the process where it comes from.
+    pub fn keep_number(&self, conn: ConnRef, number: SubscriberNumber) {
+        self.numbers.lock().insert(conn, number);
+    }
+
+    /// It goes.
+    pub fn forget_number(&self, conn: ConnRef) {
+        self.numbers.lock().remove(&conn);
+    }
+
+    /// Nobody knows names any more.
+    fn forget_numbers(&self) {
+        *self.numbers.lock() = HashMap::new();
+    }
+
     /// What the subscriber is called outside.
     pub fn number(&self, conn: ConnRef) -> SubscriberNumber {
+        if let Some(number) = self.numbers.lock().get(&conn) {
+            return *number;
+        }
         let [high, low] = [0_u8, 1].map(|part| self.random.hash_one((conn, part)));
         let bits = u128::from(high) << 64 | u128::from(low);
         // A random UUID (RFC 9562, section 5.4).
@@ -279,100 +341,4 @@ pub fn asks_for_paths(key: Key<'_>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn selectors(texts: &[&str]) -> Vec<Arc<Selector>> {
-        texts.iter().map(|text| Arc::new(Selector::old(text).unwrap())).collect()
-    }
-
-    fn note(slot: usize) -> SubscriberNote {
-        let conn = ConnRef::new(0, slot, 0);
-        SubscriberNote { conn, came: None, selectors: None, payload: None }
-    }
-
-    #[test]
-    fn only_who_may_hear_of_it_wants_it() {
-        let may = |topics: &[&str], granted: &[&str]| {
-            may_hear(&selectors(topics), &Grants::new(selectors(granted)))
-        };
-        let all = "/.well-known/mercure/subscriptions{/topic}{/subscriber}";
-        assert!(may(&["*"], &["*"]) && may(&[all], &[all]) && may(&["a", all], &["b", "*"]));
-        assert!(may(&["/{+path}"], &["/.well-known/mercure/subscriptions/a/b"]));
-        for (topics, granted) in [
-            (&["https://a.test/{id}", "a"][..], &["*"][..]),
-            (&["*"], &["https://a.test/{id}", "a"]),
-            (&["*", all], &[]),
-            (&["/.well-known/mercure/other{/x}"], &["*"]),
-        ] {
-            assert!(!may(topics, granted), "{topics:?} {granted:?}");
-        }
-    }
-
-    #[test]
-    fn it_is_wanted_until_nobody_has_asked_for_some_time() {
-        let of = Subscriptions::default();
-        assert!(!of.is_wanted() && !of.look(0, 100));
-        of.listen(|| 7);
-        of.listen(|| 8);
-        assert!(of.is_wanted() && of.since() == 7);
-        of.note(note(1));
-        of.leave();
-        assert!(of.look(1_000, 100));
-        of.leave();
-        assert!(of.look(2_000, 100) && of.look(2_099, 100) && of.is_wanted());
-        assert!(!of.look(2_100, 100) && !of.is_wanted());
-        assert!(of.take().0.is_empty(), "nobody takes what nobody wants");
-        of.ask(|| 9);
-        assert!(of.look(3_000, 100) && of.since() == 10 && of.periods() == 2);
-    }
-
-    #[test]
-    fn notes_past_their_bound_are_told_as_lost() {
-        let of = Subscriptions::default();
-        (0..=NOTES_MAX).for_each(|slot| of.note(note(slot)));
-        let (notes, has_lost) = of.take();
-        assert!(notes.len() == NOTES_MAX && has_lost);
-        of.note(note(1));
-        assert!(of.take().0.len() == 1 && !of.take().1);
-        let held = |len, count| {
-            let held = HeldSelector { text: "x".repeat(len).into(), is_granted: false };
-            SubscriberNote { selectors: Some(vec![held; count]), ..note(1) }
-        };
-        let long = held(4096, 1);
-        (0..5_000).for_each(|_| of.note(long.clone()));
-        let (notes, has_lost) = of.take();
-        assert!(notes.len() * 4096 <= NOTE_BYTES_MAX && has_lost);
-        // Short texts count for what they take, and so does a payload.
-        let short = held(1, 800);
-        let payload = SubscriberNote { payload: Some("x".repeat(40_000).into()), ..note(1) };
-        for each in [short, payload] {
-            (0..NOTES_MAX).for_each(|_| of.note(each.clone()));
-            let (notes, has_lost) = of.take();
-            assert!(has_lost && (300..450).contains(&notes.len()), "{}", notes.len());
-        }
-    }
-
-    #[test]
-    fn subscriber_has_a_random_uuid_that_is_read_back() {
-        let of = Subscriptions::default();
-        let [one, two] = [1, 2].map(|slot| of.number(ConnRef::new(0, slot, 0)));
-        assert!(one != two && one == of.number(ConnRef::new(0, 1, 0)));
-        let text = subscriber_text(one);
-        assert_eq!((text.len(), &text[23..24]), (45, "4"), "{text}");
-        assert!("89ab".contains(&text[28..29]), "{text}");
-        assert_eq!(subscriber_number(&text), Some(one));
-        for other in ["", "urn:uuid:", &text[1..], &text.to_uppercase(), &text.replace('-', "")] {
-            assert_eq!(subscriber_number(other), None, "{other}");
-        }
-    }
-
-    #[test]
-    fn key_asks_for_paths_alone_or_for_more() {
-        let asks = |key| Key::parse(key).is_some_and(asks_for_paths);
-        assert!(asks("#v:template /.well-known/mercure/subscriptions{/a}{/b}"));
-        assert!(asks("#p:/.well-known/mercure/subscriptions/a"));
-        assert!(asks("#g3*:template /.well-known/mercure/subscriptions{/a}"));
-        assert!(!asks("#v:*") && !asks("#r:*") && !asks("#p:a") && !asks("#g1:a"));
-    }
-}
+mod tests;

@@ -2,6 +2,7 @@
 //! if a selector matches one of its topics, and, if it is private, if also a granted selector
 //! matches one of them. Live and afterwards.
 
+mod handed_over;
 mod selectors;
 
 use std::borrow::Cow;
@@ -193,6 +194,7 @@ fn everybody_hears_what_the_rule_says_and_finds_it_afterwards() {
                     world.join(step, &selectors, rng.bool().then_some(&granted[..]));
                 }
                 4 => world.leave(rng.u64(0..=step)),
+                5 if rng.u8(0..5) == 0 => world.upgrade(rng.usize(1..200)),
                 5..8 => {
                     let mut topics = some(rng, &TOPICS, 3);
                     rng.shuffle(&mut topics);

@@ -1,7 +1,7 @@
 //! What the control plane of the process that gives says to its workers, and hears of them.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::handover_state::{Command, HandoverState, Progress};
@@ -47,6 +47,7 @@ impl Handover {
             gone: AtomicUsize::new(0),
             copiers: AtomicUsize::new(copiers_max),
             copiers_max,
+            leaves_hub_out: AtomicBool::new(false),
         };
         let handover = Handover { handover: Arc::new(handover), mailboxes };
         handover.wake();
@@ -67,6 +68,13 @@ impl Handover {
             done: workers.iter().all(|progress| progress.is_copied.load(Ordering::Relaxed) > 0),
             failed: self.handover.failed.get().cloned(),
         }
+    }
+
+    /// Has the workers keep streams of the hub for themselves: to be said before they
+    /// [freeze](Handover::freeze), of one who takes and does not know such streams. Their clients
+    /// come back.
+    pub fn leave_hub_out(&self) {
+        self.handover.leaves_hub_out.store(true, Ordering::Relaxed);
     }
 
     /// Has the workers finish their mail, write down every connection, and stop. Nobody may send

@@ -229,6 +229,7 @@ impl HandoverReceiver {
                     from.expect(number, descriptor, shard, epoll)?;
                 }
             }
+            Kind::List => shard.expect_list(&body),
             Kind::Listeners => {
                 let listeners = descriptors.into_iter().zip(body.iter().map(|&is_tls| is_tls > 0));
                 self.listeners.extend(listeners);

@@ -1,5 +1,6 @@
 //! A worker gives its connections away.
 
+use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -14,6 +15,7 @@ use super::wire::{self, Kind, Way};
 use crate::handover_state::{Command, HandoverState};
 use crate::kernel::Kernel;
 use crate::shard::Shard;
+use crate::state::ConnState;
 use crate::tls::Tls;
 
 /// How long one who takes may take nothing, once all waits for it.
@@ -276,6 +278,7 @@ impl HandoverSender {
     fn write_to(&mut self, receiver: usize, shard: &mut Shard<Tls<Kernel>>) -> io::Result<u64> {
         let ways = self.ways.len();
         let (mut states, mut newcomers, mut slots) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut lists, takes_hub) = (HashSet::new(), self.handover.takes_hub());
         let mut written = 0;
         for slot in 0..shard.slots() {
             let Some(number) = shard.socket(slot).map(|socket| socket.as_raw_fd() as u32) else {
@@ -284,7 +287,9 @@ impl HandoverSender {
             if way_of(number, ways) != receiver {
                 continue;
             }
-            let Some(mut state) = shard.write_down(slot) else { continue };
+            let state = shard.write_down(slot).filter(|state| takes_hub || !state.is_of_hub());
+            let Some(mut state) = state else { continue };
+            self.send_lists(receiver, &state, shard, &mut lists)?;
             state.descriptor = number;
             written += 1;
             if shard.sockets().below().is_copied(number) {
@@ -303,6 +308,26 @@ impl HandoverSender {
         self.send_states(receiver, &mut states)?;
         self.send_newcomers(receiver, &mut newcomers, &mut slots, shard)?;
         Ok(written)
+    }
+
+    /// Sends the lists of grants that a connection has and none before it had. What is written of
+    /// it follows later.
+    fn send_lists(
+        &mut self,
+        receiver: usize,
+        state: &ConnState,
+        shard: &Shard<Tls<Kernel>>,
+        sent: &mut HashSet<u64>,
+    ) -> io::Result<()> {
+        for (number, key) in state.lists() {
+            if sent.insert(number)
+                && let Some(list) = shard.write_list(key)
+            {
+                let way = &mut self.ways[receiver];
+                wire::send(way, Kind::List, &list, &[]).and_then(has_gone)?;
+            }
+        }
+        Ok(())
     }
 
     fn send_states(&mut self, receiver: usize, states: &mut Vec<u8>) -> io::Result<()> {

@@ -27,12 +27,14 @@ pub(super) enum Kind {
     Newcomers = 5,
     /// The end, with how many connections there were, a `u64`.
     End = 6,
+    /// A list of grants that connections behind it have ([`topics::Topics::expect_list`]).
+    List = 7,
 }
 
 impl Kind {
     fn of(byte: u8) -> Option<Kind> {
-        use Kind::{Copies, End, Listeners, Newcomers, Sender, States};
-        let kinds = [Sender, Copies, Listeners, States, Newcomers, End];
+        use Kind::{Copies, End, List, Listeners, Newcomers, Sender, States};
+        let kinds = [Sender, Copies, Listeners, States, Newcomers, End, List];
         kinds.into_iter().find(|kind| *kind as u8 == byte)
     }
 }

@@ -6,7 +6,6 @@
 
 use hub::{DisconnectReason, Id};
 use minicbor::bytes::ByteVec;
-use proto::Format;
 
 use super::Shard;
 use super::core::{At, Core};
@@ -48,10 +47,6 @@ impl<S: Sockets> Core<S> {
     fn write_down(&self, at: &At<'_, S::Socket>) -> Option<ConnState> {
         let conn = &*at.conn;
         let state = conn.state();
-        if conn.wire.format() == Format::Mercure && state.is_logged_in() {
-            // Its client comes back with its place.
-            return None;
-        }
         let (phase, reason) = phase(state)?;
         let has_transport = state.is_logged_in() || matches!(state, State::Between | State::Head);
         let least = conn.least_id().and_then(Id::as_integer);
@@ -79,7 +74,10 @@ impl<S: Sockets> Core<S> {
         let state = conn.state();
         let unsent = conn.unsent();
         let messages = unsent.as_ref().map_or(conn.messages, |(_, messages)| *messages);
-        let ids = self.ids(at).skip(usize::from(is_first_written));
+        let subscriber = self.write_subscriber(at);
+        // Its keys are among what it is at the hub.
+        let is_written = |id: &Id| subscriber.is_none() || !id.is_key();
+        let ids = self.ids(at).skip(usize::from(is_first_written)).filter(is_written);
         let mut more = More {
             reason: reason.map(|reason| reason.as_str().to_owned()),
             ids: ids.map(|id| self.names.text(id).unwrap_or_default()).collect(),
@@ -104,6 +102,7 @@ impl<S: Sockets> Core<S> {
         if state.is_logged_in() {
             more.pusher = self.write_channels(slot);
         }
+        more.subscriber = subscriber;
         if let Some(work) = conn.work() {
             more.unread = (!work.unread.is_empty()).then(|| work.unread.clone().into());
             more.partial = self.partial(&work.partial);

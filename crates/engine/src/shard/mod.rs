@@ -40,6 +40,7 @@ mod refusing;
 mod request_ids;
 mod resume;
 mod saying;
+mod subscriber_handover;
 mod subscriber_head;
 mod subscriber_ids;
 mod subscriber_notes;

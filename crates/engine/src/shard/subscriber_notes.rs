@@ -14,24 +14,50 @@ use crate::sockets::Sockets;
 
 /// What there is of a subscriber to be taken back when it goes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct HubMarks {
+pub(super) struct HubMarks(u8);
+
+impl HubMarks {
+    /// It has shown a token.
+    pub(super) const HAS_TOKEN: HubMarks = HubMarks(1);
     /// It may hear who is subscribed.
-    pub(super) hears_subscriptions: bool,
+    pub(super) const HEARS_SUBSCRIPTIONS: HubMarks = HubMarks(2);
     /// Its token has a payload.
-    pub(super) has_payload: bool,
+    pub(super) const HAS_PAYLOAD: HubMarks = HubMarks(4);
+    /// It has its name from another process.
+    pub(super) const HAS_NAME: HubMarks = HubMarks(8);
+
+    /// These, if they are so.
+    pub(super) fn of(marks: &[(HubMarks, bool)]) -> HubMarks {
+        let those = marks.iter().filter(|(_, is_so)| *is_so);
+        HubMarks(those.fold(0, |all, (mark, _)| all | mark.0))
+    }
+
+    /// Whether that is so.
+    pub(super) fn has(self, mark: HubMarks) -> bool {
+        self.0 & mark.0 != 0
+    }
 }
 
+/// A subscriber that is about to be logged out, and what it listens to, where somebody wants to
+/// know.
+pub(super) struct SubscriberLeaving(Option<Vec<HeldSelector>>);
+
 impl<S: Sockets> Core<S> {
-    /// A subscriber is logged in, whose token has this payload.
+    /// A subscriber is logged in, with a token or without, which has this payload.
     pub(super) fn note_subscriber(
         &mut self,
         at: &At<'_, S::Socket>,
+        has_token: bool,
         hears_subscriptions: bool,
         payload: Option<Arc<str>>,
     ) {
         let Some(topics) = self.topics.clone() else { return };
         let (subscriptions, conn) = (topics.subscriptions(), self.conn_ref(at));
-        let marks = HubMarks { hears_subscriptions, has_payload: payload.is_some() };
+        let marks = HubMarks::of(&[
+            (HubMarks::HAS_TOKEN, has_token),
+            (HubMarks::HEARS_SUBSCRIPTIONS, hears_subscriptions),
+            (HubMarks::HAS_PAYLOAD, payload.is_some()),
+        ]);
         self.hub_marks.set(at.slot, marks);
         if let Some(payload) = &payload {
             subscriptions.keep_payload(conn, Arc::clone(payload));
@@ -41,29 +67,41 @@ impl<S: Sockets> Core<S> {
         }
         if subscriptions.is_wanted() {
             let (came, selectors) = (Some(self.connection_id(conn)), Some(self.selectors(at)));
-            subscriptions.note(SubscriberNote { conn, came, selectors, payload });
+            let who = subscriptions.number(conn);
+            subscriptions.note(SubscriberNote { who, came, selectors, payload });
         }
     }
 
     /// What is to be noted of a connection that is about to be logged out, if it is a subscriber.
-    pub(super) fn subscriber_leaving(&self, at: &At<'_, S::Socket>) -> Option<SubscriberNote> {
+    pub(super) fn subscriber_leaving(&self, at: &At<'_, S::Socket>) -> Option<SubscriberLeaving> {
         let is_subscriber = at.conn.wire.format() == Format::Mercure && self.ids_len(at) > 0;
         let topics = self.topics.as_ref().filter(|_| is_subscriber)?;
-        let selectors = topics.subscriptions().is_wanted().then(|| self.selectors(at));
-        Some(SubscriberNote { conn: self.conn_ref(at), came: None, selectors, payload: None })
+        let is_wanted = topics.subscriptions().is_wanted();
+        Some(SubscriberLeaving(is_wanted.then(|| self.selectors(at))))
     }
 
     /// It is logged out.
-    pub(super) fn note_left(&mut self, at: &At<'_, S::Socket>, note: Option<SubscriberNote>) {
-        let (Some(topics), Some(note)) = (&self.topics, note) else { return };
-        let subscriptions = topics.subscriptions();
-        let HubMarks { hears_subscriptions, has_payload } = self.hub_marks.take(at.slot);
-        let payload = has_payload.then(|| subscriptions.take_payload(note.conn)).flatten();
+    pub(super) fn note_left(
+        &mut self,
+        at: &At<'_, S::Socket>,
+        subscriber: Option<SubscriberLeaving>,
+    ) {
+        let (Some(topics), Some(SubscriberLeaving(selectors))) = (&self.topics, subscriber) else {
+            return;
+        };
+        let (subscriptions, conn) = (topics.subscriptions(), self.conn_ref(at));
+        let marks = self.hub_marks.take(at.slot);
+        let has_payload = marks.has(HubMarks::HAS_PAYLOAD);
+        let payload = has_payload.then(|| subscriptions.take_payload(conn)).flatten();
         // Behind the log-out, so that who lists those who are there sees one of the two.
         if subscriptions.is_wanted() {
-            subscriptions.note(SubscriberNote { payload, ..note });
+            let who = subscriptions.number(conn);
+            subscriptions.note(SubscriberNote { who, came: None, selectors, payload });
         }
-        if hears_subscriptions {
+        if marks.has(HubMarks::HAS_NAME) {
+            subscriptions.forget_number(conn);
+        }
+        if marks.has(HubMarks::HEARS_SUBSCRIPTIONS) {
             subscriptions.leave();
         }
     }

@@ -224,11 +224,12 @@ impl<S: Sockets> Core<S> {
             Err(problem) => return self.refuse(at, &problem, reply),
         };
         let payload = subscriber.as_ref().and_then(|of| of.payload.clone());
+        let has_token = subscriber.is_some();
         if let Some(subscriber) = subscriber {
             self.keep_token(at, subscriber.granted);
         }
         // In 1.0 such updates have another form, in which nobody is told of them yet.
-        self.note_subscriber(at, may_hear && dialect == Dialect::Old, payload);
+        self.note_subscriber(at, has_token, may_hear && dialect == Dialect::Old, payload);
         self.counters.streams_opened[wire.transport().index()].add(1);
         self.note_begun(at.slot, gaps);
         let begin = place.as_deref().map(|place| self.begin_of(place));

@@ -157,14 +157,31 @@ impl<S: Sockets> Core<S> {
             self.keep_connection_id(at, id);
         }
         let (mut more, state) = (written.more, at.conn.state());
-        let texts = more.iter().flat_map(|more| &more.ids).filter_map(|id| IdText::of_key(id).ok());
-        self.login_again(at, least.into_iter().chain(texts));
+        let subscriber = more.as_mut().and_then(|more| more.subscriber.take());
+        let subscriber = subscriber.filter(|_| self.is_subscriber(at));
+        let keys = match &subscriber {
+            Some(subscriber) => self.listen_again(at, subscriber),
+            // What it listens to is not known.
+            None if self.is_subscriber(at) => None,
+            None => Some(Vec::new()),
+        };
+        if let Some(keys) = &keys {
+            let ids = more.iter().flat_map(|more| &more.ids).chain(keys);
+            let texts = ids.filter_map(|id| IdText::of_key(id).ok());
+            self.login_again(at, least.into_iter().chain(texts));
+        }
+        if let Some(mut subscriber) = subscriber {
+            self.keep_head(at, &mut subscriber);
+            if keys.is_some() {
+                self.settle_subscriber(at, subscriber);
+            }
+        }
         if state.is_logged_in() {
             self.counters.streams_opened[at.conn.wire.transport().index()].add(1);
         }
         let is_to_go_on = more.take().is_some_and(|more| self.settle_more(at, *more));
         self.wait(at);
-        is_to_go_on || state.is_held()
+        is_to_go_on || state.is_held() || keys.is_none()
     }
 
     /// The connection had its ids before: no bound of today's takes them away.
@@ -260,6 +277,10 @@ impl<S: Sockets> Core<S> {
         if at.conn.wire.format() == Format::Pusher && at.conn.state().hears() && !self.is_at_app(at)
         {
             // The file of apps has it no more.
+            return self.end_stream(at, DisconnectReason::Moved);
+        }
+        if self.is_subscriber(at) && at.conn.state().hears() && self.ids_len(at) == 0 {
+            // The hub is not for it any more.
             return self.end_stream(at, DisconnectReason::Moved);
         }
         self.say_watchlist(at);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use hub::{ConnRef, ConnectionIds, Directory, Epoch, EventIds, Names};
 use sync::connection_limit::ConnectionLimit;
 use sync::replies::Replies;
+use topics::{Topics, TopicsDumped};
 
 use super::net::Net;
 use super::random::Random;
@@ -293,6 +294,9 @@ impl Server {
         if let (Some(from), Some(to)) = (router_before.history(), router.history()) {
             hand_on(from, to, now_ms);
         }
+        if let (Some(from), Some(to)) = (router_before.topics(), router.topics()) {
+            hand_topics_on(from, to, now_ms);
+        }
         successor.event_ids.take_over(self.event_ids.last());
         successor.set_work_per_turn(self.work_per_turn);
         successor.set_read_bytes(self.read_bytes);
@@ -318,11 +322,17 @@ impl Server {
             let of_worker = &mut successor.shards[worker];
             let slot = of_worker.expect(*socket).unwrap();
             let state = ConnState::read_all(bytes).next().flatten().unwrap();
+            for (_, key) in state.lists() {
+                of_worker.expect_list(&self.shards[*shard].write_list(key).unwrap());
+            }
             of_worker.take_over(slot, state).unwrap();
             slots.push((worker, *socket, slot));
         }
         for (worker, slot) in ghosts {
             successor.shards[worker].forget(slot);
+        }
+        if let (Some(from), Some(to)) = (router_before.topics(), router.topics()) {
+            to.take_over_rest(from.rest());
         }
         let mut totals = totals(&self.figures());
         leave_open_out(&mut totals);
@@ -332,6 +342,16 @@ impl Server {
             successor.token_queue.set_verifier(std::thread::current());
         }
         (router, successor, slots)
+    }
+}
+
+/// Hands on what is known of topics, slice by slice, in two rounds.
+fn hand_topics_on(from: &Topics, to: &Topics, now_ms: u64) {
+    let mut dumped = TopicsDumped::default();
+    for _ in 0..2 {
+        while let Some(part) = from.dump(&mut dumped, HISTORY_BYTES, now_ms) {
+            assert!(to.take_over(part, now_ms), "it is known how it is written");
+        }
     }
 }
 

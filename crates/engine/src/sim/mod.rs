@@ -46,6 +46,8 @@ mod secure;
 mod sends;
 mod server;
 mod subscribers;
+mod subscribers_by_seed;
+mod subscribers_upgraded;
 mod talk;
 mod token_ends;
 mod tokens;

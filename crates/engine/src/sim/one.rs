@@ -51,6 +51,11 @@ impl One {
 
     /// Another version takes over. Clients stay where they are, but for their keys.
     pub(super) fn upgrade(&mut self, random: &mut Random) {
+        self.upgrade_to(To::SameShard, random);
+    }
+
+    /// The same, where they come to other shards.
+    pub(super) fn upgrade_to(&mut self, to: To, random: &mut Random) {
         self.server.shards.iter_mut().for_each(|shard| shard.gather(false));
         loop {
             // What is for all shards is for the other one too.
@@ -64,7 +69,7 @@ impl One {
             }
         }
         let names = Arc::new(Names::new(self.router.names().key()));
-        self.router = self.server.upgrade(&self.router, names, To::SameShard, random);
+        self.router = self.server.upgrade(&self.router, names, to, random);
     }
 
     /// A client with `room` bytes in the kernel, who says this and has it read.

@@ -10,8 +10,9 @@ use crate::Outgoing;
 use crate::config::EngineConfig;
 use crate::mailbox::Mail;
 use crate::mercure_config::MercureConfig;
+use crate::receipt::Receipt;
 
-const HUB: &str = "/.well-known/mercure";
+pub(super) const HUB: &str = "/.well-known/mercure";
 
 fn hub() -> One {
     let mercure = Some(MercureConfig { is_open: true, ..MercureConfig::default() });
@@ -31,6 +32,13 @@ fn answer(one: &mut One, place: Place) -> (String, String) {
 
 /// Publishes a form; how many heard it, and Encke's id.
 fn publish(one: &mut One, form: &str) -> (u32, String) {
+    let (receipt, id) = post(one, form);
+    one.turn_after(1);
+    (receipt.ready().unwrap(), id)
+}
+
+/// Posts a form.
+pub(super) fn post(one: &One, form: &str) -> (Receipt, String) {
     let address = HubUrl::parse("http://hub.test/.well-known/mercure").unwrap();
     let update = Update::parse(form.as_bytes(), Dialect::Old, &address).unwrap();
     let topics = one.router.topics().unwrap().clone();
@@ -51,8 +59,7 @@ fn publish(one: &mut One, form: &str) -> (u32, String) {
     let event = sending.event().unwrap().clone();
     under_way.posted(event.number(), update.id.as_deref());
     drop(sending);
-    one.turn_after(1);
-    (receipt.ready().unwrap(), event.id().to_owned())
+    (receipt, event.id().to_owned())
 }
 
 /// Answers what clients that came back ask, and lets them read it.

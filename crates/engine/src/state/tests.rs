@@ -68,6 +68,7 @@ fn of_version_1() -> Vec<ConnState> {
         watches: Vec::new(),
         past: None,
         pusher: None,
+        subscriber: None,
     };
     let busy = ConnState {
         descriptor: 70_000,
@@ -200,4 +201,36 @@ fn what_one_is_at_its_app_comes_out_of_its_state_as_it_went_in() {
     let mut written = Vec::new();
     state.write(&mut written);
     assert_eq!(read(&written), [state]);
+}
+
+/// What version 5 writes of streams of the hub.
+const VERSION_5: &[u8] = include_bytes!("states-5.cbor");
+
+#[test]
+fn what_version_5_has_written_of_the_hub_is_read() {
+    let head =
+        HeadState { before: b"HTTP/1.1 200 OK".to_vec().into(), is_v1: true, asked: "#7".into() };
+    let subscriber = SubscriberState {
+        keys: vec!["#t:a".into(), "#g12*:template a{b}".into(), "#r:template a{b}".into()],
+        has_token: true,
+        hears_subscriptions: true,
+        payload: Some("{\"u\":7}".into()),
+        name: Some((u64::MAX, 7)),
+        head: Some(head),
+    };
+    let of = |subscriber| {
+        let more =
+            More { ids: vec!["bob".into()], subscriber: Some(subscriber), ..More::default() };
+        ConnState { more: Some(Box::new(more)), ..ConnState::default() }
+    };
+    let states = [of(subscriber), of(SubscriberState::default())];
+    let mut written = Vec::new();
+    states.iter().for_each(|state| state.write(&mut written));
+    if std::env::var_os("ENCKE_WRITE_STATES").is_some() {
+        std::fs::write("src/state/states-5.cbor", &written).unwrap();
+    }
+    assert_eq!(read(VERSION_5), states);
+    assert_eq!(read(&written), states);
+    assert!(states[0].is_of_hub() && states[0].lists().eq([(12, "#g12*:template a{b}")]));
+    assert!(!ConnState::default().is_of_hub());
 }

@@ -28,7 +28,7 @@ pub(crate) use endpoints::event::push_answer;
 pub(crate) use endpoints::events::{Reader, query_of};
 pub use endpoints::graph::stats_json as graph_stats_json;
 pub(crate) use endpoints::send_at_once::{AtOnce, SendAtOnce};
-pub(crate) use past::ApiPast;
+pub(crate) use past::{ApiPast, HubRest};
 pub(crate) use public::routes as public_routes;
 pub(crate) use router::routes;
 pub(crate) use state::{Api, ApiParts};

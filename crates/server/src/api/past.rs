@@ -3,10 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
+use topics::TopicsRest;
 
 use super::access::WrittenSession;
 use super::monitoring::duration::WrittenDurations;
 use super::state::Api;
+use crate::mercure_hub::PublishOutcome;
+use crate::subscription_list::ListRest;
 
 /// It, as it is written down. The idempotency keys go by themselves: there may be many.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -30,6 +33,16 @@ pub(crate) struct ApiPast {
     sessions: Vec<WrittenSession>,
 }
 
+/// What is known of the hub once nothing is published any more.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct HubRest {
+    topics: TopicsRest,
+    list: ListRest,
+    /// What became of updates, by name.
+    publishes: Vec<(String, u64)>,
+}
+
 impl Api {
     /// What goes on in another process.
     pub(crate) fn past(&self) -> ApiPast {
@@ -45,6 +58,31 @@ impl Api {
             handshakes: self.handshakes.counts().map(owned).collect(),
             sessions: self.access.sessions(),
         }
+    }
+
+    /// What the hub knows beside its topics, if there is one, once nothing is published any more.
+    pub(crate) fn hub_rest(&self) -> Option<HubRest> {
+        let (topics, list) = (self.router.topics()?, self.subscription_list.as_ref()?);
+        let publishes = self.hub.as_ref().map(|hub| hub.publishes()).unwrap_or_default();
+        let names = PublishOutcome::ALL.map(|outcome| outcome.as_str().to_owned());
+        Some(HubRest {
+            topics: topics.rest(),
+            list: list.rest(),
+            publishes: names.into_iter().zip(publishes).collect(),
+        })
+    }
+
+    /// Goes on from there, before clients are served. Of a server that has told nothing of a hub no
+    /// topic is known: `last` is the last number of its events.
+    pub(crate) async fn take_over_hub(&self, rest: Option<HubRest>, last: u64) {
+        let (Some(topics), Some(list)) = (self.router.topics(), &self.subscription_list) else {
+            return;
+        };
+        let Some(HubRest { topics: known, list: of_list, publishes }) = rest else {
+            return topics.begun_at(last);
+        };
+        list.take_over(known, of_list).await;
+        self.hub.iter().for_each(|hub| hub.count_on(&publishes));
     }
 
     /// Goes on from there. What is not known here is left out.

@@ -32,7 +32,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::erlang::ErlangStart;
 use super::{Credentials, ServerSetup};
-use crate::api::{Api, ApiParts, ApiPast, Figures};
+use crate::api::{Api, ApiParts, ApiPast};
 use crate::certs::Certificates;
 use crate::epoch::EpochFile;
 use crate::keep::Keeping;
@@ -314,9 +314,9 @@ impl ControlPlane {
         }
     }
 
-    /// Tells in the figures what an upgrade has come to.
-    pub(crate) fn set_figures(&self, figures: Figures) {
-        self.state.set_upgraded(figures);
+    /// What the API knows.
+    pub(crate) fn state(&self) -> &Arc<Api> {
+        &self.state
     }
 
     /// Serves the API at `listeners`. What is left is to open the engine.

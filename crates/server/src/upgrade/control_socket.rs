@@ -286,6 +286,7 @@ impl Upgrades {
             has_keys: false,
             keys: 0,
             history: Default::default(),
+            topics: Default::default(),
             letting_go: None,
         };
         run.run().await

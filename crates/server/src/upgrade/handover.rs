@@ -18,14 +18,16 @@ use tokio::process::Child;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use topics::TopicsDumped;
 
 use super::conversation::Conversation;
 use super::messages::{
-    Copying, Done, Have, Hello, Live, ServingMessage, Step, SuccessorMessage, UpgradeRefusal,
+    Copying, Done, HUB_VERSION, Have, Hello, Live, ServingMessage, Step, SuccessorMessage,
+    UpgradeRefusal,
 };
 use super::serving::Serving;
 use super::socket::SocketDir;
-use super::{history, program};
+use super::{history, hub_state, program};
 
 /// How long the successor may take until its workers wait: it reads keys, and the names of a store.
 const READY_MAX: Duration = Duration::from_secs(60);
@@ -77,6 +79,8 @@ pub(super) struct HandoverRun<'g> {
     pub(super) keys: u64,
     /// How far the memory of what was sent has been sent on.
     pub(super) history: history::Sent,
+    /// How far what the hub knows of topics has been sent on.
+    pub(super) topics: TopicsDumped,
     /// The store is being let go of, or has been.
     pub(super) letting_go: Option<JoinHandle<Result<HandedOver, LetGoError>>>,
 }
@@ -108,6 +112,9 @@ impl HandoverRun<'_> {
             let engine = self.serving.engine.read().unwrap_or_else(PoisonError::into_inner);
             engine.begin_handover(dir.path(), workers)
         };
+        if self.version < HUB_VERSION {
+            handover.leave_hub_out();
+        }
         let handed = tokio::select! {
             handed = self.hand_over(&handover) => handed,
             () = ending.cancelled() => Err("the server is ending".to_owned()),
@@ -159,6 +166,8 @@ impl HandoverRun<'_> {
     async fn send_history(&mut self) -> Result<(), String> {
         let router = &self.serving.router;
         let sent = history::send(&mut self.successor, router, &mut self.history, self.version);
+        sent.await.map_err(failed(SUCCESSOR))?;
+        let sent = hub_state::send(&mut self.successor, router, &mut self.topics, self.version);
         sent.await.map_err(failed(SUCCESSOR))
     }
 
@@ -243,7 +252,7 @@ impl HandoverRun<'_> {
         if let Some(keeping) = &serving.keeping {
             keeping.let_go().await.map_err(failed("the log of kept events"))?;
         }
-        let rest = serving.rest(paused_ms, connections, self.history);
+        let rest = serving.rest(paused_ms, connections, self.history, self.version);
         self.say(&ServingMessage::Rest(Box::new(rest))).await?;
         match self.successor_message(PAUSE_MAX).await? {
             SuccessorMessage::Have(Have { connections: theirs }) if theirs == connections => {

@@ -12,12 +12,13 @@ use auth::tokens::RevocationLine;
 use dispatch::idempotency::KeysPart;
 use engine::Predecessor;
 use serde::{Deserialize, Serialize};
+use topics::TopicsPart;
 
-use crate::api::ApiPast;
+use crate::api::{ApiPast, HubRest};
 
 /// The versions of the conversation, and of all that is written down in it, that this program
 /// knows: its own and those before.
-pub(crate) const VERSIONS: &[u32] = &[1, 2, 3, 4];
+pub(crate) const VERSIONS: &[u32] = &[1, 2, 3, 4, 5];
 
 /// From here on lines of events may have a name and several subjects.
 pub(crate) const EVENT_PARTS_VERSION: u32 = 2;
@@ -27,6 +28,9 @@ pub(crate) const EVENT_SENDER_VERSION: u32 = 3;
 
 /// From here on an event may leave out two connections.
 pub(crate) const EVENT_TWO_LEFT_OUT_VERSION: u32 = 4;
+
+/// From here on streams of the hub go over, and what it knows of topics.
+pub(crate) const HUB_VERSION: u32 = 5;
 
 /// The first word to a server that serves.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -74,6 +78,8 @@ pub(crate) enum ServingMessage {
     Copying(Copying),
     /// A part of the history follows, as bytes.
     History(HistoryPart),
+    /// A part of what the hub knows of topics.
+    Hub(TopicsPart),
     /// Some of the idempotency keys that are remembered.
     Keys(KeysPart),
     /// The API's ports follow, as descriptors.
@@ -96,6 +102,7 @@ impl fmt::Debug for ServingMessage {
             ServingMessage::Refuse(_) => "refuse",
             ServingMessage::Copying(_) => "copying",
             ServingMessage::History(_) => "history",
+            ServingMessage::Hub(_) => "hub",
             ServingMessage::Keys(_) => "keys",
             ServingMessage::Listeners(_) => "listeners",
             ServingMessage::Rest(_) => "rest",
@@ -247,6 +254,9 @@ pub(crate) struct Rest {
     pub(crate) api: ApiPast,
     /// Tokens that are refused, also those that could not be written to the disk.
     pub(crate) revoked: Vec<RevocationLine<'static>>,
+    /// What is known of the hub; `None` where none is served, or by a version that hands none over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hub: Option<HubRest>,
 }
 
 /// See [`hub::EvictedRange`].
@@ -321,78 +331,4 @@ pub(crate) fn common_version(theirs: &[u32]) -> Option<u32> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fmt::Debug;
-
-    use serde::de::DeserializeOwned;
-    use serde_json::{Value, from_str, from_value, json, to_value};
-
-    use super::super::history::Event;
-    use super::*;
-
-    /// What version 1 has said in an upgrade, and by whom; all that may be said at all.
-    const VERSION_1: &str = include_str!("words-1.ndjson");
-
-    fn heard<W: DeserializeOwned + Serialize + Debug>(word: Value) -> Value {
-        to_value(from_value::<W>(word).unwrap()).unwrap()
-    }
-
-    /// A later version may know more, but has all that was said, with its meaning.
-    fn assert_kept(said: &Value, heard: &Value) {
-        match (said, heard) {
-            (Value::Object(said), Value::Object(heard)) => {
-                said.iter().for_each(|(name, value)| assert_kept(value, &heard[name]));
-            }
-            (Value::Array(said), Value::Array(heard)) => {
-                assert_eq!(said.len(), heard.len());
-                said.iter().zip(heard).for_each(|(said, heard)| assert_kept(said, heard));
-            }
-            _ => assert_eq!(said, heard),
-        }
-    }
-
-    #[test]
-    fn what_version_1_has_said_is_understood() {
-        for line in VERSION_1.lines() {
-            let (speaker, said): (String, Value) = from_str(line).unwrap();
-            let heard = match &*speaker {
-                "first" => heard::<FirstMessage>(said.clone()),
-                "serving" => heard::<ServingMessage>(said.clone()),
-                "successor" => heard::<SuccessorMessage>(said.clone()),
-                "starter" => heard::<StarterMessage>(said.clone()),
-                _ => heard::<Vec<Event>>(said.clone()),
-            };
-            assert_kept(&said, &heard);
-        }
-    }
-
-    #[test]
-    fn what_a_later_version_says_besides_is_passed_over() {
-        let word = json!({ "word": "hello", "versions": [1, 9], "pid": 7, "new": { "a": [1] } });
-        let FirstMessage::Hello(hello) = from_value(word).unwrap() else { panic!("no hello") };
-        assert_eq!((hello.pid, hello.encke.as_str()), (7, ""));
-        assert_eq!(common_version(&hello.versions), Some(1));
-        let next = VERSIONS.last().unwrap() + 1;
-        assert_eq!(common_version(&[next - 1, next]), Some(next - 1));
-        assert_eq!(common_version(&[next]), None);
-        let word = json!({ "word": "sing", "song": "none" });
-        assert!(matches!(from_value(word.clone()).unwrap(), FirstMessage::Unknown));
-        assert!(matches!(from_value(word.clone()).unwrap(), ServingMessage::Unknown));
-        assert!(matches!(from_value(word).unwrap(), SuccessorMessage::Unknown));
-    }
-
-    #[test]
-    fn every_word_may_come_without_its_fields() {
-        for word in ["facts", "refuse", "copying", "history", "listeners", "rest", "yours", "left"]
-        {
-            from_value::<ServingMessage>(json!({ "word": word })).unwrap();
-        }
-        for word in ["refuse", "ready", "have", "live"] {
-            from_value::<SuccessorMessage>(json!({ "word": word })).unwrap();
-        }
-        for word in ["progress", "done", "refuse"] {
-            from_value::<StarterMessage>(json!({ "word": word })).unwrap();
-        }
-        from_value::<FirstMessage>(json!({ "word": "ask" })).unwrap();
-    }
-}
+mod tests;

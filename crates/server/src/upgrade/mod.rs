@@ -26,6 +26,7 @@ mod control_socket;
 pub(crate) mod conversation;
 mod handover;
 pub(crate) mod history;
+pub(crate) mod hub_state;
 pub(crate) mod judge;
 mod leaving;
 pub(crate) mod messages;

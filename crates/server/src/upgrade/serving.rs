@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::conversation::{Broken, Conversation};
 use super::history;
-use super::messages::{EpochFacts, Facts, Listeners, LiveFacts, Rest, ServingMessage};
+use super::messages::{EpochFacts, Facts, HUB_VERSION, Listeners, LiveFacts, Rest, ServingMessage};
 use crate::api::Api;
 use crate::keep::Keeping;
 use crate::lane::Lanes;
@@ -79,8 +79,15 @@ impl Serving {
         EpochFacts { tag: epoch.tag.to_bits(), base: epoch.base, until: epoch.until }
     }
 
-    /// What is known once nothing is sent any more, where the history has been `sent` so far.
-    pub(super) fn rest(&self, paused_ms: u64, connections: u64, sent: history::Sent) -> Rest {
+    /// What is known once nothing is sent any more, where the history has been `sent` so far, in
+    /// `version` of the conversation.
+    pub(super) fn rest(
+        &self,
+        paused_ms: u64,
+        connections: u64,
+        sent: history::Sent,
+        version: u32,
+    ) -> Rest {
         let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
         let ids = self.router.event_ids();
         let totals = engine.totals().into_iter().map(|total| (total.name, total.value));
@@ -96,6 +103,7 @@ impl Serving {
                 .state
                 .tokens()
                 .map_or_else(Vec::new, |tokens| tokens.revocations().lines()),
+            hub: if version >= HUB_VERSION { self.state.hub_rest() } else { None },
         }
     }
 

@@ -1,11 +1,10 @@
-//! What becomes of streams and updates when the server ends, or another version takes over.
+//! What becomes of streams and updates when the server ends.
 
 use std::fs;
 use std::path::Path;
 
 use super::{BOOKS, Hub};
 use crate::harness::Server;
-use crate::upgrade::Upgraded;
 
 /// Whether a file below `dir` has `text` in it.
 fn is_on_disk(dir: &Path, text: &str) -> bool {
@@ -41,34 +40,6 @@ fn update_is_not_kept_on_disk_and_a_restart_is_a_gap() {
             assert!(heard.ends_with("data: live\n\n"), "{heard}");
             heard = stream.chunk();
         }
-    }
-}
-
-#[test]
-fn stream_ends_at_an_upgrade_and_goes_on_at_its_place() {
-    let files = Hub::key_file();
-    let key = Hub::key_option(files.path());
-    let upgraded = Upgraded::serve(&[&key, "--mercure-open"]);
-    let publish = |data: &str| {
-        let form = format!("topic=https://a.test/books/1&data={data}");
-        let fields = format!("{}\r\n{}\r\n", super::FORM, super::publisher());
-        let answer = upgraded.api.another().post_with(super::HUB, &fields, &form);
-        assert_eq!(answer.status(), 200, "{answer:?}");
-        answer.body
-    };
-    let mut streams = [BOOKS, "topic=https://a.test/books/1"]
-        .map(|query| (query, super::listen(&upgraded, query, &[])));
-    let id = publish("1");
-    for (_, stream) in &mut streams {
-        assert_eq!(stream.chunk(), format!("id: {id}\ndata: 1\n\n"));
-    }
-    upgraded.upgrade(&[]);
-    let next = publish("2");
-    for (query, mut stream) in streams {
-        stream.end();
-        let mut stream = super::listen(&upgraded, query, &[&format!("Last-Event-ID: {id}")]);
-        assert_eq!(stream.head.field("last-event-id"), Some(&*id), "{query}");
-        assert_eq!(stream.chunk(), format!("id: {next}\ndata: 2\n\n"), "{query}");
     }
 }
 

@@ -8,8 +8,12 @@ mod graph;
 mod refused;
 mod subscription_bounds;
 mod subscriptions;
+mod upgraded;
+mod upgraded_load;
+mod upgraded_subscriptions;
 mod v1;
 
+use std::borrow::Borrow;
 use std::path::Path;
 
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
@@ -21,6 +25,7 @@ use tempfile::TempDir;
 use crate::harness::{
     Answer, Program, Server, Signer, Stream, TOKEN_SECRET, encke, get, read_answer, wait_for,
 };
+use crate::upgrade::Upgraded;
 
 const HUB: &str = "/.well-known/mercure";
 
@@ -35,8 +40,8 @@ const PAGE: &str = "http://page.test";
 const BOOKS: &str = "topic=https%3A%2F%2Fa.test%2Fbooks%2F%7Bid%7D";
 
 /// A server with a key, which lets strangers listen.
-struct Hub {
-    server: Server,
+struct Hub<S = Server> {
+    server: S,
     _files: TempDir,
 }
 
@@ -81,6 +86,15 @@ fn begin(server: &Server, request: String) -> Stream {
     stream
 }
 
+impl Hub<Upgraded> {
+    /// One that is replaced while it serves.
+    fn start_upgraded(options: &[&str]) -> Hub<Upgraded> {
+        let files = Hub::key_file();
+        let server = Upgraded::serve(&[&[&*Hub::key_option(files.path())], options].concat());
+        Hub { server, _files: files }
+    }
+}
+
 impl Hub {
     fn start(options: &[&str]) -> Hub {
         let files = Hub::key_file();
@@ -99,9 +113,15 @@ impl Hub {
     fn key_option(files: &Path) -> String {
         format!("--mercure-key={}", files.join("key").display())
     }
+}
+
+impl<S: Borrow<Server>> Hub<S> {
+    fn server(&self) -> &Server {
+        self.server.borrow()
+    }
 
     fn publish_by(&self, authorization: &str, form: &str) -> Answer {
-        self.server.api.post_with(HUB, &format!("{FORM}\r\n{authorization}\r\n"), form)
+        self.server().api.post_with(HUB, &format!("{FORM}\r\n{authorization}\r\n"), form)
     }
 
     /// The id of what was published, and how many have heard it.
@@ -114,11 +134,11 @@ impl Hub {
     }
 
     fn listen(&self, query: &str, fields: &[&str]) -> Stream {
-        listen(&self.server, query, fields)
+        listen(self.server(), query, fields)
     }
 
     fn status(&self, query: &str, fields: &[&str]) -> u16 {
-        self.server.ask(get(&format!("{HUB}?{query}"), fields)).head().status
+        self.server().ask(get(&format!("{HUB}?{query}"), fields)).head().status
     }
 }
 

@@ -1,5 +1,6 @@
 //! Who is subscribed: the list, and the updates that tell each change of it.
 
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
@@ -13,16 +14,17 @@ pub(super) const PATH: &str = "/.well-known/mercure/subscriptions";
 const ALL: &str = "/.well-known/mercure/subscriptions{/topic}{/subscriber}";
 
 /// A request for [`ALL`].
-const LISTEN: &str = "topic=/.well-known/mercure/subscriptions%7B/topic%7D%7B/subscriber%7D";
+pub(super) const LISTEN: &str =
+    "topic=/.well-known/mercure/subscriptions%7B/topic%7D%7B/subscriber%7D";
 
 /// A token that may read the list, and hear its changes.
 pub(super) fn reader() -> String {
     subscriber(&[ALL])
 }
 
-impl Hub {
+impl<S: Borrow<Server>> Hub<S> {
     pub(super) fn ask_list(&self, path: &str, fields: &[&str]) -> Answer {
-        read_answer(&mut self.server.ask(get(path, fields)), "GET").unwrap()
+        read_answer(&mut self.server().ask(get(path, fields)), "GET").unwrap()
     }
 
     /// The list of a path, by a token that may read all.
@@ -45,7 +47,7 @@ pub(super) fn ids(list: &Value) -> BTreeSet<String> {
 }
 
 /// The document of the next update.
-fn change(stream: &mut Stream) -> Value {
+pub(super) fn change(stream: &mut Stream) -> Value {
     document(&stream.chunk())
 }
 
@@ -57,7 +59,7 @@ fn document(event: &str) -> Value {
 }
 
 /// Takes changes into `known` until that is `wanted`.
-fn follow(stream: &mut Stream, known: &mut BTreeSet<String>, wanted: &BTreeSet<String>) {
+pub(super) fn follow(stream: &mut Stream, known: &mut BTreeSet<String>, wanted: &BTreeSet<String>) {
     // Their lengths first: to compare thousands behind each of thousands takes its time.
     while known.len() != wanted.len() || known != wanted {
         let event = stream.chunk();

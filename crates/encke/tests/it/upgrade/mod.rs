@@ -20,7 +20,7 @@ pub(crate) mod served;
 mod slow;
 mod started_beside;
 mod streams;
-mod tls;
+pub(crate) mod tls;
 mod tokens;
 mod traffic;
 mod workers;

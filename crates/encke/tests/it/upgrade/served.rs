@@ -3,6 +3,7 @@
 //! The process that inherits is no child of ours. What tells it from all others is the data
 //! directory on its command line, by which it is found and, at the end of a test, killed.
 
+use std::borrow::Borrow;
 use std::ffi::OsStr;
 use std::fs;
 use std::ops::Deref;
@@ -123,6 +124,12 @@ impl Deref for Upgraded {
     type Target = Server;
 
     fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
+impl Borrow<Server> for Upgraded {
+    fn borrow(&self) -> &Server {
         &self.server
     }
 }

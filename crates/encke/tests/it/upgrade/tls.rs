@@ -16,10 +16,10 @@ use super::ear::{Ear, Kind, connect};
 use super::served::Upgraded;
 use crate::harness::{Authority, DEADLINE, frame, wait_for};
 
-type Tls = StreamOwned<ClientConnection, TcpStream>;
+pub(crate) type Tls = StreamOwned<ClientConnection, TcpStream>;
 
 /// The server has one suite of each: AES-128-GCM.
-const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
+pub(crate) const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
 
 const KINDS: [Kind; 5] =
     [Kind::Sse, Kind::Ndjson, Kind::WebSocket, Kind::Deflated, Kind::OldNdjson];
@@ -31,7 +31,7 @@ fn serve(authority: &Authority, options: &[&str]) -> Upgraded {
 }
 
 /// A client that knows this version alone.
-fn client(
+pub(crate) fn client(
     authority: &Authority,
     address: SocketAddr,
     version: &'static SupportedProtocolVersion,
