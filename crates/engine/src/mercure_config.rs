@@ -93,7 +93,7 @@ pub(crate) struct HeldHead {
     before: Vec<u8>,
     field: &'static str,
     /// The place that the client has asked for.
-    asked: Box<str>,
+    asked: Arc<str>,
     wire: Wire,
 }
 
@@ -102,7 +102,7 @@ impl HeldHead {
     pub(crate) fn new(
         before: Vec<u8>,
         field: &'static str,
-        asked: Box<str>,
+        asked: Arc<str>,
         wire: Wire,
     ) -> HeldHead {
         HeldHead { before, field, asked, wire }

@@ -32,6 +32,7 @@ mod following;
 mod held_selector;
 mod ids;
 mod index;
+mod kept;
 mod keys;
 mod listened;
 mod lists;
@@ -55,4 +56,4 @@ pub use subscriptions::{
     SubscriberNote, SubscriberNumber, Subscriptions, asks_for_paths, subscriber_number,
     subscriber_text,
 };
-pub use text::{payload, stream_text};
+pub use text::{own_id, payload, stream_text};
