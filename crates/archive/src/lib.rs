@@ -7,11 +7,17 @@
 //! Cost of a send: each rule is looked at for each subject; one that is kept is copied once, and
 //! waits for nothing. A page is read from the disk, on the thread of whoever asks.
 //!
+//! Updates of topics are kept as events of ids are, each topic by the rule for its name, if the
+//! server has a hub. Those of the hub itself are not: they tell of connections, which end with the
+//! process.
+//!
 //! The log is one process's. Before another one opens it this one [lets go](DiskArchive::let_go)
 //! of it, and may [take it back](DiskArchive::take_back).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
+mod heard;
+mod kept_names;
 mod offline;
 mod reading;
 mod record;
@@ -25,8 +31,8 @@ use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use hub::{Archive, ArchiveError, Draft, Event, KeepRoom, Keeper, NoRoomToKeep};
-use hub::{Page, PageOf, WhenDurable};
+use hub::{Archive, ArchiveError, Draft, Event, HeardOf, HeardPage, KeepRoom, Keeper};
+use hub::{KeptListener, NoRoomToKeep, Page, PageOf, WhenDurable, kept_under};
 use journal::{Config, Disk, Found, Journal, NoRoom, OpenError, Opened, Record, Room, Stats, Sync};
 use parking_lot::RwLock;
 use smallvec::SmallVec;
@@ -34,8 +40,10 @@ use sys::clock::unix_ms as now_ms;
 
 pub use journal::Report;
 
+use crate::heard::Hearing;
+use crate::kept_names::Since;
 pub use crate::offline::{Kept, check, export};
-use crate::reading::{Floors, Subject};
+use crate::reading::{Floors, Subject, merged};
 pub use crate::rules::{BadKeepRule, KeepRule, KeepRules};
 
 /// The events that stay, on disk.
@@ -46,8 +54,10 @@ pub struct DiskArchive {
     /// `None` while another process has it.
     journal: RwLock<Option<Journal>>,
     floors: Floors,
-    /// From which number on each rule has kept its subjects; from the first one while unsaid.
-    since: RwLock<Option<Box<[u64]>>>,
+    /// What the hub's own topics begin with, if topics are kept.
+    hub_path: Option<&'static str>,
+    /// From which number on all was kept; from the first one while unsaid.
+    since: RwLock<Option<Since>>,
     /// The last number that was in the log when it was opened: what comes again is there.
     was_kept: AtomicU64,
     /// Nothing is kept until it is written down what is missing.
@@ -100,6 +110,7 @@ impl DiskArchive {
             disk,
             journal: RwLock::new(None),
             floors: Floors::default(),
+            hub_path: None,
             since: RwLock::new(None),
             was_kept: AtomicU64::new(0),
             paused: AtomicBool::new(false),
@@ -107,11 +118,24 @@ impl DiskArchive {
         }
     }
 
-    /// The rules in their order have kept what their patterns fit since these numbers: of events up
-    /// to there nothing is claimed. Said before anything is read, and again when some are missing.
-    pub fn set_since(&self, since: Vec<u64>) {
-        debug_assert_eq!(since.len(), self.rules.iter().count(), "a number for each rule");
-        *self.since.write() = Some(since.into());
+    /// This archive, which keeps updates of topics, too, but for those that begin with `hub_path`:
+    /// they are the hub's own.
+    #[must_use]
+    pub fn with_topics(self, hub_path: Option<&'static str>) -> DiskArchive {
+        DiskArchive { hub_path, ..self }
+    }
+
+    /// Whether updates of topics are kept.
+    pub fn keeps_topics(&self) -> bool {
+        self.hub_path.is_some()
+    }
+
+    /// The rules in their order have kept what their patterns fit since these numbers, and topics
+    /// since the number `topics`: of events up to there nothing is claimed. Said before anything is
+    /// read, and again when some are missing.
+    pub fn set_since(&self, rules: Vec<u64>, topics: u64) {
+        debug_assert_eq!(rules.len(), self.rules.iter().count(), "a number for each rule");
+        *self.since.write() = Some(Since { rules: rules.into(), topics });
     }
 
     /// Refuses to keep anything, or keeps again: between the two nothing is claimed.
@@ -140,14 +164,6 @@ impl DiskArchive {
     /// The rules.
     pub fn rules(&self) -> &KeepRules {
         &self.rules
-    }
-
-    /// From which number on all events about `id` were kept: as long as any rule has kept it.
-    fn since(&self, id: &str) -> u64 {
-        let since = self.since.read();
-        let Some(since) = &*since else { return 0 };
-        let those = self.rules.iter().zip(since).filter(|(rule, _)| rule.fits(id));
-        those.map(|(_, since)| *since).min().unwrap_or(u64::MAX)
     }
 
     /// Forgets what has expired, as far as whole files have.
@@ -198,11 +214,15 @@ impl DiskArchive {
     fn journal(&self) -> Option<Journal> {
         self.journal.read().clone()
     }
+
+    fn open_journal(&self) -> Result<Journal, ArchiveError> {
+        self.journal().ok_or_else(|| ArchiveError("another process has the log".to_owned()))
+    }
 }
 
 impl<F: Send + std::marker::Sync> Archive<F> for DiskArchive {
     fn keeps(&self, id: &str) -> bool {
-        self.rules.find(id).is_some()
+        self.rule_of(id).is_some()
     }
 
     fn is_open(&self) -> bool {
@@ -210,24 +230,45 @@ impl<F: Send + std::marker::Sync> Archive<F> for DiskArchive {
     }
 
     fn page(&self, id: &str, of: PageOf) -> Result<Page<F>, ArchiveError> {
-        let Some(rule) = self.rules.find(id) else {
+        let Some(rule) = self.rule_of(id) else {
             return Ok(Page { events: Vec::new(), has_more: false, covered: false });
         };
-        let gone = || ArchiveError("another process has the log".to_owned());
-        let journal = self.journal().ok_or_else(gone)?;
-        let subject = Subject { journal: &journal, id, rule, now_ms: now_ms() };
-        let mut page = subject.page(of, &self.floors)?;
+        let journal = self.open_journal()?;
+        let now_ms = now_ms();
+        let page_of =
+            |id: &str| Subject { journal: &journal, id, rule, now_ms }.page(of, &self.floors);
+        let keys = kept_under(id);
+        let pages: Result<Vec<Page<F>>, _> = keys.iter().map(|key| page_of(key)).collect();
+        let mut page = merged(pages?, of);
         page.covered &= of.after >= self.since(id);
         Ok(page)
+    }
+
+    fn keeps_all(&self, listener: &dyn KeptListener) -> bool {
+        self.covers_all(listener.literal())
+    }
+
+    fn heard(
+        &self,
+        listeners: &[Arc<dyn KeptListener>],
+        of: HeardOf,
+    ) -> Result<HeardPage<F>, ArchiveError> {
+        let journal = self.open_journal()?;
+        Hearing { archive: self, journal: &journal, listeners, now_ms: now_ms() }.page(of)
+    }
+
+    fn number_of(&self, own_id: &str) -> Result<Option<u64>, ArchiveError> {
+        reading::first_of(&self.open_journal()?, &record::own_key(own_id))
     }
 }
 
 impl<F: Send + std::marker::Sync> Keeper<F> for DiskArchive {
     fn reserve(&self, draft: &Draft) -> Result<Option<Box<dyn KeepRoom<F> + '_>>, NoRoomToKeep> {
-        let (mut keys, mut count) = (0, 0_usize);
+        let (mut keys, mut count, mut is_update) = (0, 0_usize, false);
         for id in iter::once(draft.about()).chain(draft.also()) {
-            if self.rules.find(&id).is_some() {
+            if self.rule_of(&id).is_some() {
                 (keys, count) = (keys + id.len(), count + 1);
+                is_update |= id.starts_with(hub::KEY_MARK);
             }
         }
         if count == 0 {
@@ -235,6 +276,11 @@ impl<F: Send + std::marker::Sync> Keeper<F> for DiskArchive {
         }
         if self.paused.load(Ordering::Acquire) {
             return Err(NoRoomToKeep::Disk);
+        }
+        if is_update {
+            let own = draft.own_id().map(record::own_key);
+            keys += record::UPDATES.len() + own.as_ref().map_or(0, String::len);
+            count += 1 + usize::from(own.is_some());
         }
         // As many bytes at most as the record will have: only the lengths count here.
         let bytes =
@@ -271,10 +317,14 @@ impl<F> KeepRoom<F> for EventRoom<'_> {
         }
         let (mut kept, mut age_ms) = (SmallVec::<[Cow<'_, str>; 1]>::new(), 0);
         for id in iter::once(event.about()).chain(event.also()) {
-            if let Some(rule) = archive.rules.find(&id) {
+            if let Some(rule) = archive.rule_of(&id) {
                 age_ms = age_ms.max(rule.age_ms_max);
                 kept.push(id);
             }
+        }
+        if kept.iter().any(|id| id.starts_with(hub::KEY_MARK)) {
+            kept.extend(event.own_id().map(|own| Cow::Owned(record::own_key(own))));
+            kept.push(Cow::Borrowed(record::UPDATES));
         }
         let keys: SmallVec<[&[u8]; 1]> = kept.iter().map(|id| id.as_bytes()).collect();
         let (kind, body) = record::write(event);

@@ -43,12 +43,39 @@ struct Pages<F> {
     floor: u64,
 }
 
-fn failed(error: io::Error) -> ArchiveError {
+pub(crate) fn failed(error: io::Error) -> ArchiveError {
     ArchiveError(error.to_string())
 }
 
-fn no_event(number: u64) -> ArchiveError {
+pub(crate) fn no_event(number: u64) -> ArchiveError {
     ArchiveError(format!("the record {number} is no event"))
+}
+
+/// The number of the first record of `key` that can be read, expired or not.
+pub(crate) fn first_of(journal: &Journal, key: &str) -> Result<Option<u64>, ArchiveError> {
+    let (one, mut records) = (Most { records: 1, bytes: 1, now_ms: 0 }, Vec::new());
+    journal.after(key.as_bytes(), 0, one, &mut records).map_err(failed)?;
+    Ok(records.first().map(|record| record.number))
+}
+
+/// One page of those of several keys, oldest first.
+pub(crate) fn merged<F>(mut pages: Vec<Page<F>>, of: PageOf) -> Page<F> {
+    debug_assert!(!of.newest_first || pages.len() == 1, "nobody asks for those of topics");
+    if pages.len() == 1
+        && let Some(page) = pages.pop()
+    {
+        return page;
+    }
+    let has_more = pages.iter().any(|page| page.has_more);
+    let covered = pages.iter().all(|page| page.covered);
+    // Behind the end of one that has more nobody knows what comes first.
+    let ends = pages.iter().filter(|page| page.has_more);
+    let end = ends.filter_map(|page| Some(page.events.last()?.number())).min();
+    let mut events: Vec<_> = pages.into_iter().flat_map(|page| page.events).collect();
+    events.retain(|event| end.is_none_or(|end| event.number() <= end));
+    events.sort_unstable_by_key(|event| event.number());
+    events.dedup_by_key(|event| event.number());
+    Page { events, has_more, covered }
 }
 
 impl Subject<'_> {
@@ -172,6 +199,15 @@ impl Subject<'_> {
         }
         floors.insert(self.id.into(), (last, floor));
         Ok(floor)
+    }
+
+    /// Whether a record is over by the rule, though it is there still.
+    pub(crate) fn is_over(
+        &self,
+        record: &RecordRead,
+        floors: &Floors,
+    ) -> Result<bool, ArchiveError> {
+        Ok(self.is_old(record) || record.number <= self.floor(floors)?)
     }
 
     fn is_gone(&self, record: &RecordRead) -> bool {

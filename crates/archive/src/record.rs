@@ -13,10 +13,14 @@
 //! event then, and says so, in place of one that it would tell to somebody left out.
 //!
 //! An event of 100 bytes about an id of 8 is 149 bytes on disk.
+//!
+//! An update, which is about keys of topics, has two keys more: what all updates have, by which
+//! they are found one after the other, and the id of its publisher, if there is one. They count
+//! for the bytes of a rule as if they stood in the line.
 
 use std::fmt::Write;
 
-use hub::{ConnectionId, Draft, Event, EventId, LeftOut, LineForm};
+use hub::{ConnectionId, Draft, Event, EventId, EventParts, LeftOut, LineForm, Payload};
 use journal::RecordRead;
 
 /// The rest is the payload, and the key is the subject.
@@ -35,6 +39,14 @@ pub(crate) const LINE_BYTES_MORE: u64 = 38;
 
 /// What stands before and behind the id in each line.
 const BEFORE_ID: &str = "{\"id\":\"";
+
+/// The key of all updates: no id, and no key of anything else.
+pub(crate) const UPDATES: &str = "#";
+
+/// The key of the update whose publisher has given it this id.
+pub(crate) fn own_key(own_id: &str) -> String {
+    format!("#i:{own_id}")
+}
 
 /// Bytes of a body at most, of an event whose line has so many.
 pub(crate) fn body_max(line: usize) -> usize {
@@ -75,7 +87,9 @@ pub(crate) fn read<F>(record: &RecordRead) -> Option<Event<F>> {
     }
     let event: Event<F> = if record.kind & PLAIN != 0 {
         let about = str::from_utf8(record.keys.first()?).ok()?;
-        Draft::new(about, rest).ok()?.numbered(id)
+        let payload = Payload::Json(rest);
+        let parts = EventParts { about, also: &[], name: None, from: None, payload };
+        Draft::of_key(parts).ok()?.numbered(id)
     } else {
         Event::of_line(format!("{BEFORE_ID}{id}{rest}"))?
     };

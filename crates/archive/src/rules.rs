@@ -26,8 +26,11 @@ pub struct KeepRule {
 /// Why there is no such rule, or not so many.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum BadKeepRule {
-    /// It is no id and no beginning of one.
-    #[error("the pattern is an id, or the beginning of ids with * at its end")]
+    /// It is no id, no topic and no beginning of one.
+    #[error(
+        "the pattern is an id, a topic or the beginning of some with * at its end, without white \
+         space"
+    )]
     Pattern,
     /// Nothing would be kept, or too much.
     #[error("a rule keeps events for some time, from 1 to {RULE_EVENTS_MAX} of an id")]
@@ -38,14 +41,15 @@ pub enum BadKeepRule {
 }
 
 impl KeepRule {
-    /// The rule for the id `pattern`, or for all ids that begin with what stands before its `*`:
-    /// events are kept so many milliseconds.
+    /// The rule for the id or topic `pattern`, or for all that begin with what stands before its
+    /// `*`: events are kept so many milliseconds.
     ///
     /// # Errors
     ///
     /// [`BadKeepRule`].
     pub fn new(pattern: &str, age_ms_max: u64) -> Result<KeepRule, BadKeepRule> {
-        let pattern = IdPatterns::parse([pattern.into()]).map_err(|_| BadKeepRule::Pattern)?;
+        let pattern =
+            IdPatterns::parse_names([pattern.into()]).map_err(|_| BadKeepRule::Pattern)?;
         if age_ms_max == 0 {
             return Err(BadKeepRule::Bounds);
         }
@@ -72,6 +76,18 @@ impl KeepRule {
     /// Whether the pattern fits `id`.
     pub fn fits(&self, id: &str) -> bool {
         self.pattern.allows(id)
+    }
+
+    /// Whether the pattern fits all names that begin with `literal`.
+    pub(crate) fn fits_all(&self, literal: &str) -> bool {
+        let pattern = self.pattern();
+        pattern.strip_suffix('*').is_some_and(|prefix| literal.starts_with(prefix))
+    }
+
+    /// Whether the pattern fits any name that begins with `literal`.
+    fn fits_some(&self, literal: &str) -> bool {
+        let pattern = self.pattern();
+        self.fits_all(literal) || pattern.trim_end_matches('*').starts_with(literal)
     }
 
     /// The pattern as it was given.
@@ -102,6 +118,15 @@ impl KeepRules {
     /// Whether nothing is kept.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// How long the first to go of all names that begin with `literal` is kept, in milliseconds, of
+    /// those that are.
+    pub(crate) fn age_ms_of_some(&self, literal: &str) -> u64 {
+        let behind = self.iter().position(|rule| rule.fits_all(literal));
+        let rules = self.iter().take(behind.map_or(usize::MAX, |last| last + 1));
+        let ages = rules.filter(|rule| rule.fits_some(literal)).map(|rule| rule.age_ms_max);
+        ages.min().unwrap_or(u64::MAX)
     }
 
     /// The rule that counts for `id`, if it is kept.

@@ -1,5 +1,7 @@
 //! The archive over a real disk.
 
+mod topics;
+
 use std::fs::File;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -314,7 +316,7 @@ fn what_was_sent_before_a_rule_was_there_is_not_claimed() {
     let dir = tempfile::tempdir().unwrap();
     let list = [("a1", DAY_MS, None, None), ("a*", DAY_MS, None, None), ("b", DAY_MS, None, None)];
     let (archive, _) = open(dir.path(), rules(&list));
-    archive.set_since(vec![500, 100, 300]);
+    archive.set_since(vec![500, 100, 300], 1_000);
     let covered = |id: &str, after: u64| page(&archive, id, of(after, false, 9)).2;
     assert!(covered("a1", 100), "another rule has kept it before");
     assert!(!covered("a1", 99));

@@ -198,6 +198,10 @@ pub const SINCE_EVENTS_MAX: usize = 4 * WINDOW_EVENTS_MAX;
 /// Subjects of one question to the archive: their texts are 255 bytes each at most. In tests a few.
 pub const ARCHIVE_SUBJECTS_MAX: usize = if cfg!(test) { 2 } else { 64 };
 
+/// As how many bytes, of some 10 ns each, those updates count that a look into the archive goes
+/// through for patterns: some 40 ms, in which it reads some ten thousand. In tests a look is one.
+pub const SCAN_LOOKS_MAX: usize = if cfg!(test) { 6 } else { 4 << 20 };
+
 /// What an event counts for beside its line in what is put by, and in a window.
 pub const HELD_EVENT_BYTES: usize = 64;
 

@@ -94,7 +94,7 @@ pub(crate) struct HeldHead {
     before: Vec<u8>,
     field: &'static str,
     /// The place that the client has asked for.
-    asked: Box<str>,
+    asked: Arc<str>,
     wire: Wire,
 }
 
@@ -103,7 +103,7 @@ impl HeldHead {
     pub(crate) fn new(
         before: Vec<u8>,
         field: &'static str,
-        asked: Box<str>,
+        asked: Arc<str>,
         wire: Wire,
     ) -> HeldHead {
         HeldHead { before, field, asked, wire }

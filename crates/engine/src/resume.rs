@@ -31,21 +31,25 @@
 
 mod archived;
 mod asked;
+mod kept;
 mod keys;
+mod scanned;
 
 use std::sync::Arc;
 
 use hub::{Above, Followers, FollowersError, Id, Lack, Since, Slice, Snapshot};
 
+use self::archived::LastOf;
 pub use self::archived::{ArchiveAnswer, ArchiveQuestion};
-use self::archived::{Lacking, LastOf};
 pub use self::asked::{Resume, Resumes};
+use self::kept::Reader;
+use self::scanned::Scan;
 use crate::catch_up::CatchUp;
-use crate::limits::{ARCHIVE_SUBJECTS_MAX, HELD_EVENT_BYTES, SINCE_EVENTS_MAX, WINDOW_EVENTS_MAX};
+use crate::limits::{HELD_EVENT_BYTES, SINCE_EVENTS_MAX, WINDOW_EVENTS_MAX};
 use crate::mailbox::Mail;
 use crate::past::Wanted;
 use crate::router::Router;
-use crate::{Event, EventArchive, History};
+use crate::{Event, History};
 
 /// What is read of the history at a time.
 const SLICE: Slice = Slice { per_subject: WINDOW_EVENTS_MAX, events: SINCE_EVENTS_MAX };
@@ -75,8 +79,10 @@ pub struct Resuming<'r> {
     last: Option<Id>,
     /// Whose followed ids, or which id itself, was read last.
     reader: Id,
-    /// The archive has answered, and it is not looked yet whether the client hears all of that.
-    is_told: bool,
+    /// What of that, or of that id, is read from the archive.
+    listens: Reader,
+    /// What the client's patterns are looked for in the archive.
+    scan: Scan,
     /// Whether that id itself is read, where it is read apart.
     is_own_read: bool,
     /// Of each id that is read apart the number above which its last events stand.
@@ -110,7 +116,8 @@ impl<'r> Resuming<'r> {
             reading: 0,
             last: None,
             reader: Id::NONE,
-            is_told: false,
+            listens: Reader::OfId,
+            scan: Scan::default(),
             is_own_read: false,
             floors: Vec::new(),
             subjects: Vec::new(),
@@ -132,9 +139,7 @@ impl<'r> Resuming<'r> {
         if !self.resume.asker.is_waiting() {
             return ResumeStep::Done;
         }
-        if std::mem::take(&mut self.is_told) {
-            self.keep_heard(followers, 0);
-        }
+        self.begin_scan(followers);
         if self.must_read() {
             return ResumeStep::Read;
         }
@@ -168,12 +173,15 @@ impl<'r> Resuming<'r> {
     /// Reads the next ids that the client hears: those of its own, and whom each follows.
     fn read_slice(&mut self, followers: &dyn Followers) -> Result<(), FollowersError> {
         while let Some(&id) = self.resume.ids.get(self.reading) {
-            self.reader = id;
-            if self.last.is_none() && self.read_own(id) {
-                return Ok(());
-            }
-            if self.last.is_none() && id.is_key() {
-                self.note_unknown(followers.unknown_up_to(id));
+            if self.last.is_none() {
+                (self.reader, self.listens) = (id, self.reader_of(followers, id));
+                if self.is_found() {
+                    self.reading += 1;
+                    continue;
+                }
+                if self.read_own(id) {
+                    return Ok(());
+                }
             }
             let subjects = &mut self.subjects;
             // A key follows others only at the hub: a stored graph has none.
@@ -182,6 +190,10 @@ impl<'r> Resuming<'r> {
                 false => followers
                     .slice_of_following(id, self.last, &mut |subject| subjects.push(subject))?,
             };
+            if id.is_key() && (self.last.is_none() || next.is_none()) {
+                // At its end again: its tables may have forgotten some meanwhile.
+                self.note_unknown(followers.unknown_up_to(id));
+            }
             self.last = next;
             if next.is_none() {
                 self.reading += 1;
@@ -197,9 +209,9 @@ impl<'r> Resuming<'r> {
     /// Reads `id` itself. Whether that is a slice of its own: its events begin elsewhere than those
     /// of whom it follows.
     fn read_own(&mut self, id: Id) -> bool {
+        self.above = self.above_of_all();
         let after = self.resume.after;
         let past = self.resume.past.as_deref();
-        self.above = self.told(past.map_or(Above::from(after), |past| past.of_all(after)));
         let Some(past) = past.filter(|past| past.is_of_each()) else {
             self.subjects.push(id);
             return false;
@@ -246,83 +258,14 @@ impl<'r> Resuming<'r> {
         }
     }
 
-    /// Whether the archive must be read before the next step.
-    fn must_read(&self) -> bool {
-        self.last_of.is_some() || !self.lacks.is_empty()
-    }
-
-    fn archive(&self) -> Option<&'r Arc<EventArchive>> {
-        self.router.archive()
-    }
-
-    /// The text of `id`, if the archive keeps what is sent about it.
-    fn kept_text(&self, id: Id) -> Option<String> {
-        // No event of a key is kept on disk.
-        let archive = self.archive().filter(|_| !id.is_key())?;
-        self.router.names().text(id).filter(|text| archive.keeps(text))
-    }
-
-    /// Whether the memory has all that there was about so many of the subjects, where it says
-    /// whether it is `covered`. Kept ones of which it may lack some are noted, to be read.
-    fn covers(&mut self, covered: bool, subjects: usize) -> bool {
-        let Above { number, claimed } = self.above;
-        if self.archive().is_none() || covered && number == claimed {
-            return covered;
-        }
-        let mut lacks = Vec::new();
-        self.history.lacking(&self.subjects[..subjects], number, &mut lacks);
-        let mut covered = true;
-        let mut gap_up_to = self.gap_up_to;
-        lacks.retain(|lack| {
-            let is_kept = self.kept_text(lack.subject).is_some();
-            if !is_kept && lack.up_to > claimed {
-                (covered, gap_up_to) = (false, gap_up_to.max(lack.up_to));
-            }
-            is_kept
-        });
-        (self.lacks, self.gap_up_to) = (lacks, gap_up_to);
-        covered
-    }
-
-    /// What the archive is to be asked, once a step has said so.
-    pub fn question(&mut self) -> Option<ArchiveQuestion> {
-        let archive = self.archive()?.clone();
-        if let Some(last_of) = self.last_of.take() {
-            return Some(ArchiveQuestion::of_last(archive, last_of));
-        }
-        let kept = self.lacks.len().saturating_sub(ARCHIVE_SUBJECTS_MAX);
-        let lacks = self.lacks.split_off(kept);
-        let lacking = |lack: &Lack| {
-            let text = self.kept_text(lack.subject)?;
-            Some(Lacking { subject: lack.subject, text, up_to: lack.up_to })
-        };
-        // One that has no text any more is followed by nobody, and its client is gone.
-        let lacking: Vec<Lacking> = lacks.iter().filter_map(lacking).collect();
-        let (up_to, bytes_max) = (self.up_to, self.resume.bytes_max);
-        Some(ArchiveQuestion::of_missed(archive, lacking, self.above, up_to, bytes_max))
-    }
-
-    /// Goes on with what the archive has answered.
-    pub fn tell(&mut self, answer: ArchiveAnswer) {
-        self.covered &= answer.covered;
-        self.gap_up_to = self.gap_up_to.max(answer.gap_up_to);
-        self.up_to = self.up_to.min(answer.up_to);
-        self.floors.extend(answer.floor);
-        self.lacks.extend(answer.rest);
-        self.last_of = answer.last_of;
-        self.events.extend(answer.events);
-        self.is_told = true;
-        // They are nobody else's, so no more of them are kept than it takes.
-        self.put_in_order();
-        self.cut_to_bytes();
-    }
-
     /// Reads no more, and answers with what it has: its client is told of a gap.
     pub fn give_up(&mut self) {
         self.covered = false;
         self.subjects.clear();
         self.lacks.clear();
         self.last_of = None;
+        self.resume.named = None;
+        self.scan = Scan::over();
         self.reading = self.resume.ids.len();
     }
 

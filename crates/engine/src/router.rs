@@ -278,7 +278,7 @@ impl Router {
 
     /// Whether an event is kept on disk, for one of its subjects at least.
     pub fn keeps(&self, draft: &Draft) -> bool {
-        self.archive.as_ref().filter(|_| !is_of_key(draft)).is_some_and(|archive| {
+        self.archive.as_ref().is_some_and(|archive| {
             archive.keeps(&draft.about()) || draft.also().any(|id| archive.keeps(&id))
         })
     }
@@ -331,10 +331,8 @@ impl Router {
 
     fn reserve_for(&self, outgoing: &Outgoing) -> Result<RoomToKeep<'_>, NoRoomToKeep> {
         match &self.keeper {
-            // What is for nobody but its subjects is not kept on disk, nor is an event of a key.
-            Some(keeper) if outgoing.followed && !is_of_key(&outgoing.draft) => {
-                keeper.reserve(&outgoing.draft)
-            }
+            // What is for nobody but its subjects is not kept on disk, such as events of channels.
+            Some(keeper) if outgoing.followed => keeper.reserve(&outgoing.draft),
             _ => Ok(None),
         }
     }

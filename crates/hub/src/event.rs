@@ -180,6 +180,11 @@ impl Draft {
         self.parts.from(&self.json)
     }
 
+    /// As [`Event::own_id`].
+    pub fn own_id(&self) -> Option<&str> {
+        line::own_id(self.parts.data(&self.json))
+    }
+
     /// What `look` makes of all subjects, of which the first one is the first.
     pub fn subjects<T>(&self, look: impl FnOnce(&[IdText<'_>]) -> T) -> T {
         let texts: SmallVec<[Cow<'_, str>; 1]> =
@@ -329,6 +334,12 @@ impl<F> Event<F> {
     /// The payload as JSON.
     pub fn data(&self) -> &str {
         self.parts.data(self.json())
+    }
+
+    /// The id that the publisher of an update about keys has given it, as JSON has it, without its
+    /// quotes: then the payload is an object that begins with it.
+    pub fn own_id(&self) -> Option<&str> {
+        line::own_id(self.data())
     }
 
     /// The encoded form in `slot`, made by `encode` on first need: everybody is handed the same

@@ -1,9 +1,11 @@
 //! The stored side of an audience, as the router asks for it, and of what a client has missed.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::archive::KeptListener;
 use crate::id::Id;
 
 /// A stored pair: the subscriber hears what is sent about the subscribee.
@@ -58,6 +60,12 @@ pub trait Followers: Send + Sync {
     /// not be found. A stored graph knows it of all times, as far as events go.
     fn unknown_up_to(&self, _subscriber: Id) -> u64 {
         0
+    }
+
+    /// What `subscriber` hears of events that are kept on disk, if that is not all that is sent
+    /// about it and about whom it follows. In a stored graph it is.
+    fn kept_listener(&self, _subscriber: Id) -> Option<Arc<dyn KeptListener>> {
+        None
     }
 }
 

@@ -56,6 +56,18 @@ impl IdPatterns {
         IdPatterns::parse_if(is_path, texts)
     }
 
+    /// The list of these names of ids, topics or channels, in the same form: no white space.
+    ///
+    /// # Errors
+    ///
+    /// [`BadPatterns`].
+    pub fn parse_names(
+        texts: impl IntoIterator<Item = Box<str>>,
+    ) -> Result<IdPatterns, BadPatterns> {
+        let is_name = |name: &str| is_path(name) && !name.contains(char::is_whitespace);
+        IdPatterns::parse_if(is_name, texts)
+    }
+
     fn parse_if(
         valid: impl Fn(&str) -> bool,
         texts: impl IntoIterator<Item = Box<str>>,
@@ -136,6 +148,16 @@ mod tests {
         assert_eq!(IdPatterns::parse_paths(list.texts()), Ok(list));
         for wrong in ["", "a\nb", &"p".repeat(PATH_BYTES_MAX + 1)] {
             assert_eq!(paths(&[wrong]), Err(BadPatterns), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_topics_too() {
+        let names = |text: &str| IdPatterns::parse_names([text.into()]);
+        let list = names("https://a.test/b?x=1#y*").unwrap();
+        assert!(list.allows("https://a.test/b?x=1#y/z") && !list.allows("https://a.test/b"));
+        for wrong in ["", "a b", "a\u{85}", "a b*"] {
+            assert_eq!(names(wrong), Err(BadPatterns), "{wrong:?}");
         }
     }
 

@@ -39,7 +39,7 @@ mod tables;
 pub mod testing;
 mod token_uses;
 
-pub use archive::{Archive, ArchiveError};
+pub use archive::{Archive, ArchiveError, KeptListener, kept_under};
 pub use audience::{Audience, Group, Need};
 pub use bound::Bound;
 pub use changes::{Change, Changes};
@@ -65,7 +65,7 @@ pub use members::{
 };
 pub use members::{leave_out, listed_bytes};
 pub use names::{IdsFull, Names};
-pub use page::{Page, PageOf};
+pub use page::{HeardOf, HeardPage, Page, PageOf};
 pub use pair_hash::{BUCKETS, PairHash, pair_hash};
 pub use sketch::{AddressKey, AddressKeys, CountSketch, RateSketch};
 pub use token_uses::TokenUses;

@@ -30,3 +30,32 @@ pub struct Page<F> {
     /// Whether all that there were above `after` are still remembered.
     pub covered: bool,
 }
+
+/// Which events are to be looked for among all that are kept about keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeardOf {
+    /// Those above this number; 0 is all.
+    pub after: u64,
+    /// None of them is above this number.
+    pub up_to: u64,
+    /// Whether it must be known at once whether some may be missing, and not where the first one of
+    /// them is met.
+    pub is_claimed: bool,
+    /// How many at most.
+    pub events_max: usize,
+    /// How many bytes their lines have together at most; the first one always has room.
+    pub bytes_max: usize,
+    /// As how many bytes that are looked at all those count at most that are looked through.
+    pub looks_max: usize,
+}
+
+/// What was found of them.
+#[derive(Debug)]
+pub struct HeardPage<F> {
+    /// In the order of their numbers.
+    pub events: Vec<Arc<Event<F>>>,
+    /// All up to this number were looked through: as far as was asked, or as there was room.
+    pub up_to: u64,
+    /// Whether all are there that there were between `after` and there.
+    pub covered: bool,
+}

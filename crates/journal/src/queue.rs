@@ -167,7 +167,8 @@ impl Queue {
     }
 
     /// Records that may have the key, of numbers between the two, both exclusive: from the oldest
-    /// on or from the newest back, at most that many, or as many as take that many bytes.
+    /// on or from the newest back, at most that many, or as many as take that many bytes and one
+    /// more, so that it is known whether there are more.
     pub(crate) fn find(
         &self,
         key: &[u8],
@@ -181,7 +182,7 @@ impl Queue {
         if newest_first {
             generations.reverse();
         }
-        let (mut found, mut copied) = (Vec::new(), 0);
+        let (mut found, mut copied, mut last) = (Vec::new(), 0, 0);
         for generation in generations {
             let places = generation.places(key, between);
             for step in 0..places.len() {
@@ -194,7 +195,8 @@ impl Queue {
                     Some(chunk) => (chunk.clone(), (at - chunk.at) as usize),
                     None => (self.copy_fresh(at), 0),
                 };
-                copied += length(&chunk.bytes[offset..]).unwrap_or(0);
+                copied += last;
+                last = length(&chunk.bytes[offset..]).unwrap_or(0);
                 found.push((number, chunk, offset));
             }
         }
@@ -251,5 +253,18 @@ mod tests {
         assert!(!queue.wait(waiter(4)), "it is on its way");
         queue.writer = WriterState::ShortSleep;
         assert!(append(&mut queue, 5, &[0; SHORT_SLEEP_BYTES_MAX]));
+    }
+
+    #[test]
+    fn records_that_take_the_bytes_are_found_with_one_more() {
+        let mut queue = Queue::new(0, 7);
+        (1..=4).for_each(|number| drop(append(&mut queue, number, b"body")));
+        let bytes = length(&queue.fresh).unwrap();
+        for (most, found) in [(1, 2), (bytes, 2), (bytes + 1, 3), (2 * bytes, 3), (9 * bytes, 4)] {
+            for newest_first in [false, true] {
+                let read = queue.find(b"k", (0, u64::MAX), newest_first, (9, most));
+                assert_eq!(read.len(), found, "of {most} bytes");
+            }
+        }
     }
 }

@@ -88,7 +88,7 @@ pub(super) async fn answer(router: Arc<Router>, resumes: Arc<Resumes>, size: Siz
             waiting = if step == ResumeStep::Wait { waiting + 1 } else { 0 };
             match step {
                 ResumeStep::More | ResumeStep::Wait => ring.push_back(under),
-                ResumeStep::Read => reads.begin(under),
+                ResumeStep::Read => ring.extend(reads.begin(under)),
                 ResumeStep::Done => {}
             }
             taken_ns = clock::monotonic_ns() - began_ns;

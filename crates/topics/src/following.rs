@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hub::{Followers, FollowersError, Id, IdText, Key, SLICE_MAX, Space};
-use mercure::{Grants, MatchType, Topic};
+use hub::{Followers, FollowersError, Id, IdText, KeptListener, Key, SLICE_MAX, Space};
+use mercure::{Grants, Topic};
 use parking_lot::Mutex;
 
+use crate::kept::{looks_of, reaches};
 use crate::keys::topic_key;
 use crate::state::{State, Topics};
 use crate::subscriptions;
@@ -20,12 +21,6 @@ const LOOKS_MAX: usize = 4 * SLICE_MAX;
 /// Bytes of topics that a slice goes over, at most, once for each expression of the pattern: some
 /// milliseconds. One topic is looked at in any case.
 const LOOK_BYTES_MAX: usize = 256 << 10;
-
-/// As how many expressions a URL pattern counts there: each topic is read as a URL for it.
-const URL_LOOKS: usize = 8;
-
-/// As how many more, for each that its regular expressions count for: 0.2 µs a byte, beside 10 ns.
-const REGEX_LOOKS: usize = 16;
 
 /// Bytes of topics that are looked at for a pattern of regular expressions that count for one, some
 /// 60 ms; of others in proportion. Where there are more its client is told of a gap.
@@ -178,6 +173,10 @@ impl Followers for TopicFollowers<'_> {
             false => floor,
         }
     }
+
+    fn kept_listener(&self, subscriber: Id) -> Option<Arc<dyn KeptListener>> {
+        self.topics.kept_listener(subscriber)
+    }
 }
 
 impl State {
@@ -211,7 +210,8 @@ impl Topics {
         let Key { space, name, .. } = Key::parse(&text)?;
         let (public, private) = match space {
             Space::PrivateTopic => {
-                self.lookup(&topic_key(name, false)).into_iter().for_each(visit);
+                // Nobody may keep it, though something was published.
+                self.id_at_once(&topic_key(name, false)).into_iter().for_each(visit);
                 return None;
             }
             Space::Pattern => (true, false),
@@ -228,11 +228,7 @@ impl Topics {
         let after = after.and_then(|id| self.names.text(id));
         let after = after.as_deref().and_then(|text| Some(Key::parse(text)?.name));
         let (mut visited, mut looked_at) = (0, 0);
-        let of_url = selector.match_type() == MatchType::UrlPattern;
-        let each = match of_url {
-            true => URL_LOOKS + REGEX_LOOKS * selector.regex_cost(),
-            false => 1 + selector.text().matches('{').count(),
-        };
+        let each = looks_of(selector);
         let last = state.index.walk(selector.literal(), after, LOOKS_MAX, &mut |text, entry| {
             if selector.matches(&Topic::new(text)) {
                 let keys = entry.public.filter(|_| public);
@@ -252,17 +248,15 @@ impl Topics {
     /// keys of, or they are public.
     fn is_granted(&self, subscriber: Id, subjects: &mut dyn Iterator<Item = Cow<'_, str>>) -> bool {
         let list = self.state().listened.list_of(subscriber);
-        let Some(list) = list else { return false };
-        for subject in subjects {
-            match Key::parse(&subject) {
-                Some(Key { space: Space::PrivateTopic, name, .. }) => {
-                    if list.opens(&Topic::new(name)) {
-                        return true;
-                    }
-                }
-                _ => return true,
-            }
-        }
-        false
+        list.is_some_and(|list| reaches(&list, subjects))
+    }
+
+    /// The id of a key, which may have none by now: then it is one under which nothing is found but
+    /// what was forgotten of it.
+    fn id_at_once(&self, key: &str) -> Option<Id> {
+        let key = IdText::of_key(key).ok()?;
+        let id = self.names.acquire(key);
+        self.names.release(id);
+        Some(id)
     }
 }

@@ -33,6 +33,7 @@ mod handed_over;
 mod held_selector;
 mod ids;
 mod index;
+mod kept;
 mod keys;
 mod let_in_before;
 mod listened;
@@ -59,4 +60,4 @@ pub use subscriptions::{
     SubscriberNote, SubscriberNumber, Subscriptions, SubscriptionsRest, asks_for_paths,
     subscriber_number, subscriber_text,
 };
-pub use text::{payload, stream_text};
+pub use text::{own_id, payload, stream_text};

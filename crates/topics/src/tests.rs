@@ -3,6 +3,7 @@
 //! matches one of them. Live and afterwards.
 
 mod handed_over;
+mod kept;
 mod selectors;
 
 use std::borrow::Cow;
@@ -174,6 +175,10 @@ impl World {
         let heard = later.filter(|update| update.is_heard_by(listener));
         let expected: BTreeSet<u64> = heard.map(|update| update.number).collect();
         assert_eq!(self.missed(name, after), expected, "{name} from {after} on");
+        let kept = self.sent.iter().filter(|update| update.number > after);
+        let kept = kept.filter(|update| self.finds_kept(name, update));
+        let kept: BTreeSet<u64> = kept.map(|update| update.number).collect();
+        assert_eq!(kept, expected, "{name} from {after} on, of what is kept");
     }
 }
 

@@ -32,6 +32,12 @@ pub fn payload(update: &Update) -> String {
     serde_json::to_string(&own).unwrap_or_default()
 }
 
+/// The id of a publisher as it stands in [`payload`], between its quotes.
+pub fn own_id(id: &str) -> String {
+    let quoted = serde_json::Value::from(id).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
 /// The event of a stream. `name` is the name of the event as JSON, `id` Encke's own, `data` what
 /// [`payload`] made, or, of an event that is no update, any JSON: of a string its text.
 pub fn stream_text(name: Option<&str>, id: &str, data: &str, is_update: bool) -> String {
@@ -81,6 +87,23 @@ mod tests {
         let own = Update { id: Some("urn:x:1".into()), retry: Some(3000), ..plain };
         let heard = stream_text(None, "0000000001Z00000", &payload(&own), true);
         assert_eq!(heard, "retry: 3000\nid: urn:x:1\ndata: a\"\ndata: b\ndata: c\n\n");
+    }
+
+    #[test]
+    fn id_of_a_publisher_is_found_in_what_is_kept() {
+        for id in ["urn:x:1", "a\"b\\c", "é/ü", "{\"id\":\"\u{2028}"] {
+            let of_id = Update { id: Some(id.into()), ..update("x") };
+            let parts = hub::EventParts {
+                about: "#t:a",
+                also: &[],
+                name: None,
+                from: None,
+                payload: hub::Payload::Json(&payload(&of_id)),
+            };
+            let draft = hub::Draft::of_key(parts).unwrap();
+            assert_eq!(draft.own_id(), Some(&*own_id(id)));
+        }
+        assert_eq!(hub::Draft::new("a", "\"{}\"").unwrap().own_id(), None);
     }
 
     #[test]

@@ -20,10 +20,10 @@ const LOG_BYTES_MIN: usize = 1 << 20;
 pub(crate) struct KeepArgs {
     /// Rule for which events are kept on disk, such as '*=7d' or 'room:*=30d,1000,10MiB'.
     ///
-    /// PATTERN is an id, or the beginning of ids with a * behind it; AGE has s, m, h or d. COUNT
-    /// and BYTES are bounds for each id. Repeat the option, up to 32 times: the first rule that
-    /// fits an id counts. Kept events survive a restart: a client that comes back hears what it
-    /// missed. What no rule keeps is remembered in memory alone.
+    /// PATTERN is an id or a topic of the Mercure hub, or the beginning of some with a * behind it;
+    /// AGE has s, m, h or d. COUNT and BYTES are bounds for each id. Repeat the option, up to 32
+    /// times: the first rule that fits an id counts. Kept events survive a restart: a client that
+    /// comes back hears what it missed. What no rule keeps is remembered in memory alone.
     #[arg(long, value_name = "PATTERN=AGE[,COUNT][,BYTES]")]
     keep: Vec<Keep>,
     /// Disk space for all kept events together.
@@ -122,6 +122,7 @@ mod tests {
             ("room:*=1h,1000,10MiB", "room:*", 3_600_000, Some(1000), Some(10 << 20)),
             ("room:* = 30s, 1KiB", "room:*", 30_000, None, Some(1024)),
             ("r=1m,5,700", "r", 60_000, Some(5), Some(700)),
+            ("https://a.test/?a=1#b*=1m", "https://a.test/?a=1#b*", 60_000, None, None),
         ] {
             let Keep { rule } = text.parse().unwrap();
             assert_eq!((rule.pattern(), rule.age_ms_max), (pattern.into(), age_ms), "{text}");

@@ -4,9 +4,12 @@
 //! Cost: one page for each of its subjects. An answer has no more events and bytes than
 //! [`SINCE_EVENTS_MAX`] and a window of its client, and one page over that.
 
+use std::iter;
 use std::sync::Arc;
 
-use hub::{Above, ArchiveError, Id, Lack, Page, PageOf};
+use hub::{Above, ArchiveError, Id, KeptListener, Lack, Page, PageOf};
+
+use super::scanned::ScannedEvents;
 
 use crate::limits::{SINCE_EVENTS_MAX, WINDOW_EVENTS_MAX};
 use crate::{Event, EventArchive};
@@ -17,11 +20,18 @@ pub(super) struct Lacking {
     pub(super) text: String,
     /// Those that it lacks are not above this number.
     pub(super) up_to: u64,
+    /// Who hears not all of them.
+    pub(super) listener: Option<Arc<dyn KeptListener>>,
 }
 
 impl Lacking {
     fn lack(&self) -> Lack {
         Lack { subject: self.subject, up_to: self.up_to }
+    }
+
+    fn is_heard(&self, event: &Event) -> bool {
+        let mut subjects = iter::once(event.about()).chain(event.also());
+        self.listener.as_ref().is_none_or(|listener| listener.hears(&mut subjects))
     }
 }
 
@@ -44,6 +54,9 @@ pub struct ArchiveQuestion {
 enum Asked {
     Missed(MissedEvents),
     Last(LastOf),
+    Scanned(ScannedEvents),
+    /// Which number an update has, by the id of its publisher.
+    Place(Box<str>),
 }
 
 struct MissedEvents {
@@ -68,6 +81,10 @@ pub struct ArchiveAnswer {
     pub(super) rest: Vec<Lack>,
     /// What was not read yet of an id whose last events are looked for.
     pub(super) last_of: Option<LastOf>,
+    /// All up to this number was looked through for patterns.
+    pub(super) scanned: Option<u64>,
+    /// The number of the place that was asked for; `None` within, where nobody knows it.
+    pub(super) place: Option<Option<u64>>,
     failed: Option<ArchiveError>,
     is_closed: bool,
 }
@@ -88,17 +105,42 @@ impl ArchiveQuestion {
         ArchiveQuestion { archive, asked: Asked::Last(last_of) }
     }
 
+    pub(super) fn of_scanned(archive: Arc<EventArchive>, asked: ScannedEvents) -> ArchiveQuestion {
+        ArchiveQuestion { archive, asked: Asked::Scanned(asked) }
+    }
+
+    pub(super) fn of_place(archive: Arc<EventArchive>, own_id: Box<str>) -> ArchiveQuestion {
+        ArchiveQuestion { archive, asked: Asked::Place(own_id) }
+    }
+
+    /// Whether it goes through all that are kept, and not to what it looks for.
+    pub fn is_scan(&self) -> bool {
+        matches!(self.asked, Asked::Scanned(_))
+    }
+
     /// Reads the answer. It waits for the disk.
     pub fn read(self) -> ArchiveAnswer {
+        let closed = || ArchiveAnswer { is_closed: true, ..ArchiveAnswer::empty() };
         match self.asked {
             Asked::Missed(missed) => missed.read(&*self.archive),
             Asked::Last(last_of) => last_of.read(&*self.archive),
+            // It is asked again.
+            Asked::Scanned(scanned) => scanned.read(&*self.archive).unwrap_or_else(|| closed()),
+            Asked::Place(own_id) => match self.archive.number_of(&own_id) {
+                Ok(number) => ArchiveAnswer { place: Some(number), ..ArchiveAnswer::empty() },
+                Err(_) if !self.archive.is_open() => closed(),
+                Err(error) => {
+                    let mut answer = ArchiveAnswer { place: Some(None), ..ArchiveAnswer::empty() };
+                    answer.fail(error);
+                    answer
+                }
+            },
         }
     }
 }
 
 impl ArchiveAnswer {
-    fn empty() -> ArchiveAnswer {
+    pub(super) fn empty() -> ArchiveAnswer {
         ArchiveAnswer {
             events: Vec::new(),
             covered: true,
@@ -107,6 +149,8 @@ impl ArchiveAnswer {
             floor: None,
             rest: Vec::new(),
             last_of: None,
+            scanned: None,
+            place: None,
             failed: None,
             is_closed: false,
         }
@@ -124,7 +168,7 @@ impl ArchiveAnswer {
     }
 
     /// Notes why something is missing.
-    fn fail(&mut self, error: ArchiveError) {
+    pub(super) fn fail(&mut self, error: ArchiveError) {
         self.covered = false;
         self.failed = Some(error);
     }
@@ -168,7 +212,7 @@ impl MissedEvents {
                 Err(error) => answer.fail(error),
             }
             bytes += page.events.iter().map(|event| event.json().len()).sum::<usize>();
-            answer.events.append(&mut page.events);
+            answer.events.extend(page.events.into_iter().filter(|event| lacking.is_heard(event)));
         }
         debug_assert!(answer.events.iter().all(|event| event.number() > self.above.number));
         debug_assert!(claimed >= self.above.number, "what is not read cannot be claimed");

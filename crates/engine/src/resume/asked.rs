@@ -19,6 +19,8 @@ pub struct Resume {
     pub(crate) ids: SmallVec<[Id; 2]>,
     /// The number of the last event that it has heard.
     pub(crate) after: u64,
+    /// The place that it has named, where only the archive may know which number that is.
+    pub(crate) named: Option<Arc<str>>,
     /// The tag of that event's epoch, where this node is not there yet.
     pub(crate) ahead_in: Option<Tag>,
     /// It was told, while it caught up, that some up to this number may be missing.

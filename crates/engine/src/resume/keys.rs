@@ -9,14 +9,6 @@ use super::Resuming;
 use crate::Event;
 
 impl Resuming<'_> {
-    /// It is not known whom the id that is read has followed up to this number.
-    pub(super) fn note_unknown(&mut self, up_to: u64) {
-        if self.above.claimed < up_to {
-            self.covered = false;
-            self.gap_up_to = self.gap_up_to.max(up_to);
-        }
-    }
-
     /// Leaves out what the client does not hear of the events from this place on. Who follows by a
     /// stored graph hears all.
     pub(super) fn keep_heard(&mut self, followers: &dyn Followers, from: usize) {

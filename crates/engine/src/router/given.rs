@@ -96,10 +96,13 @@ impl Router {
     }
 
     /// What was sent up to `number` is not known here, and will not be posted: places before it are
-    /// gaps, later ones are not. For the start of a cluster's node, before clients can connect.
+    /// gaps, later ones are not. For the start of a server, before clients can connect.
     pub fn forget_up_to(&self, number: u64) {
         if let Some(history) = &self.history {
             history.forget_up_to(number);
+        }
+        if let Some(topics) = &self.topics {
+            topics.begun_at(number);
         }
         self.event_ids.skip_to(number);
         self.event_ids.set_posted(number);

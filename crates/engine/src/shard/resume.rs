@@ -121,6 +121,13 @@ impl<S: Sockets> Core<S> {
         self.ask_by(at, after, Resumes::post)
     }
 
+    /// Whether it could be asked what the client has missed since its place, of which only the
+    /// archive may know which number it is. All that comes meanwhile is behind it.
+    pub(super) fn ask_named(&mut self, at: &mut At<'_, S::Socket>, place: &Arc<str>) -> bool {
+        let named = Some(Arc::clone(place));
+        self.ask_by(at, 0, |resumes, resume| resumes.post(Resume { named, ..resume }))
+    }
+
     fn ask_by(
         &mut self,
         at: &mut At<'_, S::Socket>,
@@ -135,6 +142,7 @@ impl<S: Sockets> Core<S> {
             asker: Asker { conn: self.conn_ref(at), client: Arc::downgrade(&client) },
             ids: self.ids(at).collect(),
             after,
+            named: None,
             ahead_in: None,
             gap_up_to: at.conn.gap_told(),
             past: at.conn.work().and_then(|work| work.held.past.clone()),

@@ -1,6 +1,9 @@
 //! The head of a stream of the hub: it says where the stream begins, and is kept until that is
 //! known.
 
+use std::sync::Arc;
+
+use mercure::limits::ID_BYTES_MAX;
 use mercure::{Dialect, EARLIEST};
 use proto::{Cors, response};
 
@@ -17,6 +20,8 @@ pub(super) enum Begin {
     Earliest,
     /// Behind the update of this number.
     Behind(u64),
+    /// Behind one that is called so: if it is known, the archive knows it.
+    Named(Arc<str>),
     /// Behind one that nobody knows.
     Unknown,
 }
@@ -29,7 +34,7 @@ impl<S: Sockets> Core<S> {
         at: &mut At<'_, S::Socket>,
         cors: Option<Cors<'_>>,
         newest: u64,
-        (place, held): (Option<(Dialect, String, Begin)>, bool),
+        (place, held): (Option<(Dialect, Arc<str>, Begin)>, bool),
     ) {
         let wire = at.conn.wire;
         let mut before = Vec::with_capacity(512);
@@ -44,9 +49,8 @@ impl<S: Sockets> Core<S> {
             push_opening(wire, &mut self.answer);
             return;
         };
-        let place = if place.is_empty() { format!("#{next}") } else { place };
-        let (field, asked) = (dialect.place_field(), place.into_boxed_str());
-        let head = HeldHead::new(before, field, asked, wire);
+        let place = if place.is_empty() { format!("#{next}").into() } else { place };
+        let head = HeldHead::new(before, dialect.place_field(), place, wire);
         if held {
             at.conn.new_work().held.head = Some(Box::new(head));
             return;
@@ -54,7 +58,7 @@ impl<S: Sockets> Core<S> {
         let gap = match begin {
             Begin::Live => false,
             Begin::Earliest => self.config.history.is_on(),
-            Begin::Behind(_) | Begin::Unknown => true,
+            Begin::Behind(_) | Begin::Named(_) | Begin::Unknown => true,
         };
         head.push(gap, &mut self.answer);
         self.tell_unknown(wire, gap, &next);
@@ -69,20 +73,25 @@ impl<S: Sockets> Core<S> {
     }
 
     /// Where the place is that a client has named.
-    pub(super) fn begin_of(&self, place: &str) -> Begin {
+    pub(super) fn begin_of(&self, place: &Arc<str>) -> Begin {
         let own = |word: &str| match self.event_ids.known(word.as_bytes()) {
             hub::Place::Known(number) => Some(number),
             // One that this server has not given.
             hub::Place::Ahead(_) | hub::Place::Later(_) | hub::Place::Unknown => None,
         };
-        let number = match place {
+        let number = match &**place {
             "" => return Begin::Live,
             EARLIEST => return Begin::Earliest,
             _ => match place.strip_prefix('#') {
                 Some(word) => own(word),
                 None => {
                     let published = self.topics.as_ref().and_then(|of| of.ids().number(place));
-                    published.or_else(|| own(place))
+                    let known = published.or_else(|| own(place));
+                    let may_be_kept = self.config.keeper.is_some() && place.len() <= ID_BYTES_MAX;
+                    if known.is_none() && may_be_kept {
+                        return Begin::Named(Arc::clone(place));
+                    }
+                    known
                 }
             },
         };

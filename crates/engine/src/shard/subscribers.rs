@@ -232,12 +232,14 @@ impl<S: Sockets> Core<S> {
         self.note_subscriber(at, has_token, may_hear && dialect == Dialect::Old, payload);
         self.counters.streams_opened[wire.transport().index()].add(1);
         self.note_begun(at.slot, gaps);
-        let begin = place.as_deref().map(|place| self.begin_of(place));
-        let held = match begin {
+        let place: Option<Arc<str>> = place.map(Arc::from);
+        let begin = place.as_ref().map(|place| self.begin_of(place));
+        let held = match &begin {
             Some(Begin::Earliest) if self.config.history.is_on() => {
                 self.ask_past(at, request::Past::Earliest, newest, Told::InHead)
             }
-            Some(Begin::Behind(number)) => self.ask(at, number),
+            Some(Begin::Behind(number)) => self.ask(at, *number),
+            Some(Begin::Named(place)) => self.ask_named(at, place),
             _ => false,
         };
         let place = place.zip(begin).map(|(place, begin)| (dialect, place, begin));

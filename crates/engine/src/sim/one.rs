@@ -116,7 +116,16 @@ impl One {
         let mut answered = 0;
         while let Some(resume) = self.server.resumes.take() {
             let mut resuming = Resuming::begin(&self.router, resume).unwrap();
-            while resuming.step(followers) != ResumeStep::Done {}
+            loop {
+                match resuming.step(followers) {
+                    ResumeStep::Done => break,
+                    ResumeStep::Read => {
+                        let question = resuming.question().expect("a step said so");
+                        resuming.tell(question.read());
+                    }
+                    ResumeStep::More | ResumeStep::Wait => {}
+                }
+            }
             answered += 1;
         }
         answered

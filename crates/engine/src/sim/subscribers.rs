@@ -1,5 +1,7 @@
 //! One shard whose clients speak the Mercure protocol: what each is answered, and what it hears.
 
+mod kept;
+
 use hub::{Draft, EventParts, HistoryLimits, Nobody, Payload};
 use mercure::{Dialect, HubUrl, Update};
 use topics::{TopicFollowers, UpdateFollowers, payload};

@@ -288,6 +288,12 @@ fn string_len(text: &str) -> Option<usize> {
     })
 }
 
+/// The id that a payload begins with, if it is an object that does, as JSON has it.
+pub(super) fn own_id(data: &str) -> Option<&str> {
+    let id = data.strip_prefix(BEFORE_ID)?;
+    Some(&id[..string_len(id)?])
+}
+
 /// The id that is `written` so.
 fn read_id(written: &str) -> Cow<'_, str> {
     if !written.contains('\\') {

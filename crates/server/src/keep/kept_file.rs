@@ -5,9 +5,13 @@
 //! encke kept 1
 //! epoch 241…
 //! since 1845… room:*
+//! topics 1845…
 //! read 1846…
 //! check 0123456789abcdef
 //! ```
+//!
+//! Where updates of topics are kept, it says since which number they are, whatever their rules say:
+//! a version that does not know that keeps none.
 //!
 //! A node of a cluster also says up to which number it has read the cluster's log, and has on disk
 //! what it keeps of that.
@@ -35,6 +39,8 @@ pub(super) struct KeptFile {
     pub(super) tag: Tag,
     /// The rules' patterns in their order, each with the number.
     rules: Vec<(u64, String)>,
+    /// The number since which topics are kept.
+    topics: Option<u64>,
     /// Up to which number the cluster's log was read.
     pub(super) read: Option<u64>,
 }
@@ -53,6 +59,7 @@ impl KeptFile {
         start: u64,
         rules: &KeepRules,
     ) -> KeptFile {
+        let topics = before.as_ref().and_then(|kept| kept.topics);
         let before = before.map_or_else(Vec::new, |kept| kept.rules);
         let since = |pattern: &str| {
             let same = before.iter().find(|(_, before)| before == pattern);
@@ -60,7 +67,17 @@ impl KeptFile {
         };
         let rules = rules.iter().map(|rule| rule.pattern());
         let rules = rules.map(|pattern| (since(&pattern), pattern)).collect();
-        KeptFile { tag, rules, read: None }
+        KeptFile { tag, rules, topics, read: None }
+    }
+
+    /// Topics are kept, too: behind the number `start`, unless they were before.
+    pub(super) fn keep_topics(&mut self, start: u64) {
+        self.topics.get_or_insert(start);
+    }
+
+    /// The number since which they are.
+    pub(super) fn topics_since(&self) -> u64 {
+        self.topics.unwrap_or(0)
     }
 
     /// The numbers in the order of the rules.
@@ -83,6 +100,9 @@ impl KeptFile {
             // A String takes all that is written to it.
             let _ = writeln!(lines, "since {since} {pattern}");
         }
+        if let Some(topics) = self.topics {
+            let _ = writeln!(lines, "topics {topics}");
+        }
         if let Some(read) = self.read {
             let _ = writeln!(lines, "read {read}");
         }
@@ -92,17 +112,19 @@ impl KeptFile {
     fn parse(file: &str) -> Option<KeptFile> {
         let mut lines = file.lines().skip(1);
         let tag = Tag::of_bits(lines.next()?.strip_prefix("epoch ")?.parse().ok()?)?;
-        let (mut rules, mut read) = (Vec::new(), None);
+        let (mut rules, mut topics, mut read) = (Vec::new(), None, None);
         for line in lines {
             if let Some((since, pattern)) =
                 line.strip_prefix("since ").and_then(|rule| rule.split_once(' '))
             {
                 rules.push((since.parse().ok()?, pattern.to_owned()));
+            } else if let Some(number) = line.strip_prefix("topics ") {
+                topics = Some(number.parse().ok()?);
             } else if let Some(number) = line.strip_prefix("read ") {
                 read = Some(number.parse().ok()?);
             }
         }
-        let kept = KeptFile { tag, rules, read };
+        let kept = KeptFile { tag, rules, topics, read };
         (file == kept.text()).then_some(kept)
     }
 }
@@ -127,6 +149,18 @@ mod tests {
         assert_eq!(second.since(), [9, 5]);
         let third = KeptFile::next(Some(second), tag, 12, &rules(&["b", "a*"]));
         assert_eq!(third.since(), [12, 5], "it was not kept meanwhile");
+    }
+
+    #[test]
+    fn topics_are_kept_since_a_version_knows_them() {
+        let tag = Tag::of(9 << 50);
+        let mut first = KeptFile::next(None, tag, 5, &rules(&["*"]));
+        assert!(!first.text().contains("topics"));
+        first.keep_topics(7);
+        let mut second = KeptFile::next(Some(first), tag, 9, &rules(&["*"]));
+        second.keep_topics(9);
+        assert_eq!((second.since(), second.topics_since()), (vec![5], 7));
+        assert_eq!(KeptFile::parse(&second.text()), Some(second));
     }
 
     #[test]

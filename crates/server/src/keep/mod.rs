@@ -59,15 +59,17 @@ pub(crate) struct Keeping {
 }
 
 impl Keeping {
-    /// The log in the data directory `data`, which another process has or nobody has opened.
-    pub(crate) fn new(data: &Path, config: &KeepConfig) -> Keeping {
+    /// The log in the data directory `data`, which another process has or nobody has opened. Where
+    /// the server has a hub updates of topics are kept, too.
+    pub(crate) fn new(data: &Path, config: &KeepConfig, has_hub: bool) -> Keeping {
         let journal = Config {
             dir: data.join(DIR),
             bytes_max: config.bytes_max,
             segment_bytes: Config::segment_bytes_for(config.bytes_max),
             sync: if config.always_durable { Sync::Always } else { Sync::Group },
         };
-        let archive = DiskArchive::closed(config.rules.clone(), journal, Arc::new(RealDisk));
+        let archive = DiskArchive::closed(config.rules.clone(), journal, Arc::new(RealDisk))
+            .with_topics(has_hub.then_some(mercure::PATH));
         let (archive, claims, lost_said) = (Arc::new(archive), Arc::default(), Arc::default());
         Keeping { archive, data: data.to_owned(), claims, lost_said }
     }
@@ -142,10 +144,13 @@ impl Keeping {
     pub(crate) fn begin(&self, begun: &Begun) -> Result<()> {
         let (tag, start) = (begun.epoch.tag, begun.start);
         let before = KeptFile::read(&self.dir()).filter(|kept| begun.goes_on && kept.tag == tag);
-        let kept = KeptFile::next(before, tag, start, self.archive.rules());
+        let mut kept = KeptFile::next(before, tag, start, self.archive.rules());
+        if self.archive.keeps_topics() {
+            kept.keep_topics(start);
+        }
         let dir = self.dir();
         kept.write(&dir).with_context(|| format!("cannot write in {}", dir.display()))?;
-        self.archive.set_since(kept.since());
+        self.archive.set_since(kept.since(), kept.topics_since());
         Ok(())
     }
 

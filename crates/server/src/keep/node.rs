@@ -113,7 +113,7 @@ impl Keeping {
     fn claim(&self, kept: KeptFile) {
         let mut claims = self.claims();
         self.archive.pause(true);
-        self.archive.set_since(kept.since());
+        self.archive.set_since(kept.since(), kept.topics_since());
         let written = kept.write(&self.dir());
         self.archive.pause(written.is_err());
         if let Err(error) = written {
@@ -167,7 +167,7 @@ impl KeptLog for Keeping {
         if !is_new && said.is_some_and(|said| now < said + SAY_LOST_EVERY) {
             // Nothing is kept until it is written down.
             self.archive.pause(true);
-            self.archive.set_since(kept.since());
+            self.archive.set_since(kept.since(), kept.topics_since());
             *self.claims() = Some(kept);
             return;
         }
@@ -193,7 +193,7 @@ mod tests {
         let rule = |pattern: &&str| KeepRule::new(pattern, 1 << 40).unwrap();
         let rules = KeepRules::new(patterns.iter().map(rule).collect()).unwrap();
         let config = KeepConfig { rules, bytes_max: 64 << 20, always_durable: false };
-        let keeping = Keeping::new(data, &config);
+        let keeping = Keeping::new(data, &config, false);
         keeping.open().await.unwrap();
         keeping
     }

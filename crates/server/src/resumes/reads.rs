@@ -4,6 +4,10 @@
 //! A resume takes one of [`SEATS`] with its first question, and has it until it has its end: so the
 //! events that are read for clients, which nobody else holds, are those of so many at a time. Each
 //! has at most a window of its client and the answer to one question. Further ones wait, in order.
+//!
+//! Those that go through all updates for a pattern have seats of their own, so that nobody who looks
+//! up what it follows waits behind them. One of them reads at a time, and rests as long as it has
+//! read: in each ring they take half a processor at most, however many there are.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -18,6 +22,13 @@ use tokio::time::sleep;
 /// Resumes of either ring that may have a part of what they answer from the archive at one time.
 const SEATS: usize = 8;
 
+/// Of those that go through all updates, as many read at one time.
+const SCANS: usize = 1;
+
+/// As many may wait for a seat; the clients of further ones are told of a gap. They are some hundred
+/// bytes each, and do not count among those under way: nobody waits behind them.
+const SCANS_WAITING_MAX: usize = 4096;
+
 /// How long to wait before it is asked again what another process has. It is over when that process
 /// goes on for this one, or has failed to.
 const CLOSED_PAUSE: Duration = Duration::from_millis(20);
@@ -29,11 +40,19 @@ const SAY_EVERY: Duration = Duration::from_secs(60);
 pub(super) struct Under<'r> {
     pub(super) resuming: Resuming<'r>,
     seat: Option<OwnedSemaphorePermit>,
+    /// Whether that is one of those who go through all updates.
+    is_scanning: bool,
+}
+
+/// Seats, and those that wait for one.
+struct Room<'r> {
+    seats: Arc<Semaphore>,
+    waiting: VecDeque<Under<'r>>,
 }
 
 impl<'r> From<Resuming<'r>> for Under<'r> {
     fn from(resuming: Resuming<'r>) -> Under<'r> {
-        Under { resuming, seat: None }
+        Under { resuming, seat: None, is_scanning: false }
     }
 }
 
@@ -41,8 +60,24 @@ impl<'r> From<Resuming<'r>> for Under<'r> {
 type Answered = Result<(Id, Result<ArchiveAnswer, JoinError>), JoinError>;
 
 /// Reads the answer where it holds up nobody.
-async fn answer_of(question: ArchiveQuestion) -> Result<ArchiveAnswer, JoinError> {
+async fn answer_of(
+    question: ArchiveQuestion,
+    scans: Arc<Semaphore>,
+) -> Result<ArchiveAnswer, JoinError> {
+    // Nobody closes it.
+    let turn = match question.is_scan() {
+        true => scans.acquire_owned().await.ok(),
+        false => None,
+    };
+    let began = Instant::now();
     let answer = spawn_blocking(move || question.read()).await?;
+    if let Some(turn) = turn {
+        let taken = began.elapsed();
+        tokio::spawn(async move {
+            sleep(taken).await;
+            drop(turn);
+        });
+    }
     if answer.is_closed() {
         sleep(CLOSED_PAUSE).await;
     }
@@ -51,36 +86,65 @@ async fn answer_of(question: ArchiveQuestion) -> Result<ArchiveAnswer, JoinError
 
 /// Those that read, or wait for a seat.
 pub(super) struct Reads<'r> {
-    seats: Arc<Semaphore>,
-    waiting: VecDeque<Under<'r>>,
+    pages: Room<'r>,
+    scanning: Room<'r>,
+    /// Whose turn it is to go through all updates.
+    scans: Arc<Semaphore>,
     reading: HashMap<Id, Under<'r>>,
     answers: JoinSet<Result<ArchiveAnswer, JoinError>>,
     said: Option<Instant>,
 }
 
+impl<'r> Room<'r> {
+    fn new() -> Room<'r> {
+        Room { seats: Arc::new(Semaphore::new(SEATS)), waiting: VecDeque::new() }
+    }
+
+    /// The next one that has a seat now.
+    fn seat(&mut self) -> Option<Under<'r>> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let seat = Some(Arc::clone(&self.seats).try_acquire_owned().ok()?);
+        self.waiting.pop_front().map(|under| Under { seat, ..under })
+    }
+}
+
 impl<'r> Reads<'r> {
     pub(super) fn new() -> Reads<'r> {
         Reads {
-            seats: Arc::new(Semaphore::new(SEATS)),
-            waiting: VecDeque::new(),
+            pages: Room::new(),
+            scanning: Room::new(),
+            scans: Arc::new(Semaphore::new(SCANS)),
             reading: HashMap::new(),
             answers: JoinSet::new(),
             said: None,
         }
     }
 
-    /// How many there are.
+    /// How many there are, but for those that wait to go through all updates.
     pub(super) fn len(&self) -> usize {
-        self.waiting.len() + self.reading.len()
+        self.pages.waiting.len() + self.reading.len()
     }
 
-    /// The next step of this one needs an answer of the archive.
-    pub(super) fn begin(&mut self, under: Under<'r>) {
-        match under.seat {
-            Some(_) => self.ask(under),
-            None => self.waiting.push_back(under),
+    /// The next step of this one needs an answer of the archive. It is given back where too many
+    /// wait: it answers without.
+    pub(super) fn begin(&mut self, mut under: Under<'r>) -> Option<Under<'r>> {
+        // Which patterns there are is known once its place is.
+        let is_scanning = under.resuming.has_patterns();
+        if under.seat.is_some() && under.is_scanning == is_scanning {
+            self.ask(under);
+            return None;
         }
+        (under.seat, under.is_scanning) = (None, is_scanning);
+        if is_scanning && self.scanning.waiting.len() >= SCANS_WAITING_MAX {
+            under.resuming.give_up();
+            return Some(under);
+        }
+        let room = if is_scanning { &mut self.scanning } else { &mut self.pages };
+        room.waiting.push_back(under);
         self.seat_waiting();
+        None
     }
 
     /// Those that have an answer, one after the other; nobody waits for it here.
@@ -102,10 +166,8 @@ impl<'r> Reads<'r> {
     }
 
     fn seat_waiting(&mut self) {
-        while !self.waiting.is_empty() {
-            let Ok(seat) = Arc::clone(&self.seats).try_acquire_owned() else { return };
-            let Some(under) = self.waiting.pop_front() else { return };
-            self.ask(Under { seat: Some(seat), ..under });
+        while let Some(under) = self.pages.seat().or_else(|| self.scanning.seat()) {
+            self.ask(under);
         }
     }
 
@@ -114,7 +176,7 @@ impl<'r> Reads<'r> {
             debug_assert!(false, "a step said that there is something to read");
             return;
         };
-        let task = self.answers.spawn(answer_of(question));
+        let task = self.answers.spawn(answer_of(question, Arc::clone(&self.scans)));
         self.reading.insert(task.id(), under);
     }
 

@@ -38,7 +38,8 @@ impl ServerSetup {
         let node = config.cluster.as_ref().map(|cluster| cluster.node.as_str());
         let traces = config.traces.take().map(|traces| Traces::start(traces, node)).transpose()?;
         let apis = ApiAddresses { plain: config.api, tls: config.tls_api };
-        let keeping = config.keep.as_ref().map(|keep| Keeping::new(&config.data, keep));
+        let has_hub = config.hub.is_some();
+        let keeping = config.keep.as_ref().map(|keep| Keeping::new(&config.data, keep, has_hub));
         let pusher_apps = load_apps(&mut config)?;
         config.engine.hands_out = config.streams.is_some();
         let hub = load_hub(&mut config, &credentials)?;

@@ -11,7 +11,7 @@ fn options_that_cannot_be_kept_are_refused_with_a_sentence() {
     let serve = ["serve", "--listen=127.0.0.1:0", "--api=127.0.0.1:0"];
     for (options, why) in [
         (&["--keep=a"][..], "PATTERN=AGE"),
-        (&["--keep=a b=7d"], "the pattern is an id"),
+        (&["--keep=a b=7d"], "the pattern is an id, a topic"),
         (&["--keep=a=7d,0"], "keeps events for some time"),
         (&["--keep=*=7d", "--log-bytes=1KiB"], "at least"),
         (&["--keep=*=7d", "--log-sync=never"], "never"),

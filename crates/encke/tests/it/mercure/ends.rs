@@ -17,9 +17,9 @@ fn is_on_disk(dir: &Path, text: &str) -> bool {
 }
 
 #[test]
-fn update_is_not_kept_on_disk_and_a_restart_is_a_gap() {
+fn update_that_no_rule_keeps_is_not_on_disk_and_a_restart_is_a_gap() {
     let data = tempfile::tempdir().unwrap();
-    let options = ["--mercure-open", "--keep=*=1h", "--log-sync=always"];
+    let options = ["--mercure-open", "--keep=room=1h", "--log-sync=always"];
     let hub = Hub::start_in(data.path(), &options);
     let (first, _) = hub.publish("topic=https://a.test/books/1&data=known");
     hub.publish("topic=https://a.test/books/1&data=a-rare-text");

@@ -132,9 +132,9 @@ fn one_place_is_of_topics_and_of_ids() {
 }
 
 #[test]
-fn restart_is_a_gap_for_topics_and_none_for_ids_that_are_kept() {
+fn restart_is_a_gap_for_topics_that_are_not_kept_and_none_for_ids_that_are() {
     let data = tempfile::tempdir().unwrap();
-    let options = ["--keep=*=1h", "--log-sync=always"];
+    let options = ["--keep=rj=1h", "--keep=bob=1h", "--log-sync=always"];
     let hub = Hub::start_in(data.path(), &options);
     hub.server.api.subscribe("bob", "rj");
     let first = send(&hub.server, &json!({ "about": "rj", "data": 1 }));

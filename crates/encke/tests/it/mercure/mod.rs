@@ -5,6 +5,7 @@ mod clients;
 mod ends;
 mod figures;
 mod graph;
+mod kept;
 mod refused;
 mod subscription_bounds;
 mod subscriptions;

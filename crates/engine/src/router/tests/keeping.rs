@@ -4,7 +4,8 @@
 
 use std::sync::Mutex;
 
-use hub::{Archive, ArchiveError, Keeper, Page, PageOf, WhenDurable};
+use hub::WhenDurable;
+use hub::{Archive, ArchiveError, HeardOf, HeardPage, Keeper, KeptListener, Page, PageOf};
 
 use super::*;
 
@@ -27,6 +28,22 @@ impl Archive<Frame> for Kept {
 
     fn page(&self, _: &str, _: PageOf) -> Result<Page<Frame>, ArchiveError> {
         Err(ArchiveError("nobody reads here".to_owned()))
+    }
+
+    fn keeps_all(&self, _: &dyn KeptListener) -> bool {
+        false
+    }
+
+    fn heard(
+        &self,
+        _: &[Arc<dyn KeptListener>],
+        _: HeardOf,
+    ) -> Result<HeardPage<Frame>, ArchiveError> {
+        Err(ArchiveError("nobody reads here".to_owned()))
+    }
+
+    fn number_of(&self, _: &str) -> Result<Option<u64>, ArchiveError> {
+        Ok(None)
     }
 }
 

@@ -220,6 +220,7 @@ impl<S: Sockets> Core<S> {
             asker: Asker { conn, client: Arc::downgrade(&client) },
             ids,
             after,
+            named: None,
             ahead_in: None,
             gap_up_to: wish.gap_up_to,
             past: None,
