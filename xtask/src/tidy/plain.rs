@@ -47,7 +47,7 @@ fn is_page(path: &str) -> bool {
         inside.is_some_and(|(_, name)| name == "README.md")
     };
     let is_other = OTHERS.iter().any(|other| path.starts_with(other));
-    of_docs || (FOLDERS_OF_PAGES.iter().any(|folder| of_folder(&folder)) && !is_other)
+    of_docs || (FOLDERS_OF_PAGES.iter().any(of_folder) && !is_other)
 }
 
 fn long_sentences(file: &File) -> Option<Fault> {
