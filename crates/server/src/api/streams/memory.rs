@@ -214,7 +214,7 @@ mod tests {
             let address = Holder::Address(AddressKey::of_bits(address).unwrap());
             [Holder::Subject(name.into()), address].into()
         };
-        let hold = |name, address, bytes| {
+        let hold = |name: &str, address, bytes| {
             memory.hold(&holders(name, address), vec![1; FREE_BYTES + bytes])
         };
         let status = |held: Result<Bytes, ApiProblem>| {
