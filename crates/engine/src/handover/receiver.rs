@@ -229,7 +229,10 @@ impl HandoverReceiver {
                     from.expect(number, descriptor, shard, epoll)?;
                 }
             }
-            Kind::List => shard.expect_list(&body),
+            Kind::Lists => {
+                let lists = body.split(|&byte| byte == b'\n');
+                lists.for_each(|list| shard.expect_list(list));
+            }
             Kind::Listeners => {
                 let listeners = descriptors.into_iter().zip(body.iter().map(|&is_tls| is_tls > 0));
                 self.listeners.extend(listeners);

@@ -278,7 +278,7 @@ impl HandoverSender {
     fn write_to(&mut self, receiver: usize, shard: &mut Shard<Tls<Kernel>>) -> io::Result<u64> {
         let ways = self.ways.len();
         let (mut states, mut newcomers, mut slots) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut lists, takes_hub) = (HashSet::new(), self.handover.takes_hub());
+        let (mut lists, takes_hub) = (ListsToSend::default(), self.handover.takes_hub());
         let mut written = 0;
         for slot in 0..shard.slots() {
             let Some(number) = shard.socket(slot).map(|socket| socket.as_raw_fd() as u32) else {
@@ -289,7 +289,7 @@ impl HandoverSender {
             }
             let state = shard.write_down(slot).filter(|state| takes_hub || !state.is_of_hub());
             let Some(mut state) = state else { continue };
-            self.send_lists(receiver, &state, shard, &mut lists)?;
+            lists.add(&state, shard);
             state.descriptor = number;
             written += 1;
             if shard.sockets().below().is_copied(number) {
@@ -298,6 +298,10 @@ impl HandoverSender {
                 state.write(&mut newcomers);
                 slots.push(slot);
             }
+            let is_full = states.len().max(newcomers.len()).max(lists.body.len()) >= STATES_BYTES;
+            if is_full || slots.len() == passing::DESCRIPTORS_MAX {
+                self.send_lists(receiver, &mut lists)?;
+            }
             if states.len() >= STATES_BYTES {
                 self.send_states(receiver, &mut states)?;
             }
@@ -305,27 +309,17 @@ impl HandoverSender {
                 self.send_newcomers(receiver, &mut newcomers, &mut slots, shard)?;
             }
         }
+        self.send_lists(receiver, &mut lists)?;
         self.send_states(receiver, &mut states)?;
         self.send_newcomers(receiver, &mut newcomers, &mut slots, shard)?;
         Ok(written)
     }
 
-    /// Sends the lists of grants that a connection has and none before it had. What is written of
-    /// it follows later.
-    fn send_lists(
-        &mut self,
-        receiver: usize,
-        state: &ConnState,
-        shard: &Shard<Tls<Kernel>>,
-        sent: &mut HashSet<u64>,
-    ) -> io::Result<()> {
-        for (number, key) in state.lists() {
-            if sent.insert(number)
-                && let Some(list) = shard.write_list(key)
-            {
-                let way = &mut self.ways[receiver];
-                wire::send(way, Kind::List, &list, &[]).and_then(has_gone)?;
-            }
+    fn send_lists(&mut self, receiver: usize, lists: &mut ListsToSend) -> io::Result<()> {
+        if !lists.body.is_empty() {
+            let way = &mut self.ways[receiver];
+            wire::send(way, Kind::Lists, &lists.body, &[]).and_then(has_gone)?;
+            lists.body.clear();
         }
         Ok(())
     }
@@ -362,6 +356,28 @@ impl HandoverSender {
         states.zeroize();
         slots.clear();
         Ok(())
+    }
+}
+
+/// Lists of grants for one who takes: each goes before those who have it, once.
+#[derive(Default)]
+struct ListsToSend {
+    numbers: HashSet<u64>,
+    /// Those that are still to go, one in each line.
+    body: Vec<u8>,
+}
+
+impl ListsToSend {
+    /// Those of a connection that none before it had.
+    fn add(&mut self, state: &ConnState, shard: &Shard<Tls<Kernel>>) {
+        for (number, key) in state.lists() {
+            if self.numbers.insert(number)
+                && let Some(list) = shard.write_list(key)
+            {
+                self.body.extend(list);
+                self.body.push(b'\n');
+            }
+        }
     }
 }
 

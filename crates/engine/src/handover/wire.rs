@@ -27,14 +27,15 @@ pub(super) enum Kind {
     Newcomers = 5,
     /// The end, with how many connections there were, a `u64`.
     End = 6,
-    /// A list of grants that connections behind it have ([`topics::Topics::expect_list`]).
-    List = 7,
+    /// Lists of grants that connections behind it have, one in each line
+    /// ([`topics::Topics::expect_list`]).
+    Lists = 7,
 }
 
 impl Kind {
     fn of(byte: u8) -> Option<Kind> {
-        use Kind::{Copies, End, List, Listeners, Newcomers, Sender, States};
-        let kinds = [Sender, Copies, Listeners, States, Newcomers, End, List];
+        use Kind::{Copies, End, Listeners, Lists, Newcomers, Sender, States};
+        let kinds = [Sender, Copies, Listeners, States, Newcomers, End, Lists];
         kinds.into_iter().find(|kind| *kind as u8 == byte)
     }
 }
