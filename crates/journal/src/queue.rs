@@ -258,7 +258,9 @@ mod tests {
     #[test]
     fn records_that_take_the_bytes_are_found_with_one_more() {
         let mut queue = Queue::new(0, 7);
-        (1..=4).for_each(|number| drop(append(&mut queue, number, b"body")));
+        for number in 1..=4 {
+            append(&mut queue, number, b"body");
+        }
         let bytes = length(&queue.fresh).unwrap();
         for (most, found) in [(1, 2), (bytes, 2), (bytes + 1, 3), (2 * bytes, 3), (9 * bytes, 4)] {
             for newest_first in [false, true] {

@@ -79,8 +79,8 @@ pub(crate) fn reaches(list: &Grants, subjects: &mut dyn Iterator<Item = Cow<'_, 
 }
 
 impl Topics {
-    /// What the key `id` hears of kept updates, where that is not all about its topic: of a pattern,
-    /// or by a list of grants. `None` as well once nobody listens there.
+    /// What the key `id` hears of kept updates, where that is not all about its topic: of a
+    /// pattern, or by a list of grants. `None` as well once nobody listens there.
     pub(crate) fn kept_listener(&self, id: Id) -> Option<Arc<dyn KeptListener>> {
         let text = self.names.text(id)?;
         let Key { space, .. } = Key::parse(&text)?;

@@ -3,8 +3,8 @@
 //! know.
 //!
 //! Keys follow others by tables of the memory, which has forgotten some: so a key is asked for by
-//! itself, and the archive knows what one hears who is logged in under it. Of a pattern it does not,
-//! and goes through all ([`Scan`]).
+//! itself, and the archive knows what one hears who is logged in under it. Of a pattern it does
+//! not, and goes through all ([`Scan`](super::scanned::Scan)).
 
 use std::sync::Arc;
 

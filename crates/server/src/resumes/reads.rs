@@ -5,8 +5,8 @@
 //! events that are read for clients, which nobody else holds, are those of so many at a time. Each
 //! has at most a window of its client and the answer to one question. Further ones wait, in order.
 //!
-//! Those that go through all updates for a pattern have seats of their own, so that nobody who looks
-//! up what it follows waits behind them. One of them reads at a time, and rests as long as it has
+//! Those that go through all updates for a pattern have seats of their own, so that nobody who
+//! looks up what it follows waits behind them. One of them reads at a time, and rests as long as it has
 //! read: in each ring they take half a processor at most, however many there are.
 
 use std::collections::{HashMap, VecDeque};
@@ -25,8 +25,8 @@ const SEATS: usize = 8;
 /// Of those that go through all updates, as many read at one time.
 const SCANS: usize = 1;
 
-/// As many may wait for a seat; the clients of further ones are told of a gap. They are some hundred
-/// bytes each, and do not count among those under way: nobody waits behind them.
+/// As many may wait for a seat; the clients of further ones are told of a gap. They are some
+/// hundred bytes each, and do not count among those under way: nobody waits behind them.
 const SCANS_WAITING_MAX: usize = 4096;
 
 /// How long to wait before it is asked again what another process has. It is over when that process
@@ -45,7 +45,7 @@ pub(super) struct Under<'r> {
 }
 
 /// Seats, and those that wait for one.
-struct Room<'r> {
+struct SeatRoom<'r> {
     seats: Arc<Semaphore>,
     waiting: VecDeque<Under<'r>>,
 }
@@ -86,8 +86,8 @@ async fn answer_of(
 
 /// Those that read, or wait for a seat.
 pub(super) struct Reads<'r> {
-    pages: Room<'r>,
-    scanning: Room<'r>,
+    pages: SeatRoom<'r>,
+    scanning: SeatRoom<'r>,
     /// Whose turn it is to go through all updates.
     scans: Arc<Semaphore>,
     reading: HashMap<Id, Under<'r>>,
@@ -95,9 +95,9 @@ pub(super) struct Reads<'r> {
     said: Option<Instant>,
 }
 
-impl<'r> Room<'r> {
-    fn new() -> Room<'r> {
-        Room { seats: Arc::new(Semaphore::new(SEATS)), waiting: VecDeque::new() }
+impl<'r> SeatRoom<'r> {
+    fn new() -> SeatRoom<'r> {
+        SeatRoom { seats: Arc::new(Semaphore::new(SEATS)), waiting: VecDeque::new() }
     }
 
     /// The next one that has a seat now.
@@ -113,8 +113,8 @@ impl<'r> Room<'r> {
 impl<'r> Reads<'r> {
     pub(super) fn new() -> Reads<'r> {
         Reads {
-            pages: Room::new(),
-            scanning: Room::new(),
+            pages: SeatRoom::new(),
+            scanning: SeatRoom::new(),
             scans: Arc::new(Semaphore::new(SCANS)),
             reading: HashMap::new(),
             answers: JoinSet::new(),
