@@ -25,6 +25,7 @@
 mod act;
 mod list;
 mod outbox;
+mod reading;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -156,8 +157,8 @@ impl Rooms {
         }
     }
 
-    /// Somebody has come or gone in `room` of whom [`Rooms::news`] was not told one by one: all that
-    /// this node has there is said anew.
+    /// Somebody has come or gone in `room` of whom [`Rooms::news`] was not told one by one: all
+    /// that this node has there is said anew.
     pub fn restate(&mut self, room: &str) {
         if self.me.is_some() && self.wanted.contains_key(room) {
             self.outbox.state(room, true);
@@ -273,112 +274,6 @@ impl Rooms {
         let before_me = self.nodes.iter().filter(|one| Some(**one) < self.me).count() as u64;
         let due_ms = Some(now_ms + self.grace_ms + before_me * RANK_MS);
         self.orphans.push(Orphans { of: node, due_ms });
-    }
-
-    fn read(&mut self, sequence: u64, from: u64, notes: Vec<RoomNote>) {
-        let is_mine = self.me == Some(from);
-        if is_mine {
-            self.outbox.arrived();
-        }
-        debug_assert!(self.nodes.contains(&from), "what counts is of a member");
-        let mut is_new = false;
-        for note in notes {
-            self.notes += 1;
-            match note {
-                RoomNote::Want(room) => is_new |= self.read_want(sequence, from, room),
-                RoomNote::Unwant(room) => self.read_unwant(from, room),
-                RoomNote::Answered(up_to) => {
-                    let answered = self.answered.entry(from).or_default();
-                    *answered = up_to.max(*answered);
-                }
-                RoomNote::Gone(node) if !self.nodes.contains(&node) => self.read_gone(node),
-                RoomNote::Gone(_) => {}
-                RoomNote::Begin(room) => {
-                    let at = self.notes;
-                    self.change(room, |list, _| {
-                        list.begin(from, at);
-                        None
-                    });
-                }
-                RoomNote::End(room) => {
-                    self.change(room, |list, listed| list.end(from, listed));
-                }
-                RoomNote::Joined { room, sub, info } => {
-                    let at = self.notes;
-                    self.change(room, |list, listed| list.joined((from, at), sub, info, listed));
-                }
-                RoomNote::Left { room, sub } => {
-                    self.change(room, |list, listed| list.left(from, sub, listed));
-                }
-            }
-        }
-        if is_new && self.me.is_some() {
-            self.outbox.note(RoomNote::Answered(sequence));
-        }
-    }
-
-    /// Whether that is new here, and is to be answered.
-    fn read_want(&mut self, sequence: u64, from: u64, room: Box<str>) -> bool {
-        if self.me == Some(from)
-            && let Some(list) = self.lists.get_mut(&room).filter(|list| list.wanted_at.is_none())
-        {
-            list.wanted_at = Some(sequence);
-            self.settling.push_back((sequence, room.clone()));
-        }
-        if !self.wanted.contains_key(&room) {
-            self.acts.push_back(RoomAct::Listen(room.clone()));
-        }
-        let wanting = self.wanted.entry(room.clone()).or_default();
-        let is_new = !wanting.contains(&from);
-        if is_new {
-            wanting.push(from);
-            if self.me.is_some() {
-                self.outbox.state(&room, false);
-            }
-        }
-        is_new
-    }
-
-    fn read_unwant(&mut self, from: u64, room: Box<str>) {
-        // This node has changed its mind meanwhile, and wants the room anew.
-        if self.me == Some(from)
-            && let Some(list) = self.lists.get_mut(&room)
-        {
-            list.wanted_at = None;
-            list.is_settled = false;
-        }
-        let Some(wanting) = self.wanted.get_mut(&room) else { return };
-        wanting.retain(|one| *one != from);
-        if wanting.is_empty() {
-            self.wanted.remove(&room);
-            self.acts.push_back(RoomAct::Ignore(room));
-        }
-    }
-
-    fn read_gone(&mut self, node: u64) {
-        let place = self.orphans.iter().position(|orphans| orphans.of == node);
-        let Some(place) = place else { return };
-        self.orphans.remove(place);
-        let rooms: Vec<Box<str>> = self.lists.keys().cloned().collect();
-        for room in rooms {
-            self.change(room, |list, listed| list.gone(node, listed));
-        }
-    }
-
-    /// Changes a list, if this node has it, and says what is to be told.
-    fn change<C: IntoIterator<Item = (Box<str>, RoomChange)>>(
-        &mut self,
-        room: Box<str>,
-        change: impl FnOnce(&mut RoomList, ListedBytes) -> C,
-    ) {
-        let Some(list) = self.lists.get_mut(&room) else { return };
-        let before = list.bytes();
-        let changes = change(list, self.listed);
-        self.list_bytes = self.list_bytes + list.bytes() - before;
-        if list.is_settled {
-            let changed = |(sub, change)| RoomAct::Changed { room: room.clone(), sub, change };
-            self.acts.extend(changes.into_iter().map(changed));
-        }
     }
 
     /// Settles the lists whose wants all have answered.

@@ -9,7 +9,7 @@
 //!
 //! | this node | what it knows | what it does |
 //! | --- | --- | --- |
-//! | reads its first list | who is there, not who was told of | asks the others what was not taken |
+//! | reads its first list | who is there, not who was told of | asks others what was not taken |
 //! | hears that, or that all up to its list was taken | both | keeps changes |
 //! | is to report, and knows both | | tells what it keeps, and all that comes |
 //! | is to report, and no other node knows | | tells of all who are there |

@@ -208,8 +208,8 @@ impl World {
     /// The node that reports is killed, if another one knows what it has told.
     fn kill(&mut self) {
         let is_known = |id: &usize| self.nodes[id].reports.is_synced();
-        let heirs = self.members.iter().skip(1).filter(|id| is_known(id)).count();
-        if heirs > 0 {
+        let knowing = self.members.iter().skip(1).filter(|id| is_known(id)).count();
+        if knowing > 0 {
             let node = self.members.remove(0);
             self.nodes.remove(&node);
             self.log.push(Entry::Gone(node));
