@@ -64,6 +64,8 @@ pub struct FriendsConfig {
     pub token_file: Option<PathBuf>,
     /// Where friends reach our `/sid/`. Without it we ask, and answer nobody.
     pub base: Option<ServerUrl>,
+    /// How long a connect, or an answer, may take.
+    pub answer_timeout: Duration,
 }
 
 /// The friends, as long as they are listened to.
@@ -138,8 +140,9 @@ mod tests {
         for name in ["", "alice:x", "a b", "a/b", "a?", "a#", "a\n", &long] {
             let url: ServerUrl = "http://127.0.0.1:1".parse().unwrap();
             let (streams, api, name) = (url.clone(), url, name.to_owned());
+            let (key, token_file, base, answer_timeout) = (None, None, None, Duration::ZERO);
             let config =
-                FriendsConfig { streams, api, name, key: None, token_file: None, base: None };
+                FriendsConfig { streams, api, name, key, token_file, base, answer_timeout };
             let refused = start(config, &Pipeline::new()).map(|_| ()).unwrap_err().to_string();
             assert!(refused.contains("--name is no id"), "{refused}");
         }

@@ -19,7 +19,7 @@ pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Of an answer: a line for each event, or a problem.
 pub(crate) const ANSWER_BYTES_MAX: usize = 256 << 10;
 
-/// Sends events about `about`, one for each of `data`.
+/// Sends events about `about`, one for each of `data`. How long that may take is the caller's.
 ///
 /// # Errors
 /// They were not all taken; the text has what the server says to it.
@@ -37,20 +37,27 @@ pub(crate) async fn send<C: Connect + Clone + Send + Sync + 'static>(
         request = request.header(AUTHORIZATION, authorization);
     }
     let request = request.body(Full::new(Bytes::from(body)))?;
-    let sending = async {
-        let response = client.request(request).await?;
-        let status = response.status();
-        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-        let body = body.map_err(|error| anyhow!("its answer broke off: {error}"))?.to_bytes();
-        ensure!(status.is_success(), "{status}: {}", problem(&body));
-        for line in body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let told: Value = serde_json::from_slice(line)?;
-            ensure!(told.get("delivered").is_some(), "{}", problem(line));
-        }
-        Ok(())
-    };
-    let sent = timeout(ANSWER_TIMEOUT, sending).await;
-    sent.unwrap_or_else(|_| bail!("no answer within {ANSWER_TIMEOUT:?}"))
+    let response = client.request(request).await?;
+    let status = response.status();
+    let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+    let body = body.map_err(|error| anyhow!("its answer broke off: {error}"))?.to_bytes();
+    ensure!(status.is_success(), "{status}: {}", problem(&body));
+    for line in body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let told: Value = serde_json::from_slice(line)?;
+        ensure!(told.get("delivered").is_some(), "{}", problem(line));
+    }
+    Ok(())
+}
+
+/// What is answered within that time.
+///
+/// # Errors
+/// Nothing is, or the answer is one.
+pub(crate) async fn within<T>(
+    time: Duration,
+    answer: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    timeout(time, answer).await.unwrap_or_else(|_| bail!("no answer within {time:?}"))
 }
 
 /// What a problem (RFC 9457) says to do.

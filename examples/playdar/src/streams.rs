@@ -115,7 +115,8 @@ impl Poster {
         about: &str,
         data: impl IntoIterator<Item = impl Serialize>,
     ) -> Result<()> {
-        sending::send(&self.client, &self.url, None, about, data).await
+        let sent = sending::send(&self.client, &self.url, None, about, data);
+        sending::within(sending::ANSWER_TIMEOUT, sent).await
     }
 }
 

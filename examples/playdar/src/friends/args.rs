@@ -9,6 +9,7 @@ use clap::Args;
 use proto::ApiKey;
 
 use super::{FriendsConfig, ServerUrl};
+use crate::sending::ANSWER_TIMEOUT;
 
 /// More than a key has.
 const KEY_FILE_BYTES_MAX: u64 = 4096;
@@ -43,8 +44,9 @@ impl FriendsArgs {
     pub fn config(self, name: &str) -> Result<Option<FriendsConfig>> {
         let Some((streams, api)) = self.friends else { return Ok(None) };
         let key = self.key_file.as_deref().map(key).transpose()?;
-        let (token_file, base) = (self.token_file, self.public_url);
-        Ok(Some(FriendsConfig { streams, api, name: name.to_owned(), key, token_file, base }))
+        let (name, token_file, base) = (name.to_owned(), self.token_file, self.public_url);
+        let answer_timeout = ANSWER_TIMEOUT;
+        Ok(Some(FriendsConfig { streams, api, name, key, token_file, base, answer_timeout }))
     }
 }
 

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::FriendsConfig;
 use crate::keep_up::keep_up;
-use crate::sending::{self, ANSWER_BYTES_MAX, ANSWER_TIMEOUT};
+use crate::sending::{self, ANSWER_BYTES_MAX};
 
 /// Of a line: more than an event of a server may have that keeps Encke's own bound of 64 KiB. What
 /// is longer is not for us, and skipped.
@@ -72,7 +72,7 @@ impl Encke {
     pub(super) fn new(config: &FriendsConfig) -> Result<Encke> {
         let mut http = HttpConnector::new();
         http.enforce_http(false);
-        http.set_connect_timeout(Some(ANSWER_TIMEOUT));
+        http.set_connect_timeout(Some(config.answer_timeout));
         let tls = match server::client_config(None, &[]) {
             Ok(tls) => Arc::unwrap_or_clone(tls),
             Err(error) if config.streams.is_tls || config.api.is_tls => return Err(error.into()),
@@ -102,7 +102,8 @@ impl Encke {
     pub(super) async fn post(&self, about: &str, data: Value) {
         let url = format!("{}/send", self.config.api);
         let authorization = self.authorization.as_ref();
-        if let Err(error) = sending::send(&self.client, &url, authorization, about, [data]).await {
+        let sent = sending::send(&self.client, &url, authorization, about, [data]);
+        if let Err(error) = sending::within(self.config.answer_timeout, sent).await {
             tracing::warn!("friends were not reached: {error:#}");
         }
     }
@@ -128,14 +129,15 @@ impl Encke {
             request = request.header(AUTHORIZATION, value);
         }
         let request = request.body(Full::new(Bytes::new()))?;
-        let response = timeout(ANSWER_TIMEOUT, self.client.request(request)).await;
-        let response = response.map_err(|_| anyhow!("no answer within {ANSWER_TIMEOUT:?}"))??;
+        let time = self.config.answer_timeout;
+        let answer = async { Ok(self.client.request(request).await?) };
+        let response = sending::within(time, answer).await?;
         let status = response.status();
         if status.is_success() {
             return Ok(response.into_body());
         }
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect();
-        let body = timeout(ANSWER_TIMEOUT, body).await.ok().and_then(Result::ok);
+        let body = timeout(time, body).await.ok().and_then(Result::ok);
         let body = body.map(|body| body.to_bytes()).unwrap_or_default();
         bail!("{status}: {}", sending::problem(&body))
     }

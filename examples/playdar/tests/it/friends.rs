@@ -98,6 +98,7 @@ impl Encke {
             key: None,
             token_file: None,
             base: base.map(|base| base.parse().unwrap()),
+            answer_timeout: DEADLINE,
         }
     }
 

@@ -96,6 +96,8 @@ async fn song_waits_until_the_one_before_it_is_answered() {
         key: None,
         token_file: None,
         base: None,
+        // The song's answer is held for as long as the queries take.
+        answer_timeout: DEADLINE,
     };
     let pipeline = Pipeline::new();
     let friends = friends::start(config, &pipeline).unwrap();
