@@ -16,7 +16,8 @@ const CROWD: u32 = 12_000;
 /// How long a silent stream, or the rest of a head, is waited for in these attacks.
 pub(crate) const OPTIONS: [&str; 2] = ["--keepalive=1", "--head-timeout=2"];
 
-/// Listeners of the id `crowd`, with a `query` behind their path, when all are online; `None` where the time is up before.
+/// Listeners of the id `crowd`, with a `query` behind their path, when all are online; `None` where
+/// the time is up before.
 fn crowd(target: &Target, query: &str) -> Option<Flood> {
     let url = format!("http://{}/stream/crowd{query}", target.listen);
     let config = FloodConfig { url, users: CROWD, threads: 1, ..FloodConfig::default() };

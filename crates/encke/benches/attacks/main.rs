@@ -16,8 +16,8 @@
 //! a second and 40 clients a second come anew: a second line has the listeners' latency, a third
 //! how long those who came waited from the connect to the answer's head, before and during.
 //!
-//! Rows that begin with `Pusher` are by users of an app of Pusher Channels. Attacks on a Mercure hub
-//! are rows of `cargo bench --bench mercure`.
+//! Rows that begin with `Pusher` are by users of an app of Pusher Channels. Attacks on a Mercure
+//! hub are rows of `cargo bench --bench mercure`.
 //!
 //! Rows that begin with `kept` are against a server that keeps an id of 100,000 events on disk, of
 //! which the rule keeps 50,000.

@@ -116,7 +116,7 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
     })
 }
 
-/// That there are enough descriptors: else whatever is opened first without one would be blamed.
+/// Fails where descriptors are few: else whatever is opened first without one would be blamed.
 fn check_descriptors() -> Result<()> {
     let limit = sys::limits::raise_descriptors().context("cannot read the descriptor limit")?.soft;
     if limit < DESCRIPTORS_MIN {
