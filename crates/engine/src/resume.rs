@@ -116,7 +116,7 @@ impl<'r> Resuming<'r> {
             reading: 0,
             last: None,
             reader: Id::NONE,
-            listens: Reader::OfId,
+            listens: Reader::Id,
             scan: Scan::default(),
             is_own_read: false,
             floors: Vec::new(),

@@ -125,7 +125,7 @@ impl ArchiveQuestion {
             Asked::Missed(missed) => missed.read(&*self.archive),
             Asked::Last(last_of) => last_of.read(&*self.archive),
             // It is asked again.
-            Asked::Scanned(scanned) => scanned.read(&*self.archive).unwrap_or_else(|| closed()),
+            Asked::Scanned(scanned) => scanned.read(&*self.archive).unwrap_or_else(closed),
             Asked::Place(own_id) => match self.archive.number_of(&own_id) {
                 Ok(number) => ArchiveAnswer { place: Some(number), ..ArchiveAnswer::empty() },
                 Err(_) if !self.archive.is_open() => closed(),

@@ -20,11 +20,11 @@ use crate::limits::ARCHIVE_SUBJECTS_MAX;
 pub(super) enum Reader {
     /// An id: what is sent about it and about whom it follows, subject by subject.
     #[default]
-    OfId,
+    Id,
     /// A key: what the archive has under it, as far as the listener hears that.
-    OfKey(Option<Arc<dyn KeptListener>>),
+    Key(Option<Arc<dyn KeptListener>>),
     /// A pattern. Whether all is kept that it may hear.
-    OfPattern { is_whole: bool },
+    Pattern { is_whole: bool },
 }
 
 impl<'r> Resuming<'r> {
@@ -69,19 +69,18 @@ impl<'r> Resuming<'r> {
 
     /// What `id` hears of what is kept.
     pub(super) fn reader_of(&self, followers: &dyn Followers, id: Id) -> Reader {
-        let Some(archive) = self.archive().filter(|_| id.is_key()) else { return Reader::OfId };
+        let Some(archive) = self.archive().filter(|_| id.is_key()) else { return Reader::Id };
         match followers.kept_listener(id) {
             Some(listener) if listener.is_of_many() => {
-                Reader::OfPattern { is_whole: archive.keeps_all(&*listener) }
+                Reader::Pattern { is_whole: archive.keeps_all(&*listener) }
             }
-            listener => Reader::OfKey(listener),
+            listener => Reader::Key(listener),
         }
     }
 
     /// Whether all is found already that the reader hears, up to where this window ends.
     pub(super) fn is_found(&self) -> bool {
-        matches!(self.listens, Reader::OfPattern { is_whole: true })
-            && self.scan.has_done(self.up_to)
+        matches!(self.listens, Reader::Pattern { is_whole: true }) && self.scan.has_done(self.up_to)
     }
 
     /// It is not known whom the id that is read has followed up to this number.
@@ -91,12 +90,12 @@ impl<'r> Resuming<'r> {
             return;
         }
         let is_kept = match self.listens {
-            Reader::OfId => false,
-            Reader::OfPattern { is_whole } => {
+            Reader::Id => false,
+            Reader::Pattern { is_whole } => {
                 self.scan.want(up_to);
                 is_whole
             }
-            Reader::OfKey(_) => {
+            Reader::Key(_) => {
                 let is_kept = self.kept_text(self.reader).is_some();
                 if is_kept {
                     self.lack(Lack { subject: self.reader, up_to });
@@ -136,12 +135,12 @@ impl<'r> Resuming<'r> {
         let mut covered = true;
         for lack in lacks {
             let is_kept = match self.listens {
-                Reader::OfId => {
+                Reader::Id => {
                     let is_kept = self.kept_text(lack.subject).is_some();
                     self.lacks.extend(is_kept.then_some(lack));
                     is_kept
                 }
-                Reader::OfKey(_) => {
+                Reader::Key(_) => {
                     let is_kept = self.kept_text(self.reader).is_some();
                     if is_kept {
                         self.lack(Lack { subject: self.reader, up_to: lack.up_to });
@@ -149,7 +148,7 @@ impl<'r> Resuming<'r> {
                     is_kept
                 }
                 // Of a pattern itself nothing is sent.
-                Reader::OfPattern { is_whole } => {
+                Reader::Pattern { is_whole } => {
                     let is_own = lack.subject == self.reader;
                     let is_kept = is_whole || !is_own && self.kept_text(lack.subject).is_some();
                     if is_kept || is_own {
@@ -192,8 +191,8 @@ impl<'r> Resuming<'r> {
         let lacking = |lack: &Lack| {
             let text = self.kept_text(lack.subject)?;
             let listener = match &self.listens {
-                Reader::OfKey(listener) => listener.clone(),
-                Reader::OfId | Reader::OfPattern { .. } => None,
+                Reader::Key(listener) => listener.clone(),
+                Reader::Id | Reader::Pattern { .. } => None,
             };
             Some(Lacking { subject: lack.subject, text, up_to: lack.up_to, listener })
         };
