@@ -109,7 +109,7 @@ pub use receipt::{LaneBell, Receipt};
 pub use refused_origins::RefusedOrigins;
 pub use resume::{ArchiveAnswer, ArchiveQuestion, Resume, ResumeStep, Resumes, Resuming};
 pub use router::{GapStep, Remembered, Router, Sending, Step};
-pub use said::{Answered, Said};
+pub use said::{Answered, Followed, Said};
 pub use settings::Settings;
 pub use start::{Engine, StartError};
 pub use sync::replies::Replies;
@@ -117,7 +117,7 @@ pub use tls_figures::TlsSnapshot;
 pub use token_queue::TokenQueue;
 pub use tokens::{Granted, Outcome, Revocation, TokenCheck, TokenConfig, TokenQuestion};
 pub use turns::TurnSnapshot;
-pub use watch::{Followed, FollowedAsk, Late, LateTask, TellStep, Telling, Watch, Watches};
+pub use watch::{FollowedAsk, Late, LateTask, TellStep, Telling, Watch, Watches};
 pub use well_known::WellKnown;
 
 /// An event with the frames of our transports, each in the slot that is its

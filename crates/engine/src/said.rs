@@ -6,7 +6,6 @@ use hub::{ConnRef, Group, Id};
 use proto::Problem;
 
 use crate::questions::Asker;
-use crate::watch::Followed;
 
 /// The connections that a mail is for, all of one worker, sorted by slot.
 pub(crate) type Targets = Group;
@@ -25,6 +24,15 @@ pub enum Said {
     Page(Box<Result<Box<str>, Problem>>),
     /// Whom the user follows that a connection of the Pusher protocol is signed in as.
     Followed(Box<Followed>),
+}
+
+/// Whom a user follows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Followed {
+    /// As many as a watchlist holds.
+    pub ids: Vec<String>,
+    /// There are more.
+    pub is_cut: bool,
 }
 
 /// What has become of something that a client has sent.

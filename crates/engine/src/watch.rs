@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use sync::replies::Replies;
 
 use self::followed::FOLLOWED_WAITING_MAX;
-pub use self::followed::{Followed, FollowedAsk};
+pub use self::followed::FollowedAsk;
 pub use self::late::{Late, LateTask};
 use crate::limits::WATCHES_WAITING_MAX;
 use crate::mailbox::{Mail, Mailbox, Reservation};

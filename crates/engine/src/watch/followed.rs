@@ -31,12 +31,3 @@ impl FollowedAsk {
         &self.user
     }
 }
-
-/// Whom a user follows.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Followed {
-    /// As many as a watchlist holds.
-    pub ids: Vec<String>,
-    /// There are more.
-    pub is_cut: bool,
-}

@@ -23,8 +23,9 @@ use super::super::core::{At, Core};
 use super::seats::member_key;
 use crate::channels::user_key;
 use crate::limits::work;
+use crate::said::Followed;
 use crate::sockets::Sockets;
-use crate::watch::{Followed, FollowedAsk};
+use crate::watch::FollowedAsk;
 
 /// What one is counted for beside its texts.
 const USER_BYTES: usize = 256;
