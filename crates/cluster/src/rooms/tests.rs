@@ -249,10 +249,8 @@ fn what_was_not_told_one_by_one_is_in_the_state_that_is_said_anew() {
 #[test]
 fn first_that_wants_a_room_is_the_oldest_member_whoever_wanted_it_first() {
     let mut cluster = Cluster::new(&[1, 2, 3]);
-    let first = |cluster: &Cluster| {
-        let first: Vec<_> =
-            cluster.nodes.values().map(|(rooms, _)| rooms.first_wanting(ROOM)).collect();
-        first
+    let first = |cluster: &Cluster| -> Vec<Option<u64>> {
+        cluster.nodes.values().map(|(rooms, _)| rooms.first_wanting(ROOM)).collect()
     };
     cluster.want(3);
     cluster.run();
