@@ -316,6 +316,8 @@ pub enum RoomStep {
         nodes: Vec<u64>,
         /// This one.
         me: Option<u64>,
+        /// Of which epoch sequences and incarnations are.
+        epoch: u64,
     },
     /// The view, or a part of the log, is not known.
     Lost,

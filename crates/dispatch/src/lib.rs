@@ -19,6 +19,7 @@ pub mod barrier;
 pub mod channels;
 pub mod cluster;
 pub mod count;
+mod hook_rooms;
 pub mod idempotency;
 pub mod log_interval;
 pub mod members;

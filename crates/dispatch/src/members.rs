@@ -11,6 +11,8 @@
 //! Cost while nothing changes: a load, twenty times a second. A change that nobody watches costs
 //! two look-ups.
 
+mod change_text;
+mod hooked;
 mod inputs;
 mod shared;
 
@@ -19,16 +21,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Late, LateTask, TellStep, Telling, Watch, Watches};
-use hub::{Id, Info, Manner, MemberChange, MemberList, News, Roster, leave_out};
+use hub::{Id, Info, Manner, MemberList, News, Roster, leave_out};
 use proto::members;
 use tokio::task::yield_now;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
+use self::change_text::text;
 use self::inputs::{Input, Inputs};
 use self::shared::{ListAsker, Shared, room_text};
 use crate::barrier::Barrier;
 use crate::cluster::{RoomAsk, RoomFormat, RoomsLink};
 use crate::presence_channels;
+use crate::pusher_hooks::PusherHooks;
 
 /// How often it is looked what has changed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -44,18 +48,20 @@ const TRY_AGAIN: Duration = Duration::from_millis(1);
 
 /// Tells for as long as the runtime lives, or until another server goes on, which is known at the
 /// `barrier`. Who has gone is told to have left after `grace`. A node of a cluster has a `link` to
-/// the others.
+/// the others, and `hooks` if apps may have webhooks.
 pub async fn run(
     watches: Watches,
     barrier: Arc<Barrier>,
     grace: Duration,
     link: Option<RoomsLink>,
+    hooks: Option<Arc<PusherHooks>>,
 ) {
     let grace_ms = grace.as_millis() as u64;
     let roster = Roster::new(Arc::clone(watches.members()), grace_ms);
     let (mut inputs, say) = Inputs::of(link);
     let names = || Arc::clone(watches.names());
     let shared = say.map(|say| Shared::new(watches.members(), names(), grace_ms, say));
+    let shared = shared.map(|shared| shared.with_hooks(hooks.map(|hooks| hooks.rooms().clone())));
     let mut teller = RoomTeller {
         watches: &watches,
         roster,
@@ -192,6 +198,10 @@ impl RoomTeller<'_> {
                 }
                 let mut news = told.news;
                 self.tell_all_news(&mut news).await;
+                let rooms = self.shared.as_ref().and_then(Shared::hook_rooms);
+                if let Some((rooms, step)) = rooms.zip(told.hooked) {
+                    rooms.tell(step).await;
+                }
             }
             Input::Format(format) => {
                 if let Some(shared) = &mut self.shared {
@@ -377,23 +387,4 @@ impl RoomTeller<'_> {
         let whole = presence_channels::whole(of, &list);
         Some(whole.unwrap_or_else(|| list_text(of, &list)).into())
     }
-}
-
-/// What is told of a change in the room `of`.
-fn text(of: &str, news: &News) -> Arc<str> {
-    let News { sub, change, count, manner, .. } = news;
-    if let Some(text) = presence_channels::changed(of, news) {
-        debug_assert_eq!(*manner, Manner::Whole, "a channel has a bound");
-        return text.into();
-    }
-    let text = match (manner, change) {
-        (Manner::Whole, MemberChange::Joined(info)) => {
-            members::joined(of, sub, info.as_ref().map(|info| info.json()))
-        }
-        (Manner::Whole, MemberChange::Left) => members::left(of, sub),
-        (Manner::Count | Manner::List, change) => {
-            members::counted(of, matches!(change, MemberChange::Joined(_)), *count)
-        }
-    };
-    text.into()
 }

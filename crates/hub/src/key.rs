@@ -42,11 +42,14 @@ pub enum Space {
     /// What is private and matched by a selector, for those who have certain grants. Its app is the
     /// number of their list.
     Granted,
+    /// No log-in: the channels of an app that somebody hears and the users in them, as the nodes of
+    /// a cluster tell each other for webhooks. It has no name.
+    Webhooks,
 }
 
 impl Space {
     /// Each one.
-    pub const ALL: [Space; 10] = [
+    pub const ALL: [Space; 11] = [
         Space::Channel,
         Space::CacheChannel,
         Space::UserChannel,
@@ -57,6 +60,7 @@ impl Space {
         Space::Pattern,
         Space::PrivatePattern,
         Space::Granted,
+        Space::Webhooks,
     ];
 
     const fn letter(self) -> char {
@@ -71,6 +75,7 @@ impl Space {
             Space::Pattern => 'r',
             Space::PrivatePattern => 'v',
             Space::Granted => 'g',
+            Space::Webhooks => 'w',
         }
     }
 }

@@ -33,6 +33,10 @@ const MOVED_PER_SECOND: u64 = 2_000;
 /// How long to wait for the last clients that were sent away to close their side.
 const LAST_ONES: Duration = Duration::from_millis(500);
 
+/// How long a node waits for webhooks to take what it has for them: what they have not taken then,
+/// another node tells.
+const HOOKS_TIME_MAX: Duration = Duration::from_secs(2);
+
 /// How often it is looked whether all are gone.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -43,7 +47,7 @@ impl Server {
         // requests are left that are passed on.
         self.upgrades.end().await;
         let erlang_task = self.take_erlang();
-        let Server { engine, graph, keeping, cluster, running, stop, .. } = self;
+        let Server { engine, graph, keeping, cluster, pusher_hooks, running, stop, .. } = self;
         let (mut api_task, upgrades_task) = (self.api_task, self.upgrades_task);
         let (traces, passing_task) = (self.traces, self.passing_task);
         let (deadline, in_cluster) = (Instant::now() + grace, cluster.is_some());
@@ -68,6 +72,11 @@ impl Server {
         {
             tracing::warn!("Erlang nodes did not take what they were sent in time");
             task.abort();
+        }
+        if let Some(hooks) = pusher_hooks.filter(|_| in_cluster)
+            && timeout(share.min(HOOKS_TIME_MAX), hooks.end()).await.is_err()
+        {
+            tracing::warn!("webhooks of apps did not take in time what waits for them");
         }
         if let Some(cluster) = cluster
             && timeout(share, cluster.leave()).await.is_err()

@@ -52,6 +52,7 @@ use anyhow::{Context, Result};
 use auth::tokens::Verifier;
 use dispatch::barrier::Barrier;
 use dispatch::cluster::{Cluster, ClusterConfig};
+use dispatch::pusher_hooks::PusherHooks;
 use dispatch::traces::TracesEnd;
 use engine::{Engine, EngineConfig};
 use gateway::ErlangTask;
@@ -155,6 +156,8 @@ pub struct Server {
     verifier: Option<Arc<Verifier>>,
     /// The apps of the Pusher protocol, if there are some.
     pusher_apps: Option<Arc<AppsFile>>,
+    /// What tells their webhooks.
+    pusher_hooks: Option<Arc<PusherHooks>>,
     /// Dropped, it tells everything that would otherwise go on that the server is stopping.
     running: DropGuard,
     stop: CancellationToken,

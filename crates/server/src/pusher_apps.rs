@@ -63,18 +63,6 @@ pub enum AppsFileError {
         /// What the system says.
         error: io::Error,
     },
-    /// An app wants webhooks, which nodes of a cluster do not post.
-    #[error(
-        "{}: app {app} has \"webhooks\", which a server does alone: leave it out, or run without \
-         --nats",
-        path.display()
-    )]
-    AloneOnly {
-        /// Which file.
-        path: PathBuf,
-        /// The id of the app.
-        app: String,
-    },
 }
 
 /// What the apps must fit.
@@ -82,8 +70,6 @@ pub enum AppsFileError {
 pub(crate) struct AppsServer {
     /// Nobody but this machine can connect.
     pub(crate) is_loopback: bool,
-    /// It is one of several: each would post webhooks of its own.
-    pub(crate) is_node: bool,
 }
 
 /// The file, and the apps as they were read of it last.
@@ -167,10 +153,6 @@ fn read(path: &Path, server: AppsServer) -> Result<Apps, AppsFileError> {
     let apps = Apps::parse(&text, server.is_loopback);
     let apps = apps.map_err(|fault| AppsFileError::Fault { path: path.to_owned(), fault })?;
     for app in apps.iter() {
-        if server.is_node && !app.webhooks.is_empty() {
-            let (path, app) = (path.to_owned(), app.id.clone());
-            return Err(AppsFileError::AloneOnly { path, app });
-        }
         check_webhooks(path, app)?;
     }
     Ok(apps)
@@ -224,21 +206,8 @@ mod tests {
             assert!(file.live().by_key("a").is_some(), "{bad}");
         }
         assert!(AppsFile::load(path.clone(), AppsServer::default()).is_err());
-        let local = AppsServer { is_loopback: true, is_node: false };
+        let local = AppsServer { is_loopback: true };
         assert!(AppsFile::load(path.clone(), local).is_ok(), "this machine alone connects");
-        let node = AppsServer { is_loopback: true, is_node: true };
-        for member in [r#""subscription_count":true"#, r#""webhooks":[{"url":"https://a.test/"}]"#]
-        {
-            std::fs::write(&path, ONE.replace("\"}", &format!("\",{member}}}"))).unwrap();
-            assert!(AppsFile::load(path.clone(), local).is_ok(), "{member}");
-            let loaded = AppsFile::load(path.clone(), node);
-            if member.contains("webhooks") {
-                let refused = loaded.unwrap_err().to_string();
-                assert!(refused.contains("webhooks") && refused.contains("--nats"), "{refused}");
-            } else {
-                assert!(loaded.is_ok(), "each node tells its subscribers");
-            }
-        }
         std::fs::write(&path, ONE.replace("\"a\"", "\"b\"")).unwrap();
         file.reload().await;
         assert!(file.live().by_key("a").is_none() && file.live().by_key("b").is_some());

@@ -37,7 +37,8 @@ impl Node {
             return;
         }
         let step = if self.roster.is_known() {
-            RoomStep::View { nodes: self.incarnations(), me: self.incarnation }
+            let (nodes, me) = (self.incarnations(), self.incarnation);
+            RoomStep::View { nodes, me, epoch: self.epoch.number }
         } else {
             RoomStep::Lost
         };

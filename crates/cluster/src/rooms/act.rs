@@ -21,3 +21,13 @@ pub enum RoomAct {
         change: RoomChange,
     },
 }
+
+impl RoomAct {
+    /// The room that it is about.
+    pub fn room(&self) -> &str {
+        match self {
+            RoomAct::Listen(room) | RoomAct::Ignore(room) | RoomAct::Settled(room) => room,
+            RoomAct::Changed { room, .. } => room,
+        }
+    }
+}

@@ -97,7 +97,7 @@ impl Rooms {
     /// The log says this, in its order.
     pub fn step(&mut self, now_ms: u64, step: RoomStep) {
         match step {
-            RoomStep::View { nodes, me } => self.view(now_ms, nodes, me),
+            RoomStep::View { nodes, me, .. } => self.view(now_ms, nodes, me),
             RoomStep::Lost => {
                 self.nodes.clear();
                 self.me = None;
@@ -156,6 +156,14 @@ impl Rooms {
         }
     }
 
+    /// Somebody has come or gone in `room` of whom [`Rooms::news`] was not told one by one: all that
+    /// this node has there is said anew.
+    pub fn restate(&mut self, room: &str) {
+        if self.me.is_some() && self.wanted.contains_key(room) {
+            self.outbox.state(room, true);
+        }
+    }
+
     /// When to call [`Rooms::tick`], if nothing happens before.
     pub fn next_deadline(&self) -> Option<u64> {
         self.me.and_then(|_| self.orphans.iter().filter_map(|orphans| orphans.due_ms).min())
@@ -185,6 +193,17 @@ impl Rooms {
     /// The rooms that this node wants.
     pub fn wants(&self) -> impl Iterator<Item = &str> {
         self.lists.keys().map(|room| &**room)
+    }
+
+    /// Of the nodes that want `room`, the one that has been a member for longest. All nodes with a
+    /// settled list of the room say the same at the same record.
+    pub fn first_wanting(&self, room: &str) -> Option<u64> {
+        self.wanted.get(room)?.iter().min().copied()
+    }
+
+    /// What this node is as a member, if it is one.
+    pub fn me(&self) -> Option<u64> {
+        self.me
     }
 
     /// Counts what this node has to say, and what of that it has read in the log: a list has all

@@ -29,7 +29,7 @@ impl Cluster {
     fn view(&mut self, now_ms: u64, nodes: &[u64]) {
         for (&node, (rooms, _)) in &mut self.nodes {
             let me = nodes.contains(&node).then_some(node);
-            rooms.step(now_ms, RoomStep::View { nodes: nodes.to_vec(), me });
+            rooms.step(now_ms, RoomStep::View { nodes: nodes.to_vec(), me, epoch: 1 });
         }
     }
 
@@ -226,4 +226,43 @@ fn storm_while_the_log_is_away_is_said_as_whole_rooms() {
     assert_eq!(cluster.run(), 3, "a beginning, one user, an end");
     assert_eq!(cluster.changes(2), ["+3", "-old"]);
     assert_eq!(cluster.nodes[&1].0.said().0, cluster.nodes[&1].0.said().1);
+}
+
+#[test]
+fn what_was_not_told_one_by_one_is_in_the_state_that_is_said_anew() {
+    let mut cluster = Cluster::new(&[1, 2]);
+    cluster.joined(1, "bob", None);
+    cluster.joined(1, "eve", None);
+    cluster.want(2);
+    cluster.run();
+    let (rooms, here) = cluster.nodes.get_mut(&1).unwrap();
+    here.remove("bob");
+    here.insert("zoe".into(), None);
+    rooms.restate(ROOM);
+    rooms.restate("room:8");
+    cluster.changes(2);
+    assert_eq!(cluster.run(), 4, "the users, between two notes");
+    assert_eq!(cluster.changes(2), ["+zoe", "-bob"]);
+    assert_eq!(cluster.list(2).as_deref(), Some("eve zoe"));
+}
+
+#[test]
+fn first_that_wants_a_room_is_the_oldest_member_whoever_wanted_it_first() {
+    let mut cluster = Cluster::new(&[1, 2, 3]);
+    let first = |cluster: &Cluster| -> Vec<Option<u64>> {
+        cluster.nodes.values().map(|(rooms, _)| rooms.first_wanting(ROOM)).collect()
+    };
+    cluster.want(3);
+    cluster.run();
+    assert_eq!(first(&cluster), [Some(3); 3]);
+    cluster.want(2);
+    cluster.run();
+    assert_eq!(first(&cluster), [Some(2); 3]);
+    cluster.want(1);
+    cluster.run();
+    cluster.view(0, &[2, 3]);
+    cluster.nodes.remove(&1);
+    cluster.run();
+    assert_eq!(first(&cluster), [Some(2); 2]);
+    assert_eq!(cluster.nodes[&3].0.me(), Some(3));
 }

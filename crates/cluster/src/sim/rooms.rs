@@ -182,6 +182,9 @@ impl World {
             for (index, one) in self.hosts.iter().enumerate() {
                 assert_eq!(one.rooms.list(&room).as_ref(), Some(&first), "{room} at {index}");
                 assert_eq!(one.rooms.told.get(&*room), Some(&first), "{room} at {index}");
+                let wanting = one.rooms.state.first_wanting(&room);
+                let first = self.hosts.iter().filter_map(|host| host.rooms.state.me()).min();
+                assert!(wanting.is_some() && wanting == first, "{room} at {index}: all want it");
             }
         }
         for one in &self.hosts {

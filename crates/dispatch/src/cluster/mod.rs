@@ -20,6 +20,7 @@ mod compare;
 mod config;
 mod following;
 mod graph_changes;
+mod hook_messages;
 mod joining;
 mod kept_log;
 mod keys;
@@ -56,6 +57,9 @@ pub use self::chores::count_streams;
 pub use self::config::ClusterConfig;
 use self::graph_changes::GraphChanges;
 pub use self::graph_changes::GraphTrouble;
+pub(crate) use self::hook_messages::{
+    HookMessages, HooksAsked, HooksEnded, HooksTaken, KeptChange,
+};
 pub use self::joining::Joining;
 pub use self::kept_log::KeptLog;
 use self::keys::Reading;

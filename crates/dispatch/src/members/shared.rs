@@ -15,7 +15,9 @@ use hub::{
 };
 use tokio::sync::oneshot;
 
+use super::hooked::HookedRooms;
 use crate::cluster::{RoomFormat, RoomsSay};
+use crate::hook_rooms::{HookRooms, HookStep, app_of};
 
 /// Calls of the API that wait for lists; further ones are refused.
 const CALLS_MAX: usize = 4096;
@@ -55,6 +57,8 @@ pub(super) struct StepNews {
     pub(super) news: Vec<News>,
     /// Somebody wants to know a room: whoever is there by now is to be told as being there.
     pub(super) listens: bool,
+    /// What it says of apps with webhooks.
+    pub(super) hooked: Option<HookStep>,
 }
 
 /// A room by its text, as nodes tell each other, an id or a key; `None` of what is neither.
@@ -81,6 +85,8 @@ pub(super) struct Shared {
     calls: usize,
     /// What all of it is counted for.
     bytes: usize,
+    /// Rooms that stand for apps with webhooks, if apps may have some.
+    hooked: Option<HookedRooms>,
 }
 
 impl Shared {
@@ -103,7 +109,19 @@ impl Shared {
             ready: VecDeque::new(),
             calls: 0,
             bytes: 0,
+            hooked: None,
         }
+    }
+
+    /// One whose apps may have webhooks.
+    pub(super) fn with_hooks(mut self, rooms: Option<Arc<HookRooms>>) -> Shared {
+        self.hooked = rooms.map(HookedRooms::new);
+        self
+    }
+
+    /// Where it goes what the log says of apps.
+    pub(super) fn hook_rooms(&self) -> Option<Arc<HookRooms>> {
+        self.hooked.as_ref().map(|hooked| Arc::clone(hooked.rooms()))
     }
 
     pub(super) fn format(&self) -> RoomFormat {
@@ -137,9 +155,19 @@ impl Shared {
         if matches!(step, RoomStep::Notes { .. }) {
             self.found(RoomFormat::Read, roster);
         }
+        if let Some(hooked) = &mut self.hooked {
+            hooked.begin(&step);
+        }
         self.rooms.step(now_ms, step);
         let mut told = StepNews::default();
         while let Some(act) = self.rooms.next_act() {
+            if let Some(app) = app_of(act.room()) {
+                // Nobody is logged in there.
+                if let Some(hooked) = &mut self.hooked {
+                    hooked.take(app, &act, &self.rooms);
+                }
+                continue;
+            }
             match act {
                 RoomAct::Listen(room) => {
                     room_text(&room).into_iter().for_each(|room| roster.listen(room));
@@ -161,6 +189,7 @@ impl Shared {
                 }
             }
         }
+        told.hooked = self.hooked.as_mut().and_then(|hooked| hooked.end(&self.rooms));
         let read = self.rooms.said().1;
         while let Some((_, room, waiting)) = self.behind.pop_front_if(|(said, ..)| *said <= read) {
             self.place(&room, waiting);
@@ -276,7 +305,14 @@ impl Shared {
         if self.format == RoomFormat::Read {
             self.rooms.tick(now_ms);
             let names = &self.names;
+            let hooked = &self.hooked;
+            if let Some(hooked) = hooked {
+                hooked.pass_on(&mut self.rooms);
+            }
             let users = |room: &str| -> Vec<RoomUser> {
+                if let Some(app) = app_of(room) {
+                    return hooked.as_ref().map(|hooked| hooked.users(app)).unwrap_or_default();
+                }
                 let id = room_text(room).and_then(|room| names.lookup(room));
                 let info = |info: Option<Arc<Info>>| info.map(|info| Arc::from(info.json()));
                 let all = id.map(|id| roster.all(id)).unwrap_or_default();
@@ -285,6 +321,8 @@ impl Shared {
             if let Some((me, notes)) = self.rooms.next_record(users) {
                 self.say.say(me, notes).await;
             }
+        } else if self.hooked.as_ref().is_some_and(HookedRooms::has_news) {
+            self.say.need_format();
         }
         let bytes = self.rooms.bytes();
         members.account(std::mem::replace(&mut self.bytes, bytes), bytes);

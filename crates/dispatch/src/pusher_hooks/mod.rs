@@ -6,14 +6,19 @@
 //! left to the [`queue`] of each webhook that wants it. So nobody waits for a receiver, and a slow
 //! one costs others nothing.
 //!
-//! Webhooks are of a server alone. In a cluster each node tells its own subscribers of [numbers
-//! over all nodes](over_nodes). What waits when a server ends, or is upgraded, is lost.
+//! In a cluster each node tells webhooks what clients have said to it, and what it keeps not. Of
+//! who is in channels, and of numbers, [one node tells](reporter) what is so over all; each tells
+//! its own subscribers of [numbers over all nodes](over_nodes).
+//!
+//! What waits when a server that is alone ends, or is upgraded, is lost.
 //!
 //! Cost for apps that want nothing told: a lock, twenty times a second.
 
 mod counted;
 mod over_nodes;
 mod queue;
+mod reporter;
+mod reports;
 mod task;
 mod told;
 
@@ -24,10 +29,12 @@ use engine::{PusherApps, SentToChannel, channel_name};
 use hub::Key;
 use pusher::webhook::{WebhookEvent, WebhookKind};
 use pusher::{App, SocketId, plain_text};
+use tokio::sync::{mpsc, watch};
 
-use self::queue::HookQueue;
+use self::queue::{HookMark, HookQueue};
 pub use self::task::run;
 use crate::count::SharedCount;
+use crate::hook_rooms::{HookRooms, HookStep};
 use crate::webhook::{SharedBytes, WebhookCounts};
 
 /// The bytes that wait for all webhooks of all apps together.
@@ -51,11 +58,40 @@ struct SaidEvents {
     bytes: usize,
 }
 
+/// What an event is of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum HookScope {
+    /// This node. Of a server that is alone all events are.
+    Node,
+    /// All nodes of a cluster: another node may go on with it.
+    Cluster,
+}
+
+/// A webhook of an app, by the app's key.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct HookKey {
+    app_key: String,
+    url: String,
+    scope: HookScope,
+}
+
+/// Whether a node of a cluster is to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum HookEnd {
+    No,
+    Asked,
+    /// Nothing waits, and it tells nothing more of all nodes.
+    Done,
+}
+
 /// The webhooks of all apps.
 pub struct PusherHooks {
     apps: Arc<PusherApps>,
-    /// By the key of the app and the URL.
-    queues: Mutex<HashMap<(String, String), HookQueue>>,
+    queues: Mutex<HashMap<HookKey, HookQueue>>,
+    /// What nodes of a cluster have, and what the log says until the task takes it.
+    rooms: Arc<HookRooms>,
+    steps: Mutex<Option<mpsc::Receiver<HookStep>>>,
+    end: watch::Sender<HookEnd>,
     said: Mutex<SaidEvents>,
     bytes: Arc<SharedBytes>,
     /// What is counted.
@@ -68,9 +104,13 @@ pub struct PusherHooks {
 impl PusherHooks {
     /// Those of `apps`, of which nothing was told yet.
     pub fn new(apps: Arc<PusherApps>) -> Arc<PusherHooks> {
+        let (rooms, steps) = HookRooms::new();
         Arc::new(PusherHooks {
             apps,
             queues: Mutex::default(),
+            rooms: Arc::new(rooms),
+            steps: Mutex::new(Some(steps)),
+            end: watch::Sender::new(HookEnd::No),
             said: Mutex::default(),
             bytes: Arc::new(SharedBytes::new(BYTES_MAX)),
             counts: Arc::default(),
@@ -123,18 +163,62 @@ impl PusherHooks {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What nodes of a cluster tell each other of apps with webhooks.
+    pub(crate) fn rooms(&self) -> &Arc<HookRooms> {
+        &self.rooms
+    }
+
+    /// What the log says: once.
+    fn take_steps(&self) -> Option<mpsc::Receiver<HookStep>> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Ends what a node of a cluster tells: resolves when its webhooks have taken what waits, and
+    /// another node may go on. One that does not answer holds it up.
+    pub async fn end(&self) {
+        self.end.send_if_modified(|end| match end {
+            HookEnd::No => {
+                *end = HookEnd::Asked;
+                true
+            }
+            HookEnd::Asked | HookEnd::Done => false,
+        });
+        // The sender lives as long as this.
+        let _ = self.end.subscribe().wait_for(|end| *end == HookEnd::Done).await;
+    }
+
+    fn is_to_end(&self) -> bool {
+        *self.end.borrow() == HookEnd::Asked
+    }
+
+    fn has_ended(&self) {
+        self.end.send_replace(HookEnd::Done);
+    }
+
+    /// Whether nothing waits for a webhook.
+    fn is_empty(&self) -> bool {
+        self.counts.backlog.read() == 0
+    }
+
     /// Puts `event` behind what waits for each webhook of the app that wants it.
-    fn push(&self, app: &Arc<App>, event: &WebhookEvent<'_>) {
+    fn push(&self, app: &Arc<App>, scope: HookScope, event: &WebhookEvent<'_>) {
         if !app.webhooks.is_empty() {
-            self.push_json(app, (event.kind(), event.channel()), &event.json());
+            self.push_json(app, scope, (event.kind(), event.channel()), &event.json());
         }
     }
 
-    fn push_json(&self, app: &Arc<App>, (kind, channel): (WebhookKind, &str), json: &str) {
+    fn push_json(
+        &self,
+        app: &Arc<App>,
+        scope: HookScope,
+        (kind, channel): (WebhookKind, &str),
+        json: &str,
+    ) {
         let wanted = app.webhooks.iter().filter(|webhook| webhook.hears_of(kind, channel));
         for webhook in wanted {
             let mut queues = self.queues();
-            let queue = queues.entry((app.key.clone(), webhook.url.clone()));
+            let (app_key, url) = (app.key.clone(), webhook.url.clone());
+            let queue = queues.entry(HookKey { app_key, url, scope });
             let queue = queue.or_insert_with(|| self.begin(app, &webhook.url));
             if !queue.push(json.as_bytes().into()) {
                 self.counts.dropped.add(1);
@@ -147,16 +231,49 @@ impl PusherHooks {
         HookQueue::begin((apps, Arc::clone(app)), url, shared, Arc::clone(&self.counts))
     }
 
+    /// How far what is of all nodes was put into the queues of an app.
+    fn marks(&self, app: &str) -> Vec<HookMark> {
+        let Some(served) = self.apps.by_id(app) else { return Vec::new() };
+        let queues = self.queues();
+        let of_app = queues.iter().filter(|(key, _)| key.is_of_all_nodes(&served.app));
+        of_app
+            .map(|(key, queue)| HookMark { url: key.url.clone(), events: queue.events() })
+            .collect()
+    }
+
+    /// Whether all up to these marks was taken, or was given up.
+    fn is_taken(&self, app: &str, marks: &[HookMark]) -> bool {
+        let Some(served) = self.apps.by_id(app) else { return true };
+        let (queues, scope) = (self.queues(), HookScope::Cluster);
+        marks.iter().all(|mark| {
+            let key = HookKey { app_key: served.app.key.clone(), url: mark.url.clone(), scope };
+            queues.get(&key).is_none_or(|queue| queue.done() >= mark.events)
+        })
+    }
+
+    /// Forgets what waits of an app that is of all nodes: another one tells it.
+    fn end_reports(&self, app: &str) {
+        if let Some(served) = self.apps.by_id(app) {
+            self.queues().retain(|key, _| !key.is_of_all_nodes(&served.app));
+        }
+    }
+
     /// Forgets the queues of webhooks that the apps have no more, with what waits in them.
     fn retire(&self) {
-        self.queues().retain(|(key, url), _| {
-            let served = self.apps.by_key(key);
+        self.queues().retain(|HookKey { app_key, url, .. }, _| {
+            let served = self.apps.by_key(app_key);
             served.is_some_and(|served| served.app.webhooks.iter().any(|hook| hook.url == *url))
         });
     }
 
     /// Each change is one step.
-    fn queues(&self) -> MutexGuard<'_, HashMap<(String, String), HookQueue>> {
+    fn queues(&self) -> MutexGuard<'_, HashMap<HookKey, HookQueue>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HookKey {
+    fn is_of_all_nodes(&self, app: &App) -> bool {
+        self.scope == HookScope::Cluster && self.app_key == app.key
     }
 }

@@ -120,6 +120,7 @@ impl OverNodes {
         &mut self,
         counted: &ToldCounts,
         router: &Router,
+        is_told: impl Fn(Id, &str) -> bool,
         now_ms: u64,
     ) -> HashMap<Id, u64> {
         if now_ms < self.ask_ms || !self.cluster.is_connected() {
@@ -128,7 +129,7 @@ impl OverNodes {
         let mut counts = HashMap::new();
         let mut asked = Vec::new();
         for channel in counted.ready(now_ms, ASKED_MAX) {
-            match router.names().text(channel).filter(|_| router.is_online(channel)) {
+            match router.names().text(channel).filter(|key| is_told(channel, key)) {
                 Some(key) => asked.push((channel, key.to_string())),
                 // Nobody here is to be told.
                 None => drop(counts.insert(channel, 0)),

@@ -28,6 +28,13 @@ struct HookBacklog {
     counts: Arc<WebhookCounts>,
 }
 
+/// How far a queue has come.
+pub(super) struct HookMark {
+    pub(super) url: String,
+    /// How many events were put into it until then.
+    pub(super) events: u64,
+}
+
 struct HookEvents {
     backlog: Backlog,
     /// How many events were put into the backlog.
@@ -77,6 +84,19 @@ impl HookQueue {
             waiting.news.notify_one();
         }
         is_taken
+    }
+}
+
+impl HookQueue {
+    /// How many events were put into it.
+    pub(super) fn events(&self) -> u64 {
+        self.0.as_ref().map_or(0, |waiting| waiting.told().events)
+    }
+
+    /// How many of them do not wait any more: they were taken, or given up.
+    pub(super) fn done(&self) -> u64 {
+        let done = |told: &HookEvents| told.events - told.backlog.len() as u64;
+        self.0.as_ref().map_or(u64::MAX, |waiting| done(&waiting.told()))
     }
 }
 

@@ -1,21 +1,24 @@
 //! Takes what workers have noted of channels, and tells what is left of it.
 
+mod counts;
+mod nodes;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{ChannelChange, ChannelNote, Router, Step, Watches, channel_name};
-use hub::{Id, IdText, Key, Nobody, Space};
-use pusher::server_frame::subscription_count;
+use engine::{ChannelChange, ChannelNote, Router, Watches, channel_name};
+use hub::{Id, Key, Space};
+use pusher::App;
 use pusher::webhook::WebhookEvent;
-use pusher::{Access, App, Channel};
 use tokio::task::yield_now;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::counted::ToldCounts;
 use super::over_nodes::OverNodes;
-use super::told::{Known, Subject};
-use super::{PusherHooks, Said};
+use super::reporter::Reporter;
+use super::told::Known;
+use super::{HookScope, PusherHooks, Said};
 use crate::barrier::Barrier;
 use crate::cluster::Cluster;
 
@@ -24,6 +27,9 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Notes and graces that are looked at in one go.
 const SLICE: usize = 2048;
+
+/// A channel and a member of it; of the channel itself the member is [`Id::NONE`].
+type HookedIds = (Id, Id);
 
 /// Tells until another server goes on with its work, which is known at the `barrier`; as a node of
 /// `cluster`, if it is one.
@@ -35,7 +41,9 @@ pub async fn run(
     cluster: Option<Arc<Cluster>>,
 ) {
     let mut teller = HookTeller::new(&hooks, &router, watches);
-    teller.nodes = cluster.map(OverNodes::new);
+    if let Some(cluster) = cluster {
+        teller.be_node(cluster);
+    }
     let tell = async {
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -59,10 +67,13 @@ struct HookTeller<'h> {
     /// Which reading of the apps was looked at last.
     version: u64,
     notes: Vec<ChannelNote>,
-    known: Known,
+    /// Of a server that is alone.
+    known: Known<HookedIds>,
     counted: ToldCounts,
     /// The other nodes, if there may be some.
     nodes: Option<OverNodes>,
+    /// What webhooks are told of all nodes, likewise.
+    reporter: Option<Reporter>,
     /// An app wants counts told.
     is_counting: bool,
     /// Channels of which it was told in this look that they keep nothing.
@@ -82,6 +93,7 @@ impl<'h> HookTeller<'h> {
             known: Known::default(),
             counted: ToldCounts::default(),
             nodes: None,
+            reporter: None,
             is_counting: is_counting(hooks),
             missed: HashSet::new(),
         }
@@ -93,6 +105,7 @@ impl<'h> HookTeller<'h> {
             self.is_counting = is_counting(self.hooks);
             self.hooks.retire();
             self.forget_unwanted().await;
+            self.take_apps();
         }
         // Before the notes: who has said something has come before, and that is told first.
         let said = self.hooks.take_said();
@@ -115,44 +128,14 @@ impl<'h> HookTeller<'h> {
         }
         self.tell_said(said).await;
         self.end_graces().await;
+        self.tell_reports().await;
         if self.is_counting {
             self.hear_nodes().await;
             self.tell_counts().await;
         } else if let Some(nodes) = &mut self.nodes {
             nodes.rest();
         }
-    }
-
-    /// What other nodes say of numbers: those of channels that somebody hears here are asked for.
-    async fn hear_nodes(&mut self) {
-        let now_ms = self.now_ms();
-        let Some(nodes) = &mut self.nodes else { return };
-        let heard = nodes.exchange(now_ms).await;
-        if heard.has_lost {
-            self.counted.note_all();
-        }
-        for (done, key) in heard.keys.iter().enumerate() {
-            let id = IdText::of_key(key).ok().and_then(|key| self.router.names().lookup(key));
-            if let Some(channel) = id.filter(|&id| id.is_key() && self.router.is_online(id)) {
-                self.count(channel, key);
-            }
-            if done % SLICE == SLICE - 1 {
-                yield_now().await;
-            }
-        }
-    }
-
-    /// The number of a channel has changed, here or elsewhere, and is told if its app wants that.
-    /// Whether it does.
-    fn count(&mut self, channel: Id, key: &str) -> bool {
-        let app = self.noted_app(key);
-        if is_presence(key) || !app.is_some_and(|app| app.tells_subscription_count) {
-            return false;
-        }
-        if self.counted.note(channel) {
-            self.router.names().acquire_id(channel);
-        }
-        true
+        self.settle_reports().await;
     }
 
     /// Puts what clients have said into the queues. An app may have lost a webhook, or be gone,
@@ -160,7 +143,8 @@ impl<'h> HookTeller<'h> {
     async fn tell_said(&self, said: Vec<Said>) {
         for (done, Said { app_key, kind, channel, json }) in said.into_iter().enumerate() {
             if let Some(served) = self.hooks.apps.by_key(&app_key) {
-                self.hooks.push_json(&served.app, (kind, &channel), &json);
+                let app = &served.app;
+                self.hooks.push_json(app, HookScope::Node, (kind, &channel), &json);
             }
             if done % SLICE == SLICE - 1 {
                 yield_now().await;
@@ -184,11 +168,13 @@ impl<'h> HookTeller<'h> {
             if self.missed.insert(channel)
                 && let Some(name) = channel_name(&key)
             {
-                self.hooks.push(&app, &WebhookEvent::CacheMiss { channel: &name });
+                let event = WebhookEvent::CacheMiss { channel: &name };
+                self.hooks.push(&app, HookScope::Node, &event);
             }
             return;
         }
-        if member != Id::NONE && change == ChannelChange::Came {
+        let is_alone = self.reporter.is_none();
+        if is_alone && member != Id::NONE && change == ChannelChange::Came {
             // Whoever is told of a member knows the channel.
             self.change((channel, Id::NONE), change, &app);
         }
@@ -202,9 +188,12 @@ impl<'h> HookTeller<'h> {
         }
     }
 
-    fn change(&mut self, subject: Subject, change: ChannelChange, app: &Arc<App>) {
+    fn change(&mut self, subject: HookedIds, change: ChannelChange, app: &Arc<App>) {
+        if self.reporter.is_some() {
+            return self.change_here(subject, change, app);
+        }
         let now_ms = self.now_ms();
-        if !self.known.has(subject) {
+        if !self.known.has(&subject) {
             self.keep(subject);
             self.known.insert(subject);
             if change == ChannelChange::Came {
@@ -213,12 +202,12 @@ impl<'h> HookTeller<'h> {
         }
         if change == ChannelChange::Came {
             // It may have gone again, and then waits from now on.
-            self.known.look(subject, true, now_ms);
+            self.known.look(&subject, true, now_ms);
         }
-        self.known.look(subject, self.is_there(subject), now_ms);
+        self.known.look(&subject, self.is_there(subject), now_ms);
     }
 
-    fn is_there(&self, (channel, member): Subject) -> bool {
+    fn is_there(&self, (channel, member): HookedIds) -> bool {
         match &self.watches {
             _ if member == Id::NONE => self.router.is_online(channel),
             Some(watches) => watches.members().has(channel, member),
@@ -227,32 +216,23 @@ impl<'h> HookTeller<'h> {
     }
 
     /// Puts what has become of a channel, or of a member, into the app's queues.
-    fn tell(&self, app: &Arc<App>, (channel, member): Subject, has_come: bool) {
+    fn tell(&self, app: &Arc<App>, (channel, member): HookedIds, has_come: bool) {
         let names = self.router.names();
         let key = names.text(channel).unwrap_or_default();
         let Some(name) = channel_name(&key) else { return };
-        let channel = &*name;
-        if member == Id::NONE {
-            let event = match has_come {
-                true => WebhookEvent::ChannelOccupied { channel },
-                false => WebhookEvent::ChannelVacated { channel },
-            };
-            return self.hooks.push(app, &event);
-        }
-        let member = names.text(member).unwrap_or_default();
-        let user_id = Key::parse(&member).map_or(&*member, |key| key.name);
-        let event = match has_come {
-            true => WebhookEvent::MemberAdded { channel, user_id },
-            false => WebhookEvent::MemberRemoved { channel, user_id },
-        };
-        self.hooks.push(app, &event);
+        let member = (member != Id::NONE).then(|| names.text(member).unwrap_or_default());
+        let user = |member: &str| Key::parse(member).map_or(member, |key| key.name).to_owned();
+        let user = member.as_deref().map(user);
+        let event = event(&name, user.as_deref(), has_come);
+        self.hooks.push(app, HookScope::Node, &event);
     }
 
     /// Some changes were not noted: all that is known is looked at as it is now.
     async fn look_at_all(&mut self) {
         self.counted.note_all();
+        self.look_at_all_here().await;
         for (done, subject) in self.known.all().into_iter().enumerate() {
-            self.known.look(subject, self.is_there(subject), self.now_ms());
+            self.known.look(&subject, self.is_there(subject), self.now_ms());
             if done % SLICE == SLICE - 1 {
                 yield_now().await;
             }
@@ -279,54 +259,12 @@ impl<'h> HookTeller<'h> {
         }
     }
 
-    async fn tell_counts(&mut self) {
-        let (mut due, mut gone) = (Vec::new(), Vec::new());
-        let (router, now_ms) = (self.router, self.now_ms());
-        if let Some(nodes) = &mut self.nodes {
-            let counts = nodes.counts(&self.counted, router, now_ms).await;
-            if !counts.is_empty() {
-                self.counted.due(now_ms, |id| counts.get(&id).copied(), &mut due, &mut gone);
-            }
-        } else {
-            let count = |id| Some(router.connections_of(id));
-            self.counted.due(now_ms, count, &mut due, &mut gone);
-        }
-        for (channel, number) in due {
-            let key = self.router.names().text(channel).unwrap_or_default();
-            let (Some(app), Some(name)) = (self.noted_app(&key), channel_name(&key)) else {
-                continue;
-            };
-            if !self.tell_subscribers(&key, subscription_count(&name, number)).await {
-                self.counted.is_untold(channel);
-                continue;
-            }
-            let channel = &*name;
-            let event = WebhookEvent::SubscriptionCount { channel, subscription_count: number };
-            self.hooks.push(&app, &event);
-        }
-        gone.into_iter().for_each(|channel| self.router.names().release(channel));
-    }
-
-    /// Tells all who are subscribed to a channel. `false` where a mailbox is full.
-    async fn tell_subscribers(&self, key: &str, text: String) -> bool {
-        let Ok(key) = IdText::of_key(key) else { return true };
-        let mut sending = self.router.tell(key, text.into());
-        loop {
-            // Nobody is asked who follows whom, so nothing fails.
-            match sending.step(&Nobody) {
-                Ok(Step::More) => yield_now().await,
-                Ok(Step::MailboxFull) => return false,
-                Ok(_) | Err(_) => return true,
-            }
-        }
-    }
-
     /// Apps were read anew: what nobody wants to know any more is forgotten.
     async fn forget_unwanted(&mut self) {
         for (done, subject) in self.known.all().into_iter().enumerate() {
             let key = self.router.names().text(subject.0).unwrap_or_default();
             if self.noted_app(&key).is_none() {
-                self.known.forget(subject);
+                self.known.forget(&subject);
                 self.release(subject);
             }
             if done % SLICE == SLICE - 1 {
@@ -346,13 +284,13 @@ impl<'h> HookTeller<'h> {
         }
     }
 
-    fn keep(&self, (channel, member): Subject) {
+    fn keep(&self, (channel, member): HookedIds) {
         for id in [channel, member].into_iter().filter(|&id| id != Id::NONE) {
             self.router.names().acquire_id(id);
         }
     }
 
-    fn release(&self, (channel, member): Subject) {
+    fn release(&self, (channel, member): HookedIds) {
         for id in [channel, member].into_iter().filter(|&id| id != Id::NONE) {
             self.router.names().release(id);
         }
@@ -363,13 +301,18 @@ impl<'h> HookTeller<'h> {
     }
 }
 
-fn is_counting(hooks: &PusherHooks) -> bool {
-    hooks.apps.all().iter().any(|served| served.app.tells_subscription_count)
+/// What is told of a channel, or of a user in it.
+fn event<'e>(channel: &'e str, user: Option<&'e str>, has_come: bool) -> WebhookEvent<'e> {
+    match (user, has_come) {
+        (None, true) => WebhookEvent::ChannelOccupied { channel },
+        (None, false) => WebhookEvent::ChannelVacated { channel },
+        (Some(user_id), true) => WebhookEvent::MemberAdded { channel, user_id },
+        (Some(user_id), false) => WebhookEvent::MemberRemoved { channel, user_id },
+    }
 }
 
-fn is_presence(key: &str) -> bool {
-    let name = channel_name(key).unwrap_or_default();
-    Channel::parse(&name).is_ok_and(|channel| channel.access() == Access::Presence)
+fn is_counting(hooks: &PusherHooks) -> bool {
+    hooks.apps.all().iter().any(|served| served.app.tells_subscription_count)
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! A server that starts begins it at once. One that inherits makes it beside a server that still
 //! serves, and begins it when that one has gone: until then nothing here writes or sends.
 
+mod rooms;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -250,16 +252,7 @@ impl ControlPlane {
         if let Some(file) = epoch_file {
             tokio::spawn(epoch::keep(file, Arc::clone(router.event_ids()), self.graph.clone()));
         }
-        if let Some(hooks) = self.pusher_hooks.clone() {
-            let (router, watches) = (Arc::clone(router), self.state.watches().cloned());
-            let (barrier, nodes) = (Arc::clone(&self.sender.barrier), self.cluster.clone());
-            tokio::spawn(dispatch::pusher_hooks::run(hooks, router, watches, barrier, nodes));
-        }
-        if let Some(watches) = self.state.watches() {
-            let (watches, barrier) = (watches.clone(), Arc::clone(&self.sender.barrier));
-            let link = self.cluster.as_ref().and_then(|cluster| cluster.rooms_link());
-            tokio::spawn(dispatch::members::run(watches, barrier, self.presence_grace, link));
-        }
+        self.begin_rooms();
         tokio::spawn(client_log::tell(notices));
         tokio::spawn(shortage::warn(Arc::clone(&self.engine)));
         tokio::spawn(refused_origins::tell(Arc::clone(&self.refused_origins)));
@@ -372,6 +365,7 @@ impl ControlPlane {
             certificates: self.certificates,
             verifier: self.verifier,
             pusher_apps: self.pusher_apps,
+            pusher_hooks: self.pusher_hooks,
             running: self.running,
             stop,
             barrier,

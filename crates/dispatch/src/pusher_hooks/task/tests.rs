@@ -1,7 +1,7 @@
 //! What is told and kept over a reload of the apps, and what waits for a receiver that is silent.
 
 use engine::{Engine, EngineConfig, Guest, PusherApps, SentToChannel};
-use hub::{ConnectionId, Epoch, Names, Tag};
+use hub::{ConnectionId, Epoch, IdText, Names, Tag};
 use pusher::Apps;
 
 use super::super::SAID_BYTES_MAX;
@@ -57,12 +57,12 @@ async fn burst_waits_for_a_silent_receiver_up_to_the_bound_of_its_backlog() {
     let app = hooks.apps.by_key("key").unwrap().app;
     let event = WebhookEvent::ChannelOccupied { channel: "a" };
     for _ in 0..5_000 {
-        hooks.push(&app, &event);
+        hooks.push(&app, HookScope::Node, &event);
     }
     let counts = &hooks.counts;
     assert_eq!((counts.dropped.read(), counts.backlog.read()), (0, 5_000));
     for _ in 0..65_536 {
-        hooks.push(&app, &event);
+        hooks.push(&app, HookScope::Node, &event);
     }
     assert_eq!((counts.dropped.read(), counts.backlog.read()), (5_000, 65_536));
     hooks.queues().clear();

@@ -20,35 +20,35 @@ fn check(head: &str, body: &[u8]) {
 }
 
 /// A receiver, and what has come of it.
-struct Heard {
-    receiver: Receiver,
-    events: Vec<Value>,
+pub(super) struct Heard {
+    pub(super) receiver: Receiver,
+    pub(super) events: Vec<Value>,
 }
 
 impl Heard {
-    fn start(mood: Mood) -> Heard {
+    pub(super) fn start(mood: Mood) -> Heard {
         Heard { receiver: Receiver::checking(mood, check), events: Vec::new() }
     }
 
     /// Waits until the receiver has taken `wanted`.
     #[track_caller]
-    fn until(&mut self, wanted: &Value) {
+    pub(super) fn until(&mut self, wanted: &Value) {
         while !self.events.contains(wanted) {
             self.events.extend(self.receiver.taken().events);
         }
     }
 
     /// What has come of `channel`, in its order.
-    fn of(&self, channel: &str) -> Vec<Value> {
+    pub(super) fn of(&self, channel: &str) -> Vec<Value> {
         self.events.iter().filter(|event| event["channel"] == channel).cloned().collect()
     }
 }
 
-fn of_channel(name: &str, channel: &str) -> Value {
+pub(super) fn of_channel(name: &str, channel: &str) -> Value {
     json!({ "name": name, "channel": channel })
 }
 
-fn of_member(name: &str, user: &str) -> Value {
+pub(super) fn of_member(name: &str, user: &str) -> Value {
     json!({ "name": name, "channel": "presence-room", "user_id": user })
 }
 

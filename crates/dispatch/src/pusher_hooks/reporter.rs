@@ -1,0 +1,378 @@
+//! Webhooks over the nodes of a cluster: which node tells those of an app, and what drives it.
+//!
+//! [`Reports`] is what a node knows of one app. What the log says comes by [`HookRooms`]; what was
+//! taken, and what was not, nodes tell each other ([`HookMessages`]). A node that has no connection
+//! to NATS reports nothing: the others may have declared it gone, and report themselves.
+//!
+//! Cost: of an app a message every five seconds from the node that reports, and two a second while
+//! webhooks take something.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use engine::ServedApp;
+use tokio::sync::mpsc;
+
+use super::PusherHooks;
+use super::queue::HookMark;
+use super::reports::{Change, Reports, ToldSubjects};
+use crate::cluster::{Cluster, HookMessages, HooksAsked, HooksEnded, HooksTaken, KeptChange};
+use crate::hook_rooms::{HookAct, HookRooms, HookStep, Subject};
+
+/// How long a node waits that is to report: what was taken last may be on its way.
+const PAUSE_MS: u64 = 500;
+
+/// How often it is told what was taken, where something was, and where nothing was.
+const TELL_MS: u64 = 500;
+const TELL_AGAIN_MS: u64 = 5_000;
+
+/// How often the others are asked, and how many times in a row nobody may know before all is told.
+const ASK_MS: u64 = 500;
+const UNANSWERED_MAX: u32 = 3;
+
+/// Answers that wait to be looked at. Each app asks one question at a time.
+const ANSWERS_WAITING: usize = 64;
+
+/// Steps of the log that are taken in one go.
+const STEPS_SLICE: usize = 256;
+
+/// An app.
+struct AppReports {
+    reports: Reports<Vec<HookMark>>,
+    /// The node that is to report, and whether it is this one.
+    first: Option<u64>,
+    is_me: bool,
+    /// The one that was to report before: what it has said may come behind its end.
+    before: Option<u64>,
+    /// It does not begin before.
+    begin_ms: u64,
+    ask_ms: u64,
+    is_asking: bool,
+    unanswered: u32,
+    /// It has reported, and what of that waits was not forgotten.
+    has_queues: bool,
+}
+
+struct KeptAnswer {
+    asked: HooksAsked,
+    changes: Option<Vec<KeptChange>>,
+}
+
+/// What webhooks are to be told of one app.
+pub(super) struct AppTold {
+    pub(super) app: Box<str>,
+    pub(super) told: ToldSubjects,
+    /// This node has begun to report: all numbers of the app are to be told.
+    pub(super) has_begun: bool,
+}
+
+/// What a node does about the webhooks of all nodes.
+pub(super) struct Reporter {
+    cluster: Arc<Cluster>,
+    rooms: Arc<HookRooms>,
+    steps: mpsc::Receiver<HookStep>,
+    messages: Option<HookMessages>,
+    epoch: u64,
+    apps: HashMap<Box<str>, AppReports>,
+    answered: mpsc::Sender<KeptAnswer>,
+    answers: mpsc::Receiver<KeptAnswer>,
+    /// When it is told again what was taken, and whether something was since.
+    tell_ms: u64,
+    tell_again_ms: u64,
+    has_taken: bool,
+    /// It reports nothing any more.
+    has_ended: bool,
+}
+
+impl Reporter {
+    /// One that knows of no app. `None` where another one has begun.
+    pub(super) fn new(cluster: Arc<Cluster>, hooks: &PusherHooks) -> Option<Reporter> {
+        let (answered, answers) = mpsc::channel(ANSWERS_WAITING);
+        Some(Reporter {
+            cluster,
+            rooms: Arc::clone(hooks.rooms()),
+            steps: hooks.take_steps()?,
+            messages: None,
+            epoch: 0,
+            apps: HashMap::new(),
+            answered,
+            answers,
+            tell_ms: 0,
+            tell_again_ms: 0,
+            has_taken: false,
+            has_ended: false,
+        })
+    }
+
+    /// What this node has of apps, for all.
+    pub(super) fn rooms(&self) -> &Arc<HookRooms> {
+        &self.rooms
+    }
+
+    /// The apps were read: those with webhooks are to be known.
+    pub(super) fn take_apps(&mut self, apps: &[ServedApp]) {
+        let has_hooks = |id: &str| {
+            apps.iter().any(|served| served.app.id == id && !served.app.webhooks.is_empty())
+        };
+        let rooms = &self.rooms;
+        self.apps.retain(|id, _| {
+            let stays = has_hooks(id);
+            if !stays {
+                rooms.unwant(id);
+            }
+            stays
+        });
+        for served in apps.iter().filter(|served| !served.app.webhooks.is_empty()) {
+            self.rooms.want(&served.app.id);
+            self.apps.entry(served.app.id.as_str().into()).or_insert_with(AppReports::new);
+        }
+    }
+
+    /// Whether this node tells the webhooks of the app.
+    pub(super) fn reports(&self, app: &str) -> bool {
+        self.apps.get(app).is_some_and(|of| of.reports.is_reporting())
+    }
+
+    /// Those who are there, of an app that this node reports.
+    pub(super) fn there(&self, app: &str) -> Vec<Subject> {
+        self.apps.get(app).into_iter().flat_map(|of| of.reports.there()).cloned().collect()
+    }
+
+    /// Takes what the log and the other nodes have said, and what time has brought.
+    pub(super) async fn look(&mut self, now_ms: u64, hooks: &PusherHooks) -> Vec<AppTold> {
+        let mut told: HashMap<Box<str>, AppTold> = HashMap::new();
+        for _ in 0..STEPS_SLICE {
+            let Ok(step) = self.steps.try_recv() else { break };
+            self.step(step, now_ms, &mut told);
+        }
+        if self.messages.is_none() && !self.apps.is_empty() && self.cluster.is_connected() {
+            self.messages = self.cluster.hook_messages().await;
+        }
+        self.hear(now_ms).await;
+        let is_connected = self.cluster.is_connected();
+        let has_others = self.cluster.status().node.members > 1;
+        let (epoch, mut asked) = (self.epoch, Vec::new());
+        for (id, app) in &mut self.apps {
+            if !is_connected {
+                app.begin_ms = now_ms + PAUSE_MS;
+            }
+            let may_report = is_connected && app.is_me && !self.has_ended;
+            let mut news = ToldSubjects::new();
+            let mut has_begun = false;
+            if !may_report {
+                app.reports.end();
+            } else if !app.reports.is_reporting() && app.is_ready(now_ms, has_others) {
+                app.reports.begin(now_ms, &mut news);
+                (has_begun, app.has_queues) = (true, true);
+            }
+            app.reports.tick(now_ms, &mut news);
+            if !app.reports.is_reporting() {
+                told.remove(id);
+                if std::mem::take(&mut app.has_queues) {
+                    // What waits here another node tells.
+                    hooks.end_reports(id);
+                }
+            }
+            if !news.is_empty() || has_begun {
+                let entry = told.entry(id.clone()).or_insert_with(|| AppTold::new(id));
+                entry.told.extend(news);
+                entry.has_begun |= has_begun;
+            }
+            if is_connected && has_others && app.is_to_ask(now_ms) {
+                app.is_asking = true;
+                let at = app.reports.asks_up_to();
+                asked.extend(at.map(|at| HooksAsked { epoch, app: id.clone(), at }));
+            }
+        }
+        asked.into_iter().for_each(|asked| self.ask(asked));
+        told.into_values().collect()
+    }
+
+    fn step(&mut self, step: HookStep, now_ms: u64, told: &mut HashMap<Box<str>, AppTold>) {
+        let HookStep { epoch, sequence, acts } = step;
+        self.epoch = epoch;
+        self.apps.values_mut().for_each(|app| app.reports.read(sequence));
+        for act in acts {
+            let id = match &act {
+                HookAct::Lost => {
+                    self.apps.values_mut().for_each(AppReports::lose);
+                    continue;
+                }
+                HookAct::Settled { app, .. }
+                | HookAct::Changed { app, .. }
+                | HookAct::First { app, .. } => app.clone(),
+            };
+            let Some(app) = self.apps.get_mut(&id) else { continue };
+            let mut news = ToldSubjects::new();
+            match act {
+                HookAct::Lost => {}
+                HookAct::Settled { subjects, .. } => {
+                    app.reports.settled(subjects, now_ms, &mut news);
+                }
+                HookAct::Changed { subject, is_there, .. } => {
+                    app.reports.changed(subject, is_there, now_ms, &mut news);
+                }
+                HookAct::First { node, is_me, .. } => {
+                    if is_me && !app.is_me {
+                        app.begin_ms = now_ms + PAUSE_MS;
+                    }
+                    app.before = std::mem::replace(&mut app.first, node);
+                    app.is_me = is_me;
+                }
+            }
+            if !news.is_empty() {
+                told.entry(id.clone()).or_insert_with(|| AppTold::new(&id)).told.extend(news);
+            }
+        }
+    }
+
+    /// Takes what other nodes have told, answers what they ask, and takes their answers.
+    async fn hear(&mut self, now_ms: u64) {
+        while let Ok(KeptAnswer { asked, changes }) = self.answers.try_recv() {
+            let Some(app) = self.apps.get_mut(&asked.app) else { continue };
+            (app.is_asking, app.ask_ms) = (false, now_ms + ASK_MS);
+            match changes.filter(|_| asked.epoch == self.epoch) {
+                Some(changes) => {
+                    let changes = changes.into_iter().map(|kept| change_of(kept, now_ms));
+                    app.reports.sync(asked.at, changes.collect());
+                }
+                None => app.unanswered += 1,
+            }
+        }
+        let Some(messages) = &mut self.messages else { return };
+        while let Some(HooksTaken { epoch, by, apps }) = messages.next_taken() {
+            for (id, sequence) in apps {
+                let app = self.apps.get_mut(&id).filter(|app| app.is_told_by(by));
+                if let Some(app) = app.filter(|_| epoch == self.epoch) {
+                    app.reports.taken_up_to(sequence);
+                }
+            }
+        }
+        while let Some(HooksEnded { epoch, by, app, at, untold }) = messages.next_ended() {
+            let app = self.apps.get_mut(&app).filter(|app| app.is_told_by(by));
+            if let Some(app) = app.filter(|_| epoch == self.epoch) {
+                let untold = untold.into_iter().map(|kept| change_of(kept, now_ms));
+                app.reports.handed_over(at, untold.collect());
+            }
+        }
+        while let Some(question) = messages.next_question() {
+            let HooksAsked { epoch, app, at } = &question.asked;
+            let app = self.apps.get(app).filter(|_| *epoch == self.epoch);
+            if let Some(kept) = app.and_then(|app| app.reports.kept_up_to(*at)) {
+                let changes = kept.map(|change| kept_of(change, now_ms)).collect();
+                self.cluster.answer_hooks_kept(&question, changes).await;
+            }
+        }
+    }
+
+    /// Asks the others, who answer when they look next.
+    fn ask(&self, asked: HooksAsked) {
+        let (cluster, answered) = (Arc::clone(&self.cluster), self.answered.clone());
+        tokio::spawn(async move {
+            let changes = cluster.ask_hooks_kept(&asked).await;
+            let _ = answered.send(KeptAnswer { asked, changes }).await;
+        });
+    }
+
+    /// What was told is in the queues of the webhooks: looks what of all that was taken, and tells
+    /// the others.
+    pub(super) async fn settle(&mut self, now_ms: u64, hooks: &PusherHooks) {
+        let (mut by, mut taken) = (None, Vec::new());
+        for (id, app) in &mut self.apps {
+            app.reports.handed(|| hooks.marks(id));
+            self.has_taken |= app.reports.take(|marks| hooks.is_taken(id, marks));
+            if let Some(sequence) = app.reports.taken() {
+                by = app.first;
+                taken.push((id.clone(), sequence));
+            }
+        }
+        let ends = hooks.is_to_end() && hooks.is_empty();
+        let is_due = self.has_taken && now_ms >= self.tell_ms || now_ms >= self.tell_again_ms;
+        if let Some(by) = by.filter(|_| is_due || ends) {
+            let message = HooksTaken { epoch: self.epoch, by, apps: taken };
+            if self.cluster.tell_hooks_taken(&message).await {
+                self.has_taken = false;
+                self.tell_ms = now_ms + TELL_MS;
+                self.tell_again_ms = now_ms + TELL_AGAIN_MS;
+            }
+        }
+        if ends {
+            self.hand_over(now_ms).await;
+            self.has_ended = true;
+            hooks.has_ended();
+        }
+    }
+
+    /// All that was told was taken, and nothing more is told: the next node goes on from here.
+    async fn hand_over(&self, now_ms: u64) {
+        for (id, of) in &self.apps {
+            let Some((by, (at, untold))) = of.first.zip(of.reports.untold()) else { continue };
+            let untold = untold.into_iter().map(|change| kept_of(change, now_ms)).collect();
+            let ended = HooksEnded { epoch: self.epoch, by, app: id.clone(), at, untold };
+            self.cluster.tell_hooks_ended(&ended).await;
+        }
+    }
+}
+
+/// A change that another node has kept.
+fn change_of(kept: KeptChange, now_ms: u64) -> Change {
+    Change {
+        sequence: kept.sequence,
+        at_ms: now_ms.saturating_sub(kept.age_ms),
+        subject: kept.subject.into(),
+        is_there: kept.is_there,
+    }
+}
+
+/// A change that this node has kept, for another one.
+fn kept_of(change: &Change, now_ms: u64) -> KeptChange {
+    KeptChange {
+        sequence: change.sequence,
+        age_ms: now_ms.saturating_sub(change.at_ms),
+        subject: (&*change.subject).into(),
+        is_there: change.is_there,
+    }
+}
+
+impl AppReports {
+    fn new() -> AppReports {
+        AppReports {
+            reports: Reports::new(),
+            first: None,
+            is_me: false,
+            before: None,
+            begin_ms: 0,
+            ask_ms: 0,
+            is_asking: false,
+            unanswered: 0,
+            has_queues: false,
+        }
+    }
+
+    fn lose(&mut self) {
+        self.reports.lost();
+        (self.first, self.before, self.is_me, self.unanswered) = (None, None, false, 0);
+    }
+
+    /// Whether what `node` says as the one that reports is to be believed.
+    fn is_told_by(&self, node: u64) -> bool {
+        self.first == Some(node) || self.before == Some(node)
+    }
+
+    /// Whether this node, which is to report, may begin.
+    fn is_ready(&self, now_ms: u64, has_others: bool) -> bool {
+        let knows = self.reports.is_synced();
+        let is_alone = !has_others || self.unanswered >= UNANSWERED_MAX;
+        self.reports.has_list() && now_ms >= self.begin_ms && (knows || is_alone)
+    }
+
+    fn is_to_ask(&self, now_ms: u64) -> bool {
+        !self.is_asking && now_ms >= self.ask_ms && self.reports.asks_up_to().is_some()
+    }
+}
+
+impl AppTold {
+    fn new(app: &str) -> AppTold {
+        AppTold { app: app.into(), told: ToldSubjects::new(), has_begun: false }
+    }
+}

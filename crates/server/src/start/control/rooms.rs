@@ -1,0 +1,22 @@
+//! What tells of who is in rooms and channels, begun.
+
+use std::sync::Arc;
+
+use super::ControlPlane;
+
+impl ControlPlane {
+    /// Begins to tell webhooks of channels, and clients of rooms.
+    pub(super) fn begin_rooms(&self) {
+        let (barrier, watches) = (&self.sender.barrier, self.state.watches());
+        if let Some(hooks) = self.pusher_hooks.clone() {
+            let (router, watches) = (Arc::clone(&self.router), watches.cloned());
+            let (barrier, nodes) = (Arc::clone(barrier), self.cluster.clone());
+            tokio::spawn(dispatch::pusher_hooks::run(hooks, router, watches, barrier, nodes));
+        }
+        let Some(watches) = watches else { return };
+        let link = self.cluster.as_ref().and_then(|cluster| cluster.rooms_link());
+        let (barrier, hooks) = (Arc::clone(barrier), self.pusher_hooks.clone());
+        let grace = self.presence_grace;
+        tokio::spawn(dispatch::members::run(watches.clone(), barrier, grace, link, hooks));
+    }
+}
