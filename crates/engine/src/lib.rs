@@ -117,7 +117,7 @@ pub use tls_figures::TlsSnapshot;
 pub use token_queue::TokenQueue;
 pub use tokens::{Granted, Outcome, Revocation, TokenCheck, TokenConfig, TokenQuestion};
 pub use turns::TurnSnapshot;
-pub use watch::{Late, LateTask, TellStep, Telling, Watch, Watches};
+pub use watch::{Followed, FollowedAsk, Late, LateTask, TellStep, Telling, Watch, Watches};
 pub use well_known::WellKnown;
 
 /// An event with the frames of our transports, each in the slot that is its

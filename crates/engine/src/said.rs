@@ -6,6 +6,7 @@ use hub::{ConnRef, Group, Id};
 use proto::Problem;
 
 use crate::questions::Asker;
+use crate::watch::Followed;
 
 /// The connections that a mail is for, all of one worker, sorted by slot.
 pub(crate) type Targets = Group;
@@ -22,6 +23,8 @@ pub enum Said {
     /// What the request is answered with that reads a page: a JSON object without a line end, or
     /// why there is none. Each has one.
     Page(Box<Result<Box<str>, Problem>>),
+    /// Whom the user follows that a connection of the Pusher protocol is signed in as.
+    Followed(Box<Followed>),
 }
 
 /// What has become of something that a client has sent.

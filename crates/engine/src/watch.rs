@@ -12,6 +12,7 @@
 //! Cost: nothing where nobody watches. For one who does, a place in a directory and some 80 bytes
 //! in its shard.
 
+mod followed;
 mod late;
 
 use std::sync::Arc;
@@ -20,6 +21,8 @@ use hub::{Audience, Id, Members, Names, Need, Nobody};
 use smallvec::SmallVec;
 use sync::replies::Replies;
 
+use self::followed::FOLLOWED_WAITING_MAX;
+pub use self::followed::{Followed, FollowedAsk};
 pub use self::late::{Late, LateTask};
 use crate::limits::WATCHES_WAITING_MAX;
 use crate::mailbox::{Mail, Mailbox, Reservation};
@@ -58,12 +61,17 @@ impl Watch {
 pub(crate) struct Rooms {
     pub(crate) members: Arc<Members>,
     pub(crate) questions: Questions<Watch>,
+    /// Users whose watchlists are to be read.
+    pub(crate) followed: Questions<FollowedAsk>,
 }
 
 impl Rooms {
     pub(crate) fn new(members: Members, replies: Arc<Replies>) -> Rooms {
         let bounds = QuestionBounds { questions: WATCHES_WAITING_MAX, bytes: usize::MAX };
-        Rooms { members: Arc::new(members), questions: Questions::for_task(bounds, replies) }
+        let questions = Questions::for_task(bounds, Arc::clone(&replies));
+        let bounds = QuestionBounds { questions: FOLLOWED_WAITING_MAX, bytes: usize::MAX };
+        let followed = Questions::for_task(bounds, replies);
+        Rooms { members: Arc::new(members), questions, followed }
     }
 }
 
@@ -123,6 +131,12 @@ impl Watches {
     /// [`Questions::take_and_count`], and say when they are [done](Questions::done).
     pub fn questions(&self) -> &Questions<Watch> {
         &self.rooms.questions
+    }
+
+    /// Users whose watchlists are whom they follow: each is to be answered by
+    /// [`Said::Followed`](crate::Said::Followed).
+    pub fn followed(&self) -> &Questions<FollowedAsk> {
+        &self.rooms.followed
     }
 
     /// Whether the mailbox of `worker` has room for a text.

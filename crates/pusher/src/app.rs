@@ -34,6 +34,8 @@ pub struct App {
     pub has_client_events: bool,
     /// Whether a signed-in user hears what it follows in the stored graph.
     pub hears_graph: bool,
+    /// Whether those whom a signed-in user follows there are its watchlist, if it has no other.
+    pub watches_graph: bool,
     /// Whether subscribers hear how many they are.
     pub tells_subscription_count: bool,
     /// How many connections it may have.
@@ -63,6 +65,8 @@ struct WrittenApp<'a> {
     client_events: Option<&'a RawValue>,
     #[serde(borrow, default)]
     graph: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    graph_watchlist: Option<&'a RawValue>,
     #[serde(borrow, default)]
     subscription_count: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -109,6 +113,7 @@ impl App {
             is_enabled: flag(written.enabled, "enabled", true)?,
             has_client_events: flag(written.client_events, "client_events", false)?,
             hears_graph: flag(written.graph, "graph", false)?,
+            watches_graph: flag(written.graph_watchlist, "graph_watchlist", false)?,
             tells_subscription_count: flag(
                 written.subscription_count,
                 "subscription_count",

@@ -126,7 +126,7 @@ impl<'n> Channel<'n> {
 }
 
 /// Whether `id` may be a user's. What a terminal or a log would stumble over is none.
-pub(crate) fn is_user_id(id: &str) -> bool {
+pub fn is_user_id(id: &str) -> bool {
     !id.is_empty()
         && id.chars().take(USER_ID_CHARS_MAX + 1).count() <= USER_ID_CHARS_MAX
         && !id.chars().any(char::is_control)

@@ -36,7 +36,7 @@ mod written;
 pub use app::App;
 pub use app_webhook::AppWebhook;
 pub use apps::{Apps, AppsFault};
-pub use channel::{Access, Channel, ChannelFault, USER_PREFIX};
+pub use channel::{Access, Channel, ChannelFault, USER_PREFIX, is_user_id};
 pub use client_event::{EventRefusal, EventRules};
 pub use client_frame::{CLIENT_PREFIX, ClientEvent, ClientFrame, FrameFault, SignIn, Subscribe};
 pub use code::{Afterwards, Close, ErrorCode};

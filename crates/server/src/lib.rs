@@ -42,6 +42,7 @@ mod takeover;
 mod token_rates;
 mod updates;
 mod upgrade;
+mod watchlists;
 mod web;
 
 use std::net::SocketAddr;

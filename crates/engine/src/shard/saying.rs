@@ -85,10 +85,14 @@ impl<S: Sockets> Core<S> {
             (Some(SaidAction::Answer), Said::Page(page)) => {
                 self.answer_request(at, (*page).as_deref())
             }
+            (Some(SaidAction::Tell), Said::Followed(followed)) => {
+                self.take_followed(at, *followed);
+                self.put_answer(at)
+            }
             // A stream has asked for none.
             (Some(SaidAction::Tell), Said::Page(_)) => Ok(()),
             // A request has no stream.
-            (Some(SaidAction::Answer), Said::Message(_)) => Ok(()),
+            (Some(SaidAction::Answer), Said::Message(_) | Said::Followed(_)) => Ok(()),
             // It ends.
             (None, _) => Ok(()),
         }

@@ -20,6 +20,7 @@ fn file_is_read_with_its_defaults_and_its_options() {
     let text = r#"[
         {"id":"1","key":"encke-app-key","secret":"encke-app-secret"},
         {"id":"2","key":"b","secret":"another-app-secret","client_events":true,"graph":true,
+         "graph_watchlist":true,
          "webhooks":[{"url":"https://a.example/hook?x=1"}],"max_connections":7,"max_members":9,
          "enabled":false,"subscription_count":true,"max_event_bytes":99}
     ]"#;
@@ -27,10 +28,12 @@ fn file_is_read_with_its_defaults_and_its_options() {
     let (one, two) = (apps.by_key("encke-app-key").unwrap(), apps.by_id("2").unwrap());
     assert_eq!((apps.len(), apps.iter().count(), apps.is_empty()), (2, 2, false));
     assert_eq!((&*one.id, &*two.key), ("1", "b"));
-    assert!(one.is_enabled && !one.has_client_events && !one.hears_graph);
+    assert!(one.is_enabled && !one.has_client_events);
+    assert!(!one.hears_graph && !one.watches_graph);
     assert!(!one.tells_subscription_count && one.webhooks.is_empty() && !one.is_noted());
     assert_eq!((one.connections_max, one.members_max, one.event_bytes_max), (None, 100, 10_240));
-    assert!(!two.is_enabled && two.has_client_events && two.hears_graph);
+    assert!(!two.is_enabled && two.has_client_events);
+    assert!(two.hears_graph && two.watches_graph);
     assert!(two.tells_subscription_count && two.is_noted());
     assert_eq!((two.connections_max, two.members_max), (Some(7), 9));
     assert_eq!((two.event_rules().data_bytes_max, two.event_rules().is_allowed), (99, true));

@@ -1,8 +1,8 @@
 //! Users that hear on their own channel what they follow in the stored graph.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{AppServer, Client, app_with, post};
+use super::{AppServer, Client, app_with, data_of, post};
 
 const OWN: &str = "#server-to-user-bob";
 
@@ -78,4 +78,58 @@ fn user_that_comes_back_hears_what_it_has_missed_of_both() {
     api.send("bob", 5);
     assert_eq!(bob.hear()["data"], "5");
     bob.hear_nothing();
+}
+
+const WATCHLIST: &str = "pusher_internal:watchlist_events";
+
+/// Signs in, with what else the user data have.
+fn sign_in(client: &mut Client, user_data: &Value) {
+    let text = user_data.to_string();
+    let auth = client.auth_of_user("app-1", &text);
+    client.say(&json!({ "event": "pusher:signin", "data": { "auth": auth, "user_data": text } }));
+    assert_eq!(client.hear()["event"], "pusher:signin_success");
+}
+
+/// The users who are told to be online or offline next.
+fn hear_watched(client: &mut Client, state: &str) -> Value {
+    let heard = client.hear();
+    assert_eq!(heard["event"], WATCHLIST, "{heard}");
+    let events = data_of(&heard)["events"].take();
+    let event = events.as_array().unwrap().iter().find(|event| event["name"] == state);
+    event.unwrap_or_else(|| panic!("{heard}"))["user_ids"].clone()
+}
+
+#[test]
+fn those_whom_a_user_follows_are_its_watchlist_where_its_app_says_so() {
+    let app = app_with(&json!({ "graph_watchlist": true }));
+    let apps = AppServer::of(&json!([app]), &["--presence-grace=0"]);
+    let api = &apps.server.api;
+    let (mut bob, mut rj) = (apps.client("1"), apps.client("1"));
+    api.subscribe("bob", "rj");
+    sign_in(&mut bob, &json!({ "id": "bob" }));
+    assert_eq!(hear_watched(&mut bob, "offline"), json!(["rj"]));
+    sign_in(&mut rj, &json!({ "id": "rj" }));
+    assert_eq!(hear_watched(&mut bob, "online"), json!(["rj"]));
+    // Whoever follows nobody hears of nobody, and what the backend has signed holds.
+    rj.hear_nothing();
+    let mut again = apps.client("1");
+    sign_in(&mut again, &json!({ "id": "bob", "watchlist": ["eve"] }));
+    assert_eq!(hear_watched(&mut again, "offline"), json!(["eve"]));
+    drop(rj);
+    assert_eq!(hear_watched(&mut bob, "offline"), json!(["rj"]));
+    again.hear_nothing();
+}
+
+#[test]
+fn watchlist_out_of_the_graph_has_the_bound_of_others() {
+    let app = app_with(&json!({ "graph_watchlist": true }));
+    let apps = AppServer::of(&json!([app]), &[]);
+    let pair = |n: u32| json!({ "subscriber": "bob", "subscribee": format!("user-{n}") });
+    let pairs: Vec<Value> = (0..101).map(pair).collect();
+    assert_eq!(apps.server.api.post("/subscriptions/add", &json!(pairs)).ok()["added"], 101);
+    let mut bob = apps.client("1");
+    sign_in(&mut bob, &json!({ "id": "bob" }));
+    let cut = bob.hear();
+    assert_eq!((&cut["event"], &data_of(&cut)["code"]), (&json!("pusher:error"), &json!(4302)));
+    assert_eq!(hear_watched(&mut bob, "offline").as_array().unwrap().len(), 100);
 }

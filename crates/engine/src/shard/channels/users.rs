@@ -6,6 +6,10 @@
 //! one has gone. In a cluster nobody here knows who is signed in elsewhere: it is asked, as the
 //! list of a presence channel is.
 //!
+//! Where the app wants it, the watchlist of a user for whom its backend signs none are those whom
+//! the user follows in the stored graph. The control plane is asked for them, and they are watched
+//! once they have come.
+//!
 //! Cost: 200 bytes, the user's id and what presence channels are told of the user, and of each user
 //! that is watched its id and what a watcher costs ([`crate::watch`]).
 
@@ -20,6 +24,7 @@ use super::seats::member_key;
 use crate::channels::user_key;
 use crate::limits::work;
 use crate::sockets::Sockets;
+use crate::watch::{Followed, FollowedAsk};
 
 /// What one is counted for beside its texts.
 const USER_BYTES: usize = 256;
@@ -115,15 +120,59 @@ impl<S: Sockets> Core<S> {
         if let Some(rooms) = &self.rooms {
             rooms.members.join(room, sub, None);
         }
-        self.budget.spend_ids(user.watchlist.len());
-        for id in &user.watchlist {
-            let key = user_key(&app.id, id);
-            // Past what all may have together some are not watched: their state is told once.
-            let _ = IdText::of_key(&key).map(|key| self.watch_changes(at, key));
+        self.watch_users(at, app, &user.watchlist);
+        if app.watches_graph && user.watchlist.is_empty() {
+            self.ask_followed(at, &user.id);
         }
         let signed_in = SignedInUser { user, room, sub };
         self.channels.signed_in.0.insert(at.slot, Box::new(signed_in));
         true
+    }
+
+    fn watch_users(&mut self, at: &At<'_, S::Socket>, app: &App, watchlist: &[String]) {
+        self.budget.spend_ids(watchlist.len());
+        for id in watchlist {
+            let key = user_key(&app.id, id);
+            // Past what all may have together some are not watched: their state is told once.
+            let _ = IdText::of_key(&key).map(|key| self.watch_changes(at, key));
+        }
+    }
+
+    /// Asks whom the user follows, if it can follow somebody.
+    fn ask_followed(&mut self, at: &At<'_, S::Socket>, user: &str) {
+        let Some(rooms) = self.rooms.as_ref().filter(|_| IdText::parse(user).is_ok()) else {
+            return;
+        };
+        let ask = FollowedAsk { conn: self.conn_ref(at), user: user.into() };
+        if !rooms.followed.push(ask) {
+            self.say_frame(&server_frame::error(ErrorText::watchlist_busy()));
+        }
+    }
+
+    /// Those whom the user follows are its watchlist, if it has none. What is said of it is put
+    /// into the buffer for answers.
+    pub(in super::super) fn take_followed(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        Followed { ids, is_cut }: Followed,
+    ) {
+        let Some(app) = self.app(at) else { return };
+        let user = self.channels.signed_in.user(at.slot);
+        if user.is_none_or(|user| !user.watchlist.is_empty()) {
+            return;
+        }
+        let bytes: usize = ids.iter().map(|id| WATCHED_BYTES + id.len()).sum();
+        if self.names.charge_within(bytes).is_err() {
+            return self.say_frame(&server_frame::error(ErrorText::watchlist_busy()));
+        }
+        self.watch_users(at, &app, &ids);
+        if let Some(signed_in) = self.channels.signed_in.0.get_mut(&at.slot) {
+            signed_in.user.watchlist = ids;
+        }
+        if is_cut {
+            self.say_frame(&server_frame::error(ErrorText::watchlist_cut()));
+        }
+        self.say_watchlist(at);
     }
 
     /// Counts what is kept of `user`, who was let in before.

@@ -1,11 +1,12 @@
 //! What tells of who is in rooms and channels, begun.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::ControlPlane;
+use crate::watchlists;
 
 impl ControlPlane {
-    /// Begins to tell webhooks of channels, and clients of rooms.
+    /// Begins to tell webhooks of channels, clients of rooms, and users of whom they watch.
     pub(super) fn begin_rooms(&self) {
         let (barrier, watches) = (&self.sender.barrier, self.state.watches());
         if let Some(hooks) = self.pusher_hooks.clone() {
@@ -18,5 +19,7 @@ impl ControlPlane {
         let (barrier, hooks) = (Arc::clone(barrier), self.pusher_hooks.clone());
         let grace = self.presence_grace;
         tokio::spawn(dispatch::members::run(watches.clone(), barrier, grace, link, hooks));
+        let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
+        tokio::spawn(watchlists::answer(watches.clone(), self.graph.clone(), engine.answers()));
     }
 }
