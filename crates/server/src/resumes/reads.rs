@@ -6,8 +6,8 @@
 //! has at most a window of its client and the answer to one question. Further ones wait, in order.
 //!
 //! Those that go through all updates for a pattern have seats of their own, so that nobody who
-//! looks up what it follows waits behind them. One of them reads at a time, and rests as long as it has
-//! read: in each ring they take half a processor at most, however many there are.
+//! looks up what it follows waits behind them. One of them reads at a time, and rests as long as it
+//! has read: in each ring they take half a processor at most, however many there are.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
