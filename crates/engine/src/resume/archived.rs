@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hub::{Above, ArchiveError, Id, KeptListener, Lack, Page, PageOf};
 
-use super::scanned::ScannedEvents;
+use super::scanned::{Scanned, ScannedEvents};
 
 use crate::limits::{SINCE_EVENTS_MAX, WINDOW_EVENTS_MAX};
 use crate::{Event, EventArchive};
@@ -125,7 +125,7 @@ impl ArchiveQuestion {
             Asked::Missed(missed) => missed.read(&*self.archive),
             Asked::Last(last_of) => last_of.read(&*self.archive),
             // It is asked again.
-            Asked::Scanned(scanned) => scanned.read(&*self.archive).unwrap_or_else(closed),
+            Asked::Scanned(asked) => asked.read(&*self.archive).map_or_else(closed, Into::into),
             Asked::Place(own_id) => match self.archive.number_of(&own_id) {
                 Ok(number) => ArchiveAnswer { place: Some(number), ..ArchiveAnswer::empty() },
                 Err(_) if !self.archive.is_open() => closed(),
@@ -140,7 +140,7 @@ impl ArchiveQuestion {
 }
 
 impl ArchiveAnswer {
-    pub(super) fn empty() -> ArchiveAnswer {
+    fn empty() -> ArchiveAnswer {
         ArchiveAnswer {
             events: Vec::new(),
             covered: true,
@@ -168,9 +168,23 @@ impl ArchiveAnswer {
     }
 
     /// Notes why something is missing.
-    pub(super) fn fail(&mut self, error: ArchiveError) {
+    fn fail(&mut self, error: ArchiveError) {
         self.covered = false;
         self.failed = Some(error);
+    }
+}
+
+impl From<Scanned> for ArchiveAnswer {
+    fn from(scanned: Scanned) -> ArchiveAnswer {
+        let Scanned { page, wanted, failed } = scanned;
+        let mut answer = ArchiveAnswer::empty();
+        answer.up_to = if page.up_to < wanted { page.up_to } else { u64::MAX };
+        answer.scanned = Some(page.up_to);
+        answer.covered = page.covered;
+        answer.gap_up_to = if page.covered { 0 } else { wanted };
+        answer.failed = failed;
+        answer.events = page.events;
+        answer
     }
 }
 

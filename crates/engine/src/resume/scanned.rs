@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use hub::{Above, ArchiveError, HeardOf, HeardPage, KeptListener};
 
-use super::archived::ArchiveAnswer;
 use crate::EventArchive;
 use crate::limits::{SCAN_LOOKS_MAX, WINDOW_EVENTS_MAX};
 
@@ -33,6 +32,15 @@ pub(super) struct ScannedEvents {
     up_to: u64,
     is_claimed: bool,
     bytes_max: usize,
+}
+
+/// What was found. Whether it is covered says whether nothing is missing of what is claimed.
+pub(super) struct Scanned {
+    pub(super) page: HeardPage<proto::Frame>,
+    /// Up to which number it was to be looked.
+    pub(super) wanted: u64,
+    /// Why something could not be read, if that is so.
+    pub(super) failed: Option<ArchiveError>,
 }
 
 impl Scan {
@@ -90,31 +98,21 @@ impl Scan {
 }
 
 impl ScannedEvents {
-    /// The answer; `None` while another process has the archive.
-    pub(super) fn read(self, archive: &EventArchive) -> Option<ArchiveAnswer> {
-        let mut answer = ArchiveAnswer::empty();
+    /// What is found; `None` while another process has the archive.
+    pub(super) fn read(self, archive: &EventArchive) -> Option<Scanned> {
+        let wanted = self.up_to;
         match self.page(archive, self.above.number, self.is_claimed) {
-            Ok(page) => {
-                answer.up_to = if page.up_to < self.up_to { page.up_to } else { u64::MAX };
-                answer.scanned = Some(page.up_to);
-                match self.is_covered(archive, &page) {
-                    Ok(true) => {}
-                    Ok(false) => {
-                        answer.covered = false;
-                        answer.gap_up_to = self.up_to;
-                    }
-                    Err(error) => answer.fail(error),
-                }
-                answer.events = page.events;
+            Ok(mut page) => {
+                let covered = self.is_covered(archive, &page);
+                page.covered = matches!(covered, Ok(true));
+                Some(Scanned { page, wanted, failed: covered.err() })
             }
-            Err(_) if !archive.is_open() => return None,
+            Err(_) if !archive.is_open() => None,
             Err(error) => {
-                answer.scanned = Some(self.up_to);
-                answer.gap_up_to = self.up_to;
-                answer.fail(error);
+                let page = HeardPage { events: Vec::new(), up_to: wanted, covered: false };
+                Some(Scanned { page, wanted, failed: Some(error) })
             }
         }
-        Some(answer)
     }
 
     fn page(

@@ -6,8 +6,8 @@
 //! has at most a window of its client and the answer to one question. Further ones wait, in order.
 //!
 //! Those that go through all updates for a pattern have seats of their own, so that nobody who
-//! looks up what it follows waits behind them. One of them reads at a time, and rests as long as it has
-//! read: in each ring they take half a processor at most, however many there are.
+//! looks up what it follows waits behind them. One of them reads at a time, and rests as long as it
+//! has read: in each ring they take half a processor at most, however many there are.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(super) struct Under<'r> {
 }
 
 /// Seats, and those that wait for one.
-struct SeatRoom<'r> {
+struct Seats<'r> {
     seats: Arc<Semaphore>,
     waiting: VecDeque<Under<'r>>,
 }
@@ -86,8 +86,8 @@ async fn answer_of(
 
 /// Those that read, or wait for a seat.
 pub(super) struct Reads<'r> {
-    pages: SeatRoom<'r>,
-    scanning: SeatRoom<'r>,
+    pages: Seats<'r>,
+    scanning: Seats<'r>,
     /// Whose turn it is to go through all updates.
     scans: Arc<Semaphore>,
     reading: HashMap<Id, Under<'r>>,
@@ -95,9 +95,9 @@ pub(super) struct Reads<'r> {
     said: Option<Instant>,
 }
 
-impl<'r> SeatRoom<'r> {
-    fn new() -> SeatRoom<'r> {
-        SeatRoom { seats: Arc::new(Semaphore::new(SEATS)), waiting: VecDeque::new() }
+impl<'r> Seats<'r> {
+    fn new() -> Seats<'r> {
+        Seats { seats: Arc::new(Semaphore::new(SEATS)), waiting: VecDeque::new() }
     }
 
     /// The next one that has a seat now.
@@ -113,8 +113,8 @@ impl<'r> SeatRoom<'r> {
 impl<'r> Reads<'r> {
     pub(super) fn new() -> Reads<'r> {
         Reads {
-            pages: SeatRoom::new(),
-            scanning: SeatRoom::new(),
+            pages: Seats::new(),
+            scanning: Seats::new(),
             scans: Arc::new(Semaphore::new(SCANS)),
             reading: HashMap::new(),
             answers: JoinSet::new(),
