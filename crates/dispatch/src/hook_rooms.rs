@@ -150,15 +150,11 @@ impl HookRooms {
 
     /// All subjects of this node, with their apps.
     pub(crate) fn all(&self) -> Vec<(Box<str>, Subject)> {
-        let here = self.here();
-        let of_app = |(app, subjects): (&Box<str>, &BTreeSet<Subject>)| {
-            let app = app.clone();
-            subjects
-                .iter()
-                .map(move |subject| (app.clone(), Arc::clone(subject)))
-                .collect::<Vec<_>>()
-        };
-        here.apps.iter().flat_map(of_app).collect()
+        let mut all = Vec::new();
+        for (app, subjects) in &self.here().apps {
+            all.extend(subjects.iter().map(|subject| (app.clone(), Arc::clone(subject))));
+        }
+        all
     }
 
     /// Whether something is to be passed on.
