@@ -125,6 +125,11 @@ impl HeldHead {
         HeldHead::new(before.into(), dialect.place_field(), asked.into(), wire)
     }
 
+    /// The place that the client has asked for.
+    pub(crate) fn asked(&self) -> &Arc<str> {
+        &self.asked
+    }
+
     /// The bytes that it keeps.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<HeldHead>() + self.before.capacity() + self.asked.len()

@@ -161,12 +161,15 @@ impl<S: Sockets> Core<S> {
 
     /// A window is written: asks for the next one, unless that is done.
     pub(super) fn ask_on(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
-        let after = at.conn.handed_up_to();
-        if at.conn.has_asked() || self.ask(at, after) {
+        if at.conn.has_asked() || self.ask_from(at) {
             return Ok(());
         }
+        let after = at.conn.handed_up_to();
         // Too many ask: it is told of a gap, and goes on with what was put by.
         let mut before = Vec::new();
+        if let Some(head) = at.conn.some_work().and_then(|work| work.held.head.take()) {
+            head.push(true, &mut before);
+        }
         at.conn.wire.format().push_gap(&mut before, at.conn.wire.carrier(), None);
         self.resumes.count_gap();
         if let Some((told, begun)) = at.conn.past_told() {

@@ -72,6 +72,20 @@ impl<S: Sockets> Core<S> {
         }
     }
 
+    /// Whether it could be asked what a held client has missed behind what it was told, or, where
+    /// it was told nothing yet, behind its place.
+    pub(super) fn ask_from(&mut self, at: &mut At<'_, S::Socket>) -> bool {
+        let after = at.conn.handed_up_to();
+        let head = at.conn.work().filter(|_| after == 0).and_then(|work| work.held.head.as_ref());
+        match head.map(|head| self.begin_of(head.asked())) {
+            // Another process knew what this one does not.
+            Some(Begin::Unknown) => false,
+            Some(Begin::Named(place)) => self.ask_named(at, &place),
+            Some(Begin::Behind(number)) => self.ask(at, number),
+            Some(Begin::Live | Begin::Earliest) | None => self.ask(at, after),
+        }
+    }
+
     /// Where the place is that a client has named.
     pub(super) fn begin_of(&self, place: &Arc<str>) -> Begin {
         let own = |word: &str| match self.event_ids.known(word.as_bytes()) {

@@ -150,7 +150,8 @@ impl World {
         self.sent.push(Sent { number, id, topics, is_private });
     }
 
-    /// A client comes back, or asks for all, and more is published meanwhile.
+    /// A client comes back, or asks for all, and more is published meanwhile. Perhaps the server is
+    /// replaced before it has its answer.
     fn resume(&mut self) {
         let mut selectors = self.some(SELECTORS.len(), 3);
         if selectors.is_empty() {
@@ -177,6 +178,14 @@ impl World {
         if self.random.one_in(2) {
             self.publish();
         }
+        let place_of = match self.random.one_in(3) {
+            true => {
+                self.one.upgrade(&mut self.random);
+                self.one.turn_after(1);
+                self.one.server.find(place_of)
+            }
+            false => place_of,
+        };
         let pages = self.archive.pages();
         answer_resumes(&mut self.one);
         self.pages += self.archive.pages() - pages;
