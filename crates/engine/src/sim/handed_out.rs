@@ -159,6 +159,7 @@ fn token_is_good_for_so_many_requests_at_a_time() {
         let mut receiver = receiver(&one);
         let ask = |one: &mut One, token: &str| {
             let client = one.client(ROOM, &request("/v1/stream/run/1", token));
+            while one.turn_after(1) {}
             status(&one.reads(client)).to_owned()
         };
         let [bob, eve] = ["sub=bob;uses=2;read=*", "sub=eve;uses=1;read=*"];
