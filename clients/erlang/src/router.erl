@@ -17,9 +17,10 @@
 -module(router).
 
 -export([send/2, send/3, login/2, login/3, logout/1, connections/1, members/1]).
+-export([events/1, events/2]).
 -export([presence/1, presence_off/1]).
 -export([start_link/0, stop/0]).
--export_type([id/0, reason/0, send_option/0]).
+-export_type([id/0, reason/0, send_option/0, events_option/0, event_part/0]).
 
 -type id() :: encke_id:id().
 %% Anything with a name: a user, a group, a photo.
@@ -93,6 +94,33 @@ connections(Id) ->
                            | {error, reason()}.
 members(Id) ->
     gen_server:call({global, ?MODULE}, {members, Id}).
+
+-type events_option() :: {'after', EventId :: unicode:chardata()}
+                       | {before, EventId :: unicode:chardata()}
+                       | {limit, 1..1000}
+                       | {order, asc | desc}.
+%% Which page of the past of an id.
+
+-type event_part() :: {about, id()} | {also, [id()]} | {event, binary()} | {from, id()}.
+%% What an event has beside its payload.
+
+%% @equiv events(Id, [])
+-spec events(id()) -> {ok, [{EventId :: binary(), Payload :: term(), [event_part()]}],
+                       Next :: binary() | undefined, Gap :: boolean()}
+                          | {error, reason()}.
+events(Id) ->
+    gen_server:call({global, ?MODULE}, {events, Id}).
+
+%% @doc Says what was sent about `Id', as far as Encke remembers or keeps it, in pages: oldest first
+%% and 100 of them, if the options say nothing else. `Next' is for the option `after' of the next
+%% page, or for `before' where the order is `desc'; it is `undefined' where there are no more. `Gap'
+%% says that some of the page are missing.
+-spec events(id(), [events_option()]) ->
+          {ok, [{EventId :: binary(), Payload :: term(), [event_part()]}],
+           Next :: binary() | undefined, Gap :: boolean()}
+              | {error, reason()}.
+events(Id, Options) ->
+    gen_server:call({global, ?MODULE}, {events, Id, Options}).
 
 %% @doc From now on the process hears which ids come and go, until it ends or says
 %% {@link presence_off/1}, or the connection to Encke ends: whoever must know that monitors the

@@ -7,6 +7,7 @@
 //!   the clients of NATS and PostgreSQL in `nats` and `postgres`; here is what drives them.
 //! - [`presence`]: who comes and goes, and who is told of it; [`members`]: the same of those who
 //!   are in a room; [`channels`]: how many hear a channel, for whoever asks.
+//! - [`past`]: pages of what was sent about an id.
 //! - [`traces`]: spans of sends, for an OpenTelemetry collector.
 //! - [`barrier`]: who may change something, and when: closed while an upgrade hands everything to
 //!   its [`successor`].
@@ -24,6 +25,7 @@ pub mod idempotency;
 pub mod log_interval;
 pub mod members;
 pub mod outcome;
+pub mod past;
 pub mod posting;
 pub mod presence;
 mod presence_channels;

@@ -47,7 +47,8 @@ impl EventOptions {
     }
 }
 
-fn text(term: Term<'_>) -> Result<String, Refusal> {
+/// A text: a binary, a list of characters, or an atom.
+pub(super) fn text(term: Term<'_>) -> Result<String, Refusal> {
     let mut text = String::new();
     match term.view() {
         View::Atom(atom) => text.push_str(&atom.text()),

@@ -10,8 +10,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use dispatch::past::EventsQuery;
 use dispatch::posting::Delivery;
 use erlang::{Control, Message, Peer, Pid, ReplyTo, Term, frames};
+use graph::OwnedId;
 use tokio::task::yield_now;
 
 use super::answer::{Answer, answer};
@@ -22,7 +24,7 @@ use super::inbox::Inbox;
 use super::refusal::Refusal;
 use super::request::{Asked, Change, Request};
 use super::service::Service;
-use super::{control, ids, mail, members, names, payload, presence, tasks};
+use super::{control, ids, mail, members, names, past, payload, presence, tasks};
 
 /// Sends of one node whose count is not known yet. 200 bytes each.
 const WINDOW_SENDS_MAX: usize = 8 * 1024;
@@ -186,6 +188,10 @@ impl<'g> Handler<'g> {
                 Ok(id) => return members::answer(self.gateway, self.node, id.into(), reply),
                 Err(refusal) => Err(refusal),
             },
+            Request::Events(id, options) => match self.past(id, options) {
+                Ok((id, query)) => return past::answer(self.gateway, self.node, id, query, reply),
+                Err(refusal) => Err(refusal),
+            },
             Request::Presence(pid, hears) => self.presence(pid, hears).map(|()| Answer::Ok),
             Request::Change(change, pairs) => return self.change(change, pairs, reply).await,
             Request::GetSubscribers(id) => match ids::read_id(&mut self.buffers.about, id) {
@@ -198,6 +204,16 @@ impl<'g> Handler<'g> {
             }
         };
         answer(self.gateway, self.peer, reply.as_ref(), outcome);
+    }
+
+    /// Which page of what was sent a process asks for.
+    fn past(
+        &mut self,
+        id: Term<'_>,
+        options: Option<Term<'_>>,
+    ) -> Result<(OwnedId, EventsQuery), Refusal> {
+        let id = ids::read_id(&mut self.buffers.about, id)?.into();
+        Ok((id, past::read_options(options)?))
     }
 
     /// A process hears who comes and goes, or does not any more.

@@ -21,6 +21,7 @@ mod known;
 mod mail;
 mod members;
 mod names;
+mod past;
 mod payload;
 mod presence;
 mod processes;

@@ -78,6 +78,8 @@ pub(super) enum Request<'a> {
     Connections(Term<'a>),
     /// `{members, Id}`: who is in the room.
     Members(Term<'a>),
+    /// `{events, Id}`, or `{events, Id, Options}`: a page of what was sent about it.
+    Events(Term<'a>, Option<Term<'a>>),
     /// `{presence, Pid}`, or `{presence_off, Pid}`: the process hears from now on who comes and who
     /// goes, or does not any more.
     Presence(Pid<'a>, bool),
@@ -137,6 +139,7 @@ impl<'a> Request<'a> {
             },
             (Service::Router, None) if name.is("connections") => Request::Connections(first),
             (Service::Router, None) if name.is("members") => Request::Members(first),
+            (Service::Router, options) if name.is("events") => Request::Events(first, options),
             (Service::Router, None) if name.is("presence") => Request::Presence(first.pid()?, true),
             (Service::Router, None) if name.is("presence_off") => {
                 Request::Presence(first.pid()?, false)
@@ -196,6 +199,8 @@ mod tests {
         let read = |bytes: &[u8]| format!("{:?}", Request::read(Service::Router, term(bytes)));
         assert!(read(&of_one("connections")).starts_with("Ok(Connections("));
         assert!(read(&of_one("members")).starts_with("Ok(Members("));
+        assert!(read(&of_one("events")).starts_with("Ok(Events("));
+        assert!(read(&words("events", &[b"\x61\x01", b"\x6a"])).starts_with("Ok(Events("));
         assert!(read(&of_one("logout")).starts_with("Ok(LogoutId("), "a number is an id");
         assert!(read(&of_one("presence")).starts_with("Err("), "and no process");
         // To `any` it is an id and its payload, whatever the id is.

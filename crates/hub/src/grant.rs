@@ -3,10 +3,12 @@
 //! How tokens are written and signed (RFC 7519) is not known here.
 
 use std::fmt;
+use std::sync::Arc;
 
 use thiserror::Error;
 
 use crate::id_patterns::IdPatterns;
+use crate::members::Info;
 
 /// The longest JSON of what others are told of a member, in bytes.
 pub const INFO_BYTES_MAX: usize = 1024;
@@ -62,8 +64,8 @@ pub struct TalkGrant {
     pub read: IdPatterns,
     /// To which durable streams it may append, and which it may close.
     pub write: IdPatterns,
-    /// What others are told of it where it is a member: one JSON value.
-    pub info: Option<Box<str>>,
+    /// What others are told of it where it is a member. The members keep it with the connection.
+    pub info: Option<Arc<Info>>,
 }
 
 impl Grant {
@@ -74,7 +76,7 @@ impl Grant {
         let talk = self.talk.as_ref().map_or(0, |talk| {
             let lists = [&talk.send, &talk.members, &talk.history, &talk.read, &talk.write];
             let lists: usize = lists.into_iter().map(|list| list.bytes(overhead)).sum();
-            let info = talk.info.as_ref().map_or(0, |info| text(info));
+            let info = talk.info.as_ref().map_or(0, |info| text(info.json()) + overhead);
             size_of::<TalkGrant>() + overhead + lists + info
         });
         let claims = self
@@ -119,9 +121,9 @@ impl Grant {
         self.talk.as_ref().is_some_and(|talk| talk.write.allows(path))
     }
 
-    /// What others are told of the client where it is a member: one JSON value.
-    pub fn info(&self) -> Option<&str> {
-        self.talk.as_ref()?.info.as_deref()
+    /// What others are told of the client where it is a member.
+    pub fn info(&self) -> Option<&Arc<Info>> {
+        self.talk.as_ref()?.info.as_ref()
     }
 }
 

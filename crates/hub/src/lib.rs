@@ -10,6 +10,7 @@
 mod archive;
 mod audience;
 mod bound;
+mod bucket_table;
 mod changes;
 mod conn_ref;
 mod conn_set;

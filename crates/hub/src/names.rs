@@ -14,29 +14,25 @@
 //! maximum a connection gets no further ids. Its first one it always gets: connections have a bound
 //! of their own, and somebody with many ids must not keep the others out.
 //!
-//! Cost per entry: 32 bytes, the name, and the room that a hash table leaves free.
+//! Cost per entry: 19 bytes, the name with its length, and an eighth of both that is free.
 
+mod stripe;
 #[cfg(test)]
 mod tests;
+mod texts;
 
 use std::hash::Hasher;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hashbrown::HashTable;
 use siphasher::sip::SipHasher24;
 use thiserror::Error;
 
+use self::stripe::{Counted, NamesStripe, Uses, bytes_of};
 use crate::id::{Id, IdText};
-use crate::tables;
 
-/// So many that the growth of one stripe is short: of a million log-ins, and of as many log-outs,
-/// 99.99 % take less than 81 µs (`cargo bench -p hub` on a machine that had other work).
+/// So many that workers seldom meet at one.
 const STRIPES: usize = 1024;
-
-/// What a name is counted for beside its text: 33 bytes in a table that is half empty at its worst
-/// (75), and the allocator's share of the text.
-const NAME_BYTES: usize = 96;
 
 /// What a log-in is counted for: 17 bytes in such a table of the directory (39), and 16 in a block
 /// of its shard's lists that has just grown.
@@ -54,22 +50,6 @@ pub struct IdsFull {
     pub bytes_max: usize,
 }
 
-struct Entry {
-    id: Id,
-    /// Connections logged in under this name, and others who have acquired it.
-    online: u32,
-    /// Whether the store refers to the id.
-    pinned: bool,
-    name: Box<str>,
-}
-
-impl Entry {
-    /// What it is counted for: what the store keeps is no client's.
-    fn bytes(&self) -> usize {
-        if self.pinned { 0 } else { NAME_BYTES + self.name.len() }
-    }
-}
-
 /// Names to ids and back, shared by all threads.
 pub struct Names {
     key: [u8; 16],
@@ -78,13 +58,13 @@ pub struct Names {
     /// to within what the workers log in at one moment.
     bytes: AtomicUsize,
     bytes_max: AtomicUsize,
-    stripes: Box<[Mutex<HashTable<Entry>>]>,
+    stripes: Box<[Mutex<NamesStripe>]>,
 }
 
 impl Names {
     /// An empty dictionary. `key` must be the one under which stored ids were made.
     pub fn new(key: [u8; 16]) -> Names {
-        let stripes = (0..STRIPES).map(|_| Mutex::new(HashTable::new())).collect();
+        let stripes = (0..STRIPES).map(|_| Mutex::default()).collect();
         Names {
             key,
             counter: AtomicU32::new(0),
@@ -116,7 +96,7 @@ impl Names {
             IdText::Name(name) => name,
         };
         let hash = self.hash(name);
-        self.stripe(hash).find(spread(hash), |entry| *entry.name == *name).map(|entry| entry.id)
+        self.stripe(hash).id(hash, name)
     }
 
     /// The id of `text` for a connection, which must [log it out](Names::logout) in the end. Unless
@@ -126,7 +106,7 @@ impl Names {
         let needed = LOGIN_BYTES
             + match text {
                 IdText::Integer(_) => 0,
-                IdText::Name(name) => NAME_BYTES + name.len(),
+                IdText::Name(name) => bytes_of(name),
             };
         if !is_first && self.bytes() + needed > bytes_max {
             return Err(IdsFull { bytes_max });
@@ -170,47 +150,42 @@ impl Names {
     /// The id of `text` for somebody who has a bound of his own, such as the history, and must
     /// [`Names::release`] it.
     pub fn acquire(&self, text: IdText<'_>) -> Id {
-        self.intern(text, |entry| entry.online += 1)
+        self.intern(text, Uses::acquire)
     }
 
     /// Acquires the id of a name that somebody keeps.
     pub fn acquire_id(&self, id: Id) {
         debug_assert!(!id.is_name() || self.text(id).is_some(), "somebody keeps it");
-        self.change(id, |entry| entry.online += 1);
+        self.change(id, Uses::acquire);
     }
 
     /// Takes back one [`Names::acquire`] or [`Names::acquire_id`].
     pub fn release(&self, id: Id) {
         debug_assert!(!id.is_name() || self.text(id).is_some(), "it was kept until now");
-        self.change(id, |entry| {
-            debug_assert!(entry.online > 0, "it is released more often than acquired");
-            entry.online = entry.online.saturating_sub(1);
-        });
+        self.change(id, Uses::release);
     }
 
     /// The id of `text` for the store: it stays until [`Names::unpin`], whoever is online.
     pub fn pin(&self, text: IdText<'_>) -> Id {
         assert!(!text.is_key(), "no key is stored");
-        self.intern(text, |entry| entry.pinned = true)
+        self.intern(text, Uses::pin)
     }
 
     /// Pins a name that has an entry.
     pub fn pin_id(&self, id: Id) {
-        self.change(id, |entry| entry.pinned = true);
+        self.change(id, Uses::pin);
     }
 
     /// The store does not refer to `id` any more (or its transaction failed).
     pub fn unpin(&self, id: Id) {
-        self.change(id, |entry| entry.pinned = false);
+        self.change(id, Uses::unpin);
     }
 
     /// Puts a stored pair back at start; later names get other ids.
     pub fn restore(&self, id: Id, name: &str) {
         let hash = id.name_hash();
         self.counter.fetch_max(id.name_counter() + 1, Ordering::Relaxed);
-        let mut stripe = self.stripe(hash);
-        let entry = Entry { id, online: 0, pinned: true, name: name.into() };
-        stripe.insert_unique(spread(hash), entry, |entry| spread(entry.id.name_hash()));
+        self.insert(&mut self.stripe(hash), id, name, Uses::pin);
     }
 
     /// Puts a name in that another process has stored under `id`. `false`, and nothing is changed,
@@ -220,24 +195,21 @@ impl Names {
         let hash = id.name_hash();
         self.counter.fetch_max(id.name_counter() + 1, Ordering::Relaxed);
         let mut stripe = self.stripe(hash);
-        if let Some(entry) = stripe.find_mut(spread(hash), |entry| *entry.name == *name) {
-            let same = entry.id == id;
-            self.count(entry, |entry| entry.pinned |= same);
-            return same;
+        match stripe.id(hash, name) {
+            Some(known) if known == id => self.count(stripe.change(id, Uses::pin)),
+            Some(_) => return false,
+            None if stripe.text(id).is_some() => return false,
+            None => self.insert(&mut stripe, id, name, Uses::pin),
         }
-        let is_free = stripe.find(spread(hash), |entry| entry.id == id).is_none();
-        if is_free {
-            let entry = Entry { id, online: 0, pinned: true, name: name.into() };
-            stripe.insert_unique(spread(hash), entry, |entry| spread(entry.id.name_hash()));
-        }
-        is_free
+        true
     }
 
     /// All that the store refers to, in no order.
     pub fn pinned(&self) -> Vec<Id> {
         let mut ids = Vec::new();
         for stripe in &self.stripes {
-            ids.extend(lock(stripe).iter().filter(|entry| entry.pinned).map(|entry| entry.id));
+            let stripe = lock(stripe);
+            ids.extend(stripe.iter().filter(|(_, uses, _)| uses.is_pinned()).map(|(id, ..)| id));
         }
         ids
     }
@@ -247,8 +219,8 @@ impl Names {
     pub fn visit_keys(&self, mut visit: impl FnMut(Id, &str)) {
         for stripe in &self.stripes {
             let stripe = lock(stripe);
-            let keys = stripe.iter().filter(|entry| entry.id.is_key());
-            keys.for_each(|entry| visit(entry.id, &entry.name));
+            let keys = stripe.iter().filter(|(id, ..)| id.is_key());
+            keys.for_each(|(id, _, name)| visit(id, name));
         }
     }
 
@@ -257,9 +229,7 @@ impl Names {
         if let Some(number) = id.as_integer() {
             return Some(number.to_string());
         }
-        let hash = id.name_hash();
-        let stripe = self.stripe(hash);
-        stripe.find(spread(hash), |entry| entry.id == id).map(|entry| entry.name.to_string())
+        self.stripe(id.name_hash()).text(id).map(str::to_owned)
     }
 
     /// How many parts there are to be gone through by [`Names::keys_in`].
@@ -269,9 +239,9 @@ impl Names {
     /// keeps each now; whether anybody is online under it is not said.
     pub fn keys_in(&self, part: usize, prefix: &str) -> Vec<(Id, String)> {
         let stripe = lock(&self.stripes[part]);
-        let keys = stripe.iter().filter(|entry| entry.id.is_key());
-        let found = keys.filter(|entry| entry.name.starts_with(prefix));
-        found.map(|entry| (entry.id, entry.name.to_string())).collect()
+        let keys = stripe.iter().filter(|(id, ..)| id.is_key());
+        let found = keys.filter(|(.., name)| name.starts_with(prefix));
+        found.map(|(id, _, name)| (id, name.to_owned())).collect()
     }
 
     /// How many names have an entry, online or stored.
@@ -289,61 +259,62 @@ impl Names {
         self.key
     }
 
-    fn intern(&self, text: IdText<'_>, mark: impl FnOnce(&mut Entry)) -> Id {
+    /// The bytes of its allocations.
+    #[cfg(test)]
+    pub(crate) fn allocations(&self) -> Vec<usize> {
+        self.stripes
+            .iter()
+            .flat_map(|stripe| lock(stripe).allocations().collect::<Vec<_>>())
+            .collect()
+    }
+
+    fn intern(&self, text: IdText<'_>, mark: fn(&mut Uses)) -> Id {
         let name = match text {
             IdText::Integer(id) => return id,
             IdText::Name(name) => name,
         };
         let hash = self.hash(name);
         let mut stripe = self.stripe(hash);
-        if let Some(entry) = stripe.find_mut(spread(hash), |entry| *entry.name == *name) {
-            self.count(entry, mark);
-            return entry.id;
+        if let Some(id) = stripe.id(hash, name) {
+            self.count(stripe.change(id, mark));
+            return id;
         }
         let id = self.fresh_id(&stripe, hash, text.is_key());
-        let mut entry = Entry { id, online: 0, pinned: false, name: name.into() };
-        mark(&mut entry);
-        debug_assert!(entry.online > 0 || entry.pinned, "nobody would ever free it");
-        self.bytes.fetch_add(entry.bytes(), Ordering::Relaxed);
-        stripe.insert_unique(spread(hash), entry, |entry| spread(entry.id.name_hash()));
+        self.insert(&mut stripe, id, name, mark);
         id
+    }
+
+    /// Puts a new name in, marked as used.
+    fn insert(&self, stripe: &mut NamesStripe, id: Id, name: &str, mark: fn(&mut Uses)) {
+        let mut uses = Uses::default();
+        mark(&mut uses);
+        let bytes = stripe.insert(id, name, uses);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Ordering: the counter only has to hand out each value once; what it protects is published
     /// by the stripe's lock, so relaxed is enough.
-    fn fresh_id(&self, stripe: &HashTable<Entry>, hash: u32, is_key: bool) -> Id {
+    fn fresh_id(&self, stripe: &NamesStripe, hash: u32, is_key: bool) -> Id {
         debug_assert_eq!(hash >> 31, 0, "an id has 31 bits of it, and is found by those");
         loop {
             let id = Id::name(hash, self.counter.fetch_add(1, Ordering::Relaxed), is_key);
-            let is_free = stripe.find(spread(hash), |entry| entry.id == id).is_none();
-            if is_free && id != Id::NONE {
+            if id != Id::NONE && stripe.text(id).is_none() {
                 return id;
             }
         }
     }
 
-    fn change(&self, id: Id, change: impl FnOnce(&mut Entry)) {
-        if !id.is_name() {
-            return;
-        }
-        let hash = id.name_hash();
-        let mut stripe = self.stripe(hash);
-        if let Ok(mut found) = stripe.find_entry(spread(hash), |entry| entry.id == id) {
-            self.count(found.get_mut(), change);
-            if found.get().online == 0 && !found.get().pinned {
-                let (entry, _) = found.remove();
-                let before = self.bytes.fetch_sub(entry.bytes(), Ordering::Relaxed);
-                debug_assert!(before >= entry.bytes(), "what is counted was taken back twice");
-                tables::shrink(&mut stripe, |entry| spread(entry.id.name_hash()));
-            }
+    fn change(&self, id: Id, change: fn(&mut Uses)) {
+        if id.is_name() {
+            self.count(self.stripe(id.name_hash()).change(id, change));
         }
     }
 
-    /// Changes an entry, and what it is counted for.
-    fn count(&self, entry: &mut Entry, change: impl FnOnce(&mut Entry)) {
-        let before = entry.bytes();
-        change(entry);
-        self.bytes.fetch_add(entry.bytes().wrapping_sub(before), Ordering::Relaxed);
+    /// Counts an entry for what it is now.
+    fn count(&self, counted: Option<Counted>) {
+        let Some(Counted { before, after }) = counted else { return };
+        let counted = self.bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+        debug_assert!(counted >= before, "what is counted was taken back twice");
     }
 
     fn hash(&self, name: &str) -> u32 {
@@ -352,16 +323,9 @@ impl Names {
         (hasher.finish() >> 33) as u32
     }
 
-    fn stripe(&self, hash: u32) -> MutexGuard<'_, HashTable<Entry>> {
+    fn stripe(&self, hash: u32) -> MutexGuard<'_, NamesStripe> {
         lock(&self.stripes[hash as usize % STRIPES])
     }
-}
-
-/// The 31 hash bits of an id, spread over the 64 that the table wants (Fibonacci hashing, Knuth
-/// TAOCP 3, 6.4), the high half folded down because the table uses both ends.
-fn spread(hash: u32) -> u64 {
-    let wide = u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    wide ^ wide >> 32
 }
 
 /// A panic under the lock would leave the table whole: each change is one insert or remove.

@@ -9,13 +9,14 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 
+use dispatch::past::Reader;
 use dispatch::posting::say;
 use engine::{Answers, HistoryRead, HistoryReads, Said};
 use hub::IdText;
 use proto::Problem;
 use tokio::sync::Semaphore;
 
-use crate::api::{Api, Reader, query_of};
+use crate::api::{Api, query_of};
 use crate::token_rates::TokenRates;
 
 /// Pages that are made at one time; further ones wait in their queue.

@@ -4,8 +4,9 @@
 //! and has another form than it must have is refused, never passed over: it could be a bound.
 
 use std::mem::take;
+use std::sync::Arc;
 
-use hub::{Grant, INFO_BYTES_MAX, IdPatterns, IdText, TalkGrant, TokenRefusal};
+use hub::{Grant, INFO_BYTES_MAX, IdPatterns, IdText, Info, TalkGrant, TokenRefusal};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -254,7 +255,7 @@ fn talk(ours: &mut Ours<'_>) -> Result<Option<Box<TalkGrant>>, TokenRefusal> {
         history: patterns(take(&mut ours.history))?,
         read: paths(take(&mut ours.read))?,
         write: paths(take(&mut ours.write))?,
-        info: ours.info.map(|info| info.get().into()),
+        info: ours.info.map(|info| Arc::new(Info::new(info.get()))),
     };
     Ok((talk != TalkGrant::default()).then(|| talk.into()))
 }

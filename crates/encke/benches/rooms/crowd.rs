@@ -52,6 +52,15 @@ impl Crowd {
         Ok(())
     }
 
+    /// Others in the places of all, who are gone.
+    pub(crate) fn replace_all<'t>(
+        &mut self,
+        targets: impl Iterator<Item = &'t str>,
+    ) -> Outcome<()> {
+        self.clients.clear();
+        targets.into_iter().try_for_each(|target| self.join(target).map(drop))
+    }
+
     fn open(&self, target: &str) -> Outcome<Client> {
         let mut socket = TcpStream::connect(self.address)?;
         socket.set_nodelay(true)?;

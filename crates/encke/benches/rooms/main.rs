@@ -6,7 +6,8 @@
 //!   then, at half of that rate and at even intervals, the 99th percentile from when an event was
 //!   due until it was heard. Beside it the same rooms hear what one application sends by the API;
 //! - `members`: a room of 1,000 members who all watch it, where others come and go: what each one
-//!   was told is applied to the list that it got, and must be what is there;
+//!   was told is applied to the list that it got, and must be what is there. With `--kill-every N`
+//!   the server is killed that often, and all come back to another one;
 //! - `idle`: what a silent member of a room of ten takes of the server's memory (`RssAnon`), and
 //!   what it takes where the server keeps no members.
 //!
@@ -14,8 +15,9 @@
 //! not fit, or an event that is lost, makes the exit code 1.
 //!
 //! Options, after `--`: `--clients N` (default 10,000), `--members N` (default 1,000),
-//! `--changes N` a second (default 100), `--seconds N` of each measurement (default 10), and
-//! `--rows publish,members` for some rows alone.
+//! `--changes N` a second (default 100), `--seconds N` of each measurement (default 10),
+//! `--kill-every SECONDS` (default 0, never), and `--rows publish,members` for some rows alone. Ten
+//! minutes with a kill each minute: `--rows members --seconds 600 --kill-every 60`.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -42,6 +44,7 @@ struct Plan {
     members: usize,
     changes: u64,
     seconds: f64,
+    kill_every: f64,
     rows: String,
 }
 
@@ -67,6 +70,7 @@ fn plan() -> Outcome<Plan> {
         members: 1_000,
         changes: 100,
         seconds: 10.0,
+        kill_every: 0.0,
         rows: "publish,members,idle".into(),
     };
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
@@ -77,6 +81,7 @@ fn plan() -> Outcome<Plan> {
             "--members" => plan.members = value.parse()?,
             "--changes" => plan.changes = value.parse()?,
             "--seconds" => plan.seconds = value.parse()?,
+            "--kill-every" => plan.kill_every = value.parse()?,
             "--rows" => plan.rows = value,
             _ => return Err(format!("there is no option {option}").into()),
         }

@@ -212,7 +212,7 @@ fn refused(refusal: TokenRefusal) -> Value {
 /// A grant for programs.
 fn described(grant: &Grant) -> Value {
     let talk = grant.talk.as_deref().cloned().unwrap_or_default();
-    let info: Option<Value> = talk.info.and_then(|info| serde_json::from_str(&info).ok());
+    let info: Option<Value> = talk.info.and_then(|info| serde_json::from_str(info.json()).ok());
     json!({
         "granted": true, "sub": grant.subject, "ids": texts(&grant.ids), "send": texts(&talk.send),
         "members": texts(&talk.members), "history": texts(&talk.history), "info": info,

@@ -53,7 +53,7 @@ fn as_many_ids_as_a_head_may_name_are_logged_in_and_out() {
 
 #[test]
 fn ids_of_all_connections_together_have_a_bound() {
-    let server = Server::start(&["--max-ids-memory=64KiB", "--max-message=64KiB"]);
+    let server = Server::start(&["--max-ids-memory=75KiB", "--max-message=64KiB"]);
     let names = |from: usize| -> Vec<String> {
         (from..from + 30).map(|n| format!("{n}-{}", "x".repeat(200))).collect()
     };

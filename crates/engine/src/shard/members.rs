@@ -27,6 +27,9 @@ use crate::watch::Watch;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Subject(Id);
 
+// Counted among what a member takes up: `hub::members::tests::bytes`.
+const _: () = assert!(size_of::<Subject>() == 8);
+
 impl Default for Subject {
     fn default() -> Subject {
         Subject(Id::NONE)
@@ -83,24 +86,39 @@ impl Watching {
 impl<S: Sockets> Core<S> {
     /// The subject of its token is from now on a member of all that the connection is logged in
     /// under.
-    pub(super) fn join_as(&mut self, at: &At<'_, S::Socket>, subject: &str, info: Option<&str>) {
+    pub(super) fn join_as(
+        &mut self,
+        at: &At<'_, S::Socket>,
+        subject: &str,
+        info: Option<&Arc<Info>>,
+    ) {
         let Some(rooms) = self.rooms.as_ref().filter(|_| self.config.has_members_of_ids()) else {
             return;
         };
         let Ok(subject) = IdText::parse(subject) else { return };
         // It is let in, so it gets a name.
         let Ok(subject) = self.names.login(subject, true) else { return };
-        let info = info.map(|info| Arc::new(Info::new(info)));
-        self.ids(at).for_each(|id| rooms.members.join(id, subject, info.as_ref()));
+        self.ids(at).for_each(|id| rooms.members.join(id, subject, info));
         self.subjects.set(at.slot, Subject(subject));
         self.budget.spend_ids(self.ids_len(at));
+    }
+
+    /// Likewise for a connection of another process, with the info that was told there: it is that
+    /// of its token, if it keeps one.
+    pub(super) fn join_again(&mut self, at: &At<'_, S::Socket>, subject: &str, info: Option<&str>) {
+        let known = at.conn.grant().and_then(|grant| grant.info());
+        let info = info.map(|info| match known {
+            Some(known) if known.json() == info => Arc::clone(known),
+            _ => Arc::new(Info::new(info)),
+        });
+        self.join_as(at, subject, info.as_ref());
     }
 
     /// The connection is logged in under these ids too.
     pub(super) fn join(&self, at: &At<'_, S::Socket>, ids: &[Id]) {
         let Some((rooms, subject)) = self.rooms.as_ref().zip(self.subject(at)) else { return };
-        let info = info_of(at.conn.grant().map(|grant| &**grant));
-        ids.iter().for_each(|&id| rooms.members.join(id, subject, info.as_ref()));
+        let info = at.conn.grant().and_then(|grant| grant.info());
+        ids.iter().for_each(|&id| rooms.members.join(id, subject, info));
     }
 
     /// The connection is to be logged out of `id`.
@@ -113,8 +131,7 @@ impl<S: Sockets> Core<S> {
     /// The connection goes on with this token, of the same subject as the one before.
     pub(super) fn renew_info(&self, at: &At<'_, S::Socket>, grant: &Grant) {
         let Some((rooms, subject)) = self.rooms.as_ref().zip(self.subject(at)) else { return };
-        let info = info_of(Some(grant));
-        self.ids(at).for_each(|id| rooms.members.renew(id, subject, info.as_ref()));
+        self.ids(at).for_each(|id| rooms.members.renew(id, subject, grant.info()));
     }
 
     /// The connection is a member of nothing any more, and watches nothing.
@@ -375,8 +392,4 @@ impl<S: Sockets> Shard<S> {
             });
         }
     }
-}
-
-fn info_of(grant: Option<&Grant>) -> Option<Arc<Info>> {
-    grant?.info().map(|info| Arc::new(Info::new(info)))
 }

@@ -213,7 +213,7 @@ impl<S: Sockets> Core<S> {
             at.conn.keep_grant(Some(grant));
         }
         if let Some(subject) = &more.subject {
-            self.join_as(at, subject, more.info.as_deref());
+            self.join_again(at, subject, more.info.as_deref());
         }
         let is_of_app = more.pusher.is_some();
         if let Some(pusher) = more.pusher {

@@ -286,7 +286,7 @@ fn drain_tells_clients_to_come_back_at_once() {
 
 #[test]
 fn channels_without_end_are_bounded_for_one_and_for_all_and_given_back() {
-    let bytes_max = 200_000;
+    let bytes_max = 150_000;
     let mut one = with_apps(EngineConfig { ids_bytes_max: bytes_max, ..silent_config() });
     one.router.names().set_bytes_max(bytes_max);
     let (greedy, other) = (Page::open(&mut one), Page::open(&mut one));

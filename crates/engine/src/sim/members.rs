@@ -8,12 +8,12 @@ use hub::{Manner, MemberChange, News, Roster, leave_out};
 use proto::members;
 use serde_json::Value;
 
-use super::channel_texts;
 use super::one::One;
 use super::random::Random;
 use super::server::Place;
 use super::talk::{client_frame, server_texts};
 use super::tokens::{guarded, request, silent_guarded, status, websocket};
+use super::{channel_texts, each_seed};
 use crate::limits::{MAILS_MAX, WATCHES_STALE_MAX};
 use crate::watch::{Late, LateTask, TellStep, Telling, Watch, Watches};
 
@@ -218,12 +218,12 @@ pub(super) fn settle(one: &mut One, plane: &mut Plane) {
 
 #[test]
 fn list_and_changes_fit_each_other_whatever_happens_in_between() {
-    (0..60).for_each(|seed| run(seed, false));
+    each_seed("sim::members::list_and_changes", 60, |seed| run(seed, false));
 }
 
 #[test]
 fn who_watches_is_told_whole_lists_by_the_version_that_takes_over() {
-    (100..140).for_each(|seed| run(seed, true));
+    each_seed("sim::members::who_watches", 40, |seed| run(100 + seed, true));
 }
 
 #[test]

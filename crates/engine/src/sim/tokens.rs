@@ -39,7 +39,10 @@ pub(super) fn verify(token: &str) -> Outcome {
             "iat" => grant.issued = Some(value.parse().unwrap()),
             "uses" => grant.connections_max = Some(value.parse().unwrap()),
             "most" => grant.ids_max = Some(value.parse().unwrap()),
-            "info" => grant.talk.get_or_insert_default().info = Some(value.into()),
+            "info" => {
+                let info = Some(Arc::new(hub::Info::new(value)));
+                grant.talk.get_or_insert_default().info = info;
+            }
             "members" => {
                 let ids = hub::IdPatterns::parse(value.split(',').map(Into::into)).unwrap();
                 grant.talk.get_or_insert_default().members = ids;

@@ -1,5 +1,7 @@
 //! What tokens grant, as one process writes it down and another reads it.
 
+use std::sync::Arc;
+
 use minicbor::{Decode, Encode};
 
 /// What a token grants; see [`hub::Grant`].
@@ -71,7 +73,7 @@ impl GrantState {
                 send: texts(&talk.send),
                 members: texts(&talk.members),
                 history: texts(&talk.history),
-                info: talk.info.as_deref().map(str::to_owned),
+                info: talk.info.as_ref().map(|info| info.json().to_owned()),
                 read: texts(&talk.read),
                 write: texts(&talk.write),
             }),
@@ -89,7 +91,7 @@ impl GrantState {
                     send: patterns(talk.send),
                     members: patterns(talk.members),
                     history: patterns(talk.history),
-                    info: talk.info.map(Into::into),
+                    info: talk.info.map(|info| Arc::new(hub::Info::new(&info))),
                     read: paths(talk.read),
                     write: paths(talk.write),
                 })

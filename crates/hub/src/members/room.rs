@@ -2,14 +2,15 @@
 //!
 //! Nearly all ids have one member, the user whose id it is: it stands in the room itself. Up to
 //! 32 more are in a vector, of which each look reads all (768 bytes); past that there is a table.
+//!
+//! Cost of a room: 40 bytes; of one with a second member 48 more, of one with a third its vector,
+//! 24 bytes for each but the first; of one with many a table, 28 bytes for each.
 
 use std::sync::Arc;
 
-use hashbrown::HashTable;
-
+use crate::bucket_table::BucketTable;
 use crate::id::Id;
 use crate::keys::Keys;
-use crate::tables;
 
 /// So many beside the first are looked through one by one.
 const FEW: usize = 32;
@@ -68,15 +69,25 @@ const _: () = assert!(size_of::<Room>() == 40 && size_of::<Member>() == 24);
 
 /// What only a room of several has.
 struct More {
-    told: usize,
-    told_bytes: usize,
     counts_alone: bool,
-    set: Set,
+    others: Others,
 }
 
-enum Set {
+/// All members but the first.
+enum Others {
+    One(Member),
     Few(Vec<Member>),
-    Many(HashTable<Member>),
+    Many(Box<Many>),
+}
+
+// With what the allocator keeps of it, 48 bytes.
+const _: () = assert!(size_of::<More>() == 40);
+
+/// The members of a crowd, but the first, and what others were told of all.
+struct Many {
+    told: usize,
+    told_bytes: usize,
+    members: BucketTable<Member, 16>,
 }
 
 impl Room {
@@ -88,37 +99,43 @@ impl Room {
         if self.first.sub == sub {
             return Some(&mut self.first);
         }
-        match &mut self.more.as_mut()?.set {
-            Set::Few(members) => members.iter_mut().find(|member| member.sub == sub),
-            Set::Many(members) => {
-                members.find_mut(keys.hash(sub.to_bits()), |member| member.sub == sub)
+        match &mut self.more.as_mut()?.others {
+            Others::One(one) => Some(one).filter(|member| member.sub == sub),
+            Others::Few(few) => few.iter_mut().find(|member| member.sub == sub),
+            Others::Many(many) => {
+                many.members.find_mut(keys.hash(sub.to_bits()), |member| member.sub == sub)
             }
         }
     }
 
     /// Puts one in that is not there.
     pub(super) fn insert(&mut self, member: Member, keys: &Keys) {
-        let hash = |member: &Member| keys.hash(member.sub.to_bits());
-        let first = &self.first;
-        let more = self.more.get_or_insert_with(|| {
-            let (told, told_bytes) = (usize::from(first.is_told()), first.told_bytes.into());
-            Box::new(More { told, told_bytes, counts_alone: false, set: Set::Few(Vec::new()) })
-        });
-        match &mut more.set {
-            Set::Few(members) if members.len() < FEW => {
-                members.reserve_exact(1 + members.len() / 2);
-                members.push(member);
+        let (told, told_bytes) = self.told_of_few();
+        let Some(more) = &mut self.more else {
+            let more = More { counts_alone: false, others: Others::One(member) };
+            self.more = Some(Box::new(more));
+            return;
+        };
+        match &mut more.others {
+            Others::One(one) => {
+                let one = std::mem::replace(one, Member::new(Id::NONE));
+                more.others = Others::Few(vec![one, member]);
             }
-            Set::Few(members) => {
-                let mut table = HashTable::with_capacity(FEW + 1);
-                for member in members.drain(..).chain([member]) {
-                    table.insert_unique(hash(&member), member, hash);
+            Others::Few(few) if few.len() < FEW => {
+                if few.len() == few.capacity() {
+                    few.reserve_exact(1 + few.len() / 16);
                 }
-                more.set = Set::Many(table);
+                few.push(member);
             }
-            Set::Many(table) => {
-                table.insert_unique(hash(&member), member, hash);
+            Others::Few(few) => {
+                let few = std::mem::take(few);
+                let mut many = Many { told, told_bytes, members: BucketTable::default() };
+                for member in few.into_iter().chain([member]) {
+                    many.insert(member, keys);
+                }
+                more.others = Others::Many(Box::new(many));
             }
+            Others::Many(many) => many.insert(member, keys),
         }
     }
 
@@ -127,37 +144,49 @@ impl Room {
     pub(super) fn remove(&mut self, sub: Id, keys: &Keys) -> bool {
         let Some(more) = &mut self.more else { return self.first.sub == sub };
         if self.first.sub == sub {
-            let Some(next) = more.set.pop(keys) else { return true };
+            let next = more.others.any().and_then(|next| more.others.remove(next, keys));
+            let Some(next) = next else { return true };
             self.first = next;
         } else {
-            more.set.remove(sub, keys);
+            more.others.remove(sub, keys);
         }
-        if more.set.len() == 0 {
+        if more.others.len() == 0 {
             self.more = None;
         }
         false
     }
 
     pub(super) fn members(&self) -> impl Iterator<Item = &Member> {
-        let (few, many) = match self.more.as_ref().map(|more| &more.set) {
+        let (few, many) = match self.more.as_ref().map(|more| &more.others) {
             None => (&[][..], None),
-            Some(Set::Few(members)) => (&members[..], None),
-            Some(Set::Many(table)) => (&[][..], Some(table)),
+            Some(Others::One(one)) => (std::slice::from_ref(one), None),
+            Some(Others::Few(few)) => (&few[..], None),
+            Some(Others::Many(many)) => (&[][..], Some(many)),
         };
-        let many = many.into_iter().flat_map(|table| table.iter());
+        let many = many.into_iter().flat_map(|many| many.members.iter());
         std::iter::once(&self.first).chain(few).chain(many)
     }
 
     pub(super) fn len(&self) -> usize {
-        1 + self.more.as_ref().map_or(0, |more| more.set.len())
+        1 + self.more.as_ref().map_or(0, |more| more.others.len())
     }
 
     /// How many others were told of, and the bytes of a list of them.
     pub(super) fn told(&self) -> (usize, usize) {
-        match &self.more {
-            None => (usize::from(self.first.is_told()), self.first.told_bytes.into()),
-            Some(more) => (more.told, more.told_bytes),
+        match self.more.as_ref().map(|more| &more.others) {
+            Some(Others::Many(many)) => (many.told, many.told_bytes),
+            _ => self.told_of_few(),
         }
+    }
+
+    /// Likewise of the first and a few; nothing of a crowd, which knows it.
+    fn told_of_few(&self) -> (usize, usize) {
+        if let Some(More { others: Others::Many(_), .. }) = self.more.as_deref() {
+            return (0, 0);
+        }
+        self.members().filter(|member| member.is_told()).fold((0, 0), |(told, bytes), member| {
+            (told + 1, bytes + usize::from(member.told_bytes))
+        })
     }
 
     /// Others are told of one who is there, that it takes up so many bytes of a list now: none
@@ -165,10 +194,10 @@ impl Room {
     pub(super) fn set_told(&mut self, sub: Id, bytes: u16, keys: &Keys) {
         let Some(member) = self.member(sub, keys) else { return };
         let before = std::mem::replace(&mut member.told_bytes, bytes);
-        if let Some(more) = &mut self.more {
-            more.told = more.told + usize::from(bytes > 0) - usize::from(before > 0);
-            more.told_bytes = more.told_bytes + usize::from(bytes) - usize::from(before);
-            debug_assert!(more.told <= 1 + more.set.len());
+        if let Some(More { others: Others::Many(many), .. }) = self.more.as_deref_mut() {
+            many.told = many.told + usize::from(bytes > 0) - usize::from(before > 0);
+            many.told_bytes = many.told_bytes + usize::from(bytes) - usize::from(before);
+            debug_assert!(many.told <= 1 + many.members.len());
         }
     }
 
@@ -182,38 +211,69 @@ impl Room {
             more.counts_alone = is_so;
         }
     }
+
+    /// The bytes of its allocations.
+    #[cfg(test)]
+    pub(super) fn allocations(&self) -> Vec<usize> {
+        let Some(more) = &self.more else { return Vec::new() };
+        let mut allocations = vec![size_of::<More>()];
+        match &more.others {
+            Others::One(_) => {}
+            Others::Few(few) => allocations.push(few.capacity() * size_of::<Member>()),
+            Others::Many(many) => {
+                allocations.push(size_of::<Many>());
+                allocations.extend(many.members.allocations());
+            }
+        }
+        allocations
+    }
 }
 
-impl Set {
+impl Others {
     fn len(&self) -> usize {
         match self {
-            Set::Few(members) => members.len(),
-            Set::Many(table) => table.len(),
+            // It was taken out, and the room has none but the first.
+            Others::One(one) => usize::from(one.sub != Id::NONE),
+            Others::Few(few) => few.len(),
+            Others::Many(many) => many.members.len(),
         }
     }
 
-    /// Takes any one out.
-    fn pop(&mut self, keys: &Keys) -> Option<Member> {
-        let sub = match self {
-            Set::Few(members) => return members.pop(),
-            Set::Many(table) => table.iter().next()?.sub,
+    /// Anyone.
+    fn any(&self) -> Option<Id> {
+        let member = match self {
+            Others::One(one) => Some(one),
+            Others::Few(few) => few.last(),
+            Others::Many(many) => many.members.iter().next(),
         };
-        self.remove(sub, keys)
+        member.map(|member| member.sub)
     }
 
     fn remove(&mut self, sub: Id, keys: &Keys) -> Option<Member> {
         match self {
-            Set::Few(members) => {
-                let place = members.iter().position(|member| member.sub == sub)?;
-                Some(members.swap_remove(place))
+            Others::One(one) if one.sub == sub => {
+                Some(std::mem::replace(one, Member::new(Id::NONE)))
             }
-            Set::Many(table) => {
-                let found =
-                    table.find_entry(keys.hash(sub.to_bits()), |member| member.sub == sub).ok()?;
-                let (member, _) = found.remove();
-                tables::shrink(table, |member| keys.hash(member.sub.to_bits()));
-                Some(member)
+            Others::One(_) => None,
+            Others::Few(few) => {
+                let place = few.iter().position(|member| member.sub == sub)?;
+                let removed = few.swap_remove(place);
+                match few.len() {
+                    1 => *self = Others::One(few.pop()?),
+                    len if few.capacity() > 2 * len => few.shrink_to_fit(),
+                    _ => {}
+                }
+                Some(removed)
+            }
+            Others::Many(many) => {
+                many.members.remove(keys.hash(sub.to_bits()), |member| member.sub == sub)
             }
         }
+    }
+}
+
+impl Many {
+    fn insert(&mut self, member: Member, keys: &Keys) {
+        self.members.insert(member, |member| keys.hash(member.sub.to_bits()));
     }
 }

@@ -22,6 +22,9 @@ use self::listeners::Listeners;
 use super::{Info, ListLimits, Member, MemberList, Members, Membership, Room, STRIPES, lock};
 use crate::id::Id;
 
+/// So many places for notes a stripe keeps.
+const NOTED_KEPT: usize = 16;
+
 /// What a member takes up in a list beside its id and its info: `{"id":"","info":},`.
 const LISTED_BYTES: usize = 18;
 
@@ -100,7 +103,13 @@ impl Roster {
     /// told to `news`. Whether something had changed.
     pub fn look(&mut self, stripe: usize, now_ms: u64, news: &mut Vec<News>) -> bool {
         let mut noted = std::mem::take(&mut self.noted);
-        noted.append(&mut lock(&self.members.stripes[stripe]).noted);
+        {
+            let mut rooms = lock(&self.members.stripes[stripe]);
+            noted.append(&mut rooms.noted);
+            if rooms.noted.capacity() > NOTED_KEPT {
+                rooms.noted = Vec::new();
+            }
+        }
         let is_any = !noted.is_empty();
         for pair in noted.drain(..) {
             match self.members.find(pair) {
@@ -115,7 +124,7 @@ impl Roster {
                 Standing::Gone => self.wait(pair, now_ms + self.grace_ms, news),
             }
         }
-        // What one storm has taken is given back.
+        // What one storm has taken is given back, there and here.
         if noted.capacity() <= 4096 {
             self.noted = noted;
         }

@@ -1,5 +1,6 @@
 //! Who is told of, when, and that a list and what is told behind it fit each other.
 
+mod bytes;
 mod channels;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -54,7 +54,7 @@ fn no_name_gets_the_id_that_means_none() {
     let names = Names::new([1; 16]);
     names.counter.store(u32::MAX, Ordering::Relaxed);
     assert_eq!(Id::name(u32::MAX, u32::MAX, true), Id::NONE);
-    let fresh = names.fresh_id(&HashTable::new(), u32::MAX >> 1, true);
+    let fresh = names.fresh_id(&NamesStripe::default(), u32::MAX >> 1, true);
     assert_eq!(fresh, Id::name(u32::MAX, 0, true));
 }
 
@@ -69,7 +69,7 @@ fn integers_never_enter_the_table() {
 }
 
 fn table_bytes(names: &Names) -> usize {
-    names.stripes.iter().map(|stripe| lock(stripe).allocation_size()).sum()
+    names.allocations().into_iter().sum()
 }
 
 /// 1,500 connections with 2,040 long names each, as an attacker would: refused at the maximum, and
@@ -96,10 +96,9 @@ fn names_of_all_connections_are_bounded_and_freed() {
         }
     }
     assert!(refused > 1400 && online.len() > 50_000, "{refused} of {}", online.len());
-    let firsts = 1500 * (NAME_BYTES + LOGIN_BYTES + 200);
+    let firsts = 1500 * (bytes_of(&"x".repeat(200)) + LOGIN_BYTES);
     assert!(names.bytes() <= (20 << 20) + firsts, "{}", names.bytes());
-    let texts: usize = online.iter().map(|&id| names.text(id).unwrap().len()).sum();
-    assert!(texts + table_bytes(&names) < names.bytes(), "what is counted is what there is");
+    assert!(table_bytes(&names) < names.bytes(), "what is counted is what there is");
     online.into_iter().for_each(|id| names.logout(id));
     assert_eq!(names.bytes(), bytes);
     assert!(table_bytes(&names) < 600, "one small table: {}", table_bytes(&names));
@@ -124,7 +123,7 @@ fn integers_count_for_their_logins_and_the_first_of_a_connection_is_never_refuse
 fn name_that_the_store_keeps_is_no_clients() {
     let names = Names::new([5; 16]);
     let id = names.login(name("bob"), true).unwrap();
-    let online = NAME_BYTES + "bob".len() + LOGIN_BYTES;
+    let online = bytes_of("bob") + LOGIN_BYTES;
     assert_eq!(names.bytes(), online);
     names.pin(name("bob"));
     assert_eq!(names.bytes(), LOGIN_BYTES);
@@ -165,4 +164,52 @@ fn keys_are_found_by_what_they_begin_with() {
     let mut found: Vec<String> = found.map(|(_, text)| text).collect();
     found.sort_unstable();
     assert_eq!(found, ["#c1:presence-a", "#c1:presence-b"]);
+}
+
+/// Names of all lengths come and go, also those of which a long one must be told where it ends.
+#[test]
+fn each_name_is_found_by_its_text_and_its_id_whatever_others_come_and_go() {
+    let mut random = fastrand::Rng::with_seed(testing::seed());
+    let names = Names::new([9; 16]);
+    let mut known: Vec<(Id, String)> = Vec::new();
+    for step in 0..20_000 {
+        if known.len() < 3_000 && random.u32(..10) < if step < 12_000 { 7 } else { 3 } {
+            let filler = ["x", "ä", "日"][random.usize(..3)];
+            let text = format!("{step}-{}", filler.repeat(random.usize(..80)));
+            known.push((names.acquire(name(&text)), text));
+        } else if !known.is_empty() {
+            let (id, text) = known.swap_remove(random.usize(..known.len()));
+            names.release(id);
+            assert_eq!((names.lookup(name(&text)), names.text(id)), (None, None));
+        }
+        if step % 2_000 == 0 {
+            for (id, text) in &known {
+                assert_eq!(names.lookup(name(text)), Some(*id));
+                assert_eq!(names.text(*id).as_ref(), Some(text));
+            }
+            assert_eq!(names.len(), known.len());
+            let counted: usize = known.iter().map(|(_, text)| bytes_of(text)).sum();
+            assert_eq!(names.bytes(), counted);
+        }
+    }
+    known.into_iter().for_each(|(id, _)| names.release(id));
+    assert_eq!((names.len(), names.bytes(), table_bytes(&names)), (0, 0, 0));
+}
+
+#[test]
+fn name_leaves_little_room_free_beside_its_text() {
+    const NAMES: usize = 200_000;
+    let names = Names::new([9; 16]);
+    let mut online = Vec::new();
+    for n in 0..NAMES {
+        online.push(names.acquire(name(&format!("user:{n:05}"))));
+    }
+    let each = table_bytes(&names) as f64 / NAMES as f64;
+    assert!(each < 33.0, "{each} bytes for a name of 10 or 11");
+    // Half of them go: half of it is given back, but for what the rest may need.
+    for id in online.drain(..NAMES / 2) {
+        names.release(id);
+    }
+    let each = table_bytes(&names) as f64 / (NAMES / 2) as f64;
+    assert!(each < 50.0, "{each} bytes for a name, half of them gone");
 }

@@ -25,7 +25,7 @@ mod upgraded;
 pub(crate) use dashboard::live;
 pub use dashboard::public_url::PublicUrl;
 pub(crate) use endpoints::event::push_answer;
-pub(crate) use endpoints::events::{Reader, query_of};
+pub(crate) use endpoints::events::query_of;
 pub use endpoints::graph::stats_json as graph_stats_json;
 pub(crate) use endpoints::send_at_once::{AtOnce, SendAtOnce};
 pub(crate) use past::{ApiPast, HubRest};

@@ -14,7 +14,7 @@ fn options(grace: &str) -> Vec<String> {
     vec![format!("--token-key={TOKEN_SECRET}"), format!("--presence-grace={grace}")]
 }
 
-fn node(world: &World, name: &str, grace: &str) -> Server {
+pub(super) fn node(world: &World, name: &str, grace: &str) -> Server {
     let options = options(grace);
     world.node(name, &options.iter().map(String::as_str).collect::<Vec<_>>())
 }
@@ -26,13 +26,13 @@ fn nodes<const N: usize>(world: &World, grace: &str) -> [Server; N] {
 }
 
 /// A stream of somebody who watches room:7 and is not in it.
-fn watch(server: &Server) -> Stream {
+pub(super) fn watch(server: &Server) -> Stream {
     open(server, "/stream/room:none?members=room:7", &token("watcher", None))
 }
 
 /// Takes what comes until the list has become `expected`; no change may contradict the list.
 #[track_caller]
-fn hear_until(stream: &mut Stream, list: &mut BTreeSet<String>, expected: &[&str]) {
+pub(super) fn hear_until(stream: &mut Stream, list: &mut BTreeSet<String>, expected: &[&str]) {
     while *list != set(expected) {
         let message = stream.event();
         let id = |change: &Value| change["id"].as_str().unwrap().to_owned();

@@ -9,6 +9,7 @@ mod failures;
 mod graph;
 mod keep;
 mod keys;
+mod member_faults;
 mod members;
 mod nemesis;
 mod publish;

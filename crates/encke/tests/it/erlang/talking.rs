@@ -111,6 +111,34 @@ fn members_of_a_room_are_told_with_what_is_said_of_them() {
 }
 
 #[test]
+fn past_of_an_id_is_told_in_pages_with_the_parts_of_its_events() {
+    let world = World::new();
+    let _server = world.encke(&[]);
+    let erl = world.erl("a");
+    assert_eq!(erl.call("router", "{events, 7}"), "{ok,[],undefined,false}");
+    for n in 0..3 {
+        let send = format!("{{send, 7, {n}, [{{event, typing}}, {{also, [room]}}]}}");
+        assert_eq!(erl.call("router", &send), "{ok,0}");
+    }
+    let pages = "begin {ok, A, N, false} =
+            gen_server:call({router, E}, {events, \"room\", [{limit, 2}]}),
+        {ok, B, undefined, false} = gen_server:call({router, E}, {events, room, [{'after', N}]}),
+        {ok, C, N2, false} =
+            gen_server:call({router, E}, {events, <<\"7\">>, [{order, desc}, {limit, 1}]}),
+        {ok, D, undefined, _} =
+            gen_server:call({router, E}, {events, 7, [{before, N2}, {order, desc}]}),
+        {[P || {_, P, _} <- A ++ B ++ C ++ D], N =:= element(1, lists:last(A)),
+            element(3, hd(A))} end";
+    let parts = "[{about,7},{also,[<<\"room\">>]},{event,<<\"typing\">>}]";
+    assert_eq!(erl.eval(pages), format!("{{[0,1,2,2,1,0],true,{parts}}}"));
+    for refused in ["[{limit, 0}]", "[{order, up}]", "[{'after', x}]", "[{since, 1}]", "[link]"] {
+        let answer = erl.call("router", &format!("{{events, 7, {refused}}}"));
+        assert_eq!(answer, "{error,bad_request}", "{refused}");
+    }
+    assert_eq!(erl.call("router", "{events, #{}}"), "{error,bad_id}");
+}
+
+#[test]
 fn events_to_any_are_not_remembered_for_those_who_come_back() {
     let world = World::new();
     let server = world.encke(&[]);

@@ -1,0 +1,100 @@
+//! What a member takes up: every allocation is counted, as the allocator rounds it. Time is not.
+
+use super::*;
+
+/// What each connection of a user takes for its subject, in a column of its shard.
+const SUBJECT_BYTES: f64 = 8.0;
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Users {
+    /// By a number, which is no text to keep.
+    Numbered,
+    /// By a text of ten bytes, with an info that the token of its connection keeps.
+    Named,
+}
+
+/// What glibc takes for an allocation: a length before it, in steps of 16 bytes, 32 at least.
+fn rounded(bytes: usize) -> usize {
+    (bytes + 8).next_multiple_of(16).max(32)
+}
+
+fn heap_bytes(world: &World) -> usize {
+    let mut bytes = world.names.allocations().into_iter().map(rounded).sum();
+    for stripe in &world.members.stripes {
+        let stripe = lock(stripe);
+        let noted = stripe.noted.capacity() * size_of::<Membership>();
+        let of_rooms = stripe.rooms.iter().flat_map(|room| room.allocations());
+        let all = stripe.rooms.allocations().chain(of_rooms).chain([noted]);
+        bytes += all.filter(|&bytes| bytes > 0).map(rounded).sum::<usize>();
+    }
+    bytes
+}
+
+/// What a connection takes more that is logged in under a room of `size`, since its user is a
+/// member; the names of the rooms are there anyway.
+fn bytes_each(users: Users, size: usize, count: usize) -> f64 {
+    let mut world = world(LIMITS);
+    let rooms: Vec<Id> =
+        (0..count.div_ceil(size)).map(|n| world.id(&format!("room:{n}"))).collect();
+    let before = heap_bytes(&world);
+    let mut grants = Vec::new();
+    for n in 0..count {
+        let (user, info) = match users {
+            Users::Numbered => ((1_000_000 + n).to_string(), None),
+            Users::Named => (format!("user:{n:05}"), info("{\"name\":\"Bob\"}")),
+        };
+        let user = world.id(&user);
+        world.members.join(rooms[n / size], user, info.as_ref());
+        if n % 100 == 0 {
+            world.told();
+        }
+        grants.push(info);
+    }
+    world.told();
+    assert_eq!(world.members.len(), count);
+    (heap_bytes(&world) - before) as f64 / count as f64 + SUBJECT_BYTES
+}
+
+/// At all sizes of rooms, and at counts between which no table is just full: none of them doubles.
+#[test]
+fn member_takes_eighty_bytes_at_most_beside_a_connection_without() {
+    for size in [1, 2, 3, 4, 10, 33, 34, 40, 100, 1_000, 20_000, 100_000] {
+        let counts: &[usize] = if size < 100 { &[10_000, 14_000, 20_000] } else { &[100_000] };
+        for &count in counts {
+            let each = bytes_each(Users::Numbered, size, count);
+            assert!(each <= 80.0, "{each} bytes for each of {count} in rooms of {size}");
+        }
+    }
+    for size in [10, 20, 32, 50, 100, 1_000, 20_000, 100_000] {
+        for count in [10_000, 14_000, 20_000, 100_000] {
+            let each = bytes_each(Users::Named, size, count);
+            assert!(each <= 80.0, "{each} bytes for each of {count} with names, rooms of {size}");
+        }
+    }
+}
+
+#[test]
+fn room_whose_members_have_left_takes_what_the_rest_need() {
+    let mut world = world(LIMITS);
+    let room = world.id("room:7");
+    let empty = heap_bytes(&world);
+    let users: Vec<Id> = (0..2_000).map(|n| Id::integer(n).unwrap()).collect();
+    for part in [2_000, 33, 5] {
+        for &user in &users[..part] {
+            world.members.join(room, user, info("1").as_ref());
+        }
+        world.told();
+        for left in (0..part).rev() {
+            world.members.leave(room, users[left]);
+            if left % 50 == 0 || left < 50 {
+                world.told();
+                world.now_ms += GRACE_MS;
+                world.told();
+                let bytes = heap_bytes(&world) - empty;
+                // Two places for each, the room itself, and what 256 stripes keep for notes.
+                assert!(bytes < 48 * left + 48 * left.div_ceil(8) + 1_000, "{bytes} for {left}");
+            }
+        }
+        assert!(world.members.is_empty());
+    }
+}
