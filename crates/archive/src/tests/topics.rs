@@ -110,7 +110,7 @@ fn update_is_found_by_its_topic_its_id_and_among_all_after_a_restart() {
     assert_eq!(Archive::<()>::number_of(&archive, "urn:\\\"1").unwrap(), Some(2));
     assert_eq!(Archive::<()>::number_of(&archive, "urn:2").unwrap(), None);
     let (public, private) = (listens("https://a.test/", false), listens("", true));
-    assert_eq!(heard(&archive, &[public.clone()], ALL).0, [1, 3, 5]);
+    assert_eq!(heard(&archive, std::slice::from_ref(&public), ALL).0, [1, 3, 5]);
     assert_eq!(
         heard(&archive, &[public, private.clone()], ALL),
         (vec![1, 2, 3, 5], 1_000_000, true)

@@ -161,7 +161,7 @@ impl<S: Sockets> Core<S> {
 
     /// A window is written: asks for the next one, unless that is done.
     pub(super) fn ask_on(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
-        if at.conn.has_asked() || self.ask_from(at) {
+        if at.conn.has_asked() || self.ask_anew(at) {
             return Ok(());
         }
         let after = at.conn.handed_up_to();

@@ -74,7 +74,7 @@ impl<S: Sockets> Core<S> {
 
     /// Whether it could be asked what a held client has missed behind what it was told, or, where
     /// it was told nothing yet, behind its place.
-    pub(super) fn ask_from(&mut self, at: &mut At<'_, S::Socket>) -> bool {
+    pub(super) fn ask_anew(&mut self, at: &mut At<'_, S::Socket>) -> bool {
         let after = at.conn.handed_up_to();
         let head = at.conn.work().filter(|_| after == 0).and_then(|work| work.held.head.as_ref());
         match head.map(|head| self.begin_of(head.asked())) {

@@ -180,10 +180,10 @@ fn version_that_knows_no_streams_of_the_hub_gets_none_and_their_clients_come_bac
         assert_eq!(stream.chunk(), format!("id: {id}\ndata: 1\n\n"));
     }
     hub.publish("topic=other&data=0");
-    let door = hub.server.data().join("upgrade.sock");
-    let serving = UnixStream::connect(&door).unwrap();
-    std::fs::remove_file(&door).unwrap();
-    let asked = UnixListener::bind(&door).unwrap();
+    let socket = hub.server.data().join("upgrade.sock");
+    let serving = UnixStream::connect(&socket).unwrap();
+    std::fs::remove_file(&socket).unwrap();
+    let asked = UnixListener::bind(&socket).unwrap();
     let old = hub.server.owner();
     let key = Hub::key_option(hub._files.path());
     let options = ["serve", "--inherit", "--json", "--mercure-open", &key, "--listen=127.0.0.1:0"];
