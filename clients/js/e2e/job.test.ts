@@ -69,9 +69,10 @@ async function heard(url: string): Promise<string> {
   const ends = new AbortController();
   const headers = { accept: "application/x-ndjson" };
   const { body } = await fetch(url, { headers, signal: ends.signal });
+  const reader = body!.pipeThrough(new TextDecoderStream()).getReader();
   let [text, rest] = ["", ""];
-  for await (const bytes of body!.pipeThrough(new TextDecoderStream())) {
-    const lines = (rest + bytes).split("\n");
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    const lines = (rest + read.value).split("\n");
     rest = lines.pop()!;
     for (const line of lines.filter((line) => line)) {
       const { event, data } = JSON.parse(line);

@@ -161,7 +161,7 @@ export class Live<E> implements BaseConnection<E> {
       }
       // Who is told may close it, and then no timer is to keep a program from its end.
       if (this.#turn("waiting", why)) {
-        const ceiling = attempt.ended ? MOST_TRIES : tries;
+        const ceiling = attempt.ended || +attempt.retry! > retryMaxMs ? MOST_TRIES : tries;
         // The server knows how large the crowd is that loses it; but its user has the last word.
         const told = !tries++ && +attempt.retry! <= retryMaxMs && +attempt.retry!;
         await this.#pause(told || backoffMs(ceiling, retryMs, retryMaxMs, why.retryAfterMs));

@@ -222,6 +222,13 @@ test("wait that is longer than the page allows is a random one below that", asyn
   }
 });
 
+test("crowd that is told to wait for longer than it may comes back over all it may", async (t) => {
+  const told = `retry: 60000\n${cursor("01")}`;
+  const server = await FakeServer.start(t, { stream: stream(told) });
+  const connection = watched(t, server.url, { transports: ["sse"], openMs: 1e9, silenceMs: 0 });
+  await comesBackAfter(t, server, connection, [15_000]);
+});
+
 test("crowd whose server died comes back over times that double", async (t) => {
   const server = await FakeServer.start(t, { stream: stream(cursor("01")) });
   const connection = watched(t, server.url, { transports: ["sse"], openMs: 1e9, silenceMs: 0 });

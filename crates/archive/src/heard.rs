@@ -16,7 +16,7 @@ use hub::{ArchiveError, Event, HeardOf, HeardPage, KeptListener};
 use journal::{Journal, Most, RecordRead};
 
 use crate::DiskArchive;
-use crate::reading::{Subject, failed, no_event};
+use crate::reading::{Subject, failed};
 use crate::record;
 
 /// Records that are read at a time.
@@ -24,6 +24,9 @@ const RECORDS_AT_ONCE: usize = 256;
 
 /// As how many bytes that are looked at it counts to read a record, some 10 ns each.
 const RECORD_LOOKS: usize = 256;
+
+/// So many bytes of a record count as one: they are read, checked and copied.
+const BODY_BYTES_A_LOOK: usize = 8;
 
 /// As how many it counts to look where the count or the bytes of a rule end.
 const FLOOR_LOOKS: usize = 4096;
@@ -79,7 +82,7 @@ impl Hearing<'_> {
                     found.page.covered &= !self.may_have_gone(record);
                 }
                 let keys: usize = record.keys.iter().map(Vec::len).sum();
-                found.looks += RECORD_LOOKS + each * keys;
+                found.looks += RECORD_LOOKS + record.body.len() / BODY_BYTES_A_LOOK + each * keys;
                 if found.looks > of.looks_max && found.page.up_to > of.after {
                     return Ok(found.page);
                 }
@@ -113,9 +116,13 @@ impl Hearing<'_> {
                 continue;
             }
             if event.is_none() {
-                event = Some(record::read(record).ok_or_else(|| no_event(record.number))?);
+                event = record::read(record);
             }
-            let Some(event) = &event else { continue };
+            // What this version cannot read is missing for those who would hear it, and no more.
+            let Some(event) = &event else {
+                heard = Heard::Gone;
+                break;
+            };
             let subjects = || iter::once(event.about()).chain(event.also());
             if !those().any(|one| one.hears(&mut subjects())) {
                 continue;

@@ -49,13 +49,18 @@ impl DiskArchive {
             && self.rules.iter().any(|rule| rule.fits_all(literal))
     }
 
-    /// From which number on all updates were kept whose topics begin with `literal`, if all of
-    /// those are. Where they are not nothing is claimed of them by whoever asks.
+    /// From which number on all updates were kept that are kept at all, of topics that begin with
+    /// `literal`.
     pub(crate) fn since_all(&self, literal: &str) -> u64 {
-        if !self.covers_all(literal) {
-            return 0;
+        if self.covers_all(literal) {
+            return self.since_of(|rule| rule.fits_all(literal)).max(self.topics_since());
         }
-        self.since_of(|rule| rule.fits_all(literal)).max(self.topics_since())
+        // Each of the rules may be the one of a topic of which the memory has lost some.
+        let since = self.since.read();
+        let Some(since) = &*since else { return 0 };
+        let those = self.rules.iter().zip(&since.rules);
+        let those = those.filter(|(rule, _)| rule.fits_some(literal)).map(|(_, since)| *since);
+        those.max().map_or(0, |latest| latest.max(since.topics))
     }
 
     fn since_of(&self, fits: impl Fn(&KeepRule) -> bool) -> u64 {

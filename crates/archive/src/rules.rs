@@ -85,7 +85,7 @@ impl KeepRule {
     }
 
     /// Whether the pattern fits any name that begins with `literal`.
-    fn fits_some(&self, literal: &str) -> bool {
+    pub(crate) fn fits_some(&self, literal: &str) -> bool {
         let pattern = self.pattern();
         self.fits_all(literal) || pattern.trim_end_matches('*').starts_with(literal)
     }

@@ -133,10 +133,21 @@ impl<'r> Resuming<'r> {
         })
     }
 
+    /// Whether its client still waits for it.
+    pub fn is_waiting(&self) -> bool {
+        self.resume.asker.is_waiting()
+    }
+
+    /// It waits for its turn, and keeps no more room than what it has read takes.
+    pub fn shrink(&mut self) {
+        self.events.shrink_to_fit();
+        self.subjects.shrink_to_fit();
+    }
+
     /// Does the next piece of work. Call it until it answers [`ResumeStep::Done`], not after.
     pub fn step(&mut self, followers: &dyn Followers) -> ResumeStep {
         // Thousands that ask and hang up take nobody's time.
-        if !self.resume.asker.is_waiting() {
+        if !self.is_waiting() {
             return ResumeStep::Done;
         }
         self.begin_scan(followers);

@@ -138,6 +138,7 @@ impl<S: Sockets> Core<S> {
             return false;
         }
         let client = Arc::new(());
+        let has_head = at.conn.work().is_some_and(|work| work.held.head.is_some());
         let resume = Resume {
             asker: Asker { conn: self.conn_ref(at), client: Arc::downgrade(&client) },
             ids: self.ids(at).collect(),
@@ -147,7 +148,8 @@ impl<S: Sockets> Core<S> {
             gap_up_to: at.conn.gap_told(),
             past: at.conn.work().and_then(|work| work.held.past.clone()),
             bytes_max: limits::window_bytes(self.config.backlog_bytes_max),
-            is_first: !at.conn.state().is_held(),
+            // One whose head still waits was told nothing yet, though another process asked for it.
+            is_first: has_head || !at.conn.state().is_held(),
             is_lost: false,
         };
         let asked = post(&self.resumes, resume);

@@ -10,6 +10,7 @@
 //! has read: in each ring they take half a processor at most, however many there are.
 
 use std::collections::{HashMap, VecDeque};
+use std::iter;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -25,8 +26,9 @@ const SEATS: usize = 8;
 /// Of those that go through all updates, as many read at one time.
 const SCANS: usize = 1;
 
-/// As many may wait for a seat; the clients of further ones are told of a gap. They are some
-/// hundred bytes each, and do not count among those under way: nobody waits behind them.
+/// As many may wait for a seat; the clients of further ones are told of a gap. Each has what memory
+/// had for it, a window at most, of which it counts the places alone: 4 KB. They do not count among
+/// those under way: nobody waits behind them.
 const SCANS_WAITING_MAX: usize = 4096;
 
 /// How long to wait before it is asked again what another process has. It is over when that process
@@ -48,6 +50,12 @@ pub(super) struct Under<'r> {
 struct Seats<'r> {
     seats: Arc<Semaphore>,
     waiting: VecDeque<Under<'r>>,
+}
+
+impl Under<'_> {
+    fn is_waiting(&self) -> bool {
+        self.resuming.is_waiting()
+    }
 }
 
 impl<'r> From<Resuming<'r>> for Under<'r> {
@@ -106,7 +114,17 @@ impl<'r> Seats<'r> {
             return None;
         }
         let seat = Some(Arc::clone(&self.seats).try_acquire_owned().ok()?);
-        self.waiting.pop_front().map(|under| Under { seat, ..under })
+        // Who has hung up takes nobody's turn.
+        let next = iter::from_fn(|| self.waiting.pop_front()).find(Under::is_waiting);
+        next.map(|under| Under { seat, ..under })
+    }
+
+    /// Whether so many wait, but for those who have hung up.
+    fn is_full(&mut self, most: usize) -> bool {
+        if self.waiting.len() >= most {
+            self.waiting.retain(Under::is_waiting);
+        }
+        self.waiting.len() >= most
     }
 }
 
@@ -137,11 +155,12 @@ impl<'r> Reads<'r> {
             return None;
         }
         (under.seat, under.is_scanning) = (None, is_scanning);
-        if is_scanning && self.scanning.waiting.len() >= SCANS_WAITING_MAX {
+        if is_scanning && self.scanning.is_full(SCANS_WAITING_MAX) {
             under.resuming.give_up();
             return Some(under);
         }
         let room = if is_scanning { &mut self.scanning } else { &mut self.pages };
+        under.resuming.shrink();
         room.waiting.push_back(under);
         self.seat_waiting();
         None
