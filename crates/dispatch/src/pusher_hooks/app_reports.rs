@@ -1,0 +1,104 @@
+//! What a node knows of the webhooks of one app, and which node is to report it: pure state, told
+//! what the log and the other nodes say, and the time.
+
+use super::queue::HookMark;
+use super::reports::{Change, Reports};
+use crate::cluster::{HooksEnded, KeptChange};
+
+/// How long a node waits that is to report: what was taken last may be on its way.
+pub(super) const PAUSE_MS: u64 = 500;
+
+/// How often the others are asked, and how many times in a row nobody may know before all is told.
+pub(super) const ASK_MS: u64 = 500;
+const UNANSWERED_MAX: u32 = 3;
+
+/// An app.
+pub(super) struct AppReports {
+    pub(super) reports: Reports<Vec<HookMark>>,
+    /// The node that is to report, and whether it is this one.
+    pub(super) first: Option<u64>,
+    pub(super) is_me: bool,
+    /// The one that was to report before: what it has said may come behind its end.
+    before: Option<u64>,
+    /// It does not begin before.
+    pub(super) begin_ms: u64,
+    pub(super) ask_ms: u64,
+    pub(super) is_asking: bool,
+    unanswered: u32,
+    /// It has reported, and what of that waits was not forgotten.
+    pub(super) has_queues: bool,
+}
+
+impl AppReports {
+    pub(super) fn new() -> AppReports {
+        AppReports {
+            reports: Reports::new(),
+            first: None,
+            is_me: false,
+            before: None,
+            begin_ms: 0,
+            ask_ms: 0,
+            is_asking: false,
+            unanswered: 0,
+            has_queues: false,
+        }
+    }
+
+    pub(super) fn lose(&mut self) {
+        self.reports.lost();
+        (self.first, self.before, self.is_me, self.unanswered) = (None, None, false, 0);
+    }
+
+    /// From now on `node` is to report, which may be this one.
+    pub(super) fn take_first(&mut self, node: Option<u64>, is_me: bool, now_ms: u64) {
+        if is_me && !self.is_me {
+            self.begin_ms = now_ms + PAUSE_MS;
+        }
+        self.before = std::mem::replace(&mut self.first, node);
+        self.is_me = is_me;
+    }
+
+    /// The node that has reported tells nothing more.
+    pub(super) fn take_ended(&mut self, ended: HooksEnded, now_ms: u64) {
+        if self.is_told_by(ended.by) {
+            let untold = ended.untold.into_iter().map(|kept| change_of(kept, now_ms));
+            self.reports.handed_over(ended.at, untold.collect());
+        }
+    }
+
+    /// Whether what `node` says as the one that reports is to be believed.
+    pub(super) fn is_told_by(&self, node: u64) -> bool {
+        self.first == Some(node) || self.before == Some(node)
+    }
+
+    /// Whether this node, which is to report, may begin.
+    pub(super) fn is_ready(&self, now_ms: u64, has_others: bool) -> bool {
+        let knows = self.reports.is_synced();
+        let is_alone = !has_others || self.unanswered >= UNANSWERED_MAX;
+        self.reports.has_list() && now_ms >= self.begin_ms && (knows || is_alone)
+    }
+
+    pub(super) fn is_to_ask(&self, now_ms: u64) -> bool {
+        !self.is_asking && now_ms >= self.ask_ms && self.reports.asks_up_to().is_some()
+    }
+}
+
+/// A change that another node has kept.
+pub(super) fn change_of(kept: KeptChange, now_ms: u64) -> Change {
+    Change {
+        sequence: kept.sequence,
+        at_ms: now_ms.saturating_sub(kept.age_ms),
+        subject: kept.subject.into(),
+        is_there: kept.is_there,
+    }
+}
+
+/// A change that this node has kept, for another one.
+pub(super) fn kept_of(change: &Change, now_ms: u64) -> KeptChange {
+    KeptChange {
+        sequence: change.sequence,
+        age_ms: now_ms.saturating_sub(change.at_ms),
+        subject: (&*change.subject).into(),
+        is_there: change.is_there,
+    }
+}
