@@ -54,13 +54,17 @@ impl AppReports {
         if is_me && !self.is_me {
             self.begin_ms = now_ms + PAUSE_MS;
         }
+        if !is_me {
+            self.reports.passed_over();
+        }
         self.before = std::mem::replace(&mut self.first, node);
         self.is_me = is_me;
     }
 
     /// The node that has reported tells nothing more.
     pub(super) fn take_ended(&mut self, ended: HooksEnded, now_ms: u64) {
-        if self.is_told_by(ended.by) {
+        // If another one goes on with it, that one may have told something since.
+        if self.first == Some(ended.by) || self.is_me && self.before == Some(ended.by) {
             let untold = ended.untold.into_iter().map(|kept| change_of(kept, now_ms));
             self.reports.handed_over(ended.at, untold.collect());
         }
@@ -100,5 +104,61 @@ pub(super) fn kept_of(change: &Change, now_ms: u64) -> KeptChange {
         age_ms: now_ms.saturating_sub(change.at_ms),
         subject: (&*change.subject).into(),
         is_there: change.is_there,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reports::ToldSubjects;
+    use super::*;
+
+    #[test]
+    fn what_was_handed_over_to_another_node_is_not_told_again_by_the_one_behind_it() {
+        for is_late in [false, true] {
+            let (mut app, mut told) = (AppReports::new(), ToldSubjects::new());
+            app.reports.settled(vec!["a~".into()], 0, &mut told);
+            app.take_first(Some(1), false, 0);
+            app.reports.taken_up_to(0);
+            app.reports.read(1);
+            app.reports.changed("a~".into(), false, 1_000, &mut told);
+            let gone = KeptChange { sequence: 1, age_ms: 0, subject: "a~".into(), is_there: false };
+            let mut ended =
+                Some(HooksEnded { epoch: 1, by: 1, app: "1".into(), at: 1, untold: vec![gone] });
+            if !is_late {
+                app.take_ended(ended.take().unwrap(), 1_000);
+            }
+            app.reports.read(2);
+            app.take_first(Some(2), false, 2_000);
+            ended.into_iter().for_each(|ended| app.take_ended(ended, 2_000));
+            // Node 2 tells that it is gone, and is back.
+            app.reports.read(3);
+            app.reports.changed("a~".into(), true, 9_000, &mut told);
+            app.reports.taken_up_to(3);
+            app.reports.read(4);
+            app.take_first(Some(3), true, 10_000);
+            app.reports.begin(20_000, &mut told);
+            assert_eq!(told, [], "the last one behind a message that is late: {is_late}");
+        }
+    }
+
+    #[test]
+    fn whoever_goes_on_takes_what_is_handed_over_before_or_behind_the_end_of_the_one_before() {
+        for is_late in [false, true] {
+            let (mut app, mut told) = (AppReports::new(), ToldSubjects::new());
+            app.reports.settled(Vec::new(), 0, &mut told);
+            app.take_first(Some(1), false, 0);
+            app.reports.taken_up_to(0);
+            app.reports.read(1);
+            app.reports.changed("a~".into(), true, 1_000, &mut told);
+            let mut ended =
+                Some(HooksEnded { epoch: 1, by: 1, app: "1".into(), at: 1, untold: Vec::new() });
+            if !is_late {
+                app.take_ended(ended.take().unwrap(), 1_000);
+            }
+            app.take_first(Some(2), true, 2_000);
+            ended.into_iter().for_each(|ended| app.take_ended(ended, 2_000));
+            app.reports.begin(3_000, &mut told);
+            assert_eq!(told, [], "node 1 has told it; late: {is_late}");
+        }
     }
 }
