@@ -282,9 +282,11 @@ mod tests {
     }
     /// `count` changes that take a message each.
     fn long(node: &str, count: u64) -> Vec<Bytes> {
-        let subject = || "a".repeat(MESSAGE_BYTES + 1).into();
-        let changes = (0..count).map(|at| KeptChange { subject: subject(), ..change(at) });
-        parts(node, changes.collect()).iter().map(bytes_of).collect()
+        let long = |at| {
+            let subject = "a".repeat(MESSAGE_BYTES + 1).into();
+            KeptChange { subject, ..change(at) }
+        };
+        parts(node, (0..count).map(long).collect()).iter().map(bytes_of).collect()
     }
 
     #[test]
