@@ -14,6 +14,7 @@
 //!
 //! Cost for apps that want nothing told: a lock, twenty times a second.
 
+mod app_reports;
 mod counted;
 mod over_nodes;
 mod queue;

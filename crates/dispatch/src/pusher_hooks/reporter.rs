@@ -1,8 +1,8 @@
 //! Webhooks over the nodes of a cluster: which node tells those of an app, and what drives it.
 //!
-//! [`Reports`] is what a node knows of one app. What the log says comes by [`HookRooms`]; what was
-//! taken, and what was not, nodes tell each other ([`HookMessages`]). A node that has no connection
-//! to NATS reports nothing: the others may have declared it gone, and report themselves.
+//! [`AppReports`] is what a node knows of one app. What the log says comes by [`HookRooms`]; what
+//! was taken, and what was not, nodes tell each other ([`HookMessages`]). A node that has no
+//! connection to NATS reports nothing: the others may have declared it gone, and report themselves.
 //!
 //! Cost: of an app a message every five seconds from the node that reports, and two a second while
 //! webhooks take something.
@@ -14,21 +14,14 @@ use engine::ServedApp;
 use tokio::sync::mpsc;
 
 use super::PusherHooks;
-use super::queue::HookMark;
-use super::reports::{Change, Reports, ToldSubjects};
-use crate::cluster::{Cluster, HookMessages, HooksAsked, HooksEnded, HooksTaken, KeptChange};
+use super::app_reports::{AppReports, PAUSE_MS, kept_of};
+use super::reports::ToldSubjects;
+use crate::cluster::{Cluster, HookMessages, HooksAsked, HooksEnded, HooksKept, HooksTaken};
 use crate::hook_rooms::{HookAct, HookRooms, HookStep, Subject};
-
-/// How long a node waits that is to report: what was taken last may be on its way.
-const PAUSE_MS: u64 = 500;
 
 /// How often it is told what was taken, where something was, and where nothing was.
 const TELL_MS: u64 = 500;
 const TELL_AGAIN_MS: u64 = 5_000;
-
-/// How often the others are asked, and how many times in a row nobody may know before all is told.
-const ASK_MS: u64 = 500;
-const UNANSWERED_MAX: u32 = 3;
 
 /// Answers that wait to be looked at. Each app asks one question at a time.
 const ANSWERS_WAITING: usize = 64;
@@ -36,26 +29,9 @@ const ANSWERS_WAITING: usize = 64;
 /// Steps of the log that are taken in one go.
 const STEPS_SLICE: usize = 256;
 
-/// An app.
-struct AppReports {
-    reports: Reports<Vec<HookMark>>,
-    /// The node that is to report, and whether it is this one.
-    first: Option<u64>,
-    is_me: bool,
-    /// The one that was to report before: what it has said may come behind its end.
-    before: Option<u64>,
-    /// It does not begin before.
-    begin_ms: u64,
-    ask_ms: u64,
-    is_asking: bool,
-    unanswered: u32,
-    /// It has reported, and what of that waits was not forgotten.
-    has_queues: bool,
-}
-
 struct KeptAnswer {
     asked: HooksAsked,
-    changes: Option<Vec<KeptChange>>,
+    kept: HooksKept,
 }
 
 /// What webhooks are to be told of one app.
@@ -212,13 +188,7 @@ impl Reporter {
                 HookAct::Changed { subject, is_there, .. } => {
                     app.reports.changed(subject, is_there, now_ms, &mut news);
                 }
-                HookAct::First { node, is_me, .. } => {
-                    if is_me && !app.is_me {
-                        app.begin_ms = now_ms + PAUSE_MS;
-                    }
-                    app.before = std::mem::replace(&mut app.first, node);
-                    app.is_me = is_me;
-                }
+                HookAct::First { node, is_me, .. } => app.take_first(node, is_me, now_ms),
             }
             if !news.is_empty() {
                 told.entry(id.clone()).or_insert_with(|| AppTold::new(&id)).told.extend(news);
@@ -228,16 +198,11 @@ impl Reporter {
 
     /// Takes what other nodes have told, answers what they ask, and takes their answers.
     async fn hear(&mut self, now_ms: u64) {
-        while let Ok(KeptAnswer { asked, changes }) = self.answers.try_recv() {
+        while let Ok(KeptAnswer { asked, kept }) = self.answers.try_recv() {
             let Some(app) = self.apps.get_mut(&asked.app) else { continue };
-            (app.is_asking, app.ask_ms) = (false, now_ms + ASK_MS);
-            match changes.filter(|_| asked.epoch == self.epoch) {
-                Some(changes) => {
-                    let changes = changes.into_iter().map(|kept| change_of(kept, now_ms));
-                    app.reports.sync(asked.at, changes.collect());
-                }
-                None => app.unanswered += 1,
-            }
+            // What was asked of another log says nothing of this one.
+            let kept = if asked.epoch == self.epoch { kept } else { HooksKept::Unfinished };
+            app.take_answer(asked.at, kept, now_ms);
         }
         let Some(messages) = &mut self.messages else { return };
         while let Some(HooksTaken { epoch, by, apps }) = messages.next_taken() {
@@ -248,11 +213,9 @@ impl Reporter {
                 }
             }
         }
-        while let Some(HooksEnded { epoch, by, app, at, untold }) = messages.next_ended() {
-            let app = self.apps.get_mut(&app).filter(|app| app.is_told_by(by));
-            if let Some(app) = app.filter(|_| epoch == self.epoch) {
-                let untold = untold.into_iter().map(|kept| change_of(kept, now_ms));
-                app.reports.handed_over(at, untold.collect());
+        while let Some(ended) = messages.next_ended() {
+            if let Some(app) = self.apps.get_mut(&ended.app).filter(|_| ended.epoch == self.epoch) {
+                app.take_ended(ended, now_ms);
             }
         }
         while let Some(question) = messages.next_question() {
@@ -269,8 +232,8 @@ impl Reporter {
     fn ask(&self, asked: HooksAsked) {
         let (cluster, answered) = (Arc::clone(&self.cluster), self.answered.clone());
         tokio::spawn(async move {
-            let changes = cluster.ask_hooks_kept(&asked).await;
-            let _ = answered.send(KeptAnswer { asked, changes }).await;
+            let kept = cluster.ask_hooks_kept(&asked).await;
+            let _ = answered.send(KeptAnswer { asked, kept }).await;
         });
     }
 
@@ -311,63 +274,6 @@ impl Reporter {
             let ended = HooksEnded { epoch: self.epoch, by, app: id.clone(), at, untold };
             self.cluster.tell_hooks_ended(&ended).await;
         }
-    }
-}
-
-/// A change that another node has kept.
-fn change_of(kept: KeptChange, now_ms: u64) -> Change {
-    Change {
-        sequence: kept.sequence,
-        at_ms: now_ms.saturating_sub(kept.age_ms),
-        subject: kept.subject.into(),
-        is_there: kept.is_there,
-    }
-}
-
-/// A change that this node has kept, for another one.
-fn kept_of(change: &Change, now_ms: u64) -> KeptChange {
-    KeptChange {
-        sequence: change.sequence,
-        age_ms: now_ms.saturating_sub(change.at_ms),
-        subject: (&*change.subject).into(),
-        is_there: change.is_there,
-    }
-}
-
-impl AppReports {
-    fn new() -> AppReports {
-        AppReports {
-            reports: Reports::new(),
-            first: None,
-            is_me: false,
-            before: None,
-            begin_ms: 0,
-            ask_ms: 0,
-            is_asking: false,
-            unanswered: 0,
-            has_queues: false,
-        }
-    }
-
-    fn lose(&mut self) {
-        self.reports.lost();
-        (self.first, self.before, self.is_me, self.unanswered) = (None, None, false, 0);
-    }
-
-    /// Whether what `node` says as the one that reports is to be believed.
-    fn is_told_by(&self, node: u64) -> bool {
-        self.first == Some(node) || self.before == Some(node)
-    }
-
-    /// Whether this node, which is to report, may begin.
-    fn is_ready(&self, now_ms: u64, has_others: bool) -> bool {
-        let knows = self.reports.is_synced();
-        let is_alone = !has_others || self.unanswered >= UNANSWERED_MAX;
-        self.reports.has_list() && now_ms >= self.begin_ms && (knows || is_alone)
-    }
-
-    fn is_to_ask(&self, now_ms: u64) -> bool {
-        !self.is_asking && now_ms >= self.ask_ms && self.reports.asks_up_to().is_some()
     }
 }
 

@@ -232,9 +232,17 @@ impl<M> Reports<M> {
         }
     }
 
+    /// Another node goes on with what was handed over: it is old where this one begins later.
+    pub(super) fn passed_over(&mut self) {
+        self.handed_over = None;
+    }
+
     /// From now on this node reports. What it keeps is told.
     pub(super) fn begin(&mut self, now_ms: u64, told: &mut ToldSubjects) {
-        let handed_over = self.handed_over.take().filter(|(at, _)| *at <= self.read);
+        // What has changed between a record and a list of later is not kept.
+        let from = self.settled_at.unwrap_or_default();
+        let handed_over = self.handed_over.take();
+        let handed_over = handed_over.filter(|(at, _)| (from..=self.read).contains(at));
         let is_exact = handed_over.is_some();
         if let Some((at, untold)) = handed_over {
             self.put_before(at, untold);
@@ -278,7 +286,7 @@ impl<M> Reports<M> {
     }
 
     /// All that was told until now has been handed to the webhooks, as `mark` shows. It is made
-    /// only where there is something new.
+    /// only where there is something new. What a full queue has refused is with it: dropped.
     pub(super) fn handed(&mut self, mark: impl FnOnce() -> M) {
         let Some(Reporting { now_ms, decided, marks, .. }) = &mut self.reporting else { return };
         let before = *decided;

@@ -356,3 +356,14 @@ fn whoever_goes_on_in_order_tells_nothing_twice() {
     next.tick(24_000, &mut told);
     assert_eq!(told, [(subject(2), false)]);
 }
+
+#[test]
+fn what_was_handed_over_as_of_before_the_list_is_no_ground_to_go_on_from() {
+    let (mut reports, mut told) = (Reports::<u64>::new(), ToldSubjects::new());
+    reports.read(7);
+    // It has come behind the record 5: the one before has not told it.
+    reports.settled(vec![subject(1)], 0, &mut told);
+    reports.handed_over(5, Vec::new());
+    reports.begin(10_000, &mut told);
+    assert_eq!(told, [(subject(1), true)]);
+}
