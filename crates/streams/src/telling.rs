@@ -10,6 +10,7 @@ use crate::file::{self, Reader};
 use crate::notes::Note;
 use crate::record::Record;
 use crate::refusal::Refusal;
+use crate::state::State;
 use crate::store::Store;
 use crate::stream::{Stream, View};
 use crate::teller::{Outcome, Teller, Told};
@@ -22,8 +23,25 @@ impl Store {
     pub fn tell_due(&self, path: &str, teller: &dyn Teller) -> Result<(), Refusal> {
         let stream = self.stream(path);
         let mut writer = stream.writer.lock();
-        let view = self.settle(&stream, &mut writer)?;
-        self.tell_noted(&stream, view.as_ref(), Some(teller))
+        self.settle_told(&stream, &mut writer, Some(teller)).map(drop)
+    }
+
+    /// As [`Store::settle`], once what was appended last is told: also where its stream's life is
+    /// over, which is removed behind it.
+    pub(crate) fn settle_told(
+        &self,
+        stream: &Stream,
+        writer: &mut Option<State>,
+        teller: Option<&dyn Teller>,
+    ) -> Result<Option<View>, Refusal> {
+        let view = self.load(stream, writer)?;
+        self.tell_noted(stream, view.as_ref(), teller)?;
+        self.settle(stream, writer)
+    }
+
+    /// Whether something of the stream at `path` may not be told yet. It does not wait.
+    pub(crate) fn is_noted(&self, path: &str) -> bool {
+        self.notes.as_ref().is_some_and(|notes| notes.of(path).is_some())
     }
 
     /// The paths of streams with something to be told by [`Store::tell_due`]. It does not wait.
@@ -33,7 +51,7 @@ impl Store {
 
     /// Tells what was appended last and may not be told yet, so that something may be appended. The
     /// writer of `stream` is held.
-    pub(crate) fn tell_noted(
+    fn tell_noted(
         &self,
         stream: &Stream,
         view: Option<&View>,

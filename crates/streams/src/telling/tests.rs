@@ -85,6 +85,16 @@ fn open(dir: &Path) -> Store {
     Store::open(dir, limits, sys::clock::unix_ms).unwrap().telling(true).unwrap()
 }
 
+thread_local! {
+    /// How far the clock of [`open_later`] is ahead.
+    static LATER_MS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn open_later(dir: &Path) -> Store {
+    let clock = || sys::clock::unix_ms() + LATER_MS.get();
+    Store::open(dir, Limits { bytes_max: 1 << 20 }, clock).unwrap().telling(true).unwrap()
+}
+
 fn bytes(data: &[u8]) -> Append<'_> {
     Append { closes: false, producer: None, sequence: None, data, content_type: Some("text/plain") }
 }
@@ -142,6 +152,37 @@ fn what_cannot_be_told_is_told_later_and_nothing_is_appended_before() {
     teller.is_busy.set(false);
     store.append("a", &bytes(b"!"), Some(&teller)).unwrap();
     assert_eq!(teller.told(), ["a x", "a y", "a z", "a !"]);
+}
+
+#[test]
+fn stream_whose_life_is_over_is_gone_for_readers_and_removed_once_its_last_append_is_told() {
+    let (dir, teller) = (TempDir::new().unwrap(), Recorder::default());
+    for is_opened_again in [false, true] {
+        LATER_MS.set(0);
+        let mut store = open_later(dir.path());
+        let create = Create { life: Life::Ttl(600), ..CREATE };
+        store.create("a", &create, Some(&teller)).unwrap();
+        teller.is_busy.set(true);
+        store.append("a", &bytes(b"x"), Some(&teller)).unwrap();
+        LATER_MS.set(601_000);
+        if is_opened_again {
+            store = open_later(dir.path());
+        }
+        for _ in 0..2 {
+            let swept: usize = (0..256).map(|number| store.sweep(number).unwrap()).sum();
+            assert_eq!(swept, 0, "{is_opened_again}");
+            assert!(matches!(store.head("a"), Err(Refusal::Unknown)));
+            for teller in [Some(&teller as &dyn Teller), None] {
+                assert!(matches!(store.create("a", &create, teller), Err(Refusal::Untold)));
+            }
+            assert!(!tell_all(&store, &teller));
+        }
+        teller.is_busy.set(false);
+        assert!(tell_all(&store, &teller));
+        assert_eq!(teller.told(), ["a x"], "{is_opened_again}");
+        assert_eq!(store.bytes(), 0, "its file is gone");
+        assert!(matches!(store.delete("a", Some(&teller)), Err(Refusal::Unknown)));
+    }
 }
 
 /// The disk of what is told has failed behind it.
