@@ -80,7 +80,8 @@ impl Store {
         Ok(())
     }
 
-    /// Tells the last append of a stream, as it is on disk.
+    /// Tells the last append of a stream, as it is on disk. One behind which there are others was
+    /// told before they were appended: only its note is left.
     fn tell_again(
         &self,
         stream: &Stream,
@@ -91,8 +92,11 @@ impl Store {
         let file = file::open(&self.file(stream))?;
         let mut reader = Reader::between(&file, note.position, view.tail);
         let Some(record) = reader.next()? else { return Err(Refusal::Damaged(note.position)) };
-        let told = told(stream, view, note.position, &record);
-        Ok(teller.tell(&told))
+        let data = record.data().to_vec();
+        if reader.position != view.tail {
+            return Ok(Outcome::Told);
+        }
+        Ok(teller.tell(&told(stream, view, note.position, &data)))
     }
 
     /// Notes that something will be appended at `position`, if it is to be told.
@@ -124,17 +128,17 @@ impl Store {
         teller: Option<&dyn Teller>,
     ) {
         let (Some(notes), Some(teller)) = (&self.notes, teller) else { return };
-        notes.settle(&stream.path, teller.tell(&told(stream, view, position, record)));
+        notes.settle(&stream.path, teller.tell(&told(stream, view, position, record.data())));
     }
 }
 
-fn told<'b>(stream: &'b Stream, view: &'b View, position: u64, record: &Record<'b>) -> Told<'b> {
+fn told<'b>(stream: &'b Stream, view: &'b View, position: u64, data: &'b [u8]) -> Told<'b> {
     Told {
         path: &stream.path,
         content_type: &view.meta.content_type,
         from: view.offset(position),
         next: view.offset(view.tail),
-        data: record.data(),
+        data,
         closes: view.closed,
     }
 }
