@@ -68,21 +68,17 @@ impl Store {
         }
         // Otherwise nothing came of it, or the stream is gone.
         let appended = view.filter(|view| view.meta.id == note.id && view.tail > note.position);
-        if let Some(view) = appended {
-            let was_told = note.is_old && teller.was_told(&stream.path, view.offset(view.tail))?;
-            if !was_told {
-                let outcome = self.tell_again(stream, view, note, teller)?;
-                notes.settle(&stream.path, outcome);
-                return if outcome == Outcome::Told { Ok(()) } else { Err(Refusal::Untold) };
-            }
-        }
-        notes.remove(&stream.path);
-        Ok(())
+        let outcome = match appended {
+            Some(view) => self.tell_last(stream, view, note, teller)?,
+            None => Outcome::Told,
+        };
+        notes.settle(&stream.path, outcome);
+        if outcome == Outcome::Told { Ok(()) } else { Err(Refusal::Untold) }
     }
 
-    /// Tells the last append of a stream, as it is on disk. One behind which there are others was
-    /// told before they were appended: only its note is left.
-    fn tell_again(
+    /// Tells the last append of a stream, as it is on disk, if nobody has. One behind which there
+    /// are others was told before they were appended: only its note is left.
+    fn tell_last(
         &self,
         stream: &Stream,
         view: &View,
@@ -96,7 +92,11 @@ impl Store {
         if reader.position != view.tail {
             return Ok(Outcome::Told);
         }
-        Ok(teller.tell(&told(stream, view, note.position, &data)))
+        let told = told(stream, view, note.position, &data);
+        if note.is_old && teller.was_told(&told)? {
+            return Ok(Outcome::Told);
+        }
+        Ok(teller.tell(&told))
     }
 
     /// Notes that something will be appended at `position`, if it is to be told.
