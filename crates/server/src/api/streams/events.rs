@@ -31,8 +31,10 @@ use engine::Outgoing;
 use hub::{Draft, EventParts, IdPatterns, IdText, PageOf, Payload};
 use streams::sse::Encoding;
 use streams::{Outcome, Teller, Told, array};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, spawn_blocking};
+
+use super::places::TellingPlaces;
 
 /// Bytes of an event's data; fewer where connections may not have so many that wait.
 const DATA_BYTES_MAX: usize = 64 << 10;
@@ -42,10 +44,6 @@ const REST_BYTES: usize = 1_024;
 
 /// The shortest data that there is: two offsets, and how many bytes there are.
 const OFFSETS_BYTES: usize = 128;
-
-/// Appends that are told at one time. They may wait for a full mailbox, and leave other requests
-/// threads for the disk.
-const TELLING_MAX: usize = 32;
 
 /// Among so many newest events of an id, and bytes of them, is the one that was sent last before
 /// the process ended.
@@ -63,7 +61,7 @@ pub(super) struct StreamEvents {
     /// Whether all that was remembered before this process began is forgotten but what is on disk:
     /// it has not taken over from another one.
     pub(super) is_fresh: AtomicBool,
-    pub(super) places: Semaphore,
+    pub(super) places: TellingPlaces,
     /// How many were sent. Relaxed: it is only reported.
     sent: AtomicU64,
 }
@@ -94,7 +92,7 @@ impl StreamEvents {
             sender: sender.clone(),
             data_bytes_max: room.min(DATA_BYTES_MAX),
             is_fresh: AtomicBool::new(false),
-            places: Semaphore::new(TELLING_MAX),
+            places: TellingPlaces::new(),
             sent: AtomicU64::new(0),
         })
     }
