@@ -27,8 +27,7 @@ impl Store {
         assert!(create.data.len() <= DATA_BYTES_MAX, "the body was bounded when it was read");
         let stream = self.stream(path);
         let mut writer = stream.writer.lock();
-        let found = self.settle(&stream, &mut writer)?;
-        self.tell_noted(&stream, found.as_ref(), teller)?;
+        let found = self.settle_told(&stream, &mut writer, teller)?;
         if let Some(view) = found {
             let is_same = same_type(&view.meta.content_type, create.content_type)
                 && view.meta.life == create.life
@@ -72,8 +71,7 @@ impl Store {
         assert!(append.data.len() <= DATA_BYTES_MAX, "the body was bounded when it was read");
         let stream = self.stream(path);
         let mut writer = stream.writer.lock();
-        let found = self.settle(&stream, &mut writer)?;
-        self.tell_noted(&stream, found.as_ref(), teller)?;
+        let found = self.settle_told(&stream, &mut writer, teller)?;
         let view = found.ok_or(Refusal::Unknown)?;
         let state = writer.as_mut().ok_or(Refusal::Unknown)?;
         let verdict = state.judge(append, view.offset(view.tail))?;
@@ -114,8 +112,7 @@ impl Store {
     pub fn delete(&self, path: &str, teller: Option<&dyn Teller>) -> Result<(), Refusal> {
         let stream = self.stream(path);
         let mut writer = stream.writer.lock();
-        let found = self.settle(&stream, &mut writer)?;
-        self.tell_noted(&stream, found.as_ref(), teller)?;
+        let found = self.settle_told(&stream, &mut writer, teller)?;
         let view = found.ok_or(Refusal::Unknown)?;
         self.remove(&stream, &mut writer, &view)
     }

@@ -8,8 +8,9 @@ use crate::refusal::Refusal;
 use crate::store::Store;
 
 impl Store {
-    /// Removes the streams of directory `number`, modulo 256, whose life is over. Whoever asks for
-    /// one removes it too. It reads the first record of each, some 20 µs. How many were removed.
+    /// Removes the streams of directory `number`, modulo 256, whose life is over, and whose last
+    /// append was told. Whoever asks for one removes it too. It reads the first record of each,
+    /// some 20 µs. How many were removed.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -22,9 +23,8 @@ impl Store {
             }
             // A file that cannot be read is told to who asks for its stream.
             let Ok(Some(path)) = file::path_if_over(&found, self.now_ms()) else { continue };
-            if let Err(Refusal::Unknown) = self.look(&self.stream(&path)) {
-                removed += 1;
-            }
+            let is_gone = matches!(self.look(&self.stream(&path)), Err(Refusal::Unknown));
+            removed += usize::from(is_gone && !self.is_noted(&path));
         }
         Ok(removed)
     }

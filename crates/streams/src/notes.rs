@@ -12,6 +12,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
+use std::mem;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
@@ -29,7 +30,7 @@ const FILE: &str = "untold";
 pub(crate) const NOTES_MAX: usize = 1_024;
 
 /// Of one place: no more than a disk writes at once.
-const PLACE_BYTES: usize = 512;
+pub(crate) const PLACE_BYTES: usize = 512;
 
 /// Checksum, the stream's number, where the append begins, and how long the path is.
 const HEAD_BYTES: usize = 8 + 8 + 8 + 2;
@@ -86,18 +87,26 @@ impl Notes {
         let mut all = vec![0; bytes];
         file.read_exact_at(&mut all, 0)?;
         let mut noted = Noted { by_path: HashMap::new(), free: Vec::new() };
+        let mut stale = Vec::new();
         for (place, written) in all.chunks(PLACE_BYTES).enumerate().rev() {
-            match read(written) {
-                Some((path, id, position)) => {
-                    let note =
-                        Note { place, id, position, is_old: true, unsure: None, is_due: true };
-                    noted.by_path.insert(path.into(), note);
-                }
+            let Some((path, id, position)) = read(written) else {
                 // Empty, or torn: then its append was not begun.
-                None => noted.free.push(place),
+                noted.free.push(place);
+                continue;
+            };
+            let mut note = Note { place, id, position, is_old: true, unsure: None, is_due: true };
+            let last = noted.by_path.entry(path.into()).or_insert(note);
+            if last.place != place {
+                // The disk took no zeros where it was told, and more was appended behind it.
+                if (last.id, last.position) < (id, position) {
+                    mem::swap(last, &mut note);
+                }
+                stale.push(note.place);
             }
         }
-        Ok(Notes { file, noted: Mutex::new(noted) })
+        let notes = Notes { file, noted: Mutex::new(noted) };
+        stale.into_iter().for_each(|place| notes.clear(place));
+        Ok(notes)
     }
 
     /// Removes those below `dir`: what is appended from now on is not told.
@@ -175,7 +184,7 @@ impl Notes {
 
     fn clear(&self, place: usize) {
         // A place that says what is not so any more is given to nobody: at the next start it is
-        // found that its append was told.
+        // found that its append was told, or that its stream has a later note.
         if self.file.write_all_at(&[0; HEAD_BYTES], at(place)).is_ok() {
             self.noted.lock().free.push(place);
         }

@@ -170,16 +170,42 @@ impl Store {
     pub(crate) fn look(&self, stream: &Stream) -> Result<View, Refusal> {
         {
             let public = stream.public.lock();
-            if public.known && !public.is_over(self.now_ms()) {
+            let is_over = public.is_over(self.now_ms());
+            if public.known && !is_over {
                 return public.view().ok_or(Refusal::Unknown);
+            }
+            // Who tells it has the writer, maybe for long.
+            if is_over && self.is_noted(&stream.path) {
+                return Err(Refusal::Unknown);
             }
         }
         let mut writer = stream.writer.lock();
-        self.settle(stream, &mut writer)?.ok_or(Refusal::Unknown)
+        match self.settle(stream, &mut writer) {
+            Ok(Some(view)) => Ok(view),
+            Ok(None) | Err(Refusal::Untold) => Err(Refusal::Unknown),
+            Err(error) => Err(error),
+        }
     }
 
-    /// Reads the file if nobody has, and removes it if its life is over; what is there then.
+    /// Reads the file if nobody has, and removes it if its life is over; what is there then. A life
+    /// that is over before its last append was told is refused as [`Refusal::Untold`].
     pub(crate) fn settle(
+        &self,
+        stream: &Stream,
+        writer: &mut Option<State>,
+    ) -> Result<Option<View>, Refusal> {
+        let view = self.load(stream, writer)?;
+        let is_over = stream.public.lock().is_over(self.now_ms());
+        match view {
+            // What is told is read from the file.
+            Some(_) if is_over && self.is_noted(&stream.path) => Err(Refusal::Untold),
+            Some(view) if is_over => self.remove(stream, writer, &view).map(|()| None),
+            view => Ok(view),
+        }
+    }
+
+    /// Reads the file if nobody has; what is there, whether its life is over or not.
+    pub(crate) fn load(
         &self,
         stream: &Stream,
         writer: &mut Option<State>,
@@ -197,14 +223,8 @@ impl Store {
                 }
             }
         }
-        let (view, is_over) = {
-            let public = stream.public.lock();
-            (public.view(), public.is_over(self.now_ms()))
-        };
-        match view {
-            Some(view) if is_over => self.remove(stream, writer, &view).map(|()| None),
-            view => Ok(view),
-        }
+        let view = stream.public.lock().view();
+        Ok(view)
     }
 
     /// Begins the life of a stream anew, which was read or written now.

@@ -15,11 +15,11 @@ pub trait Teller {
     /// Whether what was told under this number, and was [unsure](Outcome::Unsure), is safe now.
     fn is_safe(&self, number: u64) -> bool;
 
-    /// Whether what ends at `next` was told by a process before this one, or need not be.
+    /// Whether it was told by a process before this one, or need not be.
     ///
     /// # Errors
     /// That is not known now.
-    fn was_told(&self, path: &str, next: Offset) -> io::Result<bool>;
+    fn was_told(&self, told: &Told<'_>) -> io::Result<bool>;
 }
 
 /// What became of telling something.

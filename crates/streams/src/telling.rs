@@ -10,6 +10,7 @@ use crate::file::{self, Reader};
 use crate::notes::Note;
 use crate::record::Record;
 use crate::refusal::Refusal;
+use crate::state::State;
 use crate::store::Store;
 use crate::stream::{Stream, View};
 use crate::teller::{Outcome, Teller, Told};
@@ -22,8 +23,25 @@ impl Store {
     pub fn tell_due(&self, path: &str, teller: &dyn Teller) -> Result<(), Refusal> {
         let stream = self.stream(path);
         let mut writer = stream.writer.lock();
-        let view = self.settle(&stream, &mut writer)?;
-        self.tell_noted(&stream, view.as_ref(), Some(teller))
+        self.settle_told(&stream, &mut writer, Some(teller)).map(drop)
+    }
+
+    /// As [`Store::settle`], once what was appended last is told: also where its stream's life is
+    /// over, which is removed behind it.
+    pub(crate) fn settle_told(
+        &self,
+        stream: &Stream,
+        writer: &mut Option<State>,
+        teller: Option<&dyn Teller>,
+    ) -> Result<Option<View>, Refusal> {
+        let view = self.load(stream, writer)?;
+        self.tell_noted(stream, view.as_ref(), teller)?;
+        self.settle(stream, writer)
+    }
+
+    /// Whether something of the stream at `path` may not be told yet. It does not wait.
+    pub(crate) fn is_noted(&self, path: &str) -> bool {
+        self.notes.as_ref().is_some_and(|notes| notes.of(path).is_some())
     }
 
     /// The paths of streams with something to be told by [`Store::tell_due`]. It does not wait.
@@ -33,7 +51,7 @@ impl Store {
 
     /// Tells what was appended last and may not be told yet, so that something may be appended. The
     /// writer of `stream` is held.
-    pub(crate) fn tell_noted(
+    fn tell_noted(
         &self,
         stream: &Stream,
         view: Option<&View>,
@@ -50,20 +68,17 @@ impl Store {
         }
         // Otherwise nothing came of it, or the stream is gone.
         let appended = view.filter(|view| view.meta.id == note.id && view.tail > note.position);
-        if let Some(view) = appended {
-            let was_told = note.is_old && teller.was_told(&stream.path, view.offset(view.tail))?;
-            if !was_told {
-                let outcome = self.tell_again(stream, view, note, teller)?;
-                notes.settle(&stream.path, outcome);
-                return if outcome == Outcome::Told { Ok(()) } else { Err(Refusal::Untold) };
-            }
-        }
-        notes.remove(&stream.path);
-        Ok(())
+        let outcome = match appended {
+            Some(view) => self.tell_last(stream, view, note, teller)?,
+            None => Outcome::Told,
+        };
+        notes.settle(&stream.path, outcome);
+        if outcome == Outcome::Told { Ok(()) } else { Err(Refusal::Untold) }
     }
 
-    /// Tells the last append of a stream, as it is on disk.
-    fn tell_again(
+    /// Tells the last append of a stream, as it is on disk, if nobody has. One behind which there
+    /// are others was told before they were appended: only its note is left.
+    fn tell_last(
         &self,
         stream: &Stream,
         view: &View,
@@ -73,7 +88,14 @@ impl Store {
         let file = file::open(&self.file(stream))?;
         let mut reader = Reader::between(&file, note.position, view.tail);
         let Some(record) = reader.next()? else { return Err(Refusal::Damaged(note.position)) };
-        let told = told(stream, view, note.position, &record);
+        let data = record.data().to_vec();
+        if reader.position != view.tail {
+            return Ok(Outcome::Told);
+        }
+        let told = told(stream, view, note.position, &data);
+        if note.is_old && teller.was_told(&told)? {
+            return Ok(Outcome::Told);
+        }
         Ok(teller.tell(&told))
     }
 
@@ -106,17 +128,17 @@ impl Store {
         teller: Option<&dyn Teller>,
     ) {
         let (Some(notes), Some(teller)) = (&self.notes, teller) else { return };
-        notes.settle(&stream.path, teller.tell(&told(stream, view, position, record)));
+        notes.settle(&stream.path, teller.tell(&told(stream, view, position, record.data())));
     }
 }
 
-fn told<'b>(stream: &'b Stream, view: &'b View, position: u64, record: &Record<'b>) -> Told<'b> {
+fn told<'b>(stream: &'b Stream, view: &'b View, position: u64, data: &'b [u8]) -> Told<'b> {
     Told {
         path: &stream.path,
         content_type: &view.meta.content_type,
         from: view.offset(position),
         next: view.offset(view.tail),
-        data: record.data(),
+        data,
         closes: view.closed,
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
-use crate::notes::NOTES_MAX;
+use crate::notes::{NOTES_MAX, PLACE_BYTES};
 use crate::offset::Offset;
 use crate::{Append, Create, Life, Limits, Producer};
 
@@ -57,8 +57,8 @@ impl Teller for Recorder<'_> {
         if self.is_unsure.get() { Outcome::Unsure(7) } else { Outcome::Told }
     }
 
-    fn was_told(&self, _path: &str, next: Offset) -> io::Result<bool> {
-        Ok(self.ends.borrow().contains(&next))
+    fn was_told(&self, told: &Told<'_>) -> io::Result<bool> {
+        Ok(self.ends.borrow().contains(&told.next))
     }
 }
 
@@ -83,6 +83,16 @@ fn copy(from: &Path, to: &Path) {
 fn open(dir: &Path) -> Store {
     let limits = Limits { bytes_max: 1 << 20 };
     Store::open(dir, limits, sys::clock::unix_ms).unwrap().telling(true).unwrap()
+}
+
+thread_local! {
+    /// How far the clock of [`open_later`] is ahead.
+    static LATER_MS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn open_later(dir: &Path) -> Store {
+    let clock = || sys::clock::unix_ms() + LATER_MS.get();
+    Store::open(dir, Limits { bytes_max: 1 << 20 }, clock).unwrap().telling(true).unwrap()
 }
 
 fn bytes(data: &[u8]) -> Append<'_> {
@@ -142,6 +152,37 @@ fn what_cannot_be_told_is_told_later_and_nothing_is_appended_before() {
     teller.is_busy.set(false);
     store.append("a", &bytes(b"!"), Some(&teller)).unwrap();
     assert_eq!(teller.told(), ["a x", "a y", "a z", "a !"]);
+}
+
+#[test]
+fn stream_whose_life_is_over_is_gone_for_readers_and_removed_once_its_last_append_is_told() {
+    let (dir, teller) = (TempDir::new().unwrap(), Recorder::default());
+    for is_opened_again in [false, true] {
+        LATER_MS.set(0);
+        let mut store = open_later(dir.path());
+        let create = Create { life: Life::Ttl(600), ..CREATE };
+        store.create("a", &create, Some(&teller)).unwrap();
+        teller.is_busy.set(true);
+        store.append("a", &bytes(b"x"), Some(&teller)).unwrap();
+        LATER_MS.set(601_000);
+        if is_opened_again {
+            store = open_later(dir.path());
+        }
+        for _ in 0..2 {
+            let swept: usize = (0..256).map(|number| store.sweep(number).unwrap()).sum();
+            assert_eq!(swept, 0, "{is_opened_again}");
+            assert!(matches!(store.head("a"), Err(Refusal::Unknown)));
+            for teller in [Some(&teller as &dyn Teller), None] {
+                assert!(matches!(store.create("a", &create, teller), Err(Refusal::Untold)));
+            }
+            assert!(!tell_all(&store, &teller));
+        }
+        teller.is_busy.set(false);
+        assert!(tell_all(&store, &teller));
+        assert_eq!(teller.told(), ["a x"], "{is_opened_again}");
+        assert_eq!(store.bytes(), 0, "its file is gone");
+        assert!(matches!(store.delete("a", Some(&teller)), Err(Refusal::Unknown)));
+    }
 }
 
 /// The disk of what is told has failed behind it.
@@ -220,6 +261,66 @@ fn append_is_told_once_wherever_the_process_ends() {
             assert!(open(&crashed).due().is_empty(), "{text} {ended}");
         }
     }
+}
+
+/// The first note below `dir`, as it is on disk.
+fn first_note(dir: &Path) -> Vec<u8> {
+    fs::read(dir.join("untold")).unwrap()[..PLACE_BYTES].to_vec()
+}
+
+fn write_notes(dir: &Path, notes: [&[u8]; 2]) {
+    let mut all = fs::read(dir.join("untold")).unwrap();
+    all[..2 * PLACE_BYTES].copy_from_slice(&notes.concat());
+    fs::write(dir.join("untold"), all).unwrap();
+}
+
+/// The disk took no zeros over the note of an append that was told.
+#[test]
+fn of_two_notes_the_later_one_counts_and_both_places_are_used_again() {
+    for is_stale_first in [false, true] {
+        let (dir, teller) = (TempDir::new().unwrap(), Recorder::default());
+        let store = open(dir.path());
+        store.create("a", &CREATE, Some(&teller)).unwrap();
+        teller.is_busy.set(true);
+        store.append("a", &bytes(b"x"), Some(&teller)).unwrap();
+        let stale = first_note(dir.path());
+        teller.is_busy.set(false);
+        assert!(tell_all(&store, &teller));
+        teller.is_busy.set(true);
+        let tail = store.append("a", &bytes(b"y"), Some(&teller)).unwrap().next;
+        let last = first_note(dir.path());
+        drop(store);
+        let notes = if is_stale_first { [&*stale, &*last] } else { [&*last, &*stale] };
+        write_notes(dir.path(), notes);
+        let (store, next) = (open(dir.path()), Recorder::default());
+        assert!(tell_all(&store, &next));
+        assert_eq!(next.told(), ["a y"], "{is_stale_first}");
+        assert_eq!(next.ends.take(), [tail], "{is_stale_first}");
+        let notes = store.notes.as_ref().unwrap();
+        (0..NOTES_MAX as u64).for_each(|n| notes.make(&n.to_string(), (n, 8), false).unwrap());
+    }
+}
+
+#[test]
+fn note_of_an_append_behind_which_there_is_another_tells_nothing() {
+    let (dir, teller) = (TempDir::new().unwrap(), Recorder::default());
+    let store = open(dir.path());
+    store.create("a", &CREATE, Some(&teller)).unwrap();
+    teller.is_busy.set(true);
+    store.append("a", &bytes(b"x"), Some(&teller)).unwrap();
+    let stale = first_note(dir.path());
+    teller.is_busy.set(false);
+    store.append("a", &bytes(b"y"), Some(&teller)).unwrap();
+    assert_eq!(teller.told(), ["a x", "a y"]);
+    drop(store);
+    write_notes(dir.path(), [&stale, &[0; PLACE_BYTES]]);
+    // Both were told so long ago that it is forgotten.
+    let (store, next) = (open(dir.path()), Recorder::default());
+    assert_eq!(store.due(), ["a"].map(Box::from));
+    assert!(tell_all(&store, &next));
+    assert!(next.told().is_empty());
+    drop(store);
+    assert!(open(dir.path()).due().is_empty());
 }
 
 #[test]

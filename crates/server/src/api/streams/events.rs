@@ -30,9 +30,11 @@ use dispatch::send_options::SendOptions;
 use engine::Outgoing;
 use hub::{Draft, EventParts, IdPatterns, IdText, PageOf, Payload};
 use streams::sse::Encoding;
-use streams::{Offset, Outcome, Teller, Told, array};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use streams::{Outcome, Teller, Told, array};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, spawn_blocking};
+
+use super::places::TellingPlaces;
 
 /// Bytes of an event's data; fewer where connections may not have so many that wait.
 const DATA_BYTES_MAX: usize = 64 << 10;
@@ -42,10 +44,6 @@ const REST_BYTES: usize = 1_024;
 
 /// The shortest data that there is: two offsets, and how many bytes there are.
 const OFFSETS_BYTES: usize = 128;
-
-/// Appends that are told at one time. They may wait for a full mailbox, and leave other requests
-/// threads for the disk.
-const TELLING_MAX: usize = 32;
 
 /// Among so many newest events of an id, and bytes of them, is the one that was sent last before
 /// the process ended.
@@ -63,7 +61,7 @@ pub(super) struct StreamEvents {
     /// Whether all that was remembered before this process began is forgotten but what is on disk:
     /// it has not taken over from another one.
     pub(super) is_fresh: AtomicBool,
-    pub(super) places: Semaphore,
+    pub(super) places: TellingPlaces,
     /// How many were sent. Relaxed: it is only reported.
     sent: AtomicU64,
 }
@@ -94,7 +92,7 @@ impl StreamEvents {
             sender: sender.clone(),
             data_bytes_max: room.min(DATA_BYTES_MAX),
             is_fresh: AtomicBool::new(false),
-            places: Semaphore::new(TELLING_MAX),
+            places: TellingPlaces::new(),
             sent: AtomicU64::new(0),
         })
     }
@@ -158,16 +156,9 @@ impl StreamEvents {
 
     /// The event of an append; `None` where there can be none.
     fn event(&self, told: &Told<'_>) -> Option<Outgoing> {
-        let data = data(told, self.data_bytes_max);
-        let draft = Draft::of(EventParts {
-            about: told.path,
-            also: &[],
-            name: Some(if told.closes { CLOSE } else { APPEND }),
-            from: None,
-            payload: Payload::Json(&data),
-        });
+        let draft = draft(told, self.data_bytes_max)?;
         let durable = self.keeps(told.path);
-        Some(Outgoing { durable, ..Outgoing::from(draft.ok()?) })
+        Some(Outgoing { durable, ..Outgoing::from(draft) })
     }
 }
 
@@ -199,7 +190,8 @@ impl Teller for EventTeller {
         is_safe.recv().unwrap_or(false)
     }
 
-    fn was_told(&self, path: &str, next: Offset) -> io::Result<bool> {
+    fn was_told(&self, told: &Told<'_>) -> io::Result<bool> {
+        let path = told.path;
         let archive = self.events.sender.router.archive().filter(|archive| archive.keeps(path));
         let Some(archive) = archive.filter(|_| self.events.tells(path)) else {
             // Who listened to what is forgotten is told of a gap.
@@ -208,14 +200,43 @@ impl Teller for EventTeller {
         let (events_max, bytes_max) = LOOKED_AT;
         let of = PageOf { after: 0, before: u64::MAX, newest_first: true, events_max, bytes_max };
         let page = archive.page(path, of).map_err(io::Error::other)?;
-        let begin = begin(next);
-        Ok(page.events.iter().any(|event| event.data().starts_with(&begin)))
+        let drafts = drafts(told);
+        Ok(page.events.iter().any(|event| is_one_of(&drafts, event.json())))
     }
+}
+
+/// The event of an append, with so many bytes of data; `None` where there can be none.
+fn draft(told: &Told<'_>, bytes_max: usize) -> Option<Draft> {
+    let data = data(told, bytes_max);
+    let draft = Draft::of(EventParts {
+        about: told.path,
+        also: &[],
+        name: Some(if told.closes { CLOSE } else { APPEND }),
+        from: None,
+        payload: Payload::Json(&data),
+    });
+    draft.ok()
+}
+
+/// The events that an append may have been, by what connections may have waiting: with its bytes,
+/// and without them.
+fn drafts(told: &Told<'_>) -> Vec<Draft> {
+    [DATA_BYTES_MAX, OFFSETS_BYTES].into_iter().filter_map(|max| draft(told, max)).collect()
+}
+
+/// Whether `line` is that of one of these events, but for its id. What somebody else sends about
+/// the id, be it with the offsets of an append, is another line, or tells all that the event would.
+fn is_one_of(drafts: &[Draft], line: &str) -> bool {
+    drafts.iter().any(|draft| behind_id(draft.json()) == behind_id(line))
+}
+
+fn behind_id(line: &str) -> Option<&str> {
+    line.split_once(',').map(|(_, rest)| rest)
 }
 
 /// What an event tells of an append, in some `bytes_max` bytes.
 fn data(told: &Told<'_>, bytes_max: usize) -> String {
-    let mut json = format!("{},\"from\":\"{}\"", begin(told.next), told.from);
+    let mut json = format!("{{\"next\":\"{}\",\"from\":\"{}\"", told.next, told.from);
     if !told.data.is_empty() {
         let room = bytes_max.saturating_sub(json.len() + 1);
         let content = content(told, room).filter(|content| content.len() <= room);
@@ -224,11 +245,6 @@ fn data(told: &Told<'_>, bytes_max: usize) -> String {
     }
     json.push('}');
     json
-}
-
-/// How the data of the append that ends at `next` begins, and that of no other one.
-fn begin(next: Offset) -> String {
-    format!("{{\"next\":\"{next}\"")
 }
 
 /// The member with the bytes; `None` where they have no room for sure.
@@ -252,7 +268,8 @@ fn content(told: &Told<'_>, room: usize) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use streams::{Append, Create, Life, Limits, Store};
+    use hub::{Event, EventId, Tag};
+    use streams::{Append, Create, Life, Limits, Start, Store};
 
     use super::*;
 
@@ -274,8 +291,45 @@ mod tests {
             true
         }
 
-        fn was_told(&self, _path: &str, _next: Offset) -> io::Result<bool> {
+        fn was_told(&self, _told: &Told<'_>) -> io::Result<bool> {
             Ok(false)
+        }
+    }
+
+    #[test]
+    fn event_of_an_append_is_known_and_what_others_send_with_its_offsets_is_none() {
+        let offset = |digit| match Start::parse(&format!("{digit:024}")) {
+            Ok(Start::At(offset)) => offset,
+            other => panic!("{other:?}"),
+        };
+        let (path, content_type) = ("run:7", "text/plain");
+        let (from, next) = (offset(8), offset(9));
+        let told = Told { path, content_type, from, next, data: b"hi", closes: false };
+        let drafts = drafts(&told);
+        let is_known = |parts: EventParts<'_>| {
+            let event: Event<()> = Draft::of(parts).unwrap().numbered(EventId::new(7, Tag::of(3)));
+            is_one_of(&drafts, event.json())
+        };
+        let whole = data(&told, DATA_BYTES_MAX);
+        let parts = EventParts {
+            about: path,
+            also: &[],
+            name: Some(APPEND),
+            from: None,
+            payload: Payload::Json(&whole),
+        };
+        assert!(is_known(parts));
+        let long = Told { data: &[b'x'; 200], ..told };
+        let (short, long) = (data(&long, OFFSETS_BYTES), super::drafts(&long));
+        assert!(long.iter().any(|draft| draft.json().ends_with(&format!("{short}}}"))));
+        let forged = format!(r#"{{"next":"{next}"}}"#);
+        for other in [
+            EventParts { from: Some("eve"), ..parts },
+            EventParts { name: Some(CLOSE), ..parts },
+            EventParts { name: None, ..parts },
+            EventParts { payload: Payload::Json(&forged), ..parts },
+        ] {
+            assert!(!is_known(other), "{other:?}");
         }
     }
 
@@ -305,7 +359,6 @@ mod tests {
             let next = store.append(path, &append, Some(&kept)).unwrap().next;
             let told = kept.0.borrow_mut().pop().unwrap();
             assert_eq!(told, format!(r#"{{"next":"{next}","from":"{from}"{expected}}}"#));
-            assert!(told.starts_with(&begin(next)));
             assert!(serde_json::from_str::<serde_json::Value>(&told).is_ok(), "{told}");
         }
     }

@@ -128,27 +128,31 @@ impl Streams {
         path: &str,
         work: impl FnOnce(&Store, Option<&dyn Teller>) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Undone> {
-        self.run(self.events_of(path).cloned(), work).await
+        let events = self.events_of(path).map(|events| (Arc::clone(events), path.into()));
+        self.run(events, work).await
     }
 
-    /// Does `work`, which waits for a disk, and has `events` send what it tells. Once begun it is
-    /// done, whoever goes away, and an upgrade waits for it.
+    /// Does `work`, which waits for a disk, and has `events` send what it tells of this path. Once
+    /// begun it is done, whoever goes away, and an upgrade waits for it.
     async fn run<T: Send + 'static>(
         self: &Arc<Streams>,
-        events: Option<Arc<StreamEvents>>,
+        events: Option<(Arc<StreamEvents>, Box<str>)>,
         work: impl FnOnce(&Store, Option<&dyn Teller>) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Undone> {
         let streams = Arc::clone(self);
         let done = tokio::spawn(async move {
-            let _turn = match &events {
-                Some(events) => events.places.acquire().await.ok(),
+            let _telling = match &events {
+                Some((events, path)) => {
+                    let taken = events.places.take(path).await;
+                    Some(taken.ok_or(Undone::Refused(Refusal::Untold))?)
+                }
                 None => None,
             };
             let _place = streams.places.acquire().await;
             let permit = streams.barrier.enter().await.map_err(Undone::NoPermit)?;
             let store = streams.store().await.map_err(Undone::Unusable)?;
             let worked = match &events {
-                Some(events) => {
+                Some((events, _)) => {
                     events.serve(&permit, move |teller| work(&store, Some(teller))).await
                 }
                 None => spawn_blocking(move || work(&store, None)).await,
@@ -192,10 +196,15 @@ impl Streams {
             if self.stop.is_cancelled() {
                 return;
             }
+            if events.places.is_busy(&path) {
+                // Whoever changes a stream sends what is due first.
+                continue;
+            }
+            let told = Some((Arc::clone(events), path.clone()));
             let tell = move |store: &Store, teller: Option<&dyn Teller>| {
                 teller.map_or(Ok(()), |teller| store.tell_due(&path, teller))
             };
-            match self.run(Some(Arc::clone(events)), tell).await {
+            match self.run(told, tell).await {
                 Err(Undone::Refused(Refusal::Untold)) => {
                     let left = all - sent;
                     tracing::warn!(

@@ -13,6 +13,7 @@ mod fields;
 mod kept;
 mod live;
 mod memory;
+mod places;
 mod read;
 mod write;
 
