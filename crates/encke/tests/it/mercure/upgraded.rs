@@ -141,31 +141,30 @@ fn stream_that_new_settings_do_not_let_in_ends() {
 fn pass_as_older(asked: &UnixListener, serving: &UnixStream) {
     let (successor, _) = asked.accept().unwrap();
     thread::scope(|scope| {
+        let (mut last, mut is_said) = ([0; 4], false);
         scope.spawn(|| {
-            relay(&successor, serving, |bytes| {
-                let Some(at) = bytes.windows(5).position(|part| part == b",4,5]") else { return };
-                // As long as it was.
-                bytes[at..at + 5].copy_from_slice(b",4  ]");
+            relay(&successor, serving, move |byte| {
+                last = [last[1], last[2], last[3], byte];
+                // It says 4 twice.
+                let is_last = !is_said && last == *b",4,5";
+                is_said |= is_last;
+                if is_last { b'4' } else { byte }
             })
         });
-        relay(serving, &successor, |_| {});
+        relay(serving, &successor, |byte| byte);
     });
 }
 
-fn relay(from: &UnixStream, to: &UnixStream, change: impl Fn(&mut [u8])) {
+/// Passes on a byte at a time: descriptors come with one byte, and go on with the same.
+fn relay(from: &UnixStream, to: &UnixStream, mut change: impl FnMut(u8) -> u8) {
     loop {
-        let (mut buffer, mut descriptors) = (vec![0; 64 << 10], Vec::new());
-        let len = passing::receive(from, &mut buffer, &mut descriptors).unwrap_or(0);
-        if len == 0 {
+        let (mut byte, mut descriptors) = ([0], Vec::new());
+        if passing::receive(from, &mut byte, &mut descriptors).unwrap_or(0) == 0 {
             let _ = to.shutdown(std::net::Shutdown::Write);
             return;
         }
-        change(&mut buffer[..len]);
         let passed: Vec<_> = descriptors.iter().map(|descriptor| descriptor.as_fd()).collect();
-        let mut sent = passing::send(to, &[IoSlice::new(&buffer[..len])], &passed).unwrap();
-        while sent < len {
-            sent += passing::send(to, &[IoSlice::new(&buffer[sent..len])], &[]).unwrap();
-        }
+        passing::send(to, &[IoSlice::new(&[change(byte[0])])], &passed).unwrap();
     }
 }
 
