@@ -141,9 +141,9 @@ fn stream_that_new_settings_do_not_let_in_ends() {
 fn pass_as_older(asked: &UnixListener, serving: &UnixStream) {
     let (successor, _) = asked.accept().unwrap();
     thread::scope(|scope| {
-        let (mut last, mut is_said) = ([0; 4], false);
         scope.spawn(|| {
-            relay(&successor, serving, move |byte| {
+            let (mut last, mut is_said) = ([0; 4], false);
+            relay(&successor, serving, |byte| {
                 last = [last[1], last[2], last[3], byte];
                 // It says 4 twice.
                 let is_last = !is_said && last == *b",4,5";
