@@ -26,8 +26,11 @@ const WAIT: Duration = Duration::from_millis(500);
 /// Bytes of subjects in one message of an answer.
 const MESSAGE_BYTES: usize = 128 << 10;
 
-/// Bytes of an answer that is taken: all changes that a node keeps, of names of usual length.
+/// Bytes of a node's answer that is taken: all changes that a node keeps, of names of usual length.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
+
+/// Nodes whose answers are taken at a time. The first whole one is enough.
+const ANSWERS_MAX: usize = 4;
 
 /// The node that reports says this.
 #[derive(Debug, Serialize, Deserialize)]
@@ -74,6 +77,18 @@ struct KeptPart {
     at: usize,
     parts: usize,
     changes: Vec<KeptChange>,
+}
+
+/// What others have said to a question.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum HooksKept {
+    /// These changes were not taken.
+    Changes(Vec<KeptChange>),
+    /// Somebody knows it, but the answer is too long, or was not there in time; or the question
+    /// could not be sent.
+    Unfinished,
+    /// Nobody knows it.
+    Unknown,
 }
 
 /// What the other nodes tell and ask.
@@ -124,29 +139,47 @@ impl HookMessages {
 /// The answers as they come, of whichever nodes.
 #[derive(Default)]
 struct KeptHeard {
-    partly: HashMap<String, Vec<KeptPart>>,
-    bytes: usize,
+    /// What each node has said.
+    nodes: HashMap<String, NodeHeard>,
     whole: Option<Vec<KeptChange>>,
+}
+
+#[derive(Default)]
+struct NodeHeard {
+    parts: Vec<KeptPart>,
+    bytes: usize,
 }
 
 impl KeptHeard {
     /// Takes a message. Whether an answer is whole.
     fn take(&mut self, bytes: &[u8]) -> bool {
-        self.bytes += bytes.len();
         let Ok(part) = serde_json::from_slice::<KeptPart>(bytes) else { return false };
-        if self.bytes > ANSWER_BYTES_MAX {
-            return true;
+        if self.nodes.len() >= ANSWERS_MAX && !self.nodes.contains_key(&part.node) {
+            return false;
         }
-        let (node, parts) = (part.node.clone(), part.parts);
-        let heard = self.partly.entry(node.clone()).or_default();
-        heard.push(part);
-        if heard.len() == parts
-            && let Some(mut all) = self.partly.remove(&node)
-        {
+        let heard = self.nodes.entry(part.node.clone()).or_default();
+        heard.bytes += bytes.len();
+        if heard.bytes > ANSWER_BYTES_MAX {
+            heard.parts = Vec::new();
+            return false;
+        }
+        let parts = part.parts;
+        heard.parts.push(part);
+        if heard.parts.len() == parts {
+            let mut all = std::mem::take(&mut heard.parts);
             all.sort_by_key(|part| part.at);
             self.whole = Some(all.into_iter().flat_map(|part| part.changes).collect());
         }
         self.whole.is_some()
+    }
+
+    /// What was heard, when no more is.
+    fn end(self) -> HooksKept {
+        match self.whole {
+            Some(changes) => HooksKept::Changes(changes),
+            None if self.nodes.is_empty() => HooksKept::Unknown,
+            None => HooksKept::Unfinished,
+        }
     }
 }
 
@@ -194,12 +227,14 @@ impl Cluster {
         }
     }
 
-    /// What was not taken; `None` where nobody knows it.
-    pub(crate) async fn ask_hooks_kept(&self, asked: &HooksAsked) -> Option<Vec<KeptChange>> {
+    /// What was not taken, if somebody knows it.
+    pub(crate) async fn ask_hooks_kept(&self, asked: &HooksAsked) -> HooksKept {
         let mut heard = KeptHeard::default();
         let hear = |bytes: Bytes| heard.take(&bytes);
-        self.standing.nats.ask_each(KEPT, bytes_of(asked), WAIT, hear).await.ok()?;
-        heard.whole
+        match self.standing.nats.ask_each(KEPT, bytes_of(asked), WAIT, hear).await {
+            Ok(()) => heard.end(),
+            Err(_) => HooksKept::Unfinished,
+        }
     }
 
     /// Answers a question.
@@ -244,5 +279,52 @@ mod tests {
         let mut nothing = KeptHeard::default();
         assert!(nothing.take(&bytes_of(&parts("n1", Vec::new())[0])), "that is an answer");
         assert_eq!(nothing.whole, Some(Vec::new()));
+    }
+    /// `count` changes that take a message each.
+    fn long(node: &str, count: u64) -> Vec<Bytes> {
+        let long = |at| {
+            let subject = "a".repeat(MESSAGE_BYTES + 1).into();
+            KeptChange { subject, ..change(at) }
+        };
+        parts(node, (0..count).map(long).collect()).iter().map(bytes_of).collect()
+    }
+
+    #[test]
+    fn answers_of_several_nodes_at_once_are_as_long_each_as_one_alone() {
+        let nodes = ["n1", "n2", "n3"].map(|node| long(node, 50));
+        let bytes: usize = nodes.iter().flatten().map(Bytes::len).sum();
+        assert!(bytes > ANSWER_BYTES_MAX + 3 * MESSAGE_BYTES, "{bytes}");
+        let mut heard = KeptHeard::default();
+        let mut messages = (0..50).flat_map(|at| nodes.iter().map(move |all| &all[at]));
+        assert!(messages.any(|message| heard.take(message)));
+        let HooksKept::Changes(changes) = heard.end() else { panic!("none is whole") };
+        assert_eq!(changes.len(), 50);
+    }
+
+    #[test]
+    fn answer_that_is_too_long_is_unfinished_and_keeps_no_other_one_away() {
+        let mut heard = KeptHeard::default();
+        assert!(long("n1", 130).iter().all(|message| !heard.take(message)));
+        assert!(heard.nodes["n1"].parts.is_empty(), "it takes no memory");
+        assert!(heard.take(&bytes_of(&parts("n2", Vec::new())[0])));
+        assert_eq!(heard.end(), HooksKept::Changes(Vec::new()));
+        let mut heard = KeptHeard::default();
+        assert!(!heard.take(&long("n1", 2)[0]));
+        assert_eq!(heard.end(), HooksKept::Unfinished);
+        assert_eq!(KeptHeard::default().end(), HooksKept::Unknown);
+    }
+
+    #[test]
+    fn messages_of_ever_further_nodes_take_no_memory() {
+        let mut heard = KeptHeard::default();
+        for node in 0..100 {
+            assert!(!heard.take(&bytes_of(&KeptPart {
+                node: node.to_string(),
+                at: 0,
+                parts: 2,
+                changes: Vec::new(),
+            })));
+        }
+        assert_eq!(heard.nodes.len(), ANSWERS_MAX);
     }
 }

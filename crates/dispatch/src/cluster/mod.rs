@@ -59,7 +59,7 @@ pub use self::config::ClusterConfig;
 use self::graph_changes::GraphChanges;
 pub use self::graph_changes::GraphTrouble;
 pub(crate) use self::hook_messages::{
-    HookMessages, HooksAsked, HooksEnded, HooksTaken, KeptChange,
+    HookMessages, HooksAsked, HooksEnded, HooksKept, HooksTaken, KeptChange,
 };
 pub use self::joining::Joining;
 pub use self::kept_log::KeptLog;

@@ -3,14 +3,18 @@
 
 use super::queue::HookMark;
 use super::reports::{Change, Reports};
-use crate::cluster::{HooksEnded, KeptChange};
+use crate::cluster::{HooksEnded, HooksKept, KeptChange};
 
 /// How long a node waits that is to report: what was taken last may be on its way.
 pub(super) const PAUSE_MS: u64 = 500;
 
 /// How often the others are asked, and how many times in a row nobody may know before all is told.
-pub(super) const ASK_MS: u64 = 500;
+const ASK_MS: u64 = 500;
 const UNANSWERED_MAX: u32 = 3;
+
+/// How often there may be no whole answer before all is told: one that is always too long must not
+/// hold up all.
+const UNFINISHED_MAX: u32 = 20;
 
 /// An app.
 pub(super) struct AppReports {
@@ -22,9 +26,11 @@ pub(super) struct AppReports {
     before: Option<u64>,
     /// It does not begin before.
     pub(super) begin_ms: u64,
-    pub(super) ask_ms: u64,
+    ask_ms: u64,
     pub(super) is_asking: bool,
+    /// How often nobody has known what it asks for, in a row, and how often not all was heard.
     unanswered: u32,
+    unfinished: u32,
     /// It has reported, and what of that waits was not forgotten.
     pub(super) has_queues: bool,
 }
@@ -40,13 +46,15 @@ impl AppReports {
             ask_ms: 0,
             is_asking: false,
             unanswered: 0,
+            unfinished: 0,
             has_queues: false,
         }
     }
 
     pub(super) fn lose(&mut self) {
         self.reports.lost();
-        (self.first, self.before, self.is_me, self.unanswered) = (None, None, false, 0);
+        (self.first, self.before, self.is_me) = (None, None, false);
+        (self.unanswered, self.unfinished) = (0, 0);
     }
 
     /// From now on `node` is to report, which may be this one.
@@ -70,6 +78,22 @@ impl AppReports {
         }
     }
 
+    /// The others have said this, of up to the record `at`.
+    pub(super) fn take_answer(&mut self, at: u64, kept: HooksKept, now_ms: u64) {
+        (self.is_asking, self.ask_ms) = (false, now_ms + ASK_MS);
+        match kept {
+            HooksKept::Changes(changes) => {
+                (self.unanswered, self.unfinished) = (0, 0);
+                let changes = changes.into_iter().map(|kept| change_of(kept, now_ms));
+                self.reports.sync(at, changes.collect());
+            }
+            HooksKept::Unfinished => {
+                (self.unanswered, self.unfinished) = (0, self.unfinished + 1);
+            }
+            HooksKept::Unknown => self.unanswered += 1,
+        }
+    }
+
     /// Whether what `node` says as the one that reports is to be believed.
     pub(super) fn is_told_by(&self, node: u64) -> bool {
         self.first == Some(node) || self.before == Some(node)
@@ -78,7 +102,8 @@ impl AppReports {
     /// Whether this node, which is to report, may begin.
     pub(super) fn is_ready(&self, now_ms: u64, has_others: bool) -> bool {
         let knows = self.reports.is_synced();
-        let is_alone = !has_others || self.unanswered >= UNANSWERED_MAX;
+        let nobody_knows = self.unanswered >= UNANSWERED_MAX || self.unfinished >= UNFINISHED_MAX;
+        let is_alone = !has_others || nobody_knows;
         self.reports.has_list() && now_ms >= self.begin_ms && (knows || is_alone)
     }
 
@@ -160,5 +185,33 @@ mod tests {
             app.reports.begin(3_000, &mut told);
             assert_eq!(told, [], "node 1 has told it; late: {is_late}");
         }
+    }
+    #[test]
+    fn all_is_told_only_where_nobody_knows_in_a_row_or_no_answer_is_ever_whole() {
+        let new = || {
+            let mut app = AppReports::new();
+            app.reports.settled(vec!["a~".into()], 0, &mut ToldSubjects::new());
+            app.take_first(Some(1), true, 0);
+            app
+        };
+        let mut app = new();
+        for kept in [HooksKept::Unknown, HooksKept::Unfinished, HooksKept::Unknown] {
+            app.take_answer(0, kept, 1_000);
+            assert!(!app.is_ready(1_000, true));
+        }
+        app.take_answer(0, HooksKept::Unknown, 1_000);
+        assert!(!app.is_ready(1_000, true), "somebody knew in between");
+        app.take_answer(0, HooksKept::Unknown, 1_000);
+        assert!(app.is_ready(1_000, true));
+        let mut app = new();
+        let mut answers = 0;
+        while !app.is_ready(1_000, true) {
+            app.take_answer(0, HooksKept::Unfinished, 1_000);
+            answers += 1;
+        }
+        assert_eq!(answers, UNFINISHED_MAX);
+        let mut app = new();
+        app.take_answer(0, HooksKept::Changes(Vec::new()), 1_000);
+        assert!(app.is_ready(1_000, true) && !app.is_to_ask(9_000));
     }
 }

@@ -14,9 +14,9 @@ use engine::ServedApp;
 use tokio::sync::mpsc;
 
 use super::PusherHooks;
-use super::app_reports::{ASK_MS, AppReports, PAUSE_MS, change_of, kept_of};
+use super::app_reports::{AppReports, PAUSE_MS, kept_of};
 use super::reports::ToldSubjects;
-use crate::cluster::{Cluster, HookMessages, HooksAsked, HooksEnded, HooksTaken, KeptChange};
+use crate::cluster::{Cluster, HookMessages, HooksAsked, HooksEnded, HooksKept, HooksTaken};
 use crate::hook_rooms::{HookAct, HookRooms, HookStep, Subject};
 
 /// How often it is told what was taken, where something was, and where nothing was.
@@ -31,7 +31,7 @@ const STEPS_SLICE: usize = 256;
 
 struct KeptAnswer {
     asked: HooksAsked,
-    changes: Option<Vec<KeptChange>>,
+    kept: HooksKept,
 }
 
 /// What webhooks are to be told of one app.
@@ -198,16 +198,11 @@ impl Reporter {
 
     /// Takes what other nodes have told, answers what they ask, and takes their answers.
     async fn hear(&mut self, now_ms: u64) {
-        while let Ok(KeptAnswer { asked, changes }) = self.answers.try_recv() {
+        while let Ok(KeptAnswer { asked, kept }) = self.answers.try_recv() {
             let Some(app) = self.apps.get_mut(&asked.app) else { continue };
-            (app.is_asking, app.ask_ms) = (false, now_ms + ASK_MS);
-            match changes.filter(|_| asked.epoch == self.epoch) {
-                Some(changes) => {
-                    let changes = changes.into_iter().map(|kept| change_of(kept, now_ms));
-                    app.reports.sync(asked.at, changes.collect());
-                }
-                None => app.unanswered += 1,
-            }
+            // What was asked of another log says nothing of this one.
+            let kept = if asked.epoch == self.epoch { kept } else { HooksKept::Unfinished };
+            app.take_answer(asked.at, kept, now_ms);
         }
         let Some(messages) = &mut self.messages else { return };
         while let Some(HooksTaken { epoch, by, apps }) = messages.next_taken() {
@@ -237,8 +232,8 @@ impl Reporter {
     fn ask(&self, asked: HooksAsked) {
         let (cluster, answered) = (Arc::clone(&self.cluster), self.answered.clone());
         tokio::spawn(async move {
-            let changes = cluster.ask_hooks_kept(&asked).await;
-            let _ = answered.send(KeptAnswer { asked, changes }).await;
+            let kept = cluster.ask_hooks_kept(&asked).await;
+            let _ = answered.send(KeptAnswer { asked, kept }).await;
         });
     }
 
