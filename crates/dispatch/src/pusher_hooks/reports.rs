@@ -286,7 +286,7 @@ impl<M> Reports<M> {
     }
 
     /// All that was told until now has been handed to the webhooks, as `mark` shows. It is made
-    /// only where there is something new.
+    /// only where there is something new. What a full queue has refused is with it: dropped.
     pub(super) fn handed(&mut self, mark: impl FnOnce() -> M) {
         let Some(Reporting { now_ms, decided, marks, .. }) = &mut self.reporting else { return };
         let before = *decided;
