@@ -16,8 +16,8 @@
 //! | loses a part of the log | both, as of before | takes the next list for changes |
 //!
 //! Graces are counted by the clock of the node that reports. So the one before may have told that a
-//! channel was vacated that for this one was back in time: whoever begins to report says of such a
-//! channel once more that it is occupied.
+//! channel was vacated that for this one is back in time, also later: whoever begins to report says
+//! of such a channel once more that it is occupied.
 //!
 //! Cost: of a subject that is there some 60 bytes and its name at each node, and once more at the
 //! one that reports; of a change that is not taken yet some 50 bytes.
@@ -53,8 +53,10 @@ pub(super) struct Change {
 struct Reporting<M> {
     known: Known<Subject>,
     now_ms: u64,
-    /// What comes may have been told by another node.
+    /// What is applied may have been told by another node.
     is_beginning: bool,
+    /// Those who had gone then, and of whom that node may have told so.
+    doubtful: HashSet<Subject>,
     /// Changes up to this one, counted from the beginning, wait for no grace any more.
     decided: u64,
     /// What shows that all up to a change was taken.
@@ -261,7 +263,8 @@ impl<M> Reports<M> {
         let mut known = Known::default();
         self.base().into_iter().for_each(|subject| known.insert(subject));
         let (decided, marks) = (self.forgotten, VecDeque::new());
-        let mut reporting = Reporting { known, now_ms: 0, is_beginning: !is_exact, decided, marks };
+        let (is_beginning, doubtful) = (!is_exact, HashSet::new());
+        let mut reporting = Reporting { known, now_ms: 0, is_beginning, doubtful, decided, marks };
         self.kept.iter().for_each(|change| reporting.apply(change, told));
         reporting.pass(now_ms, told);
         reporting.is_beginning = false;
@@ -358,9 +361,12 @@ impl<M> Reporting<M> {
         let subject = &change.subject;
         if !change.is_there {
             self.known.look(subject, false, self.now_ms);
+            if self.is_beginning {
+                self.doubtful.insert(Arc::clone(subject));
+            }
         } else if self.known.has(subject) {
             self.known.look(subject, true, self.now_ms);
-            if self.is_beginning {
+            if self.doubtful.remove(subject) {
                 told.push((Arc::clone(subject), true));
             }
         } else {
@@ -373,6 +379,7 @@ impl<M> Reporting<M> {
     fn pass(&mut self, now_ms: u64, told: &mut ToldSubjects) {
         self.now_ms = self.now_ms.max(now_ms);
         while let Some(subject) = self.known.take_over(self.now_ms) {
+            self.doubtful.remove(&subject);
             told.push((subject, false));
         }
     }

@@ -42,6 +42,10 @@ struct World {
     /// Changes of each subject as the log has them.
     happened: Receiver,
     kills: usize,
+    /// Where the log was lost, or a node that reported was killed: until all of before it is told,
+    /// the next one may not be. Who has not read a part of the log does not know what was told of
+    /// it, and nobody knows how far the next one has repeated what it keeps.
+    settles_at: Option<usize>,
 }
 
 fn subject(n: usize) -> Subject {
@@ -61,6 +65,7 @@ impl World {
             takes: true,
             happened: Receiver::new(),
             kills: 0,
+            settles_at: None,
         };
         (0..3).for_each(|node| world.join(node));
         world
@@ -184,6 +189,7 @@ impl World {
             11 => {
                 // The log is lost: all begin anew, and none before it has read all there is.
                 let (all, now_ms) = (self.log.len(), self.now_ms);
+                self.settles_at = Some(all);
                 let there: Vec<Subject> = self.there.iter().cloned().collect();
                 for node in self.nodes.values_mut() {
                     node.queue.clear();
@@ -209,7 +215,16 @@ impl World {
     fn kill(&mut self) {
         let is_known = |id: &usize| self.nodes[id].reports.is_synced();
         let knowing = self.members.iter().skip(1).filter(|id| is_known(id)).count();
+        let reporter = self.members.first().map(|first| &self.nodes[first].reports);
+        let first = reporter.filter(|reports| reports.is_reporting()).map(|of| of.kept.front());
+        let has_told = |at: usize| {
+            first.is_some_and(|first| first.is_none_or(|change| change.sequence > at as u64))
+        };
+        if self.settles_at.is_some_and(|at| !has_told(at)) {
+            return;
+        }
         if knowing > 0 {
+            self.settles_at = Some(self.log.len() + 1);
             let node = self.members.remove(0);
             self.nodes.remove(&node);
             self.log.push(Entry::Gone(node));
