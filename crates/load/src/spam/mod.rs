@@ -19,8 +19,7 @@ mod stream;
 mod tally;
 mod wire;
 
-pub use config::{Payload, SpamConfig, SpamError, SpamMode};
-pub use message::PAYLOAD_BYTES_MIN;
+pub use config::{PAYLOAD_BYTES_MIN, Payload, SpamConfig, SpamError, SpamMode};
 pub use snapshot::SpamSnapshot;
 pub use tally::SpamTotals;
 
