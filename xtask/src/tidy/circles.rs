@@ -14,7 +14,6 @@ const TIED: &[&str] = &[
     "crates/auth/src/tokens",
     "crates/dispatch/src/cluster",
     "crates/engine/src/shard",
-    "crates/proto/src/websocket",
     "crates/server/src/api",
     "crates/server/src/api/streams",
     "examples/playdar/src/http",
