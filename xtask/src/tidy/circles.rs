@@ -16,7 +16,6 @@ const TIED: &[&str] = &[
     "crates/engine/src/shard",
     "crates/server/src/api",
     "crates/server/src/api/streams",
-    "examples/playdar/src/http",
 ];
 
 /// Who uses whom.
