@@ -13,7 +13,16 @@ use serde_json::value::RawValue;
 
 use super::jws::object;
 use super::limits::{JTI_BYTES_MAX, TIME_MAX};
-use super::rules::ReadBy;
+
+/// Who reads what a token grants, once its signature and its times are found to be good.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ReadBy {
+    /// We do: ids, and what may be done with them.
+    #[default]
+    Us,
+    /// Another protocol does, out of [`hub::Claims`]. It also looks at the issuer and the audience.
+    Others,
+}
 
 /// What the server wants of every token.
 #[derive(Clone, Debug)]
