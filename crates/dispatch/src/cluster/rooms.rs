@@ -10,12 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use cluster::{FORMAT_ROOMS, RoomNote, RoomStep, Rooms};
-use hub::Members;
 use sys::clock;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 
-use super::{Cluster, Command, Joining, Membership};
+use super::{Cluster, Command, Membership};
 
 /// Steps on their way to the task, and as many again before the node loop reads no further.
 const STEPS_WAITING_MAX: usize = 256;
@@ -172,14 +171,6 @@ impl RoomsOut {
             return;
         }
         *self = RoomsOut::default();
-    }
-}
-
-impl Joining {
-    /// Says that the node tells who is in a room, if it has `members`.
-    pub fn telling_rooms(mut self, members: Option<Arc<Members>>) -> Joining {
-        self.members = members;
-        self
     }
 }
 
