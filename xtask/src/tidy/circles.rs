@@ -12,8 +12,6 @@ use super::tree::{Fault, File, Tree};
 /// Folders below the root of a crate whose modules know each other still. This list only shrinks.
 const TIED: &[&str] = &[
     "crates/engine/src/shard",
-    "crates/server/src/api",
-    "crates/server/src/api/streams",
 ];
 
 /// Who uses whom.

@@ -19,7 +19,7 @@ use httpd::problem::ApiProblem;
 use proto::Problem;
 
 use super::state::Api;
-use super::{mercure, mercure_subscriptions, streams};
+use super::{mercure, mercure_subscriptions, stream_requests};
 use crate::token_rates::TokenRates;
 
 /// What pages of other origins may read of the head of an answer of the hub.
@@ -59,7 +59,7 @@ async fn serve(api: Arc<Api>, public: Arc<Public>, request: Request) -> Response
         Err(problem) => problem.into_response(),
     };
     let fields = response.headers_mut();
-    streams::dress(fields);
+    stream_requests::dress(fields);
     public.push_cors(fields);
     fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
@@ -83,7 +83,7 @@ async fn answer(api: Arc<Api>, public: &Public, request: Request) -> Result<Resp
     {
         public.rates.take(holder, &public.let_in.limits, Problem::sends_busy)?;
     }
-    streams::serve_let_in(&api, &public.let_in, &public.idle_limit, request).await
+    stream_requests::serve_let_in(&api, &public.let_in, &public.idle_limit, request).await
 }
 
 impl Public {

@@ -16,7 +16,7 @@ const FIELD_BYTES_MAX: usize = 1_024;
 const NUMBER_MAX: u64 = (1 << 53) - 1;
 
 /// The path of the stream in the path of a URL.
-pub(super) fn path(of_url: &str) -> Result<String, ApiProblem> {
+pub(in crate::api) fn path(of_url: &str) -> Result<String, ApiProblem> {
     let path = durable_path(of_url).filter(|path| path.len() <= PATH_BYTES_MAX);
     path.map(Cow::into_owned).ok_or_else(|| {
         let detail = format!(

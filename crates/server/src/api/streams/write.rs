@@ -15,7 +15,7 @@ use super::answers::{CLOSED, PRODUCER_EPOCH, PRODUCER_SEQ, TRUE, push_head, push
 use super::{Call, fields};
 
 /// The longest body of one request.
-pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
+pub(in crate::api) const BODY_BYTES_MAX: usize = 8 << 20;
 
 /// The type of a stream that is created without one.
 const TYPE_DEFAULT: &str = "application/octet-stream";
