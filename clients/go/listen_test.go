@@ -205,9 +205,9 @@ func TestTokenIsAskedForAtEachConnectAndRefusedOnesAreFinal(t *testing.T) {
 	if !errors.As(ear.last, &refused) || refused.Status != 401 || asked != 6 {
 		t.Errorf("%v after %d tokens", ear.last, asked)
 	}
-	stranger := &Listener{URL: listener.URL, IDs: []string{"eve"}}
-	stranger.Token = func(context.Context) (string, error) { return good, nil }
-	for _, err := range stranger.Listen(ctx) {
+	other := &Listener{URL: listener.URL, IDs: []string{"eve"}}
+	other.Token = func(context.Context) (string, error) { return good, nil }
+	for _, err := range other.Listen(ctx) {
 		if !errors.As(err, &refused) || refused.Status != 403 {
 			t.Error(err)
 		}

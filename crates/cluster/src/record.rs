@@ -171,7 +171,7 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// It is of neither format: a node of a newer version has published it, or a stranger.
+    /// It is of neither format: a node of a newer version has published it, or a foreign node.
     pub fn decode(bytes: &[u8]) -> Result<Record, Malformed> {
         if bytes.len() > RECORD_BYTES_MAX {
             return Err(Malformed::Long);

@@ -3,7 +3,7 @@
 //! Every table has a bound: [`QUERIES_MAX`] queries, [`RESULTS_MAX`] results of each and
 //! [`ALL_RESULTS_MAX`] of all, that is at most 80 MB if every result is as long as it may be. A
 //! query lives for [`QUERY_LIFE`] after it was last asked about or one of its songs was played;
-//! where there is no room for a new one, the oldest ends, and of others' before our own. Strangers
+//! where there is no room for a new one, the oldest ends, and of others' before our own. Others
 //! never push out our own, neither by what they ask nor by what they answer.
 
 use std::cmp::Reverse;

@@ -10,9 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::tree::{Fault, File, Tree};
 
 /// Folders below the root of a crate whose modules know each other still. This list only shrinks.
-const TIED: &[&str] = &[
-    "crates/engine/src/shard",
-];
+const TIED: &[&str] = &["crates/engine/src/shard"];
 
 /// Who uses whom.
 type Uses = BTreeMap<String, BTreeSet<String>>;

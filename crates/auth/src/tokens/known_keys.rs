@@ -1,5 +1,5 @@
-//! The files of keys that are read again when they change ([`mod@super::reload`]), and the keys that
-//! are known from them and from a URL.
+//! The files of keys that are read again when they change ([`mod@super::reload`]), and the keys
+//! that are known from them and from a URL.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -102,7 +102,7 @@ fn record(random: &mut fastrand::Rng, near: u64) -> Vec<u8> {
     Record { head, body }.encode()
 }
 
-/// A node with a log that takes what it publishes, and what strangers put in between.
+/// A node with a log that takes what it publishes, and what foreign nodes put in between.
 struct Driven {
     node: Node,
     epoch: Epoch,

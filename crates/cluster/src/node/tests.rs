@@ -118,7 +118,7 @@ fn member() -> Driven {
 }
 
 /// One that follows from the middle of a log on, and knows no view.
-fn stranger() -> Driven {
+fn foreign() -> Driven {
     let mut driven = Driven::new("a");
     driven.does(|node, now| node.following(now, EPOCH.number, 11, 10));
     driven
@@ -155,7 +155,7 @@ fn member_that_reads_on_keeps_its_follower() {
 
 #[test]
 fn who_is_always_ahead_of_the_members_waits_for_them_to_come_as_far() {
-    let mut driven = stranger();
+    let mut driven = foreign();
     // The log has more all the time, and those who tell are a record behind it.
     for last in 11..15 {
         while driven.node.wants_records() && driven.node.read_up_to() < last {
@@ -171,7 +171,7 @@ fn who_is_always_ahead_of_the_members_waits_for_them_to_come_as_far() {
 
 #[test]
 fn who_waits_for_members_that_say_nothing_more_reads_on() {
-    let mut driven = stranger();
+    let mut driven = foreign();
     driven.reads(11, &nothing(11));
     driven.hears(view(10));
     assert!(!driven.node.wants_records());
@@ -181,7 +181,7 @@ fn who_waits_for_members_that_say_nothing_more_reads_on() {
 
 #[test]
 fn members_that_stay_behind_for_long_hold_nobody_up() {
-    let mut driven = stranger();
+    let mut driven = foreign();
     for _ in 0..BEHIND_MAX_MS / ASK_MS {
         driven.hears(view(9));
         driven.waits(ASK_MS - 1);
@@ -197,7 +197,7 @@ fn members_that_stay_behind_for_long_hold_nobody_up() {
 
 #[test]
 fn who_moves_to_another_epoch_before_it_was_a_member_waits_for_the_graph_of_that_time() {
-    let mut driven = stranger();
+    let mut driven = foreign();
     let next = Epoch { number: 2, base: 1 << 40 };
     driven.does(|node, now| node.epoch(now, next));
     driven.does(|node, now| node.following(now, 2, 1, 0));

@@ -96,11 +96,11 @@ fn refusal_says_what_to_do() {
     let good = json!({ "sub": "bob", "exp": in_seconds(60) });
     let (late, endless) =
         (json!({ "sub": "bob", "exp": in_seconds(-60) }), json!({ "sub": "bob" }));
-    let stranger = Signer::new("other").signed(&good);
+    let foreign = Signer::new("other").signed(&good);
     for (token, says) in [
         (signed(&late), "it has expired"),
         (signed(&endless), "it has no expiry"),
-        (stranger, "algorithm"),
+        (foreign, "algorithm"),
         ("x".into(), "not a JSON Web Token"),
         (signed(&good).replace('.', ".e"), "refused"),
     ] {

@@ -2,8 +2,8 @@
 //!
 //! It is told by the keys that it is logged in under. Whoever takes it over has it listen to the
 //! same anew, without a look at the bounds of those who come. If it cannot have all of that there,
-//! because no hub is served any more, or not to strangers, its stream ends: its client comes back,
-//! and is told why it may not.
+//! because no hub is served any more, or not to anonymous clients, its stream ends: its client
+//! comes back, and is told why it may not.
 
 use std::sync::Arc;
 

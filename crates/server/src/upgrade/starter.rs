@@ -30,7 +30,7 @@ pub enum UpgradeError {
         "a process of another user answers in {0}: it is not the server's, and nothing was asked \
          of it"
     )]
-    Stranger(PathBuf),
+    Foreign(PathBuf),
     /// The server goes on as it was.
     #[error("{0}; the server goes on as before")]
     Refused(String),
@@ -71,7 +71,7 @@ impl Upgrade {
         let peer = server.peer().and_then(|peer| socket::may_answer(data, peer));
         match peer.map_err(|error| UpgradeError::Socket(data.to_owned(), error))? {
             true => {}
-            false => return Err(UpgradeError::Stranger(data.to_owned())),
+            false => return Err(UpgradeError::Foreign(data.to_owned())),
         }
         let ask = Ask { versions: VERSIONS.to_vec(), binary, config };
         server.say(&FirstMessage::Ask(ask)).await.map_err(unknown)?;

@@ -114,7 +114,7 @@ async fn known_query_is_not_asked_again_and_ends_with_its_life() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stranger_never_pushes_out_our_own_query() {
+async fn foreign_query_never_pushes_out_our_own() {
     let (queries, all_results, life) = (2, 10, QUERY_LIFE);
     let pipeline = Pipeline::bounded(Bounds { queries, all_results, life });
     pipeline.resolve(query("ours", true)).unwrap();

@@ -123,11 +123,11 @@ fn streams_over_tls_hear_on() {
 #[test]
 fn stream_that_new_settings_do_not_let_in_ends() {
     let hub = Hub::start_upgraded(&["--mercure-open"]);
-    let mut stranger = hub.listen("topic=a", &[]);
+    let mut anonymous = hub.listen("topic=a", &[]);
     let mut bob = hub.listen("topic=a", &[&subscriber(&["a"])]);
     let closed = rewriting(&hub.server.data().join("closed"), &[("--mercure-open", "")]);
     hub.server.upgrade(&["--binary", &closed]);
-    stranger.expect_last_chunk();
+    anonymous.expect_last_chunk();
     assert_eq!(hub.publish("topic=a&data=1").1, 1);
     assert!(bob.chunk().ends_with("data: 1\n\n"));
     let none = rewriting(&hub.server.data().join("none"), &[("--mercure-", "")]);

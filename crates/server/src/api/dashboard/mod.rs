@@ -3,7 +3,8 @@
 //!
 //! They come over the server itself: [`live`] sends them as events about an id that nobody can
 //! guess, and the page opens a stream of that id on the public port. Those of the last minutes come
-//! with the facts ([`super::dashboards`]). Everything else the page asks of the API as any client does.
+//! with the facts ([`super::dashboards`]). Everything else the page asks of the API as any client
+//! does.
 //!
 //! The page runs nothing but what the program carries, and talks to the two ports alone: the
 //! browser is told so by a content security policy, which leaves no way in for an id or a payload.
