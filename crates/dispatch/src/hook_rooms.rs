@@ -62,7 +62,7 @@ pub(crate) fn app_of(room: &str) -> Option<&str> {
 
 /// What has become of apps, in the order of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum HookAct {
+pub(crate) enum HookAction {
     /// This node has lost its place, or a part of the log: all lists are settled anew.
     Lost,
     /// Who is there, over all nodes.
@@ -79,7 +79,7 @@ pub(crate) struct HookStep {
     /// The epoch of the log, and the last record that was read.
     pub(crate) epoch: u64,
     pub(crate) sequence: u64,
-    pub(crate) acts: Vec<HookAct>,
+    pub(crate) actions: Vec<HookAction>,
 }
 
 enum HookNews {

@@ -137,7 +137,7 @@ async fn have_nobody(mut steps: mpsc::Receiver<RoomStep>, commands: mpsc::WeakSe
     let mut rooms = Rooms::new(0, |_, _| 0);
     while let Some(step) = steps.recv().await {
         rooms.step(clock::monotonic_ms(), step);
-        while rooms.next_act().is_some() {}
+        while rooms.next_action().is_some() {}
         if let Some((me, notes)) = rooms.next_record(|_| Vec::new()) {
             say(&commands, me, notes).await;
         }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use cluster::{RoomAct, RoomChange, RoomStep, RoomUser, Rooms};
+use cluster::{RoomAction, RoomChange, RoomStep, RoomUser, Rooms};
 use engine::Watch;
 use hub::{
     Id, IdText, Info, ListLimits, Manner, MemberChange, MemberList, Members, Names, News, Roster,
@@ -160,23 +160,23 @@ impl Shared {
         }
         self.rooms.step(now_ms, step);
         let mut told = StepNews::default();
-        while let Some(act) = self.rooms.next_act() {
-            if let Some(app) = app_of(act.room()) {
+        while let Some(action) = self.rooms.next_action() {
+            if let Some(app) = app_of(action.room()) {
                 // Nobody is logged in there.
                 if let Some(hooked) = &mut self.hooked {
-                    hooked.take(app, &act, &self.rooms);
+                    hooked.take(app, &action, &self.rooms);
                 }
                 continue;
             }
-            match act {
-                RoomAct::Listen(room) => {
+            match action {
+                RoomAction::Listen(room) => {
                     room_text(&room).into_iter().for_each(|room| roster.listen(room));
                     told.listens = true;
                 }
-                RoomAct::Ignore(room) => {
+                RoomAction::Ignore(room) => {
                     room_text(&room).into_iter().for_each(|room| roster.ignore(room));
                 }
-                RoomAct::Settled(room) => {
+                RoomAction::Settled(room) => {
                     self.counted.remove(&room);
                     self.manner(&room);
                     for waiting in self.unsettled.remove(&room).unwrap_or_default() {
@@ -184,7 +184,7 @@ impl Shared {
                     }
                     told.whole.push(room);
                 }
-                RoomAct::Changed { room, sub, change } => {
+                RoomAction::Changed { room, sub, change } => {
                     told.news.extend(self.news_of(&room, sub, change));
                 }
             }

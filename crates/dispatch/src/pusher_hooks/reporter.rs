@@ -17,7 +17,7 @@ use super::PusherHooks;
 use super::app_reports::{AppReports, PAUSE_MS, kept_of};
 use super::reports::ToldSubjects;
 use crate::cluster::{Cluster, HookMessages, HooksAsked, HooksEnded, HooksKept, HooksTaken};
-use crate::hook_rooms::{HookAct, HookRooms, HookStep, Subject};
+use crate::hook_rooms::{HookAction, HookRooms, HookStep, Subject};
 
 /// How often it is told what was taken, where something was, and where nothing was.
 const TELL_MS: u64 = 500;
@@ -165,30 +165,30 @@ impl Reporter {
     }
 
     fn step(&mut self, step: HookStep, now_ms: u64, told: &mut HashMap<Box<str>, AppTold>) {
-        let HookStep { epoch, sequence, acts } = step;
+        let HookStep { epoch, sequence, actions } = step;
         self.epoch = epoch;
         self.apps.values_mut().for_each(|app| app.reports.read(sequence));
-        for act in acts {
-            let id = match &act {
-                HookAct::Lost => {
+        for action in actions {
+            let id = match &action {
+                HookAction::Lost => {
                     self.apps.values_mut().for_each(AppReports::lose);
                     continue;
                 }
-                HookAct::Settled { app, .. }
-                | HookAct::Changed { app, .. }
-                | HookAct::First { app, .. } => app.clone(),
+                HookAction::Settled { app, .. }
+                | HookAction::Changed { app, .. }
+                | HookAction::First { app, .. } => app.clone(),
             };
             let Some(app) = self.apps.get_mut(&id) else { continue };
             let mut news = ToldSubjects::new();
-            match act {
-                HookAct::Lost => {}
-                HookAct::Settled { subjects, .. } => {
+            match action {
+                HookAction::Lost => {}
+                HookAction::Settled { subjects, .. } => {
                     app.reports.settled(subjects, now_ms, &mut news);
                 }
-                HookAct::Changed { subject, is_there, .. } => {
+                HookAction::Changed { subject, is_there, .. } => {
                     app.reports.changed(subject, is_there, now_ms, &mut news);
                 }
-                HookAct::First { node, is_me, .. } => app.take_first(node, is_me, now_ms),
+                HookAction::First { node, is_me, .. } => app.take_first(node, is_me, now_ms),
             }
             if !news.is_empty() {
                 told.entry(id.clone()).or_insert_with(|| AppTold::new(&id)).told.extend(news);
