@@ -8,7 +8,7 @@ pub(crate) enum BytesAction {
     /// Leave them where they are.
     LeaveUnread,
     /// Go on with the handshake.
-    Shake,
+    Handshake,
     /// Read them as requests; what comes too early is put by.
     Request,
     /// Read them as messages.

@@ -115,7 +115,7 @@ impl State {
     pub(crate) fn on_bytes(self, sends_messages: bool) -> BytesAction {
         match self {
             State::Leaving(_) => BytesAction::LeaveUnread,
-            State::Handshake => BytesAction::Shake,
+            State::Handshake => BytesAction::Handshake,
             State::Head | State::Body | State::Verifying | State::Sending => BytesAction::Request,
             State::Poll | State::HeldPoll | State::Between => BytesAction::Request,
             State::Stream | State::Held if sends_messages => BytesAction::Message,

@@ -287,7 +287,7 @@ impl<S: Sockets> Shard<S> {
     pub(crate) fn writable(&mut self, slot: u32) {
         self.serve(slot, |core, at| {
             if at.conn.state() == State::Handshake {
-                return core.shake(at, false);
+                return core.handshake(at, false);
             }
             core.unblock(at);
             Ok(())

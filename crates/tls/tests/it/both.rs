@@ -27,7 +27,7 @@ pub(crate) fn connected(role: Role, version: Version, suite: Suite) -> (Ours, Fu
 }
 
 /// The handshake, with pieces of so many bytes for ours.
-pub(crate) fn shake(ours: &mut Ours, full: &mut Full, piece: usize) {
+pub(crate) fn handshake(ours: &mut Ours, full: &mut Full, piece: usize) {
     let (mut to_full, _) = ours.step(&[]);
     for _ in 0..4 {
         assert!(full.hear(&to_full).unwrap().is_empty());
