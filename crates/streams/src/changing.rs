@@ -30,7 +30,7 @@ impl Store {
         let found = self.settle_told(&stream, &mut writer, teller)?;
         if let Some(view) = found {
             let is_same = same_type(&view.meta.content_type, create.content_type)
-                && view.meta.life == create.life
+                && view.meta.lifetime == create.lifetime
                 && view.closed == create.closed;
             if !is_same {
                 return Err(Refusal::Exists);
@@ -49,7 +49,7 @@ impl Store {
         let mut state = State::new(create.content_type);
         state.apply(&record);
         self.count_bytes(tail);
-        let meta = Meta { id, content_type: create.content_type.into(), life: create.life };
+        let meta = Meta { id, content_type: create.content_type.into(), lifetime: create.lifetime };
         let view = View { meta: Arc::new(meta), tail, closed: create.closed };
         self.publish(&stream, Some(&view), state.bytes(), now_ms);
         *writer = Some(state);

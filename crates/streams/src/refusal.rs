@@ -9,7 +9,7 @@ pub enum Refusal {
     #[error("there is no stream at this path")]
     Unknown,
     /// The stream exists in another form.
-    #[error("the stream exists with another type, life or state")]
+    #[error("the stream exists with another type, lifetime or state")]
     Exists,
     /// The stream is closed; its tail.
     #[error("the stream is closed")]

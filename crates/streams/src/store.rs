@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use crate::file::{self, Meta};
-use crate::life::Life;
+use crate::lifetime::Lifetime;
 use crate::notes::Notes;
 use crate::offset::Offset;
 use crate::refusal::Refusal;
@@ -63,7 +63,7 @@ pub struct Head {
     /// The type of its content.
     pub content_type: Arc<str>,
     /// How long it lives.
-    pub life: Life,
+    pub lifetime: Lifetime,
     /// Its tail.
     pub next: Offset,
     /// Whether it is closed.
@@ -231,7 +231,7 @@ impl Store {
     pub(crate) fn touch(&self, stream: &Stream, meta: &Meta) {
         let now_ms = self.now_ms();
         stream.public.lock().touched_ms = now_ms;
-        if matches!(meta.life, Life::Ttl(_)) {
+        if matches!(meta.lifetime, Lifetime::Ttl(_)) {
             // A disk that does not take it is no reason to refuse what was asked for.
             let _ = file::touch(&self.file(stream), now_ms);
         }
@@ -304,7 +304,7 @@ impl Store {
 pub(crate) fn head(view: &View, position: u64) -> Head {
     Head {
         content_type: view.meta.content_type.as_ref().into(),
-        life: view.meta.life,
+        lifetime: view.meta.lifetime,
         next: view.offset(position),
         closed: view.closed,
     }

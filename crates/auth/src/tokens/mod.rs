@@ -46,7 +46,7 @@ pub use jwks::{JwksSource, LookError};
 pub use jwks_refresher::JwksRefresher;
 pub use key_file::{KeyFileFault, TokenKeyFileError};
 pub use known_keys::Reloaded;
-pub use limits::{LEEWAY_MAX, REVOCATION_LIFE};
+pub use limits::{LEEWAY_MAX, REVOCATION_LIFETIME};
 pub use reload::{reload, watch};
 pub use revoked::Line as RevocationLine;
 pub use revoked::{Revocation, Revocations, RevokedError};

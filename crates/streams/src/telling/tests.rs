@@ -10,10 +10,10 @@ use tempfile::TempDir;
 use super::*;
 use crate::notes::{NOTES_MAX, PLACE_BYTES};
 use crate::offset::Offset;
-use crate::{Append, Create, Life, Limits, Producer};
+use crate::{Append, Create, Lifetime, Limits, Producer};
 
 const CREATE: Create<'static> =
-    Create { content_type: "text/plain", life: Life::Unbounded, closed: false, data: b"" };
+    Create { content_type: "text/plain", lifetime: Lifetime::Unbounded, closed: false, data: b"" };
 
 /// Who remembers what it was told, and copies what is on disk at that moment.
 #[derive(Default)]
@@ -155,12 +155,12 @@ fn what_cannot_be_told_is_told_later_and_nothing_is_appended_before() {
 }
 
 #[test]
-fn stream_whose_life_is_over_is_gone_for_readers_and_removed_once_its_last_append_is_told() {
+fn stream_whose_lifetime_is_over_is_gone_for_readers_and_removed_once_its_last_append_is_told() {
     let (dir, teller) = (TempDir::new().unwrap(), Recorder::default());
     for is_opened_again in [false, true] {
         LATER_MS.set(0);
         let mut store = open_later(dir.path());
-        let create = Create { life: Life::Ttl(600), ..CREATE };
+        let create = Create { lifetime: Lifetime::Ttl(600), ..CREATE };
         store.create("a", &create, Some(&teller)).unwrap();
         teller.is_busy.set(true);
         store.append("a", &bytes(b"x"), Some(&teller)).unwrap();

@@ -269,7 +269,7 @@ fn content(told: &Told<'_>, room: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use hub::{Event, EventId, Tag};
-    use streams::{Append, Create, Life, Limits, Start, Store};
+    use streams::{Append, Create, Lifetime, Limits, Start, Store};
 
     use super::*;
 
@@ -347,7 +347,8 @@ mod tests {
             ("e", "text/plain", long.as_bytes(), r#","bytes":200"#),
             ("f", "text/plain", b"", ""),
         ] {
-            let create = Create { content_type, life: Life::Unbounded, closed: false, data: b"" };
+            let create =
+                Create { content_type, lifetime: Lifetime::Unbounded, closed: false, data: b"" };
             let from = store.create(path, &create, None).unwrap().head.next;
             let append = Append {
                 closes: body.is_empty(),

@@ -237,7 +237,7 @@ impl Streams {
             }
             let swept = self.work(move |store| Ok(store.sweep(number)?)).await;
             if let Err(Undone::Refused(error)) = swept {
-                tracing::warn!("streams whose life is over cannot be looked for: {error}");
+                tracing::warn!("streams whose lifetime is over cannot be looked for: {error}");
             }
         }
     }
