@@ -187,8 +187,8 @@ impl Store {
         }
     }
 
-    /// Reads the file if nobody has, and removes it if its life is over; what is there then. A life
-    /// that is over before its last append was told is refused as [`Refusal::Untold`].
+    /// Reads the file if nobody has, and removes it if its lifetime is over; what is there then. A
+    /// life that is over before its last append was told is refused as [`Refusal::Untold`].
     pub(crate) fn settle(
         &self,
         stream: &Stream,
@@ -204,7 +204,7 @@ impl Store {
         }
     }
 
-    /// Reads the file if nobody has; what is there, whether its life is over or not.
+    /// Reads the file if nobody has; what is there, whether its lifetime is over or not.
     pub(crate) fn load(
         &self,
         stream: &Stream,

@@ -64,7 +64,7 @@ impl Public {
         Some(View { meta, tail: self.tail, closed: self.closed })
     }
 
-    /// Whether its life has ended.
+    /// Whether its lifetime has ended.
     pub(crate) fn is_over(&self, now_ms: u64) -> bool {
         let Some(meta) = &self.meta else { return false };
         let is_held = self.live > 0 && matches!(meta.lifetime, Lifetime::Ttl(_));

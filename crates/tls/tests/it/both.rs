@@ -22,7 +22,7 @@ pub(crate) fn connected(role: Role, version: Version, suite: Suite) -> (Ours, Fu
             (Ours::client(&trust, both_suites()), Full::server(trust.full_server(version, suite)))
         }
     };
-    shake(&mut ours, &mut full, usize::MAX);
+    handshake(&mut ours, &mut full, usize::MAX);
     (ours, full)
 }
 

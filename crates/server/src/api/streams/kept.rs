@@ -22,7 +22,7 @@ use super::memory::StreamsMemory;
 /// Threads that wait for a disk at one time.
 const DISK_THREADS_MAX: usize = 64;
 
-/// Time between two looks for streams whose life is over, each into one of 256 directories.
+/// Time between two looks for streams whose lifetime is over, each into one of 256 directories.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Of an id in a field what does not stand as it is.
@@ -221,7 +221,7 @@ impl Streams {
         }
     }
 
-    /// Removes streams whose life is over, and sends what could not be sent, as long as this
+    /// Removes streams whose lifetime is over, and sends what could not be sent, as long as this
     /// process has them.
     pub(crate) async fn sweep(self: Arc<Streams>) {
         for number in 0.. {
