@@ -92,7 +92,7 @@ pub use client_sends::{
     CLIENT_SENDS_PER_SECOND_MAX, ClientSend, ClientSendLimits, ClientSendOutcome, ClientSends,
     Publisher, SentBy, SentToChannel, TooMany,
 };
-pub use config::{AddressLimits, EngineConfig, Keeper, TlsConfig};
+pub use config::{AddressLimits, EngineConfig, EventStore, TlsConfig};
 pub use counters::{Snapshot, Total, WorkerSnapshot};
 pub use guest::{Delivery, Guest, GuestMail};
 pub use handing_out::{Counted, HandOutReceiver, HandOuts, HandedOut, LetIn};
@@ -149,4 +149,4 @@ pub type History = hub::History<proto::Frame>;
 pub type EventArchive = dyn hub::Archive<proto::Frame>;
 
 /// Whoever writes them there.
-pub type EventKeeper = dyn hub::Keeper<proto::Frame>;
+pub type FrameStore = dyn hub::EventStore<proto::Frame>;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::archive::{Archive, ArchiveError, KeptListener, kept_under};
 use crate::connection_id::LeftOut;
 use crate::event::{Draft, Event};
-use crate::keeper::{KeepRoom, Keeper, NoRoomToKeep, WhenDurable};
+use crate::event_store::{EventStore, KeepRoom, NoRoomToKeep, WhenDurable};
 use crate::page::{HeardOf, HeardPage, Page, PageOf};
 
 /// The events of each subject that it keeps, of which it may lose the oldest ones, or all reads.
@@ -176,7 +176,7 @@ impl<F: Send + Sync> Archive<F> for MemoryArchive {
 }
 
 /// It is on disk at once, and never full.
-impl<F: Send + Sync> Keeper<F> for MemoryArchive {
+impl<F: Send + Sync> EventStore<F> for MemoryArchive {
     fn reserve(&self, draft: &Draft) -> Result<Option<Box<dyn KeepRoom<F> + '_>>, NoRoomToKeep> {
         let is_kept = draft.subjects(|ids| ids.iter().any(|id| (self.keeps)(&id.to_string())));
         Ok(is_kept.then(|| Box::new(Always(self)) as Box<dyn KeepRoom<F>>))

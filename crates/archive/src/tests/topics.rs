@@ -130,7 +130,7 @@ fn look_ends_where_it_has_cost_enough_and_goes_on_there() {
     let archive = open(dir.path(), rules(&[("*", DAY_MS, None, None)]));
     for number in 1..=1_000 {
         let key = if number % 100 == 0 { "#t:wanted" } else { "#t:other" };
-        let room = Keeper::<()>::reserve(&archive, &update(&[key], "\"x\"")).unwrap().unwrap();
+        let room = EventStore::<()>::reserve(&archive, &update(&[key], "\"x\"")).unwrap().unwrap();
         room.append(&update(&[key], "\"x\"").numbered::<()>(id_of(number)), now_ms());
     }
     let by = [listens("wanted", false)];

@@ -101,7 +101,8 @@ impl<S: Sockets> Core<S> {
                 None => {
                     let published = self.topics.as_ref().and_then(|of| of.ids().number(place));
                     let known = published.or_else(|| own(place));
-                    let may_be_kept = self.config.keeper.is_some() && place.len() <= ID_BYTES_MAX;
+                    let may_be_kept =
+                        self.config.event_store.is_some() && place.len() <= ID_BYTES_MAX;
                     if known.is_none() && may_be_kept {
                         return Begin::Named(Arc::clone(place));
                     }
