@@ -173,7 +173,7 @@ pub(crate) struct PusherState {
     /// missed something: an older version forgets them.
     #[n(4)]
     #[cbor(default)]
-    pub(crate) untold: Vec<(String, bool)>,
+    pub(crate) pending: Vec<(String, bool)>,
 }
 
 /// What a stream wants of the time before it; see [`Past`].

@@ -139,12 +139,12 @@ impl ChangeBudget {
     }
 
     /// Whether some were lost that nobody has been told of.
-    pub(crate) fn has_untold(&self) -> bool {
+    pub(crate) fn has_pending(&self) -> bool {
         self.is_unmarked || self.owes_end
     }
 
     /// Such changes were counted by another process.
-    pub(crate) fn lose_untold(&mut self) {
+    pub(crate) fn lose_pending(&mut self) {
         (self.is_unmarked, self.owes_end) = (true, true);
     }
 

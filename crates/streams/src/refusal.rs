@@ -48,7 +48,7 @@ pub enum Refusal {
         "this stream takes nothing more until its last append is sent as an event, which is not \
          possible now"
     )]
-    Untold,
+    Pending,
     /// All streams together have as many bytes as they may.
     #[error("all streams together have {0} bytes, the most that they may: delete some")]
     Full(u64),

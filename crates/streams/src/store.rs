@@ -182,13 +182,13 @@ impl Store {
         let mut writer = stream.writer.lock();
         match self.settle(stream, &mut writer) {
             Ok(Some(view)) => Ok(view),
-            Ok(None) | Err(Refusal::Untold) => Err(Refusal::Unknown),
+            Ok(None) | Err(Refusal::Pending) => Err(Refusal::Unknown),
             Err(error) => Err(error),
         }
     }
 
     /// Reads the file if nobody has, and removes it if its lifetime is over; what is there then. A
-    /// life that is over before its last append was told is refused as [`Refusal::Untold`].
+    /// life that is over before its last append was told is refused as [`Refusal::Pending`].
     pub(crate) fn settle(
         &self,
         stream: &Stream,
@@ -198,7 +198,7 @@ impl Store {
         let is_over = stream.public.lock().is_over(self.now_ms());
         match view {
             // What is told is read from the file.
-            Some(_) if is_over && self.is_noted(&stream.path) => Err(Refusal::Untold),
+            Some(_) if is_over && self.is_noted(&stream.path) => Err(Refusal::Pending),
             Some(view) if is_over => self.remove(stream, writer, &view).map(|()| None),
             view => Ok(view),
         }

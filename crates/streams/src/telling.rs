@@ -61,7 +61,7 @@ impl Store {
         let Some(note) = notes.of(&stream.path) else { return Ok(()) };
         if let Some(number) = note.unsure {
             if !teller.is_safe(number) {
-                return Err(Refusal::Untold);
+                return Err(Refusal::Pending);
             }
             notes.remove(&stream.path);
             return Ok(());
@@ -73,7 +73,7 @@ impl Store {
             None => Outcome::Told,
         };
         notes.settle(&stream.path, outcome);
-        if outcome == Outcome::Told { Ok(()) } else { Err(Refusal::Untold) }
+        if outcome == Outcome::Told { Ok(()) } else { Err(Refusal::Pending) }
     }
 
     /// Tells the last append of a stream, as it is on disk, if nobody has. One behind which there

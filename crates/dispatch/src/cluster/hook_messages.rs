@@ -50,7 +50,8 @@ pub(crate) struct HooksEnded {
     pub(crate) app: Box<str>,
     /// All up to this record was told and taken, but these changes.
     pub(crate) at: u64,
-    pub(crate) untold: Vec<KeptChange>,
+    #[serde(rename = "untold")]
+    pub(crate) pending: Vec<KeptChange>,
 }
 
 /// What of an app was not taken up to a record of the log?

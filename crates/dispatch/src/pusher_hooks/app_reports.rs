@@ -73,8 +73,8 @@ impl AppReports {
     pub(super) fn take_ended(&mut self, ended: HooksEnded, now_ms: u64) {
         // If another one goes on with it, that one may have told something since.
         if self.first == Some(ended.by) || self.is_me && self.before == Some(ended.by) {
-            let untold = ended.untold.into_iter().map(|kept| change_of(kept, now_ms));
-            self.reports.handed_over(ended.at, untold.collect());
+            let pending = ended.pending.into_iter().map(|kept| change_of(kept, now_ms));
+            self.reports.handed_over(ended.at, pending.collect());
         }
     }
 
@@ -148,7 +148,7 @@ mod tests {
             app.reports.changed("a~".into(), false, 1_000, &mut told);
             let gone = KeptChange { sequence: 1, age_ms: 0, subject: "a~".into(), is_there: false };
             let mut ended =
-                Some(HooksEnded { epoch: 1, by: 1, app: "1".into(), at: 1, untold: vec![gone] });
+                Some(HooksEnded { epoch: 1, by: 1, app: "1".into(), at: 1, pending: vec![gone] });
             if !is_late {
                 app.take_ended(ended.take().unwrap(), 1_000);
             }
@@ -176,7 +176,7 @@ mod tests {
             app.reports.read(1);
             app.reports.changed("a~".into(), true, 1_000, &mut told);
             let mut ended =
-                Some(HooksEnded { epoch: 1, by: 1, app: "1".into(), at: 1, untold: Vec::new() });
+                Some(HooksEnded { epoch: 1, by: 1, app: "1".into(), at: 1, pending: Vec::new() });
             if !is_late {
                 app.take_ended(ended.take().unwrap(), 1_000);
             }

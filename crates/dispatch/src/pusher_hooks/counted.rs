@@ -82,7 +82,7 @@ impl ToldCounts {
     }
 
     /// The number of `channel` could not be told: it is to be told later.
-    pub(super) fn is_untold(&mut self, channel: Id) {
+    pub(super) fn is_pending(&mut self, channel: Id) {
         let Some(number) = self.numbers.get_mut(&channel) else { return };
         (number.told, number.told_at_ms) = (u64::MAX, None);
         if !std::mem::replace(&mut number.is_changed, true) {
@@ -165,7 +165,7 @@ mod tests {
         let (mut counted, id) = (ToldCounts::default(), Id::integer(1).unwrap());
         counted.note(id);
         assert_eq!(told(&mut counted, 0, 3), (vec![3], 0));
-        counted.is_untold(id);
+        counted.is_pending(id);
         assert_eq!(told(&mut counted, 50, 3), (vec![3], 0));
     }
 }

@@ -27,7 +27,7 @@ const ASKED_MAX: usize = 256;
 
 /// Keys that wait until they can be told. What is not told is asked for [from time to
 /// time](AGAIN_MS).
-const UNTOLD_MAX: usize = 16_384;
+const PENDING_MAX: usize = 16_384;
 
 /// Messages that are taken in one look.
 const HEARD_MAX: usize = 64;
@@ -45,7 +45,7 @@ pub(super) struct OverNodes {
     changed: Option<ChangedChannels>,
     heard_of: HeardOf,
     /// Keys of channels that the others are to be told of.
-    untold: HashSet<String>,
+    pending: HashSet<String>,
     /// Nobody is asked before.
     ask_ms: u64,
     /// When all is asked for anew.
@@ -67,7 +67,7 @@ impl OverNodes {
             heard_of: cluster.heard_of(),
             cluster,
             changed: None,
-            untold: HashSet::new(),
+            pending: HashSet::new(),
             ask_ms: 0,
             again_ms: AGAIN_MS,
         }
@@ -80,8 +80,8 @@ impl OverNodes {
 
     /// The number of the channel with this key has changed here.
     pub(super) fn note(&mut self, key: &str) {
-        if self.untold.len() < UNTOLD_MAX {
-            self.untold.insert(key.to_owned());
+        if self.pending.len() < PENDING_MAX {
+            self.pending.insert(key.to_owned());
         }
     }
 
@@ -96,9 +96,9 @@ impl OverNodes {
             self.changed = self.cluster.changed_channels().await;
             heard.has_lost = true;
         }
-        let mut untold: Vec<String> = self.untold.drain().collect();
-        self.cluster.tell_changed(&mut untold).await;
-        self.untold.extend(untold);
+        let mut pending: Vec<String> = self.pending.drain().collect();
+        self.cluster.tell_changed(&mut pending).await;
+        self.pending.extend(pending);
         // After they were told: what is asked now has what was noted before.
         let heard_of = self.cluster.heard_of();
         if heard_of != self.heard_of || now_ms >= self.again_ms {

@@ -269,9 +269,9 @@ impl Reporter {
     /// All that was told was taken, and nothing more is told: the next node goes on from here.
     async fn hand_over(&self, now_ms: u64) {
         for (id, of) in &self.apps {
-            let Some((by, (at, untold))) = of.first.zip(of.reports.untold()) else { continue };
-            let untold = untold.into_iter().map(|change| kept_of(change, now_ms)).collect();
-            let ended = HooksEnded { epoch: self.epoch, by, app: id.clone(), at, untold };
+            let Some((by, (at, pending))) = of.first.zip(of.reports.pending()) else { continue };
+            let pending = pending.into_iter().map(|change| kept_of(change, now_ms)).collect();
+            let ended = HooksEnded { epoch: self.epoch, by, app: id.clone(), at, pending };
             self.cluster.tell_hooks_ended(&ended).await;
         }
     }

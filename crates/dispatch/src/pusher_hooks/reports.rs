@@ -214,7 +214,7 @@ impl<M> Reports<M> {
 
     /// What this node, which reports and tells nothing more, has not told: those who wait for their
     /// grace. All else up to the record with it was taken.
-    pub(super) fn untold(&self) -> Option<(u64, Vec<&Change>)> {
+    pub(super) fn pending(&self) -> Option<(u64, Vec<&Change>)> {
         let reporting = self.reporting.as_ref()?;
         let last = self.kept.iter().map(|change| (&change.subject, change));
         let last: HashMap<&Subject, &Change> = last.collect();
@@ -228,9 +228,9 @@ impl<M> Reports<M> {
 
     /// The node that has reported has told all up to the record `at` but this, and tells nothing
     /// more.
-    pub(super) fn handed_over(&mut self, at: u64, untold: Vec<Change>) {
+    pub(super) fn handed_over(&mut self, at: u64, pending: Vec<Change>) {
         if self.reporting.is_none() {
-            self.handed_over = Some((at, untold));
+            self.handed_over = Some((at, pending));
         }
     }
 
@@ -246,8 +246,8 @@ impl<M> Reports<M> {
         let handed_over = self.handed_over.take();
         let handed_over = handed_over.filter(|(at, _)| (from..=self.read).contains(at));
         let is_exact = handed_over.is_some();
-        if let Some((at, untold)) = handed_over {
-            self.put_before(at, untold);
+        if let Some((at, pending)) = handed_over {
+            self.put_before(at, pending);
             self.is_synced = true;
         }
         if !std::mem::replace(&mut self.is_synced, true) {

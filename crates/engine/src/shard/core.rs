@@ -14,7 +14,7 @@ use topics::Topics;
 use super::Shared;
 use super::channels::Channels;
 use super::forwarded::Trust;
-use super::gap::Untold;
+use super::gap::PendingGap;
 use super::gathering::Gathering;
 use super::members::{Subject, Watching};
 use super::subscriber_notes::HubMarks;
@@ -107,7 +107,7 @@ pub(super) struct Core<S> {
     /// Further than here all have not come, since mail waits.
     pub(super) settled_max: u64,
     /// Who is still to be told of a gap.
-    pub(super) untold: Option<Box<Untold>>,
+    pub(super) pending_gap: Option<Box<PendingGap>>,
     /// How many gaps have come, and which streams began, by slot, after how many of those that have
     /// not.
     pub(super) gaps_come: u64,
@@ -180,7 +180,7 @@ impl<S: Sockets> Core<S> {
             settled: shared.event_ids.last(),
             latest: 0,
             settled_max: u64::MAX,
-            untold: None,
+            pending_gap: None,
             gaps_come: 0,
             begun_behind: Vec::new(),
             event_ids: shared.event_ids,

@@ -66,7 +66,7 @@ impl<S: Sockets> Shard<S> {
     }
 
     fn deliver_one(&mut self, event: &Arc<Event>, target: ConnRef, bulk: bool) -> Handed {
-        if self.core.untold.is_some() {
+        if self.core.pending_gap.is_some() {
             self.tell_first(target);
         }
         let key = key_of(target);

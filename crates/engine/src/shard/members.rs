@@ -383,7 +383,7 @@ impl<S: Sockets> Shard<S> {
             if self.conns.find(key).is_none() || !self.core.hears_of(slot, text) {
                 continue;
             }
-            if self.core.untold.is_some() {
+            if self.core.pending_gap.is_some() {
                 self.tell_first(target);
             }
             self.serve(slot, |core, at| match text.room.is_key() {

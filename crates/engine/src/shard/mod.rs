@@ -315,7 +315,7 @@ impl<S: Sockets> Shard<S> {
             || !self.revoked.is_empty()
             || !self.taken_over.is_empty()
             || !self.parked.is_empty()
-            || self.core.untold.is_some()
+            || self.core.pending_gap.is_some()
             || self.drained_to.is_some()
             || self.ends_looked_at.is_some()
             || self.is_to_move()

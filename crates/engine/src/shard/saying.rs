@@ -19,7 +19,7 @@ use crate::sockets::Sockets;
 impl<S: Sockets> Shard<S> {
     /// Says something to a connection, which may have gone.
     pub(super) fn say(&mut self, Say { target, said }: Say) {
-        if self.core.untold.is_some() {
+        if self.core.pending_gap.is_some() {
             self.tell_first(target);
         }
         let is_answer = matches!(said, Said::Sent(_) | Said::Page(_));
@@ -40,7 +40,7 @@ impl<S: Sockets> Shard<S> {
     /// Says something to these connections, some of which may have gone.
     pub(super) fn tell_all(&mut self, text: &Arc<str>, targets: &[ConnRef], mut stub: Stub) {
         for &target in targets {
-            if self.core.untold.is_some() {
+            if self.core.pending_gap.is_some() {
                 self.tell_first(target);
             }
             if self.conns.find(key_of(target)).is_none() {

@@ -252,7 +252,7 @@ impl<S: Sockets> Core<S> {
     /// connection's outbox or was never for it, and the answer leaves behind that. As long as mail
     /// waits some may have later events, and others not: then it is not told.
     pub(super) fn next(&self, at: &At<'_, S::Socket>) -> Option<String> {
-        let is_told = !at.conn.state().is_held() && !self.is_untold(at.slot);
+        let is_told = !at.conn.state().is_held() && !self.has_pending_gap(at.slot);
         let is_settled = is_told && self.latest <= self.settled;
         let is_known = self.config.history.is_on() && is_settled;
         is_known.then(|| self.event_ids.id(self.settled).to_string())

@@ -196,7 +196,7 @@ fn what_one_is_at_its_app_comes_out_of_its_state_as_it_went_in() {
         user: Some(("bob".into(), Some("{}".into()), vec!["rj".into()])),
         seats: vec![("#c1:presence-a".into(), "#m:bob".into(), None)],
         missed: vec![("#c1:rj".into(), 7)],
-        untold: vec![("#c1:a".into(), true)],
+        pending: vec![("#c1:a".into(), true)],
     };
     let more = More { pusher: Some(pusher), ..More::default() };
     let state = ConnState { more: Some(Box::new(more)), ..ConnState::default() };

@@ -139,8 +139,8 @@ fn what_cannot_be_told_is_told_later_and_nothing_is_appended_before() {
     let next = store.append("a", &bytes(b"x"), Some(&teller)).unwrap().next;
     for _ in 0..2 {
         let refused = store.append("a", &bytes(b"y"), Some(&teller));
-        assert!(matches!(refused, Err(Refusal::Untold)));
-        assert!(matches!(store.delete("a", Some(&teller)), Err(Refusal::Untold)));
+        assert!(matches!(refused, Err(Refusal::Pending)));
+        assert!(matches!(store.delete("a", Some(&teller)), Err(Refusal::Pending)));
         assert_eq!(store.head("a").unwrap().next, next, "nothing was changed");
         assert!(!tell_all(&store, &teller));
     }
@@ -173,7 +173,7 @@ fn stream_whose_lifetime_is_over_is_gone_for_readers_and_removed_once_its_last_a
             assert_eq!(swept, 0, "{is_opened_again}");
             assert!(matches!(store.head("a"), Err(Refusal::Unknown)));
             for teller in [Some(&teller as &dyn Teller), None] {
-                assert!(matches!(store.create("a", &create, teller), Err(Refusal::Untold)));
+                assert!(matches!(store.create("a", &create, teller), Err(Refusal::Pending)));
             }
             assert!(!tell_all(&store, &teller));
         }
@@ -194,7 +194,7 @@ fn what_may_be_forgotten_is_told_once_by_a_process_and_again_by_the_next_if_it_i
     teller.is_unsure.set(true);
     store.append("a", &bytes(b"x"), Some(&teller)).unwrap();
     for _ in 0..2 {
-        assert!(matches!(store.append("a", &bytes(b"y"), Some(&teller)), Err(Refusal::Untold)));
+        assert!(matches!(store.append("a", &bytes(b"y"), Some(&teller)), Err(Refusal::Pending)));
         assert!(!tell_all(&store, &teller));
     }
     let next = Recorder::default();
@@ -207,14 +207,14 @@ fn what_may_be_forgotten_is_told_once_by_a_process_and_again_by_the_next_if_it_i
 }
 
 #[test]
-fn untold_appends_are_so_many_at_most() {
+fn pending_appends_are_so_many_at_most() {
     let (dir, teller) = (TempDir::new().unwrap(), Recorder::default());
     let store = open(dir.path());
     for number in 0..NOTES_MAX as u64 {
         store.notes.as_ref().unwrap().make(&number.to_string(), (number, 8), false).unwrap();
     }
     let first = Create { data: b"x", ..CREATE };
-    assert!(matches!(store.create("more", &first, Some(&teller)), Err(Refusal::Untold)));
+    assert!(matches!(store.create("more", &first, Some(&teller)), Err(Refusal::Pending)));
     assert!(matches!(store.head("more"), Err(Refusal::Unknown)), "nothing was changed");
     store.tell_due("1", &teller).unwrap();
     store.create("more", &first, Some(&teller)).unwrap();

@@ -356,11 +356,11 @@ fn whoever_goes_on_in_order_tells_nothing_twice() {
     assert_eq!(told.drain(..).count(), 3);
     nodes[0].handed(|| 3);
     nodes[0].take(|_| true);
-    let (at, untold) = nodes[0].untold().unwrap();
-    let untold: Vec<Change> = untold.into_iter().cloned().collect();
-    assert_eq!((at, untold.len(), &untold[0].subject), (4, 1, &subject(1)));
+    let (at, pending) = nodes[0].pending().unwrap();
+    let pending: Vec<Change> = pending.into_iter().cloned().collect();
+    assert_eq!((at, pending.len(), &pending[0].subject), (4, 1, &subject(1)));
     let next = &mut nodes[1];
-    next.handed_over(at, untold);
+    next.handed_over(at, pending);
     next.read(5);
     next.changed(subject(1), true, 12_000, &mut told);
     next.begin(12_500, &mut told);

@@ -71,11 +71,11 @@ pub(super) fn refused(refusal: &Refusal) -> Response {
         Refusal::Disk(error) if error.kind() == ErrorKind::StorageFull => {
             StatusCode::INSUFFICIENT_STORAGE
         }
-        Refusal::Disk(_) | Refusal::Untold => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Disk(_) | Refusal::Pending => StatusCode::SERVICE_UNAVAILABLE,
     };
     let problem = ApiProblem::new(status, sentence(&refusal.to_string()));
     let problem = match refusal {
-        Refusal::Untold => problem.retry_after(RETRY_AFTER_SECONDS),
+        Refusal::Pending => problem.retry_after(RETRY_AFTER_SECONDS),
         _ => problem,
     };
     let mut response = problem.into_response();

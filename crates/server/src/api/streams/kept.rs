@@ -144,7 +144,7 @@ impl Streams {
             let _telling = match &events {
                 Some((events, path)) => {
                     let taken = events.places.take(path).await;
-                    Some(taken.ok_or(Undone::Refused(Refusal::Untold))?)
+                    Some(taken.ok_or(Undone::Refused(Refusal::Pending))?)
                 }
                 None => None,
             };
@@ -205,7 +205,7 @@ impl Streams {
                 teller.map_or(Ok(()), |teller| store.tell_due(&path, teller))
             };
             match self.run(told, tell).await {
-                Err(Undone::Refused(Refusal::Untold)) => {
+                Err(Undone::Refused(Refusal::Pending)) => {
                     let left = all - sent;
                     tracing::warn!(
                         "appends to {left} durable streams are not sent as events yet: workers, or \
