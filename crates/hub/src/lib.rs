@@ -62,7 +62,7 @@ pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
 pub use id_patterns::{BadPatterns, IdPatterns, PATH_BYTES_MAX, PATTERNS_MAX, is_path};
 pub use key::{KEY_BYTES_MAX, KEY_MARK, KEY_NAME_BYTES_MAX, Key, Space};
 pub use members::{
-    Info, ListLimits, ListedMember, Manner, MemberChange, MemberList, Members, News, Roster,
+    Info, ListLimits, ListedMember, Manner, MemberChange, MemberList, MemberUpdate, Members, Roster,
 };
 pub use members::{leave_out, listed_bytes};
 pub use names::{IdsFull, Names};

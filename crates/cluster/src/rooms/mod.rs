@@ -7,7 +7,7 @@
 //!
 //! | read in the log | what a node does |
 //! | --- | --- |
-//! | a want that is new here | says whom it has there, and that it has answered; tells all news |
+//! | a want that is new here | says whom it has there, and that it has answered; tells all updates |
 //! | an unwant of the last node that wanted | says nothing more of the room |
 //! | a join | says once more what it wants: that is new to nobody but the new node |
 //! | a leave | after the grace somebody says that the users of that node alone are gone |
@@ -131,7 +131,7 @@ impl Rooms {
     }
 
     /// A user of this node has come or gone in a room that is [listened](RoomAction::Listen) to.
-    pub fn news(&mut self, room: &str, sub: Box<str>, change: RoomChange) {
+    pub fn update(&mut self, room: &str, sub: Box<str>, change: RoomChange) {
         if self.me.is_none() || !self.wanted.contains_key(room) {
             return;
         }
@@ -157,7 +157,7 @@ impl Rooms {
         }
     }
 
-    /// Somebody has come or gone in `room` of whom [`Rooms::news`] was not told one by one: all
+    /// Somebody has come or gone in `room` of whom [`Rooms::updates`] was not told one by one: all
     /// that this node has there is said anew.
     pub fn restate(&mut self, room: &str) {
         if self.me.is_some() && self.wanted.contains_key(room) {

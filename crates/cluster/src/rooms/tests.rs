@@ -37,13 +37,13 @@ impl Cluster {
         let (rooms, here) = self.nodes.get_mut(&node).unwrap();
         let info: Option<Arc<str>> = info.map(Into::into);
         here.insert(sub.into(), info.clone());
-        rooms.news(ROOM, sub.into(), RoomChange::Joined(info));
+        rooms.update(ROOM, sub.into(), RoomChange::Joined(info));
     }
 
     fn left(&mut self, node: u64, sub: &str) {
         let (rooms, here) = self.nodes.get_mut(&node).unwrap();
         here.remove(sub);
-        rooms.news(ROOM, sub.into(), RoomChange::Left);
+        rooms.update(ROOM, sub.into(), RoomChange::Left);
     }
 
     /// Until nobody has anything to say. How many notes were said.

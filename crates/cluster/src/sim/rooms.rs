@@ -138,13 +138,13 @@ impl World {
                 let users = rooms.here.entry(room.clone()).or_default();
                 users.insert(sub.clone(), info.clone());
                 if rooms.listening.contains(&room) {
-                    rooms.state.news(&room, sub, RoomChange::Joined(info));
+                    rooms.state.update(&room, sub, RoomChange::Joined(info));
                 }
             }
             _ => {
                 let gone = rooms.here.get_mut(&room).and_then(|users| users.remove(&sub));
                 if gone.is_some() && rooms.listening.contains(&room) {
-                    rooms.state.news(&room, sub, RoomChange::Left);
+                    rooms.state.update(&room, sub, RoomChange::Left);
                 }
             }
         }

@@ -224,14 +224,14 @@ async fn find_format(
             None => RoomFormat::Unknown,
         };
         // What was missing is not unknown again.
-        let is_news = |before: &mut RoomFormat| {
-            let is_news = found != RoomFormat::Unknown && found != *before;
-            if is_news {
+        let is_new = |before: &mut RoomFormat| {
+            let is_new = found != RoomFormat::Unknown && found != *before;
+            if is_new {
                 *before = found;
             }
-            is_news
+            is_new
         };
-        tell.send_if_modified(is_news);
+        tell.send_if_modified(is_new);
         if found == RoomFormat::Read {
             return;
         }

@@ -26,8 +26,8 @@ impl HookedRooms {
     }
 
     /// Whether something is to be said in the log.
-    pub(super) fn has_news(&self) -> bool {
-        self.rooms.has_news()
+    pub(super) fn has_updates(&self) -> bool {
+        self.rooms.has_updates()
     }
 
     /// Gives what is to be said to `rooms`.

@@ -133,15 +133,15 @@ impl Reporter {
                 app.begin_ms = now_ms + PAUSE_MS;
             }
             let may_report = is_connected && app.is_me && !self.has_ended;
-            let mut news = ToldSubjects::new();
+            let mut updates = ToldSubjects::new();
             let mut has_begun = false;
             if !may_report {
                 app.reports.end();
             } else if !app.reports.is_reporting() && app.is_ready(now_ms, has_others) {
-                app.reports.begin(now_ms, &mut news);
+                app.reports.begin(now_ms, &mut updates);
                 (has_begun, app.has_queues) = (true, true);
             }
-            app.reports.tick(now_ms, &mut news);
+            app.reports.tick(now_ms, &mut updates);
             if !app.reports.is_reporting() {
                 told.remove(id);
                 if std::mem::take(&mut app.has_queues) {
@@ -149,9 +149,9 @@ impl Reporter {
                     hooks.end_reports(id);
                 }
             }
-            if !news.is_empty() || has_begun {
+            if !updates.is_empty() || has_begun {
                 let entry = told.entry(id.clone()).or_insert_with(|| AppTold::new(id));
-                entry.told.extend(news);
+                entry.told.extend(updates);
                 entry.has_begun |= has_begun;
             }
             if is_connected && has_others && app.is_to_ask(now_ms) {
@@ -179,19 +179,19 @@ impl Reporter {
                 | HookAction::First { app, .. } => app.clone(),
             };
             let Some(app) = self.apps.get_mut(&id) else { continue };
-            let mut news = ToldSubjects::new();
+            let mut updates = ToldSubjects::new();
             match action {
                 HookAction::Lost => {}
                 HookAction::Settled { subjects, .. } => {
-                    app.reports.settled(subjects, now_ms, &mut news);
+                    app.reports.settled(subjects, now_ms, &mut updates);
                 }
                 HookAction::Changed { subject, is_there, .. } => {
-                    app.reports.changed(subject, is_there, now_ms, &mut news);
+                    app.reports.changed(subject, is_there, now_ms, &mut updates);
                 }
                 HookAction::First { node, is_me, .. } => app.take_first(node, is_me, now_ms),
             }
-            if !news.is_empty() {
-                told.entry(id.clone()).or_insert_with(|| AppTold::new(&id)).told.extend(news);
+            if !updates.is_empty() {
+                told.entry(id.clone()).or_insert_with(|| AppTold::new(&id)).told.extend(updates);
             }
         }
     }

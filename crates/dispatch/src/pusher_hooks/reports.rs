@@ -131,11 +131,11 @@ impl<M> Reports<M> {
         now_ms: u64,
         told: &mut ToldSubjects,
     ) {
-        let is_news = match is_there {
+        let is_new = match is_there {
             true => self.there.insert(Arc::clone(&subject)),
             false => self.there.remove(&subject),
         };
-        if !is_news {
+        if !is_new {
             return;
         }
         let change = Change { sequence: self.read, at_ms: now_ms, subject, is_there };
