@@ -71,7 +71,7 @@ pub struct TokenService {
     queue: TokenQueue,
 }
 
-/// Judges the tokens of streams.
+/// Verifies the tokens of streams.
 #[derive(Debug)]
 struct Authenticator {
     verifier: Arc<Verifier>,

@@ -7,7 +7,7 @@ use crate::file::{self, Meta};
 use crate::record::{DATA_BYTES_MAX, MAGIC, Record};
 use crate::refusal::Refusal;
 use crate::request::{Append, Create};
-use crate::state::{Appended, State, Verdict, same_type};
+use crate::state::{Appended, Checked, State, same_type};
 use crate::store::{Created, Store, head};
 use crate::stream::{Stream, View};
 use crate::teller::Teller;
@@ -74,9 +74,9 @@ impl Store {
         let found = self.settle_told(&stream, &mut writer, teller)?;
         let view = found.ok_or(Refusal::Unknown)?;
         let state = writer.as_mut().ok_or(Refusal::Unknown)?;
-        let verdict = state.judge(append, view.offset(view.tail))?;
+        let checked = state.check(append, view.offset(view.tail))?;
         let asked = append.producer.map(|producer| (producer.epoch, producer.sequence));
-        if let Verdict::Repeat(producer) = verdict {
+        if let Checked::Repeat(producer) = checked {
             self.touch(&stream, &view.meta);
             let next = view.offset(view.tail);
             return Ok(Appended { next, closed: view.closed, repeated: true, producer });

@@ -150,7 +150,7 @@ fn is_token_name(jti: &str) -> bool {
 }
 
 impl Wanted {
-    /// Judges the claims in `json` at `now`.
+    /// Checks the claims in `json` at `now`.
     pub(super) fn check(&self, json: &[u8], now: u64) -> Result<CheckedClaims, TokenRefusal> {
         let claims: Claims<'_> = object(json).map_err(|_| TokenRefusal::Claims)?;
         if self.read_by == ReadBy::Others {
@@ -167,7 +167,7 @@ impl Wanted {
         self.check_times(&claims, now, || grant(subject, ours, claims.jti.as_deref()))
     }
 
-    /// Judges from when on and how long it is good for its `grant`.
+    /// Says from when on and how long it is good for its `grant`.
     fn check_times(
         &self,
         claims: &Claims<'_>,

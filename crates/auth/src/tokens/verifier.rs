@@ -36,7 +36,7 @@ pub enum Checked {
     Ask,
 }
 
-/// Judges tokens by the rules of a server.
+/// Verifies tokens by the rules of a server.
 pub struct Verifier {
     wanted: Wanted,
     files: KeyFiles,
@@ -88,12 +88,12 @@ impl Verifier {
         Ok(Verifier { wanted, files, known, keys, jwks, verified, revocations })
     }
 
-    /// Judges `token` as far as that can be done at once; never waits.
+    /// Verifies `token` as far as that can be done at once; never waits.
     pub fn check(&self, token: &str) -> Checked {
         self.check_at(token, now())
     }
 
-    /// Judges `token`. Takes up to some hundred microseconds.
+    /// Verifies `token`. Takes up to some hundred microseconds.
     ///
     /// # Errors
     /// It is not good.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use figures::latency::Quantiles;
 use figures::run::{Reading, Row, RunWriter};
-use load::findings::Judged;
+use load::findings::ReportWithFindings;
 use load::plot::{Panel, RunPlot, Theme};
 
 use super::measure::Moment;
@@ -83,8 +83,8 @@ impl RunFiles {
     /// Writes the report and draws the pictures, with `title` and `subtitle` above them.
     pub(super) fn finish(self, report: &DemoReport, title: &str, subtitle: &str) -> Result<()> {
         let path = self.dir.join("run.json");
-        let judged = Judged { report, findings: &report.findings() };
-        let json = serde_json::to_string_pretty(&judged)? + "\n";
+        let with_findings = ReportWithFindings { report, findings: &report.findings() };
+        let json = serde_json::to_string_pretty(&with_findings)? + "\n";
         fs::write(&path, json).with_context(|| format!("cannot write {}", path.display()))?;
         for (theme, look) in [(Theme::Light, "light"), (Theme::Dark, "dark")] {
             let picture = RunPlot { rows: &self.rows, title, subtitle, panels: &Panel::ALL, theme };

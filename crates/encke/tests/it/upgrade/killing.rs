@@ -114,7 +114,7 @@ impl Killing {
             (outcome, sent)
         });
         let outcome = outcome.and_then(|outcome| {
-            self.judge(outcome, &mut sent).map_err(|wrong| format!("{outcome:?}: {wrong}"))?;
+            self.check(outcome, &mut sent).map_err(|wrong| format!("{outcome:?}: {wrong}"))?;
             Ok(outcome)
         });
         let story = |wrong| format!("{victim:?} was killed after {after:.1?}: {wrong}");
@@ -196,7 +196,7 @@ impl Killing {
     }
 
     /// What is wrong with what was heard.
-    fn judge(&mut self, outcome: Outcome, sent: &mut Vec<Sent>) -> Result<(), String> {
+    fn check(&mut self, outcome: Outcome, sent: &mut Vec<Sent>) -> Result<(), String> {
         let listeners = self.listeners.as_ref().expect("somebody listens");
         let is_whole = outcome != Outcome::Crash;
         if is_whole {

@@ -5,7 +5,7 @@
 //! The runs here are short and few; `cargo bench --bench nodes -- nemesis --runs 100` has longer
 //! ones.
 
-mod judge;
+mod checker;
 mod listener;
 mod plan;
 mod record;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use judge::{Sums, judge};
+use checker::{Sums, judge};
 use listener::Listener;
 use plan::{NODES, Plan};
 use record::{Entry, Outcome, Pair, Record, Sample, Subject};
@@ -99,7 +99,7 @@ fn run_plan(plan: Plan, options: &[&str]) -> Option<Outcomes> {
     });
     let open = lock(&record.open);
     // What took longer than it should was wrong for longer.
-    let (sums, wrong) = judge(&open, &Plan { steps: open.done.clone(), ..plan.clone() });
+    let (sums, wrong) = check(&open, &Plan { steps: open.done.clone(), ..plan.clone() });
     let stderr = scene.stderr();
     let (kinds, plan) = (plan.kinds(), plan.to_string());
     Some(Outcomes { plan, kinds, sums, wrong, stderr })
