@@ -153,10 +153,10 @@ impl AuthenticatorSetup {
         }
         tokio::spawn(save(Arc::clone(&authenticator), stop.clone()));
         let verifying = Arc::clone(&authenticator);
-        let (judged, ends) = (Arc::clone(&authenticator), queue.clone());
+        let (verifier, ends) = (Arc::clone(&authenticator), queue.clone());
         // Was it revoked in between, its stream may have begun after the others were ended.
         let after = move |grant: &Grant| {
-            if judged.revocations.covers(grant) {
+            if verifier.revocations.covers(grant) {
                 end_streams(&ends, &revocation_of(grant));
             }
         };

@@ -19,7 +19,7 @@ pub(crate) fn whole(of: &str, room: &MemberList) -> Option<String> {
 }
 
 /// What is told of a change in the room with this key; `None` of an id.
-pub(crate) fn changed(of: &str, updates: &News) -> Option<String> {
+pub(crate) fn changed(of: &str, update: &MemberUpdate) -> Option<String> {
     let Key { space, name, .. } = Key::parse(of)?;
     match space {
         Space::SignedIn => user_is(name, matches!(update.change, MemberChange::Joined(_))),
@@ -43,7 +43,7 @@ fn list(channel: &str, list: &MemberList) -> String {
 }
 
 /// What others hear of who has come or gone.
-fn change(channel: &str, MemberUpdate { sub, change, .. }: &News) -> String {
+fn change(channel: &str, MemberUpdate { sub, change, .. }: &MemberUpdate) -> String {
     match change {
         MemberChange::Joined(info) => {
             let info: Option<&Arc<Info>> = info.as_ref();

@@ -8,7 +8,7 @@ use proto::members;
 use crate::presence_channels;
 
 /// What is told of a change in the room `of`.
-pub(super) fn text(of: &str, updates: &News) -> Arc<str> {
+pub(super) fn text(of: &str, update: &MemberUpdate) -> Arc<str> {
     let MemberUpdate { sub, change, count, manner, .. } = update;
     if let Some(text) = presence_channels::changed(of, update) {
         debug_assert_eq!(*manner, Manner::Whole, "a channel has a bound");

@@ -289,7 +289,7 @@ impl Shared {
     }
 
     /// What this node's roster has to tell goes into the log.
-    pub(super) fn update(&mut self, updates: News) {
+    pub(super) fn update(&mut self, update: MemberUpdate) {
         let Some(room) = self.names.text(update.room) else { return };
         let change = match update.change {
             MemberChange::Joined(info) => {

@@ -92,7 +92,7 @@ fn token_stays_good_for_as_many_connections_as_it_says() {
         server.upgrade(&[]);
     }
     assert_eq!(status(&server, &token), 429);
-    // What it grants is judged behind the upgrade as before.
+    // What it grants is verified behind the upgrade as before.
     check_problem(&socket.command(&json!({ "login": ["a", "b"] }))["error"], 403);
     assert_eq!(socket.command(&json!({ "login": ["a"] }))["ok"]["login"], json!(["a"]));
     check_problem(&socket.command(&json!({ "login": ["c"] }))["error"], 403);
