@@ -176,11 +176,11 @@ mod tests {
 
     fn member(incarnation: u64) -> Member {
         let name = incarnation.to_string();
-        Member { incarnation, name, address: String::new(), lot: incarnation, last_batch: 0 }
+        Member { incarnation, name, address: String::new(), nonce: incarnation, last_batch: 0 }
     }
 
     fn beat(incarnation: u64, applied: u64) -> Beat {
-        Beat { incarnation, lot: 0, applied, read: applied, chain: Some(1), streams: 0 }
+        Beat { incarnation, nonce: 0, applied, read: applied, chain: Some(1), streams: 0 }
     }
 
     fn liveness() -> Liveness {

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! u8 format=1 | u8 kind | varint epoch | body, all numbers varints
-//! B beat:    incarnation or 0, lot, applied, read, chain at read or none, streams
+//! B beat:    incarnation or 0, nonce, applied, read, chain at read or none, streams
 //! C counts:  from, then until the end: sequence, how many, each count
 //! N need:    from, then until the end: sequence
-//! A ask:     lot
-//! V view:    at, chain, members: incarnation, name, address, lot, last batch
+//! A ask:     nonce
+//! V view:    at, chain, members: incarnation, name, address, nonce, last batch
 //! ```
 
 use crate::limits::{MEMBERS_MAX, RECORD_EVENTS_MAX};
@@ -27,7 +27,7 @@ pub(crate) enum Said {
     Beat(Beat),
     Counts { from: u64, records: Vec<Counted> },
     Need { from: u64, sequences: Vec<u64> },
-    Ask { lot: u64 },
+    Ask { nonce: u64 },
     View(View),
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Said {
 pub(crate) struct Beat {
     /// 0 while it is no member.
     pub(crate) incarnation: u64,
-    pub(crate) lot: u64,
+    pub(crate) nonce: u64,
     pub(crate) applied: u64,
     pub(crate) read: u64,
     /// The sum over the log at `read`.
@@ -105,7 +105,7 @@ impl Said {
                 put_varint(out, *from);
                 sequences.iter().for_each(|&sequence| put_varint(out, sequence));
             }
-            Said::Ask { lot } => put_varint(out, *lot),
+            Said::Ask { nonce } => put_varint(out, *nonce),
             Said::View(view) => view.encode(out),
         }
     }
@@ -129,7 +129,7 @@ impl Said {
                 }
                 Said::Need { from: sender, sequences }
             }
-            b'A' => Said::Ask { lot: from.varint()? },
+            b'A' => Said::Ask { nonce: from.varint()? },
             b'V' => Said::View(View::decode(from)?),
             _ => return Err(Malformed::Unknown),
         })
@@ -142,7 +142,7 @@ fn count_of(from: &mut Reader<'_>) -> Result<u32, Malformed> {
 
 impl Beat {
     fn encode(&self, out: &mut Vec<u8>) {
-        for number in [self.incarnation, self.lot, self.applied, self.read] {
+        for number in [self.incarnation, self.nonce, self.applied, self.read] {
             put_varint(out, number);
         }
         out.push(u8::from(self.chain.is_some()));
@@ -151,11 +151,11 @@ impl Beat {
     }
 
     fn decode(from: &mut Reader<'_>) -> Result<Beat, Malformed> {
-        let [incarnation, lot, applied, read] =
+        let [incarnation, nonce, applied, read] =
             [from.varint()?, from.varint()?, sequence(from.varint()?)?, sequence(from.varint()?)?];
         let chain = (from.flag()?, from.u64()?);
         let chain = chain.0.then_some(chain.1);
-        Ok(Beat { incarnation, lot, applied, read, chain, streams: from.varint()? })
+        Ok(Beat { incarnation, nonce, applied, read, chain, streams: from.varint()? })
     }
 }
 
@@ -168,7 +168,7 @@ impl View {
             put_varint(out, member.incarnation);
             put_text(out, &member.name);
             put_text(out, &member.address);
-            put_varint(out, member.lot);
+            put_varint(out, member.nonce);
             put_varint(out, member.last_batch);
         }
     }
@@ -182,7 +182,7 @@ impl View {
                 incarnation: from.varint()?,
                 name: from.text()?,
                 address: from.text()?,
-                lot: from.varint()?,
+                nonce: from.varint()?,
                 last_batch: from.varint()?,
             };
             // They are searched for by incarnation, and who joins later has a greater one.
@@ -202,12 +202,12 @@ mod tests {
 
     fn messages() -> Vec<Message> {
         let beat =
-            Beat { incarnation: 5, lot: 1 << 60, applied: 9, read: 10, chain: None, streams: 3 };
+            Beat { incarnation: 5, nonce: 1 << 60, applied: 9, read: 10, chain: None, streams: 3 };
         let member = |incarnation, name: &str| Member {
             incarnation,
             name: name.into(),
             address: "10.0.0.1:8002".into(),
-            lot: 7,
+            nonce: 7,
             last_batch: 300,
         };
         let view = View { at: 90, chain: 1, members: vec![member(3, "a"), member(40, "b")] };
@@ -217,7 +217,7 @@ mod tests {
             Said::Beat(Beat { chain: Some(u64::MAX), ..beat }),
             Said::Counts { from: 5, records: vec![counted(1), counted(1 << 40)] },
             Said::Need { from: 5, sequences: vec![3, 1 << 50] },
-            Said::Ask { lot: 99 },
+            Said::Ask { nonce: 99 },
             Said::View(view),
         ];
         said.into_iter().map(|said| Message { epoch: 300, said }).collect()
@@ -241,7 +241,7 @@ mod tests {
                 incarnation: 91,
                 name: "a".to_owned(),
                 address: String::new(),
-                lot: 1,
+                nonce: 1,
                 last_batch: 0,
             };
             Message { epoch: 1, said: Said::View(View { at, chain: 1, members: vec![member] }) }

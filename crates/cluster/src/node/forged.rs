@@ -27,7 +27,7 @@ fn member(random: &mut fastrand::Rng, near: u64) -> Member {
         incarnation: number(random, near),
         name: (*random.choice(&["a", "b", "c"]).unwrap()).to_owned(),
         address: String::new(),
-        lot: number(random, 100),
+        nonce: number(random, 100),
         last_batch: number(random, 1),
     }
 }
@@ -36,7 +36,7 @@ fn said(random: &mut fastrand::Rng, near: u64) -> Said {
     match random.u8(..6) {
         0 | 1 => Said::Beat(Beat {
             incarnation: number(random, 1),
-            lot: number(random, 100),
+            nonce: number(random, 100),
             applied: number(random, near),
             read: number(random, near),
             chain: random.bool().then(|| number(random, 0)),
@@ -51,7 +51,7 @@ fn said(random: &mut fastrand::Rng, near: u64) -> Said {
             Said::Counts { from: number(random, 1), records }
         }
         3 => Said::Need { from: number(random, 1), sequences: vec![number(random, near); 3] },
-        4 => Said::Ask { lot: number(random, 100) },
+        4 => Said::Ask { nonce: number(random, 100) },
         _ => {
             let mut members = vec![member(random, near), member(random, near)];
             members.sort_by_key(|member| member.incarnation);
@@ -117,7 +117,7 @@ impl Driven {
         let (name, address) = ("a".to_owned(), String::new());
         let epoch = Epoch { number: 1, base };
         let known = Known::Read { epoch: 1, sequence: u64::MAX };
-        let config = Config { name, address, lot: 100, proves };
+        let config = Config { name, address, nonce: 100, proves };
         let node = Node::new(0, config, epoch, GraphPlace::default(), known);
         let last = first - 1;
         let mut driven = Driven { node, epoch, now: 0, last, ended: false, version: 0 };

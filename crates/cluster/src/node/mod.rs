@@ -146,7 +146,7 @@ impl Node {
             was_at: None,
             incarnation: None,
             served: false,
-            joining: Joining::new(now_ms, config.lot),
+            joining: Joining::new(now_ms, config.nonce),
             leaves: BTreeMap::new(),
             changes: BTreeMap::new(),
             parts_read: PartsRead::default(),

@@ -62,7 +62,7 @@ mod tests {
 
     /// A node that follows a log of which it has read all up to `first`, minus one.
     fn node(first: u64, head: u64) -> Node {
-        let config = Config { name: "old".into(), address: String::new(), lot: 1, proves: false };
+        let config = Config { name: "old".into(), address: String::new(), nonce: 1, proves: false };
         let epoch = Epoch { number: 1, base: 0 };
         let known = Known::Read { epoch: 1, sequence: u64::MAX };
         let mut node = Node::new(0, config, epoch, GraphPlace::default(), known);

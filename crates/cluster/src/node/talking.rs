@@ -55,7 +55,7 @@ impl Node {
     }
 
     fn take_beat(&mut self, now_ms: u64, beat: &Beat) {
-        if beat.lot == self.config.lot {
+        if beat.nonce == self.config.nonce {
             return self.liveness.echo(now_ms);
         }
         self.top = self.top.max(beat.read);
@@ -79,7 +79,7 @@ impl Node {
     pub(super) fn say_beat(&mut self) {
         let beat = Beat {
             incarnation: self.incarnation.unwrap_or(0),
-            lot: self.config.lot,
+            nonce: self.config.nonce,
             applied: self.pipeline.applied(),
             read: self.read,
             chain: self.chain.at(self.read).filter(|_| self.roster.is_known()),

@@ -23,7 +23,7 @@ struct Driven {
 impl Driven {
     fn new(name: &str) -> Driven {
         let config =
-            Config { name: name.to_owned(), address: String::new(), lot: 100, proves: false };
+            Config { name: name.to_owned(), address: String::new(), nonce: 100, proves: false };
         let node = Node::new(0, config, EPOCH, GraphPlace::default(), KNOWN);
         let mut driven = Driven { node, now: 0, actions: Vec::new() };
         driven.take();
@@ -96,13 +96,13 @@ fn nothing(n: u64) -> Vec<u8> {
 }
 
 fn beat(read: u64) -> Said {
-    Said::Beat(Beat { incarnation: 0, lot: 5, applied: read, read, chain: None, streams: 0 })
+    Said::Beat(Beat { incarnation: 0, nonce: 5, applied: read, read, chain: None, streams: 0 })
 }
 
 /// What the member 3 knows behind `at`.
 fn view(at: u64) -> Said {
     let (name, address) = ("b".to_owned(), String::new());
-    let member = Member { incarnation: 3, name, address, lot: 5, last_batch: 0 };
+    let member = Member { incarnation: 3, name, address, nonce: 5, last_batch: 0 };
     Said::View(View { at, chain: at * 1_000, members: vec![member] })
 }
 

@@ -9,7 +9,7 @@ pub struct Config {
     pub address: String,
     /// Tells this process from others of the same name, and grows from start to start: nanoseconds
     /// since 1970 will do.
-    pub lot: u64,
+    pub nonce: u64,
     /// It must be known up to when it has read all there was: [`Status::proved_ms`].
     pub proves: bool,
 }

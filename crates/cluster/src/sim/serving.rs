@@ -115,9 +115,12 @@ impl World {
                     }
                 }
                 let posted = self.posted.entry((epoch, number)).or_default();
-                let lot = one.lot;
-                assert!(posted.iter().all(|&(other, _)| other != lot), "{number} is posted twice");
-                posted.push((lot, count));
+                let nonce = one.nonce;
+                assert!(
+                    posted.iter().all(|&(other, _)| other != nonce),
+                    "{number} is posted twice"
+                );
+                posted.push((nonce, count));
                 (deliver.sequence, deliver.index, count)
             }
         };

@@ -138,8 +138,8 @@ impl NodeLoop {
     ) -> NodeLoop {
         let Joining { config, address, nats, agreed, kept: kept_log, .. } = joining;
         let (router, tokens) = (Arc::clone(&posting.router), posting.tokens.clone());
-        let (lot, proves, reads_back) = (clock::unix_ns(), tokens.is_some(), config.reads_back());
-        let node = Config { name: config.node, address, lot, proves };
+        let (nonce, proves, reads_back) = (clock::unix_ns(), tokens.is_some(), config.reads_back());
+        let node = Config { name: config.node, address, nonce, proves };
         let place = replica.as_ref().map_or_else(GraphPlace::default, |replica| replica.place);
         let epoch = agreed.epoch();
         let graph_at = match known {
