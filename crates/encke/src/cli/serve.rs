@@ -115,8 +115,8 @@ pub(crate) struct ServeArgs {
     ///
     /// If none runs, the server starts as usual. `encke upgrade` does this for you. Use it if
     /// something else starts the new version, such as another container with the same data.
-    #[arg(long, help_heading = GENERAL)]
-    inherit: bool,
+    #[arg(long, alias = "inherit", help_heading = GENERAL)]
+    take_over: bool,
     /// Show the page of `encke demo` at / of the public port, and let it look users up and send
     /// through the API.
     ///

@@ -11,7 +11,7 @@ use super::client::runtime;
 use crate::console::{escaped, printable, say};
 
 /// Replaces a server that runs with a new version of the program, or with other settings, while its
-/// clients stay connected: the new program inherits ports, streams, history and the store.
+/// clients stay connected: the new program takes over ports, streams, history and the store.
 ///
 /// The server starts the program that it was started from, as it is on disk now, with its own
 /// options, and leaves everything to it. What the new program cannot take over is told before

@@ -185,7 +185,8 @@ fn version_that_knows_no_streams_of_the_hub_gets_none_and_their_clients_come_bac
     let asked = UnixListener::bind(&socket).unwrap();
     let old = hub.server.owner();
     let key = Hub::key_option(hub._files.path());
-    let options = ["serve", "--inherit", "--json", "--mercure-open", &key, "--listen=127.0.0.1:0"];
+    let options =
+        ["serve", "--take-over", "--json", "--mercure-open", &key, "--listen=127.0.0.1:0"];
     let mut command = encke(options.into_iter().chain(["--api=127.0.0.1:0"]));
     let successor = Program::spawn(command.arg("--data").arg(hub.server.data()));
     thread::scope(|scope| {
