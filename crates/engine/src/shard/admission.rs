@@ -42,7 +42,7 @@ impl<S: Sockets> Core<S> {
     /// The first `len` bytes of the scratch buffer belong to the connection's requests.
     pub(super) fn read_head(&mut self, at: &mut At<'_, S::Socket>, len: usize) -> Lives {
         let scratch = std::mem::take(&mut self.scratch);
-        let mut unread = take_unread(at);
+        let mut unread = at.take_unread();
         let lives = if unread.is_empty() {
             self.read_requests(at, &scratch[..len], 0)
                 .and_then(|used| self.put_by(at, scratch[used..len].to_vec()))
@@ -57,7 +57,7 @@ impl<S: Sockets> Core<S> {
 
     /// Goes on with what was put by.
     pub(super) fn read_unread(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
-        let unread = take_unread(at);
+        let unread = at.take_unread();
         if unread.is_empty() {
             return Ok(());
         }
@@ -333,10 +333,4 @@ impl<S: Sockets> Core<S> {
         let credentials = has_tokens && origins.allows_credentials(origin, host);
         Some(Cors { origin, credentials })
     }
-}
-
-pub(super) fn take_unread<S>(at: &mut At<'_, S>) -> Vec<u8> {
-    let unread = at.conn.some_work().map(|work| std::mem::take(&mut work.unread));
-    at.conn.tidy();
-    unread.unwrap_or_default()
 }

@@ -12,13 +12,13 @@ use sync::connection_limit::ConnectionLimit;
 use topics::Topics;
 
 use super::Shared;
-use super::channels::Channels;
-use super::forwarded::Trust;
-use super::gap::PendingGap;
-use super::gathering::Gathering;
-use super::members::{Subject, Watching};
-use super::subscriber_notes::HubMarks;
-use super::wall::Wall;
+use super::tables::channels::Channels;
+use super::tables::gathering::Gathering;
+use super::tables::hub_marks::HubMarks;
+use super::tables::pending_gap::PendingGap;
+use super::tables::trust::Trust;
+use super::tables::wall::Wall;
+use super::tables::watching::{Subject, Watching};
 use crate::account::Account;
 use crate::addresses::Addresses;
 use crate::budget::Budget;
@@ -150,6 +150,13 @@ impl<S> At<'_, S> {
     /// From here on its old references find nobody.
     pub(super) fn renew(&mut self) {
         self.place.renew();
+    }
+
+    /// What has come and was not read.
+    pub(super) fn take_unread(&mut self) -> Vec<u8> {
+        let unread = self.conn.some_work().map(|work| std::mem::take(&mut work.unread));
+        self.conn.tidy();
+        unread.unwrap_or_default()
     }
 }
 

@@ -9,7 +9,7 @@ use minicbor::bytes::ByteVec;
 
 use super::Shard;
 use super::core::{At, Core};
-use super::forwarded::Trust;
+use super::tables::trust::Trust;
 use crate::conn::state::State;
 use crate::conn::{Conn, Marks, Partial};
 use crate::sockets::Sockets;

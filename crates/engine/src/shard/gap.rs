@@ -18,6 +18,7 @@
 use hub::ConnRef;
 
 use super::core::{At, Core, Lives};
+use super::tables::pending_gap::PendingGap;
 use super::{Shard, key_of};
 use crate::conn::Marks;
 use crate::conn::action::GapAction;
@@ -25,48 +26,6 @@ use crate::conn::state::State;
 use crate::limits::GAP_WORK_PER_TURN;
 use crate::slab::Key;
 use crate::sockets::Sockets;
-
-/// Those who are still to be told.
-#[derive(Debug)]
-pub(super) struct PendingGap {
-    /// Up to this number events may be missing.
-    up_to: u64,
-    /// A bit for each slot: its connection is still to be told.
-    slots: Vec<u64>,
-    /// How many slots there were, the one whose turn it is, and how many there are to go, around to
-    /// where it began. Slots that come meanwhile are of clients who come behind the gap.
-    count: u32,
-    next: u32,
-    left: u32,
-}
-
-impl PendingGap {
-    /// All of so many slots, from the slot `next` on.
-    fn all(up_to: u64, count: u32, next: u32) -> PendingGap {
-        let words = count.div_ceil(u64::BITS) as usize;
-        PendingGap { up_to, slots: vec![u64::MAX; words], count, next, left: count }
-    }
-
-    fn has(&self, slot: u32) -> bool {
-        let word = self.slots.get((slot / u64::BITS) as usize);
-        word.is_some_and(|word| word >> (slot % u64::BITS) & 1 == 1)
-    }
-
-    fn take(&mut self, slot: u32) -> bool {
-        let has = self.has(slot);
-        if has {
-            self.slots[(slot / u64::BITS) as usize] &= !(1 << (slot % u64::BITS));
-        }
-        has
-    }
-
-    fn take_next(&mut self) -> Option<u32> {
-        self.left = self.left.checked_sub(1)?;
-        let slot = self.next;
-        self.next = if slot + 1 < self.count { slot + 1 } else { 0 };
-        Some(slot)
-    }
-}
 
 impl<S: Sockets> Shard<S> {
     /// Events up to the number `up_to` may be missing; all that was posted before has been handed

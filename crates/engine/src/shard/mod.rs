@@ -45,6 +45,7 @@ mod subscriber_head;
 mod subscriber_ids;
 mod subscriber_notes;
 mod subscribers;
+mod tables;
 mod tokens;
 mod turn;
 mod up;

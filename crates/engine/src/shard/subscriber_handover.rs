@@ -12,7 +12,7 @@ use proto::Format;
 
 use super::Shard;
 use super::core::{At, Core};
-use super::subscriber_notes::HubMarks;
+use super::tables::hub_marks::HubMarks;
 use crate::mercure_config::HeldHead;
 use crate::sockets::Sockets;
 use crate::state::SubscriberState;

@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 
 use super::Shard;
 use super::core::{At, Core, Lives};
-use super::forwarded::Trust;
 use super::presence::SOME_IDS;
+use super::tables::trust::Trust;
 use crate::conn::state::State;
 use crate::conn::{Conn, Marks, Partial};
 use crate::counters::Total;

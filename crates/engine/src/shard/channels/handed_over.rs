@@ -6,8 +6,8 @@ use hub::{IdText, Info};
 use pusher::{Channel, Member, USER_PREFIX, User};
 
 use super::super::core::{At, Core};
-use super::missed::Start;
-use super::seats::Seat;
+use super::super::tables::seats::Seat;
+use super::super::tables::wishes::Start;
 use crate::sockets::Sockets;
 use crate::state::PusherState;
 
