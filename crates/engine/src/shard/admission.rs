@@ -197,7 +197,8 @@ impl<S: Sockets> Core<S> {
             return self.answered(at, DisconnectReason::Answered);
         }
         if request.route == Route::App {
-            return self.admit_to_channels(at, request, &reply);
+            // Its client is told on the WebSocket what is wrong, and of its origin too.
+            return self.open(at, request, read, &reply);
         }
         if let (Some(origin), None) = (request.origin, cors) {
             self.config.refused_origins.note(origin);
@@ -206,28 +207,24 @@ impl<S: Sockets> Core<S> {
             // The log is told of its origin, once, and not of each client.
             return self.refuse_unnoted(at, &problem, &reply, DisconnectReason::BadRequest);
         }
-        match request.route {
-            Route::Page => return self.show_page(at, request),
-            Route::WellKnown if self.show_text(request) || self.show_metadata(request, cors) => {
-                return self.answered(at, DisconnectReason::Answered);
-            }
-            Route::WellKnown => return self.refuse(at, &Problem::no_such_path(), &reply),
-            Route::Send => {
-                let whole = request.head_len.saturating_add(request.body.len);
-                let body = read.get(request.head_len..whole);
-                return self.admit_send(at, request, body, &reply);
-            }
-            Route::Events => return self.admit_history_read(at, request, &reply),
-            Route::Durable => return self.hand_out(at, request, read, &reply),
-            Route::Mercure => return self.admit_to_topics(at, request, read, &reply),
-            Route::MercureList => return self.hand_out_of_hub(at, request, read, &reply),
-            Route::Stream | Route::Classic | Route::Poll | Route::App => {}
+        self.open(at, request, read, &reply)
+    }
+
+    /// Shows a short text below `/.well-known/`, if there is one.
+    pub(super) fn show_well_known(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        request: &Request<'_>,
+        reply: &Reply<'_>,
+    ) -> Lives {
+        match self.show_text(request) || self.show_metadata(request, reply.cors) {
+            true => self.answered(at, DisconnectReason::Answered),
+            false => self.refuse(at, &Problem::no_such_path(), reply),
         }
-        self.admit_listener(at, request, &reply)
     }
 
     /// Opens a stream or a poll, as far as a token grants it.
-    fn admit_listener(
+    pub(super) fn admit_listener(
         &mut self,
         at: &mut At<'_, S::Socket>,
         request: &Request<'_>,

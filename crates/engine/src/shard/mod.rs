@@ -20,6 +20,7 @@ mod down;
 mod due;
 mod ending;
 mod forwarded;
+mod front;
 mod full;
 mod gap;
 mod gathering;

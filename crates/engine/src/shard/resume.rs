@@ -198,13 +198,11 @@ impl<S: Sockets> Core<S> {
 
     /// It is known what a held connection has missed. Where the turn has no more time for clients
     /// it is told in a later one: a poll is answered with it, and logged out under all its ids.
-    pub(super) fn catch_up(&mut self, at: &mut At<'_, S::Socket>, catch_up: Box<CatchUp>) -> Lives {
-        if at.conn.wire.format() == Format::Pusher {
-            return match at.conn.state().hears() {
-                true => self.hear_missed(at, *catch_up),
-                false => Ok(()),
-            };
-        }
+    pub(super) fn catch_up_held(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        catch_up: Box<CatchUp>,
+    ) -> Lives {
         if self.budget.is_spent() {
             let bytes = catch_up.bytes();
             at.conn.new_work().held.catch_up = Some((catch_up, bytes));

@@ -5,15 +5,13 @@
 use std::sync::Arc;
 
 use hub::ConnRef;
-use proto::Format;
-use proto::websocket::{self, command};
 
 use super::core::{At, Core, Lives};
 use super::{Shard, key_of};
 use crate::conn::action::SaidAction;
 use crate::limits::EXPRESS_BYTES_MAX;
 use crate::receipt::Stub;
-use crate::said::{Answered, Said, Say};
+use crate::said::{Said, Say};
 use crate::sockets::Sockets;
 
 impl<S: Sockets> Shard<S> {
@@ -62,23 +60,7 @@ impl<S: Sockets> Core<S> {
                 wire.format().push_message(&mut self.answer, wire.carrier(), &text);
                 self.put_answer(at)
             }
-            (Some(SaidAction::Tell), Said::Sent(answered))
-                if at.conn.wire.format() == Format::Pusher =>
-            {
-                match answered.outcome {
-                    Ok(_) => Ok(()),
-                    Err(problem) => self.refuse_sent(at, &problem),
-                }
-            }
-            (Some(SaidAction::Tell), Said::Sent(answered)) => {
-                let Answered { outcome, reference } = *answered;
-                let text = match &outcome {
-                    Ok(answer) => command::send_ok(answer, reference.as_deref()),
-                    Err(problem) => command::send_error(problem, reference.as_deref()),
-                };
-                websocket::push_text(&mut self.answer, &text);
-                self.put_answer(at)
-            }
+            (Some(SaidAction::Tell), Said::Sent(answered)) => self.say_sent(at, *answered),
             (Some(SaidAction::Answer), Said::Sent(answered)) => {
                 self.answer_request(at, answered.outcome.as_deref())
             }

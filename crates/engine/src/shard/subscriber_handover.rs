@@ -8,10 +8,10 @@
 use std::sync::Arc;
 
 use hub::IdText;
-use proto::Format;
 
 use super::Shard;
 use super::core::{At, Core};
+use super::front::Front;
 use super::tables::hub_marks::HubMarks;
 use crate::mercure_config::HeldHead;
 use crate::sockets::Sockets;
@@ -32,7 +32,7 @@ impl<S: Sockets> Shard<S> {
 impl<S: Sockets> Core<S> {
     /// Whether it is a stream of the hub.
     pub(super) fn is_subscriber(&self, at: &At<'_, S::Socket>) -> bool {
-        at.conn.wire.format() == Format::Mercure && at.conn.state().is_logged_in()
+        self.front(at) == Front::Mercure && at.conn.state().is_logged_in()
     }
 
     /// What a connection is at the hub, if it is a stream there.

@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use proto::Format;
 use topics::{HeldSelector, SubscriberNote, subscribed};
 
 use super::core::{At, Core};
+use super::front::Front;
 use super::tables::hub_marks::HubMarks;
 use crate::sockets::Sockets;
 
@@ -49,7 +49,7 @@ impl<S: Sockets> Core<S> {
 
     /// What is to be noted of a connection that is about to be logged out, if it is a subscriber.
     pub(super) fn subscriber_leaving(&self, at: &At<'_, S::Socket>) -> Option<SubscriberLeaving> {
-        let is_subscriber = at.conn.wire.format() == Format::Mercure && self.ids_len(at) > 0;
+        let is_subscriber = self.front(at) == Front::Mercure && self.ids_len(at) > 0;
         let topics = self.topics.as_ref().filter(|_| is_subscriber)?;
         let is_wanted = topics.subscriptions().is_wanted();
         Some(SubscriberLeaving(is_wanted.then(|| self.selectors(at))))
