@@ -370,7 +370,8 @@ pub const LANE_PLACES_MIN: u64 = 16;
 pub const LANE_MESSAGE_BYTES: usize = 64 * 1024;
 
 /// How often a worker that the kernel gave no descriptor looks whether there are some again, in
-/// milliseconds. A look tries at most twice [`sync::room::LITTLE_ROOM_MAX`] of them, some 0.1 ms.
+/// milliseconds. A look tries at most twice [`sync::room::LITTLE_CAPACITY_MAX`] of them, some 0.1
+/// ms.
 pub const SHORTAGE_LOOK_MS: u64 = 250;
 
 /// How long the client's host may leave sent bytes unacknowledged before the connection counts as

@@ -263,7 +263,7 @@ impl Demo {
             api: self.address(self.args.api, DEFAULT_API)?,
             member: None,
             data: &self.data,
-            limits: &self.args.limits.clone().with_room_for(room),
+            limits: &self.args.limits.clone().with_capacity_for(room),
             token_key: self.args.token_key.as_deref(),
             certificate,
             token_claims: &self.args.token_claims,
