@@ -84,7 +84,7 @@ mod worker;
 pub mod workers;
 
 pub use account::Account;
-pub use ahead::Ahead;
+pub use ahead::FutureCursors;
 pub use answers::Answers;
 pub use channel_notes::{ChannelChange, ChannelNote, ChannelNotes};
 pub use channels::{channel_key, channel_name, user_key};

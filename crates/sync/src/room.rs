@@ -110,7 +110,7 @@ impl Capacities {
     /// when all have the same.
     fn freest(&self) -> Vec<Range<u16>> {
         let capacities: Vec<u8> =
-            self.capacities.iter().map(|room| capacity.load(Ordering::Relaxed)).collect();
+            self.capacities.iter().map(|capacity| capacity.load(Ordering::Relaxed)).collect();
         let most = capacities.iter().copied().max();
         let mut runs: Vec<Range<u16>> = Vec::new();
         for worker in (0..capacities.len()).filter(|&worker| Some(capacities[worker]) == most) {

@@ -285,7 +285,7 @@ impl Node {
         } else if number <= self.applied_number() {
             Place::Known
         } else {
-            Place::Ahead
+            Place::Future
         }
     }
 

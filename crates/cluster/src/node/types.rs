@@ -23,7 +23,7 @@ pub enum Place {
     Known,
     /// Further than this node is: wait some seconds at most for
     /// [`Node::applied_number`](crate::Node::applied_number).
-    Ahead,
+    Future,
 }
 
 /// What is shown of a node.

@@ -80,13 +80,13 @@ impl<S: Sockets> Core<S> {
         }
         let asked = match self.event_ids.known(place) {
             Place::Known(number) => self.ask(at, number),
-            Place::Ahead(number) | Place::Later(number) if self.event_ids.are_given() => {
+            Place::Future(number) | Place::Later(number) if self.event_ids.are_given() => {
                 let tag = EventId::parse_place(place).map(|(id, _)| id.tag());
                 self.ask_by(at, number, |resumes, resume| {
-                    resumes.post_ahead(Resume { ahead_in: tag, ..resume })
+                    resumes.post_future(Resume { future_in: tag, ..resume })
                 })
             }
-            Place::Ahead(_) | Place::Later(_) | Place::Unknown => false,
+            Place::Future(_) | Place::Later(_) | Place::Unknown => false,
         };
         if !asked {
             at.conn.take_held();
@@ -144,7 +144,7 @@ impl<S: Sockets> Core<S> {
             ids: self.ids(at).collect(),
             after,
             named: None,
-            ahead_in: None,
+            future_in: None,
             gap_up_to: at.conn.gap_told(),
             past: at.conn.work().and_then(|work| work.held.past.clone()),
             bytes_max: limits::window_bytes(self.config.backlog_bytes_max),

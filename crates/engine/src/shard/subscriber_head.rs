@@ -91,7 +91,7 @@ impl<S: Sockets> Core<S> {
         let own = |word: &str| match self.event_ids.known(word.as_bytes()) {
             hub::Place::Known(number) => Some(number),
             // One that this server has not given.
-            hub::Place::Ahead(_) | hub::Place::Later(_) | hub::Place::Unknown => None,
+            hub::Place::Future(_) | hub::Place::Later(_) | hub::Place::Unknown => None,
         };
         let number = match &**place {
             "" => return Begin::Live,

@@ -45,7 +45,7 @@ impl<S: Sockets> Core<S> {
         Some(match place {
             Place::Known(number) if self.config.history.is_on() => Start::Behind(number),
             // Heard at another node of the cluster.
-            Place::Ahead(number) if self.config.history.is_on() && self.event_ids.are_given() => {
+            Place::Future(number) if self.config.history.is_on() && self.event_ids.are_given() => {
                 Start::Behind(number)
             }
             _ => Start::Nowhere,
@@ -103,7 +103,7 @@ impl<S: Sockets> Core<S> {
         let slot = at.slot;
         while let Some(MissedQuestion { key, client, resume }) = self.next_missed(at) {
             let is_asked = match resume.after > self.event_ids.last() {
-                true => self.resumes.post_ahead(resume),
+                true => self.resumes.post_future(resume),
                 false => self.resumes.post(resume),
             };
             if is_asked {
@@ -142,7 +142,7 @@ impl<S: Sockets> Core<S> {
             ids,
             after,
             named: None,
-            ahead_in: None,
+            future_in: None,
             gap_up_to: wish.gap_up_to,
             past: None,
             bytes_max: limits::window_bytes(self.config.backlog_bytes_max),
