@@ -284,7 +284,7 @@ fn senders_without_a_place_are_served_too() {
         }
     }
     let at_once = at_once(&server);
-    // What is lent to a worker that has no turn waits in its queue, which holds some 200; who does
+    // What is given to a worker that has no turn waits in its queue, which holds some 200; who does
     // not fit there is served as all others, too.
     assert!((256..=2 * 256).contains(&at_once), "{at_once} of 600");
     // Who goes away leaves its place to the next one.
