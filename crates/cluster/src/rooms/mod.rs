@@ -7,7 +7,7 @@
 //!
 //! | read in the log | what a node does |
 //! | --- | --- |
-//! | a want that is new here | says whom it has there, and that it has answered; tells all updates |
+//! | a want that is new here | says whom it has there, and that it answered; tells all updates |
 //! | an unwant of the last node that wanted | says nothing more of the room |
 //! | a join | says once more what it wants: that is new to nobody but the new node |
 //! | a leave | after the grace somebody says that the users of that node alone are gone |
