@@ -18,12 +18,12 @@ use crate::wire::{Malformed, Reader, put_text, put_varint, sequence};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Message {
     pub(crate) epoch: u64,
-    pub(crate) said: Said,
+    pub(crate) said: MessageBody,
 }
 
 /// What a message says.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Said {
+pub(crate) enum MessageBody {
     Beat(Beat),
     Counts { from: u64, records: Vec<Counted> },
     Need { from: u64, sequences: Vec<u64> },
@@ -72,27 +72,27 @@ impl Message {
         let mut from = Reader::new(bytes);
         check_format(from.u8()?, FORMAT)?;
         let (kind, epoch) = (from.u8()?, from.varint()?);
-        let said = Said::decode(kind, &mut from)?;
+        let said = MessageBody::decode(kind, &mut from)?;
         from.end()?;
         Ok(Message { epoch, said })
     }
 }
 
-impl Said {
+impl MessageBody {
     fn kind(&self) -> u8 {
         match self {
-            Said::Beat(_) => b'B',
-            Said::Counts { .. } => b'C',
-            Said::Need { .. } => b'N',
-            Said::Ask { .. } => b'A',
-            Said::View(_) => b'V',
+            MessageBody::Beat(_) => b'B',
+            MessageBody::Counts { .. } => b'C',
+            MessageBody::Need { .. } => b'N',
+            MessageBody::Ask { .. } => b'A',
+            MessageBody::View(_) => b'V',
         }
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Said::Beat(beat) => beat.encode(out),
-            Said::Counts { from, records } => {
+            MessageBody::Beat(beat) => beat.encode(out),
+            MessageBody::Counts { from, records } => {
                 put_varint(out, *from);
                 for Counted { sequence, counts } in records {
                     debug_assert!(counts.len() <= RECORD_EVENTS_MAX, "nobody would read it");
@@ -101,18 +101,18 @@ impl Said {
                     counts.iter().for_each(|&count| put_varint(out, u64::from(count)));
                 }
             }
-            Said::Need { from, sequences } => {
+            MessageBody::Need { from, sequences } => {
                 put_varint(out, *from);
                 sequences.iter().for_each(|&sequence| put_varint(out, sequence));
             }
-            Said::Ask { nonce } => put_varint(out, *nonce),
-            Said::View(view) => view.encode(out),
+            MessageBody::Ask { nonce } => put_varint(out, *nonce),
+            MessageBody::View(view) => view.encode(out),
         }
     }
 
-    fn decode(kind: u8, from: &mut Reader<'_>) -> Result<Said, Malformed> {
+    fn decode(kind: u8, from: &mut Reader<'_>) -> Result<MessageBody, Malformed> {
         Ok(match kind {
-            b'B' => Said::Beat(Beat::decode(from)?),
+            b'B' => MessageBody::Beat(Beat::decode(from)?),
             b'C' => {
                 let (sender, mut records) = (from.varint()?, Vec::new());
                 while !from.is_empty() {
@@ -120,17 +120,17 @@ impl Said {
                     let counts = (0..count).map(|_| count_of(from)).collect::<Result<_, _>>()?;
                     records.push(Counted { sequence, counts });
                 }
-                Said::Counts { from: sender, records }
+                MessageBody::Counts { from: sender, records }
             }
             b'N' => {
                 let (sender, mut sequences) = (from.varint()?, Vec::new());
                 while !from.is_empty() {
                     sequences.push(from.varint()?);
                 }
-                Said::Need { from: sender, sequences }
+                MessageBody::Need { from: sender, sequences }
             }
-            b'A' => Said::Ask { nonce: from.varint()? },
-            b'V' => Said::View(View::decode(from)?),
+            b'A' => MessageBody::Ask { nonce: from.varint()? },
+            b'V' => MessageBody::View(View::decode(from)?),
             _ => return Err(Malformed::Unknown),
         })
     }
@@ -213,12 +213,12 @@ mod tests {
         let view = View { at: 90, chain: 1, members: vec![member(3, "a"), member(40, "b")] };
         let counted = |sequence| Counted { sequence, counts: vec![0, 1, u32::MAX] };
         let said = [
-            Said::Beat(beat),
-            Said::Beat(Beat { chain: Some(u64::MAX), ..beat }),
-            Said::Counts { from: 5, records: vec![counted(1), counted(1 << 40)] },
-            Said::Need { from: 5, sequences: vec![3, 1 << 50] },
-            Said::Ask { nonce: 99 },
-            Said::View(view),
+            MessageBody::Beat(beat),
+            MessageBody::Beat(Beat { chain: Some(u64::MAX), ..beat }),
+            MessageBody::Counts { from: 5, records: vec![counted(1), counted(1 << 40)] },
+            MessageBody::Need { from: 5, sequences: vec![3, 1 << 50] },
+            MessageBody::Ask { nonce: 99 },
+            MessageBody::View(view),
         ];
         said.into_iter().map(|said| Message { epoch: 300, said }).collect()
     }
@@ -244,7 +244,10 @@ mod tests {
                 nonce: 1,
                 last_batch: 0,
             };
-            Message { epoch: 1, said: Said::View(View { at, chain: 1, members: vec![member] }) }
+            Message {
+                epoch: 1,
+                said: MessageBody::View(View { at, chain: 1, members: vec![member] }),
+            }
         };
         assert_eq!(Message::decode(&view(91).encode()), Ok(view(91)));
         assert_eq!(Message::decode(&view(90).encode()), Err(Malformed::Number));
@@ -264,7 +267,7 @@ mod tests {
                     bytes.insert(at, random.u8(..))
                 }
             }
-            if let Ok(Message { said: Said::Beat(Beat { chain: None, .. }), .. }) =
+            if let Ok(Message { said: MessageBody::Beat(Beat { chain: None, .. }), .. }) =
                 Message::decode(&bytes)
             {
                 // Where there is no sum its eight bytes say nothing.

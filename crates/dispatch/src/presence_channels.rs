@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::channel_name;
 use hub::{Info, Key, MemberChange, MemberList, MemberUpdate, Space};
-use pusher::presence_frame::{self, Told};
+use pusher::presence_frame::{self, PresenceMember};
 use pusher::server_frame::watchlist_events;
 
 /// What is told of the room with this key as it is; `None` of an id.
@@ -37,7 +37,7 @@ fn user_is(id: &str, is_online: bool) -> Option<String> {
 fn list(channel: &str, list: &MemberList) -> String {
     debug_assert!(list.members.is_some(), "members of a channel are listed");
     let members = list.members.as_deref().unwrap_or_default();
-    let told: Vec<Told<'_>> =
+    let told: Vec<PresenceMember<'_>> =
         members.iter().map(|(sub, info)| told(sub, info.as_deref())).collect();
     presence_frame::subscription_succeeded(channel, &told)
 }
@@ -53,8 +53,8 @@ fn change(channel: &str, MemberUpdate { sub, change, .. }: &MemberUpdate) -> Str
     }
 }
 
-fn told<'m>(sub: &'m str, info: Option<&'m Info>) -> Told<'m> {
-    Told::of_json(user_id(sub), info.map(Info::json))
+fn told<'m>(sub: &'m str, info: Option<&'m Info>) -> PresenceMember<'m> {
+    PresenceMember::of_json(user_id(sub), info.map(Info::json))
 }
 
 /// The user that a member is: its key's name.

@@ -66,7 +66,7 @@ pub use members::{
 };
 pub use members::{leave_out, listed_bytes};
 pub use names::{IdsFull, Names};
-pub use page::{HeardOf, HeardPage, Page, PageOf};
+pub use page::{KeptUpdatesOf, KeptUpdatesPage, Page, PageOf};
 pub use pair_hash::{BUCKETS, PairHash, pair_hash};
 pub use sketch::{AddressKey, AddressKeys, CountSketch, RateSketch};
 pub use token_uses::TokenUses;

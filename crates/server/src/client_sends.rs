@@ -20,7 +20,8 @@ use dispatch::barrier::Barrier;
 use dispatch::posting::say;
 use dispatch::traces::{Arrival, SendTrace};
 use engine::{
-    Answered, Answers, ClientSend, ClientSendOutcome, ClientSends, Engine, Question, Said, SentBy,
+    Answered, Answers, ClientSend, ClientSendOutcome, ClientSends, DirectMessage, Engine, Question,
+    SentBy,
 };
 use httpd::problem::ApiProblem;
 use hub::ConnRef;
@@ -148,7 +149,7 @@ impl Poster {
             SentBy::Message { reference, .. } => reference.clone(),
             SentBy::Request { .. } | SentBy::Channel(_) => None,
         };
-        let said = Said::Sent(Box::new(Answered { outcome, reference }));
+        let said = DirectMessage::Sent(Box::new(Answered { outcome, reference }));
         say(&self.answers, send.conn(), said).await;
         self.sends.questions().done(1, send.bytes());
     }

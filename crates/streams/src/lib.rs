@@ -46,4 +46,4 @@ pub use request::{Append, Create, Producer};
 pub use state::{Appended, is_json, same_type};
 pub use store::{Created, Head, Limits, Store};
 pub use stream::LiveReader;
-pub use teller::{Outcome, Teller, Told};
+pub use teller::{AppendNotice, Outcome, Teller};

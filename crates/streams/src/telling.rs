@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::state::State;
 use crate::store::Store;
 use crate::stream::{Stream, View};
-use crate::teller::{Outcome, Teller, Told};
+use crate::teller::{AppendNotice, Outcome, Teller};
 
 impl Store {
     /// Tells what may not be told yet of the stream at `path`.
@@ -132,8 +132,8 @@ impl Store {
     }
 }
 
-fn told<'b>(stream: &'b Stream, view: &'b View, position: u64, data: &'b [u8]) -> Told<'b> {
-    Told {
+fn told<'b>(stream: &'b Stream, view: &'b View, position: u64, data: &'b [u8]) -> AppendNotice<'b> {
+    AppendNotice {
         path: &stream.path,
         content_type: &view.meta.content_type,
         from: view.offset(position),

@@ -29,7 +29,7 @@ pub(crate) struct ListenerKind {
 #[derive(Debug, Default)]
 pub(crate) struct Listened {
     /// By the numbers that the tables below have; `None` where one is free.
-    selectors: Vec<Option<Heard>>,
+    selectors: Vec<Option<ListenedSelector>>,
     free: Vec<u32>,
     patterns: Patterns<u32>,
     /// Plain topics.
@@ -48,7 +48,7 @@ pub(crate) struct Listened {
 
 /// A selector that is listened to.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct ListenedSelector {
     pub(crate) selector: Arc<Selector>,
     /// The key of those who hear what is public.
     pub(crate) public: Option<Id>,
@@ -160,7 +160,7 @@ impl Listened {
     }
 
     /// The selector of a key.
-    pub(crate) fn of_key(&self, id: Id) -> Option<&Heard> {
+    pub(crate) fn of_key(&self, id: Id) -> Option<&ListenedSelector> {
         self.selectors[self.keys.get(&id)?.of as usize].as_ref()
     }
 
@@ -182,7 +182,7 @@ impl Listened {
         &self,
         topic: &Topic<'_>,
         matched: &[Arc<Selector>],
-        visit: &mut dyn FnMut(&Heard),
+        visit: &mut dyn FnMut(&ListenedSelector),
     ) {
         let exact = self.exact.get(topic.text()).copied();
         let mut numbers: SmallVec<[u32; 8]> = self.all.into_iter().chain(exact).collect();
@@ -245,7 +245,7 @@ impl Listened {
             }
         }
         let (public, private, granted) = (None, None, SmallVec::new());
-        let heard = Some(Heard { selector, public, private, granted });
+        let heard = Some(ListenedSelector { selector, public, private, granted });
         match self.free.pop() {
             Some(free) => self.selectors[free as usize] = heard,
             None => self.selectors.push(heard),

@@ -5,7 +5,7 @@
 use super::Node;
 use crate::change::{Change, Part};
 use crate::limits::{EARLY_COUNTS_MAX, MEMBERS_MAX, RECORD_EVENTS_MAX};
-use crate::message::{Beat, Counted, Message, Said, View};
+use crate::message::{Beat, Counted, Message, MessageBody, View};
 use crate::record::{Body, Event, Head, Join, LeaveReason, Once, Order, Record};
 use crate::roster::Member;
 use crate::{Action, Config, Epoch, GraphPlace, Known, Published};
@@ -32,9 +32,9 @@ fn member(random: &mut fastrand::Rng, near: u64) -> Member {
     }
 }
 
-fn said(random: &mut fastrand::Rng, near: u64) -> Said {
+fn said(random: &mut fastrand::Rng, near: u64) -> MessageBody {
     match random.u8(..6) {
-        0 | 1 => Said::Beat(Beat {
+        0 | 1 => MessageBody::Beat(Beat {
             incarnation: number(random, 1),
             nonce: number(random, 100),
             applied: number(random, near),
@@ -48,14 +48,16 @@ fn said(random: &mut fastrand::Rng, near: u64) -> Said {
                 counts: vec![u32::MAX; random.usize(..RECORD_EVENTS_MAX)],
             };
             let records = (0..random.usize(..3)).map(|_| counted(random)).collect();
-            Said::Counts { from: number(random, 1), records }
+            MessageBody::Counts { from: number(random, 1), records }
         }
-        3 => Said::Need { from: number(random, 1), sequences: vec![number(random, near); 3] },
-        4 => Said::Ask { nonce: number(random, 100) },
+        3 => {
+            MessageBody::Need { from: number(random, 1), sequences: vec![number(random, near); 3] }
+        }
+        4 => MessageBody::Ask { nonce: number(random, 100) },
         _ => {
             let mut members = vec![member(random, near), member(random, near)];
             members.sort_by_key(|member| member.incarnation);
-            Said::View(View { at: number(random, near), chain: number(random, 0), members })
+            MessageBody::View(View { at: number(random, near), chain: number(random, 0), members })
         }
     }
 }

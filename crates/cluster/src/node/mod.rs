@@ -30,7 +30,7 @@ use crate::counts::{Counts, Sums};
 use crate::limits::{SEQUENCE_MAX, STORE_AGAIN_MS};
 use crate::liveness::Liveness;
 use crate::pipeline::Pipeline;
-use crate::publisher::{Attempt, NotTaken, Publisher, Told};
+use crate::publisher::{Attempt, NotTaken, Publisher, TicketOutcome};
 use crate::record::{Event, Head, Order};
 use crate::replica::Replica;
 use crate::roster::Roster;
@@ -332,7 +332,7 @@ impl Node {
         Head { incarnation, batch: 0, after, chain: chain.unwrap_or(0) }
     }
 
-    fn tell(&mut self, told: Vec<Told>) {
+    fn tell(&mut self, told: Vec<TicketOutcome>) {
         let answer = |(ticket, outcome): (Ticket, Outcome)| Action::Answer { ticket, outcome };
         self.actions.extend(told.into_iter().map(answer));
     }

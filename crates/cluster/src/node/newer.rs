@@ -55,7 +55,7 @@ mod tests {
     use super::*;
     use crate::action::{Epoch, GraphPlace, Known};
     use crate::chain::Chain;
-    use crate::message::{Message, Said, View};
+    use crate::message::{Message, MessageBody, View};
     use crate::node::Config;
     use crate::record::{Body, FORMAT, FORMAT_MAX, Order, Record};
     use crate::wire::Malformed;
@@ -132,7 +132,7 @@ mod tests {
         assert!(!told.iter().any(|action| matches!(action, Action::End(_))), "{told:?}");
         let chain = 6 + Chain::hash(101, &last);
         let view = View { at: 101, chain, members: Vec::new() };
-        node.core_message(0, &Message { epoch: 1, said: Said::View(view) }.encode());
+        node.core_message(0, &Message { epoch: 1, said: MessageBody::View(view) }.encode());
         let end = Action::End(EndReason::Newer { sequence: 101, format: FORMAT_MAX + 1 });
         assert_eq!(actions(&mut node).last(), Some(&end));
     }

@@ -5,7 +5,7 @@ use crate::change::Change;
 use crate::limits::{
     ASK_MS, BEHIND_MAX_MS, FOLLOW_AGAIN_MS, FOUND_AFTER_MS, SEQUENCE_MAX, STORE_AGAIN_MS,
 };
-use crate::message::{Beat, Message, Said, View};
+use crate::message::{Beat, Message, MessageBody, View};
 use crate::record::{Body, Head, Join, Order, Record};
 use crate::roster::Member;
 use crate::{Action, Config, Epoch, GraphPlace, Known, Published};
@@ -46,7 +46,7 @@ impl Driven {
         }
     }
 
-    fn hears(&mut self, said: Said) {
+    fn hears(&mut self, said: MessageBody) {
         let bytes = Message { epoch: EPOCH.number, said }.encode();
         self.does(|node, now| node.core_message(now, &bytes));
     }
@@ -95,15 +95,22 @@ fn nothing(n: u64) -> Vec<u8> {
     Record { head, body: Body::Order(Order::Logout("x".to_owned())) }.encode()
 }
 
-fn beat(read: u64) -> Said {
-    Said::Beat(Beat { incarnation: 0, nonce: 5, applied: read, read, chain: None, streams: 0 })
+fn beat(read: u64) -> MessageBody {
+    MessageBody::Beat(Beat {
+        incarnation: 0,
+        nonce: 5,
+        applied: read,
+        read,
+        chain: None,
+        streams: 0,
+    })
 }
 
 /// What the member 3 knows behind `at`.
-fn view(at: u64) -> Said {
+fn view(at: u64) -> MessageBody {
     let (name, address) = ("b".to_owned(), String::new());
     let member = Member { incarnation: 3, name, address, nonce: 5, last_batch: 0 };
-    Said::View(View { at, chain: at * 1_000, members: vec![member] })
+    MessageBody::View(View { at, chain: at * 1_000, members: vec![member] })
 }
 
 /// A node that is the only member, of a log from its first record on.

@@ -4,7 +4,7 @@ use super::Node;
 use crate::action::{Action, CoreSubject, EndReason};
 use crate::change::Part;
 use crate::limits::{BARRIER_MS, FOLLOW_AGAIN_MS, STORE_AGAIN_MS};
-use crate::message::Said;
+use crate::message::MessageBody;
 use crate::pipeline::UNKNOWN;
 use crate::publisher::Attempt;
 use crate::record::{Body, FORMAT, FORMAT_MAX, Head, Join, LeaveReason, Record};
@@ -51,7 +51,7 @@ impl Node {
             out.append(&mut batches);
             for (member, sequences) in needs {
                 let from = self.incarnation.unwrap_or(0);
-                self.say(CoreSubject::Need(member), Said::Need { from, sequences });
+                self.say(CoreSubject::Need(member), MessageBody::Need { from, sequences });
             }
         }
         let epoch = self.epoch.number;
@@ -135,7 +135,7 @@ impl Node {
     fn join(&mut self, now_ms: u64) {
         let known = self.roster.is_known();
         if !known && self.joining.asks(now_ms) {
-            self.say(CoreSubject::Ask, Said::Ask { nonce: self.config.nonce });
+            self.say(CoreSubject::Ask, MessageBody::Ask { nonce: self.config.nonce });
         }
         let well = self.read >= self.head
             && self.pipeline.applied() + WELL_RECORDS >= self.read

@@ -55,7 +55,7 @@ pub use postgres::PostgresConfig;
 use sys::clock;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
-pub(crate) use self::changed_channels::{ChangedChannels, HeardOf};
+pub(crate) use self::changed_channels::{ChangedChannels, MembersSeen};
 pub use self::chores::count_streams;
 pub use self::config::ClusterConfig;
 use self::graph_changes::GraphChanges;

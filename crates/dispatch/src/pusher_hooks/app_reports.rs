@@ -134,13 +134,13 @@ pub(super) fn kept_of(change: &Change, now_ms: u64) -> KeptChange {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reports::ToldSubjects;
+    use super::super::reports::SubjectChanges;
     use super::*;
 
     #[test]
     fn what_was_handed_over_to_another_node_is_not_told_again_by_the_one_behind_it() {
         for is_late in [false, true] {
-            let (mut app, mut told) = (AppReports::new(), ToldSubjects::new());
+            let (mut app, mut told) = (AppReports::new(), SubjectChanges::new());
             app.reports.settled(vec!["a~".into()], 0, &mut told);
             app.take_first(Some(1), false, 0);
             app.reports.taken_up_to(0);
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn whoever_goes_on_takes_what_is_handed_over_before_or_behind_the_end_of_the_one_before() {
         for is_late in [false, true] {
-            let (mut app, mut told) = (AppReports::new(), ToldSubjects::new());
+            let (mut app, mut told) = (AppReports::new(), SubjectChanges::new());
             app.reports.settled(Vec::new(), 0, &mut told);
             app.take_first(Some(1), false, 0);
             app.reports.taken_up_to(0);
@@ -190,7 +190,7 @@ mod tests {
     fn all_is_told_only_where_nobody_knows_in_a_row_or_no_answer_is_ever_whole() {
         let new = || {
             let mut app = AppReports::new();
-            app.reports.settled(vec!["a~".into()], 0, &mut ToldSubjects::new());
+            app.reports.settled(vec!["a~".into()], 0, &mut SubjectChanges::new());
             app.take_first(Some(1), true, 0);
             app
         };

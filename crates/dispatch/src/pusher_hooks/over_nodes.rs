@@ -18,9 +18,9 @@ use engine::Router;
 use futures_util::FutureExt;
 use hub::Id;
 
-use super::counted::ToldCounts;
+use super::counted::ReportedCounts;
 use crate::channels::{ChannelsAsked, WhichChannels};
-use crate::cluster::{ChangedChannels, Cluster, HeardOf};
+use crate::cluster::{ChangedChannels, Cluster, MembersSeen};
 
 /// Channels of one question: some 50 KB of long names.
 const ASKED_MAX: usize = 256;
@@ -43,7 +43,7 @@ pub(super) struct OverNodes {
     cluster: Arc<Cluster>,
     /// What the others tell, from when an app wants counts.
     changed: Option<ChangedChannels>,
-    heard_of: HeardOf,
+    heard_of: MembersSeen,
     /// Keys of channels that the others are to be told of.
     pending: HashSet<String>,
     /// Nobody is asked before.
@@ -53,7 +53,7 @@ pub(super) struct OverNodes {
 }
 
 /// What has come of a look at the others.
-pub(super) struct NodesHeard {
+pub(super) struct ChangedCounts {
     /// Keys of channels of which their numbers have changed.
     pub(super) keys: Vec<String>,
     /// Some may not have been heard.
@@ -86,8 +86,8 @@ impl OverNodes {
     }
 
     /// Tells the others what has changed here, and takes what they have told.
-    pub(super) async fn exchange(&mut self, now_ms: u64) -> NodesHeard {
-        let mut heard = NodesHeard { keys: Vec::new(), has_lost: false };
+    pub(super) async fn exchange(&mut self, now_ms: u64) -> ChangedCounts {
+        let mut heard = ChangedCounts { keys: Vec::new(), has_lost: false };
         if !self.cluster.is_connected() {
             // All is asked for anew on the next connection.
             return heard;
@@ -118,7 +118,7 @@ impl OverNodes {
     /// The numbers of channels of which they are to be told now, as far as all nodes have answered.
     pub(super) async fn counts(
         &mut self,
-        counted: &ToldCounts,
+        counted: &ReportedCounts,
         router: &Router,
         is_told: impl Fn(Id, &str) -> bool,
         now_ms: u64,

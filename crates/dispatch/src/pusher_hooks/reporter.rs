@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use super::PusherHooks;
 use super::app_reports::{AppReports, PAUSE_MS, kept_of};
-use super::reports::ToldSubjects;
+use super::reports::SubjectChanges;
 use crate::cluster::{Cluster, HookMessages, HooksAsked, HooksEnded, HooksKept, HooksTaken};
 use crate::hook_rooms::{HookAction, HookRooms, HookStep, Subject};
 
@@ -35,9 +35,9 @@ struct KeptAnswer {
 }
 
 /// What webhooks are to be told of one app.
-pub(super) struct AppTold {
+pub(super) struct AppReport {
     pub(super) app: Box<str>,
-    pub(super) told: ToldSubjects,
+    pub(super) told: SubjectChanges,
     /// This node has begun to report: all numbers of the app are to be told.
     pub(super) has_begun: bool,
 }
@@ -115,8 +115,8 @@ impl Reporter {
     }
 
     /// Takes what the log and the other nodes have said, and what time has brought.
-    pub(super) async fn look(&mut self, now_ms: u64, hooks: &PusherHooks) -> Vec<AppTold> {
-        let mut told: HashMap<Box<str>, AppTold> = HashMap::new();
+    pub(super) async fn look(&mut self, now_ms: u64, hooks: &PusherHooks) -> Vec<AppReport> {
+        let mut told: HashMap<Box<str>, AppReport> = HashMap::new();
         for _ in 0..STEPS_SLICE {
             let Ok(step) = self.steps.try_recv() else { break };
             self.step(step, now_ms, &mut told);
@@ -133,7 +133,7 @@ impl Reporter {
                 app.begin_ms = now_ms + PAUSE_MS;
             }
             let may_report = is_connected && app.is_me && !self.has_ended;
-            let mut updates = ToldSubjects::new();
+            let mut updates = SubjectChanges::new();
             let mut has_begun = false;
             if !may_report {
                 app.reports.end();
@@ -150,7 +150,7 @@ impl Reporter {
                 }
             }
             if !updates.is_empty() || has_begun {
-                let entry = told.entry(id.clone()).or_insert_with(|| AppTold::new(id));
+                let entry = told.entry(id.clone()).or_insert_with(|| AppReport::new(id));
                 entry.told.extend(updates);
                 entry.has_begun |= has_begun;
             }
@@ -164,7 +164,7 @@ impl Reporter {
         told.into_values().collect()
     }
 
-    fn step(&mut self, step: HookStep, now_ms: u64, told: &mut HashMap<Box<str>, AppTold>) {
+    fn step(&mut self, step: HookStep, now_ms: u64, told: &mut HashMap<Box<str>, AppReport>) {
         let HookStep { epoch, sequence, actions } = step;
         self.epoch = epoch;
         self.apps.values_mut().for_each(|app| app.reports.read(sequence));
@@ -179,7 +179,7 @@ impl Reporter {
                 | HookAction::First { app, .. } => app.clone(),
             };
             let Some(app) = self.apps.get_mut(&id) else { continue };
-            let mut updates = ToldSubjects::new();
+            let mut updates = SubjectChanges::new();
             match action {
                 HookAction::Lost => {}
                 HookAction::Settled { subjects, .. } => {
@@ -191,7 +191,7 @@ impl Reporter {
                 HookAction::First { node, is_me, .. } => app.take_first(node, is_me, now_ms),
             }
             if !updates.is_empty() {
-                told.entry(id.clone()).or_insert_with(|| AppTold::new(&id)).told.extend(updates);
+                told.entry(id.clone()).or_insert_with(|| AppReport::new(&id)).told.extend(updates);
             }
         }
     }
@@ -277,8 +277,8 @@ impl Reporter {
     }
 }
 
-impl AppTold {
-    fn new(app: &str) -> AppTold {
-        AppTold { app: app.into(), told: ToldSubjects::new(), has_begun: false }
+impl AppReport {
+    fn new(app: &str) -> AppReport {
+        AppReport { app: app.into(), told: SubjectChanges::new(), has_begun: false }
     }
 }

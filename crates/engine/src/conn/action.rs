@@ -57,7 +57,7 @@ pub(crate) enum TokenAction {
 
 /// What is to be done with what is said to it alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum SaidAction {
+pub(crate) enum DirectMessageAction {
     /// Tell it on the stream.
     Tell,
     /// Answer its request with it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hub::{DisconnectReason, IdText};
 use proto::request::{self, Parsed, Refusal, Request};
-use proto::resume::{Begins, Told, end_head};
+use proto::resume::{Begins, PlaceStyle, end_head};
 use proto::{Carrier, Cors, Format, Method, Problem, Route, response};
 
 use super::core::{At, Core, End, Lives};
@@ -31,7 +31,7 @@ pub(super) struct Manner<'r> {
     pub(super) wire: Wire,
     pub(super) cursor: Option<&'r [u8]>,
     pub(super) past: request::Past,
-    pub(super) told: Told,
+    pub(super) told: PlaceStyle,
     /// The rooms of which it is told who is there.
     pub(super) members: &'r [Cow<'r, str>],
     /// What the classic page greets.
@@ -297,7 +297,7 @@ impl<S: Sockets> Core<S> {
     ) -> Lives {
         let (gaps, newest) = self.event_ids.begin_stream();
         at.conn.wire = manner.wire;
-        at.conn.mark(Marks::BLOCKS, manner.told == Told::InBlock);
+        at.conn.mark(Marks::BLOCKS, manner.told == PlaceStyle::InBlock);
         if let Err(problem) = self.login_with(at, ids, granted) {
             return self.refuse(at, &problem, reply);
         }

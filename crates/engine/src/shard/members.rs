@@ -19,7 +19,7 @@ use super::tables::watching::{Subject, Watched, Watching};
 use super::{Shard, key_of};
 use crate::limits::{RETRY_AFTER_SECONDS, WATCHES_PER_CONNECTION_MAX};
 use crate::questions::Asker;
-use crate::said::{RoomText, Said};
+use crate::said::{DirectMessage, RoomText};
 use crate::sockets::Sockets;
 use crate::watch::Watch;
 
@@ -328,7 +328,7 @@ impl<S: Sockets> Shard<S> {
             }
             self.serve(slot, |core, at| match text.room.is_key() {
                 true => core.hear_of_members(at, text),
-                false => core.say(at, Said::Message(Arc::clone(&text.text))),
+                false => core.say(at, DirectMessage::Message(Arc::clone(&text.text))),
             });
         }
     }

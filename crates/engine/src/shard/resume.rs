@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use hub::{EventId, Place};
-use proto::resume::{self, Begins, FirstMessage, Told};
+use proto::resume::{self, Begins, FirstMessage, PlaceStyle};
 use proto::{Cors, Format, classic, request};
 
 use super::admission::Manner;
@@ -64,7 +64,7 @@ impl<S: Sockets> Core<S> {
             self.resumes.count(true);
             format.push_gap(out, carrier, Some(&id));
         }
-        if !held && !gap || told == Told::InMessage && has_place {
+        if !held && !gap || told == PlaceStyle::InMessage && has_place {
             let retry_ms = retry_ms(at.slot, self.config.workers as u32);
             let first = FirstMessage { connection: &connection, next: &id, retry_ms };
             format.push_begin(out, carrier, told, first);
@@ -101,7 +101,7 @@ impl<S: Sockets> Core<S> {
         at: &mut At<'_, S::Socket>,
         past: request::Past,
         begun: u64,
-        told: Told,
+        told: PlaceStyle,
     ) -> bool {
         let wanted = match past {
             request::Past::Nothing => Wanted::Since,
@@ -188,7 +188,7 @@ impl<S: Sockets> Core<S> {
 
     /// Tells a stream what it is called and that it stands behind the number `next`, as it wants to
     /// be told.
-    fn push_begin(&self, at: &At<'_, S::Socket>, out: &mut Vec<u8>, told: Told, next: u64) {
+    fn push_begin(&self, at: &At<'_, S::Socket>, out: &mut Vec<u8>, told: PlaceStyle, next: u64) {
         let retry_ms = retry_ms(at.slot, self.config.workers as u32);
         let connection = self.connection_id(self.conn_ref(at)).to_string();
         let next = self.event_ids.id(next).to_string();

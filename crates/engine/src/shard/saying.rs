@@ -8,10 +8,10 @@ use hub::ConnRef;
 
 use super::core::{At, Core, Lives};
 use super::{Shard, key_of};
-use crate::conn::action::SaidAction;
+use crate::conn::action::DirectMessageAction;
 use crate::limits::EXPRESS_BYTES_MAX;
 use crate::receipt::Stub;
-use crate::said::{Said, Say};
+use crate::said::{DirectMessage, Say};
 use crate::sockets::Sockets;
 
 impl<S: Sockets> Shard<S> {
@@ -20,8 +20,8 @@ impl<S: Sockets> Shard<S> {
         if self.core.pending_gap.is_some() {
             self.tell_first(target);
         }
-        let is_answer = matches!(said, Said::Sent(_) | Said::Page(_));
-        if let Said::Page(_) = said {
+        let is_answer = matches!(said, DirectMessage::Sent(_) | DirectMessage::Page(_));
+        if let DirectMessage::Page(_) = said {
             self.core.history_reads.answered();
         }
         self.core.unanswered -= usize::from(is_answer);
@@ -46,35 +46,40 @@ impl<S: Sockets> Shard<S> {
             }
             stub.count_one();
             self.serve(target.slot() as u32, |core, at| {
-                core.say(at, Said::Message(Arc::clone(text)))
+                core.say(at, DirectMessage::Message(Arc::clone(text)))
             });
         }
     }
 }
 
 impl<S: Sockets> Core<S> {
-    pub(super) fn say(&mut self, at: &mut At<'_, S::Socket>, said: Said) -> Lives {
+    pub(super) fn say(&mut self, at: &mut At<'_, S::Socket>, said: DirectMessage) -> Lives {
         match (at.conn.state().on_said(), said) {
-            (Some(SaidAction::Tell), Said::Message(text)) => {
+            (Some(DirectMessageAction::Tell), DirectMessage::Message(text)) => {
                 let wire = at.conn.wire;
                 wire.format().push_message(&mut self.answer, wire.carrier(), &text);
                 self.put_answer(at)
             }
-            (Some(SaidAction::Tell), Said::Sent(answered)) => self.say_sent(at, *answered),
-            (Some(SaidAction::Answer), Said::Sent(answered)) => {
+            (Some(DirectMessageAction::Tell), DirectMessage::Sent(answered)) => {
+                self.say_sent(at, *answered)
+            }
+            (Some(DirectMessageAction::Answer), DirectMessage::Sent(answered)) => {
                 self.answer_request(at, answered.outcome.as_deref())
             }
-            (Some(SaidAction::Answer), Said::Page(page)) => {
+            (Some(DirectMessageAction::Answer), DirectMessage::Page(page)) => {
                 self.answer_request(at, (*page).as_deref())
             }
-            (Some(SaidAction::Tell), Said::Followed(followed)) => {
+            (Some(DirectMessageAction::Tell), DirectMessage::Followed(followed)) => {
                 self.take_followed(at, *followed);
                 self.put_answer(at)
             }
             // A stream has asked for none.
-            (Some(SaidAction::Tell), Said::Page(_)) => Ok(()),
+            (Some(DirectMessageAction::Tell), DirectMessage::Page(_)) => Ok(()),
             // A request has no stream.
-            (Some(SaidAction::Answer), Said::Message(_) | Said::Followed(_)) => Ok(()),
+            (
+                Some(DirectMessageAction::Answer),
+                DirectMessage::Message(_) | DirectMessage::Followed(_),
+            ) => Ok(()),
             // It ends.
             (None, _) => Ok(()),
         }

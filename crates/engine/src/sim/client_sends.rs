@@ -9,7 +9,7 @@ use crate::answers::Answers;
 use crate::client_sends::{ClientSend, ClientSendLimits, ClientSendOutcome, SentBy};
 use crate::config::EngineConfig;
 use crate::limits::{CLIENT_SENDS_PER_CONNECTION_MAX, SEND_TIMEOUT_MS};
-use crate::said::{Answered, Said};
+use crate::said::{Answered, DirectMessage};
 
 const ROOM: usize = 1 << 20;
 
@@ -43,7 +43,7 @@ impl One {
         };
         let answered = Answered { outcome: Ok(answer.into()), reference };
         let answers = Answers::new(self.server.mailboxes.clone());
-        answers.say(send.conn(), Said::Sent(Box::new(answered))).unwrap();
+        answers.say(send.conn(), DirectMessage::Sent(Box::new(answered))).unwrap();
     }
 
     /// Answers all that has come, each with its number among them, and has the worker take it.

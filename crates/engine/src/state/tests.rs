@@ -146,7 +146,7 @@ fn past_comes_out_of_its_state_as_it_went_in() {
     let find = |text: &str| Id::integer(text.parse().ok()?);
     let floors = Wanted::Above([(id(7), 1 << 59), (id(8), 3)].into());
     let wanted = [Wanted::Since, Wanted::Earliest, Wanted::Last(50), floors];
-    let told = [Told::InHead, Told::InLine, Told::InBlock, Told::InMessage];
+    let told = [PlaceStyle::InHead, PlaceStyle::InLine, PlaceStyle::InBlock, PlaceStyle::InMessage];
     for (wanted, told) in wanted.into_iter().zip(told) {
         let past = Past { begun: 1 << 61, wanted, told };
         let state = ConnState {

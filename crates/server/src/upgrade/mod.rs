@@ -39,4 +39,4 @@ pub(crate) use self::control_socket::Upgrades;
 pub use self::messages::{Done, Step};
 pub use self::program::Program;
 pub(crate) use self::serving::Serving;
-pub use self::starter::{Told, Upgrade, UpgradeError};
+pub use self::starter::{Upgrade, UpgradeError, UpgradeProgress};

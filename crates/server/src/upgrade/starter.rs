@@ -48,7 +48,7 @@ pub struct Upgrade {
 
 /// What is heard of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Told {
+pub enum UpgradeProgress {
     /// It goes on.
     Step(Step),
     /// The new program serves.
@@ -78,12 +78,12 @@ impl Upgrade {
         Ok(Upgrade { server })
     }
 
-    /// Waits until something is heard of it. Nothing comes behind [`Told::Done`].
-    pub async fn next(&mut self) -> Result<Told, UpgradeError> {
+    /// Waits until something is heard of it. Nothing comes behind [`UpgradeProgress::Done`].
+    pub async fn next(&mut self) -> Result<UpgradeProgress, UpgradeError> {
         loop {
             match self.server.hear_within(SILENT_MAX).await.map_err(unknown)? {
-                StarterMessage::Progress(step) => return Ok(Told::Step(step)),
-                StarterMessage::Done(done) => return Ok(Told::Done(done)),
+                StarterMessage::Progress(step) => return Ok(UpgradeProgress::Step(step)),
+                StarterMessage::Done(done) => return Ok(UpgradeProgress::Done(done)),
                 StarterMessage::Refuse(refusal) => return Err(UpgradeError::Refused(refusal.why)),
                 StarterMessage::Unknown => {}
             }

@@ -43,7 +43,7 @@ impl Teller for Recorder<'_> {
         !self.is_unsure.get()
     }
 
-    fn tell(&self, told: &Told<'_>) -> Outcome {
+    fn tell(&self, told: &AppendNotice<'_>) -> Outcome {
         if let Some((from, to)) = self.copies {
             copy(from, to);
         }
@@ -57,7 +57,7 @@ impl Teller for Recorder<'_> {
         if self.is_unsure.get() { Outcome::Unsure(7) } else { Outcome::Told }
     }
 
-    fn was_told(&self, told: &Told<'_>) -> io::Result<bool> {
+    fn was_told(&self, told: &AppendNotice<'_>) -> io::Result<bool> {
         Ok(self.ends.borrow().contains(&told.next))
     }
 }

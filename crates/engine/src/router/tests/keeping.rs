@@ -6,7 +6,9 @@
 use std::sync::Mutex;
 
 use hub::WhenDurable;
-use hub::{Archive, ArchiveError, EventStore, HeardOf, HeardPage, KeptListener, Page, PageOf};
+use hub::{
+    Archive, ArchiveError, EventStore, KeptListener, KeptUpdatesOf, KeptUpdatesPage, Page, PageOf,
+};
 
 use super::*;
 
@@ -38,8 +40,8 @@ impl Archive<Frame> for Kept {
     fn heard(
         &self,
         _: &[Arc<dyn KeptListener>],
-        _: HeardOf,
-    ) -> Result<HeardPage<Frame>, ArchiveError> {
+        _: KeptUpdatesOf,
+    ) -> Result<KeptUpdatesPage<Frame>, ArchiveError> {
         Err(ArchiveError("nobody reads here".to_owned()))
     }
 

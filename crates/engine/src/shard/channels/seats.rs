@@ -17,7 +17,7 @@ use super::super::core::{At, Core, Lives};
 use super::super::tables::seats::Seat;
 use crate::channel_notes::ChannelChange;
 use crate::channels::channel_name;
-use crate::said::{RoomText, Said};
+use crate::said::{DirectMessage, RoomText};
 use crate::sockets::Sockets;
 
 /// The key of a user as a member of channels.
@@ -123,12 +123,12 @@ impl<S: Sockets> Core<S> {
                 self.note(at, (text.room, Id::NONE), ChannelChange::Came);
             }
             if let (Ok(key), true) = (key_text, new > 0) {
-                self.say(at, Said::Message(Arc::clone(&text.text)))?;
+                self.say(at, DirectMessage::Message(Arc::clone(&text.text)))?;
                 self.say_behind_success(at, key, newest);
                 return self.put_answer(at);
             }
         }
-        self.say(at, Said::Message(Arc::clone(&text.text)))
+        self.say(at, DirectMessage::Message(Arc::clone(&text.text)))
     }
 
     /// The connection cannot be told who is in a channel, so it is not in there.

@@ -7,11 +7,11 @@ use smallvec::SmallVec;
 use crate::Event;
 
 /// Up to which number events are told, and of the channel with which key.
-pub(in crate::shard) type Told = SmallVec<[(u64, Box<str>); 1]>;
+pub(in crate::shard) type ToldUpTo = SmallVec<[(u64, Box<str>); 1]>;
 
 /// What connections have just been told, by slot.
 #[derive(Default)]
-pub(in crate::shard) struct Fresh(pub(in crate::shard) HashMap<u32, Told>);
+pub(in crate::shard) struct Fresh(pub(in crate::shard) HashMap<u32, ToldUpTo>);
 
 impl Fresh {
     /// Whether there is none.

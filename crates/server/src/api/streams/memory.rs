@@ -86,12 +86,12 @@ pub(super) struct Room {
 }
 
 /// Bytes with their room.
-struct Held {
+struct HeldBytes {
     bytes: Bytes,
     _room: Room,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for HeldBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -177,7 +177,7 @@ impl Room {
 
     /// Holds bytes for which room was taken.
     pub(super) fn hold(self, bytes: Bytes) -> Bytes {
-        Bytes::from_owner(Held { bytes, _room: self })
+        Bytes::from_owner(HeldBytes { bytes, _room: self })
     }
 }
 
