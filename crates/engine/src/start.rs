@@ -161,8 +161,7 @@ impl Engine {
             Clock::System,
         );
         let router = router.with_rules(config.history, &config.remember);
-        let router =
-            router.with_event_store(config.event_store.clone().map(|event_store| event_store.0));
+        let router = router.with_event_store(config.event_store.clone().map(|store| store.0));
         let router = router.with_pusher(config.pusher.clone()).with_topics(topics.clone());
         let guest = mailboxes.get(config.workers).map(|mailbox| {
             Guest::new(config.workers, mailbox.clone(), names.clone(), directory.clone())

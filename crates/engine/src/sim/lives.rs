@@ -160,8 +160,7 @@ impl Server {
             config.history,
             Clock::Made(clock.clone()),
         );
-        let router =
-            router.with_event_store(config.event_store.clone().map(|event_store| event_store.0));
+        let router = router.with_event_store(config.event_store.clone().map(|store| store.0));
         let router = router.with_pusher(config.pusher.clone()).with_topics(topics);
         let server = Server {
             token_queue: TokenQueue::new(mailboxes.clone(), tokens),
