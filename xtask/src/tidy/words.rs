@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::tree::{Fault, File, Tree};
 
 /// Words of our own that were given up, and what they are called. This list only grows.
-const GIVEN_UP: [(&str, &str); 23] = [
+const GIVEN_UP: [(&str, &str); 24] = [
     ("barred", "closed, or refused"),
     ("belief", "trust"),
     ("desk", "queue, or turn"),
@@ -28,6 +28,7 @@ const GIVEN_UP: [(&str, &str); 23] = [
     ("ledgers", "stores of record"),
     ("loan", "lease"),
     ("oblivion", "evicted range"),
+    ("poster", "sender, or log applier"),
     ("staff", "start"),
     ("taker", "receiver, or successor"),
     ("takers", "receivers"),

@@ -133,9 +133,9 @@ fn nobody_sends_where_it_is_off_or_the_token_grants_nothing() {
     let client = one.opened("/stream/1", "");
     let refused = one.says(client, r#"{"send":{},"ref":1}"#);
     assert!(refused.contains("403") && refused.contains("--client-send"), "{refused}");
-    let poster = one.client(ROOM, &post("/send", "", "{}"));
+    let sender = one.client(ROOM, &post("/send", "", "{}"));
     while one.turn_after(1) {}
-    let answer = one.reads(poster);
+    let answer = one.reads(sender);
     assert!(status(&answer) == "403" && answer.contains("--client-send"), "{answer}");
     assert!(one.sent().is_empty());
     assert_eq!(one.outcome(ClientSendOutcome::Denied), 2);
