@@ -7,7 +7,7 @@
 //! has read the same place otherwise finds out while there is something to compare. If there was
 //! somebody after all it finds itself outside, and joins again. So does a node that reads its own
 //! join without knowing the view: those who know it may have refused that join, and nothing that it
-//! publishes could be judged by itself.
+//! publishes could be checked by itself.
 
 use crate::limits::{ASK_MS, BEHIND_MAX_MS, FOUND_AFTER_MS, JOIN_AGAIN_MS, REFUSED_MAX};
 use crate::message::View;

@@ -31,10 +31,10 @@ pub(super) fn conclude<R: Serialize + Display>(
 
 /// The end of an instrument whose lines nobody reads any more, which is a good one for other
 /// commands.
-pub(super) fn unjudged(error: Error) -> Error {
+pub(super) fn unchecked(error: Error) -> Error {
     match error.downcast_ref() {
         Some(OutputError::Closed) => {
-            anyhow!("standard output was closed before the end, so nothing was with_findings")
+            anyhow!("standard output was closed before the end, so nothing was checked")
         }
         _ => error,
     }

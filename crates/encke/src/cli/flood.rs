@@ -11,7 +11,7 @@ use load::{Flood, FloodConfig, FloodSnapshot, Version};
 use proto::Transport;
 
 use super::client::{CaArg, runtime};
-use super::conclude::{conclude, unjudged};
+use super::conclude::{conclude, unchecked};
 use super::signer::{Signer, TokenKeyArg};
 use super::ticker::Ticker;
 use crate::console::{say, tell};
@@ -244,7 +244,7 @@ pub(crate) fn run(args: FloodArgs) -> Result<()> {
     let snapshot = runtime()?.block_on(async {
         let mut signals = Signals::new()?;
         let flood = start(config)?;
-        watch(flood, json, &mut signals).await.map_err(unjudged)
+        watch(flood, json, &mut signals).await.map_err(unchecked)
     })?;
     let report = FloodReport::from(&snapshot);
     let concluded = conclude(&report, &report.findings(), json);

@@ -120,7 +120,7 @@ fn refusal_says_what_to_do() {
 
 /// The key's type says which algorithm it is for, and a signature waits for its turn.
 #[test]
-fn signatures_are_judged_beside_the_workers() {
+fn signatures_are_verified_beside_the_workers() {
     let dir = tempfile::tempdir().unwrap();
     let (signer, path) = (Signer::new("k1"), dir.path().join("key.pem"));
     signer.write_pem(&path);

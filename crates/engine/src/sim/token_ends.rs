@@ -122,7 +122,7 @@ fn revoked_tokens_end(mut one: One) {
 /// Whoever verifies has those who are revoked ended once more, and that must find each of them: who
 /// goes on with another token, and who comes in by it, even if the turn has no time to let it in.
 #[test]
-fn token_that_is_revoked_while_it_is_judged_is_no_way_in() {
+fn token_that_is_revoked_while_it_is_verified_is_no_way_in() {
     for work in [200, WORK_PER_TURN] {
         let mut one = guarded();
         let turns = |one: &mut One| assert!((0..1_000).any(|_| !one.turn_after(1)), "no end");

@@ -255,7 +255,7 @@ fn token_that_is_asked_for_is_waited_for() {
 
 /// What comes behind the request that waits is read after it, each with its own token.
 #[test]
-fn pipelined_polls_are_judged_one_by_one() {
+fn pipelined_polls_are_verified_one_by_one() {
     let mut one = guarded();
     let poll = |token| request("/poll/bob?wait=0&after=0000000000000000", token);
     let says = [poll("late;sub=bob"), poll("sub=bob"), poll("late;sub=bob"), poll("late;bad")];

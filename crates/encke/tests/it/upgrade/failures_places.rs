@@ -175,7 +175,7 @@ fn successor_whose_descriptors_run_out_on_the_way_leaves_the_old_server() {
     let listeners: Vec<Subscriber> =
         (0..100).map(|_| Subscriber::open(listen, Kind::Sse, &["listeners"])).collect();
     let (go, encke) = (kept.path("go"), env!("CARGO_BIN_EXE_encke"));
-    // It has enough when it judges, and too few right behind that: by chance, so the outcome is
+    // It has enough when it checks, and too few right behind that: by chance, so the outcome is
     // either of the two.
     let limits = format!(
         "pid=$$; (until [ -e {0} ]; do :; done; sleep 0.05; prlimit --pid $pid --nofile=40:40) & \
