@@ -50,6 +50,8 @@ fn event_answers_the_poll_that_waits_and_the_connection_carries_the_next() {
         assert_eq!(answer.head.field("content-type"), Some("application/json"));
         assert_eq!(answer.head.field("cache-control"), Some("no-store"));
         assert_eq!(answer.head.field("connection"), None);
+        let retry_ms = answer.head.field("encke-retry").unwrap().parse::<u32>().unwrap();
+        assert!((1_000..3_000).contains(&retry_ms), "{retry_ms}");
         let event = json!({ "id": sent["id"], "about": "123", "data": number });
         assert_eq!(answer.ok(), json!([event]));
         assert!(answer.body.ends_with("]\n"));
