@@ -77,6 +77,8 @@ mod tests {
         assert_eq!(read("encke::it cluster::b"), "encke::it cluster::b\n\nlate\n");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
         fs::remove_dir_all(&folder).unwrap();
-        assert!(test().ends_with("test_that_tries_again_has_one_file_with_its_name_and_each_reason"));
+        assert!(
+            test().ends_with("test_that_tries_again_has_one_file_with_its_name_and_each_reason")
+        );
     }
 }
