@@ -4,9 +4,9 @@
 //! What is found is the plain form: a loop over a few fixed values, which stand in its head as a
 //! list of numbers or as a range that ends at [`FEW`] or before, and that is left as soon as an
 //! attempt is good: by `break` or `return` in an `if` of its own, or by `any`, `find` and
-//! `find_map`. In it stands `tried_again`, or it is listed. What is not found: a loop whose end is a
-//! name, an attempt that is made again by a function that waits (a state that is looked at again
-//! and again is no attempt), and a failure that is forgiven without a loop.
+//! `find_map`. In it stands `tried_again`, or its file is listed. What is not found: a loop whose
+//! end is a name, an attempt that is made again by a function that waits (a state that is looked at
+//! again and again is no attempt), and a failure that is forgiven without a loop.
 
 use super::tree::{Fault, File, Tree};
 
@@ -155,55 +155,65 @@ fn is_left_when_good(all: &[&str]) -> bool {
 mod tests {
     use super::*;
 
+    /// A loop with that head, in the body of a test, and what its lines are.
+    fn text(head: &str, lines: &[&str]) -> String {
+        let lines = lines.iter().map(|line| format!("        {line}\n"));
+        format!("    {head}\n{}    }}\n", lines.collect::<String>())
+    }
+
+    const LEAVES: [&str; 3] = ["if is_good(n) {", "    break;", "}"];
+
+    fn found(text: &str) -> usize {
+        untold(&Tree::of(&[("a/tests/b.rs", text)])).len()
+    }
+
     #[test]
     fn second_attempts_of_which_nobody_is_told_are_caught() {
-        for text in [
+        for head in ["for seed in 1..=5 {", "for wait in [250, 2_000].map(ms) {", "for _ in 0..3 {"]
+        {
+            assert_eq!(found(&text(head, &LEAVES)), 1, "{head}");
+            let returns = ["let a = ask(n);", "if a == 5 {", "    return a;", "}"];
+            assert_eq!(found(&text(head, &returns)), 1, "{head}");
+        }
+        for search in [
             "    assert!((0..5).any(|_| is_good()), \"never\");\n",
             "    let seen = [1, 10, 60].into_iter().any(|wait| {\n        is_good(wait)\n    });\n",
-            "    for seed in 1..=5 {\n        if run(seed) {\n            return;\n        }\n    }\n",
-            "    for wait in [250, 2_000].map(ms) {\n        let a = ask(wait);\n        if a == 5 \
-             {\n            break;\n        }\n    }\n",
             "    let one = (0..20).find_map(|_| {\n        ask()\n    });\n",
         ] {
-            let found = untold(&Tree::of(&[("a/tests/b.rs", text)]));
-            assert_eq!(found.len(), 1, "{text}");
+            assert_eq!(found(search), 1, "{search}");
         }
+    }
+
+    #[test]
+    fn second_attempts_in_other_languages_are_caught() {
+        let python = "    for _ in range(3):\n        if good():\n            break\n".to_owned();
+        let go =
+            "\tfor n := 0; n < 3; n++ {\n\t\tif good() {\n\t\t\treturn\n\t\t}\n\t}\n".to_owned();
         for (path, text) in [
-            (
-                "a/e2e/b.test.ts",
-                "  for (const seconds of [3, 12]) {\n    if (good) {\n      break;\n    }\n  }\n",
-            ),
-            (
-                "a/e2e/b.test.ts",
-                "  for (let n = 0; n < 3; n++) {\n    if (good) {\n      return;\n    }\n  }\n",
-            ),
-            (
-                "a/tests/test_b.py",
-                "    for _ in range(3):\n        if good():\n            break\n",
-            ),
-            (
-                "a/b_test.go",
-                "\tfor n := 0; n < 3; n++ {\n\t\tif good() {\n\t\t\treturn\n\t\t}\n\t}\n",
-            ),
+            ("a/e2e/b.test.ts", text("for (const seconds of [3, 12]) {", &LEAVES)),
+            ("a/e2e/b.test.ts", text("for (let n = 0; n < 3; n++) {", &LEAVES)),
+            ("a/tests/test_b.py", python),
+            ("a/b_test.go", go),
         ] {
-            assert_eq!(untold_elsewhere(&Tree::of(&[(path, text)])).len(), 1, "{text}");
+            assert_eq!(untold_elsewhere(&Tree::of(&[(path, &text)])).len(), 1, "{text}");
         }
     }
 
     #[test]
     fn told_attempts_counts_and_long_loops_may_stand() {
-        for text in [
-            "    for wait in [2, 8] {\n        if good(wait) {\n            return;\n        }\n        \
-             tried_again(\"late\");\n    }\n",
-            "    for n in 0..5 {\n        assert!(good(n));\n    }\n",
-            "    for n in 0..5 {\n        let Some(world) = World::new() else {\n            return;\n        };\n    }\n",
-            "    for batch in 0..1_000 {\n        if full(batch) {\n            return;\n        }\n    }\n",
-            "    for n in 0.. {\n        if over(n) {\n            break;\n        }\n    }\n",
+        let told = [&LEAVES[..], &["tried_again(\"late\");"]].concat();
+        assert_eq!(found(&text("for wait in [2, 8] {", &told)), 0);
+        assert_eq!(found(&text("for n in 0..5 {", &["assert!(good(n));"])), 0);
+        let skips = ["let Some(world) = World::new() else {", "    return;", "};"];
+        assert_eq!(found(&text("for n in 0..5 {", &skips)), 0);
+        for head in ["for batch in 0..1_000 {", "for n in 0.. {", "for one in servers {"] {
+            assert_eq!(found(&text(head, &LEAVES)), 0, "{head}");
+        }
+        for search in [
             "    let first = (0..sent).find(|n| !heard.contains(n));\n",
             "    let found = servers.into_iter().find(|one| one == name);\n",
         ] {
-            let found = untold(&Tree::of(&[("a/tests/b.rs", text)]));
-            assert!(found.is_empty(), "{text}");
+            assert_eq!(found(search), 0, "{search}");
         }
         let own = "fn a() {\n    (0..3).any(|_| good());\n}\n";
         assert!(untold(&Tree::of(&[("a/src/b.rs", own)])).is_empty(), "it is no test");
