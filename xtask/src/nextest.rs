@@ -56,6 +56,8 @@ pub(crate) fn run(root: &Path, filter: &[&str]) -> anyhow::Result<bool> {
     }
     let mut nextest = nextest(root)?;
     nextest.args(filter).env(skipped::VARIABLE, skipped::file(&target));
+    // Tests that try again inside themselves write there what `keep` writes of whole ones.
+    nextest.env(second_tries::VARIABLE, &first_failures);
     let passed = nextest.status().context("cargo-nextest does not start")?.success();
     let text = fs::read_to_string(&report).with_context(|| report.display().to_string())?;
     keep(&first_failures, &passed_later(&text)?)?;
@@ -72,8 +74,10 @@ pub(crate) fn flaky(root: &Path, name: &str) -> anyhow::Result<bool> {
     println!("{FLAKY_RUNS} times, beside {} busy loops", processors());
     let mut nextest = nextest(root)?;
     nextest.args(["--stress-count", FLAKY_RUNS, "--retries", "0", name]);
-    // Who is skipped has not passed.
+    // Who is skipped has not passed, nor who has tried again inside itself.
     nextest.env("CI", "true");
+    let folder = second_tries::begin_step(&target(root), "flaky")?;
+    nextest.env(second_tries::VARIABLE, &folder);
     let is_over = AtomicBool::new(false);
     let status = thread::scope(|scope| {
         for _ in 0..processors() {
@@ -87,7 +91,10 @@ pub(crate) fn flaky(root: &Path, name: &str) -> anyhow::Result<bool> {
         is_over.store(true, Ordering::Relaxed);
         status
     });
-    Ok(status.context("cargo-nextest does not start")?.success())
+    let passed = status.context("cargo-nextest does not start")?.success();
+    let again = second_tries::told_of(&folder)?;
+    print!("{again}");
+    Ok(passed && again.is_empty())
 }
 
 /// `cargo nextest run`, which takes arguments still.

@@ -2,7 +2,9 @@
 //! at first is kept in a file, and more than [`MAX`] of them fail the run.
 //!
 //! Tests that drive real programs alone are tried twice: what they meet on a busy machine is not
-//! only ours. nextest tries Rust tests again, `clients/js/e2e/run.js` those in a browser.
+//! only ours. nextest tries Rust tests again, `clients/js/e2e/run.js` those in a browser. A test
+//! that makes a second attempt inside itself says so by `testing::tried_again`, or by `triedAgain`
+//! of `clients/js/e2e/attempts.ts`, and counts as they do.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +16,7 @@ use crate::store;
 /// So many tests of a run may pass at their second try only.
 const MAX: usize = 3;
 
-/// Names the folder to the runner of tests in a browser.
+/// Names the folder to tests, and to the runner of those in a browser.
 pub(crate) const VARIABLE: &str = "ENCKE_SECOND_TRIES";
 
 /// Where `step` keeps how tests failed at first: a file for each, whose first line is its name.
@@ -48,19 +50,27 @@ pub(crate) struct Told {
 
 /// Those of all steps.
 pub(crate) fn told(target: &Path) -> anyhow::Result<Told> {
-    let mut lines = Vec::new();
+    let mut lines = String::new();
     for step in files(&all(target)) {
-        for file in files(&step) {
-            let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-            let name = text.lines().next().unwrap_or_default();
-            lines.push(format!("passed at the second try: {name}: {}\n", file.display()));
-        }
+        lines += &told_of(&step)?;
     }
-    let passed = lines.len() <= MAX;
+    let count = lines.lines().count();
+    let passed = count <= MAX;
     if !passed {
-        lines.push(format!("that are {} tests, more than {MAX}\n", lines.len()));
+        lines += &format!("that are {count} tests, more than {MAX}\n");
     }
-    Ok(Told { lines: lines.concat(), passed })
+    Ok(Told { lines, passed })
+}
+
+/// A line for each of the step whose folder that is.
+pub(crate) fn told_of(folder: &Path) -> anyhow::Result<String> {
+    let mut lines = String::new();
+    for file in files(folder) {
+        let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        let name = text.lines().next().unwrap_or_default();
+        lines += &format!("passed at the second try: {name}: {}\n", file.display());
+    }
+    Ok(lines)
 }
 
 /// What is in `folder`, in order; nothing where it is not.

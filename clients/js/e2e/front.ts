@@ -100,7 +100,10 @@ export class Front {
       }
       this.asked.push(head.split("\r\n")[0]);
       const rule = this.rule(head);
-      if (rule === "refuse") {
+      if (!this.backend!.isUp) {
+        // Another test's server may have taken its port meanwhile.
+        socket.resetAndDestroy();
+      } else if (rule === "refuse") {
         socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
       } else if (rule === "reset") {
         socket.resetAndDestroy();

@@ -12,14 +12,17 @@ const TRANSPORTS: TransportName[] = ["websocket", "sse", "poll"];
 /** What Chromium says by itself of connections that break. */
 const BROKEN = { console: /Failed to load resource|WebSocket connection to/ };
 
-async function open(t: TestContext, place: Place) {
-  const server = await Encke.start(t);
+async function open(t: TestContext, place: Place, ...options: string[]) {
+  const server = await Encke.start(t, ...options);
   const front = await Front.start(t, server);
   return { server, front, client: await openClient(t, place, front.origin, BROKEN) };
 }
 
+/** So many events of an id the server remembers in the tests of its end. */
+const REMEMBERED = 200;
+
 /** So many events at most does a client come behind: half of those that the server remembers. */
-const BEHIND_MAX = 100;
+const BEHIND_MAX = REMEMBERED / 2;
 
 /**
  * Sends `n`, `n + 1`, … about `bob`, until the server is gone; returns the first it did not take.
@@ -87,7 +90,7 @@ for (const place of PLACES) {
 // that drops all (e2e/silence).
 for (const transport of TRANSPORTS) {
   test(`${transport} in a page tells of each kill -9 and goes on`, async (t) => {
-    const { server, client } = await open(t, "page");
+    const { server, client } = await open(t, "page", `--history-events=${REMEMBERED}`);
     await client.listen({ ids: "bob", transports: [transport] });
     let n = 0;
     for (let round = 1; round <= 3; round++) {
@@ -105,9 +108,26 @@ for (const transport of TRANSPORTS) {
     await until("the last is heard", async () => (await client.told()).log.at(-1) === n);
     const { log, gaps } = await client.told();
     assertNoHoleIsUnsaid(log);
-    assert.equal(gaps, 3, "each is told once");
+    assert.equal(gaps, 3, `each is told once: ${log}`);
   });
 }
+
+// What makes a gap more of a kill, and why `sendFrom` waits.
+test("poll in a page that comes behind what is remembered is told of it", async (t) => {
+  const { server, front, client } = await open(t, "page", `--history-events=${REMEMBERED}`);
+  await client.listen({ ids: "bob", transports: ["poll"] });
+  await client.turned("open");
+  front.cut();
+  await client.turned("waiting");
+  await until("the server has seen it", async () => (await server.connections("bob")) === 0);
+  for (let n = 0; n <= REMEMBERED; n++) {
+    await server.send("bob", n);
+  }
+  front.mend();
+  await client.heard(REMEMBERED);
+  const { log } = await client.told();
+  assert.deepEqual(log, ["gap", ...Array.from({ length: REMEMBERED }, (_, n) => n + 1)]);
+});
 
 for (const transport of ["websocket", "sse"] satisfies TransportName[]) {
   test(`${transport} in a page that freezes is noticed and resumed`, async (t) => {

@@ -27,6 +27,8 @@ export class Encke {
   api = "";
   /** Where clients connect by TLS, if they do: the same address after every start. */
   tlsListen = "";
+  /** It was not killed: who has its ports otherwise is another one. */
+  isUp = false;
   #process?: ChildProcess;
   /** All that it printed to standard error, for a test that fails. */
   #log = "";
@@ -82,6 +84,7 @@ export class Encke {
     this.listen = told.listen;
     this.api = told.api;
     this.tlsListen = told.tls_listen ?? "";
+    this.isUp = true;
   }
 
   /** Asks it to end in order, and does not wait. */
@@ -102,6 +105,7 @@ export class Encke {
   /** Ends it as a power failure would. */
   async kill(): Promise<void> {
     const child = this.#process;
+    this.isUp = false;
     // Whoever has inherited is no child of ours; its number stands in the lock of the store.
     const owner = Number(await readFile(join(this.data, "lock"), "utf8").catch(() => ""));
     if (owner > 0 && owner !== child?.pid) {

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import type { BrowserContext } from "playwright-core";
 import type { SharedOptions } from "../src/shared.js";
+import { triedAgain } from "./attempts.js";
 import { openContext } from "./browser.js";
 import { openTab, type Tab } from "./client.js";
 import type { Asked } from "./listen.js";
@@ -64,7 +65,7 @@ for (const [where, kept] of KEPT) {
       assert.equal(await server.send(`tab:${n}`, n), 1);
     }
     // A slow hub is slow each time. A machine that is busy with other things is so to the quickest
-    // of the tabs, too, or at another try to none of them.
+    // of the tabs, too, or at another try to none of them; that is told.
     const tookMs: number[] = [];
     const isQuick = (ms: number, first: number) => ms < Math.max(1000, 20 * first);
     let quick = false;
@@ -76,6 +77,9 @@ for (const [where, kept] of KEPT) {
       const each = told.map(({ times }) => times.at(-1)! - sentAt);
       tookMs.push(Math.max(...each));
       quick = isQuick(Math.max(...each), Math.min(...each));
+      if (!quick) {
+        triedAgain(t, `the last of ${TABS} tabs heard after ${tookMs.at(-1)} ms`);
+      }
     }
     t.diagnostic(`all ${TABS} have heard after ${tookMs} ms`);
     assert.ok(quick, `all hear soon after the first one: ${tookMs} ms`);

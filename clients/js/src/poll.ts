@@ -25,6 +25,7 @@ export async function poll(link: Link): Promise<void> {
     const events = link.parsed(await response.text());
     link.opened();
     const next = response.headers.get("encke-next");
+    link.retry = response.headers.get("encke-retry")!;
     if (response.headers.get("encke-gap")) {
       // The events of the same answer stand before that place.
       link.gap(events.length ? "" : next);

@@ -184,6 +184,23 @@ test("crowd comes back as its server has told, and then over times that double",
   await comesBackAfter(t, server, connection, [1234, 1000]);
 });
 
+test("crowd that polls comes back as its server has told, however that ends", async (t) => {
+  const told = { "encke-retry": "1234" };
+  const ends: [string, Handler][] = [
+    // A poll that waits is answered empty before its time.
+    ["in order", answers([], "01", told)],
+    ["by a loss", (answer) => answer.destroy()],
+  ];
+  for (const [how, end] of ends) {
+    await t.test(how, async (t) => {
+      const server = await FakeServer.start(t, { poll: inTurn(answers([], "01", told), end) });
+      const connection = watched(t, server.url, { transports: ["poll"] });
+      await comes(connection, "waiting");
+      await waits(t, connection, 1234);
+    });
+  }
+});
+
 /** Far beyond what a test lasts. */
 const NEVER_MS = 1e9;
 

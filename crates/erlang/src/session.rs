@@ -71,6 +71,12 @@ impl Session {
         self.connections.large_frames()
     }
 
+    /// Lets the node be silent for so long.
+    #[cfg(test)]
+    pub(crate) fn silent_for(&mut self, silence_max: Duration) {
+        self.silence_max = silence_max;
+    }
+
     /// The node, as one tells it something.
     pub fn peer(&self) -> &Arc<Peer> {
         &self.peer

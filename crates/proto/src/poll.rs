@@ -40,6 +40,8 @@ pub struct Answer<'i> {
     pub next: Option<&'i str>,
     /// Whether events between the cursor that the poll came with and this answer are lost.
     pub gap: bool,
+    /// After how long to come back where the server ends; `None` where that is not known.
+    pub retry_ms: Option<u32>,
     /// Whether the connection waits for another request, for at most so many seconds.
     pub keep_alive_seconds: Option<u32>,
     /// The page of another origin that is let in and asked.
@@ -74,6 +76,9 @@ impl Answer<'_> {
         }
         if self.gap {
             append::push(out, &["Encke-Gap: true\r\n"]);
+        }
+        if let Some(retry_ms) = self.retry_ms {
+            append::push(out, &[&format!("Encke-Retry: {retry_ms}\r\n")]);
         }
         match self.keep_alive_seconds {
             Some(seconds) => append::push(out, &[&format!("Keep-Alive: timeout={seconds}\r\n")]),

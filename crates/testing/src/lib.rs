@@ -1,6 +1,6 @@
-//! What tests of several rooms share: the one way to skip a test, a small disk to fill, NATS
-//! servers, a PostgreSQL of their own, signals, a network between programs that can be cut, the one
-//! way to wait, and the one way to a random seed.
+//! What tests of several rooms share: the one way to skip a test and to try something again, a
+//! small disk to fill, NATS servers, a PostgreSQL of their own, signals, a network between programs
+//! that can be cut, the one way to wait, and the one way to a random seed.
 //!
 //! cargo keeps the output of a test that passes to itself, so a test that skips would look like one
 //! that passed. So each skip is written down where `cargo xtask ci` tells it in its last lines, and
@@ -8,6 +8,7 @@
 
 #![allow(clippy::print_stdout, reason = "a skipped test says why")]
 
+mod attempts;
 mod folders;
 mod nats;
 mod port;
@@ -20,6 +21,7 @@ mod small_disk;
 mod tools;
 mod waiting;
 
+pub use attempts::{SECOND_TRIES, tried_again};
 pub use nats::{NATS_SERVER, NatsServer, nats_current, nats_of_system};
 pub use port::free_port;
 pub use random::{random_text, seeded};

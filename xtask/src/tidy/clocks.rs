@@ -86,7 +86,7 @@ pub(super) fn readers(tree: &Tree) -> Vec<Fault> {
 }
 
 /// Whether a file belongs to tests in another language than Rust.
-fn is_foreign_test(path: &str) -> bool {
+pub(super) fn is_foreign_test(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let in_tests = ["/e2e/", "/test/", "/tests/"].iter().any(|part| path.contains(part));
     let is = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));

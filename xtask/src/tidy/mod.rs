@@ -7,6 +7,7 @@
 //! The files are read as text, without parsing Rust: a rule that needs more belongs into
 //! clippy.toml.
 
+mod attempts;
 mod circles;
 mod clocks;
 mod code;
@@ -29,7 +30,7 @@ use tree::{Fault, Tree};
 /// What a rule is: what it says in a word, and what finds its faults.
 type Rule = (&'static str, fn(&Tree) -> Vec<Fault>);
 
-const RULES: [Rule; 35] = [
+const RULES: [Rule; 37] = [
     ("crates know only whom ARCHITECTURE.md lists", crates::edges),
     ("no crate is larger than its share", crates::sizes),
     ("the modules of a crate form no circle", circles::modules),
@@ -53,6 +54,8 @@ const RULES: [Rule; 35] = [
     ("nobody sleeps", code::sleeps),
     ("no test bounds a time", clocks::upper_bounds),
     ("no test of another language reads a clock", clocks::readers),
+    ("no test tries again and tells nobody", attempts::untold),
+    ("no test of another language tries again and tells nobody", attempts::untold_elsewhere),
     ("tests take no fixed port", code::fixed_ports),
     ("proto, client, hub, tls, cluster, pusher and mercure do no IO", code::pure_crates),
     ("links lead somewhere", links::links),

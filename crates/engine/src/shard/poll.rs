@@ -19,6 +19,7 @@ use proto::{Carrier, Cors, Format, Request, Transport, request};
 
 use super::admission::Reply;
 use super::core::{At, Core, Lives, ticks};
+use super::resume::retry_ms;
 use crate::catch_up::CatchUp;
 use crate::conn::Marks;
 use crate::conn::state::State;
@@ -166,6 +167,7 @@ impl<S: Sockets> Core<S> {
             elements_len: elements.len,
             next: next.as_deref(),
             gap: conn.is(Marks::GAP),
+            retry_ms: Some(retry_ms(at.slot, self.config.workers as u32)),
             keep_alive_seconds: stays.then_some(idle_seconds),
             cors: kept_cors(conn.is(Marks::CORS), origin.as_deref()),
         };

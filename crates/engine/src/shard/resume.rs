@@ -280,7 +280,7 @@ impl<S: Sockets> Core<S> {
 
 /// How long the client in `slot` is told to wait, where there are so many workers. Slots are given
 /// away from the first on, so they say how large the crowd is.
-fn retry_ms(slot: u32, workers: u32) -> u32 {
+pub(super) fn retry_ms(slot: u32, workers: u32) -> u32 {
     let place = u64::from(slot) * u64::from(workers) * 1_000 / u64::from(RETRIES_PER_SECOND);
     // Neighbours are to be apart (Knuth, TAOCP 3, 6.4: multiplicative hashing).
     let spread = (slot.wrapping_mul(2_654_435_769) >> 16) % RETRY_MS_SPREAD;

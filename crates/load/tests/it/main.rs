@@ -9,7 +9,7 @@ mod polls;
 mod server;
 mod trouble;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use load::findings::Findings;
 use load::flood::Storm;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sys::epoll::{Epoll, Events};
+use testing::tried_again;
 
 use super::{World, cluster_stats, wait_members};
 use crate::harness::{Api, DEADLINE, Server, Wire, check_problem, get, wait_for};
@@ -209,7 +210,8 @@ impl Drop for SetAtEnd<'_> {
 
 /// Sends to one group after the other; the sum of all counts. A member that ends counts its
 /// streams until it has none: one that counted nothing from its first moment on would be seen, for
-/// most sends are in that time. On a busy machine a count may come too late now and then.
+/// most sends are in that time. Where the machine stands still for a second a count comes too late,
+/// which is forgiven and told.
 fn send_on(api: &Api, stop: &AtomicBool, sent: &[AtomicU64]) -> u64 {
     let (mut delivered, mut sends, mut uncounted) = (0, 0, 0);
     for group in (0..GROUPS).cycle() {
@@ -227,12 +229,17 @@ fn send_on(api: &Api, stop: &AtomicBool, sent: &[AtomicU64]) -> u64 {
         sent[group].store(number + 1, Ordering::Release);
         thread::park_timeout(Duration::from_millis(5));
     }
-    assert!(2 * uncounted <= sends + 4, "{uncounted} of {sends} sends were not counted by all");
+    let told = format!("{uncounted} of {sends} sends were not counted by all");
+    assert!(2 * uncounted <= sends + 4, "{told}");
+    if uncounted > 0 {
+        tried_again(&told);
+    }
     delivered
 }
 
 /// A node that ends is a member for the others as long as it has a stream. Looks until it answers
-/// no more; how often it had some. Where the machine stands still, members may be out for a moment.
+/// no more; how often it had some. Where the machine stands still, members may be out for a moment,
+/// which is forgiven and told.
 fn check_that_it_stays(node: &Server, other: &Server) -> u32 {
     let (mut looks, mut outside) = (0, 0);
     wait_for("it ends", || {
@@ -246,7 +253,11 @@ fn check_that_it_stays(node: &Server, other: &Server) -> u32 {
         false
     });
     assert!(looks >= 5, "it had streams at {looks} looks alone");
-    assert!(2 * outside <= looks, "it has left {outside} times of {looks} when it has streams");
+    let told = format!("it had left at {outside} of {looks} looks at which it had streams");
+    assert!(2 * outside <= looks, "{told}");
+    if outside > 0 {
+        tried_again(&told);
+    }
     looks
 }
 

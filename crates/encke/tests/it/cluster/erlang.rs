@@ -85,9 +85,7 @@ fn processes_are_told_of_a_gap_when_the_log_lost_its_tail() {
     wait_for("another epoch begins", || {
         [&first, &second].iter().all(|node| cluster_stats(node)["epoch"] == 2)
     });
-    wait_for("sends are taken again", || {
-        second.api.post("/send", &json!({"about": "eve", "data": 3})).status() == 200
-    });
+    second.api.post_until_taken("/send", &json!({"about": "eve", "data": 3}));
     for message in ["{router_msg,1}", "{router_msg,2}", "{router_gap}", "{router_msg,3}"] {
         assert_eq!(erl.message(), message);
     }

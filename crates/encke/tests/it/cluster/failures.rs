@@ -126,9 +126,7 @@ fn log_that_lost_its_tail_is_told_as_a_gap_and_never_passed_over() {
     wait_for("another epoch begins", || {
         [&first, &second].iter().all(|node| cluster_stats(node)["epoch"] == 2)
     });
-    wait_for("sends are taken again", || {
-        first.api.post("/send", &json!({"about": "eve", "data": 4})).status() == 200
-    });
+    first.api.post_until_taken("/send", &json!({"about": "eve", "data": 4}));
     let mut lost = String::new();
     for stream in &mut streams {
         let (heard, place) = hear(stream, 3);
@@ -171,9 +169,7 @@ fn epoch_that_was_put_back_is_none_again_for_nobody() {
         both.iter().all(|node| cluster_stats(node)["epoch"] == 3)
     });
     for (n, node) in both.into_iter().enumerate() {
-        wait_for("sends are taken again", || {
-            node.api.post("/send", &json!({"about": "gus", "data": n})).status() == 200
-        });
+        node.api.post_until_taken("/send", &json!({"about": "gus", "data": n}));
     }
     let ids = streams.each_mut().map(|stream| {
         let mut ids = Vec::new();

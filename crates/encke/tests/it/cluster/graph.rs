@@ -96,9 +96,7 @@ fn while_postgresql_is_away_sends_and_streams_go_on_and_changes_are_refused() {
         assert_eq!(stream.data(), n);
     }
     postgres.run();
-    wait_for("changes are taken again", || {
-        first.api.post("/subscriptions/add", &pairs("eve", "rj")).status() == 200
-    });
+    first.api.post_until_taken("/subscriptions/add", &pairs("eve", "rj"));
     // What is sent obeys at once; a list may be read a moment earlier.
     wait_for("the other replica has it", || followers(&second.api, "rj") == ["bob", "eve"]);
 }
@@ -123,16 +121,12 @@ fn database_put_back_to_an_older_state_is_followed_and_not_mixed() {
     let [first, second] = nodes(&world, &postgres);
     first.api.subscribe("bob", "rj");
     save(&mut postgres);
-    wait_for("changes are taken again", || {
-        first.api.post("/subscriptions/add", &pairs("eve", "rj")).status() == 200
-    });
+    first.api.post_until_taken("/subscriptions/add", &pairs("eve", "rj"));
     put_back(&mut postgres);
     for node in [&first, &second] {
         wait_for("the replica is that of the database", || followers(&node.api, "rj") == ["bob"]);
     }
-    wait_for("changes are taken again", || {
-        first.api.post("/subscriptions/add", &pairs("7", "rj")).status() == 200
-    });
+    first.api.post_until_taken("/subscriptions/add", &pairs("7", "rj"));
     for node in [&first, &second] {
         wait_for("the replica goes on", || followers(&node.api, "rj") == ["7", "bob"]);
     }
@@ -146,7 +140,7 @@ fn change_after_the_database_was_put_back_is_obeyed_by_the_next_send() {
     first.api.subscribe("bob", "rj");
     save(&mut postgres);
     let add = |subscribee: &str| first.api.post("/subscriptions/add", &pairs("bob", subscribee));
-    wait_for("changes are taken again", || add("lost").status() == 200);
+    first.api.post_until_taken("/subscriptions/add", &pairs("bob", "lost"));
     for n in 0..50 {
         add(&format!("lost{n}")).ok();
     }
@@ -186,9 +180,7 @@ fn node_whose_database_falls_silent_hears_of_changes_by_the_log() {
     assert_eq!(refused.status(), 503, "{refused:?}");
     relay.cut();
     relay.pass();
-    wait_for("changes are taken again", || {
-        deaf.api.post("/subscriptions/add", &pairs("eve", "rj")).status() == 200
-    });
+    deaf.api.post_until_taken("/subscriptions/add", &pairs("eve", "rj"));
 }
 
 #[test]

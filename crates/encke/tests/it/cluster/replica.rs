@@ -58,9 +58,7 @@ fn node_that_starts_while_postgresql_is_away_has_what_the_log_says() {
     let refused = back.api.post("/subscriptions/add", &pairs("7", "rj"));
     assert_eq!(refused.status(), 503, "{refused:?}");
     postgres.run();
-    wait_for("changes are taken again", || {
-        back.api.post("/subscriptions/add", &pairs("7", "rj")).status() == 200
-    });
+    back.api.post_until_taken("/subscriptions/add", &pairs("7", "rj"));
     wait_for("the other node has it", || followers(&first.api, "rj") == ["7", "eve"]);
 }
 

@@ -2,6 +2,8 @@
 
 use std::thread::{self, JoinHandle};
 
+use testing::tried_again;
+
 use super::node::{Erl, World, figures, wait_figure};
 use crate::harness::{Server, get, wait_for};
 
@@ -23,8 +25,15 @@ fn stop(server: &Server, stuck: &Erl, busy: Erl) -> JoinHandle<Erl> {
 
 #[test]
 fn stopped_node_holds_up_only_those_who_send_to_it() {
-    // It is waited for two seconds. On a busy machine the first look may come later than that.
-    assert!((0..5).any(|_| others_are_served_while_it_is_waited_for()), "it is cut off before");
+    // It is waited for two seconds, which no option changes. Where the machine stands still the
+    // first look may come later than that: then it is not known who waited for whom.
+    for attempt in 1.. {
+        if others_are_served_while_it_is_waited_for() {
+            return;
+        }
+        assert!(attempt < 4, "it is cut off before anybody else is served");
+        tried_again("the stopped node was cut off before the first look at the others");
+    }
 }
 
 /// Whether the first ones were served before the stopped node was cut off.

@@ -145,6 +145,17 @@ impl Api {
         Ok(answer)
     }
 
+    /// Posts until it is taken: until then it is refused because a server behind this one is away
+    /// (503), and for no other reason.
+    #[track_caller]
+    pub(crate) fn post_until_taken(&self, path: &str, body: &Value) {
+        wait_for(&format!("{path} is taken"), || {
+            let answer = self.post(path, body);
+            assert!([200, 503].contains(&answer.status()), "{answer:?}");
+            answer.status() == 200
+        });
+    }
+
     /// Sends an event; returns how many connections it was delivered to.
     #[track_caller]
     pub(crate) fn send(&self, about: &str, data: impl Into<Value>) -> u64 {

@@ -143,6 +143,13 @@ impl Plan {
         Plan { seed, steps, nats }
     }
 
+    /// A plan in which that alone goes wrong, once and for half a second.
+    #[cfg(test)]
+    pub(super) fn of_one(fault: Fault) -> Plan {
+        let [from, until] = [500, 1_000].map(Duration::from_millis);
+        Plan { seed: 1, steps: vec![Step { from, until, fault }], nats: Nats::One }
+    }
+
     /// A plan in which stores of NATS are put back or wiped while nodes are killed, stopped or cut
     /// off, and only that.
     pub(super) fn of_stores(seed: u64, length: Duration) -> Plan {
