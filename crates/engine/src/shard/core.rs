@@ -16,7 +16,7 @@ use super::channels::Channels;
 use super::forwarded::Trust;
 use super::gap::Untold;
 use super::gathering::Gathering;
-use super::members::{Subject, Watching};
+use super::members::{Polled, Subject, Watching};
 use super::subscriber_notes::HubMarks;
 use super::wall::Wall;
 use crate::account::Account;
@@ -92,6 +92,8 @@ pub(super) struct Core<S> {
     pub(super) subjects: Column<Subject>,
     /// What connections watch, by slot.
     pub(super) watching: HashMap<u32, Watching>,
+    /// What polls are told of rooms, by slot.
+    pub(super) polled: HashMap<u32, Polled>,
     /// Those who speak the Pusher protocol.
     pub(super) channels: Channels,
     /// Who listens to what by the Mercure protocol, where that is served.
@@ -199,6 +201,7 @@ impl<S: Sockets> Core<S> {
             rooms: shared.rooms,
             subjects: Column::default(),
             watching: HashMap::new(),
+            polled: HashMap::new(),
             channels: Channels::default(),
             gathering: Gathering::new(config.gather_ms),
             topics: shared.topics,

@@ -51,6 +51,7 @@ fn cursor_gap_and_keep_alive_stand_in_the_head_where_pages_may_read_them() {
     let answer = Answer {
         next: Some("2F3y6mQsYKmaB3xZ"),
         gap: true,
+        members: Some("00000000000000ff."),
         keep_alive_seconds: Some(75),
         cors: Some(Cors::ANY),
         ..Answer::default()
@@ -61,10 +62,11 @@ fn cursor_gap_and_keep_alive_stand_in_the_head_where_pages_may_read_them() {
     assert!(body.is_empty());
     assert_eq!(field(&fields, "Encke-Next"), Some("2F3y6mQsYKmaB3xZ"));
     assert_eq!(field(&fields, "Encke-Gap"), Some("true"));
+    assert_eq!(field(&fields, "Encke-Members"), Some("00000000000000ff."));
     assert_eq!(field(&fields, "Keep-Alive"), Some("timeout=75"));
     assert_eq!(field(&fields, "Connection"), None);
     assert_eq!(field(&fields, "Content-Length"), None);
     assert_eq!(field(&fields, "Access-Control-Allow-Origin"), Some("*"));
     let exposed = field(&fields, "Access-Control-Expose-Headers").unwrap();
-    assert!(exposed.contains("Encke-Next") && exposed.contains("Encke-Gap"));
+    assert_eq!(exposed, "Encke-Next, Encke-Gap, Encke-Members");
 }
