@@ -12,7 +12,7 @@ pub(crate) type Targets = Group;
 
 /// What is said to one connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Said {
+pub enum DirectMessage {
     /// A message on its stream: one JSON text without a line end, which is no event and has no id.
     /// Polls have no word for one.
     Message(Arc<str>),
@@ -48,7 +48,7 @@ pub struct Answered {
 #[derive(Debug)]
 pub(crate) struct Say {
     pub(crate) target: ConnRef,
-    pub(crate) said: Said,
+    pub(crate) said: DirectMessage,
 }
 
 /// What those who watch a room are told.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use engine::{ToldText, Watch};
-use hub::{Id, Names, News, RoomPlace, ToldRooms, ToldSince};
+use hub::{Id, MemberUpdate, Names, RoomPlace, ToldRooms, ToldSince};
 
 use super::RoomTeller;
 use super::texts::whole_text;
@@ -54,8 +54,8 @@ impl RoomTeller<'_> {
     }
 
     /// A change, as all who watch are told it.
-    pub(super) fn change_told(&mut self, news: &News, text: Arc<str>) -> ToldText {
-        let place = self.polled.told.changed(news, &text);
+    pub(super) fn change_told(&mut self, update: &MemberUpdate, text: Arc<str>) -> ToldText {
+        let place = self.polled.told.changed(update, &text);
         ToldText { text, place }
     }
 

@@ -19,7 +19,7 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use super::{Info, Manner, MemberChange, MemberList, News, Roster};
+use super::{Info, Manner, MemberChange, MemberList, MemberUpdate, Roster};
 use crate::id::Id;
 use crate::names::Names;
 
@@ -141,11 +141,11 @@ impl ToldRooms {
     }
 
     /// All who watch are told this change by `text`. Where they stand then, if that is known.
-    pub fn changed(&mut self, news: &News, text: &Arc<str>) -> Option<RoomPlace> {
+    pub fn changed(&mut self, update: &MemberUpdate, text: &Arc<str>) -> Option<RoomPlace> {
         let has_room = self.bytes <= ALL_BYTES_MAX;
-        let told = self.rooms.get_mut(&news.room)?;
+        let told = self.rooms.get_mut(&update.room)?;
         let before = told.bytes();
-        told.change(news, text, has_room);
+        told.change(update, text, has_room);
         let place = told.known.place(told.seed);
         self.bytes = self.bytes + told.bytes() - before;
         Some(place)
@@ -213,8 +213,8 @@ impl ToldRoom {
         ToldSince::Changes(texts.join(SEPARATOR).into(), now)
     }
 
-    fn change(&mut self, news: &News, text: &Arc<str>, has_room: bool) {
-        let News { sub, change, count, manner, .. } = news;
+    fn change(&mut self, update: &MemberUpdate, text: &Arc<str>, has_room: bool) {
+        let MemberUpdate { sub, change, count, manner, .. } = update;
         let Known::Members(members, sum) = &mut self.known else {
             self.known = Known::Count(*count);
             return self.begin_here();

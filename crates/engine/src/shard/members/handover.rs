@@ -7,7 +7,7 @@ use hub::{Id, IdText, Info};
 use proto::Format;
 
 use super::super::core::{At, Core};
-use super::{Watched, Watching};
+use super::super::tables::watching::{Watched, Watching};
 use crate::sockets::Sockets;
 
 impl<S: Sockets> Core<S> {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use hub::{Manner, MemberChange, MemberList, News, Roster, ToldRooms, ToldSince, leave_out};
+use hub::{
+    Manner, MemberChange, MemberList, MemberUpdate, Roster, ToldRooms, ToldSince, leave_out,
+};
 use proto::members;
 
 use super::super::channel_texts;
@@ -38,14 +40,15 @@ impl Plane {
 
     /// Tells what has changed, and answers who asks. In between the shard has its turns, or not.
     pub(in super::super) fn work(&mut self, one: &mut One, mut between: impl FnMut(&mut One)) {
-        let (now_ms, mut news) = (one.server.clock.now_ms(), Vec::new());
+        let (now_ms, mut updates) = (one.server.clock.now_ms(), Vec::new());
         if self.roster.is_any_noted() {
-            (0..Roster::STRIPES).for_each(|stripe| _ = self.roster.look(stripe, now_ms, &mut news));
+            (0..Roster::STRIPES)
+                .for_each(|stripe| _ = self.roster.look(stripe, now_ms, &mut updates));
         }
-        while self.roster.end_graces(now_ms, 2, &mut news) {}
-        leave_out(&mut news);
-        for news in news {
-            let News { room, sub, change, manner, .. } = &news;
+        while self.roster.end_graces(now_ms, 2, &mut updates) {}
+        leave_out(&mut updates);
+        for update in updates {
+            let MemberUpdate { room, sub, change, manner, .. } = &update;
             let room = *room;
             assert_eq!(*manner, Manner::Whole, "so few are always listed");
             let of = self.watches.name(room).unwrap();
@@ -56,7 +59,7 @@ impl Plane {
                 MemberChange::Left => members::left(&of, sub),
             });
             let text = text.into();
-            let place = self.told.changed(&news, &text);
+            let place = self.told.changed(&update, &text);
             tell(self.watches.tell(room, ToldText { text, place }), &mut self.late);
             between(one);
         }

@@ -48,15 +48,15 @@ fn listed(roster: &Roster, room: Id) -> BTreeMap<String, String> {
 
 /// Tells all that has happened.
 fn tell(told: &mut ToldRooms, world: &mut World) {
-    for news in world.news() {
-        let text = match &news.change {
+    for update in world.updates() {
+        let text = match &update.change {
             MemberChange::Joined(info) => {
                 let info = info.as_deref().map_or("", Info::json);
-                format!("+{} {info}", news.sub)
+                format!("+{} {info}", update.sub)
             }
-            MemberChange::Left => format!("-{} ", news.sub),
+            MemberChange::Left => format!("-{} ", update.sub),
         };
-        told.changed(&news, &text.into());
+        told.changed(&update, &text.into());
     }
 }
 
@@ -148,9 +148,9 @@ fn room_that_nobody_polls_any_more_keeps_neither_its_name_nor_its_changes() {
     // Nobody watches, so nothing is told of it.
     world.members.leave(room, bob);
     world.now_ms += GRACE_MS;
-    assert!(world.news().is_empty());
+    assert!(world.updates().is_empty());
     world.now_ms += GRACE_MS;
-    assert!(world.news().is_empty());
+    assert!(world.updates().is_empty());
 }
 
 /// Two who poll would else call each other back at full speed.
