@@ -97,7 +97,7 @@ for (const place of PLACES) {
     assert.deepEqual((await ann.told()).events, [], "it does not hear itself");
   });
 
-  for (const transport of ["websocket", "sse"] as const) {
+  for (const transport of TRANSPORTS) {
     test(`${place} sees over ${transport} who comes and goes`, async (t) => {
       const opened = await open(t);
       const ann = await enter(t, opened, place, "ann", { transports: [transport] });

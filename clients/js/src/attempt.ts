@@ -99,10 +99,7 @@ export class Attempt implements Link {
     } else if (last) {
       url.searchParams.set("last", `${last}`);
     }
-    // Polls have no word for members.
-    if (path === "stream") {
-      talk?.address(url);
-    }
+    talk?.address(url);
     let { length } = url.href;
     // The server takes 256 ids with a request.
     ids.rest = more.filter(

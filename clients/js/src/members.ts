@@ -77,16 +77,15 @@ class Room implements Members {
 
   hear({ members, joined, left }: MembersMessage): void {
     const told = members ?? joined ?? left!;
-    if (told.count !== undefined && !members?.list) {
+    if (members?.list) {
+      this.#turn(members.list);
+    } else if (told.count) {
       // There are too many for a list.
       this.#turn([], told.count);
-    } else if (members) {
-      this.#turn(members.list!);
     } else if (joined) {
-      const { id, info } = joined;
+      const { of, ...member } = joined;
       // Who is there already has other `info`.
-      const at = this.list.findIndex((member) => member.id === id);
-      const member = info === undefined ? { id } : { id, info };
+      const at = this.list.findIndex(({ id }) => id === member.id);
       const list = [...this.list];
       list.splice(at < 0 ? list.length : at, 1, member);
       this.#turn(list);

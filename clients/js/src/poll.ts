@@ -2,7 +2,7 @@
  * Long poll: one request after the other, each of which continues at the cursor of the last.
  *
  * The first one does not wait: it shows that the way is open and brings the first cursor. Between
- * two polls the server remembers; what it could not, it says.
+ * two polls the server remembers; what it could not, it says. Of rooms it is told the place, too.
  */
 
 import { ask } from "./ask.js";
@@ -16,9 +16,13 @@ export async function poll(link: Link): Promise<void> {
   const { openMs, silenceMs } = link.shared;
   // What is left of the silence is for the answer to come.
   const waitS = Math.min(WAIT_S, Math.ceil(silenceMs / 1400) || WAIT_S);
+  let rooms: string | null = "";
   for (let wait = 0; ; wait = waitS) {
     const url = link.url("poll", "after");
     url.searchParams.set("wait", `${wait}`);
+    if (rooms) {
+      url.searchParams.set("members_after", rooms);
+    }
     link.watch(wait ? silenceMs : openMs);
     const start = performance.now();
     const response = await ask(link, url, "application/json");
@@ -26,6 +30,7 @@ export async function poll(link: Link): Promise<void> {
     link.opened();
     const next = response.headers.get("encke-next");
     link.retry = response.headers.get("encke-retry")!;
+    rooms = response.headers.get("encke-members");
     if (response.headers.get("encke-gap")) {
       // The events of the same answer stand before that place.
       link.gap(events.length ? "" : next);

@@ -1,11 +1,12 @@
 /** Who is in a room, as a scripted server says it. */
 
 import assert from "node:assert/strict";
+import type { ServerResponse } from "node:http";
 import { test, type TestContext } from "node:test";
 import { type WebSocket as Socket, WebSocket as Outside } from "ws";
 import type { Members } from "../src/index.js";
 import { DEADLINE_MS, listen, next, turned } from "./hear.js";
-import { cursor, FakeServer, stream } from "./server.js";
+import { cursor, FakeServer, idle, inTurn, stream } from "./server.js";
 
 globalThis.WebSocket ??= Outside as unknown as typeof WebSocket;
 
@@ -165,6 +166,34 @@ test("rooms stand in the address of SSE, which is opened again for a later one",
     "sse /stream/bob?members=room%3A7",
     "sse /stream/bob?last_event_id=01&members=room%3A7&members=8",
     "sse /stream/bob?last_event_id=01&members=8&members=room%3A7",
+  ]);
+});
+
+test("rooms stand in the address of a poll, with the place that the one before has told", async (t) => {
+  const told = (place: string, ...messages: object[]) => (answer: ServerResponse) => {
+    const head = { "content-type": "application/json", "encke-next": "01" };
+    answer.writeHead(200, { ...head, "encke-members": place });
+    answer.end(JSON.stringify(messages));
+  };
+  const server = await FakeServer.start(t, {
+    poll: inTurn(
+      told("aa", { members: { ...OF, count: 1, list: [BOB] } }),
+      told("aa", { id: "01", about: "bob", data: null }),
+      told("bb", { joined: { ...OF, id: "ann" } }, { left: { ...OF, id: "bob" } }),
+      idle("01"),
+    ),
+  });
+  const connection = listen(t, server.url, { transports: ["poll"] });
+  const members = connection.members("room:7");
+  const seen = diary(members);
+  await changed(members);
+  // The two of the last answer come together.
+  await changed(members);
+  assert.deepEqual(seen, ["+bob1", "bob 1", "+ann", "bob,ann 2", "-bob", "ann 1"]);
+  assert.deepEqual(server.asked.slice(0, 3), [
+    "poll /poll/bob?members=room%3A7&wait=0",
+    "poll /poll/bob?after=01&members=room%3A7&wait=20&members_after=aa",
+    "poll /poll/bob?after=01&members=room%3A7&wait=20&members_after=aa",
   ]);
 });
 

@@ -6,32 +6,34 @@
 //! ([`engine::Watches`]).
 //!
 //! In a cluster what the roster says goes into the log instead, and what the log brings back is
-//! what is told (`shared.rs`). After an upgrade all who watch are told whole lists.
+//! what is told (`shared.rs`). After an upgrade all who watch are told whole lists. Polls are told
+//! what has changed since the one before (`polled.rs`).
 //!
 //! Cost while nothing changes: a load, twenty times a second. A change that nobody watches costs
 //! two look-ups.
 
-mod change_text;
 mod hooked;
 mod inputs;
+mod polled;
 mod shared;
+mod texts;
 
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Late, LateTask, TellStep, Telling, Watch, Watches};
-use hub::{Id, Info, Manner, MemberList, MemberUpdate, Roster, leave_out};
-use proto::members;
+use engine::{Late, LateTask, TellStep, Telling, ToldText, Watch, Watches};
+use hub::{Id, Manner, MemberList, MemberUpdate, Roster, leave_out};
 use tokio::task::yield_now;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
-use self::change_text::text;
 use self::inputs::{Input, Inputs};
+use self::polled::Polled;
 use self::shared::{ListAsker, Shared, room_text};
+pub use self::texts::list_text;
+use self::texts::{text, whole_text};
 use crate::barrier::Barrier;
 use crate::cluster::{RoomAsk, RoomFormat, RoomsLink};
-use crate::presence_channels;
 use crate::pusher_hooks::PusherHooks;
 
 /// How often it is looked what has changed.
@@ -69,6 +71,7 @@ pub async fn run(
         updates: Vec::new(),
         late: Late::default(),
         list: None,
+        polled: Polled::new(names()),
         shared,
     };
     let tell = async {
@@ -106,15 +109,6 @@ fn every(period: Duration) -> Interval {
     ticks
 }
 
-/// The list of the room `of`, as it is told everywhere.
-pub fn list_text(of: &str, list: &MemberList) -> String {
-    let texts = list
-        .members
-        .as_ref()
-        .map(|members| members.iter().map(|(id, info)| (&**id, info.as_deref().map(Info::json))));
-    members::list(of, list.count, texts)
-}
-
 struct RoomTeller<'w> {
     watches: &'w Watches,
     roster: Roster,
@@ -125,6 +119,8 @@ struct RoomTeller<'w> {
     /// The last list that was made since the last look, unless something has changed: crowds ask
     /// for the same.
     list: Option<(Id, Arc<str>)>,
+    /// What was told of rooms that polls ask for.
+    polled: Polled,
     /// What all nodes of a cluster say.
     shared: Option<Shared>,
 }
@@ -146,6 +142,7 @@ impl RoomTeller<'_> {
             yield_now().await;
         }
         self.tell_updates().await;
+        self.forget_polled(now_ms);
     }
 
     async fn tell_updates(&mut self) {
@@ -166,12 +163,14 @@ impl RoomTeller<'_> {
         for update in updates.drain(..) {
             // Where nobody watches any more nobody is to be told.
             if let Some(of) = self.watches.name(update.room) {
-                let text = match update.manner {
-                    Manner::List => self.list_of(update.room, &of),
-                    Manner::Whole | Manner::Count => Some(text(&of, &update)),
+                let told = match update.manner {
+                    Manner::List => self.list_told(update.room, &of),
+                    Manner::Whole | Manner::Count => {
+                        Some(self.change_told(&update, text(&of, &update)))
+                    }
                 };
-                if let Some(text) = text {
-                    self.tell(update.room, text).await;
+                if let Some(told) = told {
+                    self.tell(update.room, told).await;
                 }
             }
         }
@@ -213,6 +212,7 @@ impl RoomTeller<'_> {
                 let Some(shared) = &mut self.shared else { return };
                 let over = shared.look(self.watches.members());
                 self.watches.questions().done(over, 0);
+                self.forget_polled(now_ms);
             }
         }
     }
@@ -220,8 +220,9 @@ impl RoomTeller<'_> {
     /// All who watch are given the whole list.
     async fn tell_whole(&mut self, of: &str) {
         let Some(room) = self.shared.as_ref().and_then(|shared| shared.id(of)) else { return };
-        if self.watches.members().watchers().connections(room) > 0
-            && let Some(list) = self.list_of(room, of)
+        let is_known = self.polled.place(room).is_some();
+        if (is_known || self.watches.members().watchers().connections(room) > 0)
+            && let Some(list) = self.list_told(room, of)
         {
             self.tell(room, list).await;
         }
@@ -255,29 +256,25 @@ impl RoomTeller<'_> {
     }
 
     fn give(&mut self, of: &str, waiting: ListAsker) {
-        let room = room_text(of).and_then(|of| self.watches.names().lookup(of));
-        let known = self.list.as_ref().filter(|(known, _)| Some(*known) == room);
-        let list = match (known, room) {
-            (Some((_, list)), _) => Some(Arc::clone(list)),
-            // The roster knows it by no name, so nobody is there.
-            (None, room) => self.list_of(room.unwrap_or(Id::NONE), of),
+        let told = match &waiting {
+            ListAsker::Watch(watch) if watch.is_poll() => self.told_since(of, watch),
+            // The roster knows a room without an id by no name, so nobody is there.
+            _ => self.list_given(of).map(ToldText::from),
         };
-        let Some(list) = list else {
-            if let Some(shared) = &mut self.shared {
-                shared.again(of, waiting);
+        match (told, waiting) {
+            (None, waiting) => {
+                if let Some(shared) = &mut self.shared {
+                    shared.again(of, waiting);
+                }
             }
-            return;
-        };
-        self.list = room.map(|room| (room, Arc::clone(&list)));
-        match waiting {
             // Who has gone away does not need it.
-            ListAsker::Call(reply) => drop(reply.send(list)),
-            ListAsker::Watch(watch) => self.give_watch(watch, &list),
+            (Some(told), ListAsker::Call(reply)) => drop(reply.send(told.text)),
+            (Some(told), ListAsker::Watch(watch)) => self.give_watch(watch, &told),
         }
     }
 
-    fn give_watch(&mut self, watch: Watch, list: &Arc<str>) {
-        if watch.is_waiting() && !self.watches.answer(&watch, list) {
+    fn give_watch(&mut self, watch: Watch, told: &ToldText) {
+        if watch.is_waiting() && !self.watches.answer(&watch, told) {
             self.late.keep(watch);
         } else {
             self.watches.questions().done(1, 0);
@@ -292,8 +289,8 @@ impl RoomTeller<'_> {
         }
     }
 
-    async fn tell(&mut self, room: Id, text: Arc<str>) {
-        let telling = self.watches.tell(room, text);
+    async fn tell(&mut self, room: Id, told: ToldText) {
+        let telling = self.watches.tell(room, told);
         self.tell_all(telling).await;
     }
 
@@ -325,7 +322,8 @@ impl RoomTeller<'_> {
     async fn tell_late(&mut self, worker: usize, room: Id) {
         debug_assert!(self.updates.is_empty(), "a list holds more than was told");
         if let Some(of) = self.watches.name(room) {
-            let Some(list) = self.list_of(room, &of) else { return };
+            let Some(text) = self.list_of(room, &of) else { return };
+            let list = ToldText { text, place: self.polled.place(room) };
             let telling = self.watches.tell_late(worker, room, list);
             self.tell_all(telling).await;
         }
@@ -345,31 +343,30 @@ impl RoomTeller<'_> {
         if !watch.is_waiting() {
             return self.watches.questions().done(1, 0);
         }
+        let Some(of) = self.watches.name(watch.room()) else {
+            return self.watches.questions().done(1, 0);
+        };
         if self.shared.is_some() {
-            return match self.watches.name(watch.room()) {
-                Some(of) => self.ask(&of, ListAsker::Watch(watch)).await,
-                None => self.watches.questions().done(1, 0),
-            };
+            return self.ask(&of, ListAsker::Watch(watch)).await;
         }
-        match self.list_for(watch.room()).await {
-            Some(list) => self.give_watch(watch, &list),
-            None => self.watches.questions().done(1, 0),
-        }
-    }
-
-    /// The list of a room, behind all that is told before.
-    async fn list_for(&mut self, room: Id) -> Option<Arc<str>> {
         // Who asks was logged in before: it finds itself in the list.
-        if self.roster.look_at(room, self.now_ms(), &mut self.updates) {
+        if self.roster.look_at(watch.room(), self.now_ms(), &mut self.updates) {
             self.list = None;
             self.tell_updates().await;
         }
-        let known = self.list.as_ref().filter(|(of, _)| *of == room);
-        if let Some((_, list)) = known {
+        self.give(&of, ListAsker::Watch(watch));
+    }
+
+    /// The list of a room, behind all that is told before.
+    fn list_given(&mut self, of: &str) -> Option<Arc<str>> {
+        let room = room_text(of).and_then(|of| self.watches.names().lookup(of));
+        if let Some((known, list)) = &self.list
+            && Some(*known) == room
+        {
             return Some(Arc::clone(list));
         }
-        let list = self.list_of(room, &self.watches.name(room)?)?;
-        self.list = Some((room, Arc::clone(&list)));
+        let list = self.list_of(room.unwrap_or(Id::NONE), of)?;
+        self.list = room.map(|room| (room, Arc::clone(&list)));
         Some(list)
     }
 
@@ -377,14 +374,18 @@ impl RoomTeller<'_> {
         self.begun.elapsed().as_millis() as u64
     }
 
-    /// What is told as the list of a room; `None` where all nodes have not said it yet.
-    fn list_of(&self, room: Id, of: &str) -> Option<Arc<str>> {
+    /// Who is in a room, as it is told; `None` where all nodes have not said it yet.
+    fn members_of(&self, room: Id, of: &str) -> Option<MemberList> {
         let shared = self.shared.as_ref().filter(|shared| shared.format() == RoomFormat::Read);
-        let list = match shared {
-            Some(shared) => shared.list(of)?,
-            None => self.roster.list(room),
-        };
-        let whole = presence_channels::whole(of, &list);
-        Some(whole.unwrap_or_else(|| list_text(of, &list)).into())
+        match shared {
+            Some(shared) => shared.list(of),
+            None => Some(self.roster.list(room)),
+        }
+    }
+
+    /// What is told as the list of a room.
+    fn list_of(&self, room: Id, of: &str) -> Option<Arc<str>> {
+        let list = self.members_of(room, of)?;
+        Some(whole_text(of, &list))
     }
 }

@@ -109,7 +109,7 @@ pub use receipt::{LaneBell, Receipt};
 pub use refused_origins::RefusedOrigins;
 pub use resume::{ArchiveAnswer, ArchiveQuestion, Resume, ResumeStep, Resumes, Resuming};
 pub use router::{GapStep, Remembered, Router, Sending, Step};
-pub use said::{Answered, DirectMessage, Followed};
+pub use said::{Answered, DirectMessage, Followed, ToldText};
 pub use settings::Settings;
 pub use start::{Engine, StartError};
 pub use sync::replies::Replies;

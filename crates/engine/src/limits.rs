@@ -222,9 +222,13 @@ pub const WATCHES_PER_CONNECTION_MAX: usize = 100;
 /// looked at yet: it has asked, stopped and asked anew. Who asks past it is answered 429.
 pub const WATCHES_STALE_MAX: usize = 8;
 
-/// Lists of members that connections wait for: 48 bytes each, 12 MiB. Who asks past it is answered
+/// Lists of members that connections wait for: 72 bytes each, 18 MiB. Who asks past it is answered
 /// 503.
 pub const WATCHES_WAITING_MAX: usize = 256 * 1024;
+
+/// How long a poll that is not to wait for events waits for the lists of its rooms, in
+/// milliseconds. They come within some, in a cluster within a round through the log.
+pub const POLL_LISTS_MS: u64 = 1_000;
 
 /// Tokens that wait to be verified, 64 bytes each beside their text; who comes past it is answered
 /// 503. A core verifies some 15,000 signatures a second, so that the last one waits four seconds.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hub::{ConnRef, Group, Id};
+use hub::{ConnRef, Group, Id, RoomPlace};
 use proto::Problem;
 
 use crate::questions::Asker;
@@ -14,7 +14,7 @@ pub(crate) type Targets = Group;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DirectMessage {
     /// A message on its stream: one JSON text without a line end, which is no event and has no id.
-    /// Formats without a word for one, the classic page and polls, leave it out.
+    /// Polls have no word for one.
     Message(Arc<str>),
     /// What has become of something that it has sent: a message of a WebSocket, or the answer to
     /// the request that waits for it. Each send has one.
@@ -51,11 +51,27 @@ pub(crate) struct Say {
     pub(crate) said: DirectMessage,
 }
 
+/// What those who watch a room are told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ToldText {
+    /// A whole list or a change. A poll may be told several, with a comma between two; or nothing,
+    /// if it knows all.
+    pub text: Arc<str>,
+    /// Where one stands who has heard it, if that is known: polls go on from there.
+    pub place: Option<RoomPlace>,
+}
+
+impl From<Arc<str>> for ToldText {
+    fn from(text: Arc<str>) -> ToldText {
+        ToldText { text, place: None }
+    }
+}
+
 /// A text for connections that watch a room, all of one worker.
 #[derive(Debug)]
 pub(crate) struct RoomText {
     pub(crate) room: Id,
-    pub(crate) text: Arc<str>,
+    pub(crate) told: ToldText,
     /// Whose question it answers, with a whole list. What is told to all answers nobody's.
     pub(crate) answers: Option<Asker>,
     /// Sorted by slot.

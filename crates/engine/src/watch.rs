@@ -7,6 +7,9 @@
 //! and one that answers a question of before may lack what was told in between.
 //! What is posted behind the list comes behind it. So the list and what changes it fit each other.
 //!
+//! A poll asks with the place where its client stands, and is told what has changed since
+//! ([`hub::ToldRooms`]), which may be nothing.
+//!
 //! A worker whose mailbox is full holds up nobody else: see [`Late`].
 //!
 //! Cost: nothing where nobody watches. For one who does, a place in a directory and some 80 bytes
@@ -17,7 +20,7 @@ mod late;
 
 use std::sync::Arc;
 
-use hub::{Audience, Id, Members, Names, Need, Nobody};
+use hub::{Audience, Id, Members, Names, Need, Nobody, RoomPlace};
 use smallvec::SmallVec;
 use sync::replies::Replies;
 
@@ -27,15 +30,25 @@ pub use self::late::{Late, LateTask};
 use crate::limits::WATCHES_WAITING_MAX;
 use crate::mailbox::{Mail, Mailbox, Reservation};
 use crate::questions::{Asker, Question, QuestionBounds, Questions};
-use crate::said::{RoomText, Targets};
+use crate::said::{RoomText, Targets, ToldText};
 
 /// A connection that wants to know who is in a room.
 #[derive(Debug)]
 pub struct Watch {
     pub(crate) asker: Asker,
     pub(crate) room: Id,
+    pub(crate) wanted: Wanted,
     /// Of the connection: as many as there are of it, so many of its questions are not answered.
     pub(crate) _ticket: Arc<()>,
+}
+
+/// What of a room is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wanted {
+    /// The list.
+    List,
+    /// By a poll: what has changed since this place, or the list.
+    Since(Option<RoomPlace>),
 }
 
 impl Question for Watch {}
@@ -49,6 +62,19 @@ impl Watch {
     /// The worker of the connection that asks.
     pub(crate) fn worker(&self) -> usize {
         self.asker.conn().worker()
+    }
+
+    /// Whether a poll asks, which is to be told what has changed since its [place](Watch::after).
+    pub fn is_poll(&self) -> bool {
+        self.wanted != Wanted::List
+    }
+
+    /// Where its client stands, if that is known.
+    pub fn after(&self) -> Option<RoomPlace> {
+        match self.wanted {
+            Wanted::List => None,
+            Wanted::Since(after) => after,
+        }
     }
 
     /// Which room. Its name is kept as long as the connection waits.
@@ -96,7 +122,7 @@ pub enum TellStep {
 pub struct Telling<'w> {
     watches: &'w Watches,
     room: Id,
-    text: Arc<str>,
+    told: ToldText,
     audience: Audience,
     is_gathered: bool,
     /// It is for those of one worker alone.
@@ -144,27 +170,27 @@ impl Watches {
         self.mailboxes[worker].reserve(1, 1).is_some()
     }
 
-    /// Answers with the list as it stands behind all that was told before. `false` where the
+    /// Answers with what is `told` as it stands behind all that was told before. `false` where the
     /// mailbox is full: it is to be [kept](Late::keep) then.
     #[must_use]
-    pub fn answer(&self, watch: &Watch, list: &Arc<str>) -> bool {
+    pub fn answer(&self, watch: &Watch, told: &ToldText) -> bool {
         let conn = watch.asker.conn();
         let Some(mut room) = self.mailboxes[conn.worker()].reserve(1, 1) else { return false };
-        let (text, targets) = (Arc::clone(list), Targets::from_slice(&[conn]));
-        let text = RoomText { room: watch.room, text, answers: Some(watch.asker.clone()), targets };
+        let (told, targets) = (told.clone(), Targets::from_slice(&[conn]));
+        let text = RoomText { room: watch.room, told, answers: Some(watch.asker.clone()), targets };
         room.post(Mail::Room(Box::new(text)));
         true
     }
 
     /// Begins to tell all who watch `room` this text, a whole list or what has changed. Texts come
     /// in the order in which they are told, so each is to be done before the next one.
-    pub fn tell(&self, room: Id, text: Arc<str>) -> Telling<'_> {
+    pub fn tell(&self, room: Id, told: ToldText) -> Telling<'_> {
         let audience = Audience::of([room], false);
-        Telling { watches: self, room, text, audience, is_gathered: false, only: None }
+        Telling { watches: self, room, told, audience, is_gathered: false, only: None }
     }
 
     /// Begins to tell those at `worker`, which was late with `room`, this list.
-    pub fn tell_late(&self, worker: usize, room: Id, list: Arc<str>) -> Telling<'_> {
+    pub fn tell_late(&self, worker: usize, room: Id, list: ToldText) -> Telling<'_> {
         Telling { only: Some(worker), ..self.tell(room, list) }
     }
 }
@@ -190,8 +216,8 @@ impl<'w> Telling<'w> {
             let Some((_, room)) = rooms.last_mut().filter(|(other, _)| *other == worker) else {
                 continue;
             };
-            let text = Arc::clone(&self.text);
-            let text = RoomText { room: self.room, text, answers: None, targets };
+            let told = self.told.clone();
+            let text = RoomText { room: self.room, told, answers: None, targets };
             room.post(Mail::Room(Box::new(text)));
         }
         TellStep::Done

@@ -64,7 +64,7 @@ pub use key::{KEY_BYTES_MAX, KEY_MARK, KEY_NAME_BYTES_MAX, Key, Space};
 pub use members::{
     Info, ListLimits, ListedMember, Manner, MemberChange, MemberList, MemberUpdate, Members, Roster,
 };
-pub use members::{leave_out, listed_bytes};
+pub use members::{RoomPlace, ToldRooms, ToldSince, leave_out, listed_bytes};
 pub use names::{IdsFull, Names};
 pub use page::{KeptUpdatesOf, KeptUpdatesPage, Page, PageOf};
 pub use pair_hash::{BUCKETS, PairHash, pair_hash};

@@ -42,6 +42,15 @@ pub fn message(data: &str) -> Frame {
     Frame::chunk_tail(&[text.as_bytes(), AFTER_TEXT])
 }
 
+/// A line that is no event and has no number: `json`, one JSON text, as HTML.
+pub(crate) fn said(json: &str) -> String {
+    let mut line = String::with_capacity(16 + json.len() + json.len() / 2);
+    line.push_str("Said: '");
+    json.chars().for_each(|c| push_escaped(&mut line, c));
+    line.push_str("'<br/>\n");
+    line
+}
+
 /// Appends `c` such that HTML shows it as a character of a text, and such that a line of the page
 /// stays one line and a quote in it stays inside the quotes.
 fn push_escaped(out: &mut String, c: char) {

@@ -61,8 +61,7 @@ impl Format {
     }
 
     /// Appends a message that is no event: `json`, one JSON text on one line. In SSE it is data
-    /// without an id, so that a client's place stays where it is. The classic page and polls have
-    /// no word for it.
+    /// without an id, so that a client's place stays where it is. Polls have no word for it.
     pub fn push_message(self, out: &mut Vec<u8>, carrier: Carrier, json: &str) {
         debug_assert!(!json.is_empty() && !json.contains(['\r', '\n']));
         match self {
@@ -71,7 +70,8 @@ impl Format {
             }
             Format::Ndjson => push(out, carrier, &[json, "\n"].concat()),
             Format::Text | Format::Pusher => push(out, carrier, json),
-            Format::Classic | Format::Poll => {}
+            Format::Classic => push(out, carrier, &classic::said(json)),
+            Format::Poll => {}
         }
     }
 

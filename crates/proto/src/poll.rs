@@ -16,7 +16,7 @@ const ARRAY_START: &str = "[";
 /// The end of the array.
 pub const ARRAY_END: &[u8] = b"]\n";
 /// What parts two events.
-const SEPARATOR: &[u8] = b",\n";
+pub const SEPARATOR: &[u8] = b",\n";
 
 /// The event whose JSON is `json`.
 pub fn event(json: &str) -> Frame {
@@ -42,6 +42,8 @@ pub struct Answer<'i> {
     pub gap: bool,
     /// After how long to come back where the server ends; `None` where that is not known.
     pub retry_ms: Option<u32>,
+    /// Where the client stands in what is told of the members of its rooms, if it asks for some.
+    pub members: Option<&'i str>,
     /// Whether the connection waits for another request, for at most so many seconds.
     pub keep_alive_seconds: Option<u32>,
     /// The page of another origin that is let in and asked.
@@ -79,6 +81,9 @@ impl Answer<'_> {
         }
         if let Some(retry_ms) = self.retry_ms {
             append::push(out, &[&format!("Encke-Retry: {retry_ms}\r\n")]);
+        }
+        if let Some(places) = self.members {
+            append::push(out, &["Encke-Members: ", places, "\r\n"]);
         }
         match self.keep_alive_seconds {
             Some(seconds) => append::push(out, &[&format!("Keep-Alive: timeout={seconds}\r\n")]),

@@ -110,8 +110,10 @@ pub struct Request<'b> {
     /// [`Method::Options`], [`Route::Page`], [`Route::WellKnown`], [`Route::App`] and
     /// [`Route::Mercure`], whose query is read elsewhere.
     pub ids: Vec<Cow<'b, str>>,
-    /// The ids of which the stream is told who is logged in there, decoded and not checked.
+    /// The ids of which the stream or poll is told who is logged in there, decoded and not checked.
     pub members: Vec<Cow<'b, str>>,
+    /// Where a poll stands in what is told of them, as an answer said in `Encke-Members`.
+    pub members_after: Option<&'b str>,
     /// The id of the event after which the client has heard nothing, where it says so: `?after=`,
     /// and of a stream `Last-Event-ID` or `?last_event_id=`. Whether it is an event of ours is not
     /// for us to say.
@@ -321,6 +323,7 @@ fn serve<'b>(
         carrier,
         ids: Vec::new(),
         members: Vec::new(),
+        members_after: None,
         cursor: None,
         past: Past::Nothing,
         told: PlaceStyle::InHead,
@@ -344,6 +347,7 @@ fn serve<'b>(
     }
     let query = Query::read(route, escaped)?;
     (request.ids, request.members) = (query.ids, query.members);
+    request.members_after = query.members_after;
     request.bearer.parameter = query.token;
     (request.cursor, request.past) = match query.after {
         Place::Behind(id) => (Some(id), Past::Nothing),

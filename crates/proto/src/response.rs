@@ -44,7 +44,7 @@ const DURABLE_CORS_HEADERS: &str = ", If-None-Match, Producer-Epoch, Producer-Id
 /// What a page of another origin may read of a head that says where one goes on, beside the fields
 /// that it may always read.
 pub(crate) const CORS_EXPOSED: &str =
-    "Access-Control-Expose-Headers: Encke-Next, Encke-Gap, Encke-Retry\r\n";
+    "Access-Control-Expose-Headers: Encke-Next, Encke-Gap, Encke-Retry, Encke-Members\r\n";
 
 /// What it may read of a stream's head.
 pub(crate) const CORS_EXPOSED_OF_STREAM: &str =

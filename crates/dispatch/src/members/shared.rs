@@ -233,6 +233,11 @@ impl Shared {
         self.names.lookup(room_text(room)?)
     }
 
+    /// Whether the list is settled, or is that of this node alone.
+    pub(super) fn has_list(&self, room: &str) -> bool {
+        self.format != RoomFormat::Read || self.rooms.list(room).is_some()
+    }
+
     /// The list, if it is settled.
     pub(super) fn list(&self, room: &str) -> Option<MemberList> {
         let list = self.rooms.list(room)?;

@@ -69,6 +69,7 @@ mod past;
 mod past_public;
 mod plot;
 mod poll;
+mod polled_members;
 mod postgres_commands;
 mod presence;
 mod pressure;

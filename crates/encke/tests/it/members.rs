@@ -1,4 +1,5 @@
-//! Who is in a room: lists, who joins and who leaves, on each transport that has messages.
+//! Who is in a room: lists, who joins and who leaves, on streams; [`crate::polled_members`] has the
+//! other transports.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use crate::harness::{
 };
 use crate::upgrade::Upgraded;
 
-fn options(more: &[&str]) -> Vec<String> {
+pub(crate) fn options(more: &[&str]) -> Vec<String> {
     let mut options = vec![format!("--token-key={TOKEN_SECRET}")];
     options.extend(more.iter().map(|&option| option.to_owned()));
     if !more.iter().any(|option| option.starts_with("--presence-grace")) {
@@ -19,7 +20,7 @@ fn options(more: &[&str]) -> Vec<String> {
     options
 }
 
-fn serve(more: &[&str]) -> Server {
+pub(crate) fn serve(more: &[&str]) -> Server {
     let options = options(more);
     Server::start(&options.iter().map(String::as_str).collect::<Vec<_>>())
 }
@@ -208,8 +209,8 @@ fn who_is_not_granted_to_know_is_refused() {
     assert_eq!(status("/stream/bob?members=room:7"), 200);
     assert_eq!(status("/stream/bob?members=room:8"), 403);
     assert_eq!(status("/stream/bob?members=room:7&members=bob"), 403);
-    assert_eq!(status("/poll/bob?members=room:7"), 400);
-    assert_eq!(status("/test/bob?members=room:7"), 400);
+    assert_eq!(status("/poll/bob?members=room:8"), 403);
+    assert_eq!(status("/test/bob?members=room:8"), 403);
     let mut socket = socket(&server, "/stream/bob", &token);
     let denied = socket.ask(json!({ "members": "room:8" }));
     check_problem(&denied["error"], 403);

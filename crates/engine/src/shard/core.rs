@@ -16,6 +16,7 @@ use super::tables::channels::Channels;
 use super::tables::gathering::Gathering;
 use super::tables::hub_marks::HubMarks;
 use super::tables::pending_gap::PendingGap;
+use super::tables::polled::Polled;
 use super::tables::trust::Trust;
 use super::tables::wall::Wall;
 use super::tables::watching::{Subject, Watching};
@@ -92,6 +93,8 @@ pub(super) struct Core<S> {
     pub(super) subjects: Column<Subject>,
     /// What connections watch, by slot.
     pub(super) watching: HashMap<u32, Watching>,
+    /// What polls are told of rooms, by slot.
+    pub(super) polled: HashMap<u32, Polled>,
     /// Those who speak the Pusher protocol.
     pub(super) channels: Channels,
     /// Who listens to what by the Mercure protocol, where that is served.
@@ -206,6 +209,7 @@ impl<S: Sockets> Core<S> {
             rooms: shared.rooms,
             subjects: Column::default(),
             watching: HashMap::new(),
+            polled: HashMap::new(),
             channels: Channels::default(),
             gathering: Gathering::new(config.gather_ms),
             topics: shared.topics,

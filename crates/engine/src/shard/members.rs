@@ -8,11 +8,14 @@
 //! Cost of a connection that has a subject: 8 bytes beside its record. Of one that watches: see
 //! [`crate::watch`].
 
+mod handover;
+mod polled;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use hub::{Grant, Id, IdText, IdsFull, Info};
-use proto::{Problem, Request, members};
+use proto::{Format, Problem, Request, members};
 
 use super::core::{At, Core};
 use super::tables::watching::{Subject, Watched, Watching};
@@ -21,7 +24,7 @@ use crate::limits::{RETRY_AFTER_SECONDS, WATCHES_PER_CONNECTION_MAX};
 use crate::questions::Asker;
 use crate::said::{DirectMessage, RoomText};
 use crate::sockets::Sockets;
-use crate::watch::Watch;
+use crate::watch::{Wanted, Watch};
 
 impl<S: Sockets> Core<S> {
     /// The subject of its token is from now on a member of all that the connection is logged in
@@ -43,17 +46,6 @@ impl<S: Sockets> Core<S> {
         self.budget.spend_ids(self.ids_len(at));
     }
 
-    /// Likewise for a connection of another process, with the info that was told there: it is that
-    /// of its token, if it keeps one.
-    pub(super) fn join_again(&mut self, at: &At<'_, S::Socket>, subject: &str, info: Option<&str>) {
-        let known = at.conn.grant().and_then(|grant| grant.info());
-        let info = info.map(|info| match known {
-            Some(known) if known.json() == info => Arc::clone(known),
-            _ => Arc::new(Info::new(info)),
-        });
-        self.join_as(at, subject, info.as_ref());
-    }
-
     /// The connection is logged in under these ids too.
     pub(super) fn join(&self, at: &At<'_, S::Socket>, ids: &[Id]) {
         let Some((rooms, subject)) = self.rooms.as_ref().zip(self.subject(at)) else { return };
@@ -64,7 +56,10 @@ impl<S: Sockets> Core<S> {
     /// The connection is to be logged out of `id`.
     pub(super) fn leave_room(&self, at: &At<'_, S::Socket>, id: Id) {
         if let Some((rooms, subject)) = self.rooms.as_ref().zip(self.subject(at)) {
-            rooms.members.leave(id, subject);
+            match at.conn.wire.format() {
+                Format::Poll => rooms.members.leave_between_polls(id, subject),
+                _ => rooms.members.leave(id, subject),
+            }
         }
     }
 
@@ -76,6 +71,7 @@ impl<S: Sockets> Core<S> {
 
     /// The connection is a member of nothing any more, and watches nothing.
     pub(super) fn forget_rooms(&mut self, at: &At<'_, S::Socket>) {
+        drop(self.take_polled(at.slot));
         if self.rooms.is_none() {
             return;
         }
@@ -91,24 +87,6 @@ impl<S: Sockets> Core<S> {
 
     fn subject(&self, at: &At<'_, S::Socket>) -> Option<Id> {
         self.subjects.get(at.slot).id()
-    }
-
-    /// The subject of its token, and what others are told of that, for another process.
-    pub(super) fn member_texts(
-        &self,
-        slot: u32,
-        first: Option<Id>,
-    ) -> (Option<String>, Option<String>) {
-        let subject = self.subjects.get(slot).id();
-        let Some((rooms, subject)) = self.rooms.as_ref().zip(subject) else { return (None, None) };
-        let info = first.and_then(|room| rooms.members.info(room, subject));
-        (self.names.text(subject), info.map(|info| info.json().to_owned()))
-    }
-
-    /// The names of the rooms that the connection in `slot` watches.
-    pub(super) fn watched_texts(&self, slot: u32) -> Vec<String> {
-        let watching = self.watching.get(&slot).into_iter().flat_map(|watching| &watching.rooms);
-        watching.filter_map(|watched| self.names.text(watched.room)).collect()
     }
 
     /// Has the connection watch `room`, and asks for the list. Where there are no members, which is
@@ -141,6 +119,9 @@ impl<S: Sockets> Core<S> {
             let me = hub::ConnRef::new(self.worker, at.slot as usize, at.place.generation);
             rooms.members.watchers().login(room, me);
             watching.rooms.push(Watched { room, asked: None, is_listed: true });
+            if let Some(polled) = self.polled.get_mut(&at.slot) {
+                polled.add(room);
+            }
         }
         self.ask_list(at, room)?;
         Ok(None)
@@ -196,7 +177,9 @@ impl<S: Sockets> Core<S> {
             let client = Arc::new(());
             let asker = Asker { conn: asker_conn, client: Arc::downgrade(&client) };
             watched.asked = Some(client);
-            if rooms.questions.push(Watch { asker, room, _ticket: ticket }) {
+            let polled = self.polled.get(&at.slot);
+            let wanted = polled.map_or(Wanted::List, |polled| Wanted::Since(polled.place(room)));
+            if rooms.questions.push(Watch { asker, room, wanted, _ticket: ticket }) {
                 return Ok(());
             }
             Problem::members_busy(RETRY_AFTER_SECONDS)
@@ -234,23 +217,6 @@ impl<S: Sockets> Core<S> {
     pub(super) fn watched_denied(&self, at: &At<'_, S::Socket>, grant: &Grant) -> Option<String> {
         let mut texts = self.watched_texts(at.slot).into_iter();
         texts.find(|room| !grant.allows_members(room))
-    }
-
-    /// Has a connection of another process watch what it watched there. It waits for the lists, and
-    /// asks for them [later](Core::ask_lists).
-    pub(super) fn watch_again(&mut self, at: &At<'_, S::Socket>, texts: &[String]) {
-        let Some(rooms) = &self.rooms else { return };
-        let mut watching = Watching::default();
-        for text in texts {
-            let Some(room) = IdText::of_key(text).ok() else { continue };
-            let Ok(room) = self.names.login(room, true) else { continue };
-            rooms.members.watchers().login(room, self.conn_ref(at));
-            let asked = Some(Arc::new(()));
-            watching.rooms.push(Watched { room, asked, is_listed: true });
-        }
-        if !watching.rooms.is_empty() {
-            self.watching.entry(at.slot).or_default().rooms.append(&mut watching.rooms);
-        }
     }
 
     /// Has the connection told what changes in `room`, and no list.
@@ -328,7 +294,8 @@ impl<S: Sockets> Shard<S> {
             }
             self.serve(slot, |core, at| match text.room.is_key() {
                 true => core.hear_of_members(at, text),
-                false => core.say(at, DirectMessage::Message(Arc::clone(&text.text))),
+                false if at.conn.wire.format() == Format::Poll => core.poll_hears_of(at, text),
+                false => core.say(at, DirectMessage::Message(Arc::clone(&text.told.text))),
             });
         }
     }

@@ -9,6 +9,8 @@
 //! held like a stream that comes back ([`super::resume`]) until it is known what was sent
 //! meanwhile. Its answer names the place for the next one.
 //!
+//! What a poll is told of the members of rooms stands before the events ([`super::members`]).
+//!
 //! An answered poll's references are dead, as those of a closed connection are: a proxy may carry
 //! another client's poll on the same connection next, and must not bring it mail for this one.
 
@@ -20,9 +22,11 @@ use proto::{Carrier, Cors, Format, Request, Transport, request};
 use super::admission::Reply;
 use super::core::{At, Core, Lives, ticks};
 use super::resume::retry_ms;
+use super::tables::polled::Polled;
 use crate::catch_up::CatchUp;
 use crate::conn::Marks;
 use crate::conn::state::State;
+use crate::limits::POLL_LISTS_MS;
 use crate::outbox::Missed;
 use crate::sockets::Sockets;
 use crate::timer::TICK_MS;
@@ -45,7 +49,16 @@ impl<S: Sockets> Core<S> {
         if let Err(problem) = self.login_with(at, ids, granted) {
             return self.refuse(at, &problem, reply);
         }
+        // As of a stream, what changes from now on comes behind the list, or is in it.
+        let waits_for_lists = match self.watch_by_poll(at, request) {
+            Ok(waits) => waits,
+            Err(problem) => {
+                self.log_out_of_all(at);
+                return self.refuse(at, &problem, reply);
+            }
+        };
         let wait = match request.wait_seconds {
+            0 if waits_for_lists => ticks(POLL_LISTS_MS),
             0 => 0,
             seconds => ticks(u64::from(seconds) * 1000),
         };
@@ -79,7 +92,7 @@ impl<S: Sockets> Core<S> {
         if self.config.history.is_on() {
             return self.answer_poll(at, None, Some(newest));
         }
-        if wait == 0 {
+        if wait == 0 || self.is_poll_told(at) {
             return self.answer_poll(at, None, None);
         }
         Ok(())
@@ -124,7 +137,7 @@ impl<S: Sockets> Core<S> {
             // Mail for others waits: this one goes on from here nevertheless.
             at.conn.new_work().held.after = up_to;
         }
-        if gap || !at.conn.is_flushed() || self.is_due(at.conn) {
+        if gap || !at.conn.is_flushed() || self.is_due(at.conn) || self.is_poll_told(at) {
             return self.answer_poll(at, None, None);
         }
         Ok(())
@@ -151,6 +164,7 @@ impl<S: Sockets> Core<S> {
         // Each poll until then would else be told of the gap.
         let gap_up_to = at.conn.gap_told();
         self.put_gap_of_poll(at);
+        let polled = self.take_polled(at.slot);
         self.leave(at);
         at.renew();
         let conn = &mut at.conn;
@@ -162,9 +176,13 @@ impl<S: Sockets> Core<S> {
         let next = next.or(elements.last.max(Some(self.settled)).max(Some(after)));
         let next = next.filter(|_| self.config.history.is_on() && !is_asked);
         let next = next.map(|number| self.event_ids.id(number).place(gap_up_to));
+        let has_events = elements.len > 0;
+        let polled_len = polled.as_ref().map_or(0, |polled| polled.len(has_events));
+        let places = polled.as_ref().and_then(Polled::places);
         let mut head = std::mem::take(&mut self.answer);
         let answer = Answer {
-            elements_len: elements.len,
+            elements_len: elements.len + polled_len,
+            members: places.as_deref(),
             next: next.as_deref(),
             gap: conn.is(Marks::GAP),
             retry_ms: Some(retry_ms(at.slot, self.config.workers as u32)),
@@ -172,6 +190,9 @@ impl<S: Sockets> Core<S> {
             cors: kept_cors(conn.is(Marks::CORS), origin.as_deref()),
         };
         answer.push_head(&mut head);
+        if let Some(polled) = polled {
+            polled.push(has_events, &mut head);
+        }
         conn.move_to(State::Between);
         conn.active = self.now;
         let sent = self.metered(|core| conn.send_array(&head, &mut core.io, &core.counters));

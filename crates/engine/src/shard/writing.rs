@@ -44,10 +44,12 @@ impl<S: Sockets> Core<S> {
     /// Writes what waits for a connection.
     pub(super) fn flush(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
         at.conn.set_queued(Queue::None);
-        if at.conn.is(Marks::BLOCKED) || at.conn.is_flushed() {
+        let is_poll = at.conn.state() == State::Poll;
+        let has_nothing = at.conn.is_flushed() && !(is_poll && self.is_poll_told(at));
+        if at.conn.is(Marks::BLOCKED) || has_nothing {
             return Ok(());
         }
-        if at.conn.state() == State::Poll {
+        if is_poll {
             return self.answer_poll(at, None, None);
         }
         let flushed = self.metered(|core| {

@@ -1,106 +1,27 @@
 //! Users come and go in rooms, and connections watch that: each hears a list, and then what makes
 //! of it what is there, whatever happens in between.
 
+mod plane;
+mod polled;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hub::{Manner, MemberChange, MemberUpdate, Roster, leave_out};
-use proto::members;
 use serde_json::Value;
 
+pub(super) use self::plane::{Plane, settle};
+
+use super::each_seed;
 use super::one::One;
 use super::random::Random;
 use super::server::Place;
 use super::talk::{client_frame, server_texts};
 use super::tokens::{guarded, request, silent_guarded, status, websocket};
-use super::{channel_texts, each_seed};
 use crate::limits::{MAILS_MAX, WATCHES_STALE_MAX};
-use crate::watch::{Late, LateTask, TellStep, Telling, Watch, Watches};
 
 pub(super) const GRACE_MS: u64 = 300;
 const USERS: usize = 6;
 const ROOMS: [&str; 2] = ["room:0", "room:1"];
-
-/// The control plane, as the real one does it.
-pub(super) struct Plane {
-    pub(super) watches: Watches,
-    pub(super) roster: Roster,
-    late: Late,
-}
-
-impl Plane {
-    pub(super) fn of(one: &One) -> Plane {
-        let watches = one.server.watches.clone().unwrap();
-        let roster = Roster::new(Arc::clone(watches.members()), GRACE_MS);
-        Plane { watches, roster, late: Late::default() }
-    }
-
-    fn list(&self, of: &str, room: hub::Id) -> Arc<str> {
-        let list = self.roster.list(room);
-        if let Some(text) = channel_texts::list(of, &list) {
-            return text.into();
-        }
-        let texts = list.members.as_ref().map(|members| {
-            members.iter().map(|(id, info)| (&**id, info.as_deref().map(hub::Info::json)))
-        });
-        members::list(of, list.count, texts).into()
-    }
-
-    /// Tells what has changed, and answers who asks. In between the shard has its turns, or not.
-    pub(super) fn work(&mut self, one: &mut One, mut between: impl FnMut(&mut One)) {
-        let (now_ms, mut updates) = (one.server.clock.now_ms(), Vec::new());
-        if self.roster.is_any_noted() {
-            (0..Roster::STRIPES)
-                .for_each(|stripe| _ = self.roster.look(stripe, now_ms, &mut updates));
-        }
-        while self.roster.end_graces(now_ms, 2, &mut updates) {}
-        leave_out(&mut updates);
-        for MemberUpdate { room, sub, change, manner, .. } in updates {
-            assert_eq!(manner, Manner::Whole, "so few are always listed");
-            let of = self.watches.name(room).unwrap();
-            let text = channel_texts::change(&of, &sub, &change).unwrap_or_else(|| match &change {
-                MemberChange::Joined(info) => {
-                    members::joined(&of, &sub, info.as_deref().map(hub::Info::json))
-                }
-                MemberChange::Left => members::left(&of, &sub),
-            });
-            tell(self.watches.tell(room, text.into()), &mut self.late);
-            between(one);
-        }
-        for worker in self.late.workers() {
-            while self.watches.has_room(worker)
-                && let Some(task) = self.late.take(worker)
-            {
-                match task {
-                    LateTask::Tell(room) => self.tell_late(worker, room),
-                    LateTask::Answer(watch) => self.answer(watch),
-                }
-            }
-        }
-        while let Some(watch) = self.watches.questions().take_and_count() {
-            self.answer(watch);
-            between(one);
-        }
-    }
-
-    fn tell_late(&mut self, worker: usize, room: hub::Id) {
-        let list = self.list(&self.watches.name(room).unwrap(), room);
-        tell(self.watches.tell_late(worker, room, list), &mut self.late);
-    }
-
-    fn answer(&mut self, watch: Watch) {
-        let of = self.watches.name(watch.room()).filter(|_| watch.is_waiting());
-        let list = of.map(|of| self.list(&of, watch.room()));
-        match list {
-            Some(list) if !self.watches.answer(&watch, &list) => self.late.keep(watch),
-            _ => self.watches.questions().done(1, 0),
-        }
-    }
-}
-
-fn tell(mut telling: Telling<'_>, late: &mut Late) {
-    while telling.step(late) != TellStep::Done {}
-}
 
 /// A client, and what it has heard of the room that it watches.
 struct Client {
@@ -209,14 +130,6 @@ fn come(one: &mut One, random: &mut Random) -> Client {
     Client { place, watches: None, heard: None }
 }
 
-/// All that is noted is told, and all graces end.
-pub(super) fn settle(one: &mut One, plane: &mut Plane) {
-    for _ in 0..3 {
-        plane.work(one, |_| {});
-        while one.turn_after(GRACE_MS) {}
-    }
-}
-
 #[test]
 fn list_and_changes_fit_each_other_whatever_happens_in_between() {
     each_seed("sim::members::list_and_changes", 60, |seed| run(seed, false));
@@ -235,8 +148,10 @@ fn rooms_are_watched_as_far_as_the_token_grants() {
         ("/stream/bob?members=room:7&members=room:8", "200"),
         ("/stream/bob?members=room:7&members=bob", "403"),
         ("/stream/bob?members=room:%20", "400"),
-        ("/poll/bob?members=room:7", "400"),
-        ("/test/bob?members=room:7", "400"),
+        ("/poll/bob?members=room:7&members=bob", "403"),
+        ("/poll/bob?members=room:7&members_after=x", "400"),
+        ("/test/bob?members=room:7&members=bob", "403"),
+        ("/test/bob?members=room:7", "200"),
     ] {
         let client = one.client(1 << 20, &request(target, token));
         assert_eq!(status(&one.reads(client)), answered, "{target}");
@@ -274,7 +189,7 @@ fn list_for_a_watch_of_before_is_none_for_the_one_of_now() {
     assert!(!before.is_waiting() && now.is_waiting());
     for (watch, list, heard) in [(&before, "old", ""), (&now, "new", "new")] {
         // As if it had been made before the connection watched anew.
-        assert!(plane.watches.answer(watch, &list.into()));
+        assert!(plane.watches.answer(watch, &Arc::<str>::from(list).into()));
         while one.turn_after(1) {}
         assert_eq!(one.texts(socket), heard);
     }

@@ -24,6 +24,7 @@ mod room;
 mod roster;
 #[cfg(test)]
 mod tests;
+mod told_rooms;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -31,6 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 pub use self::room::Info;
 use self::room::{Member, Room};
 pub use self::roster::{Manner, MemberChange, MemberUpdate, Roster, leave_out, listed_bytes};
+pub use self::told_rooms::{RoomPlace, ToldRooms, ToldSince};
 use crate::bucket_table::BucketTable;
 use crate::directory::Directory;
 use crate::id::Id;
@@ -189,7 +191,9 @@ impl Members {
         let is_new = before == 0 && member.conns > 0;
         let keeps_info = is_known && !is_first && most.is_some();
         let is_renewed = !keeps_info && member.info.as_ref() != info && self.put_info(member, info);
-        member.is_renewed |= is_renewed;
+        if is_renewed {
+            member.renew();
+        }
         if is_new || is_renewed {
             self.note(noted, member, pair);
         }
@@ -201,6 +205,15 @@ impl Members {
 
     /// One of the connections of `sub` has logged out.
     pub fn leave(&self, room: Id, sub: Id) {
+        self.go(room, sub, false);
+    }
+
+    /// Likewise one that polls, and is likely to come back at once.
+    pub fn leave_between_polls(&self, room: Id, sub: Id) {
+        self.go(room, sub, true);
+    }
+
+    fn go(&self, room: Id, sub: Id, polls: bool) {
         let hash = self.keys.hash(room.to_bits());
         let mut stripe = self.stripe(hash);
         let RoomStripe { rooms, noted } = &mut *stripe;
@@ -210,6 +223,7 @@ impl Members {
         let Some(member) = member else { return };
         member.conns = member.conns.saturating_sub(1);
         if member.conns == 0 {
+            member.set_polls(polls);
             self.note(noted, member, Membership { room, sub });
         }
     }

@@ -42,14 +42,45 @@ pub(super) struct Member {
     pub(super) told_bytes: u16,
     /// It waits to be looked at.
     pub(super) is_noted: bool,
+    marks: Marks,
+}
+
+/// What else is to be known of it when it is looked at.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marks(u8);
+
+impl Marks {
     /// Its info is another one than was told.
-    pub(super) is_renewed: bool,
+    const RENEWED: u8 = 1;
+    /// The last of its connections that has gone was a poll.
+    const POLLS: u8 = 2;
 }
 
 impl Member {
     pub(super) fn new(sub: Id) -> Member {
         let (info, conns, told_bytes) = (None, 0, 0);
-        Member { sub, info, conns, told_bytes, is_noted: false, is_renewed: false }
+        Member { sub, info, conns, told_bytes, is_noted: false, marks: Marks::default() }
+    }
+
+    /// Its info is another one than was told.
+    pub(super) fn renew(&mut self) {
+        self.marks.0 |= Marks::RENEWED;
+    }
+
+    /// Whether its info was another one than was told. Now it is told.
+    pub(super) fn take_renewed(&mut self) -> bool {
+        let is_renewed = self.marks.0 & Marks::RENEWED != 0;
+        self.marks.0 &= !Marks::RENEWED;
+        is_renewed
+    }
+
+    /// Whether the last of its connections that has gone was a poll.
+    pub(super) fn polls(&self) -> bool {
+        self.marks.0 & Marks::POLLS != 0
+    }
+
+    pub(super) fn set_polls(&mut self, polls: bool) {
+        self.marks.0 = self.marks.0 & !Marks::POLLS | if polls { Marks::POLLS } else { 0 };
     }
 
     /// Whether others were told that it is there.

@@ -8,12 +8,13 @@
 //! | others were told of | nothing, or joined once more: with another info | waits for its grace |
 //! | waits for its grace | waits no more | waits anew: it was there in between |
 //!
-//! Who waits stands in [`Graces`], which has a bound; past that a member leaves at once.
+//! Who waits stands in [`Graces`], which has a bound; past that a member leaves at once. Who polls
+//! goes with each answer, and has [`POLL_GRACE_MS`] at least to come back.
 
 mod graces;
 mod listeners;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -21,6 +22,10 @@ use self::graces::Graces;
 use self::listeners::Listeners;
 use super::{Info, ListLimits, Member, MemberList, Members, Membership, Room, STRIPES, lock};
 use crate::id::Id;
+
+/// The shortest grace of one who polls, in milliseconds: a slow network takes as long for an answer
+/// and the next request. Without one, two who poll would call each other back at full speed.
+const POLL_GRACE_MS: u64 = 2_000;
 
 /// So many places for notes a stripe keeps.
 const NOTED_KEPT: usize = 16;
@@ -68,6 +73,8 @@ pub struct Roster {
     members: Arc<Members>,
     grace_ms: u64,
     pub(super) graces: Graces,
+    /// Those of polls, where these are longer.
+    poll_graces: Graces,
     listeners: Listeners,
     noted: Vec<Membership>,
     early: u64,
@@ -79,15 +86,22 @@ enum Standing {
     There,
     /// It is there, and others do not know.
     New,
-    /// It has gone, and others do not know.
-    Gone,
+    /// It has gone, and others do not know. Perhaps it `polls`.
+    Gone { polls: bool },
 }
 
 impl Roster {
     /// Of `members`; who has gone is told to have left after `grace_ms`.
     pub fn new(members: Arc<Members>, grace_ms: u64) -> Roster {
-        let (graces, listeners, noted) = (Graces::default(), Listeners::Watchers, Vec::new());
-        Roster { members, grace_ms, graces, listeners, noted, early: 0 }
+        Roster {
+            members,
+            grace_ms,
+            graces: Graces::default(),
+            poll_graces: Graces::default(),
+            listeners: Listeners::Watchers(HashSet::new()),
+            noted: Vec::new(),
+            early: 0,
+        }
     }
 
     /// How many stripes there are to be looked at.
@@ -113,15 +127,16 @@ impl Roster {
         let is_any = !noted.is_empty();
         for pair in noted.drain(..) {
             match self.members.find(pair) {
-                Standing::There => self.graces.end(pair),
+                Standing::There => self.end_grace(pair),
                 Standing::New => {
-                    self.graces.end(pair);
+                    self.end_grace(pair);
                     self.members.tell_joined(pair, &self.listeners, updates);
                 }
-                Standing::Gone if self.grace_ms == 0 => {
-                    self.members.tell_left(pair, &self.listeners, updates)
+                Standing::Gone { polls: false } if self.grace_ms == 0 => {
+                    self.end_grace(pair);
+                    self.members.tell_left(pair, &self.listeners, updates);
                 }
-                Standing::Gone => self.wait(pair, now_ms + self.grace_ms, updates),
+                Standing::Gone { polls } => self.wait(pair, polls, now_ms, updates),
             }
         }
         // What one storm has taken is given back, there and here.
@@ -145,10 +160,12 @@ impl Roster {
         updates: &mut Vec<MemberUpdate>,
     ) -> bool {
         for _ in 0..most {
-            let Some(pair) = self.graces.take_over(now_ms) else { return false };
+            let over = self.graces.take_over(now_ms);
+            let over = over.or_else(|| self.poll_graces.take_over(now_ms));
+            let Some(pair) = over else { return false };
             self.members.tell_left(pair, &self.listeners, updates);
         }
-        self.graces.is_any_over(now_ms)
+        self.graces.is_any_over(now_ms) || self.poll_graces.is_any_over(now_ms)
     }
 
     /// Who is in a room, as far as others were told: with each of the updates that come behind it,
@@ -160,7 +177,7 @@ impl Roster {
 
     /// How many wait for their grace.
     pub fn waiting(&self) -> usize {
-        self.graces.len()
+        self.graces.len() + self.poll_graces.len()
     }
 
     /// How many left without a grace, since too many wait.
@@ -168,12 +185,31 @@ impl Roster {
         self.early
     }
 
-    fn wait(&mut self, pair: Membership, over_ms: u64, updates: &mut Vec<MemberUpdate>) {
+    /// `pair` waits no more, if it did.
+    fn end_grace(&mut self, pair: Membership) {
+        self.graces.end(pair);
+        self.poll_graces.end(pair);
+    }
+
+    fn wait(
+        &mut self,
+        pair: Membership,
+        polls: bool,
+        now_ms: u64,
+        updates: &mut Vec<MemberUpdate>,
+    ) {
+        // A queue of graces is in the order in which they end.
+        let is_longer = polls && self.grace_ms < POLL_GRACE_MS;
+        let (graces, others, grace_ms) = match is_longer {
+            true => (&mut self.poll_graces, &mut self.graces, POLL_GRACE_MS),
+            false => (&mut self.graces, &mut self.poll_graces, self.grace_ms),
+        };
+        others.end(pair);
         // One that waits keeps names, and a connection's first ids are let in past the bound of all
         // ids. So whoever comes and goes under ever new ones past that keeps none.
         if self.members.names.is_over_max() {
-            self.graces.end(pair);
-        } else if self.graces.begin(pair, over_ms) {
+            graces.end(pair);
+        } else if graces.begin(pair, now_ms + grace_ms) {
             return;
         }
         self.early += 1;
@@ -192,11 +228,12 @@ impl Members {
         debug_assert!(member.is_some(), "nobody else takes it out");
         let Some(member) = member else { return Standing::There };
         member.is_noted = false;
-        let is_renewed = std::mem::take(&mut member.is_renewed);
+        // Who comes back within its grace is told anew then.
+        let is_renewed = member.conns > 0 && member.take_renewed();
         match (member.conns > 0, member.is_told()) {
             (true, true) if !is_renewed => Standing::There,
             (true, _) => Standing::New,
-            (false, true) => Standing::Gone,
+            (false, true) => Standing::Gone { polls: member.polls() },
             (false, false) => {
                 self.remove(&mut stripe, hash, pair);
                 Standing::There

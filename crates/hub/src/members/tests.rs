@@ -2,6 +2,7 @@
 
 mod bytes;
 mod channels;
+mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,17 +51,15 @@ impl World {
 
     /// The same in short: `+bob 2`, and how it is told.
     fn told(&mut self) -> Vec<String> {
-        let updates = self.updates().into_iter().map(
-            |MemberUpdate { sub, change, count, manner, .. }| {
-                let change = match change {
-                    MemberChange::Joined(None) => format!("+{sub}"),
-                    MemberChange::Joined(Some(info)) => format!("+{sub}{}", info.json()),
-                    MemberChange::Left => format!("-{sub}"),
-                };
-                format!("{change} {count} {manner:?}")
-            },
-        );
-        updates.collect()
+        let tell = |MemberUpdate { sub, change, count, manner, .. }: MemberUpdate| {
+            let change = match change {
+                MemberChange::Joined(None) => format!("+{sub}"),
+                MemberChange::Joined(Some(info)) => format!("+{sub}{}", info.json()),
+                MemberChange::Left => format!("-{sub}"),
+            };
+            format!("{change} {count} {manner:?}")
+        };
+        self.updates().into_iter().map(tell).collect()
     }
 
     fn listed(&self, room: Id) -> Vec<String> {

@@ -52,6 +52,7 @@ fn cursor_gap_and_keep_alive_stand_in_the_head_where_pages_may_read_them() {
         next: Some("2F3y6mQsYKmaB3xZ"),
         gap: true,
         retry_ms: Some(1234),
+        members: Some("00000000000000ff."),
         keep_alive_seconds: Some(75),
         cors: Some(Cors::ANY),
         ..Answer::default()
@@ -63,10 +64,11 @@ fn cursor_gap_and_keep_alive_stand_in_the_head_where_pages_may_read_them() {
     assert_eq!(field(&fields, "Encke-Next"), Some("2F3y6mQsYKmaB3xZ"));
     assert_eq!(field(&fields, "Encke-Gap"), Some("true"));
     assert_eq!(field(&fields, "Encke-Retry"), Some("1234"));
+    assert_eq!(field(&fields, "Encke-Members"), Some("00000000000000ff."));
     assert_eq!(field(&fields, "Keep-Alive"), Some("timeout=75"));
     assert_eq!(field(&fields, "Connection"), None);
     assert_eq!(field(&fields, "Content-Length"), None);
     assert_eq!(field(&fields, "Access-Control-Allow-Origin"), Some("*"));
     let exposed = field(&fields, "Access-Control-Expose-Headers").unwrap();
-    assert_eq!(exposed, "Encke-Next, Encke-Gap, Encke-Retry");
+    assert_eq!(exposed, "Encke-Next, Encke-Gap, Encke-Retry, Encke-Members");
 }

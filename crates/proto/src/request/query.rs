@@ -59,6 +59,8 @@ pub(super) struct Query<'b> {
     pub(super) next: bool,
     /// `members`, in their order, decoded: the rooms of which it is told who is there.
     pub(super) members: Vec<Cow<'b, str>>,
+    /// `members_after` of a poll: where it stands in what is told of them.
+    pub(super) members_after: Option<&'b str>,
     /// `token`.
     pub(super) token: Option<Secret<'b>>,
 }
@@ -93,8 +95,10 @@ impl<'b> Query<'b> {
                 (b"after", Route::Classic) if value == EARLIEST => query.after = Place::Earliest,
                 (b"last", _) => query.last = last(value)?,
                 (b"next", Route::Stream) => query.next = value == "1",
-                (b"members", Route::Stream) => query.members.push(unescape_plus(value)?),
-                (b"members", _) => return Err(members_elsewhere()),
+                (b"members", Route::Stream | Route::Classic | Route::Poll) => {
+                    query.members.push(unescape_plus(value)?);
+                }
+                (b"members_after", Route::Poll) => query.members_after = members_place(value)?,
                 (b"wait", Route::Poll) => query.wait_seconds = Some(wait_seconds(value)?),
                 _ => {}
             }
@@ -145,12 +149,17 @@ fn wait_seconds(value: &str) -> Result<u8, Problem> {
     })
 }
 
-/// A list and what changes it want a stream that goes on, in a format that has messages.
-fn members_elsewhere() -> Problem {
-    Problem::bad_request(
-        "The parameter members is for streams (/stream/{id}). A poll and the classic page are not \
-         told who is in a room.",
-    )
+/// Places of rooms, one behind the other, some of them perhaps not known. Which of them are good is
+/// for others to say: of one that is not the whole list is told.
+fn members_place(value: &str) -> Result<Option<&str>, Problem> {
+    let is_place = |byte: u8| byte.is_ascii_hexdigit() || byte == b'.';
+    if !value.bytes().all(is_place) {
+        return Err(Problem::bad_request(
+            "The parameter members_after is not what an answer said in Encke-Members. Give it as \
+             it stood there, or leave it out to hear whole lists.",
+        ));
+    }
+    Ok(Some(value).filter(|value| !value.is_empty()))
 }
 
 /// Decodes an id of a query, in which a plus means a space.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{NAME, World, cluster_stats, wait_members};
 use crate::harness::{Server, Stream, TOKEN_SECRET, wait_for};
 use crate::members::{in_room, list_in, listed, open, set, token};
+use crate::polled_members::Poller;
 
 fn options(grace: &str) -> Vec<String> {
     vec![format!("--token-key={TOKEN_SECRET}"), format!("--presence-grace={grace}")]
@@ -208,4 +209,33 @@ fn start(program: &Path, world: &World, name: &str) -> Server {
     all.push(format!("--token-key={TOKEN_SECRET}"));
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     Server::start_program(program, &world.store(name), &all)
+}
+
+#[test]
+fn poll_goes_on_from_node_to_node_without_a_new_list() {
+    let Some(world) = World::new() else { return };
+    let nodes: [Server; 3] = nodes(&world, "1");
+    let _bob = open(&nodes[0], "/stream/room:7", &token("bob", Some(json!({ "name": "Bob" }))));
+    let mut eve = Poller::new("eve", "/poll/eve");
+    while eve.list.is_empty() {
+        eve.poll(&nodes[0], 60);
+    }
+    // Each of them wants to know the room before something changes there.
+    let streams: Vec<Stream> = nodes.iter().map(watch).collect();
+    for (node, mut stream) in nodes.iter().zip(streams) {
+        assert_eq!(list_in(&stream.event()), set(&["bob"]));
+        eve.poll(node, 0);
+    }
+    assert_eq!((&eve.list, eve.lists), (&set(&["bob"]), 1), "all have the same list");
+    for turn in 0..6 {
+        let name = format!("user:{turn}");
+        let wire = eve.ask(&nodes[turn % 3], 60);
+        let user = in_room(&nodes[(turn + 1) % 3], &name);
+        eve.read(wire);
+        drop(user);
+        while eve.list != set(&["bob"]) {
+            eve.poll(&nodes[(turn + 2) % 3], 60);
+        }
+    }
+    assert!(eve.lists < 6, "{} lists: changes are told as such", eve.lists);
 }

@@ -116,7 +116,7 @@ fn page_on_members_lists_a_user_with_its_info() {
     session.run(&format!("{token} --info '{{\"name\":\"Bob\"}}' > token"));
     session.begin("encke listen room:7 --token @token");
     wait_for("bob is in the room", || session.run("encke members room:7").contains("bob"));
-    session.follow(&blocks[2]);
+    session.follow(&blocks[3]);
 }
 
 #[test]

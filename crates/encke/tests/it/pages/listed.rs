@@ -103,7 +103,16 @@ pub(super) const LISTED: &[(&str, &[By])] = &[
     ("docs/past.md", &[Followed, Shown, Followed, Followed]),
     ("docs/keep.md", &[Followed, Followed, Followed, Followed]),
     ("docs/presence.md", &[Shown, Followed, Followed, Shown, Followed]),
-    ("docs/members.md", &[Shown, Shown, Followed, Shown]),
+    (
+        "docs/members.md",
+        &[
+            Shown,
+            Shown,
+            Like("crates/encke/tests/it/polled_members.rs", "members_after"),
+            Followed,
+            Shown,
+        ],
+    ),
     (
         "docs/streams.md",
         &[

@@ -123,12 +123,12 @@ impl<S: Sockets> Core<S> {
                 self.note(at, (text.room, Id::NONE), ChannelChange::Came);
             }
             if let (Ok(key), true) = (key_text, new > 0) {
-                self.say(at, DirectMessage::Message(Arc::clone(&text.text)))?;
+                self.say(at, DirectMessage::Message(Arc::clone(&text.told.text)))?;
                 self.say_behind_success(at, key, newest);
                 return self.put_answer(at);
             }
         }
-        self.say(at, DirectMessage::Message(Arc::clone(&text.text)))
+        self.say(at, DirectMessage::Message(Arc::clone(&text.told.text)))
     }
 
     /// The connection cannot be told who is in a channel, so it is not in there.

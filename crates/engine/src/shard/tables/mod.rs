@@ -8,6 +8,7 @@ pub(super) mod gathering;
 pub(super) mod graph_users;
 pub(super) mod hub_marks;
 pub(super) mod pending_gap;
+pub(super) mod polled;
 pub(super) mod seats;
 pub(super) mod signed_in;
 pub(super) mod trust;

@@ -9,8 +9,8 @@ use crate::members::{ListedMember, Members};
 
 /// Which rooms are listened to.
 pub(super) enum Listeners {
-    /// Those that a connection watches.
-    Watchers,
+    /// Those that a connection watches, and these, which polls ask for now and then.
+    Watchers(HashSet<Id>),
     /// These. Their names are kept.
     Rooms(HashSet<Id>),
 }
@@ -18,8 +18,10 @@ pub(super) enum Listeners {
 impl Listeners {
     pub(super) fn has(&self, members: &Members, room: Id) -> bool {
         match self {
-            Listeners::Watchers => {
-                members.watchers.get().is_some_and(|watchers| watchers.connections(room) > 0)
+            Listeners::Watchers(followed) => {
+                let watchers = members.watchers.get();
+                watchers.is_some_and(|watchers| watchers.connections(room) > 0)
+                    || followed.contains(&room)
             }
             Listeners::Rooms(rooms) => rooms.contains(&room),
         }
@@ -30,8 +32,23 @@ impl Roster {
     /// From now on it tells of those rooms that it is made to [listen to](Roster::listen), whoever
     /// watches here.
     pub fn share(&mut self) {
-        if matches!(self.listeners, Listeners::Watchers) {
+        if matches!(self.listeners, Listeners::Watchers(_)) {
             self.listeners = Listeners::Rooms(HashSet::new());
+        }
+    }
+
+    /// Tells who comes and goes in `room`, also while nobody watches it, unless it
+    /// [shares](Roster::share). Somebody keeps its name.
+    pub(in crate::members) fn follow(&mut self, room: Id) {
+        if let Listeners::Watchers(followed) = &mut self.listeners {
+            followed.insert(room);
+        }
+    }
+
+    /// Tells of `room` no more while nobody watches it.
+    pub(in crate::members) fn follow_no_more(&mut self, room: Id) {
+        if let Listeners::Watchers(followed) = &mut self.listeners {
+            followed.remove(&room);
         }
     }
 

@@ -62,6 +62,7 @@ fn stream_request_tells_method_transport_framing_and_origin() {
         carrier: Carrier::Chunked,
         ids: vec!["alice".into(), "photo:789".into()],
         members: vec![],
+        members_after: None,
         cursor: None,
         past: Past::Nothing,
         told: PlaceStyle::InHead,

@@ -1,8 +1,8 @@
-//! What clients are told of a change in a room.
+//! What clients are told of a room.
 
 use std::sync::Arc;
 
-use hub::{Manner, MemberChange, MemberUpdate};
+use hub::{Info, Manner, MemberChange, MemberList, MemberUpdate};
 use proto::members;
 
 use crate::presence_channels;
@@ -24,4 +24,18 @@ pub(super) fn text(of: &str, update: &MemberUpdate) -> Arc<str> {
         }
     };
     text.into()
+}
+
+/// What those who watch the room or the channel `of` are told as its list.
+pub(super) fn whole_text(of: &str, list: &MemberList) -> Arc<str> {
+    presence_channels::whole(of, list).unwrap_or_else(|| list_text(of, list)).into()
+}
+
+/// The list of the room `of`, as it is told everywhere.
+pub fn list_text(of: &str, list: &MemberList) -> String {
+    let texts = list
+        .members
+        .as_ref()
+        .map(|members| members.iter().map(|(id, info)| (&**id, info.as_deref().map(Info::json))));
+    members::list(of, list.count, texts)
 }
