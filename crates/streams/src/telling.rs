@@ -34,7 +34,11 @@ impl Store {
         writer: &mut Option<State>,
         teller: Option<&dyn Teller>,
     ) -> Result<Option<View>, Refusal> {
-        let view = self.load(stream, writer)?;
+        let view = match self.load(stream, writer) {
+            // Its last append was told before it was deleted.
+            Err(Refusal::Gone) => None,
+            view => view?,
+        };
         self.tell_noted(stream, view.as_ref(), teller)?;
         self.settle(stream, writer)
     }

@@ -10,6 +10,7 @@
 mod answers;
 mod events;
 mod fields;
+mod fork;
 mod kept;
 mod live;
 mod memory;
@@ -30,6 +31,7 @@ use httpd::permits::IdleLimit;
 use httpd::problem::ApiProblem;
 
 use self::answers::{ID, refused};
+use self::fork::ForkFields;
 pub(crate) use self::kept::Streams;
 pub use self::kept::StreamsConfig;
 use self::kept::Undone;
@@ -149,8 +151,14 @@ async fn answer(api: Arc<Api>, request: Request) -> Result<Response, ApiProblem>
     let permission = Permission::of(request.extensions())?;
     let is_private = matches!(permission, Permission::Key(_));
     let path = fields::path(request.uri().path())?;
+    let fork = match *request.method() {
+        Method::PUT => ForkFields::of(request.headers())?,
+        _ => None,
+    };
     if !request.method().is_safe() {
-        api.access.check_about(&permission, [path.as_str()].into_iter())?;
+        // A fork shows what its source has.
+        let source = fork.as_ref().map(|fork| fork.source.as_str());
+        api.access.check_about(&permission, [path.as_str()].into_iter().chain(source))?;
     }
     let id = streams.id_of(&path);
     let (head, body) = request.into_parts();
@@ -168,7 +176,7 @@ async fn answer(api: Arc<Api>, request: Request) -> Result<Response, ApiProblem>
     let answer = match call.head.method {
         Method::GET => read::get(call).await,
         Method::HEAD => read::head(call).await,
-        Method::PUT => write::create(call, body).await,
+        Method::PUT => write::create(call, fork, body).await,
         Method::POST => write::append(call, body).await,
         Method::DELETE => write::delete(call).await,
         _ => Err(ApiProblem::method_not_allowed()),
