@@ -190,7 +190,11 @@ impl Streams {
     async fn send_due(self: &Arc<Streams>) {
         let Some(events) = &self.events else { return };
         // Where it is another process', or unusable, others say so.
-        let Ok(due) = self.work(|store| Ok(store.due())).await else { return };
+        let due = |store: &Store| {
+            store.retire_notes();
+            Ok(store.due())
+        };
+        let Ok(due) = self.work(due).await else { return };
         let all = due.len();
         for (sent, path) in due.into_iter().enumerate() {
             if self.stop.is_cancelled() {
