@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sha2::{Digest as _, Sha256};
 use sys::plain_file;
 
-use crate::life::Life;
+use crate::lifetime::Lifetime;
 use crate::lineage::Lineage;
 use crate::links::{NEW, sync_directory_of};
 use crate::record::{self, FIRST, Found, HEAD_BYTES, MAGIC, Record};
@@ -31,7 +31,7 @@ pub(crate) struct Meta {
     /// Its own number, which no other stream of its path has.
     pub(crate) id: u64,
     pub(crate) content_type: Box<str>,
-    pub(crate) life: Life,
+    pub(crate) lifetime: Lifetime,
     /// What it has of other streams, if it is a fork.
     pub(crate) lineage: Option<Lineage>,
 }
@@ -114,9 +114,12 @@ pub(crate) fn load(file: &Path) -> Result<Option<Loaded>, Refusal> {
     let touched_ms = modified_ms(&opened)?;
     let mut reader = Reader::open(&opened)?;
     let meta = match reader.next()? {
-        Some(Record::Create { id, create, lineage, .. }) => {
-            Meta { id, content_type: create.content_type.into(), life: create.life, lineage }
-        }
+        Some(Record::Create { id, create, lineage, .. }) => Meta {
+            id,
+            content_type: create.content_type.into(),
+            lifetime: create.lifetime,
+            lineage,
+        },
         // It is made whole, or not at all.
         Some(Record::Append(_)) | None => return Err(Refusal::Damaged(FIRST)),
     };
@@ -142,13 +145,13 @@ pub(crate) fn name(file: &Path) -> Result<(u64, Box<str>), Refusal> {
     }
 }
 
-/// The path of the stream in `file`, if its life is over at `now_ms`, by its first record alone.
+/// The path of the stream in `file`, if its lifetime is over at `now_ms`, by its first record.
 pub(crate) fn path_if_over(file: &Path, now_ms: u64) -> Result<Option<Box<str>>, Refusal> {
     let opened = open(file)?;
     let touched_ms = modified_ms(&opened)?;
     Ok(match Reader::open(&opened)?.next()? {
         Some(Record::Create { path, create, .. }) => {
-            let end = create.life.end_ms(touched_ms);
+            let end = create.lifetime.end_ms(touched_ms);
             end.is_some_and(|end| end <= now_ms).then(|| path.into())
         }
         Some(Record::Append(_)) | None => None,

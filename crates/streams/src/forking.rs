@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::content::{Content, Place};
 use crate::file;
 use crate::json::first_messages;
-use crate::life::Life;
+use crate::lifetime::Lifetime;
 use crate::lineage::{ANCESTORS_MAX, Ancestor, Lineage};
 use crate::links;
 use crate::offset::Start;
@@ -31,7 +31,7 @@ struct Origin {
     lineage: Lineage,
     /// The files of the ancestors.
     files: Vec<PathBuf>,
-    life: Life,
+    lifetime: Lifetime,
     /// What the fork has of the append at its place.
     prefix: Vec<u8>,
 }
@@ -62,14 +62,14 @@ impl Store {
             self.touch(&stream, &view.meta);
             return Ok(Created { is_new: false, head: head(&view) });
         }
-        let Origin { lineage, files, life, prefix } = origin?;
+        let Origin { lineage, files, lifetime, prefix } = origin?;
         let data = with_prefix(prefix, fork)?;
         let file = self.file(&stream);
         let ancestors = lineage.ancestors.clone();
         links::make(&file, &files).map_err(no_link)?;
         let begun = check_ancestors(&file, &ancestors).and_then(|()| {
             let Fork { content_type, closed, .. } = *fork;
-            let create = Create { content_type, life, closed, data: &data };
+            let create = Create { content_type, lifetime, closed, data: &data };
             self.begin(&stream, &mut writer, (&create, Some(lineage)), teller)
         });
         if begun.is_err() && !file.exists() {
@@ -115,7 +115,7 @@ impl Store {
             ancestors: ancestors(&content, &view, (fork.source, place)),
         };
         let files = content.spans.into_iter().map(|span| span.file).collect();
-        Ok(Origin { lineage, files, life: fork.life.unwrap_or(view.meta.life), prefix })
+        Ok(Origin { lineage, files, lifetime: fork.lifetime.unwrap_or(view.meta.lifetime), prefix })
     }
 }
 
@@ -172,7 +172,7 @@ fn is_same(view: &View, fork: &Fork<'_>) -> bool {
         && lineage.source().is_some_and(|source| source.path.as_ref() == fork.source)
         && lineage.sub_offset == fork.sub_offset
         && same_type(&view.meta.content_type, fork.content_type)
-        && fork.life.is_none_or(|life| life == view.meta.life)
+        && fork.lifetime.is_none_or(|lifetime| lifetime == view.meta.lifetime)
         && view.closed == fork.closed
 }
 

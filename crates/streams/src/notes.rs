@@ -191,7 +191,7 @@ impl Notes {
                     (note.position, note.stage, note.round) = (position, Stage::UnderWay, round);
                     return Ok(());
                 }
-                _ => noted.take_place(path).ok_or(Refusal::Untold)?,
+                _ => noted.take_place(path).ok_or(Refusal::Pending)?,
             }
         };
         let sync = |()| if is_synced { self.sync() } else { Ok(()) };

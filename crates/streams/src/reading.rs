@@ -67,7 +67,7 @@ impl Store {
         LiveReader::new(Arc::clone(&self.stream(path)), self.clock())
     }
 
-    /// Notes on disk that a live reader has gone, with whom the life of a stream begins anew.
+    /// Notes on disk that a live reader has gone, with whom the lifetime of a stream begins anew.
     ///
     /// # Errors
     /// There is no such stream any more, or it cannot be read.

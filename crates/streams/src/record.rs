@@ -7,7 +7,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::life::Life;
+use crate::lifetime::Lifetime;
 use crate::lineage::{ANCESTORS_MAX, Ancestor, Lineage};
 use crate::offset::Offset;
 use crate::request::{Append, Create, Producer};
@@ -62,10 +62,10 @@ impl<'b> Record<'b> {
                 let kind = if lineage.is_some() { FORK } else { CREATE };
                 out.extend([kind, if create.closed { CLOSES } else { 0 }]);
                 out.extend(id.to_le_bytes());
-                let (kind, number) = match create.life {
-                    Life::Unbounded => (0, 0),
-                    Life::Ttl(seconds) => (1, seconds),
-                    Life::ExpiresAt(ms) => (2, ms),
+                let (kind, number) = match create.lifetime {
+                    Lifetime::Unbounded => (0, 0),
+                    Lifetime::Ttl(seconds) => (1, seconds),
+                    Lifetime::ExpiresAt(ms) => (2, ms),
                 };
                 out.push(kind);
                 out.extend(number.to_le_bytes());
@@ -123,19 +123,19 @@ impl<'b> Record<'b> {
 
     fn read_create(kind: u8, closed: bool, mut rest: &'b [u8]) -> Option<Record<'b>> {
         let id = number(&mut rest)?;
-        let (&life, after) = rest.split_first()?;
+        let (&lifetime, after) = rest.split_first()?;
         rest = after;
         let amount = number(&mut rest)?;
-        let life = match life {
-            0 => Life::Unbounded,
-            1 => Life::Ttl(amount),
-            2 => Life::ExpiresAt(amount),
+        let lifetime = match lifetime {
+            0 => Lifetime::Unbounded,
+            1 => Lifetime::Ttl(amount),
+            2 => Lifetime::ExpiresAt(amount),
             _ => return None,
         };
         let content_type = text(&mut rest)?;
         let path = text(&mut rest)?;
         let lineage = if kind == FORK { Some(lineage(&mut rest)?) } else { None };
-        let create = Create { content_type, life, closed, data: rest };
+        let create = Create { content_type, lifetime, closed, data: rest };
         Some(Record::Create { id, path, create, lineage })
     }
 }
@@ -233,7 +233,7 @@ mod tests {
     fn records() -> Vec<Record<'static>> {
         let create = Create {
             content_type: "text/plain",
-            life: Life::Ttl(9),
+            lifetime: Lifetime::Ttl(9),
             closed: false,
             data: b"first",
         };

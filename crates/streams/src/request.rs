@@ -1,6 +1,6 @@
 //! What a writer asks for.
 
-use crate::life::Life;
+use crate::lifetime::Lifetime;
 use crate::offset::Start;
 
 /// A request to create a stream.
@@ -9,7 +9,7 @@ pub struct Create<'b> {
     /// The type of its content.
     pub content_type: &'b str,
     /// How long it lives.
-    pub life: Life,
+    pub lifetime: Lifetime,
     /// Whether it is closed at once.
     pub closed: bool,
     /// Its first content; of JSON as [`messages`](crate::messages) makes it.
@@ -28,7 +28,7 @@ pub struct Fork<'b> {
     /// The type of its content, which must be the source's.
     pub content_type: &'b str,
     /// How long it lives; by default as the source does.
-    pub life: Option<Life>,
+    pub lifetime: Option<Lifetime>,
     /// Whether it is closed at once.
     pub closed: bool,
     /// Its first own content; of JSON as [`messages`](crate::messages) makes it.

@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::state::State;
 use crate::store::Store;
 use crate::stream::{Stream, View};
-use crate::teller::{Outcome, Teller, Told};
+use crate::teller::{AppendNotice, Outcome, Teller};
 
 impl Store {
     /// Tells what may not be told yet of the stream at `path`.
@@ -26,8 +26,8 @@ impl Store {
         self.settle_told(&stream, &mut writer, Some(teller)).map(drop)
     }
 
-    /// As [`Store::settle`], once what was appended last is told: also where its stream's life is
-    /// over, which is removed behind it.
+    /// As [`Store::settle`], once what was appended last is told: also where its stream's lifetime
+    /// is over, which is removed behind it.
     pub(crate) fn settle_told(
         &self,
         stream: &Stream,
@@ -74,7 +74,7 @@ impl Store {
         let end = view.map_or(note.position, |view| view.tail);
         if let Some(number) = note.unsure {
             if !teller.is_safe(number) {
-                return Err(Refusal::Untold);
+                return Err(Refusal::Pending);
             }
             notes.settle(&stream.path, Outcome::Told, end);
             return Ok(());
@@ -86,11 +86,11 @@ impl Store {
             None => Outcome::Told,
         };
         notes.settle(&stream.path, outcome, end);
-        if outcome == Outcome::Told { Ok(()) } else { Err(Refusal::Untold) }
+        if outcome == Outcome::Told { Ok(()) } else { Err(Refusal::Pending) }
     }
 
-    /// Tells the last append of a stream, as it is on disk, if nobody has. Those before it were told
-    /// before it was appended: a note that is old may say less than was told.
+    /// Tells the last append of a stream, as it is on disk, if nobody has. Those before it were
+    /// told before it was appended: a note that is old may say less than was told.
     fn tell_last(
         &self,
         stream: &Stream,
@@ -148,8 +148,8 @@ impl Store {
     }
 }
 
-fn told<'b>(stream: &'b Stream, view: &'b View, position: u64, data: &'b [u8]) -> Told<'b> {
-    Told {
+fn told<'b>(stream: &'b Stream, view: &'b View, position: u64, data: &'b [u8]) -> AppendNotice<'b> {
+    AppendNotice {
         path: &stream.path,
         content_type: &view.meta.content_type,
         from: view.offset(position),

@@ -16,8 +16,8 @@ const BYTES_EACH: f64 = 100.0;
 /// Clients that make them, as many as the server has threads for the disk.
 const CLIENTS: usize = 64;
 
-/// Streams that the server keeps in memory (`CACHE_MAX` of `crates/streams/src/store.rs`): these are
-/// made first, and so not counted.
+/// Streams that the server keeps in memory (`CACHE_MAX` of `crates/streams/src/store.rs`): these
+/// are made first, and so not counted.
 const CACHED: usize = 4_096;
 
 pub(crate) fn run(plan: &Plan, table: &mut Table) {

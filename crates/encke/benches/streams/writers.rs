@@ -110,7 +110,7 @@ impl<'p> Writers<'p> {
              Producer-Seq: {sequence}\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
-        // There is room for it: all before is answered. If the other side has gone the read says so.
+        // There is room for it: all before is answered. If the other side is gone the read says so.
         let _ = self.writers[stream].socket.write_all(request.as_bytes());
         self.written.appends += 1;
     }

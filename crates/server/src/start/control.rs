@@ -154,7 +154,7 @@ impl ControlPlane {
             let sends = (&sender, &idempotency);
             api::Streams::new(&config.data, streams, sends, backlog_bytes_max, &stop)
         });
-        let state = Arc::new(Api::new(ApiParts {
+        let state = Arc::new(api::open(ApiParts {
             engine: Arc::clone(&engine),
             sender: sender.clone(),
             presence: Arc::clone(&presence),

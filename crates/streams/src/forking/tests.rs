@@ -26,7 +26,8 @@ fn open(dir: &Path) -> Store {
 }
 
 fn create(store: &Store, path: &str, data: &[u8]) -> Start {
-    let text = Create { content_type: "text/plain", life: Life::Unbounded, closed: false, data };
+    let text =
+        Create { content_type: "text/plain", lifetime: Lifetime::Unbounded, closed: false, data };
     Start::At(store.create(path, &text, None).unwrap().head.next)
 }
 
@@ -42,7 +43,7 @@ fn of(source: &str) -> Fork<'_> {
         at: None,
         sub_offset: 0,
         content_type: "text/plain",
-        life: None,
+        lifetime: None,
         closed: false,
         data: b"",
     }
@@ -161,8 +162,12 @@ fn deleted_source_stays_for_its_forks_and_goes_with_the_last_one() {
     for path in ["a", "b"] {
         store.delete(path, None).unwrap();
     }
-    let text =
-        Create { content_type: "text/plain", life: Life::Unbounded, closed: false, data: b"" };
+    let text = Create {
+        content_type: "text/plain",
+        lifetime: Lifetime::Unbounded,
+        closed: false,
+        data: b"",
+    };
     for store in [&store, &open(dir.path())] {
         assert_eq!(store.bytes(), bytes, "nothing is freed");
         sweep(store);
@@ -187,14 +192,14 @@ fn end_of_a_life_is_a_deletion() {
     let store = open(dir.path());
     let past = Create {
         content_type: "text/plain",
-        life: Life::ExpiresAt(now() + 3_600_000),
+        lifetime: Lifetime::ExpiresAt(now() + 3_600_000),
         closed: true,
         data: b"kept",
     };
     store.create("a", &past, None).unwrap();
     let fork = store.fork("b", &of("a"), None).unwrap().head;
-    assert_eq!((fork.life, fork.closed), (past.life, false), "it is inherited");
-    let own = Fork { life: Some(Life::Ttl(7_200)), ..of("a") };
+    assert_eq!((fork.lifetime, fork.closed), (past.lifetime, false), "it is inherited");
+    let own = Fork { lifetime: Some(Lifetime::Ttl(7_200)), ..of("a") };
     store.fork("c", &own, None).unwrap();
     LATER_MS.set(3_600_000);
     assert!(matches!(store.head("a"), Err(Refusal::Gone)));

@@ -19,7 +19,7 @@ fn notes_are_found_again_and_their_places_are_used_again() {
     for number in 1..NOTES_MAX as u64 {
         notes.make(&format!("run:{number}"), (number, 8), false).unwrap();
     }
-    assert!(matches!(notes.make("more", (3, 8), false), Err(Refusal::Untold)));
+    assert!(matches!(notes.make("more", (3, 8), false), Err(Refusal::Pending)));
     let again = Notes::open(dir.path()).unwrap();
     let note = again.of(&long).unwrap();
     assert_eq!((note.id, note.position, note.is_old), (2, 9, true));

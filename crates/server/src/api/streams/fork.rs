@@ -21,12 +21,17 @@ pub(super) struct ForkFields {
     pub(super) sub_offset: u64,
 }
 
+/// The path of the stream of which a request wants a fork, if it does.
+pub(in crate::api) fn source_of(headers: &HeaderMap) -> Result<Option<String>, ApiProblem> {
+    fields::path_field(headers, SOURCE)
+}
+
 impl ForkFields {
     /// Reads them, if the request is for a fork.
     pub(super) fn of(headers: &HeaderMap) -> Result<Option<ForkFields>, ApiProblem> {
         let at = fields::text(headers, OFFSET)?.map(offset).transpose()?;
         let sub_offset = fields::text(headers, SUB_OFFSET)?.map(sub_offset).transpose()?;
-        let Some(source) = fields::path_field(headers, SOURCE)? else {
+        let Some(source) = source_of(headers)? else {
             if at.is_some() || sub_offset.is_some() {
                 let detail = "Stream-Fork-Offset and Stream-Fork-Sub-Offset need \
                               Stream-Forked-From, the path of the stream to fork.";

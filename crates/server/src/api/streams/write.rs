@@ -9,7 +9,7 @@ use bytes::Bytes;
 use httpd::body::{Pieces, read_bytes};
 use httpd::problem::ApiProblem;
 use streams::{
-    Append, Appended, Create, Created, Fork, Head, JsonFault, Life, Producer, Refusal, Store,
+    Append, Appended, Create, Created, Fork, Head, JsonFault, Lifetime, Producer, Refusal, Store,
     Teller, is_json, messages,
 };
 
@@ -18,7 +18,7 @@ use super::fork::ForkFields;
 use super::{Call, fields};
 
 /// The longest body of one request.
-pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
+pub(in crate::api) const BODY_BYTES_MAX: usize = 8 << 20;
 
 /// The type of a stream that is created without one.
 const TYPE_DEFAULT: &str = "application/octet-stream";
@@ -31,26 +31,23 @@ pub(super) enum Written<T> {
 }
 
 /// `PUT`.
-pub(super) async fn create(
-    call: Call,
-    fork: Option<ForkFields>,
-    body: Body,
-) -> Result<Response, ApiProblem> {
+pub(super) async fn create(call: Call, body: Body) -> Result<Response, ApiProblem> {
     let headers = &call.head.headers;
-    let (life, closed) = (fields::life(headers)?, fields::closes(headers));
+    let fork = ForkFields::of(headers)?;
+    let (lifetime, closed) = (fields::lifetime(headers)?, fields::closes(headers));
     let content_type = fields::text(headers, "content-type")?.filter(|text| !text.is_empty());
     let content_type = content_type.map(str::to_owned);
     let bytes = read(&call, body).await?;
     let (path, data) = (call.path.clone(), bytes.clone());
     let work = move |store: &Store, teller: Option<&dyn Teller>| match fork {
         Some(fork) => {
-            let life = Some(life).filter(|life| *life != Life::Unbounded);
-            let wanted = (content_type.as_deref(), life, closed);
+            let lifetime = Some(lifetime).filter(|lifetime| *lifetime != Lifetime::Unbounded);
+            let wanted = (content_type.as_deref(), lifetime, closed);
             fork_in(store, (&path, &fork), wanted, &data, teller)
         }
         None => {
             let content_type = content_type.as_deref().unwrap_or(TYPE_DEFAULT);
-            create_in(store, &path, (content_type, life, closed), &data, teller)
+            create_in(store, &path, (content_type, lifetime, closed), &data, teller)
         }
     };
     match call.streams.change(&call.path, work).await {
@@ -63,7 +60,7 @@ pub(super) async fn create(
 fn create_in(
     store: &Store,
     path: &str,
-    (content_type, life, closed): (&str, Life, bool),
+    (content_type, lifetime, closed): (&str, Lifetime, bool),
     body: &[u8],
     teller: Option<&dyn Teller>,
 ) -> Result<Written<Created>, Refusal> {
@@ -71,7 +68,7 @@ fn create_in(
         Ok(data) => data,
         Err(fault) => return Ok(Written::NoJson(fault)),
     };
-    let create = Create { content_type, life, closed, data: &data };
+    let create = Create { content_type, lifetime, closed, data: &data };
     store.create(path, &create, teller).map(Written::Done)
 }
 
@@ -79,7 +76,7 @@ fn create_in(
 fn fork_in(
     store: &Store,
     (path, asked): (&str, &ForkFields),
-    (content_type, life, closed): (Option<&str>, Option<Life>, bool),
+    (content_type, lifetime, closed): (Option<&str>, Option<Lifetime>, bool),
     body: &[u8],
     teller: Option<&dyn Teller>,
 ) -> Result<Written<Created>, Refusal> {
@@ -98,7 +95,7 @@ fn fork_in(
         Err(fault) => return Ok(Written::NoJson(fault)),
     };
     let (at, sub_offset) = (*at, *sub_offset);
-    let fork = Fork { source, at, sub_offset, content_type, life, closed, data: &data };
+    let fork = Fork { source, at, sub_offset, content_type, lifetime, closed, data: &data };
     store.fork(path, &fork, teller).map(Written::Done)
 }
 

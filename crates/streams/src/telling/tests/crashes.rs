@@ -78,7 +78,7 @@ impl Teller for Machine<'_> {
         true
     }
 
-    fn tell(&self, told: &Told<'_>) -> Outcome {
+    fn tell(&self, told: &AppendNotice<'_>) -> Outcome {
         if self.happens(12) {
             self.lose_power();
         }
@@ -93,7 +93,7 @@ impl Teller for Machine<'_> {
         if self.happens(6) { Outcome::Unsure(1) } else { Outcome::Told }
     }
 
-    fn was_told(&self, told: &Told<'_>) -> io::Result<bool> {
+    fn was_told(&self, told: &AppendNotice<'_>) -> io::Result<bool> {
         Ok(self.log.borrow().iter().any(|(_, next, _)| *next == told.next))
     }
 }
@@ -126,8 +126,8 @@ fn each_append_is_told_once_and_in_order_whenever_the_power_is_lost() {
         let (mut at, mut random) = (dir.path().join("0"), Random(seed));
         fs::create_dir(&at).unwrap();
         let (mut log, mut number) = (Vec::new(), 0);
-        for life in 1..=LIVES {
-            let (store, next) = (open(&at), dir.path().join(life.to_string()));
+        for lifetime in 1..=LIVES {
+            let (store, next) = (open(&at), dir.path().join(lifetime.to_string()));
             let machine = Machine {
                 store: &store,
                 dir: &at,
