@@ -15,10 +15,10 @@
 //! Writers, readers and server share the cores and the disk. A lost or doubled token makes the
 //! exit code 1; a figure past its bound is marked and leaves it alone.
 //!
-//! Options, after `--`: `--streams N` (default 1,000), `--seconds N` (default 30), `--rate N` tokens
-//! a second of a stream (default 100), `--upgrades N` (default 3), `--idle N` streams of the row
-//! `idle` (default 100,000), `--data DIRECTORY` on the disk to measure, and `--rows tokens,idle`
-//! for some rows alone.
+//! Options, after `--`: `--streams N` (default 1,000), `--seconds N` (default 30), `--rate N`
+//! tokens a second of a stream (default 100), `--upgrades N` (default 3), `--idle N` streams of
+//! the row `idle` (default 100,000), `--data DIRECTORY` on the disk to measure, and `--rows
+//! tokens,idle` for some rows alone.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![allow(clippy::unwrap_used, reason = "a run that cannot go on should panic")]

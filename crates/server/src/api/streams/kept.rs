@@ -214,7 +214,8 @@ impl Streams {
                     let left = all - sent;
                     tracing::warn!(
                         "appends to {left} durable streams are not sent as events yet: workers, \
-                         the cluster's log, or the disk of the log (--keep), are too busy, full or away"
+                         the cluster's log, or the disk of the log (--keep), are too busy, full \
+                         or away"
                     );
                     return;
                 }
