@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::file::{self, Meta};
-use crate::record::{DATA_BYTES_MAX, MAGIC, Record};
+use crate::lineage::Lineage;
+use crate::links;
+use crate::record::{DATA_BYTES_MAX, FIRST, Record};
 use crate::refusal::Refusal;
 use crate::request::{Append, Create};
 use crate::state::{Appended, Checked, State, same_type};
@@ -27,34 +29,50 @@ impl Store {
         assert!(create.data.len() <= DATA_BYTES_MAX, "the body was bounded when it was read");
         let stream = self.stream(path);
         let mut writer = stream.writer.lock();
-        let found = self.settle_told(&stream, &mut writer, teller)?;
+        let found = self.settle_told(&stream, &mut writer, teller).map_err(Refusal::of_path)?;
         if let Some(view) = found {
-            let is_same = same_type(&view.meta.content_type, create.content_type)
+            let is_same = view.meta.lineage.is_none()
+                && same_type(&view.meta.content_type, create.content_type)
                 && view.meta.lifetime == create.lifetime
                 && view.closed == create.closed;
             if !is_same {
                 return Err(Refusal::Exists);
             }
             self.touch(&stream, &view.meta);
-            return Ok(Created { is_new: false, head: head(&view, view.tail) });
+            return Ok(Created { is_new: false, head: head(&view) });
         }
+        self.begin(&stream, &mut writer, (create, None), teller)
+    }
+
+    /// Stores the first record of a stream where there is none.
+    pub(crate) fn begin(
+        &self,
+        stream: &Stream,
+        writer: &mut Option<State>,
+        (create, lineage): (&Create<'_>, Option<Lineage>),
+        teller: Option<&dyn Teller>,
+    ) -> Result<Created, Refusal> {
         self.has_room()?;
-        let (id, now_ms, first) = (self.new_id(), self.now_ms(), MAGIC.len() as u64);
-        let record = Record::Create { id, path, create: *create };
+        let source = lineage.as_ref().and_then(Lineage::source);
+        // The offsets of a fork are greater than its source's.
+        let id = self.new_id(source.map_or(0, |source| source.id + 1));
+        let (path, now_ms) = (&stream.path, self.now_ms());
         // An empty stream is nothing to tell of.
         let teller = teller.filter(|_| !create.data.is_empty() || create.closed);
-        self.note(path, (id, first), teller)?;
-        let created = file::create(&self.file(&stream), &record);
+        self.note(path, (id, FIRST), teller)?;
+        let record = Record::Create { id, path, create: *create, lineage: lineage.clone() };
+        let created = file::create(&self.file(stream), &record);
         let tail = created.inspect_err(|_| self.put_off(path))?;
         let mut state = State::new(create.content_type);
         state.apply(&record);
         self.count_bytes(tail);
-        let meta = Meta { id, content_type: create.content_type.into(), lifetime: create.lifetime };
+        let (content_type, lifetime) = (create.content_type.into(), create.lifetime);
+        let meta = Meta { id, content_type, lifetime, lineage };
         let view = View { meta: Arc::new(meta), tail, closed: create.closed };
-        self.publish(&stream, Some(&view), state.bytes(), now_ms);
+        self.publish(stream, Some(&view), state.bytes(), now_ms);
         *writer = Some(state);
-        self.tell(&stream, &view, (first, &record), teller);
-        Ok(Created { is_new: true, head: head(&view, tail) })
+        self.tell(stream, &view, (FIRST, &record), teller);
+        Ok(Created { is_new: true, head: head(&view) })
     }
 
     /// Appends to the stream at `path`, closes it, or both. It is on disk when this is done, and
@@ -114,20 +132,29 @@ impl Store {
         let mut writer = stream.writer.lock();
         let found = self.settle_told(&stream, &mut writer, teller)?;
         let view = found.ok_or(Refusal::Unknown)?;
-        self.remove(&stream, &mut writer, &view)
+        self.remove(&stream, &mut writer, &view)?;
+        drop(writer);
+        // What was deleted and is needed by nobody now is removed at once.
+        let ancestors = view.meta.lineage.iter().flat_map(|lineage| &lineage.ancestors);
+        ancestors.for_each(|ancestor| drop(self.head(&ancestor.path)));
+        Ok(())
     }
 
-    /// Removes a stream with its file.
+    /// Removes a stream, and its file unless forks need it.
     pub(crate) fn remove(
         &self,
         stream: &Stream,
         writer: &mut Option<State>,
         view: &View,
     ) -> Result<(), Refusal> {
-        file::remove(&self.file(stream))?;
-        self.bytes.fetch_sub(view.tail, Ordering::Relaxed);
+        let ancestors = view.meta.lineage.as_ref().map_or(0, |lineage| lineage.ancestors.len());
+        let remains = links::remove_stream(&self.file(stream), ancestors)?;
         *writer = None;
         self.publish(stream, None, 0, 0);
+        if self.settle_remains(remains).is_err() {
+            // The next request looks whether forks need it still.
+            self.forget(stream);
+        }
         Ok(())
     }
 

@@ -4,13 +4,15 @@ use std::fs;
 use std::io;
 
 use crate::file;
+use crate::links::FileKind;
 use crate::refusal::Refusal;
 use crate::store::Store;
 
 impl Store {
     /// Removes the streams of directory `number`, modulo 256, whose lifetime is over, and whose
-    /// last append was told. Whoever asks for one removes it too. It reads the first record of
-    /// each, some 20 µs. How many were removed.
+    /// last append was told; also what was deleted and kept for forks that have ended. Whoever asks
+    /// for one removes it too. It reads the first record of each, some 20 µs. How many were
+    /// removed.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -18,11 +20,13 @@ impl Store {
         let mut removed = 0;
         for entry in fs::read_dir(file::directory(self.dir(), number % file::DIRECTORIES))? {
             let found = entry?.path();
-            if file::is_unfinished(&found) {
-                continue;
-            }
+            let path = match FileKind::of(&found) {
+                FileKind::Stream => file::path_if_over(&found, self.now_ms()),
+                FileKind::Gone => file::name(&found).map(|(_, path)| Some(path)),
+                FileKind::Link | FileKind::Unfinished => continue,
+            };
             // A file that cannot be read is told to who asks for its stream.
-            let Ok(Some(path)) = file::path_if_over(&found, self.now_ms()) else { continue };
+            let Ok(Some(path)) = path else { continue };
             let is_gone = matches!(self.look(&self.stream(&path)), Err(Refusal::Unknown));
             removed += usize::from(is_gone && !self.is_noted(&path));
         }

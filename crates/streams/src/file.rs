@@ -13,15 +13,14 @@ use sha2::{Digest as _, Sha256};
 use sys::plain_file;
 
 use crate::lifetime::Lifetime;
-use crate::record::{self, Found, HEAD_BYTES, MAGIC, Record};
+use crate::lineage::Lineage;
+use crate::links::{NEW, sync_directory_of};
+use crate::record::{self, FIRST, Found, HEAD_BYTES, MAGIC, Record};
 use crate::refusal::Refusal;
 use crate::state::State;
 
 /// Directories over which files are spread.
 pub(crate) const DIRECTORIES: usize = 256;
-
-/// The suffix of files that are being made.
-const NEW: &str = "new";
 
 /// How much is read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -33,6 +32,8 @@ pub(crate) struct Meta {
     pub(crate) id: u64,
     pub(crate) content_type: Box<str>,
     pub(crate) lifetime: Lifetime,
+    /// What it has of other streams, if it is a fork.
+    pub(crate) lineage: Option<Lineage>,
 }
 
 /// What a file says.
@@ -56,11 +57,6 @@ pub(crate) fn file_of(dir: &Path, path: &str) -> PathBuf {
     let hash = Sha256::digest(path.as_bytes());
     let name: String = hash[1..20].iter().map(|byte| format!("{byte:02x}")).collect();
     directory(dir, hash[0].into()).join(name)
-}
-
-/// Whether a file is one that was being made when its process ended.
-pub(crate) fn is_unfinished(file: &Path) -> bool {
-    file.extension().is_some_and(|extension| extension == NEW)
 }
 
 /// Makes `file` with its first record; where it ends.
@@ -102,21 +98,10 @@ pub(crate) fn open(file: &Path) -> io::Result<File> {
     plain_file::open(file, File::options().read(true))
 }
 
-/// Removes `file`.
-pub(crate) fn remove(file: &Path) -> io::Result<()> {
-    fs::remove_file(file)?;
-    sync_directory_of(file)
-}
-
 /// Notes that the stream in `file` was used at `now_ms`.
 pub(crate) fn touch(file: &Path, now_ms: u64) -> io::Result<()> {
     let time = UNIX_EPOCH + Duration::from_millis(now_ms);
     plain_file::open(file, File::options().write(true))?.set_modified(time)
-}
-
-fn sync_directory_of(file: &Path) -> io::Result<()> {
-    let directory = file.parent().ok_or(ErrorKind::InvalidInput)?;
-    File::open(directory)?.sync_all()
 }
 
 /// Reads all of `file`; nothing where there is none. A torn record at its end is cut off.
@@ -129,11 +114,14 @@ pub(crate) fn load(file: &Path) -> Result<Option<Loaded>, Refusal> {
     let touched_ms = modified_ms(&opened)?;
     let mut reader = Reader::open(&opened)?;
     let meta = match reader.next()? {
-        Some(Record::Create { id, create, .. }) => {
-            Meta { id, content_type: create.content_type.into(), lifetime: create.lifetime }
-        }
+        Some(Record::Create { id, create, lineage, .. }) => Meta {
+            id,
+            content_type: create.content_type.into(),
+            lifetime: create.lifetime,
+            lineage,
+        },
         // It is made whole, or not at all.
-        Some(Record::Append(_)) | None => return Err(Refusal::Damaged(MAGIC.len() as u64)),
+        Some(Record::Append(_)) | None => return Err(Refusal::Damaged(FIRST)),
     };
     let mut state = State::new(&meta.content_type);
     let mut again = Reader::open(&opened)?;
@@ -149,7 +137,15 @@ pub(crate) fn load(file: &Path) -> Result<Option<Loaded>, Refusal> {
     Ok(Some(Loaded { meta, state, tail, touched_ms }))
 }
 
-/// The life of the stream in `file`, and whether it is over at `now_ms`, by its first record alone.
+/// The number and the path of the stream in `file`, by its first record alone.
+pub(crate) fn name(file: &Path) -> Result<(u64, Box<str>), Refusal> {
+    match Reader::open(&open(file)?)?.next()? {
+        Some(Record::Create { id, path, .. }) => Ok((id, path.into())),
+        Some(Record::Append(_)) | None => Err(Refusal::Damaged(FIRST)),
+    }
+}
+
+/// The path of the stream in `file`, if its lifetime is over at `now_ms`, by its first record.
 pub(crate) fn path_if_over(file: &Path, now_ms: u64) -> Result<Option<Box<str>>, Refusal> {
     let opened = open(file)?;
     let touched_ms = modified_ms(&opened)?;
@@ -189,7 +185,7 @@ impl<'f> Reader<'f> {
             return Err(Refusal::Damaged(0));
         }
         let len = file.metadata()?.len();
-        Ok(Reader::between(file, MAGIC.len() as u64, len))
+        Ok(Reader::between(file, FIRST, len))
     }
 
     /// Between two places.

@@ -33,6 +33,14 @@ pub fn messages(body: &[u8]) -> Result<Vec<u8>, JsonFault> {
     if stored.is_empty() { Err(JsonFault::Empty) } else { Ok(stored) }
 }
 
+/// The first `count` of stored messages; `None` where there are fewer.
+pub(crate) fn first_messages(stored: &[u8], count: usize) -> Option<Vec<u8>> {
+    let array = array(stored);
+    let all: Vec<&RawValue> = serde_json::from_slice(&array).ok()?;
+    let first: Vec<&[u8]> = all.get(..count)?.iter().map(|one| one.get().as_bytes()).collect();
+    Some(first.join(&b','))
+}
+
 /// Stored messages as the array that readers get.
 pub fn array(messages: &[u8]) -> Vec<u8> {
     [b"[", messages, b"]"].concat()
@@ -78,5 +86,15 @@ mod tests {
             assert_eq!(stored(wrong), Err(JsonFault::Invalid), "{wrong:?}");
         }
         assert_eq!(messages(b"\"\xff\""), Err(JsonFault::Invalid));
+    }
+
+    #[test]
+    fn first_messages_are_told_from_those_behind() {
+        let stored = br#"{"a":[1,2]},",",3"#;
+        let first = |count| first_messages(stored, count).map(|b| String::from_utf8(b).unwrap());
+        assert_eq!(first(0).as_deref(), Some(""));
+        assert_eq!(first(2).as_deref(), Some(r#"{"a":[1,2]},",""#));
+        assert_eq!(first(3).as_deref(), Some(r#"{"a":[1,2]},",",3"#));
+        assert_eq!(first(4), None);
     }
 }

@@ -16,12 +16,16 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 mod changing;
+mod content;
 mod cursor;
 mod date;
 mod expiry;
 mod file;
+mod forking;
 mod json;
 mod lifetime;
+mod lineage;
+mod links;
 mod notes;
 mod offset;
 mod reading;
@@ -42,7 +46,7 @@ pub use lifetime::{Lifetime, LifetimeFault};
 pub use offset::{Offset, OffsetFault, Start};
 pub use reading::Piece;
 pub use refusal::Refusal;
-pub use request::{Append, Create, Producer};
+pub use request::{Append, Create, Fork, Producer};
 pub use state::{Appended, is_json, same_type};
 pub use store::{Created, Head, Limits, Store};
 pub use stream::LiveReader;

@@ -1,13 +1,16 @@
-//! Notes of appends that may not be told yet: on disk before the append is.
+//! Notes of streams whose last append may not be told yet: on disk before the append is.
 //!
 //! The file `untold` beside the streams has places of one length. A note stands in one of them
-//! while its append is written and [told](crate::Teller), and on as long as it could not be. So
-//! what is found there at a start is all that a process before may have left pending, and no file
-//! of a stream has to be looked at for it. A stream has one note at most, since nothing is appended
-//! to it before what was appended last is told.
+//! while an append of its stream is written and [told](crate::Teller), and on as long as it could
+//! not be. It says up to where all is told. So what is found there at a start is all that a process
+//! before may have left untold, and no file of a stream has to be looked at for it. Nothing is
+//! appended to a stream before what was appended last is told, so that is all that a note may miss.
 //!
-//! Cost: 512 KiB of disk; for an append that is told two short writes, and a sync where what is
-//! told outlives the process.
+//! A note stays for the next append of its stream, which then needs none: a stream that is appended
+//! to again and again has its note synced once. One that is not is cleared some seconds later.
+//!
+//! Cost: 512 KiB of disk; for an append that is told one short write, and for the first one of a
+//! stream a second, with a sync where what is told outlives the process.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -43,6 +46,25 @@ pub(crate) const NOTE_PATH_BYTES_MAX: usize = PLACE_BYTES - HEAD_BYTES;
 pub(crate) struct Notes {
     file: File,
     noted: Mutex<Noted>,
+    #[cfg(test)]
+    pub(crate) synced: Mutex<Synced>,
+}
+
+/// What is on disk of the file whatever happens.
+#[cfg(test)]
+#[derive(Debug, Default)]
+pub(crate) struct Synced {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) syncs: u64,
+}
+
+#[cfg(test)]
+impl Synced {
+    fn take(&mut self, file: &File) {
+        self.bytes.resize(NOTES_MAX * PLACE_BYTES, 0);
+        file.read_exact_at(&mut self.bytes, 0).unwrap();
+        self.syncs += 1;
+    }
 }
 
 #[derive(Debug)]
@@ -50,22 +72,39 @@ struct Noted {
     by_path: HashMap<Box<str>, Note>,
     /// The place that was given back last is taken first: the file's other blocks stay as they are.
     free: Vec<usize>,
+    /// How often notes that nobody used were [retired](Notes::retire).
+    round: u64,
 }
 
-/// Of an append that may not be told yet.
+/// What a note is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// Nothing: all is told.
+    Told,
+    /// An append that somebody is at.
+    UnderWay,
+    /// An append that is to be told when that is possible.
+    Due,
+}
+
+/// Of a stream whose last append may not be told yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Note {
     place: usize,
     /// The number of its stream.
     pub(crate) id: u64,
-    /// Where it begins, if it is there at all.
+    /// Where the append begins, if it is there at all. If the note is old there may be others,
+    /// which were told, before the last one.
     pub(crate) position: u64,
-    /// Whether a process before this one has made the note, which may have told it.
+    /// Whether a process before this one has made the note, which may have told the append.
     pub(crate) is_old: bool,
     /// The number under which it was told, if that may be forgotten.
     pub(crate) unsure: Option<u64>,
-    /// Whether nobody is at it: it is to be told when that is possible.
-    is_due: bool,
+    stage: Stage,
+    /// Whether a note of this stream is in its place whatever happens.
+    is_synced: bool,
+    /// The round in which it was used last.
+    round: u64,
 }
 
 impl Notes {
@@ -86,7 +125,7 @@ impl Notes {
         File::open(dir)?.sync_all()?;
         let mut all = vec![0; bytes];
         file.read_exact_at(&mut all, 0)?;
-        let mut noted = Noted { by_path: HashMap::new(), free: Vec::new() };
+        let mut noted = Noted { by_path: HashMap::new(), free: Vec::new(), round: 0 };
         let mut stale = Vec::new();
         for (place, written) in all.chunks(PLACE_BYTES).enumerate().rev() {
             let Some((path, id, position)) = read(written) else {
@@ -94,17 +133,23 @@ impl Notes {
                 noted.free.push(place);
                 continue;
             };
-            let mut note = Note { place, id, position, is_old: true, unsure: None, is_due: true };
+            let mut note =
+                Note { is_old: true, stage: Stage::Due, ..Note::new(place, id, position) };
             let last = noted.by_path.entry(path.into()).or_insert(note);
             if last.place != place {
-                // The disk took no zeros where it was told, and more was appended behind it.
+                // The disk took no zeros when it was cleared, and more was appended behind it.
                 if (last.id, last.position) < (id, position) {
                     mem::swap(last, &mut note);
                 }
                 stale.push(note.place);
             }
         }
-        let notes = Notes { file, noted: Mutex::new(noted) };
+        let notes = Notes {
+            file,
+            noted: Mutex::new(noted),
+            #[cfg(test)]
+            synced: Mutex::new(Synced { bytes: all.clone(), syncs: 0 }),
+        };
         stale.into_iter().for_each(|place| notes.clear(place));
         Ok(notes)
     }
@@ -120,13 +165,14 @@ impl Notes {
         }
     }
 
-    /// The note of the stream at `path`, if there is one.
+    /// The note of the stream at `path`, if something may not be told.
     pub(crate) fn of(&self, path: &str) -> Option<Note> {
-        self.noted.lock().by_path.get(path).copied()
+        let note = self.noted.lock().by_path.get(path).copied();
+        note.filter(|note| note.stage != Stage::Told)
     }
 
-    /// Notes what is about to be appended at `position` of stream `id` at `path`. With `is_synced`
-    /// the note is on disk then, come what may.
+    /// Notes that something is about to be appended at `position` of stream `id` at `path`, up to
+    /// where all is told. With `is_synced` the note is on disk then, come what may.
     ///
     /// # Errors
     /// There are too many, or the disk fails.
@@ -136,50 +182,107 @@ impl Notes {
         (id, position): (u64, u64),
         is_synced: bool,
     ) -> Result<(), Refusal> {
-        let place = self.noted.lock().free.pop().ok_or(Refusal::Pending)?;
-        let written = written(path, id, position);
-        let sync = |()| if is_synced { self.file.sync_data() } else { Ok(()) };
-        if let Err(error) = self.file.write_all_at(&written, at(place)).and_then(sync) {
+        let place = {
+            let mut noted = self.noted.lock();
+            let round = noted.round;
+            match noted.by_path.get_mut(path) {
+                Some(note) if note.id == id && (note.is_synced || !is_synced) => {
+                    debug_assert_eq!(note.stage, Stage::Told, "one append at a time is not told");
+                    (note.position, note.stage, note.round) = (position, Stage::UnderWay, round);
+                    return Ok(());
+                }
+                _ => noted.take_place(path).ok_or(Refusal::Pending)?,
+            }
+        };
+        let sync = |()| if is_synced { self.sync() } else { Ok(()) };
+        let written =
+            self.file.write_all_at(&written(path, id, position), at(place)).and_then(sync);
+        if let Err(error) = written {
             self.clear(place);
             return Err(error.into());
         }
-        let note = Note { place, id, position, is_old: false, unsure: None, is_due: false };
-        let before = self.noted.lock().by_path.insert(path.into(), note);
-        debug_assert!(before.is_none(), "a stream has one append at a time that is not told");
+        let mut noted = self.noted.lock();
+        let note = Note { is_synced, round: noted.round, ..Note::new(place, id, position) };
+        noted.by_path.insert(path.into(), note);
         Ok(())
     }
 
-    /// The append of `path` was told, or there is none.
-    pub(crate) fn remove(&self, path: &str) {
-        let Some(note) = self.noted.lock().by_path.remove(path) else { return };
-        self.clear(note.place);
-    }
-
-    /// Notes what became of telling the append of `path`.
-    pub(crate) fn settle(&self, path: &str, outcome: Outcome) {
+    /// Notes what became of telling the append of `path`, which ends at `end`.
+    pub(crate) fn settle(&self, path: &str, outcome: Outcome, end: u64) {
         match outcome {
-            Outcome::Told => self.remove(path),
+            Outcome::Told => self.settle_told(path, end),
             Outcome::Not => self.put_off(path),
             Outcome::Unsure(number) => {
                 if let Some(note) = self.noted.lock().by_path.get_mut(path) {
-                    (note.unsure, note.is_due) = (Some(number), true);
+                    (note.unsure, note.stage) = (Some(number), Stage::Due);
                 }
             }
+        }
+    }
+
+    fn settle_told(&self, path: &str, end: u64) {
+        let Some(note) = self.noted.lock().by_path.get(path).copied() else { return };
+        let Note { place, id, is_old, .. } = note;
+        if is_old {
+            // Whether it is on disk is not known.
+            self.noted.lock().by_path.remove(path);
+            self.clear(place);
+            return;
+        }
+        // Before another stream may have its place. If it fails, the note says less than is told,
+        // and the next process asks whether the last append was.
+        let _ = self.file.write_all_at(&written(path, id, end), at(place));
+        let mut noted = self.noted.lock();
+        let round = noted.round;
+        if let Some(note) = noted.by_path.get_mut(path) {
+            *note = Note { position: end, unsure: None, stage: Stage::Told, round, ..*note };
         }
     }
 
     /// The append of `path` is to be told when that is possible.
     pub(crate) fn put_off(&self, path: &str) {
         if let Some(note) = self.noted.lock().by_path.get_mut(path) {
-            note.is_due = true;
+            note.stage = Stage::Due;
         }
     }
 
     /// The paths of those that are to be told.
     pub(crate) fn due(&self) -> Vec<Box<str>> {
         let noted = self.noted.lock();
-        let due = noted.by_path.iter().filter(|(_, note)| note.is_due);
+        let due = noted.by_path.iter().filter(|(_, note)| note.stage == Stage::Due);
         due.map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Clears the notes of streams to which nothing was appended since the last call but one. They
+    /// are cleared on disk when this is done: long after the append nobody could say whether it was
+    /// told.
+    pub(crate) fn retire(&self) {
+        let mut retired = Vec::new();
+        {
+            let mut noted = self.noted.lock();
+            noted.round += 1;
+            let round = noted.round;
+            noted.by_path.retain(|_, note| {
+                let is_used = note.stage != Stage::Told || note.round + 1 >= round;
+                if !is_used {
+                    retired.push(note.place);
+                }
+                is_used
+            });
+        }
+        if retired.is_empty() {
+            return;
+        }
+        retired.into_iter().for_each(|place| self.clear(place));
+        // Where it fails they are asked about at the next start, as those that were used last.
+        let _ = self.sync();
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()?;
+        #[cfg(test)]
+        self.synced.lock().take(&self.file);
+        Ok(())
     }
 
     fn clear(&self, place: usize) {
@@ -188,6 +291,30 @@ impl Notes {
         if self.file.write_all_at(&[0; HEAD_BYTES], at(place)).is_ok() {
             self.noted.lock().free.push(place);
         }
+    }
+}
+
+impl Noted {
+    /// A place for a note of the stream at `path`: its own, a free one, or that of the stream that
+    /// was appended to longest ago.
+    fn take_place(&mut self, path: &str) -> Option<usize> {
+        if let Some(own) = self.by_path.remove(path) {
+            return Some(own.place);
+        }
+        if let Some(free) = self.free.pop() {
+            return Some(free);
+        }
+        let told = self.by_path.iter().filter(|(_, note)| note.stage == Stage::Told);
+        let oldest = told.min_by_key(|(_, note)| note.round)?.0.clone();
+        self.by_path.remove(&oldest).map(|note| note.place)
+    }
+}
+
+impl Note {
+    /// Of an append that is under way.
+    fn new(place: usize, id: u64, position: u64) -> Note {
+        let (is_old, is_synced, unsure) = (false, false, None);
+        Note { place, id, position, is_old, unsure, stage: Stage::UnderWay, is_synced, round: 0 }
     }
 }
 
@@ -227,47 +354,4 @@ fn read(place: &[u8]) -> Option<(&str, u64, u64)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use tempfile::TempDir;
-
-    use super::*;
-
-    #[test]
-    fn notes_are_found_again_and_their_places_are_used_again() {
-        let dir = TempDir::new().unwrap();
-        let notes = Notes::open(dir.path()).unwrap();
-        let long = "p".repeat(NOTE_PATH_BYTES_MAX);
-        notes.make("run:1", (1, 8), true).unwrap();
-        notes.make(&long, (2, 9), false).unwrap();
-        assert_eq!(notes.due(), [""; 0].map(Box::from), "somebody is at both");
-        notes.put_off("run:1");
-        assert_eq!(notes.due(), ["run:1"].map(Box::from));
-        notes.remove("run:1");
-        assert_eq!((notes.of("run:1"), notes.of("none")), (None, None));
-        for number in 1..NOTES_MAX as u64 {
-            notes.make(&format!("run:{number}"), (number, 8), false).unwrap();
-        }
-        assert!(matches!(notes.make("more", (3, 8), false), Err(Refusal::Pending)));
-        let again = Notes::open(dir.path()).unwrap();
-        let note = again.of(&long).unwrap();
-        assert_eq!((note.id, note.position, note.is_old), (2, 9, true));
-        assert_eq!(again.due().len(), NOTES_MAX);
-        Notes::remove_all(dir.path()).unwrap();
-        Notes::remove_all(dir.path()).unwrap();
-        assert_eq!(Notes::open(dir.path()).unwrap().due().len(), 0);
-    }
-
-    #[test]
-    fn torn_note_is_none() {
-        let whole = written("run:1", 7, 8);
-        let mut place = whole.clone();
-        place.resize(PLACE_BYTES, 0);
-        assert_eq!(read(&place), Some(("run:1", 7, 8)));
-        for cut in 0..whole.len() {
-            let mut torn = whole[..cut].to_vec();
-            torn.resize(PLACE_BYTES, 0);
-            assert_eq!(read(&torn), None, "cut at {cut}");
-        }
-        assert_eq!(read(&[0xff; PLACE_BYTES]), None);
-    }
-}
+mod tests;

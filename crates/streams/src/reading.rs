@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::file::{self, Reader};
+use crate::content::Content;
 use crate::offset::{Offset, Start};
-use crate::record::MAGIC;
 use crate::refusal::Refusal;
 use crate::state::is_json;
 use crate::store::{Head, Store, head};
@@ -39,53 +38,28 @@ impl Store {
     pub fn read(&self, path: &str, start: Start, bytes_max: usize) -> Result<Piece, Refusal> {
         let stream = self.stream(path);
         let view = self.look(&stream)?;
-        let first = MAGIC.len() as u64;
-        let position = match start {
-            Start::Beginning => first,
-            Start::Now => view.tail,
-            Start::At(Offset { id, .. }) if id < view.meta.id => return Err(Refusal::OldOffset),
-            Start::At(Offset { id, position }) => {
-                let is_own = id == view.meta.id && (first..=view.tail).contains(&position);
-                if !is_own {
-                    return Err(Refusal::BadOffset);
-                }
-                position
-            }
-        };
+        let content = Content::of(self.file(&stream), &view);
+        let place = content.place(start)?;
         self.touch(&stream, &view.meta);
-        let mut piece = Piece {
-            head: head(&view, position),
-            from: view.offset(position),
-            data: Vec::new(),
-            up_to_date: position == view.tail,
-        };
-        if piece.up_to_date {
-            return Ok(piece);
-        }
-        let file = file::open(&self.file(&stream))?;
-        let mut reader = Reader::between(&file, position, view.tail);
-        let separates = is_json(&view.meta.content_type);
-        while piece.data.len() < bytes_max {
-            let begun = reader.position;
-            let record = match reader.next() {
-                Ok(Some(record)) => record,
-                Ok(None) if begun == view.tail => break,
-                // No record begins here: the client has made the offset itself.
-                Ok(None) | Err(Refusal::Damaged(_)) if begun == position => {
-                    return Err(Refusal::BadOffset);
+        let mut data = Vec::new();
+        let mut end = place;
+        if place != content.tail() {
+            let separates = is_json(&view.meta.content_type);
+            end = content.read(place, |more| {
+                if separates && !data.is_empty() && !more.is_empty() {
+                    data.push(b',');
                 }
-                Ok(None) => return Err(Refusal::Damaged(begun)),
-                Err(error) => return Err(error),
-            };
-            let data = record.data();
-            if separates && !piece.data.is_empty() && !data.is_empty() {
-                piece.data.push(b',');
-            }
-            piece.data.extend_from_slice(data);
+                data.extend_from_slice(more);
+                data.len() >= bytes_max
+            })?;
         }
-        piece.head.next = view.offset(reader.position);
-        piece.up_to_date = reader.position == view.tail;
-        Ok(piece)
+        let next = content.offset(end);
+        Ok(Piece {
+            head: Head { next, ..head(&view) },
+            from: content.offset(place),
+            data,
+            up_to_date: end == content.tail(),
+        })
     }
 
     /// Who waits for more of the stream at `path`. It does not wait.
@@ -93,7 +67,7 @@ impl Store {
         LiveReader::new(Arc::clone(&self.stream(path)), self.clock())
     }
 
-    /// Notes on disk that a live reader has gone, with whom the life of a stream begins anew.
+    /// Notes on disk that a live reader has gone, with whom the lifetime of a stream begins anew.
     ///
     /// # Errors
     /// There is no such stream any more, or it cannot be read.

@@ -8,10 +8,15 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::lifetime::Lifetime;
+use crate::lineage::{ANCESTORS_MAX, Ancestor, Lineage};
+use crate::offset::Offset;
 use crate::request::{Append, Create, Producer};
 
 /// The first bytes of a file; the last but one is the version of its form.
 pub(crate) const MAGIC: &[u8; 8] = b"ENCKES1\n";
+
+/// Where the first record begins.
+pub(crate) const FIRST: u64 = MAGIC.len() as u64;
 
 /// Length and checksum.
 pub(crate) const HEAD_BYTES: usize = 8;
@@ -24,6 +29,8 @@ pub(crate) const DATA_BYTES_MAX: usize = 16 << 20;
 
 const CREATE: u8 = 1;
 const APPEND: u8 = 2;
+/// A creation with a lineage. Versions that know no forks call the file damaged.
+const FORK: u8 = 3;
 const CLOSES: u8 = 1;
 const HAS_PRODUCER: u8 = 2;
 const HAS_SEQUENCE: u8 = 4;
@@ -32,7 +39,7 @@ const HAS_SEQUENCE: u8 = 4;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Record<'b> {
     /// The stream begins, with its number.
-    Create { id: u64, path: &'b str, create: Create<'b> },
+    Create { id: u64, path: &'b str, create: Create<'b>, lineage: Option<Lineage> },
     /// More of it.
     Append(Append<'b>),
 }
@@ -51,8 +58,9 @@ impl<'b> Record<'b> {
         let start = out.len();
         out.extend([0; HEAD_BYTES]);
         match self {
-            Record::Create { id, path, create } => {
-                out.extend([CREATE, if create.closed { CLOSES } else { 0 }]);
+            Record::Create { id, path, create, lineage } => {
+                let kind = if lineage.is_some() { FORK } else { CREATE };
+                out.extend([kind, if create.closed { CLOSES } else { 0 }]);
                 out.extend(id.to_le_bytes());
                 let (kind, number) = match create.lifetime {
                     Lifetime::Unbounded => (0, 0),
@@ -63,6 +71,9 @@ impl<'b> Record<'b> {
                 out.extend(number.to_le_bytes());
                 push_text(out, create.content_type);
                 push_text(out, path);
+                if let Some(lineage) = lineage {
+                    push_lineage(out, lineage);
+                }
             }
             Record::Append(append) => {
                 let flag = |is: bool, flag| if is { flag } else { 0 };
@@ -93,21 +104,8 @@ impl<'b> Record<'b> {
     fn read(body: &'b [u8]) -> Option<Record<'b>> {
         let (&[kind, flags], mut rest) = body.split_first_chunk()?;
         let closes = flags & CLOSES != 0;
-        if kind == CREATE {
-            let id = number(&mut rest)?;
-            let (&lifetime, after) = rest.split_first()?;
-            rest = after;
-            let amount = number(&mut rest)?;
-            let lifetime = match lifetime {
-                0 => Lifetime::Unbounded,
-                1 => Lifetime::Ttl(amount),
-                2 => Lifetime::ExpiresAt(amount),
-                _ => return None,
-            };
-            let content_type = text(&mut rest)?;
-            let path = text(&mut rest)?;
-            let create = Create { content_type, lifetime, closed: closes, data: rest };
-            return Some(Record::Create { id, path, create });
+        if matches!(kind, CREATE | FORK) {
+            return Record::read_create(kind, closes, rest);
         }
         if kind != APPEND {
             return None;
@@ -121,6 +119,24 @@ impl<'b> Record<'b> {
         };
         let sequence = if flags & HAS_SEQUENCE == 0 { None } else { Some(text(&mut rest)?) };
         Some(Record::Append(Append { closes, producer, sequence, data: rest, content_type: None }))
+    }
+
+    fn read_create(kind: u8, closed: bool, mut rest: &'b [u8]) -> Option<Record<'b>> {
+        let id = number(&mut rest)?;
+        let (&lifetime, after) = rest.split_first()?;
+        rest = after;
+        let amount = number(&mut rest)?;
+        let lifetime = match lifetime {
+            0 => Lifetime::Unbounded,
+            1 => Lifetime::Ttl(amount),
+            2 => Lifetime::ExpiresAt(amount),
+            _ => return None,
+        };
+        let content_type = text(&mut rest)?;
+        let path = text(&mut rest)?;
+        let lineage = if kind == FORK { Some(lineage(&mut rest)?) } else { None };
+        let create = Create { content_type, lifetime, closed, data: rest };
+        Some(Record::Create { id, path, create, lineage })
     }
 }
 
@@ -178,6 +194,32 @@ fn text<'b>(rest: &mut &'b [u8]) -> Option<&'b str> {
     std::str::from_utf8(text).ok()
 }
 
+fn push_lineage(out: &mut Vec<u8>, lineage: &Lineage) {
+    assert!(lineage.ancestors.len() <= ANCESTORS_MAX, "whoever makes forks has seen to it");
+    for number in [lineage.at.id, lineage.at.position, lineage.sub_offset] {
+        out.extend(number.to_le_bytes());
+    }
+    out.push(lineage.ancestors.len() as u8);
+    for Ancestor { path, id, end } in &lineage.ancestors {
+        push_text(out, path);
+        out.extend(id.to_le_bytes());
+        out.extend(end.to_le_bytes());
+    }
+}
+
+fn lineage(rest: &mut &[u8]) -> Option<Lineage> {
+    let at = Offset { id: number(rest)?, position: number(rest)? };
+    let sub_offset = number(rest)?;
+    let (&count, after) = rest.split_first()?;
+    *rest = after;
+    let mut ancestor = || {
+        let path = text(rest)?.into();
+        Some(Ancestor { path, id: number(rest)?, end: number(rest)? })
+    };
+    let ancestors = (0..count).map(|_| ancestor()).collect::<Option<_>>()?;
+    Some(Lineage { at, sub_offset, ancestors })
+}
+
 fn number(rest: &mut &[u8]) -> Option<u64> {
     let (number, after) = rest.split_first_chunk::<8>()?;
     *rest = after;
@@ -199,8 +241,12 @@ mod tests {
         let append = |closes, producer, sequence, data| {
             Record::Append(Append { closes, producer, sequence, data, content_type: None })
         };
+        let source = Ancestor { path: "run/0".into(), id: 5, end: 99 };
+        let at = Offset { id: 5, position: 99 };
+        let lineage = Lineage { at, sub_offset: 3, ancestors: [source].into() };
         vec![
-            Record::Create { id: 7, path: "run/1", create },
+            Record::Create { id: 7, path: "run/1", create, lineage: None },
+            Record::Create { id: 8, path: "run/2", create, lineage: Some(lineage) },
             append(false, None, None, b"x"),
             append(true, producer, Some("09"), b""),
         ]

@@ -8,6 +8,24 @@ pub enum Refusal {
     /// There is no such stream.
     #[error("there is no stream at this path")]
     Unknown,
+    /// The stream was deleted, and forks read it.
+    #[error("this stream was deleted; it is only kept for its forks")]
+    Gone,
+    /// A stream that was deleted is at the path, or would be the source.
+    #[error("a stream that was deleted is still at this path, since forks of it need its content")]
+    Needed,
+    /// The fork's place is in no append of its source.
+    #[error("Stream-Fork-Sub-Offset is beyond the end of the append at Stream-Fork-Offset")]
+    SubOffset,
+    /// What the fork has of an append and its own content are more than an append may be.
+    #[error("the part of an append that the fork has and its body have together over {0} bytes")]
+    Prefix(usize),
+    /// There are as many forks of the stream as the file system allows.
+    #[error("this stream has as many forks as the file system allows: fork one of these")]
+    Forks,
+    /// The fork would have too many ancestors.
+    #[error("a fork has at most {0} streams above it: fork one of these")]
+    Ancestors(usize),
     /// The stream exists in another form.
     #[error("the stream exists with another type, lifetime or state")]
     Exists,
@@ -58,4 +76,14 @@ pub enum Refusal {
     /// The disk fails.
     #[error("the disk fails: {0}")]
     Disk(#[from] io::Error),
+}
+
+impl Refusal {
+    /// What is said to who wants to use the path of a stream for another one.
+    pub fn of_path(self) -> Refusal {
+        match self {
+            Refusal::Gone => Refusal::Needed,
+            other => other,
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! What a writer asks for.
 
 use crate::lifetime::Lifetime;
+use crate::offset::Start;
 
 /// A request to create a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,6 +13,25 @@ pub struct Create<'b> {
     /// Whether it is closed at once.
     pub closed: bool,
     /// Its first content; of JSON as [`messages`](crate::messages) makes it.
+    pub data: &'b [u8],
+}
+
+/// A request to create a stream that begins with the content of another one, its source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fork<'b> {
+    /// The path of the source.
+    pub source: &'b str,
+    /// Up to where it has the source's content; by default up to the source's tail.
+    pub at: Option<Start>,
+    /// How much it has of the append behind that place: bytes, or messages of JSON.
+    pub sub_offset: u64,
+    /// The type of its content, which must be the source's.
+    pub content_type: &'b str,
+    /// How long it lives; by default as the source does.
+    pub lifetime: Option<Lifetime>,
+    /// Whether it is closed at once.
+    pub closed: bool,
+    /// Its first own content; of JSON as [`messages`](crate::messages) makes it.
     pub data: &'b [u8],
 }
 

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use crate::file::{self, Meta};
 use crate::lifetime::Lifetime;
+use crate::links::{self, FileKind, Remains};
 use crate::notes::Notes;
 use crate::offset::Offset;
 use crate::refusal::Refusal;
@@ -90,14 +91,7 @@ impl Store {
         for number in 0..file::DIRECTORIES {
             let directory = file::directory(dir, number);
             fs::create_dir_all(&directory)?;
-            for entry in fs::read_dir(&directory)? {
-                let entry = entry?;
-                if file::is_unfinished(&entry.path()) {
-                    fs::remove_file(entry.path())?;
-                } else {
-                    bytes += entry.metadata()?.len();
-                }
-            }
+            bytes += open_directory(&directory)?;
         }
         fs::File::open(dir)?.sync_all()?;
         let cache =
@@ -138,7 +132,7 @@ impl Store {
     /// There is none, or it cannot be read.
     pub fn head(&self, path: &str) -> Result<Head, Refusal> {
         let view = self.look(&self.stream(path))?;
-        Ok(head(&view, view.tail))
+        Ok(head(&view))
     }
 
     /// The path in use.
@@ -199,7 +193,10 @@ impl Store {
         match view {
             // What is told is read from the file.
             Some(_) if is_over && self.is_noted(&stream.path) => Err(Refusal::Pending),
-            Some(view) if is_over => self.remove(stream, writer, &view).map(|()| None),
+            Some(view) if is_over => {
+                self.remove(stream, writer, &view)?;
+                self.load(stream, writer)
+            }
             view => Ok(view),
         }
     }
@@ -213,7 +210,10 @@ impl Store {
         let is_known = stream.public.lock().known;
         if !is_known {
             match file::load(&self.file(stream))? {
-                None => self.publish(stream, None, 0, 0),
+                None => {
+                    self.settle_remains(links::settle(&self.file(stream))?)?;
+                    self.publish(stream, None, 0, 0);
+                }
                 Some(loaded) => {
                     let (tail, closed) = (loaded.tail, loaded.state.is_closed());
                     let view = View { meta: Arc::new(loaded.meta), tail, closed };
@@ -227,7 +227,20 @@ impl Store {
         Ok(view)
     }
 
-    /// Begins the life of a stream anew, which was read or written now.
+    /// Counts what is left of a stream that was deleted.
+    ///
+    /// # Errors
+    /// [`Refusal::Gone`] as long as forks need it.
+    pub(crate) fn settle_remains(&self, remains: Remains) -> Result<(), Refusal> {
+        match remains {
+            Remains::None => {}
+            Remains::Needed => return Err(Refusal::Gone),
+            Remains::Removed(bytes) => drop(self.bytes.fetch_sub(bytes, Ordering::Relaxed)),
+        }
+        Ok(())
+    }
+
+    /// Begins the lifetime of a stream anew, which was read or written now.
     pub(crate) fn touch(&self, stream: &Stream, meta: &Meta) {
         let now_ms = self.now_ms();
         stream.public.lock().touched_ms = now_ms;
@@ -276,9 +289,10 @@ impl Store {
         if self.bytes() >= most { Err(Refusal::Full(most)) } else { Ok(()) }
     }
 
-    /// A number that no stream of this server had: the time, or one more than the last.
-    pub(crate) fn new_id(&self) -> u64 {
-        let now_ms = self.now_ms();
+    /// A number that no stream of this server had: the time, or one more than the last, and `least`
+    /// at least.
+    pub(crate) fn new_id(&self, least: u64) -> u64 {
+        let now_ms = self.now_ms().max(least);
         let next = |last: u64| Some(now_ms.max(last + 1));
         let last = self.last_id.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         now_ms.max(last.unwrap_or_else(|last| last) + 1)
@@ -301,11 +315,31 @@ impl Store {
     }
 }
 
-pub(crate) fn head(view: &View, position: u64) -> Head {
+/// Removes from a directory what is left of streams that were being made; the bytes of the others.
+fn open_directory(directory: &Path) -> io::Result<u64> {
+    let (mut bytes, mut links) = (0, Vec::new());
+    for entry in fs::read_dir(directory)? {
+        let (entry, path) = entry.map(|entry| (entry.metadata(), entry.path()))?;
+        match FileKind::of(&path) {
+            FileKind::Unfinished => fs::remove_file(path)?,
+            // It is counted with the stream whose file it is.
+            FileKind::Link => links.push(path),
+            FileKind::Stream | FileKind::Gone => bytes += entry?.len(),
+        }
+    }
+    for link in links {
+        if !links::fork_of(&link).try_exists()? {
+            fs::remove_file(link)?;
+        }
+    }
+    Ok(bytes)
+}
+
+pub(crate) fn head(view: &View) -> Head {
     Head {
         content_type: view.meta.content_type.as_ref().into(),
         lifetime: view.meta.lifetime,
-        next: view.offset(position),
+        next: view.offset(view.tail),
         closed: view.closed,
     }
 }

@@ -26,15 +26,19 @@ impl Store {
         self.settle_told(&stream, &mut writer, Some(teller)).map(drop)
     }
 
-    /// As [`Store::settle`], once what was appended last is told: also where its stream's life is
-    /// over, which is removed behind it.
+    /// As [`Store::settle`], once what was appended last is told: also where its stream's lifetime
+    /// is over, which is removed behind it.
     pub(crate) fn settle_told(
         &self,
         stream: &Stream,
         writer: &mut Option<State>,
         teller: Option<&dyn Teller>,
     ) -> Result<Option<View>, Refusal> {
-        let view = self.load(stream, writer)?;
+        let view = match self.load(stream, writer) {
+            // Its last append was told before it was deleted.
+            Err(Refusal::Gone) => None,
+            view => view?,
+        };
         self.tell_noted(stream, view.as_ref(), teller)?;
         self.settle(stream, writer)
     }
@@ -49,6 +53,14 @@ impl Store {
         self.notes.as_ref().map(|notes| notes.due()).unwrap_or_default()
     }
 
+    /// Clears what is noted of streams to which nothing was appended since the last call but one:
+    /// call it every few seconds. It waits for a disk if there is any.
+    pub fn retire_notes(&self) {
+        if let Some(notes) = &self.notes {
+            notes.retire();
+        }
+    }
+
     /// Tells what was appended last and may not be told yet, so that something may be appended. The
     /// writer of `stream` is held.
     fn tell_noted(
@@ -59,11 +71,12 @@ impl Store {
     ) -> Result<(), Refusal> {
         let (Some(notes), Some(teller)) = (&self.notes, teller) else { return Ok(()) };
         let Some(note) = notes.of(&stream.path) else { return Ok(()) };
+        let end = view.map_or(note.position, |view| view.tail);
         if let Some(number) = note.unsure {
             if !teller.is_safe(number) {
                 return Err(Refusal::Pending);
             }
-            notes.remove(&stream.path);
+            notes.settle(&stream.path, Outcome::Told, end);
             return Ok(());
         }
         // Otherwise nothing came of it, or the stream is gone.
@@ -72,12 +85,12 @@ impl Store {
             Some(view) => self.tell_last(stream, view, note, teller)?,
             None => Outcome::Told,
         };
-        notes.settle(&stream.path, outcome);
+        notes.settle(&stream.path, outcome, end);
         if outcome == Outcome::Told { Ok(()) } else { Err(Refusal::Pending) }
     }
 
-    /// Tells the last append of a stream, as it is on disk, if nobody has. One behind which there
-    /// are others was told before they were appended: only its note is left.
+    /// Tells the last append of a stream, as it is on disk, if nobody has. Those before it were
+    /// told before it was appended: a note that is old may say less than was told.
     fn tell_last(
         &self,
         stream: &Stream,
@@ -87,12 +100,14 @@ impl Store {
     ) -> Result<Outcome, Refusal> {
         let file = file::open(&self.file(stream))?;
         let mut reader = Reader::between(&file, note.position, view.tail);
-        let Some(record) = reader.next()? else { return Err(Refusal::Damaged(note.position)) };
-        let data = record.data().to_vec();
-        if reader.position != view.tail {
-            return Ok(Outcome::Told);
+        let (mut position, mut data) = (note.position, Vec::new());
+        while reader.position < view.tail {
+            position = reader.position;
+            let Some(record) = reader.next()? else { return Err(Refusal::Damaged(position)) };
+            data.clear();
+            data.extend_from_slice(record.data());
         }
-        let told = told(stream, view, note.position, &data);
+        let told = told(stream, view, position, &data);
         if note.is_old && teller.was_told(&told)? {
             return Ok(Outcome::Told);
         }
@@ -128,7 +143,8 @@ impl Store {
         teller: Option<&dyn Teller>,
     ) {
         let (Some(notes), Some(teller)) = (&self.notes, teller) else { return };
-        notes.settle(&stream.path, teller.tell(&told(stream, view, position, record.data())));
+        let outcome = teller.tell(&told(stream, view, position, record.data()));
+        notes.settle(&stream.path, outcome, view.tail);
     }
 }
 

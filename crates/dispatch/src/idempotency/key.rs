@@ -121,6 +121,11 @@ impl Hasher {
         self.hash(0, sender, &key.0)
     }
 
+    /// Of what this server sends by itself, in the name of `sender`.
+    pub(super) fn own(&self, sender: &str, text: &str) -> u128 {
+        self.hash(2, sender, text)
+    }
+
     /// Of what is sent, as it is written.
     pub(super) fn body(&self, about: &str, data: &str) -> u128 {
         self.hash(1, about, data)

@@ -208,6 +208,17 @@ impl IdempotencyKeys {
         self.table().brought(once.key, once.body, id, self.now_ms())
     }
 
+    /// By what all nodes know an event that this one sends by itself, in the name of `sender`, as
+    /// often as it takes: without a claim.
+    pub fn once_of(&self, sender: &str, text: &str, about: &str) -> Once {
+        Once { key: self.hasher.own(sender, text), body: self.hasher.body(about, text) }
+    }
+
+    /// Whether the cluster's log has brought such an event in the last five minutes.
+    pub fn has_brought(&self, once: Once) -> bool {
+        self.table().has(once.key, self.now_ms())
+    }
+
     /// Counts a send that is answered without being posted.
     pub fn count_repeat(&self) {
         self.repeats.fetch_add(1, Ordering::Relaxed);

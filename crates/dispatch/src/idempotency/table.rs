@@ -177,6 +177,11 @@ impl Table {
         self.claimed.get(&key)?.brought
     }
 
+    /// Whether a key that nobody claimed is remembered.
+    pub(super) fn has(&self, key: u128, now_ms: u64) -> bool {
+        self.remembered.find(key, now_ms).is_some()
+    }
+
     fn remember_brought(&mut self, key: u128, body: u128, id: EventId, now_ms: u64) {
         debug_assert!(self.remembered.find(key, now_ms).is_none(), "it would be sent twice");
         let (until_ms, outcome) = (now_ms + self.time_ms, brought_answer(id));

@@ -30,19 +30,14 @@ pub(crate) struct StreamArgs {
     /// PATTERN is the path of a stream, or the beginning of paths with a * behind it. Each append
     /// to such a stream is sent as an event about the id of the same name: whoever may listen to
     /// that id, or follows it, hears it. Paths that are no ids are left out. Repeat the option for
-    /// more, up to 256 times. Default: none. Not for a node of a cluster (--nats).
+    /// more, up to 256 times. Default: none.
     #[arg(long, value_name = "PATTERN", requires = "streams", value_parser = parse_pattern)]
     streams_events: Vec<Box<str>>,
 }
 
 impl StreamArgs {
-    /// By what streams are kept, if they are: by a node of a cluster, or alone.
-    pub(crate) fn config(&self, in_cluster: bool) -> Result<Option<StreamsConfig>> {
-        if in_cluster && !self.streams_events.is_empty() {
-            let why = "appends to durable streams are not events in a cluster yet: leave \
-                       --streams-events out, or --nats";
-            return Err(UsageError(why.to_owned()).into());
-        }
+    /// By what streams are kept, if they are.
+    pub(crate) fn config(&self) -> Result<Option<StreamsConfig>> {
         let events = IdPatterns::parse(self.streams_events.iter().cloned());
         let events = events.map_err(|error| UsageError(format!("--streams-events: {error}")))?;
         Ok(self.streams.then(|| StreamsConfig {

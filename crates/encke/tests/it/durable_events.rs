@@ -200,9 +200,6 @@ fn option_needs_streams_and_no_cluster_and_patterns_of_ids() {
     assert!(refused(&[EVENTS]).contains("--streams"));
     let slash = refused(&["--streams", "--streams-events=run/*"]);
     assert!(slash.contains("must not contain '/'"), "{slash}");
-    let node = ["--streams", EVENTS, "--nats=nats://127.0.0.1:9", "--cluster=c", "--node=n"];
-    let node = refused(&node);
-    assert!(node.contains("--streams-events"), "{node}");
 }
 
 /// What a client has heard of its runs, over however many connections.

@@ -12,7 +12,7 @@ use httpd::problem::ApiProblem;
 
 use super::access::Permission;
 use super::state::Api;
-use super::streams::{BODY_BYTES_MAX, Call, Holder, path_of};
+use super::streams::{BODY_BYTES_MAX, Call, Holder, path_of, source_of};
 
 /// Where streams are.
 pub(super) const PATH: &str = "/v1/stream/{*path}";
@@ -83,7 +83,10 @@ async fn answer(api: Arc<Api>, request: Request) -> Result<Response, ApiProblem>
     let is_private = matches!(permission, Permission::Key(_));
     let path = path_of(request.uri().path())?;
     if !request.method().is_safe() {
-        api.access.check_about(&permission, [path.as_str()].into_iter())?;
+        // A fork shows what its source has.
+        let source = source_of(request.headers())?;
+        let paths = [path.as_str()].into_iter().chain(source.as_deref());
+        api.access.check_about(&permission, paths)?;
     }
     let (head, body) = request.into_parts();
     let call = Call {

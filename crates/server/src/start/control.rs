@@ -151,7 +151,8 @@ impl ControlPlane {
         let handshakes = Arc::<Handshakes>::default();
         let backlog_bytes_max = config.engine.backlog_bytes_max;
         let streams = config.streams.map(|streams| {
-            api::Streams::new(&config.data, streams, &sender, backlog_bytes_max, &stop)
+            let sends = (&sender, &idempotency);
+            api::Streams::new(&config.data, streams, sends, backlog_bytes_max, &stop)
         });
         let state = Arc::new(api::open(ApiParts {
             engine: Arc::clone(&engine),

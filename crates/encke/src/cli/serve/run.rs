@@ -167,7 +167,7 @@ fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
     let keep = args.keep.config(engine.history)?;
     let pusher_apps = args.pusher.config();
     let hub = args.mercure.config(cluster.is_some())?;
-    let streams = args.streams.config(cluster.is_some())?;
+    let streams = args.streams.config()?;
     Ok(ServeConfig {
         engine,
         tls_listen: args.tls.tls_listen.address(),

@@ -15,6 +15,7 @@ mod nemesis;
 mod publish;
 mod replica;
 mod sends;
+mod streams_events;
 mod tokens;
 mod upgrade;
 

@@ -122,6 +122,7 @@ pub(super) const LISTED: &[(&str, &[By])] = &[
             Followed,
             Like("crates/encke/tests/it/durable_events.rs", "--streams-events"),
             Shown,
+            Like("crates/encke/tests/it/durable.rs", "Stream-Forked-From"),
             Followed,
             Followed,
         ],

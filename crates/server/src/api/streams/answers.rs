@@ -57,15 +57,19 @@ pub(super) fn refused(refusal: &Refusal) -> Response {
     }
     let status = match refusal {
         Refusal::Unknown => StatusCode::NOT_FOUND,
-        Refusal::OldOffset => StatusCode::GONE,
+        Refusal::OldOffset | Refusal::Gone => StatusCode::GONE,
         Refusal::Exists
+        | Refusal::Needed
         | Refusal::Closed(_)
         | Refusal::OtherType(_)
         | Refusal::Sequence
         | Refusal::Gap { .. } => StatusCode::CONFLICT,
         Refusal::StaleEpoch(_) => StatusCode::FORBIDDEN,
-        Refusal::EpochStart | Refusal::BadOffset => StatusCode::BAD_REQUEST,
-        Refusal::Producers(_) => StatusCode::TOO_MANY_REQUESTS,
+        Refusal::EpochStart | Refusal::BadOffset | Refusal::SubOffset => StatusCode::BAD_REQUEST,
+        Refusal::Producers(_) | Refusal::Ancestors(_) | Refusal::Forks => {
+            StatusCode::TOO_MANY_REQUESTS
+        }
+        Refusal::Prefix(_) => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::Full(_) => StatusCode::INSUFFICIENT_STORAGE,
         Refusal::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
         Refusal::Disk(error) if error.kind() == ErrorKind::StorageFull => {

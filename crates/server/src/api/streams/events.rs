@@ -13,6 +13,9 @@
 //! Beside them is what `live=sse` tells of the append, by its type: `text`, the `messages` of JSON,
 //! or `base64`. Of what is longer than [`DATA_BYTES_MAX`] there is only how many `bytes` it has.
 //!
+//! In a cluster the event goes through the log to all nodes. It has a key there, by which it is
+//! posted once, also where this node sends it again since it does not know whether the log has it.
+//!
 //! Where the id is kept on disk the append is answered when its event is, too: so one that was
 //! acknowledged is heard after `kill -9`, whichever way. Elsewhere it is answered when the event is
 //! posted, and the end of the process is a gap for whoever listens, as for all other events.
@@ -23,7 +26,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use cluster::Once;
 use dispatch::barrier::WritePermit;
+use dispatch::idempotency::IdempotencyKeys;
 use dispatch::outcome::Unposted;
 use dispatch::posting::{Delivery, Sender};
 use dispatch::send_options::SendOptions;
@@ -49,6 +54,9 @@ const OFFSETS_BYTES: usize = 128;
 /// the process ended.
 const LOOKED_AT: (usize, usize) = (256, 1 << 20);
 
+/// In whose name events are known that are posted once.
+const SENDER: &str = "streams";
+
 /// The names of such events.
 const APPEND: &str = "append";
 const CLOSE: &str = "close";
@@ -57,6 +65,8 @@ const CLOSE: &str = "close";
 pub(super) struct StreamEvents {
     patterns: Arc<IdPatterns>,
     sender: Sender,
+    /// What the nodes of a cluster know events by that are posted once.
+    keys: Arc<IdempotencyKeys>,
     data_bytes_max: usize,
     /// Whether all that was remembered before this process began is forgotten but what is on disk:
     /// it has not taken over from another one.
@@ -69,6 +79,7 @@ pub(super) struct StreamEvents {
 /// An event that is to be sent, and who waits to hear whether it was.
 struct AskedEvent {
     outgoing: Outgoing,
+    once: Option<Once>,
     told: oneshot::Sender<Outcome>,
 }
 
@@ -83,13 +94,14 @@ impl StreamEvents {
     /// may wait.
     pub(super) fn new(
         patterns: Arc<IdPatterns>,
-        sender: &Sender,
+        (sender, keys): (&Sender, &Arc<IdempotencyKeys>),
         backlog_bytes_max: usize,
     ) -> Arc<StreamEvents> {
         let room = backlog_bytes_max.saturating_sub(REST_BYTES).max(OFFSETS_BYTES);
         Arc::new(StreamEvents {
             patterns,
             sender: sender.clone(),
+            keys: Arc::clone(keys),
             data_bytes_max: room.min(DATA_BYTES_MAX),
             is_fresh: AtomicBool::new(false),
             places: TellingPlaces::new(),
@@ -131,8 +143,8 @@ impl StreamEvents {
     /// Sends what was asked for, and says what became of it.
     async fn send(&self, permit: &WritePermit<'_>, asked: AskedEvent) {
         let waits = asked.outgoing.durable;
-        let sent = self.sender.send(permit, asked.outgoing, SendOptions::default()).await;
-        let outcome = match sent {
+        let options = SendOptions { once: asked.once, ..SendOptions::default() };
+        let outcome = match self.sender.send(permit, asked.outgoing, options).await {
             Ok(Delivery::Here { event, receipt }) if waits => {
                 let number = event.number();
                 match (Delivery::Here { event, receipt }).answer().await {
@@ -140,13 +152,27 @@ impl StreamEvents {
                     Ok(_) | Err(_) => Outcome::Told,
                 }
             }
-            Ok(_) => Outcome::Told,
+            Ok(Delivery::Here { .. }) => Outcome::Told,
+            Ok(delivery @ Delivery::Everywhere(_)) => match delivery.answer().await {
+                // The cluster's log has it, and so have the others.
+                Ok(_) | Err(Unposted::NotDurable) => Outcome::Told,
+                Err(_) => Outcome::Not,
+            },
             // Whoever tries it again says how many there are.
             Err(_) => Outcome::Not,
         };
         self.sent.fetch_add((outcome != Outcome::Not).into(), Ordering::Relaxed);
         // The thread that asked waits for it.
         let _ = asked.told.send(outcome);
+    }
+
+    /// By what all nodes of a cluster know the event of an append, which this one may send twice:
+    /// where it does not know whether the log has it.
+    fn once(&self, told: &AppendNotice<'_>) -> Option<Once> {
+        let cluster = self.sender.cluster.as_ref()?;
+        // Other nodes may have other streams of this path.
+        let text = format!("{} {}", told.next, cluster.node());
+        Some(self.keys.once_of(SENDER, &text, told.path))
     }
 
     /// Whether events about `path` are kept on disk.
@@ -164,7 +190,7 @@ impl StreamEvents {
 
 impl Teller for EventTeller {
     fn outlives(&self, path: &str) -> bool {
-        self.events.keeps(path)
+        self.events.sender.cluster.is_some() || self.events.keeps(path)
     }
 
     fn tell(&self, told: &AppendNotice<'_>) -> Outcome {
@@ -172,9 +198,13 @@ impl Teller for EventTeller {
             tracing::error!("an append to the stream {:?} cannot be an event", told.path);
             return Outcome::Told;
         };
+        let once = self.events.once(told);
+        if once.is_some_and(|once| self.events.keys.has_brought(once)) {
+            return Outcome::Told;
+        }
         let (told, outcome) = oneshot::channel();
         // Whoever sends is gone where the process ends.
-        let is_asked = self.asks.blocking_send(AskedEvent { outgoing, told }).is_ok();
+        let is_asked = self.asks.blocking_send(AskedEvent { outgoing, once, told }).is_ok();
         let outcome = is_asked.then(|| outcome.blocking_recv().ok()).flatten();
         outcome.unwrap_or(Outcome::Not)
     }
@@ -194,8 +224,11 @@ impl Teller for EventTeller {
         let path = told.path;
         let archive = self.events.sender.router.archive().filter(|archive| archive.keeps(path));
         let Some(archive) = archive.filter(|_| self.events.tells(path)) else {
-            // Who listened to what is forgotten is told of a gap.
-            return Ok(!self.events.tells(path) || self.events.is_fresh.load(Ordering::Relaxed));
+            // Who listened to what is forgotten is told of a gap. A cluster forgets nothing with a
+            // node of it: what it has read of late is known by its key.
+            let is_forgotten = self.events.is_fresh.load(Ordering::Relaxed)
+                && self.events.sender.cluster.is_none();
+            return Ok(!self.events.tells(path) || is_forgotten);
         };
         let (events_max, bytes_max) = LOOKED_AT;
         let of = PageOf { after: 0, before: u64::MAX, newest_first: true, events_max, bytes_max };

@@ -26,6 +26,21 @@ pub(in crate::api) fn path(of_url: &str) -> Result<String, ApiProblem> {
     })
 }
 
+/// The path of the stream in a field that has the path of its URL.
+pub(super) fn path_field(
+    headers: &HeaderMap,
+    name: &'static str,
+) -> Result<Option<String>, ApiProblem> {
+    let mut all = headers.get_all(name).iter();
+    let Some(first) = all.next() else { return Ok(None) };
+    let of_url = first.to_str().ok().filter(|_| all.next().is_none());
+    let path = of_url.and_then(|of_url| path(of_url.trim()).ok());
+    path.map(Some).ok_or_else(|| {
+        let detail = format!("{name} is one path of this server, such as /v1/stream/run/7.");
+        ApiProblem::bad_request(detail)
+    })
+}
+
 /// The one field of this name.
 pub(super) fn text<'h>(
     headers: &'h HeaderMap,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::http::HeaderValue;
 use dispatch::barrier::{Barrier, NoPermit};
+use dispatch::idempotency::IdempotencyKeys;
 use dispatch::posting::Sender;
 use hub::IdPatterns;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -70,11 +71,11 @@ impl Streams {
     pub(crate) fn new(
         data: &Path,
         config: StreamsConfig,
-        sender: &Sender,
+        (sender, keys): (&Sender, &Arc<IdempotencyKeys>),
         backlog_bytes_max: usize,
         stop: &CancellationToken,
     ) -> Arc<Streams> {
-        let events = |patterns| StreamEvents::new(patterns, sender, backlog_bytes_max);
+        let events = |patterns| StreamEvents::new(patterns, (sender, keys), backlog_bytes_max);
         Arc::new(Streams {
             dir: data.join("streams"),
             bytes_max: config.bytes_max,
@@ -190,7 +191,11 @@ impl Streams {
     async fn send_due(self: &Arc<Streams>) {
         let Some(events) = &self.events else { return };
         // Where it is another process', or unusable, others say so.
-        let Ok(due) = self.work(|store| Ok(store.due())).await else { return };
+        let due = |store: &Store| {
+            store.retire_notes();
+            Ok(store.due())
+        };
+        let Ok(due) = self.work(due).await else { return };
         let all = due.len();
         for (sent, path) in due.into_iter().enumerate() {
             if self.stop.is_cancelled() {
@@ -208,8 +213,9 @@ impl Streams {
                 Err(Undone::Refused(Refusal::Pending)) => {
                     let left = all - sent;
                     tracing::warn!(
-                        "appends to {left} durable streams are not sent as events yet: workers, or \
-                         the disk of the log (--keep), are too busy or full"
+                        "appends to {left} durable streams are not sent as events yet: workers, \
+                         the cluster's log, or the disk of the log (--keep), are too busy, full \
+                         or away"
                     );
                     return;
                 }

@@ -9,6 +9,7 @@
 mod answers;
 mod events;
 mod fields;
+mod fork;
 mod kept;
 mod live;
 mod memory;
@@ -29,6 +30,7 @@ use httpd::problem::ApiProblem;
 use self::answers::{ID, refused};
 pub(super) use self::fields::path as path_of;
 use self::fields::{LiveMode, ReadQuery};
+pub(super) use self::fork::source_of;
 pub(crate) use self::kept::Streams;
 pub use self::kept::StreamsConfig;
 use self::kept::Undone;

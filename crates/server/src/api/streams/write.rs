@@ -1,5 +1,7 @@
 //! Creating, appending, closing and deleting.
 
+use std::borrow::Cow;
+
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -7,11 +9,12 @@ use bytes::Bytes;
 use httpd::body::{Pieces, read_bytes};
 use httpd::problem::ApiProblem;
 use streams::{
-    Append, Appended, Create, Created, Head, JsonFault, Lifetime, Producer, Refusal, Store, Teller,
-    is_json, messages,
+    Append, Appended, Create, Created, Fork, Head, JsonFault, Lifetime, Producer, Refusal, Store,
+    Teller, is_json, messages,
 };
 
 use super::answers::{CLOSED, PRODUCER_EPOCH, PRODUCER_SEQ, TRUE, push_head, push_tail, value};
+use super::fork::ForkFields;
 use super::{Call, fields};
 
 /// The longest body of one request.
@@ -21,7 +24,7 @@ pub(in crate::api) const BODY_BYTES_MAX: usize = 8 << 20;
 const TYPE_DEFAULT: &str = "application/octet-stream";
 
 /// What became of a write.
-enum Written<T> {
+pub(super) enum Written<T> {
     Done(T),
     /// It is JSON, and none.
     NoJson(JsonFault),
@@ -30,17 +33,22 @@ enum Written<T> {
 /// `PUT`.
 pub(super) async fn create(call: Call, body: Body) -> Result<Response, ApiProblem> {
     let headers = &call.head.headers;
-    if headers.contains_key("stream-forked-from") {
-        let detail = "This server has no forks. Create the stream without Stream-Forked-From.";
-        return Err(ApiProblem::new(StatusCode::NOT_IMPLEMENTED, detail));
-    }
+    let fork = ForkFields::of(headers)?;
     let (lifetime, closed) = (fields::lifetime(headers)?, fields::closes(headers));
     let content_type = fields::text(headers, "content-type")?.filter(|text| !text.is_empty());
-    let content_type = content_type.unwrap_or(TYPE_DEFAULT).to_owned();
+    let content_type = content_type.map(str::to_owned);
     let bytes = read(&call, body).await?;
     let (path, data) = (call.path.clone(), bytes.clone());
-    let work = move |store: &Store, teller: Option<&dyn Teller>| {
-        create_in(store, &path, (&content_type, lifetime, closed), &data, teller)
+    let work = move |store: &Store, teller: Option<&dyn Teller>| match fork {
+        Some(fork) => {
+            let lifetime = Some(lifetime).filter(|lifetime| *lifetime != Lifetime::Unbounded);
+            let wanted = (content_type.as_deref(), lifetime, closed);
+            fork_in(store, (&path, &fork), wanted, &data, teller)
+        }
+        None => {
+            let content_type = content_type.as_deref().unwrap_or(TYPE_DEFAULT);
+            create_in(store, &path, (content_type, lifetime, closed), &data, teller)
+        }
     };
     match call.streams.change(&call.path, work).await {
         Ok(Written::Done(created)) => Ok(created_answer(&call, &created)),
@@ -56,17 +64,51 @@ fn create_in(
     body: &[u8],
     teller: Option<&dyn Teller>,
 ) -> Result<Written<Created>, Refusal> {
-    let json = match is_json(content_type) && !body.is_empty() {
-        true => match messages(body) {
-            Ok(data) => Some(data),
-            // An empty stream.
-            Err(JsonFault::Empty) => Some(Vec::new()),
-            Err(fault) => return Ok(Written::NoJson(fault)),
-        },
-        false => None,
+    let data = match data_of(content_type, body) {
+        Ok(data) => data,
+        Err(fault) => return Ok(Written::NoJson(fault)),
     };
-    let data = json.as_deref().unwrap_or(body);
-    store.create(path, &Create { content_type, lifetime, closed, data }, teller).map(Written::Done)
+    let create = Create { content_type, lifetime, closed, data: &data };
+    store.create(path, &create, teller).map(Written::Done)
+}
+
+/// Makes a fork, of the source's type unless the request says one.
+fn fork_in(
+    store: &Store,
+    (path, asked): (&str, &ForkFields),
+    (content_type, lifetime, closed): (Option<&str>, Option<Lifetime>, bool),
+    body: &[u8],
+    teller: Option<&dyn Teller>,
+) -> Result<Written<Created>, Refusal> {
+    let ForkFields { source, at, sub_offset } = asked;
+    let inherited = match content_type {
+        Some(_) => None,
+        None => {
+            // A fork that exists may have outlived its source.
+            let head = store.head(path).or_else(|_| store.head(source));
+            Some(head.map_err(Refusal::of_path)?.content_type)
+        }
+    };
+    let content_type = content_type.or(inherited.as_deref()).unwrap_or(TYPE_DEFAULT);
+    let data = match data_of(content_type, body) {
+        Ok(data) => data,
+        Err(fault) => return Ok(Written::NoJson(fault)),
+    };
+    let (at, sub_offset) = (*at, *sub_offset);
+    let fork = Fork { source, at, sub_offset, content_type, lifetime, closed, data: &data };
+    store.fork(path, &fork, teller).map(Written::Done)
+}
+
+/// What is stored of the body with which a stream of this type is created.
+pub(super) fn data_of<'b>(content_type: &str, body: &'b [u8]) -> Result<Cow<'b, [u8]>, JsonFault> {
+    if !is_json(content_type) || body.is_empty() {
+        return Ok(body.into());
+    }
+    match messages(body) {
+        // An empty stream.
+        Err(JsonFault::Empty) => Ok(Cow::Borrowed(&[])),
+        data => data.map(Cow::Owned),
+    }
 }
 
 fn created_answer(call: &Call, created: &Created) -> Response {

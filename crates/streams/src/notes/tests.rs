@@ -1,0 +1,73 @@
+//! Notes on a real disk: found again, given back, synced as often as they must be.
+
+use tempfile::TempDir;
+
+use super::*;
+
+#[test]
+fn notes_are_found_again_and_their_places_are_used_again() {
+    let dir = TempDir::new().unwrap();
+    let notes = Notes::open(dir.path()).unwrap();
+    let long = "p".repeat(NOTE_PATH_BYTES_MAX);
+    notes.make("run:1", (1, 8), true).unwrap();
+    notes.make(&long, (2, 9), false).unwrap();
+    assert_eq!(notes.due(), [""; 0].map(Box::from), "somebody is at both");
+    notes.put_off("run:1");
+    assert_eq!(notes.due(), ["run:1"].map(Box::from));
+    notes.settle("run:1", Outcome::Told, 9);
+    assert_eq!((notes.of("run:1"), notes.of("none")), (None, None));
+    for number in 1..NOTES_MAX as u64 {
+        notes.make(&format!("run:{number}"), (number, 8), false).unwrap();
+    }
+    assert!(matches!(notes.make("more", (3, 8), false), Err(Refusal::Pending)));
+    let again = Notes::open(dir.path()).unwrap();
+    let note = again.of(&long).unwrap();
+    assert_eq!((note.id, note.position, note.is_old), (2, 9, true));
+    assert_eq!(again.due().len(), NOTES_MAX);
+    Notes::remove_all(dir.path()).unwrap();
+    Notes::remove_all(dir.path()).unwrap();
+    assert_eq!(Notes::open(dir.path()).unwrap().due().len(), 0);
+}
+
+#[test]
+fn stream_that_is_appended_to_again_and_again_has_its_note_synced_once() {
+    let dir = TempDir::new().unwrap();
+    let notes = Notes::open(dir.path()).unwrap();
+    let append = |path, id, position| {
+        notes.make(path, (id, position), true).unwrap();
+        notes.settle(path, Outcome::Told, position + 1);
+        notes.synced.lock().syncs
+    };
+    assert_eq!((1..9).map(|position| append("a", 1, position)).last(), Some(1));
+    assert_eq!(append("a", 2, 8), 2, "it was made anew");
+    assert_eq!(append("b", 3, 8), 3);
+    notes.retire();
+    assert_eq!(append("a", 2, 9), 3);
+    notes.retire();
+    assert_eq!(notes.synced.lock().syncs, 4, "that of b is cleared");
+    assert_eq!(append("a", 2, 10), 4);
+    let again = Notes::open(dir.path()).unwrap();
+    assert_eq!(again.due(), ["a"].map(Box::from));
+    assert_eq!(again.of("a").unwrap().position, 11);
+    let paths: Vec<String> = (0..NOTES_MAX).map(|number| format!("run:{number}")).collect();
+    notes.retire();
+    for path in &paths {
+        append(path, 4, 8);
+    }
+    assert_eq!(append("a", 2, 11), 4 + NOTES_MAX as u64 + 1, "others have taken its place");
+    assert_eq!(Notes::open(dir.path()).unwrap().due().len(), NOTES_MAX);
+}
+
+#[test]
+fn torn_note_is_none() {
+    let whole = written("run:1", 7, 8);
+    let mut place = whole.clone();
+    place.resize(PLACE_BYTES, 0);
+    assert_eq!(read(&place), Some(("run:1", 7, 8)));
+    for cut in 0..whole.len() {
+        let mut torn = whole[..cut].to_vec();
+        torn.resize(PLACE_BYTES, 0);
+        assert_eq!(read(&torn), None, "cut at {cut}");
+    }
+    assert_eq!(read(&[0xff; PLACE_BYTES]), None);
+}
