@@ -64,7 +64,7 @@ impl HubTokens {
         token_thread::spawn(queue, stop.clone(), verify, after)
     }
 
-    /// Judges a token. Takes up to some hundred microseconds.
+    /// Verifies a token. Takes up to some hundred microseconds.
     ///
     /// # Errors
     /// It is not good.
@@ -72,7 +72,7 @@ impl HubTokens {
         self.within(|| self.verifier.verify(token)).unwrap_or(Err(TokenRefusal::Busy))
     }
 
-    /// Judges a token as far as that can be done at once.
+    /// Verifies a token as far as that can be done at once.
     pub fn check_now(&self, token: &str) -> Checked {
         let checked = self.within(|| self.verifier.check(token));
         checked.unwrap_or(Checked::Refused(TokenRefusal::Busy))

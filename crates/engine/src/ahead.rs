@@ -3,7 +3,7 @@
 //! A client that has heard an event at one node may be at another before that has posted the same
 //! event: by some milliseconds, or by seconds where a node lags. It is logged in and held, and its
 //! question waits here, by the number of its place, until all up to there is posted. Then it is
-//! asked as any other. Who has waited for [`AHEAD_MS_MAX`] is told of a gap, and goes on where the
+//! asked as any other. Who has waited for [`FUTURE_MS_MAX`] is told of a gap, and goes on where the
 //! node is: that is too far behind, or the place was made up.
 //!
 //! The place may be of a later epoch than the node knows: whoever was stopped while the cluster has
@@ -22,13 +22,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::task::{Context, Poll};
 
-use crate::limits::{AHEAD_MS_MAX, AHEAD_STEPS_MAX, NAMED_MS};
+use crate::limits::{FUTURE_MS_MAX, FUTURE_STEPS_MAX, NAMED_MS};
 use crate::resume::{Resume, Resumes};
 use crate::router::Router;
 
 /// Those that wait.
 #[derive(Debug, Default)]
-pub struct Ahead {
+pub struct FutureCursors {
     /// By the number that is waited for, and by turn.
     waiting: BTreeMap<(u64, u64), Resume>,
     /// Until when each waits, in monotonic milliseconds, in their turn; some do not any more.
@@ -38,47 +38,47 @@ pub struct Ahead {
     named: VecDeque<(u64, Resume)>,
 }
 
-impl Ahead {
+impl FutureCursors {
     /// Waits until somebody begins to wait here. Resolves at once while somebody does.
     pub fn poll_any(&self, resumes: &Resumes, context: &mut Context<'_>) -> Poll<()> {
         let waits = !self.waiting.is_empty() || !self.named.is_empty();
-        if waits { Poll::Ready(()) } else { resumes.ahead.poll_any(context) }
+        if waits { Poll::Ready(()) } else { resumes.future.poll_any(context) }
     }
 
     /// Lets those ask whose place is posted by now, or whose time is over, a slice of them. `true`
     /// when there may be more.
     pub fn go_on(&mut self, router: &Router, resumes: &Resumes, now_ms: u64) -> bool {
-        for _ in 0..AHEAD_STEPS_MAX {
-            let Some(resume) = resumes.ahead.take_and_count() else { break };
+        for _ in 0..FUTURE_STEPS_MAX {
+            let Some(resume) = resumes.future.take_and_count() else { break };
             if resume.named.is_some() {
                 self.named.push_back((now_ms + NAMED_MS, resume));
                 continue;
             }
             self.turns += 1;
             let key = (resume.after, self.turns);
-            self.until.push_back((now_ms + AHEAD_MS_MAX, key));
+            self.until.push_back((now_ms + FUTURE_MS_MAX, key));
             self.waiting.insert(key, resume);
         }
         let is_more = self.go_on_named(router, resumes, now_ms);
         let posted = router.event_ids().posted();
-        for _ in 0..AHEAD_STEPS_MAX {
+        for _ in 0..FUTURE_STEPS_MAX {
             let first = self.waiting.first_entry();
             if let Some(come) = first.filter(|first| first.key().0 <= posted) {
-                resumes.ahead.done(1, 0);
+                resumes.future.done(1, 0);
                 let come = come.remove();
                 // Of another epoch than the one that has come to that number: made up, or over.
                 let tag = router.event_ids().id(come.after).tag();
-                let is_lost = come.ahead_in.is_some_and(|ahead_in| ahead_in != tag);
+                let is_lost = come.future_in.is_some_and(|future_in| future_in != tag);
                 let after = if is_lost { posted } else { come.after };
-                resumes.post_anyway(Resume { after, is_lost, ahead_in: None, ..come });
+                resumes.post_anyway(Resume { after, is_lost, future_in: None, ..come });
                 continue;
             }
             let Some((_, key)) = self.until.pop_front_if(|(until_ms, _)| *until_ms <= now_ms)
             else {
-                return is_more || resumes.ahead.is_any_to_take();
+                return is_more || resumes.future.is_any_to_take();
             };
             if let Some(lost) = self.waiting.remove(&key) {
-                resumes.ahead.done(1, 0);
+                resumes.future.done(1, 0);
                 resumes.post_anyway(Resume { after: posted, is_lost: true, ..lost });
             }
         }
@@ -88,10 +88,10 @@ impl Ahead {
     /// Looks once more for the places of those who have waited for it, a slice of them. `true` when
     /// there may be more.
     fn go_on_named(&mut self, router: &Router, resumes: &Resumes, now_ms: u64) -> bool {
-        for _ in 0..AHEAD_STEPS_MAX {
+        for _ in 0..FUTURE_STEPS_MAX {
             let due = self.named.pop_front_if(|(until_ms, _)| *until_ms <= now_ms);
             let Some((_, resume)) = due else { return false };
-            resumes.ahead.done(1, 0);
+            resumes.future.done(1, 0);
             let place = resume.named.as_deref();
             let known = place.and_then(|place| router.topics()?.ids().number(place));
             resumes.post_anyway(match known {

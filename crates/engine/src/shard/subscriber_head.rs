@@ -22,7 +22,7 @@ pub(super) enum Begin {
     /// Behind the update of this number.
     Behind(u64),
     /// Behind an update that this node of a cluster has not come to yet.
-    Ahead(u64, Option<Tag>),
+    Future(u64, Option<Tag>),
     /// Behind one that is called so: if it is known, the archive knows it, or, in a cluster, this
     /// node a moment later.
     Named(Arc<str>),
@@ -62,7 +62,7 @@ impl<S: Sockets> Core<S> {
         let gap = match begin {
             Begin::Live => false,
             Begin::Earliest => self.config.history.is_on(),
-            Begin::Behind(_) | Begin::Ahead(..) | Begin::Named(_) | Begin::Unknown => true,
+            Begin::Behind(_) | Begin::Future(..) | Begin::Named(_) | Begin::Unknown => true,
         };
         head.push(gap, &mut self.answer);
         self.tell_unknown(wire, gap, &next);
@@ -85,7 +85,7 @@ impl<S: Sockets> Core<S> {
             // Another process knew what this one does not.
             Some(Begin::Unknown) => false,
             Some(Begin::Named(place)) => self.ask_named(at, &place),
-            Some(Begin::Ahead(number, tag)) => self.ask_ahead(at, number, tag),
+            Some(Begin::Future(number, tag)) => self.ask_future(at, number, tag),
             Some(Begin::Behind(number)) => self.ask(at, number),
             Some(Begin::Live | Begin::Earliest) | None => self.ask(at, after),
         }
@@ -103,7 +103,7 @@ impl<S: Sockets> Core<S> {
         }
         let published = self.topics.as_ref().and_then(|of| of.ids().number(place));
         let known = published.map(Begin::Behind).or_else(|| self.begin_of_word(place));
-        let may_be_known = self.config.keeper.is_some() || self.event_ids.are_given();
+        let may_be_known = self.config.event_store.is_some() || self.event_ids.are_given();
         match known {
             Some(known) => known,
             None if may_be_known && place.len() <= ID_BYTES_MAX => Begin::Named(Arc::clone(place)),
@@ -115,12 +115,12 @@ impl<S: Sockets> Core<S> {
     fn begin_of_word(&self, word: &str) -> Option<Begin> {
         match self.event_ids.known(word.as_bytes()) {
             Place::Known(number) => Some(Begin::Behind(number)),
-            Place::Ahead(number) | Place::Later(number) if self.event_ids.are_given() => {
+            Place::Future(number) | Place::Later(number) if self.event_ids.are_given() => {
                 let tag = EventId::parse_place(word.as_bytes()).map(|(id, _)| id.tag());
-                Some(Begin::Ahead(number, tag))
+                Some(Begin::Future(number, tag))
             }
             // One that this server has not given.
-            Place::Ahead(_) | Place::Later(_) | Place::Unknown => None,
+            Place::Future(_) | Place::Later(_) | Place::Unknown => None,
         }
     }
 

@@ -15,7 +15,7 @@ use super::subscribers::{HUB, post_numbered, remember};
 use super::subscribers_by_seed::{HubClient, TOPICS, encoded};
 use super::subscribers_upgraded::guarded_node;
 use crate::Outgoing;
-use crate::ahead::Ahead;
+use crate::ahead::FutureCursors;
 use crate::limits::NAMED_MS;
 
 const NODES: usize = 3;
@@ -34,7 +34,7 @@ enum HubEntry {
 
 struct HubNode {
     one: One,
-    ahead: Ahead,
+    future: FutureCursors,
     /// The number before the log's first.
     base: u64,
     /// So many entries of the log it has posted.
@@ -47,8 +47,8 @@ impl HubNode {
         let one = guarded_node();
         // Since the last time that this machine was started; nothing is older.
         one.server.clock.pass(1_000_000);
-        let (ahead, base) = (Ahead::default(), one.server.event_ids.last());
-        let mut node = HubNode { one, ahead, base, applied: log.len() };
+        let (future, base) = (FutureCursors::default(), one.server.event_ids.last());
+        let mut node = HubNode { one, future, base, applied: log.len() };
         // Whoever comes from now on comes at this time.
         node.turn();
         for (at, entry) in log.iter().enumerate() {
@@ -85,7 +85,7 @@ impl HubNode {
     fn turn(&mut self) {
         self.one.server.clock.pass(1);
         let resumes = Arc::clone(&self.one.server.resumes);
-        while self.ahead.go_on(&self.one.router, &resumes, self.one.server.clock.now_ms()) {}
+        while self.future.go_on(&self.one.router, &resumes, self.one.server.clock.now_ms()) {}
         for shard in 0..SHARDS {
             self.one.server.turn(shard);
         }
