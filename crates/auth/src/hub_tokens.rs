@@ -11,32 +11,31 @@ use engine::{Outcome, TokenCheck, TokenQueue};
 use hub::{Grant, TokenRefusal};
 use tokio_util::sync::CancellationToken;
 
-use crate::token_service::{end_streams, revocation_of};
+use crate::token_service::{KnownRevoked, end_streams, revocation_of};
 use crate::token_thread;
-use crate::tokens::{self, Checked, ReadBy, Revocations, TokenRules, Verifier};
+use crate::tokens::{self, Checked, ReadBy, TokenRules, Verifier};
 
 /// Who knows the keys of one kind of them.
 #[derive(Debug)]
 pub struct HubTokens {
     verifier: Arc<Verifier>,
     leeway: u64,
-    revocations: Option<Arc<Revocations>>,
+    revoked: Option<KnownRevoked>,
 }
 
 impl HubTokens {
     /// Reads the keys that `rules` name. What the tokens grant, and for whom they are, is not
-    /// theirs to say. Those that `revocations` cover are refused.
+    /// theirs to say. Those that are `revoked` are refused, and all of them while a node of a
+    /// cluster may not know what is.
     ///
     /// # Errors
     /// A file cannot be used.
-    pub fn open(
-        rules: TokenRules,
-        revocations: Option<Arc<Revocations>>,
-    ) -> Result<Arc<HubTokens>> {
+    pub fn open(rules: TokenRules, revoked: Option<KnownRevoked>) -> Result<Arc<HubTokens>> {
         let leeway = rules.leeway.as_secs();
         let rules = TokenRules { read_by: ReadBy::Others, exp_required: false, ..rules };
-        let verifier = Arc::new(Verifier::open(rules, revocations.clone())?);
-        Ok(Arc::new(HubTokens { verifier, leeway, revocations }))
+        let revocations = revoked.as_ref().map(|revoked| Arc::clone(&revoked.revocations));
+        let verifier = Arc::new(Verifier::open(rules, revocations)?);
+        Ok(Arc::new(HubTokens { verifier, leeway, revoked }))
     }
 
     /// Begins to read its files again when they change, until `stop`.
@@ -55,10 +54,10 @@ impl HubTokens {
     ) -> Result<()> {
         let tokens = Arc::clone(self);
         let verify = move |token: &str| tokens.verify(token).map(|grant| tokens.granted(grant));
-        let (revocations, ends) = (self.revocations.clone(), queue.clone());
+        let (revoked, ends) = (self.revoked.clone(), queue.clone());
         // Was it revoked in between, its stream may have begun after the others were ended.
         let after = move |grant: &Grant| {
-            if revocations.as_ref().is_some_and(|revoked| revoked.covers(grant)) {
+            if revoked.as_ref().is_some_and(|revoked| revoked.revocations.covers(grant)) {
                 end_streams(&ends, &revocation_of(grant));
             }
         };
@@ -70,12 +69,20 @@ impl HubTokens {
     /// # Errors
     /// It is not good.
     pub fn verify(&self, token: &str) -> Result<Arc<Grant>, TokenRefusal> {
-        self.verifier.verify(token)
+        self.within(|| self.verifier.verify(token)).unwrap_or(Err(TokenRefusal::Busy))
     }
 
     /// Verifies a token as far as that can be done at once.
     pub fn check_now(&self, token: &str) -> Checked {
-        self.verifier.check(token)
+        let checked = self.within(|| self.verifier.check(token));
+        checked.unwrap_or(Checked::Refused(TokenRefusal::Busy))
+    }
+
+    fn within<T>(&self, verify: impl FnOnce() -> T) -> Option<T> {
+        match &self.revoked {
+            Some(revoked) => revoked.within(verify),
+            None => Some(verify()),
+        }
     }
 
     fn granted(&self, grant: Arc<Grant>) -> engine::Granted {
@@ -85,7 +92,7 @@ impl HubTokens {
 
 impl TokenCheck for HubTokens {
     fn check(&self, token: &str) -> Option<Outcome> {
-        match self.verifier.check(token) {
+        match self.check_now(token) {
             Checked::Granted(grant) => Some(Ok(self.granted(grant))),
             Checked::Refused(refusal) => Some(Err(refusal)),
             Checked::Ask => None,

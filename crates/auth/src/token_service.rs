@@ -64,6 +64,20 @@ pub struct AuthenticatorSetup {
     refresher: Option<(JwksRefresher, Duration)>,
 }
 
+/// What is revoked, and until when this server may go by that.
+#[derive(Clone, Debug)]
+pub struct KnownRevoked {
+    pub(crate) revocations: Arc<Revocations>,
+    lease: Arc<Lease>,
+}
+
+impl KnownRevoked {
+    /// What `verify` says; `None` while this node of a cluster may not know what is revoked.
+    pub(crate) fn within<T>(&self, verify: impl FnOnce() -> T) -> Option<T> {
+        self.lease.within(verify)
+    }
+}
+
 /// What the API does with tokens.
 #[derive(Clone, Debug)]
 pub struct TokenService {
@@ -78,7 +92,7 @@ struct Authenticator {
     revocations: Arc<Revocations>,
     own: OwnToken,
     leeway: u64,
-    lease: Lease,
+    lease: Arc<Lease>,
     /// Rung when revocations were learnt that are not in the file.
     unsaved: Notify,
 }
@@ -127,16 +141,18 @@ pub async fn open_authenticator(
     if let Some((refresher, again)) = &mut refresher {
         *again = refresher.look().await;
     }
-    let (own, lease, unsaved) = (OwnToken::new(live), Lease::new(in_cluster), Notify::new());
+    let (own, unsaved) = (OwnToken::new(live), Notify::new());
+    let lease = Arc::new(Lease::new(in_cluster));
     let authenticator =
         Arc::new(Authenticator { verifier, revocations, own, leeway, lease, unsaved });
     Ok(Some(AuthenticatorSetup { authenticator, refresher }))
 }
 
 impl AuthenticatorSetup {
-    /// What is revoked.
-    pub fn revocations(&self) -> &Arc<Revocations> {
-        &self.authenticator.revocations
+    /// What is revoked, for other tokens than those of streams.
+    pub fn revoked(&self) -> KnownRevoked {
+        let Authenticator { revocations, lease, .. } = &*self.authenticator;
+        KnownRevoked { revocations: Arc::clone(revocations), lease: Arc::clone(lease) }
     }
 
     /// What the workers are told.

@@ -48,7 +48,7 @@ pub use node::{Config, Node, Place, Status};
 pub use publisher::NotTaken;
 pub use record::{Body, Event, FORMAT, FORMAT_KEYS, FORMAT_MAX, FORMAT_ONCE, FORMAT_ROOMS};
 pub use record::{FORMAT_SENDER, FORMAT_SUBJECTS, FORMAT_TWO, Head, Join, LeaveReason, Once};
-pub use record::{Order, Record};
+pub use record::{FORMAT_UPDATES, Order, Record};
 pub use room_note::RoomNote;
 pub use rooms::{ListedBytes, RoomAction, RoomChange, RoomList, RoomUser, Rooms};
 pub use wire::Malformed;

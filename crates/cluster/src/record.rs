@@ -17,7 +17,8 @@
 //! [once](Once), format 3 that of events one of which has several subjects, format 4 that of events
 //! one of which names its sender or leaves a connection out, format 5 that of events one of which
 //! leaves out two, format 6 that of who is in a room, and of nothing else, format 7 that of events
-//! one of which is about a key and no id: nodes that read only an earlier one go on beside those
+//! one of which is about a key and no id, format 8 that of events one of which is an update of
+//! topics, which stand in its line alone: nodes that read only an earlier one go on beside those
 //! that write none of that.
 //!
 //! `after` is the last sequence that the publisher had read, `chain` its sum over the log up to
@@ -58,8 +59,11 @@ pub const FORMAT_ROOMS: u8 = 6;
 /// The format of records that have an event about a key.
 pub const FORMAT_KEYS: u8 = 7;
 
+/// The format of records that have an update of topics.
+pub const FORMAT_UPDATES: u8 = 8;
+
 /// The latest format that this node reads.
-pub const FORMAT_MAX: u8 = FORMAT_KEYS;
+pub const FORMAT_MAX: u8 = FORMAT_UPDATES;
 
 const _: () = {
     assert!(FORMAT > 0, "format 0 is none");

@@ -44,8 +44,8 @@ pub enum LogTrouble {
     /// The event is too long for it.
     #[error("the event is too long for the cluster's log")]
     TooLarge,
-    /// It has several subjects, a sender or a connection that it leaves out, or is of a channel,
-    /// which a node of an earlier version does not read. Nothing is sent.
+    /// It has several subjects, a sender or a connection that it leaves out, or is of a channel or
+    /// of topics, which a node of an earlier version does not read. Nothing is sent.
     #[error("a node of the cluster is of a version that does not know such an event")]
     Older,
     /// It has one of these, and a node has not said whether it reads such events. Nothing is sent.
@@ -112,13 +112,13 @@ impl From<Unposted> for ApiProblem {
             ),
             Unposted::Log(LogTrouble::Older) => cluster_log(
                 "A node of the cluster is of an earlier version, which knows no event about \
-                 several ids, of a client, with \"except\", or on a channel of Pusher: upgrade it, \
-                 or send an event without these. Nothing was sent.",
+                 several ids, of a client, with \"except\", on a channel of Pusher, or on a topic \
+                 of Mercure: upgrade it, or send an event without these. Nothing was sent.",
             ),
             Unposted::Log(LogTrouble::NotSaid) => cluster_log(
                 "A node of the cluster has not said yet whether it knows events about several ids, \
-                 of clients, with \"except\", or on channels of Pusher: send again a few seconds \
-                 later. Nothing was sent.",
+                 of clients, with \"except\", on channels of Pusher, or on topics of Mercure: send \
+                 again a few seconds later. Nothing was sent.",
             ),
             // Without Retry-After, by which clients would send it again of themselves.
             Unposted::Log(LogTrouble::Silent) => ApiProblem::of(

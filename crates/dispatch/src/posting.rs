@@ -101,7 +101,7 @@ impl Sender {
     }
 
     /// Hands an update to those who listen to its topics, as `followers` knows them. Not in a
-    /// cluster.
+    /// cluster: there it is [sent](Sender::send), and each node looks who listens there.
     pub async fn publish(
         &self,
         _permit: &WritePermit<'_>,

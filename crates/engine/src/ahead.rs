@@ -10,6 +10,9 @@
 //! begun another log learns of it a moment after its clients come. It is the place of that epoch if
 //! that has come to its number; else its client is told of a gap as well.
 //!
+//! The place may also be an id that a publisher gave its update, which says no number. A client
+//! whose node does not know it waits for [`NAMED_MS`], and then it is looked for once more.
+//!
 //! Nobody else waits for them, and no worker sees them: whoever keeps this looks every few
 //! milliseconds.
 //!
@@ -19,7 +22,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::task::{Context, Poll};
 
-use crate::limits::{FUTURE_MS_MAX, FUTURE_STEPS_MAX};
+use crate::limits::{FUTURE_MS_MAX, FUTURE_STEPS_MAX, NAMED_MS};
 use crate::resume::{Resume, Resumes};
 use crate::router::Router;
 
@@ -31,12 +34,15 @@ pub struct FutureCursors {
     /// Until when each waits, in monotonic milliseconds, in their turn; some do not any more.
     until: VecDeque<(u64, (u64, u64))>,
     turns: u64,
+    /// Those whose place is an id of a publisher, and until when each waits, in their turn.
+    named: VecDeque<(u64, Resume)>,
 }
 
 impl FutureCursors {
     /// Waits until somebody begins to wait here. Resolves at once while somebody does.
     pub fn poll_any(&self, resumes: &Resumes, context: &mut Context<'_>) -> Poll<()> {
-        if self.waiting.is_empty() { resumes.future.poll_any(context) } else { Poll::Ready(()) }
+        let waits = !self.waiting.is_empty() || !self.named.is_empty();
+        if waits { Poll::Ready(()) } else { resumes.future.poll_any(context) }
     }
 
     /// Lets those ask whose place is posted by now, or whose time is over, a slice of them. `true`
@@ -44,11 +50,16 @@ impl FutureCursors {
     pub fn go_on(&mut self, router: &Router, resumes: &Resumes, now_ms: u64) -> bool {
         for _ in 0..FUTURE_STEPS_MAX {
             let Some(resume) = resumes.future.take_and_count() else { break };
+            if resume.named.is_some() {
+                self.named.push_back((now_ms + NAMED_MS, resume));
+                continue;
+            }
             self.turns += 1;
             let key = (resume.after, self.turns);
             self.until.push_back((now_ms + FUTURE_MS_MAX, key));
             self.waiting.insert(key, resume);
         }
+        let is_more = self.go_on_named(router, resumes, now_ms);
         let posted = router.event_ids().posted();
         for _ in 0..FUTURE_STEPS_MAX {
             let first = self.waiting.first_entry();
@@ -64,12 +75,33 @@ impl FutureCursors {
             }
             let Some((_, key)) = self.until.pop_front_if(|(until_ms, _)| *until_ms <= now_ms)
             else {
-                return resumes.future.is_any_to_take();
+                return is_more || resumes.future.is_any_to_take();
             };
             if let Some(lost) = self.waiting.remove(&key) {
                 resumes.future.done(1, 0);
                 resumes.post_anyway(Resume { after: posted, is_lost: true, ..lost });
             }
+        }
+        true
+    }
+
+    /// Looks once more for the places of those who have waited for it, a slice of them. `true` when
+    /// there may be more.
+    fn go_on_named(&mut self, router: &Router, resumes: &Resumes, now_ms: u64) -> bool {
+        for _ in 0..FUTURE_STEPS_MAX {
+            let due = self.named.pop_front_if(|(until_ms, _)| *until_ms <= now_ms);
+            let Some((_, resume)) = due else { return false };
+            resumes.future.done(1, 0);
+            let place = resume.named.as_deref();
+            let known = place.and_then(|place| router.topics()?.ids().number(place));
+            resumes.post_anyway(match known {
+                Some(after) => Resume { after, named: None, ..resume },
+                None if router.archive().is_some() => resume,
+                None => {
+                    let after = router.event_ids().posted();
+                    Resume { after, named: None, is_lost: true, ..resume }
+                }
+            });
         }
         true
     }

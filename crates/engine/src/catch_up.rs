@@ -14,6 +14,8 @@ pub(crate) struct CatchUp {
     pub(crate) target: ConnRef,
     /// Whose question it answers: of a connection that may have asked for another since.
     pub(crate) client: Weak<()>,
+    /// The number up to which it has heard all, where that was found after it was held.
+    pub(crate) heard: u64,
     /// In the order of their numbers.
     pub(crate) events: Vec<Arc<Event>>,
     /// Whether there may have been others.

@@ -174,6 +174,10 @@ pub const RESUMES_WAITING_MAX: usize = 256 * 1024;
 /// before it is told of a gap. As many wait as [`RESUMES_WAITING_MAX`], at 150 bytes each 38 MiB.
 pub const FUTURE_MS_MAX: u64 = 5_000;
 
+/// How long a client is held at a node of a cluster whose place is an id of a publisher that the
+/// node does not know, before that is looked for once more: a healthy node is less behind others.
+pub const NAMED_MS: u64 = 500;
+
 /// As many of them begin or end their wait at a time, before others of the control plane have their
 /// turn: at some 0.2 µs each 0.1 ms.
 pub const FUTURE_STEPS_MAX: usize = 512;

@@ -325,6 +325,7 @@ impl<'r> Resuming<'r> {
         Mail::CatchUp(Box::new(CatchUp {
             target: self.resume.asker.conn,
             client: self.resume.asker.client.clone(),
+            heard: if self.resume.is_lost { 0 } else { self.resume.after },
             events: std::mem::take(&mut self.events),
             gap: !self.covered,
             gap_up_to: self.gap_up_to,

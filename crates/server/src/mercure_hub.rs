@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use auth::hub_tokens::HubTokens;
-use auth::tokens::{Revocations, TokenRules};
+use auth::token_service::KnownRevoked;
+use auth::tokens::TokenRules;
 use dispatch::count::SharedCount;
 use engine::{MercureConfig, TokenCheck, TokenQueue};
 use mercure::{HubUrl, PATH};
@@ -103,13 +104,11 @@ impl Hub {
         config: HubConfig,
         public_url: Option<String>,
         is_reached: bool,
-        revocations: Option<&Arc<Revocations>>,
+        revoked: Option<&KnownRevoked>,
     ) -> Result<Hub> {
         let tokens = |keys: Vec<PathBuf>| {
             let rules = TokenRules { keys, is_reached, ..TokenRules::default() };
-            (!rules.keys.is_empty())
-                .then(|| HubTokens::open(rules, revocations.cloned()))
-                .transpose()
+            (!rules.keys.is_empty()).then(|| HubTokens::open(rules, revoked.cloned())).transpose()
         };
         let url = public_url.map(|url| {
             let text = format!("{url}{PATH}");

@@ -2,11 +2,12 @@
 
 use dispatch::barrier::WritePermit;
 use dispatch::posting::{Delivery, Sender};
+use dispatch::send_options::SendOptions;
 use engine::Outgoing;
 use httpd::problem::ApiProblem;
 use hub::{Draft, EventParts, LeftOut, Payload};
 use mercure::Update;
-use topics::{UpdateFollowers, payload};
+use topics::{UpdateFollowers, UpdateKeys, payload};
 
 /// Hands an update to the mailboxes of all workers that have listeners of it, if `fits` lets its
 /// event pass. The connections `except` do not hear it.
@@ -18,18 +19,17 @@ pub(crate) async fn post(
     fits: impl FnOnce(&Draft) -> Result<(), ApiProblem>,
 ) -> Result<Delivery, ApiProblem> {
     let topics = sender.router.topics().ok_or_else(ApiProblem::not_found)?;
+    if sender.cluster.is_some() {
+        // Each node begins it where its log has it.
+        let keys = UpdateKeys::of(&update.topics, update.is_private).and_then(UpdateKeys::checked);
+        let draft = draft(update, &keys.ok_or_else(bad_topic)?)?;
+        fits(&draft)?;
+        let outgoing = Outgoing { except, ..Outgoing::from(draft) };
+        return Ok(sender.send(permit, outgoing, SendOptions::default()).await?);
+    }
     let begun = topics.begin(&update.topics, update.is_private, sys::clock::monotonic_ms());
-    let (keys, under_way) = begun
-        .ok_or_else(|| ApiProblem::bad_request("A topic has a control character. Take it out."))?;
-    let also: Vec<&str> = keys.also.iter().map(String::as_str).collect();
-    let data = payload(update);
-    let draft = Draft::of_key(EventParts {
-        about: &keys.about,
-        also: &also,
-        name: update.kind.as_deref(),
-        from: None,
-        payload: Payload::Json(&data),
-    })?;
+    let (keys, under_way) = begun.ok_or_else(bad_topic)?;
+    let draft = draft(update, &keys)?;
     fits(&draft)?;
     let followers = UpdateFollowers::new(topics, &update.topics);
     let outgoing = Outgoing { except, ..Outgoing::from(draft) };
@@ -38,4 +38,21 @@ pub(crate) async fn post(
         under_way.posted(event.number(), update.id.as_deref());
     }
     Ok(delivery)
+}
+
+/// The event that an update becomes.
+fn draft(update: &Update, keys: &UpdateKeys) -> Result<Draft, ApiProblem> {
+    let also: Vec<&str> = keys.also.iter().map(String::as_str).collect();
+    let data = payload(update);
+    Ok(Draft::of_key(EventParts {
+        about: &keys.about,
+        also: &also,
+        name: update.kind.as_deref(),
+        from: None,
+        payload: Payload::Json(&data),
+    })?)
+}
+
+fn bad_topic() -> ApiProblem {
+    ApiProblem::bad_request("A topic has a control character. Take it out.")
 }

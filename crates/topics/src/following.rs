@@ -30,7 +30,7 @@ const REGEX_LOOK_BYTES_MAX: usize = 256 << 10;
 /// them.
 pub struct UpdateFollowers<'u> {
     topics: &'u Topics,
-    of: &'u [String],
+    of: Cow<'u, [String]>,
     /// The subject that was asked for last and what follows it: its slices come one behind the
     /// other, and are of one look.
     last: Mutex<Option<(Id, Vec<Id>)>>,
@@ -38,8 +38,8 @@ pub struct UpdateFollowers<'u> {
 
 impl<'u> UpdateFollowers<'u> {
     /// Who hears the update on all these topics.
-    pub fn new(topics: &'u Topics, of: &'u [String]) -> UpdateFollowers<'u> {
-        UpdateFollowers { topics, of, last: Mutex::new(None) }
+    pub fn new(topics: &'u Topics, of: impl Into<Cow<'u, [String]>>) -> UpdateFollowers<'u> {
+        UpdateFollowers { topics, of: of.into(), last: Mutex::new(None) }
     }
 
     /// The keys that follow `subject`, which is the key of one of the topics.

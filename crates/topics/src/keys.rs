@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use hub::{Key, Space};
+use hub::{IdText, Key, Space};
 use mercure::{Grants, Selector, SelectorKind, Topic};
 
 /// The keys under which one listener is to be logged in.
@@ -31,6 +31,31 @@ impl UpdateKeys {
         let (first, others) = topics.split_first()?;
         let key = |topic: &String| topic_key(topic, is_private);
         Some(UpdateKeys { about: key(first), also: others.iter().map(key).collect() })
+    }
+
+    /// These keys, if each may be one: a topic may have no control character.
+    pub fn checked(self) -> Option<UpdateKeys> {
+        let is_key = |text: &String| IdText::of_key(text).is_ok();
+        (is_key(&self.about) && self.also.iter().all(is_key)).then_some(self)
+    }
+
+    /// The topics of an update that is about these `keys`, and whether it is private; `None` of
+    /// what is no update.
+    pub fn topics<'k>(keys: impl IntoIterator<Item = Cow<'k, str>>) -> Option<(Vec<String>, bool)> {
+        let (mut topics, mut is_private) = (Vec::new(), None);
+        for key in keys {
+            let Key { space, name, .. } = Key::parse(&key)?;
+            let of_this = match space {
+                Space::Topic => false,
+                Space::PrivateTopic => true,
+                _ => return None,
+            };
+            if *is_private.get_or_insert(of_this) != of_this {
+                return None;
+            }
+            topics.push(name.to_owned());
+        }
+        Some((topics, is_private?))
     }
 }
 
@@ -84,4 +109,25 @@ pub(crate) fn granted_key(selector: &Selector, list: u64) -> String {
     };
     // A topic may read as the key of a pattern.
     Key { space: Space::Granted, app: &format!("{list}{kind}"), name: &name }.text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_an_update_tell_its_topics_and_those_of_others_none() {
+        let topics = ["https://a.test/1".to_owned(), "#t:b".to_owned(), String::new()];
+        for is_private in [false, true] {
+            let UpdateKeys { about, also } = UpdateKeys::of(&topics, is_private).unwrap();
+            let keys = std::iter::once(about).chain(also).map(Cow::Owned);
+            assert_eq!(UpdateKeys::topics(keys), Some((topics.to_vec(), is_private)));
+        }
+        for others in [&["#t:a", "#p:b"][..], &["#c1:a"], &["#t:a", "bob"], &["#r:*"], &[]] {
+            let keys = others.iter().map(|key| Cow::Borrowed(*key));
+            assert_eq!(UpdateKeys::topics(keys), None, "{others:?}");
+        }
+        let bad = |topic: &str| UpdateKeys::of(&[topic.to_owned()], false).unwrap().checked();
+        assert!(bad("a\nb").is_none() && bad("a b").is_some());
+    }
 }

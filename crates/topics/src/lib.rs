@@ -60,4 +60,4 @@ pub use subscriptions::{
     SubscriberNote, SubscriberNumber, Subscriptions, SubscriptionsRest, asks_for_paths,
     subscriber_number, subscriber_text,
 };
-pub use text::{own_id, payload, stream_text};
+pub use text::{own_id, payload, read_own_id, stream_text};

@@ -262,11 +262,8 @@ impl Topics {
         is_private: bool,
         now_ms: u64,
     ) -> Option<(UpdateKeys, UnderWay)> {
-        let keys = UpdateKeys::of(topics, is_private)?;
+        let keys = UpdateKeys::of(topics, is_private)?.checked()?;
         let texts = || std::iter::once(&keys.about).chain(&keys.also);
-        if !texts().all(|text| IdText::of_key(text).is_ok()) {
-            return None;
-        }
         let mut state = self.state.write();
         for (topic, key) in topics.iter().zip(texts()) {
             let entry = state.index.begin(topic);

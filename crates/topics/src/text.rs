@@ -38,6 +38,11 @@ pub fn own_id(id: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
+/// The id of a publisher that is [written](own_id) so; `None` of what nobody would write.
+pub fn read_own_id(written: &str) -> Option<String> {
+    serde_json::from_str(&format!("\"{written}\"")).ok()
+}
+
 /// The event of a stream. `name` is the name of the event as JSON, `id` Encke's own, `data` what
 /// [`payload`] made, or, of an event that is no update, any JSON: of a string its text.
 pub fn stream_text(name: Option<&str>, id: &str, data: &str, is_update: bool) -> String {
@@ -102,6 +107,7 @@ mod tests {
             };
             let draft = hub::Draft::of_key(parts).unwrap();
             assert_eq!(draft.own_id(), Some(&*own_id(id)));
+            assert_eq!(draft.own_id().and_then(read_own_id).as_deref(), Some(id));
         }
         assert_eq!(hub::Draft::new("a", "\"{}\"").unwrap().own_id(), None);
     }

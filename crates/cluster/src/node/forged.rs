@@ -69,16 +69,19 @@ fn record(random: &mut fastrand::Rng, near: u64) -> Vec<u8> {
         after: number(random, near).min(if random.u8(..8) > 0 { near } else { u64::MAX }),
         chain: number(random, 0),
     };
+    let is_update = random.u8(..4) == 0;
+    let also = if is_update { 0 } else { random.u8(..3) };
     let body = match random.u8(..7) {
         0 => Body::Events(vec![Event {
-            subject: "7".to_owned(),
-            also: (0..random.u8(..3)).map(|id| id.to_string()).collect(),
+            subject: if is_update { "" } else { "7" }.to_owned(),
+            also: (0..also).map(|id| id.to_string()).collect(),
             line: "x".repeat(random.usize(..100)),
             flags: random.u8(..128),
             term: None,
             once: random.bool().then(|| Once { key: random.u128(..4), body: random.u128(..) }),
             has_sender: random.bool(),
-            is_of_key: random.bool(),
+            is_of_key: !is_update && random.bool(),
+            is_update,
             except: (0..random.usize(..3)).map(|_| random.u64(..)).collect(),
         }]),
         1 | 2 => {

@@ -1,6 +1,8 @@
 //! An event in a record: what it is, and how each format has it.
 
-use super::{FORMAT, FORMAT_KEYS, FORMAT_ONCE, FORMAT_SENDER, FORMAT_SUBJECTS, FORMAT_TWO};
+use super::{
+    FORMAT, FORMAT_KEYS, FORMAT_ONCE, FORMAT_SENDER, FORMAT_SUBJECTS, FORMAT_TWO, FORMAT_UPDATES,
+};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::wire::{Malformed, Reader, put_id};
 
@@ -16,6 +18,9 @@ const HAS_SECOND: u8 = 4;
 
 /// The bit of format 7: the subject is a key.
 const HAS_KEY: u8 = 8;
+
+/// The bit of format 8: it is an update, whose topics stand in its line.
+const HAS_TOPICS: u8 = 16;
 
 /// An event on its way through the log.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -38,6 +43,9 @@ pub struct Event {
     pub except: Vec<u64>,
     /// Whether the subject is no id: readers of earlier formats know ids alone.
     pub is_of_key: bool,
+    /// Whether it is an update of topics. They stand in its line, and not here once more: there may
+    /// be a hundred of 4 KiB.
+    pub is_update: bool,
 }
 
 /// The hashes of an idempotency key and of what is sent with it. The first event of a key in the
@@ -65,6 +73,7 @@ impl Event {
     /// The first format that has all of it.
     pub(super) fn format(&self) -> u8 {
         match (self.also.is_empty(), self.once.is_none()) {
+            _ if self.is_update => FORMAT_UPDATES,
             _ if self.is_of_key => FORMAT_KEYS,
             _ if self.except.len() > 1 => FORMAT_TWO,
             _ if self.has_sender || !self.except.is_empty() => FORMAT_SENDER,
@@ -76,6 +85,7 @@ impl Event {
 
     pub(super) fn encode(&self, format: u8, out: &mut Vec<u8>) {
         debug_assert_eq!(self.flags & HAS_TERM, 0, "the bit is the record's own");
+        debug_assert!(!self.is_update || !self.has_subjects(), "its topics stand in its line");
         put_id(out, &self.subject);
         put_long(out, self.line.as_bytes());
         out.push(self.flags & !HAS_TERM | if self.term.is_some() { HAS_TERM } else { 0 });
@@ -96,9 +106,10 @@ impl Event {
         if format >= FORMAT_SENDER {
             let sender = if self.has_sender { HAS_SENDER } else { 0 };
             let key = if self.is_of_key { HAS_KEY } else { 0 };
+            let topics = if self.is_update { HAS_TOPICS } else { 0 };
             debug_assert!(self.except.len() <= 2);
             let except = [0, HAS_EXCEPT, HAS_EXCEPT | HAS_SECOND][self.except.len().min(2)];
-            out.push(sender | except | key);
+            out.push(sender | except | key | topics);
             self.except.iter().for_each(|id| out.extend_from_slice(&id.to_be_bytes()));
         }
     }
@@ -124,15 +135,35 @@ impl Event {
         let (has_except, has_second) = (bits & HAS_EXCEPT != 0, bits & HAS_SECOND != 0);
         let second = if format >= FORMAT_TWO { HAS_SECOND } else { 0 };
         let key = if format >= FORMAT_KEYS { HAS_KEY } else { 0 };
-        let known = HAS_SENDER | HAS_EXCEPT | second | key;
+        let topics = if format >= FORMAT_UPDATES { HAS_TOPICS } else { 0 };
+        let known = HAS_SENDER | HAS_EXCEPT | second | key | topics;
         if bits & !known != 0 || has_second && !has_except {
             return Err(Malformed::Number);
         }
         let (has_sender, is_of_key) = (bits & HAS_SENDER != 0, bits & HAS_KEY != 0);
+        let is_update = bits & HAS_TOPICS != 0;
         let ids = [has_except, has_second].into_iter().filter(|has| *has);
         let except = ids.map(|_| from.u64()).collect::<Result<_, _>>()?;
         let flags = flags & !HAS_TERM;
-        Ok(Event { subject, also, line, flags, term, once, has_sender, except, is_of_key })
+        let event = Event {
+            subject,
+            also,
+            line,
+            flags,
+            term,
+            once,
+            has_sender,
+            except,
+            is_of_key,
+            is_update,
+        };
+        // It has one form.
+        if is_update && event.has_subjects() { Err(Malformed::Number) } else { Ok(event) }
+    }
+
+    /// Whether it says here what it is about.
+    fn has_subjects(&self) -> bool {
+        self.is_of_key || !self.subject.is_empty() || !self.also.is_empty()
     }
 }
 

@@ -48,6 +48,14 @@ fn about_a_key() -> Body {
     Body::Events(events)
 }
 
+/// Two events, of which one is an update of topics.
+fn with_update() -> Body {
+    let Body::Events(mut events) = about_a_key() else { unreachable!("it is one of events") };
+    let (subject, is_of_key) = (String::new(), false);
+    events[0] = Event { subject, is_of_key, is_update: true, ..events[0].clone() };
+    Body::Events(events)
+}
+
 fn pair(subscriber: &str, subscribee: &str) -> (String, String) {
     (subscriber.into(), subscribee.into())
 }
@@ -99,6 +107,7 @@ fn records() -> Vec<Record> {
         with_sender(),
         leaving_out_two(),
         about_a_key(),
+        with_update(),
         Body::Graph(Part { part: 1, parts: 3, change }),
         Body::Graph(Part { part: 0, parts: 1, change: Change::default() }),
         Body::Join(join),
@@ -171,6 +180,17 @@ fn format_is_what_the_module_says() {
     let first = [&[0, 2, 11][..], b"#c1:a", &[0, 0, 0, 2], b"{}", &[0, 0]].concat();
     let expected = [&[7, b'E'][..], &numbers, &first, &[0, 9], &second, &also, &two].concat();
     assert_eq!(bytes, expected);
+
+    let bytes = Record { head, body: with_update() }.encode();
+    let first = [&[0, 2, 1][..], &[0, 0, 0, 2], b"{}", &[0, 0]].concat();
+    let expected = [&[8, b'E'][..], &numbers, &first, &[0, 17], &second, &also, &two].concat();
+    assert_eq!(bytes, expected);
+    // One that says here, too, what it is about.
+    let bits_at = 34 + first.len() + 1;
+    let mut of_key = bytes;
+    assert_eq!(of_key[bits_at], 17);
+    of_key[bits_at] |= 8;
+    assert_eq!(Record::decode(&of_key), Err(Malformed::Number));
 }
 
 #[test]
@@ -178,6 +198,7 @@ fn record_is_of_the_first_format_that_has_all_of_it_and_of_no_other() {
     for record in records() {
         let mut bytes = record.encode();
         let format = match &record.body {
+            body if *body == with_update() => FORMAT_UPDATES,
             body if *body == about_a_key() => FORMAT_KEYS,
             body if *body == leaving_out_two() => FORMAT_TWO,
             body if *body == with_sender() => FORMAT_SENDER,

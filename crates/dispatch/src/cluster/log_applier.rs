@@ -4,22 +4,25 @@
 //! the next one. A mailbox that is full holds up all that come after: there is one order. Counts
 //! are told as the workers know them.
 
+mod item;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use auth::token_service::TokenService;
-use auth::tokens::RevocationLine;
 use cluster::Order;
 use cluster::limits::WINDOW;
-use engine::{GapStep, Outgoing, Receipt, Remembered, Router, Sending, Step};
+use engine::{GapStep, Receipt, Remembered, Router, Step};
 use graph::Graph;
 use hub::{Epoch, EventId, IdText, Tag};
 use tokio::sync::mpsc;
 use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::sleep;
 
+use self::item::{Item, LoggedSend, LostRecords, PastEvent, Revoked, ToKept};
 use super::kept_log::KeptLog;
+use super::log_update::LogUpdate;
 use super::{log_event, revocations};
 use crate::idempotency::IdempotencyKeys;
 
@@ -60,37 +63,6 @@ pub(super) struct Counted {
     pub(super) place: LogPlace,
     /// Nothing where its audience could not be read.
     pub(super) count: Option<u32>,
-}
-
-/// What is at the head of the window, or behind it.
-#[expect(clippy::large_enum_variant, reason = "almost all are sends, a window of them at most")]
-enum Item<'r> {
-    /// With the number of the event, where it is one.
-    Sending(LogPlace, Option<u64>, Sending<'r>),
-    LostRecords(LostRecords),
-    Revoked(Revoked),
-    /// An event of before this node was a member, and so old.
-    Past(LogPlace, Option<Box<Outgoing>>, EventId, u64),
-    Keep(Tag, u64),
-}
-
-/// What the log on disk is to be told before anything else is posted.
-#[derive(Clone, Copy)]
-enum ToKept {
-    Begin(Tag, u64),
-    Lost(Tag, u64),
-}
-
-/// Streams that are to end: once all mailboxes have room.
-struct Revoked {
-    place: LogPlace,
-    line: RevocationLine<'static>,
-}
-
-#[derive(Clone, Copy)]
-enum LostRecords {
-    Gap(u64),
-    Epoch(Epoch),
 }
 
 /// What it takes to post.
@@ -206,7 +178,8 @@ impl<'r> LogApplier<'r> {
             Order::Logout(id) => {
                 // A user of an app is a key.
                 let id = IdText::of_key(&id).ok()?;
-                Some(Item::Sending(place, None, self.router.logout(id)))
+                let sending = self.router.logout(id);
+                Some(Item::Sending(LoggedSend { place, number: None, sending, update: None }))
             }
             Order::Revoke(text) => {
                 let line = revocations::of_log(&text)?;
@@ -225,16 +198,26 @@ impl<'r> LogApplier<'r> {
             }
         }
         // What no node of this version would send is passed over, as what has no audience.
-        let Some(outgoing) = log_event::of_log(event) else {
+        let is_update = event.is_update;
+        let Some(mut outgoing) = log_event::of_log(event) else {
             tracing::warn!(sequence = place.sequence, "an event of the cluster's log is malformed");
             return self.done.push(Counted { place, count: Some(0) });
         };
+        let update = self.router.topics().filter(|_| is_update).and_then(|topics| {
+            LogUpdate::begin(topics, &outgoing.draft, age_ms.unwrap_or(0)).map(Box::new)
+        });
+        if is_update && update.is_none() {
+            // This node is no hub. The number counts here, too.
+            outgoing = outgoing.for_subjects_alone();
+        }
         if let Some(age_ms) = age_ms {
-            let past = Item::Past(place, Some(Box::new(outgoing)), id, age_ms);
-            return self.window.push_back(past);
+            let outgoing = Some(Box::new(outgoing));
+            let past = PastEvent { place, outgoing, update, id, age_ms };
+            return self.window.push_back(Item::Past(past));
         }
         let sending = self.router.send_numbered(outgoing, id);
-        self.window.push_back(Item::Sending(place, Some(id.number()), sending));
+        let sent = LoggedSend { place, number: Some(id.number()), sending, update };
+        self.window.push_back(Item::Sending(sent));
     }
 
     /// Takes steps until there is nothing to do, or others should have their turn.
@@ -245,21 +228,22 @@ impl<'r> LogApplier<'r> {
                 return ApplierState::Busy;
             }
             steps += 1;
-            let Item::Sending(place, number, sending) = item else {
+            let Item::Sending(sent) = item else {
                 match self.step_other() {
                     Some(state) => return state,
                     None => continue,
                 }
             };
-            let (place, number) = (*place, *number);
-            match sending.step(graph) {
+            let (place, number) = (sent.place, sent.number);
+            match sent.step(graph) {
                 Ok(Step::More) => {}
                 Ok(Step::MailboxFull) => {
                     self.gather_behind(graph);
                     return ApplierState::Full;
                 }
                 Ok(Step::Posted(receipt)) => {
-                    let is_missing = sending.is_not_kept();
+                    let is_missing = sent.sending.is_not_kept();
+                    sent.posted();
                     self.window.pop_front();
                     if is_missing && let Some(number) = number {
                         self.to_kept = Some(ToKept::Lost(self.tag, number));
@@ -292,7 +276,7 @@ impl<'r> LogApplier<'r> {
     fn step_other(&mut self) -> Option<ApplierState> {
         let mut done = None;
         match self.window.front_mut()? {
-            Item::Sending(..) => unreachable!("a send is stepped by itself"),
+            Item::Sending(_) => unreachable!("a send is stepped by itself"),
             Item::Revoked(Revoked { place, line }) => {
                 if self.tokens.as_ref().is_some_and(|tokens| !tokens.end_streams(line)) {
                     return Some(ApplierState::Full);
@@ -306,16 +290,18 @@ impl<'r> LogApplier<'r> {
                     GapStep::Told | GapStep::Behind => self.note_lost(lost),
                 }
             }
-            Item::Past(place, outgoing, id, age_ms) => {
-                let (place, id) = (*place, *id);
-                let event = *outgoing.take().expect("it is there until it is remembered");
-                match self.router.remember(event, id, *age_ms) {
-                    Remembered::Yes | Remembered::Stale => {}
+            Item::Past(past) => {
+                let (place, number) = (past.place, past.id.number());
+                let event = *past.outgoing.take().expect("it is there until it is remembered");
+                match self.router.remember(event, past.id, past.age_ms) {
+                    Remembered::Stale => {}
+                    Remembered::Yes => past.remembered(),
                     Remembered::NotKept => {
-                        self.to_kept = Some(ToKept::Lost(self.tag, id.number()));
+                        past.remembered();
+                        self.to_kept = Some(ToKept::Lost(self.tag, number));
                     }
                     Remembered::Wait(event) => {
-                        *outgoing = Some(event);
+                        past.outgoing = Some(event);
                         return Some(ApplierState::Full);
                     }
                 }
@@ -345,8 +331,8 @@ impl<'r> LogApplier<'r> {
     /// While the first one waits for a mailbox, a slice of those behind it is looked up.
     fn gather_behind(&mut self, graph: &Graph) {
         for item in self.window.iter_mut().skip(1).take(STEPS) {
-            if let Item::Sending(_, _, sending) = item
-                && sending.gather(graph).is_err()
+            if let Item::Sending(sent) = item
+                && sent.gather(graph).is_err()
             {
                 // It is tried again, and told, when it is its turn.
                 return;
@@ -361,15 +347,6 @@ impl<'r> LogApplier<'r> {
         {
             self.done.push(Counted { place: *place, count: Some(count) });
             self.counting.pop_front();
-        }
-    }
-}
-
-impl LostRecords {
-    fn step(self, router: &Router) -> GapStep {
-        match self {
-            LostRecords::Gap(number) => router.lose_up_to(number),
-            LostRecords::Epoch(epoch) => router.begin_epoch(epoch),
         }
     }
 }

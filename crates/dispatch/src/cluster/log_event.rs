@@ -3,10 +3,13 @@
 
 use std::borrow::Cow;
 
-use cluster::{Event, FORMAT, FORMAT_KEYS, FORMAT_SENDER, FORMAT_SUBJECTS, FORMAT_TWO, Once};
+use cluster::{
+    Event, FORMAT, FORMAT_KEYS, FORMAT_SENDER, FORMAT_SUBJECTS, FORMAT_TWO, FORMAT_UPDATES, Once,
+};
 use engine::Outgoing;
 use hub::{ConnectionId, Draft, KEY_MARK, LeftOut};
 use proto::Frame;
+use topics::UpdateKeys;
 
 /// The bit of an event's flags that says that it is for the connections of its subject alone.
 const ALONE: u8 = 1;
@@ -17,7 +20,9 @@ const CACHED: u8 = 2;
 /// The first format of records that has all of an event, without its key.
 pub(super) fn format_of(outgoing: &Outgoing) -> u8 {
     let Outgoing { draft, except, .. } = outgoing;
-    if is_of_key(&draft.about()) {
+    if is_update(outgoing) {
+        FORMAT_UPDATES
+    } else if is_of_key(&draft.about()) {
         FORMAT_KEYS
     } else if except.count() > 1 {
         FORMAT_TWO
@@ -32,12 +37,14 @@ pub(super) fn format_of(outgoing: &Outgoing) -> u8 {
 
 /// The form of the log.
 pub(super) fn to_log(outgoing: Outgoing, once: Option<Once>) -> Event {
+    let is_update = is_update(&outgoing);
     let Outgoing { draft, term, followed, remembered, except, .. } = outgoing;
-    let subject = draft.about().into_owned();
+    let (subject, also) = match is_update {
+        true => (String::new(), Vec::new()),
+        false => (draft.about().into_owned(), draft.also().map(Cow::into_owned).collect()),
+    };
     let is_of_key = is_of_key(&subject);
-    debug_assert!(!is_of_key || !followed, "nobody follows a key");
     debug_assert!(is_of_key || followed == remembered, "of ids both or neither is");
-    let also = draft.also().map(Cow::into_owned).collect();
     let term = term.map(|term| term.body().to_vec());
     let flags = match (followed, remembered) {
         (true, _) => 0,
@@ -47,19 +54,26 @@ pub(super) fn to_log(outgoing: Outgoing, once: Option<Once>) -> Event {
     let has_sender = draft.from().is_some();
     let except = except.iter().map(ConnectionId::bits).collect();
     let line = draft.into_line();
-    Event { subject, also, line, flags, term, once, has_sender, except, is_of_key }
+    Event { subject, also, line, flags, term, once, has_sender, except, is_of_key, is_update }
 }
 
 /// The event that the log has; `None` of what no node of this version would write.
 pub(super) fn of_log(event: Event) -> Option<Outgoing> {
-    let Event { subject, also, line, flags, term, has_sender, except, is_of_key, .. } = event;
+    let Event { subject, also, line, flags, term, has_sender, except, .. } = event;
+    let Event { is_of_key, is_update, .. } = event;
     if is_of_key != self::is_of_key(&subject) {
         return None;
     }
     let is_of = |draft: &Draft| {
-        draft.about() == subject
-            && draft.also().eq(also.iter().map(String::as_str))
-            && draft.from().is_some() == has_sender
+        let subjects = || std::iter::once(draft.about()).chain(draft.also());
+        let is_about = match is_update {
+            true => UpdateKeys::topics(subjects()).is_some(),
+            false => {
+                let also = also.iter().map(String::as_str);
+                subjects().eq(std::iter::once(&*subject).chain(also))
+            }
+        };
+        is_about && draft.from().is_some() == has_sender
     };
     let draft = Draft::of_line(line).filter(is_of)?;
     let term = term.map(|term| Frame::bare(&[&term]));
@@ -70,12 +84,18 @@ pub(super) fn of_log(event: Event) -> Option<Outgoing> {
     }
     // Of a key flags alone say what is remembered: a channel keeps nothing of its clients.
     let (followed, remembered) = match (is_of_key, flags) {
+        (true, _) | (_, 1..) if is_update => return None,
         (false, 0) => (true, true),
         (_, ALONE) => (false, false),
         (true, flags) if flags == ALONE | CACHED => (false, true),
         _ => return None,
     };
     Some(Outgoing { term, followed, remembered, except: left_out, ..draft.into() })
+}
+
+/// Whether it is an update of topics, which alone of keys have followers.
+fn is_update(outgoing: &Outgoing) -> bool {
+    outgoing.followed && is_of_key(&outgoing.draft.about())
 }
 
 /// Whether a subject is a key, and no id.
@@ -165,6 +185,32 @@ mod tests {
                 assert!(of_log(Event { flags, ..event.clone() }).is_none(), "{flags}");
             }
             assert!(of_log(Event { is_of_key: false, ..event }).is_none(), "it is of one");
+        }
+    }
+
+    #[test]
+    fn update_comes_out_of_the_log_as_it_went_in() {
+        let draft = |about, also| {
+            let payload = hub::Payload::Json(r#"{"id":"urn:1","data":"x"}"#);
+            Draft::of_key(hub::EventParts { about, also, name: Some("t"), from: None, payload })
+        };
+        for (about, also) in [("#t:https://a.test/1", &["#t:\"b\""][..]), ("#p:a", &[][..])] {
+            let update = || Outgoing::from(draft(about, also).unwrap());
+            assert_eq!(format_of(&update()), FORMAT_UPDATES);
+            let event = to_log(update(), None);
+            assert!(event.is_update && event.subject.is_empty() && event.also.is_empty());
+            let again = of_log(event.clone()).unwrap();
+            assert_eq!(again.draft, draft(about, also).unwrap());
+            assert!(again.followed && again.remembered);
+            for flags in [ALONE, ALONE | CACHED, 4] {
+                assert!(of_log(Event { flags, ..event.clone() }).is_none(), "{flags}");
+            }
+            assert!(of_log(Event { is_update: false, ..event }).is_none(), "it is about a topic");
+        }
+        for (about, also) in [("#c1:a", &[][..]), ("#t:a", &["#p:b"][..]), ("#r:*", &[][..])] {
+            let line = draft(about, also).unwrap().into_line();
+            let event = Event { line, is_update: true, ..Event::default() };
+            assert!(of_log(event).is_none(), "{about} is no topic");
         }
     }
 

@@ -26,6 +26,7 @@ mod kept_log;
 mod keys;
 mod log_applier;
 mod log_event;
+mod log_update;
 mod loop_ends;
 mod messages;
 mod node_loop;

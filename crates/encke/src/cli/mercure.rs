@@ -36,7 +36,7 @@ pub(crate) struct MercureArgs {
 
 impl MercureArgs {
     /// The hub, if there is to be one.
-    pub(crate) fn config(&self, in_cluster: bool) -> Result<Option<HubConfig>> {
+    pub(crate) fn config(&self) -> Result<Option<HubConfig>> {
         let MercureArgs { mercure_key, mercure_open: is_open, .. } = self;
         let with = |own: &[PathBuf]| -> Vec<PathBuf> { [&mercure_key[..], own].concat() };
         let publish_keys = with(&self.mercure_publish_key);
@@ -55,11 +55,6 @@ impl MercureArgs {
                 return Err(UsageError(why.to_owned()).into());
             }
             return Ok(None);
-        }
-        if in_cluster {
-            let why = "the Mercure protocol is not for a node of a cluster (--nats) yet: leave \
-                       --mercure-key and its like out, or --nats";
-            return Err(UsageError(why.to_owned()).into());
         }
         Ok(Some(HubConfig { publish_keys, subscribe_keys, is_open, issuers }))
     }

@@ -14,6 +14,8 @@ use crate::past::{Floors, Past};
 
 /// What a held connection has missed.
 pub(crate) struct Missed {
+    /// Up to this number it had heard all before: what was put by up to there goes.
+    pub(crate) heard: u64,
     /// In the order of their numbers, none left out up to `up_to`.
     pub(crate) events: Vec<Arc<Event>>,
     pub(crate) up_to: u64,
@@ -47,21 +49,23 @@ impl<S> Conn<S> {
     /// event once, with the bytes of `before` before them. Says up to which number all is there
     /// then; `None` when that is all there is.
     pub(crate) fn catch_up(&mut self, before: &[u8], missed: Missed) -> Option<u64> {
-        let Missed { events: missed, up_to, whole, floors, gap_up_to } = missed;
+        let Missed { heard, events: missed, up_to, whole, floors, gap_up_to } = missed;
         let held = std::mem::take(&mut self.new_work().held);
         let gap_up_to = gap_up_to.max(held.gap_up_to);
         let HeldEvents { events: came, dropped_from, past, .. } = held;
         let end = match (whole, dropped_from) {
             (true, None) => None,
-            (true, Some(dropped)) => Some(dropped - 1),
-            (false, dropped) => Some(up_to.min(dropped.map_or(u64::MAX, |dropped| dropped - 1))),
+            (true, Some(dropped)) => Some(heard.max(dropped - 1)),
+            (false, None) => Some(up_to),
+            (false, Some(dropped)) => Some(heard.max(up_to.min(dropped - 1))),
         };
         if !before.is_empty() {
             self.push_reply(before);
         }
         let last = end.unwrap_or(u64::MAX);
         let mut missed = missed.into_iter().filter(|event| event.number() <= last).peekable();
-        for event in came.iter().filter(|event| event.number() <= last) {
+        let news = heard + 1..=last;
+        for event in came.iter().filter(|event| news.contains(&event.number())) {
             while let Some(earlier) = missed.next_if(|missed| missed.number() < event.number()) {
                 self.push_event(&earlier);
             }

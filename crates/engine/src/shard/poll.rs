@@ -121,8 +121,9 @@ impl<S: Sockets> Core<S> {
 
     /// It is known what a held poll has missed: it is answered with that, or waits on.
     pub(super) fn catch_up_poll(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {
-        let CatchUp { events, gap, gap_up_to, up_to, whole, floors, .. } = catch_up;
-        let end = at.conn.catch_up(b"", Missed { events, gap_up_to, up_to, whole, floors });
+        let CatchUp { heard, events, gap, gap_up_to, up_to, whole, floors, .. } = catch_up;
+        let missed = Missed { heard, events, gap_up_to, up_to, whole, floors };
+        let end = at.conn.catch_up(b"", missed);
         at.conn.move_to(State::Poll);
         if gap {
             at.conn.mark(Marks::GAP, true);

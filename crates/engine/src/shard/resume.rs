@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use hub::{EventId, Place};
+use hub::{EventId, Place, Tag};
 use proto::resume::{self, Begins, FirstMessage, PlaceStyle};
 use proto::{Cors, Format, classic, request};
 
@@ -82,9 +82,7 @@ impl<S: Sockets> Core<S> {
             Place::Known(number) => self.ask(at, number),
             Place::Future(number) | Place::Later(number) if self.event_ids.are_given() => {
                 let tag = EventId::parse_place(place).map(|(id, _)| id.tag());
-                self.ask_by(at, number, |resumes, resume| {
-                    resumes.post_future(Resume { future_in: tag, ..resume })
-                })
+                self.ask_future(at, number, tag)
             }
             Place::Future(_) | Place::Later(_) | Place::Unknown => false,
         };
@@ -121,11 +119,29 @@ impl<S: Sockets> Core<S> {
         self.ask_by(at, after, Resumes::post)
     }
 
+    /// Whether it could be asked what the client has missed, once this node of a cluster has come to
+    /// the number, of an epoch with this tag.
+    pub(super) fn ask_future(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        after: u64,
+        future_in: Option<Tag>,
+    ) -> bool {
+        self.ask_by(at, after, |resumes, resume| {
+            resumes.post_future(Resume { future_in, ..resume })
+        })
+    }
+
     /// Whether it could be asked what the client has missed since its place, of which only the
-    /// archive may know which number it is. All that comes meanwhile is behind it.
+    /// archive may know which number it is, or this node of a cluster a moment later. What comes
+    /// meanwhile and is not behind it goes when that is known.
     pub(super) fn ask_named(&mut self, at: &mut At<'_, S::Socket>, place: &Arc<str>) -> bool {
         let named = Some(Arc::clone(place));
-        self.ask_by(at, 0, |resumes, resume| resumes.post(Resume { named, ..resume }))
+        let is_of_node = self.event_ids.are_given();
+        self.ask_by(at, 0, |resumes, resume| {
+            let resume = Resume { named, ..resume };
+            if is_of_node { resumes.post_future(resume) } else { resumes.post(resume) }
+        })
     }
 
     fn ask_by(
@@ -234,7 +250,8 @@ impl<S: Sockets> Core<S> {
 
     /// A held stream goes on: with what it has missed, then what has come meanwhile.
     fn catch_up_stream(&mut self, at: &mut At<'_, S::Socket>, catch_up: CatchUp) -> Lives {
-        let CatchUp { events, gap, gap_up_to, up_to, whole, is_first, floors, .. } = catch_up;
+        let CatchUp { heard, events, gap, gap_up_to, up_to, whole, is_first, floors, .. } =
+            catch_up;
         let told = at.conn.past_told();
         match is_first && told.is_none() {
             true => self.resumes.count(gap),
@@ -253,7 +270,8 @@ impl<S: Sockets> Core<S> {
             let next = is_all.then(|| self.event_ids.id(up_to).to_string());
             format.push_gap(&mut notice, carrier, next.as_deref());
         }
-        let end = at.conn.catch_up(&notice, Missed { events, gap_up_to, up_to, whole, floors });
+        let missed = Missed { heard, events, gap_up_to, up_to, whole, floors };
+        let end = at.conn.catch_up(&notice, missed);
         if end.is_none() {
             // No send was under way when it was answered, so all mail up to there came before.
             self.settle(up_to);

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use hub::{EventId, Place, Tag};
 use mercure::limits::ID_BYTES_MAX;
 use mercure::{Dialect, EARLIEST};
 use proto::{Cors, response};
@@ -20,7 +21,10 @@ pub(super) enum Begin {
     Earliest,
     /// Behind the update of this number.
     Behind(u64),
-    /// Behind one that is called so: if it is known, the archive knows it.
+    /// Behind an update that this node of a cluster has not come to yet.
+    Future(u64, Option<Tag>),
+    /// Behind one that is called so: if it is known, the archive knows it, or, in a cluster, this
+    /// node a moment later.
     Named(Arc<str>),
     /// Behind one that nobody knows.
     Unknown,
@@ -58,7 +62,7 @@ impl<S: Sockets> Core<S> {
         let gap = match begin {
             Begin::Live => false,
             Begin::Earliest => self.config.history.is_on(),
-            Begin::Behind(_) | Begin::Named(_) | Begin::Unknown => true,
+            Begin::Behind(_) | Begin::Future(..) | Begin::Named(_) | Begin::Unknown => true,
         };
         head.push(gap, &mut self.answer);
         self.tell_unknown(wire, gap, &next);
@@ -81,6 +85,7 @@ impl<S: Sockets> Core<S> {
             // Another process knew what this one does not.
             Some(Begin::Unknown) => false,
             Some(Begin::Named(place)) => self.ask_named(at, &place),
+            Some(Begin::Future(number, tag)) => self.ask_future(at, number, tag),
             Some(Begin::Behind(number)) => self.ask(at, number),
             Some(Begin::Live | Begin::Earliest) | None => self.ask(at, after),
         }
@@ -88,29 +93,35 @@ impl<S: Sockets> Core<S> {
 
     /// Where the place is that a client has named.
     pub(super) fn begin_of(&self, place: &Arc<str>) -> Begin {
-        let own = |word: &str| match self.event_ids.known(word.as_bytes()) {
-            hub::Place::Known(number) => Some(number),
-            // One that this server has not given.
-            hub::Place::Future(_) | hub::Place::Later(_) | hub::Place::Unknown => None,
-        };
-        let number = match &**place {
+        match &**place {
             "" => return Begin::Live,
             EARLIEST => return Begin::Earliest,
-            _ => match place.strip_prefix('#') {
-                Some(word) => own(word),
-                None => {
-                    let published = self.topics.as_ref().and_then(|of| of.ids().number(place));
-                    let known = published.or_else(|| own(place));
-                    let may_be_kept =
-                        self.config.event_store.is_some() && place.len() <= ID_BYTES_MAX;
-                    if known.is_none() && may_be_kept {
-                        return Begin::Named(Arc::clone(place));
-                    }
-                    known
-                }
-            },
-        };
-        number.map_or(Begin::Unknown, Begin::Behind)
+            _ => {}
+        }
+        if let Some(word) = place.strip_prefix('#') {
+            return self.begin_of_word(word).unwrap_or(Begin::Unknown);
+        }
+        let published = self.topics.as_ref().and_then(|of| of.ids().number(place));
+        let known = published.map(Begin::Behind).or_else(|| self.begin_of_word(place));
+        let may_be_known = self.config.event_store.is_some() || self.event_ids.are_given();
+        match known {
+            Some(known) => known,
+            None if may_be_known && place.len() <= ID_BYTES_MAX => Begin::Named(Arc::clone(place)),
+            None => Begin::Unknown,
+        }
+    }
+
+    /// Where the place is that is written as this server, or a node of its cluster, writes its own.
+    fn begin_of_word(&self, word: &str) -> Option<Begin> {
+        match self.event_ids.known(word.as_bytes()) {
+            Place::Known(number) => Some(Begin::Behind(number)),
+            Place::Future(number) | Place::Later(number) if self.event_ids.are_given() => {
+                let tag = EventId::parse_place(word.as_bytes()).map(|(id, _)| id.tag());
+                Some(Begin::Future(number, tag))
+            }
+            // One that this server has not given.
+            Place::Future(_) | Place::Later(_) | Place::Unknown => None,
+        }
     }
 
     /// Its stream ends before it has a head: it gets one, and what it has missed it asks for again.

@@ -228,8 +228,10 @@ impl<S: Sockets> Core<S> {
         if let Some(subscriber) = subscriber {
             self.keep_token(at, subscriber.granted);
         }
-        // In 1.0 such updates have another form, in which nobody is told of them yet.
-        self.note_subscriber(at, has_token, may_hear && dialect == Dialect::Old, payload);
+        // In 1.0 such updates have another form, in which nobody is told of them yet, and over the
+        // nodes of a cluster nobody is.
+        let may_hear = may_hear && dialect == Dialect::Old && !self.config.cluster;
+        self.note_subscriber(at, has_token, may_hear, payload);
         self.counters.streams_opened[wire.transport().index()].add(1);
         self.note_begun(at.slot, gaps);
         let place: Option<Arc<str>> = place.map(Arc::from);
@@ -239,6 +241,7 @@ impl<S: Sockets> Core<S> {
                 self.ask_past(at, request::Past::Earliest, newest, PlaceStyle::InHead)
             }
             Some(Begin::Behind(number)) => self.ask(at, *number),
+            Some(Begin::Future(number, tag)) => self.ask_future(at, *number, *tag),
             Some(Begin::Named(place)) => self.ask_named(at, place),
             _ => false,
         };

@@ -47,6 +47,7 @@ mod sends;
 mod server;
 mod subscribers;
 mod subscribers_by_seed;
+mod subscribers_over_nodes;
 mod subscribers_upgraded;
 mod talk;
 mod token_ends;

@@ -2,9 +2,9 @@
 
 mod kept;
 
-use hub::{Draft, EventParts, HistoryLimits, Nobody, Payload};
+use hub::{Draft, EventId, EventParts, HistoryLimits, Nobody, Payload};
 use mercure::{Dialect, HubUrl, Update};
-use topics::{TopicFollowers, UpdateFollowers, payload};
+use topics::{TopicFollowers, UnderWay, UpdateFollowers, payload};
 
 use super::one::One;
 use super::server::{Place, posted, silent_config};
@@ -13,6 +13,7 @@ use crate::config::EngineConfig;
 use crate::mailbox::Mail;
 use crate::mercure_config::MercureConfig;
 use crate::receipt::Receipt;
+use crate::router::Remembered;
 
 pub(super) const HUB: &str = "/.well-known/mercure";
 
@@ -41,9 +42,37 @@ fn publish(one: &mut One, form: &str) -> (u32, String) {
 
 /// Posts a form.
 pub(super) fn post(one: &One, form: &str) -> (Receipt, String) {
+    let (update, outgoing, under_way) = begin(one, form);
+    let topics = one.router.topics().unwrap();
+    let followers = UpdateFollowers::new(topics, &update.topics);
+    let mut sending = one.router.send(outgoing);
+    let receipt = posted(&mut sending, &followers);
+    let event = sending.event().unwrap().clone();
+    under_way.posted(event.number(), update.id.as_deref());
+    drop(sending);
+    (receipt, event.id().to_owned())
+}
+
+/// Posts a form where a cluster's log has given its number.
+pub(super) fn post_numbered(one: &One, form: &str, id: EventId) {
+    let (update, outgoing, under_way) = begin(one, form);
+    let followers = UpdateFollowers::new(one.router.topics().unwrap(), &update.topics);
+    posted(&mut one.router.send_numbered(outgoing, id), &followers);
+    under_way.posted(id.number(), update.id.as_deref());
+}
+
+/// Remembers a form that was posted before this node was there.
+pub(super) fn remember(one: &One, form: &str, id: EventId, age_ms: u64) {
+    let (update, outgoing, under_way) = begin(one, form);
+    assert!(matches!(one.router.remember(outgoing, id, age_ms), Remembered::Yes));
+    under_way.posted(id.number(), update.id.as_deref());
+}
+
+/// Begins to post a form.
+fn begin(one: &One, form: &str) -> (Update, Outgoing, UnderWay) {
     let address = HubUrl::parse("http://hub.test/.well-known/mercure").unwrap();
     let update = Update::parse(form.as_bytes(), Dialect::Old, &address).unwrap();
-    let topics = one.router.topics().unwrap().clone();
+    let topics = one.router.topics().unwrap();
     let (keys, under_way) = topics.begin(&update.topics, update.is_private, 1).unwrap();
     let also: Vec<&str> = keys.also.iter().map(String::as_str).collect();
     let data = payload(&update);
@@ -55,13 +84,7 @@ pub(super) fn post(one: &One, form: &str) -> (Receipt, String) {
         payload: Payload::Json(&data),
     };
     let outgoing = Outgoing::from(Draft::of_key(parts).unwrap());
-    let followers = UpdateFollowers::new(&topics, &update.topics);
-    let mut sending = one.router.send(outgoing);
-    let receipt = posted(&mut sending, &followers);
-    let event = sending.event().unwrap().clone();
-    under_way.posted(event.number(), update.id.as_deref());
-    drop(sending);
-    (receipt, event.id().to_owned())
+    (update, outgoing, under_way)
 }
 
 /// Answers what clients that came back ask, and lets them read it.

@@ -13,7 +13,7 @@ use super::server::{Place, SHARDS};
 use super::subscribers::{HUB, post};
 use super::subscribers_upgraded::{bearer, guarded};
 
-const TOPICS: [&str; 7] = [
+pub(super) const TOPICS: [&str; 7] = [
     "https://a.test/books/1",
     "https://a.test/books/2",
     "https://a.test/users/bob/1",
@@ -48,21 +48,21 @@ const NEW: [(MatchType, &str); 7] = [
 
 const STEPS: usize = 250;
 
-struct HubClient {
+pub(super) struct HubClient {
     is_v1: bool,
     /// Places in the list of its dialect.
     asks: Vec<usize>,
     /// The same of what its token lists, if it has one.
     granted: Option<Vec<usize>>,
-    place: Option<Place>,
+    pub(super) place: Option<Place>,
     /// Its subscriber's name, while somebody may know it.
     name: Option<SubscriberNumber>,
     /// What it has read of this stream and not understood.
-    text: String,
+    pub(super) text: String,
     /// The id of what it heard last, or of where it began.
-    last: String,
-    expected: Vec<usize>,
-    heard: Vec<usize>,
+    pub(super) last: String,
+    pub(super) expected: Vec<usize>,
+    pub(super) heard: Vec<usize>,
 }
 
 struct HubWorld {
@@ -83,12 +83,12 @@ fn selector(is_v1: bool, at: usize) -> Selector {
     }
 }
 
-fn encoded(text: &str) -> String {
+pub(super) fn encoded(text: &str) -> String {
     text.replace('{', "%7B").replace('}', "%7D").replace('+', "%2B")
 }
 
 impl HubClient {
-    fn of(random: &mut Random) -> HubClient {
+    pub(super) fn of(random: &mut Random) -> HubClient {
         let is_v1 = random.one_in(3);
         let count = if is_v1 { NEW.len() } else { OLD.len() };
         let some = |random: &mut Random, least: usize| -> Vec<usize> {
@@ -108,7 +108,7 @@ impl HubClient {
     }
 
     /// Its request, which asks for all behind what it heard.
-    fn request(&self) -> String {
+    pub(super) fn request(&self) -> String {
         let parameter = |at: &usize| match self.is_v1 {
             true if NEW[*at].0 == MatchType::UrlPattern => {
                 format!("match_urlpattern={}", encoded(NEW[*at].1))
@@ -132,7 +132,7 @@ impl HubClient {
         format!("GET {HUB}?{query} HTTP/1.0\r\nHost: hub.test\r\n{token}{place}\r\n")
     }
 
-    fn hears(&self, topics: &[&str], is_private: bool) -> bool {
+    pub(super) fn hears(&self, topics: &[&str], is_private: bool) -> bool {
         let any = |of: &[usize]| {
             let selectors = of.iter().map(|at| selector(self.is_v1, *at));
             let matches = |of: Selector| topics.iter().any(|topic| of.matches(&Topic::new(topic)));
@@ -141,13 +141,13 @@ impl HubClient {
         any(&self.asks) && (!is_private || self.granted.as_ref().is_some_and(|of| any(of)))
     }
 
-    fn hears_bob(&self) -> bool {
+    pub(super) fn hears_bob(&self) -> bool {
         let id = if self.is_v1 { NEW.len() } else { OLD.len() } - 1;
         self.asks.contains(&id)
     }
 
     /// Understands what it has read.
-    fn understand(&mut self) {
+    pub(super) fn understand(&mut self) {
         if let Some((head, _)) =
             self.text.split_once("\r\n\r\n").filter(|_| self.text.starts_with("HTTP"))
         {

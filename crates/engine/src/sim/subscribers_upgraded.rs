@@ -72,6 +72,12 @@ pub(super) fn guarded() -> One {
     One::start(EngineConfig { mercure: Some(hub_config(true, true)), ..silent_config() })
 }
 
+/// Such a hub as a node of a cluster.
+pub(super) fn guarded_node() -> One {
+    let mercure = Some(hub_config(true, true));
+    One::start(EngineConfig { mercure, cluster: true, ..silent_config() })
+}
+
 fn subscribe(one: &mut One, query: &str, lines: &str) -> Place {
     let request = format!("GET {HUB}?{query} HTTP/1.0\r\nHost: hub.test\r\n{lines}\r\n");
     one.client(1 << 20, &request)

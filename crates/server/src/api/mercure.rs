@@ -28,10 +28,11 @@ use hub::{Draft, Grant, LeftOut, SUBJECTS_MAX, TokenRefusal};
 use mercure::{
     Claims, Dialect, HubUrl, Presented, PresentedBy, Refusal, TokenFields, Topic, Update,
 };
-use proto::is_form;
+use proto::{Problem, is_form};
 use tokio::task::spawn_blocking;
 use topics::id_of_topic;
 
+use super::pusher::AT_LEAST;
 use super::state::Api;
 use crate::mercure_hub::Hub;
 use crate::updates;
@@ -51,6 +52,9 @@ const AROUND_BYTES_MAX: usize = 256 * 1024;
 /// Why an update cannot be about an id.
 const OF_IDS: &str = "Topics that begin with encke: stand for ids, and updates have none of them. \
                       Send events about an id with POST /send.";
+
+/// After how many seconds a token may be shown again that nobody could verify.
+const BUSY_SECONDS: u32 = 1;
 
 /// Says how many connections have heard an update.
 const DELIVERED: &str = "encke-delivered";
@@ -184,8 +188,13 @@ pub(super) async fn claims_of(
             spawn_blocking(verify).await.unwrap_or(Err(TokenRefusal::Busy))
         }
     };
-    let verified = verified
-        .map_err(|refusal| no(Refusal::BadToken(refusal.to_string().into()), is_guess(refusal)))?;
+    let verified = verified.map_err(|refusal| match refusal {
+        // As a node of a cluster that cannot know what is revoked.
+        TokenRefusal::Busy => {
+            NoToken { problem: Problem::tokens_busy(BUSY_SECONDS).into(), is_guess: false }
+        }
+        _ => no(Refusal::BadToken(refusal.to_string().into()), is_guess(refusal)),
+    })?;
     let claims = hub.config().read_claims(verified.claims.as_deref(), &url);
     let claims = claims.map_err(|refusal| no(refusal, false))?;
     Ok((claims, url))
@@ -310,7 +319,8 @@ impl Api {
             (header::CONTENT_TYPE, dialect.id_content_type().to_owned()),
             (header::HeaderName::from_static(DELIVERED), delivered.count.to_string()),
         ];
-        Ok((fields, id).into_response())
+        let at_least = delivered.at_least.then_some([(AT_LEAST, "true")]);
+        Ok((fields, at_least, id).into_response())
     }
 
     /// Hands an update to the mailboxes of all workers that have listeners of it.

@@ -23,7 +23,8 @@ use super::{mercure, mercure_subscriptions, stream_requests};
 use crate::token_rates::TokenRates;
 
 /// What pages of other origins may read of the head of an answer of the hub.
-const EXPOSED_OF_HUB: &str = "Encke-Delivered, ETag, Retry-After, WWW-Authenticate";
+const EXPOSED_OF_HUB: &str = "Encke-At-Least, Encke-Delivered, ETag, Retry-After, \
+                              WWW-Authenticate";
 
 /// What pages of other origins may read of an answer's head, beside what they always may.
 const EXPOSED: &str = "ETag, Retry-After, Stream-Next-Offset, Stream-Closed, Stream-Up-To-Date, \

@@ -144,7 +144,10 @@ impl Api {
             let sends = Arc::clone(engine.client_sends());
             (resumes, sends, engine.watches().cloned(), engine.address(), engine.tls_address())
         };
-        let subscription_list = SubscriptionList::begin(&sender, &parts.stop);
+        // Over nodes nobody is told yet who is subscribed.
+        let is_alone = sender.cluster.is_none();
+        let subscription_list =
+            is_alone.then(|| SubscriptionList::begin(&sender, &parts.stop)).flatten();
         Ok(Api {
             router: Arc::clone(&sender.router),
             graph: sender.graph.clone(),

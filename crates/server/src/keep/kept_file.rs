@@ -75,6 +75,11 @@ impl KeptFile {
         self.topics.get_or_insert(start);
     }
 
+    /// They are not.
+    pub(super) fn forget_topics(&mut self) {
+        self.topics = None;
+    }
+
     /// The number since which they are.
     pub(super) fn topics_since(&self) -> u64 {
         self.topics.unwrap_or(0)

@@ -109,6 +109,17 @@ impl Keeping {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What is kept behind the number `start`, and of `before` what was kept then, too. A node that
+    /// is no hub keeps no updates of topics, and others publish some.
+    fn next(&self, before: Option<KeptFile>, tag: Tag, start: u64) -> KeptFile {
+        let mut kept = KeptFile::next(before, tag, start, self.archive.rules());
+        match self.archive.keeps_topics() {
+            true => kept.keep_topics(start),
+            false => kept.forget_topics(),
+        }
+        kept
+    }
+
     /// Claims what `kept` says. Until that is on disk nothing more is kept.
     fn claim(&self, kept: KeptFile) {
         let mut claims = self.claims();
@@ -146,7 +157,7 @@ impl KeptLog for Keeping {
             );
         }
         let start = known.unwrap_or(before);
-        let mut kept = KeptFile::next(of_before, tag, start, self.archive.rules());
+        let mut kept = self.next(of_before, tag, start);
         kept.read = read;
         self.claim(kept);
     }
@@ -158,8 +169,7 @@ impl KeptLog for Keeping {
         }
         let before = self.claims().clone().filter(|kept| kept.tag == tag);
         let is_new = before.is_none();
-        let mut kept =
-            before.unwrap_or_else(|| KeptFile::next(None, tag, up_to, self.archive.rules()));
+        let mut kept = before.unwrap_or_else(|| self.next(None, tag, up_to));
         kept.lose(up_to);
         self.archive.lose(up_to);
         let now = Instant::now();
@@ -190,12 +200,20 @@ mod tests {
     use crate::KeepConfig;
 
     async fn opened(data: &std::path::Path, patterns: &[&str]) -> Keeping {
+        opened_as(data, patterns, false).await
+    }
+
+    async fn opened_as(data: &std::path::Path, patterns: &[&str], is_hub: bool) -> Keeping {
         let rule = |pattern: &&str| KeepRule::new(pattern, 1 << 40).unwrap();
         let rules = KeepRules::new(patterns.iter().map(rule).collect()).unwrap();
         let config = KeepConfig { rules, bytes_max: 64 << 20, always_durable: false };
-        let keeping = Keeping::new(data, &config, false);
+        let keeping = Keeping::new(data, &config, is_hub);
         keeping.open().await.unwrap();
         keeping
+    }
+
+    fn topics_since(keeping: &Keeping) -> u64 {
+        KeptFile::read(&keeping.dir()).unwrap().topics_since()
     }
 
     fn since(keeping: &Keeping) -> Vec<u64> {
@@ -228,6 +246,21 @@ mod tests {
         assert_eq!(since(&keeping), [170], "it does not come back");
         keeping.lost(other, 1000);
         assert_eq!((since(&keeping), keeping.read_up_to(tag)), (vec![1000], None));
+    }
+
+    #[tokio::test]
+    async fn node_claims_no_updates_of_a_time_when_it_was_no_hub() {
+        let data = tempfile::tempdir().unwrap();
+        let tag = Tag::of(5 << 50);
+        for (is_hub, read, topics) in
+            [(false, 100, 0), (true, 150, 100), (true, 190, 100), (false, 200, 0), (true, 210, 200)]
+        {
+            let keeping = opened_as(data.path(), &["*"], is_hub).await;
+            keeping.go_on_behind(tag, 50);
+            assert_eq!((since(&keeping), topics_since(&keeping)), (vec![50], topics), "{read}");
+            assert!(keeping.set_read(read));
+            keeping.let_go().await.unwrap();
+        }
     }
 
     #[tokio::test(start_paused = true)]

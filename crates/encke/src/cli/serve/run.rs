@@ -166,7 +166,7 @@ fn config(args: ServeArgs, program: Option<Program>) -> Result<ServeConfig> {
     let cluster = args.cluster.config()?;
     let keep = args.keep.config(engine.history)?;
     let pusher_apps = args.pusher.config();
-    let hub = args.mercure.config(cluster.is_some())?;
+    let hub = args.mercure.config()?;
     let streams = args.streams.config()?;
     Ok(ServeConfig {
         engine,

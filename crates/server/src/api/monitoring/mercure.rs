@@ -72,6 +72,7 @@ impl MercureStats {
         let topics: &Arc<Topics> = api.router.topics()?;
         let hub = api.hub.as_ref()?;
         let (figures, limits) = (topics.figures(), topics.limits());
+        let list = api.subscription_list.as_ref();
         Some(MercureStats {
             subscribers: snapshot.whole().streams_open[Transport::Mercure.index()],
             topics: figures.topics,
@@ -90,7 +91,7 @@ impl MercureStats {
             publisher_id_bytes: figures.id_bytes,
             publisher_id_bytes_max: limits.id_bytes_max,
             subscription_listeners: topics.subscriptions().listeners(),
-            subscription_changes: api.subscription_list.as_ref()?.changes(),
+            subscription_changes: list.map(|list| list.changes()).unwrap_or_default(),
             publishes: ByOutcome(hub.publishes()),
         })
     }

@@ -44,7 +44,7 @@ const ESCAPED: usize = 3;
 const DELIVERED: &str = "encke-delivered";
 
 /// Says that a count in an answer may be too low, since a node of the cluster has not answered.
-const AT_LEAST: &str = "encke-at-least";
+pub(super) const AT_LEAST: &str = "encke-at-least";
 
 /// Its paths, for the router.
 pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
