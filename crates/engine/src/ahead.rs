@@ -39,6 +39,12 @@ impl Ahead {
         if self.waiting.is_empty() { resumes.ahead.poll_any(context) } else { Poll::Ready(()) }
     }
 
+    /// Whether somebody waits for a place that is posted.
+    #[cfg(test)]
+    pub(crate) fn is_any_due(&self, posted: u64) -> bool {
+        self.waiting.first_key_value().is_some_and(|(&(number, _), _)| number <= posted)
+    }
+
     /// Lets those ask whose place is posted by now, or whose time is over, a slice of them. `true`
     /// when there may be more.
     pub fn go_on(&mut self, router: &Router, resumes: &Resumes, now_ms: u64) -> bool {
