@@ -3,7 +3,7 @@
 use hub::{ConnRef, ConnectionId};
 
 use super::Shard;
-use crate::conn::Held;
+use crate::conn::HeldEvents;
 use crate::limits::HELD_EVENT_BYTES;
 use crate::slab::Key;
 use crate::sockets::Sockets;
@@ -96,7 +96,7 @@ impl<S: Sockets> Shard<S> {
 }
 
 /// Whether what is put by counts for what it is.
-fn is_counted(held: &Held) -> bool {
+fn is_counted(held: &HeldEvents) -> bool {
     let bytes = held.events.iter().map(|event| event.json().len() + HELD_EVENT_BYTES);
     held.bytes == bytes.sum::<usize>()
 }

@@ -65,9 +65,9 @@ fn act(one: &mut One, random: &mut Random, user: usize, there: &mut User) {
 }
 
 /// Who is in each room, and what is told of them.
-type Told = Vec<BTreeMap<String, Option<String>>>;
+type RoomMembers = Vec<BTreeMap<String, Option<String>>>;
 
-fn told(one: &One, plane: &Plane) -> Told {
+fn told(one: &One, plane: &Plane) -> RoomMembers {
     let list = |number| {
         let room = room(number);
         let id = one.router.names().lookup(IdText::parse(&room).unwrap());
@@ -78,7 +78,7 @@ fn told(one: &One, plane: &Plane) -> Told {
     (0..ROOMS).map(list).collect()
 }
 
-fn due(users: &BTreeMap<usize, User>) -> Told {
+fn due(users: &BTreeMap<usize, User>) -> RoomMembers {
     let list = |number| {
         let there = users.iter().filter(|(_, user)| user.rooms.contains(&number));
         let info = |user: &User| user.info.map(|info| info.to_string());
