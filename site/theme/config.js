@@ -102,6 +102,7 @@ export default {
         items: [
           item("Architecture", "/architecture"),
           item("Figures", "/figures"),
+          item("What the simulators see", "/simulators"),
           item("Decisions", "/decisions/"),
           item("Contributing", "/contributing"),
           item("Changelog", "/changelog"),

@@ -45,6 +45,12 @@ impl FutureCursors {
         if waits { Poll::Ready(()) } else { resumes.future.poll_any(context) }
     }
 
+    /// Whether somebody waits for a place that is posted.
+    #[cfg(test)]
+    pub(crate) fn is_any_due(&self, posted: u64) -> bool {
+        self.waiting.first_key_value().is_some_and(|(&(number, _), _)| number <= posted)
+    }
+
     /// Lets those ask whose place is posted by now, or whose time is over, a slice of them. `true`
     /// when there may be more.
     pub fn go_on(&mut self, router: &Router, resumes: &Resumes, now_ms: u64) -> bool {

@@ -180,6 +180,12 @@ impl<Q: Question> Questions<Q> {
         }
     }
 
+    /// Whether those that wait no more have given back the bytes that they counted for.
+    #[cfg(test)]
+    pub(crate) fn counts_truly(&self) -> bool {
+        self.waiting() > 0 || self.bytes.load(Ordering::Relaxed) == 0
+    }
+
     /// Has no place for another one from now on.
     #[cfg(test)]
     pub(crate) fn fill(&self) {

@@ -154,6 +154,48 @@ fn look_ends_where_it_has_cost_enough_and_goes_on_there() {
 }
 
 #[test]
+fn bytes_of_records_count_in_a_look() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = open(dir.path(), rules(&[("*", DAY_MS, None, None)]));
+    let long = format!("\"{}\"", "x".repeat(80_000));
+    for number in 1..=20 {
+        assert!(post(&archive, update(&["#t:other"], &long), number, now_ms()));
+    }
+    let of = KeptUpdatesOf { looks_max: 20_000, ..ALL };
+    let (found, up_to, covered) = heard(&archive, &[listens("wanted", false)], of);
+    assert_eq!((found, covered), (vec![], true));
+    assert!((1..=3).contains(&up_to), "it went on to {up_to}");
+}
+
+/// A record of a kind that a later version may write.
+#[test]
+fn record_that_cannot_be_read_is_missing_for_those_who_would_hear_it_and_for_nobody_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = open(dir.path(), rules(&[("*", DAY_MS, None, None)]));
+    let now = now_ms();
+    assert!(post(&archive, update(&["#t:a"], "\"x\""), 1, now));
+    let odd = Record {
+        number: 2,
+        at_ms: now,
+        expires_ms: now + DAY_MS,
+        keys: &[b"#t:a", record::UPDATES.as_bytes()],
+        kind: 0,
+        body: b"no event",
+    };
+    let journal = archive.journal().unwrap();
+    journal.append(journal.reserve(odd.bytes()).unwrap(), odd);
+    for (number, key) in [(3, "#t:a"), (4, "#t:b")] {
+        assert!(post(&archive, update(&[key], "\"x\""), number, now));
+    }
+    let of = |literal, after| {
+        heard(&archive, &[listens(literal, false)], KeptUpdatesOf { after, ..ALL })
+    };
+    assert_eq!(of("a", 0), (vec![1, 3], 1_000_000, false));
+    assert_eq!(of("a", 2), (vec![3], 1_000_000, true));
+    assert_eq!(of("b", 0), (vec![4], 1_000_000, true));
+}
+
+#[test]
 fn update_that_a_rule_is_over_for_is_not_heard_and_is_told_as_missing() {
     let dir = tempfile::tempdir().unwrap();
     let list =

@@ -17,7 +17,8 @@ impl Node {
             return;
         }
         let old = std::mem::replace(&mut self.epoch, epoch);
-        self.above = self.above.max(old.behind(self.top.max(self.publisher.acked())));
+        let known = self.top.max(self.publisher.acked()).max(self.read_before());
+        self.above = self.above.max(old.behind(known));
         let mut told = Vec::new();
         self.sums.end(old, &mut told);
         self.publisher.abandon(&mut told);
@@ -47,8 +48,8 @@ impl Node {
     /// No number that was given, as far as is known, is above this one: so no later epoch may begin
     /// below it.
     pub fn above(&self) -> u64 {
-        let above = self.above.max(self.epoch.behind(self.top.max(self.read)));
-        above.max(self.epoch.base)
+        let known = self.top.max(self.read).max(self.read_before());
+        self.above.max(self.epoch.behind(known)).max(self.epoch.base)
     }
 
     /// All of an epoch is forgotten.

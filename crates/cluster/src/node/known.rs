@@ -35,6 +35,12 @@ impl Node {
         }
     }
 
+    /// Up to where an earlier process has read this epoch's log, until that is compared: whatever
+    /// the log is given up for before, no later epoch may begin below it.
+    pub(super) fn read_before(&self) -> u64 {
+        self.was_at.map_or(0, |mark| mark.sequence)
+    }
+
     /// No number that an earlier process has read comes again in the next epoch.
     fn other_than(&mut self, now_ms: u64, mark: LogMark, fault: LogFault) {
         self.top = self.top.max(mark.sequence);

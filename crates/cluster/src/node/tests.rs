@@ -8,7 +8,7 @@ use crate::limits::{
 use crate::message::{Beat, Message, MessageBody, View};
 use crate::record::{Body, Head, Join, Order, Record};
 use crate::roster::Member;
-use crate::{Action, Config, Epoch, GraphPlace, Known, Published};
+use crate::{Action, Config, Epoch, GraphPlace, Known, LogFault, LogMark, Published};
 
 const EPOCH: Epoch = Epoch { number: 1, base: 0 };
 const KNOWN: Known = Known::Read { epoch: 1, sequence: u64::MAX };
@@ -240,6 +240,42 @@ fn acknowledgement_at_a_place_that_no_log_comes_to_is_none() {
     assert_eq!(driven.node.above(), above);
     driven.does(acked(1));
     assert!(driven.node.above() > above);
+}
+
+/// What an earlier process had read of a log.
+const WAS_AT: LogMark = LogMark { epoch: 1, sequence: 50, hash: 7 };
+
+/// Why a log is given up, and above which number the next one is to begin.
+fn proposed(driven: &Driven) -> Vec<(LogFault, u64)> {
+    let of = |action: &Action| match action {
+        Action::ProposeEpoch { above, fault, .. } => Some((*fault, *above)),
+        _ => None,
+    };
+    driven.actions.iter().filter_map(of).collect()
+}
+
+#[test]
+fn log_that_ends_before_what_was_read_of_it_is_given_up_before_anything_is_read() {
+    for (head, faults) in [(48, 1), (49, 1), (50, 0), (51, 0)] {
+        let mut driven = Driven::new("a");
+        driven.node.was_at(WAS_AT);
+        driven.does(|node, now| node.following(now, 1, 40, head));
+        let given_up = vec![(LogFault::HeadBehind, EPOCH.behind(50)); faults];
+        assert_eq!(proposed(&driven), given_up, "{head}");
+    }
+}
+
+#[test]
+fn log_that_is_given_up_before_it_is_compared_is_left_above_all_that_was_read_of_it() {
+    let mut driven = Driven::new("a");
+    driven.node.was_at(WAS_AT);
+    driven.does(|node, now| node.stream_gone(now, 1));
+    assert_eq!(proposed(&driven), [(LogFault::Gone, EPOCH.behind(50))]);
+    // Another node has proposed one that begins too low.
+    let low = Epoch { number: 2, base: EPOCH.behind(50) };
+    driven.does(|node, now| node.epoch(now, low));
+    let last = proposed(&driven).pop();
+    assert!(matches!(last, Some((LogFault::BaseTooLow, above)) if above >= low.base), "{last:?}");
 }
 
 /// The store of record was put back: what comes behind a version that is another one waits for the

@@ -34,6 +34,10 @@ pub(super) struct Host {
     pub(super) graph_at: LogMark,
     /// Where its follower has to begin for the graph's sake.
     pub(super) follow_at: u64,
+    /// Up to where a process before this one has read the log of this epoch, as far as it is kept.
+    pub(super) was_at: u64,
+    /// What all its processes have posted: epoch and number, and which send that was.
+    pub(super) given: BTreeMap<(u64, u64), usize>,
     pub(super) epoch: u64,
     pub(super) history: Vec<Posted>,
     pub(super) posting: VecDeque<(u64, Posting)>,
@@ -72,6 +76,8 @@ impl Host {
             graph: Graph::default(),
             graph_at: LogMark::default(),
             follow_at: 0,
+            was_at: 0,
+            given: BTreeMap::new(),
             epoch: 0,
             history: Vec::new(),
             posting: VecDeque::new(),
@@ -95,7 +101,17 @@ impl Host {
     pub(super) fn crash(&mut self) {
         let (graph, graph_at) = (std::mem::take(&mut self.graph), self.graph_at);
         let (process, follower_run) = (self.process + 1, self.follower_run + 1);
-        *self = Host { graph, graph_at, process, follower_run, ..Host::new() };
+        let given = std::mem::take(&mut self.given);
+        *self = Host { graph, graph_at, process, follower_run, given, ..Host::new() };
+    }
+
+    /// An event is posted. No number that an earlier process of this host has given, as it has
+    /// kept, comes again for another event, as soon as clients are let in.
+    pub(super) fn give(&mut self, sequence: u64, number: u64, send: usize) {
+        let before = self.given.insert((self.epoch, number), send);
+        let is_kept = self.open && sequence <= self.was_at;
+        let is_same = before.is_none_or(|before| before == send);
+        assert!(is_same || !is_kept, "{number} was {before:?} here, and is {send}");
     }
 
     /// Whether a client with this id hears what is about `subject`.

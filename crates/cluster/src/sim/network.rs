@@ -6,7 +6,8 @@ use super::log::Log;
 use super::plan;
 use super::plan::Witness;
 use super::world::{Event, World};
-use crate::{Epoch, MessageId, Published};
+use crate::message::Message;
+use crate::{Epoch, MessageId, Node, Published};
 
 /// A proposal is given up after this.
 const PROPOSE_MS: u64 = 10_000;
@@ -146,6 +147,22 @@ impl World {
         let wait = self.random.u64(if late { 0..3_000 } else { 0..3 });
         let (process, bytes) = (self.hosts[to].process, bytes.to_vec());
         self.after(wait, Event::Core { host: to, process, bytes });
+    }
+
+    /// A message outside of the log comes. One of another epoch says nothing to its node.
+    pub(super) fn hear_core(&mut self, host: usize, bytes: &[u8]) {
+        if self.is_cut(host) {
+            return;
+        }
+        let is_of = |message: Message| message.epoch == self.hosts[host].epoch;
+        let is_foreign = !Message::decode(bytes).is_ok_and(is_of);
+        self.figures.foreign += u64::from(is_foreign);
+        self.drive(host, |node, now| {
+            let state = |node: &Node| (node.status(), node.above(), node.next_deadline());
+            let before = state(node);
+            node.core_message(now, bytes);
+            assert!(!is_foreign || state(node) == before, "by a message of another epoch");
+        });
     }
 
     /// How long a server takes for what it is asked: at times so long that others do something.

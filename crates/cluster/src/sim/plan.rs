@@ -110,6 +110,12 @@ pub(super) struct Figures {
     pub(super) at_least: u64,
     pub(super) not_sent: u64,
     pub(super) maybe: u64,
+    /// Questions for counts that did not come by themselves, and to the store for changes that did
+    /// not.
+    pub(super) needs: u64,
+    pub(super) reads: u64,
+    /// Messages of another epoch than the one of their node.
+    pub(super) foreign: u64,
     pub(super) heard: u64,
     pub(super) gaps: u64,
     pub(super) resumes: u64,
@@ -141,6 +147,9 @@ impl Figures {
         self.at_least += one.at_least;
         self.not_sent += one.not_sent;
         self.maybe += one.maybe;
+        self.needs += one.needs;
+        self.reads += one.reads;
+        self.foreign += one.foreign;
         self.heard += one.heard;
         self.gaps += one.gaps;
         self.resumes += one.resumes;

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use super::host::Host;
 use super::world::{Event, World};
-use crate::{RoomAction, RoomChange, RoomStep, Rooms};
+use crate::record::{Body, Record};
+use crate::{RoomAction, RoomChange, RoomNote, RoomStep, Rooms};
 
 /// Rooms, users, and their infos.
 const ROOMS: usize = 4;
@@ -164,20 +166,50 @@ impl World {
         }
     }
 
+    /// What each member has said last of a user in a room, and where in the log.
+    fn said_of_users(&self) -> BTreeMap<(Box<str>, Box<str>, u64), (usize, Option<Arc<str>>)> {
+        let (mut said, mut batches) = (BTreeMap::new(), BTreeMap::<u64, u64>::new());
+        for (at, record) in self.logs[&self.epoch.number].all.iter().enumerate() {
+            let Record { head, body } = Record::decode(record).unwrap();
+            let last = batches.entry(head.incarnation).or_default();
+            // Another copy of it counts for nobody.
+            if !matches!(body, Body::Events(_) | Body::Order(_) | Body::Rooms(_))
+                || head.batch <= *last
+            {
+                continue;
+            }
+            *last = head.batch;
+            let Body::Rooms(notes) = body else { continue };
+            for note in notes {
+                if let RoomNote::Joined { room, sub, info } = note {
+                    said.insert((room, sub, head.incarnation), (at, info));
+                }
+            }
+        }
+        said
+    }
+
     /// All hosts have the same lists, which are all users of all hosts.
     pub(super) fn check_rooms(&self) {
         if self.plan.rooms == 0 {
             return;
         }
+        let said = self.said_of_users();
         for room in (0..ROOMS).map(|room| format!("room:{room}")) {
-            let here = |host: &super::host::Host| host.rooms.here.get(&*room).cloned();
+            let here = |host: &Host| host.rooms.here.get(&*room).cloned();
             let users: Vec<Users> = self.hosts.iter().filter_map(here).collect();
             let subs: BTreeSet<&Box<str>> = users.iter().flat_map(Users::keys).collect();
             let first = self.hosts[0].rooms.list(&room).expect("it is settled");
             assert_eq!(first.keys().collect::<BTreeSet<_>>(), subs, "of {room}");
             for (sub, info) in &first {
-                let is_said = users.iter().any(|users| users.get(sub) == Some(info));
-                assert!(is_said, "{sub} of {room} has {info:?}");
+                let has = |host: &&Host| {
+                    host.rooms.here.get(&*room).is_some_and(|users| users.contains_key(sub))
+                };
+                let nodes = self.hosts.iter().filter(has).filter_map(|host| host.rooms.state.me());
+                let key = |me| (Box::<str>::from(&*room), sub.clone(), me);
+                let last = nodes.filter_map(|me| said.get(&key(me)));
+                let last = last.max_by_key(|(at, _)| *at).map(|(_, info)| info);
+                assert_eq!(last, Some(info), "{sub} of {room}: what was said last counts");
             }
             for (index, one) in self.hosts.iter().enumerate() {
                 assert_eq!(one.rooms.list(&room).as_ref(), Some(&first), "{room} at {index}");

@@ -38,6 +38,7 @@ impl World {
                 let one = &mut self.hosts[host];
                 one.greatest = one.greatest.max(one.last_posted);
                 (one.epoch, one.last_posted, one.follower) = (epoch.number, epoch.base, None);
+                one.was_at = 0;
                 one.follower_run += 1;
                 one.history.clear();
                 one.posting.clear();
@@ -104,6 +105,7 @@ impl World {
                 let one = &mut self.hosts[host];
                 assert!(one.last_posted < number, "what is posted grows in number");
                 one.last_posted = number;
+                one.give(deliver.sequence, number, send);
                 one.history.push(Posted { number, subject, send });
                 let (one, process) = (&self.hosts[host], self.hosts[host].process);
                 let mut count = 0;
@@ -180,21 +182,29 @@ impl World {
         self.figures.revoked_late += u64::from(since_ms + LEASE_MS > self.now);
     }
 
+    /// Whether a host has a proof, if it ever had one.
+    fn is_proved(&self, host: usize) -> Option<bool> {
+        let proved_ms = self.hosts[host].node.as_ref()?.status().proved_ms?;
+        Some(proved_ms + LEASE_MS > self.now)
+    }
+
     /// Who may let anybody in lets nobody in whose token is revoked.
+    pub(super) fn check_revocations_at(&self, host: usize) {
+        if self.revoked_ms.is_empty() || self.is_proved(host) != Some(true) {
+            return;
+        }
+        for (which, revoked_ms) in self.revoked_ms.iter().enumerate() {
+            let obeyed = self.hosts[host].revoked.contains(&which);
+            let counts = revoked_ms.is_some_and(|revoked_ms| revoked_ms <= self.now);
+            assert!(obeyed || !counts, "host {host} does not know of revocation {which}");
+        }
+    }
+
+    /// At all hosts, however long nothing has come to one.
     pub(super) fn check_revocations(&mut self) {
-        for (index, one) in self.hosts.iter().enumerate() {
-            let Some(proved_ms) = one.node.as_ref().and_then(|node| node.status().proved_ms) else {
-                continue;
-            };
-            if proved_ms + LEASE_MS <= self.now {
-                self.figures.unproved += 1;
-                continue;
-            }
-            for (which, revoked_ms) in self.revoked_ms.iter().enumerate() {
-                let obeyed = one.revoked.contains(&which);
-                let counts = revoked_ms.is_some_and(|revoked_ms| revoked_ms <= self.now);
-                assert!(obeyed || !counts, "host {index} does not know of revocation {which}");
-            }
+        for host in 0..self.hosts.len() {
+            self.check_revocations_at(host);
+            self.figures.unproved += u64::from(self.is_proved(host) == Some(false));
         }
     }
 

@@ -31,6 +31,7 @@ impl World {
         let (epoch, sequence) = (self.epoch.number, log.last());
         let away = self.store.away_until_ms > self.now;
         let name = self.name(host);
+        let part_bytes = [PART_BYTES, 2 * PART_BYTES][self.random.usize(0..2)];
         let one = &mut self.hosts[host];
         let known = if !away {
             self.store.catch_up(&mut one.graph);
@@ -55,9 +56,11 @@ impl World {
         let mut node = Node::new(self.now, config, self.epoch, one.graph.place, known);
         if one.graph_at.epoch == epoch {
             node.was_at(one.graph_at);
+            one.was_at = one.graph_at.sequence;
             one.follow_at = one.follow_at.min(one.graph_at.sequence);
         }
-        node.cut_small(PART_BYTES);
+        // Versions may cut a change otherwise, so its parts are not the same at all nodes.
+        node.cut_small(part_bytes);
         one.node = Some(node);
         self.drive(host, |_, _| {});
     }

@@ -255,6 +255,7 @@ impl World {
         one.graph_at = one.node.as_ref().and_then(Node::mark).unwrap_or(one.graph_at);
         self.let_wait_go_on(host);
         self.say_rooms(host);
+        self.check_revocations_at(host);
     }
 
     /// Host and process that an event is for, if it is for one.
@@ -305,10 +306,7 @@ impl World {
                     self.drive(host, |node, now| node.stream_gone(now, epoch));
                 }
             }
-            Event::Core { host, bytes, .. } if !self.is_cut(host) => {
-                self.drive(host, |node, now| node.core_message(now, &bytes));
-            }
-            Event::Core { .. } => {}
+            Event::Core { host, bytes, .. } => self.hear_core(host, &bytes),
             Event::Seal { host, epoch, above, .. } => self.seal(host, epoch, above),
             Event::Agree { host, epoch, above, until_ms, .. } => {
                 self.agree(host, epoch, above, until_ms);

@@ -84,6 +84,7 @@ impl<S: Sockets> Shard<S> {
             self.flush_full(key.slot);
         }
         let Some((place, conn)) = self.conns.find(key) else { return Handed::ToNobody };
+        let before = conn.backlog_bytes();
         let (waiting, takes) = match conn.state().on_event() {
             EventAction::Take => (conn.push_event(event), true),
             // Without room it is asked for again, so it was not handed over.
@@ -108,6 +109,7 @@ impl<S: Sockets> Shard<S> {
         if at.conn.queued() != Queue::Express && !at.conn.is_flushed() {
             self.core.queue(&mut at, bulk);
         }
+        self.core.mind_gathered(&at, before, waiting);
         if takes { Handed::Over } else { Handed::ToNobody }
     }
 

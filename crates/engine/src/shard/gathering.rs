@@ -53,6 +53,15 @@ impl<S: Sockets> Shard<S> {
 }
 
 impl<S: Sockets> Core<S> {
+    /// More waits for a connection than `before`. Where that has become much it is written to,
+    /// though it may be in its pause, in which nothing else queues it.
+    pub(super) fn mind_gathered(&mut self, at: &At<'_, S::Socket>, before: usize, waiting: usize) {
+        let is_much_now = before <= GATHERED_BYTES_MAX && waiting > GATHERED_BYTES_MAX;
+        if is_much_now && self.gathering.is_some() && !at.conn.is(Marks::BLOCKED) {
+            self.express.push_back(at.slot);
+        }
+    }
+
     /// Writes what waits for a connection, or leaves it until its pause is over. It stays what it
     /// is in the queue, so that nothing queues it meanwhile.
     pub(super) fn flush_or_gather(&mut self, at: &mut At<'_, S::Socket>) -> Lives {

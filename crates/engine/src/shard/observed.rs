@@ -3,6 +3,8 @@
 use hub::{ConnRef, ConnectionId};
 
 use super::Shard;
+use crate::conn::HeldEvents;
+use crate::limits::HELD_EVENT_BYTES;
 use crate::slab::Key;
 use crate::sockets::Sockets;
 
@@ -62,7 +64,8 @@ impl<S: Sockets> Shard<S> {
             let Some((_, conn)) = self.conns.at(slot) else { continue };
             left -= 1;
             let below = self.core.io.kept_bytes(&conn.socket) as u32;
-            if conn.charged != conn.kept_bytes() + below {
+            let is_counted = conn.work().is_none_or(|work| is_counted(&work.held));
+            if !is_counted || conn.charged != conn.kept_bytes() + below {
                 return false;
             }
         }
@@ -90,4 +93,10 @@ impl<S: Sockets> Shard<S> {
     pub(crate) fn set_read_bytes(&mut self, bytes: usize) {
         self.core.scratch = vec![0; bytes].into();
     }
+}
+
+/// Whether what is put by counts for what it is.
+fn is_counted(held: &HeldEvents) -> bool {
+    let bytes = held.events.iter().map(|event| event.json().len() + HELD_EVENT_BYTES);
+    held.bytes == bytes.sum::<usize>()
 }

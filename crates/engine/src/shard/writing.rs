@@ -140,7 +140,9 @@ impl<S: Sockets> Core<S> {
             return self.flushed(at, flushed);
         }
         // Where something waits, the connection is queued or the kernel will report.
+        let before = at.conn.backlog_bytes();
         let waiting = at.conn.push_reply(bytes);
+        self.mind_gathered(at, before, waiting);
         if waiting <= self.config.backlog_bytes_max {
             return Ok(());
         }

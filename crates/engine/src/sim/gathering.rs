@@ -7,6 +7,7 @@ use super::one::One;
 use super::random::Random;
 use super::server::{Place, silent_config};
 use crate::config::EngineConfig;
+use crate::limits::GATHERED_BYTES_MAX;
 
 const ROOM: usize = 1 << 20;
 
@@ -18,6 +19,9 @@ const TURN_MS: u64 = 2;
 const RUN_MS: u64 = 2_000;
 
 const STREAMS: usize = 6;
+
+/// Bytes of a large event.
+const EVENT_BYTES: usize = 3_000;
 
 /// What a stream has heard, and when something came of it.
 #[derive(Default)]
@@ -95,6 +99,27 @@ fn stream_hears_all_in_order_in_fewer_writes_and_nothing_waits_longer_than_a_pau
         }
     });
     assert!(writes * 2 < all, "{writes} writes for {all} events");
+}
+
+/// Where much has come within a pause it is written before that is over.
+#[test]
+fn what_is_gathered_is_never_much() {
+    each_seed("what_is_gathered", 10, |seed| {
+        let mut one = One::start(EngineConfig { gather_ms: 60_000, ..silent_config() });
+        let mut random = Random::new(seed);
+        let place = stream(&mut one, "application/x-ndjson");
+        let (mut sent, mut heard) = (0, 0);
+        for _ in 0..200 {
+            let bytes = random.below(EVENT_BYTES);
+            one.send("1", &format!("\"{}\"", "~".repeat(bytes)));
+            sent += bytes;
+            while one.turn_after(0) {}
+            heard += one.reads(place).matches('~').count();
+            let waits = sent - heard;
+            assert!(waits <= GATHERED_BYTES_MAX + EVENT_BYTES, "{waits} wait");
+        }
+        assert!(heard > GATHERED_BYTES_MAX, "{heard} of {sent}");
+    });
 }
 
 /// A pause is longer than a worker has to come to rest, and each answer to a client that resumes

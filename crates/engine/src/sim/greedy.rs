@@ -71,6 +71,21 @@ fn who_is_put_off_is_served_while_others_are_reported_without_end() {
     }
 }
 
+/// The crowd is reported before it in each turn, and a turn has no time for all of them.
+#[test]
+fn who_is_reported_behind_a_crowd_that_is_reported_anew_each_turn_has_its_turn() {
+    let mut one = One::start(config());
+    let crowd: Vec<Place> = (0..2_000).map(|_| one.client(1 << 20, STREAM)).collect();
+    while one.turn_after(1) {}
+    let other = one.server.connect(0, 1 << 20);
+    one.wire(other).client_sends(POLL.as_bytes());
+    let turns = turns_until(&mut one, other, |one| {
+        crowd.iter().for_each(|&client| one.wire(client).client_sends(b"x"));
+    });
+    assert!(turns > 1, "a turn has time for all of them");
+    assert!(turns <= turns_max(crowd.len()), "{turns} turns");
+}
+
 #[test]
 fn crowd_whose_time_has_come_keeps_nobody_waiting() {
     let mut one = One::start(config());

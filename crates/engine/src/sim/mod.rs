@@ -30,6 +30,7 @@ mod handed_out;
 mod history_reads;
 mod left_out;
 mod lives;
+mod member_infos;
 mod members;
 mod net;
 mod nodes;

@@ -375,6 +375,7 @@ impl Server {
         assert_eq!((self.directory.ids_online(), self.directory.keys_online()), (0, 0));
         assert_eq!(self.account.bytes(), 0, "kept for nobody");
         assert!(self.addresses.is_empty(), "counted for nobody");
+        assert!(self.client_sends.questions().counts_truly(), "counted for no question");
         for (shard, counters) in self.shards.iter().zip(&self.counters) {
             assert_eq!((shard.connections(), shard.next_tick_ms()), (0, None));
             let figures = counters.snapshot();

@@ -140,6 +140,7 @@ fn head_that_waits_for_what_was_missed_is_told_behind_an_upgrade() {
     let topics = one.router.topics().unwrap().clone();
     assert!(one.answer(&TopicFollowers::new(&topics, &Nobody)) >= 1);
     one.turn_after(1);
+    assert_eq!(one.server.resumes.resumed(), 1, "it is told for the first time");
     let read = one.reads(place);
     assert!(read.contains("\r\nLast-Event-ID: urn:1\r\n"), "{first}: {read}");
     assert!(read.ends_with(":\nid: #") || read.ends_with("data: 2\n\n"), "{read}");

@@ -1,10 +1,15 @@
 //! The epoch: one value, taken once, told to all.
 
-use nats::{Bytes, Proposal};
-use testing::NatsServer;
-use tokio::time::timeout;
+use std::time::Duration;
 
-use crate::harness::{DEADLINE, ask_api, connect, crashes_at_two_makers, programs};
+use nats::{Bytes, NatsClient, Proposal};
+use serde_json::Value;
+use testing::NatsServer;
+use tokio::time::{Instant, interval, timeout};
+
+use crate::harness::{
+    DEADLINE, ask_api, change_stream, connect, crashes_at_two_makers, log, programs, publish_all,
+};
 
 #[tokio::test]
 async fn of_two_proposals_over_the_same_revision_one_is_taken() {
@@ -65,5 +70,80 @@ async fn of_a_swapped_value_the_last_one_is_kept_and_one_that_came_between_is_se
         assert!(!one.swap("c", 0, long).await.unwrap_err().may_count);
         let longest = Bytes::from(vec![b'x'; nats::VALUE_BYTES_MAX]);
         assert!(matches!(one.swap("c", 0, longest).await.unwrap(), Proposal::Taken(_)));
+    }
+}
+
+/// Epochs that follow each other within ten minutes, so that no record of theirs ages.
+const EPOCHS: u64 = 6;
+
+/// What the settings of `deploy/` say that NATS may take, as they stand there and in bytes.
+fn limit_of(settings: &str) -> (String, i64) {
+    let value = settings.lines().find_map(|line| line.trim().strip_prefix("max_file_store:"));
+    let value = value.expect("a limit").trim();
+    let gib: i64 = value.strip_suffix("GB").expect("it is in GB").parse().unwrap();
+    (value.to_owned(), gib << 30)
+}
+
+/// What a cluster's logs are promised and have, by their names.
+async fn logs(server: &NatsServer) -> Vec<(String, i64, u64)> {
+    let names = ask_api(server, "STREAM.NAMES", "{\"subject\":\"encke.t.*.>\"}").await;
+    let names: Value = serde_json::from_str(&names).unwrap();
+    let mut logs = Vec::new();
+    for name in names["streams"].as_array().into_iter().flatten() {
+        let name = name.as_str().unwrap();
+        let info = ask_api(server, &format!("STREAM.INFO.{name}"), "").await;
+        let info: Value = serde_json::from_str(&info).unwrap();
+        let promised = info["config"]["max_bytes"].as_i64().unwrap();
+        logs.push((name.to_owned(), promised, info["state"]["bytes"].as_u64().unwrap()));
+    }
+    logs
+}
+
+/// Deletes what may be deleted, until `left` logs are there or for ever.
+async fn delete_until(nats: &NatsClient, server: &NatsServer, left: usize) {
+    let (end, mut pace) = (Instant::now() + DEADLINE, interval(Duration::from_millis(100)));
+    while logs(server).await.len() > left {
+        pace.tick().await;
+        nats.delete_logs_before(EPOCHS).await.unwrap();
+        assert!(Instant::now() < end, "logs that nobody needs stay: {:?}", logs(server).await);
+    }
+}
+
+/// Each epoch has a log that may take 4 GiB, and the room that `deploy/` gives is for two of them.
+#[tokio::test]
+async fn epochs_that_follow_each_other_fit_into_the_room_of_deploy_and_go_once_they_are_empty() {
+    let texts = [
+        include_str!("../../../../deploy/compose/nats.conf"),
+        include_str!("../../../../deploy/kubernetes/nats.conf"),
+    ];
+    let (value, most) = limit_of(texts[0]);
+    assert_eq!(limit_of(texts[1]), (value.clone(), most));
+    for program in programs() {
+        let settings = format!("jetstream {{ store_dir: \"STORE\", max_file_store: {value} }}\n");
+        let server = [NatsServer::with_settings(&program, &settings)];
+        let nats = connect(&server, 1).await;
+        for epoch in 1..=EPOCHS {
+            publish_all(&log(&nats, epoch).await, 1, 20).await;
+            let logs = logs(&server[0]).await;
+            assert_eq!(logs.len() as u64, epoch, "what has records is kept: {logs:?}");
+            let promised: i64 = logs.iter().map(|(_, promised, _)| promised).sum();
+            assert!(promised <= most, "{promised} of {most}: {logs:?}");
+            assert!(logs.iter().all(|(.., bytes)| *bytes < 64 << 10), "{logs:?}");
+            nats.delete_logs_before(epoch).await.unwrap();
+            if epoch < EPOCHS {
+                nats.seal(epoch).await.unwrap();
+            }
+        }
+        // Ten minutes pass: what was sealed ages, and the last one goes on.
+        for epoch in 1..EPOCHS {
+            let stream = format!("ENCKE_t_{epoch}");
+            for name in ["duplicate_window", "max_age"] {
+                change_stream(&server[0], &stream, name, 200_000_000).await;
+            }
+        }
+        delete_until(&nats, &server[0], 1).await;
+        let last = logs(&server[0]).await;
+        assert_eq!(last[0].0, format!("ENCKE_t_{EPOCHS}"));
+        publish_all(&log(&nats, EPOCHS).await, 21, 40).await;
     }
 }

@@ -47,9 +47,11 @@ pub(super) struct Under<'r> {
 }
 
 /// Seats, and those that wait for one.
-struct Seats<'r> {
+struct Seats<T> {
     seats: Arc<Semaphore>,
-    waiting: VecDeque<Under<'r>>,
+    waiting: VecDeque<T>,
+    /// Whether one still wants its answer.
+    is_waiting: fn(&T) -> bool,
 }
 
 impl Under<'_> {
@@ -94,8 +96,8 @@ async fn answer_of(
 
 /// Those that read, or wait for a seat.
 pub(super) struct Reads<'r> {
-    pages: Seats<'r>,
-    scanning: Seats<'r>,
+    pages: Seats<Under<'r>>,
+    scanning: Seats<Under<'r>>,
     /// Whose turn it is to go through all updates.
     scans: Arc<Semaphore>,
     reading: HashMap<Id, Under<'r>>,
@@ -103,26 +105,26 @@ pub(super) struct Reads<'r> {
     said: Option<Instant>,
 }
 
-impl<'r> Seats<'r> {
-    fn new() -> Seats<'r> {
-        Seats { seats: Arc::new(Semaphore::new(SEATS)), waiting: VecDeque::new() }
+impl<T> Seats<T> {
+    fn new(is_waiting: fn(&T) -> bool) -> Seats<T> {
+        Seats { seats: Arc::new(Semaphore::new(SEATS)), waiting: VecDeque::new(), is_waiting }
     }
 
-    /// The next one that has a seat now.
-    fn seat(&mut self) -> Option<Under<'r>> {
+    /// The next one that has a seat now, and that.
+    fn seat(&mut self) -> Option<(T, OwnedSemaphorePermit)> {
         if self.waiting.is_empty() {
             return None;
         }
-        let seat = Some(Arc::clone(&self.seats).try_acquire_owned().ok()?);
+        let seat = Arc::clone(&self.seats).try_acquire_owned().ok()?;
         // Who has hung up takes nobody's turn.
-        let next = iter::from_fn(|| self.waiting.pop_front()).find(Under::is_waiting);
-        next.map(|under| Under { seat, ..under })
+        let next = iter::from_fn(|| self.waiting.pop_front()).find(self.is_waiting);
+        Some((next?, seat))
     }
 
     /// Whether so many wait, but for those who have hung up.
     fn is_full(&mut self, most: usize) -> bool {
         if self.waiting.len() >= most {
-            self.waiting.retain(Under::is_waiting);
+            self.waiting.retain(self.is_waiting);
         }
         self.waiting.len() >= most
     }
@@ -131,8 +133,8 @@ impl<'r> Seats<'r> {
 impl<'r> Reads<'r> {
     pub(super) fn new() -> Reads<'r> {
         Reads {
-            pages: Seats::new(),
-            scanning: Seats::new(),
+            pages: Seats::new(Under::is_waiting),
+            scanning: Seats::new(Under::is_waiting),
             scans: Arc::new(Semaphore::new(SCANS)),
             reading: HashMap::new(),
             answers: JoinSet::new(),
@@ -185,8 +187,8 @@ impl<'r> Reads<'r> {
     }
 
     fn seat_waiting(&mut self) {
-        while let Some(under) = self.pages.seat().or_else(|| self.scanning.seat()) {
-            self.ask(under);
+        while let Some((under, seat)) = self.pages.seat().or_else(|| self.scanning.seat()) {
+            self.ask(Under { seat: Some(seat), ..under });
         }
     }
 
@@ -224,5 +226,38 @@ impl<'r> Reads<'r> {
             self.said = Some(now);
             tracing::error!("{error}; clients that come back are told of a gap");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Those that wait, with what they are called and whether somebody wants the answer.
+    fn waiting(list: &[(u32, bool)]) -> Seats<(u32, bool)> {
+        let mut seats = Seats::new(|&(_, is_waiting): &(u32, bool)| is_waiting);
+        seats.waiting.extend(list);
+        seats
+    }
+
+    #[test]
+    fn who_has_hung_up_takes_no_seat_and_nobodys_turn() {
+        let list: Vec<_> = (0..100).map(|nth| (nth, nth % 10 == 9)).collect();
+        let mut seats = waiting(&list);
+        let taken: Vec<_> = iter::from_fn(|| seats.seat()).collect();
+        let nths: Vec<u32> = taken.iter().map(|((nth, _), _)| *nth).collect();
+        assert_eq!(nths, Vec::from_iter((0..SEATS as u32).map(|nth| nth * 10 + 9)));
+        drop(taken);
+        assert_eq!(iter::from_fn(|| seats.seat()).count(), 2, "those that are left");
+        assert_eq!(seats.seats.available_permits(), SEATS, "none is lost with those who went");
+    }
+
+    #[test]
+    fn who_has_hung_up_keeps_nobody_out() {
+        let mut seats = waiting(&[(1, false), (2, true), (3, false)]);
+        assert!(!seats.is_full(3), "two of them have gone");
+        assert_eq!(Vec::from_iter(&seats.waiting), [&(2, true)]);
+        seats.waiting.extend([(4, true), (5, true)]);
+        assert!(seats.is_full(3));
     }
 }

@@ -191,7 +191,10 @@ impl Node {
     /// The control plane answers somebody who came back; answers whom.
     pub(super) fn step_resume(&mut self) -> Option<ConnRef> {
         let now_ms = self.server.clock.now_ms();
-        self.future_cursors.go_on(self.router, &self.server.resumes, now_ms);
+        let cursors = &mut self.future_cursors;
+        let may_be_more = cursors.go_on(self.router, &self.server.resumes, now_ms);
+        let is_due = cursors.is_any_due(self.server.event_ids.posted());
+        assert!(may_be_more || !is_due, "who has come to its place waits no longer");
         if let Some(resume) = self.server.resumes.take() {
             let conn = resume.asker.conn;
             self.resumings.push_back((conn, Resuming::begin(self.router, resume).unwrap()));
