@@ -1,6 +1,6 @@
 //! Where options come from: the command line, then the environment, then a file, then the default.
 //!
-//! It works on clap's own description of the commands: what the environment and the file say
+//! It works on clap's own description of the commands. What the environment and the file say
 //! becomes part of that, so types, errors and precedence are those of the command line. The command
 //! line is read once for each source, with one more each time, so that a value which is wrong is
 //! told as that source's.

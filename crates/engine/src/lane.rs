@@ -1,7 +1,7 @@
 //! Lanes: short work for senders on a worker's own thread, between its epoll and its mailbox.
 //!
 //! A send that goes from a thread that reads it to a thread that delivers it, and back for its
-//! answer, costs three wake-ups, each of which is more than all the rest of it. A lane reads
+//! answer, costs three wake-ups. Each of them is more than all the rest of it. A lane reads
 //! senders' connections in the turn of a worker, so that what it posts to that worker is delivered
 //! and answered in the same turn.
 //!

@@ -6,7 +6,7 @@
 //! graph.
 //!
 //! A snapshot stays open until all is written: whoever takes it slowly makes the store's file grow
-//! by what is changed meanwhile. Cost: the time of the disk or the pipe; for the text some 0.2 µs a
+//! by what is changed meanwhile. Cost: the time of the disk or the pipe. For the text some 0.2 µs a
 //! pair, more where ids are names.
 
 use std::fs::{self, File};

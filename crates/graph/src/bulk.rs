@@ -4,7 +4,7 @@
 //! nobody else can change the graph while one is open.
 //!
 //! Into an empty store the lists are appended in the order of their keys, which fills pages to the
-//! brim; into one that has pairs they are merged list by list. The one transaction makes a load
+//! brim. Into one that has pairs they are merged list by list. The one transaction makes a load
 //! that is interrupted, by whatever, leave the store as it was.
 //!
 //! Cost: 16 bytes of memory a pair (32 when loaded both ways) and the file's new pages, at most

@@ -1,12 +1,12 @@
 //! The epoch of this run, and the mark on disk that keeps event ids growing over all runs.
 //!
 //! The file `epoch` in the data directory has the number below which all event numbers are
-//! reserved. It is written before a number is used, a quarter of an hour ahead, so a process that
+//! reserved. It is written before a number is used, a quarter of an hour ahead. So a process that
 //! is killed has used none above it, and the next one begins there, wherever the clock stands. A
 //! run that sends nothing writes nothing more.
 //!
 //! It is replaced whole: written beside, synced, renamed, and the directory synced (rename(2)). A
-//! file that is missing, damaged or of another format is written anew; then ids begin at the clock,
+//! file that is missing, damaged or of another format is written anew. Then ids begin at the clock,
 //! which is behind those of before only if it was set back. What a place means does not hang on the
 //! file: it has the tag of its epoch, which is drawn at random.
 //!

@@ -2,7 +2,7 @@
 //! begin and end of a subscription.
 //!
 //! One task takes what workers note ([`Subscriptions`]) twenty times a second, posts the updates,
-//! and keeps the list by them; whoever asks for the list has that done first. So the list and the
+//! and keeps the list by them. Whoever asks for the list has that done first. So the list and the
 //! updates behind its last id fit: nothing is missing between them. Of who comes while the list is
 //! read for the first time an update may follow, though the list has it.
 //!

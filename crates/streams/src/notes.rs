@@ -2,11 +2,11 @@
 //!
 //! The file `untold` beside the streams has places of one length. A note stands in one of them
 //! while its append is written and [told](crate::Teller), and on as long as it could not be. So
-//! what is found there at a start is all that a process before may have left untold, and no file of
-//! a stream has to be looked at for it. A stream has one note at most, since nothing is appended to
+//! what is found there at a start is all that a process before may have left untold. No file of a
+//! stream has to be looked at for it. A stream has one note at most, since nothing is appended to
 //! it before what was appended last is told.
 //!
-//! Cost: 512 KiB of disk; for an append that is told two short writes, and a sync where what is
+//! Cost: 512 KiB of disk. For an append that is told two short writes, and a sync where what is
 //! told outlives the process.
 
 use std::collections::HashMap;

@@ -1,8 +1,11 @@
 //! `cargo xtask prose`: how hard the pages are to read, in figures.
 //!
-//! It looks at the sentences of paragraphs and lists. Code, tables and headings are left out, and
-//! a piece of code within a sentence counts as one word. The figures say nothing about whether a
-//! page is true or complete; a page that misses the bounds is hard to read all the same.
+//! Pages are README and docs/. The docs of modules (`//!`) and the decisions are written for those
+//! who change the program, and count as one page each.
+//!
+//! It looks at the sentences of paragraphs and lists. Code, tables and headings are left out, and a
+//! piece of code within a sentence counts as one word. The figures say nothing about whether a page
+//! is true or complete. A page that misses the bounds is hard to read all the same.
 
 mod figures;
 mod sentences;

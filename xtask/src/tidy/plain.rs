@@ -1,5 +1,5 @@
-//! The rules that pages for users and the help of the program are written in plain sentences, and
-//! that a page begins by saying who it is for and what the reader can do after it.
+//! These rules keep pages for users, module docs and the help of the program in plain sentences. A
+//! page also begins by saying who it is for and what the reader can do after it.
 
 use super::tree::{Fault, File, Tree};
 use crate::prose::{Bounds, figures};

@@ -1,6 +1,6 @@
 //! Packets with a length of one byte, as Erlang's `{packet, 1}` has them: keys in, addresses out.
 //!
-//! A read takes what has come, up to 64 KiB; all whole packets of it are answered with one write,
+//! A read takes what has come, up to 64 KiB. All whole packets of it are answered with one write,
 //! so a sender that does not wait for each answer pays two system calls for thousands of keys. Two
 //! buffers, each bounded: a sender that does not read its answers stops being read.
 

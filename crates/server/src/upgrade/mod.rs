@@ -1,4 +1,4 @@
-//! A new version of the server takes the place of the one that runs: it inherits its ports, its
+//! A new version of the server takes the place of the one that runs. It inherits its ports, its
 //! streams with all that waits for them, the history and the store, and no client notices.
 //!
 //! ```text

@@ -1,5 +1,5 @@
-//! The files of a run: `run.csv`, a row a second as it goes, and at its end `run.json`, the report,
-//! and the pictures `run-light` and `run-dark`, each as SVG and as PNG.
+//! The files of a run are `run.csv`, a row a second as it goes, and at its end `run.json`, the
+//! report. The pictures `run-light` and `run-dark` come then too, each as SVG and as PNG.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;

@@ -1,7 +1,7 @@
 //! A stream on a WebSocket (RFC 6455).
 //!
-//! Its events tell their ids, but where it begins, and where it stands behind a gap, a server says
-//! only when it is asked: so this asks it, if the server agreed to speak Encke's protocol.
+//! Its events tell their ids. Where it begins, and where it stands behind a gap, a server says only
+//! when it is asked. So this asks it, if the server agreed to speak Encke's protocol.
 
 use std::collections::VecDeque;
 
