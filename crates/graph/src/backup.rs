@@ -76,7 +76,7 @@ pub enum ExportError {
 #[derive(Debug, Error)]
 pub enum RestoreError {
     /// The backup cannot be read.
-    #[error("cannot read {}: {error}", file.display())]
+    #[error("cannot read {}: {error}; check its path, owner and mode", file.display())]
     Read {
         /// The backup.
         file: PathBuf,
@@ -84,7 +84,10 @@ pub enum RestoreError {
         error: io::Error,
     },
     /// It is not what was written, or no backup.
-    #[error("{} is no sound backup of a friends graph: {why}", file.display())]
+    #[error(
+        "{} is no sound backup of a friends graph ({why}); give a file of `encke graph backup`",
+        file.display()
+    )]
     Unsound {
         /// The file.
         file: PathBuf,

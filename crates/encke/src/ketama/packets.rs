@@ -22,7 +22,7 @@ const PACKET_BYTES_MAX: usize = 1 + u8::MAX as usize;
 /// Why keys came to a bad end.
 #[derive(Debug, Error)]
 pub(crate) enum PacketsError {
-    #[error("cannot read standard input: {0}")]
+    #[error("cannot read standard input ({0}); give it a pipe")]
     Read(io::Error),
     #[error(
         "standard input ended within a packet, {got} of {whole} bytes into it: write each key as \

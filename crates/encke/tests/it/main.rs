@@ -61,6 +61,7 @@ mod log;
 mod logout;
 mod members;
 mod mercure;
+mod messages;
 mod metrics;
 mod once;
 mod openapi;

@@ -46,7 +46,7 @@ use crate::cli::work::on_own_thread;
 use crate::client::ApiClient;
 
 /// How many there may be: more would only share this machine's cores.
-pub(super) const NODES_MAX: i64 = NAMES.len() as i64;
+pub(super) const NODES_MAX: u8 = NAMES.len() as u8;
 
 const NAMES: [&str; 9] = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
 
