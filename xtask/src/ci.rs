@@ -1,6 +1,6 @@
 //! `cargo xtask ci`: every check that a change must pass.
 //!
-//! Steps that mostly wait lie beside those that compute, so there are lanes: each runs its steps
+//! Steps that mostly wait lie beside those that compute, so there are lanes. Each runs its steps
 //! one after another, beside the other lanes. What a step prints is kept in `target/ci/STEP.log`
 //! and shown when it ends, so that lanes do not talk at once. All steps run even if one fails, so
 //! that one run tells everything. Only what needs the programs is left out where they do not build.

@@ -1,6 +1,6 @@
 //! Loading a file of pairs: read all, sort, write each list once, one transaction.
 //!
-//! The transaction begins when all is read: an input may be a pipe that is slow or never ends, and
+//! The transaction begins when all is read. An input may be a pipe that is slow or never ends, and
 //! nobody else can change the graph while one is open.
 //!
 //! Into an empty store the lists are appended in the order of their keys, which fills pages to the

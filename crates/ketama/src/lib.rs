@@ -26,7 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It talks to no server, watches none and reads no file: a list is bytes, a server is a name and a
+//! It talks to no server, watches none and reads no file. A list is bytes, a server is a name and a
 //! number. MD5 is here because the original took it, to spread keys and not to protect anything.
 //!
 //! Cost: 160 points a server, eight bytes each and half a byte for a table. Building takes an MD5

@@ -4,7 +4,7 @@
 //! measured to hear nothing for 12 s after the death of a leader. This one looks after 1.2 s, and
 //! after 0.4 s where a record is due that was published here. It asks for records before those it
 //! has asked for have run out, so it waits for no round trip. It never has more under way than fit
-//! into its queues: an owner that is slow makes it slow, and nothing is dropped.
+//! into its queues. An owner that is slow makes it slow, and nothing is dropped.
 //!
 //! Each time the consumer is made anew, after a silence, another connection or a record that did
 //! not come, it begins with the record that was handed over last. Where that one is another now, or

@@ -2,7 +2,7 @@
 //!
 //! JetStream remembers the ids of what it took for [`DUPLICATE_WINDOW`], so what had no answer is
 //! sent again with the same id until one comes. Nothing is handed to the library while there is no
-//! connection: it would keep it and send it at any time later, when the id is forgotten.
+//! connection. It would keep it and send it at any time later, when the id is forgotten.
 //!
 //! What remains is what the kernel or the network holds back for more than that window and delivers
 //! then. So those who read the log pass over a batch of a node that is not above the last one.

@@ -11,7 +11,7 @@
 //! file: it has the tag of its epoch, which is drawn at random.
 //!
 //! A process that takes over from another one goes on with its epoch, and with its file. Where
-//! events are kept on disk a restart does so, too: then the file has the epoch's tag as well, and
+//! events are kept on disk a restart does so, too. Then the file has the epoch's tag as well, and
 //! between which numbers events may be lost. A version that does not know such a file takes it for
 //! damaged, and begins an epoch of its own.
 //!

@@ -8,7 +8,7 @@
 //!
 //! When somebody begins to want it, the list is read from the directory. Where notes were lost it
 //! is read anew, and the updates are those of what differs. Changes past their
-//! [bound](ChangeBudget) are lost, as those are that cannot be posted: then those who listen to
+//! [bound](ChangeBudget) are lost, as those are that cannot be posted. Then those who listen to
 //! paths have their streams ended, and come back behind a gap.
 //!
 //! Cost: a load and a free lock twenty times a second as long as nobody may hear of it. Then some

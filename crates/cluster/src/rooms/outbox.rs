@@ -1,4 +1,4 @@
-//! What a node has to say of rooms: a queue, of which one record is on its way to the log at a
+//! What a node has to say of rooms. A queue, of which one record is on its way to the log at a
 //! time.
 //!
 //! Whom this node has in a room is put together only when it is its turn, so it is said once,

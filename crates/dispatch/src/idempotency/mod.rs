@@ -4,7 +4,7 @@
 //! Whoever comes first with a key [claims](Claim) it. A claim may be dropped because its send was
 //! refused, or because its client went away before the event was posted. It leaves nothing behind,
 //! so that the send may be tried again. Once the event has its number the key is remembered for
-//! five minutes, whether its client still waits or not: the count is awaited by a task of its own.
+//! five minutes, whether its client still waits or not. The count is awaited by a task of its own.
 //! A repeat that comes meanwhile waits for the same count. What is remembered are keyed hashes, in
 //! memory alone: after a restart every key is new, and an [upgrade](written) hands them on.
 //!
@@ -12,7 +12,7 @@
 //! events that it has read. Of several events with one key, sent at several nodes at one time, the
 //! first one in the log is posted, everywhere.
 //!
-//! A key is that of its sender, of the API key that a request shows: nobody gets in another's way
+//! A key is that of its sender, of the API key that a request shows. Nobody gets in another's way
 //! with it, or hears another's answers. One under which something else is sent is refused. When
 //! there is no place for another key, new ones are refused until the oldest is forgotten. Were the
 //! oldest forgotten before its time, its repeat would be posted again, and nobody would know.

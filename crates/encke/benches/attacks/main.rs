@@ -3,7 +3,7 @@
 //!
 //! A hundred listeners hear 500 events a second while one attack after the other is tried, each on
 //! a server of its own. The attacker is a process of its own that has what the others leave of the
-//! cores (`SCHED_IDLE`): a remote one would take none. What is printed: the listeners' latency and
+//! cores (`SCHED_IDLE`). A remote one would take none. What is printed: the listeners' latency and
 //! the server's memory (`RssAnon`) before, during and after. Also how long one more client waited
 //! at most to be told what it had missed, what part of a core the server took meanwhile, and a
 //! worker's longest turn. Latencies are those of each second, and the median of the seconds is

@@ -1,4 +1,4 @@
-//! Stores that programs of the past have written, one for each format: this program opens each,
+//! Stores that programs of the past have written, one for each format. This program opens each,
 //! finds all that is in it, and changes it.
 //!
 //! A new format brings a way from the one before, and leaves a store of its own here. It is made as

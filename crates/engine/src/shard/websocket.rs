@@ -3,7 +3,7 @@
 //! A client's messages are read in place, in the shard's scratch buffer. Only one that has not come
 //! whole is kept, in the connection's rare box and within `--max-message`. So a connection that
 //! says nothing, or only whole messages, owns no buffer. Answers to what came in one read leave in
-//! one write, behind whatever waits. They are held against the bound on the backlog like events: a
+//! one write, behind whatever waits. They are held against the bound on the backlog like events. A
 //! client that commands and does not read is a slow reader.
 //!
 //! A client that says more than a turn has time for is read on in the next turn, after the others.

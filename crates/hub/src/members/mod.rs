@@ -8,7 +8,7 @@
 //! as well. So the table is the list that others are given, and a change is what makes the list
 //! before it the list behind it.
 //!
-//! No note of a change can be lost: a member that has changed is noted once until it is looked at,
+//! No note of a change can be lost. A member that has changed is noted once until it is looked at,
 //! and then counts as it is. So there is never more noted than there are members. These are taken
 //! out by the roster alone, and keep their names until then.
 //!

@@ -5,7 +5,7 @@
 //! between `&`, and `+` for a space. `id` and `members` may be repeated; of the others the last one
 //! counts, so that a client may append to an address that it was given. A parameter that the route
 //! does not have is ignored, whatever it says. So is a `token`, an `after` or a `last_event_id` of
-//! which nothing but the name is there: a program that knows none sends that. A place goes before
+//! which nothing but the name is there. A program that knows none sends that. A place goes before
 //! `last`: who comes back to an address with both has heard the last ones.
 
 use std::borrow::Cow;

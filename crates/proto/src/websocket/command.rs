@@ -8,7 +8,7 @@
 //! `{"error":{…},"token":true}`, lest a client take it for another's answer. The answer to
 //! `members` is the list ([`crate::members`]), or `{"error":{…},"members":"a"}`.
 //!
-//! A send may have a `ref` beside it, a number or a text, which its answer repeats: it may come
+//! A send may have a `ref` beside it, a number or a text, which its answer repeats. It may come
 //! later than those to what was said behind it.
 
 use std::borrow::Cow;

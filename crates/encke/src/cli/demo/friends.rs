@@ -2,7 +2,7 @@
 //!
 //! A data directory that the demo has filled says so in a small file beside the store. So the next
 //! run of the same demo finds its graph and uses it as it stands, and no run ever writes into a
-//! store of somebody else. The file is written before the graph is: the graph comes in one
+//! store of somebody else. The file is written before the graph is. The graph comes in one
 //! transaction, so behind the file there is either nothing yet or all of it.
 
 use std::fs::{self, File};

@@ -3,7 +3,7 @@
 //!
 //! It goes on beside everything else. A directory that is dead, slow or refuses costs a line in the
 //! log and a later try. The certificate before stays in use for as long as it is good. Tries are 2
-//! minutes to 6 hours apart, with as much again drawn at random: the first hour has five at most,
+//! minutes to 6 hours apart, with as much again drawn at random. The first hour has five at most,
 //! as many failures as public directories take. A signal (SIGHUP) asks for a try at once.
 //!
 //! Names are proven at the ports that there are: by TLS-ALPN-01 (RFC 8737) where TLS is spoken, and
