@@ -29,7 +29,7 @@ use tree::{Fault, Tree};
 /// What a rule is: what it says in a word, and what finds its faults.
 type Rule = (&'static str, fn(&Tree) -> Vec<Fault>);
 
-const RULES: [Rule; 35] = [
+const RULES: [Rule; 37] = [
     ("crates know only whom ARCHITECTURE.md lists", crates::edges),
     ("no crate is larger than its share", crates::sizes),
     ("the modules of a crate form no circle", circles::modules),
@@ -58,6 +58,8 @@ const RULES: [Rule; 35] = [
     ("links lead somewhere", links::links),
     ("pages are in plain sentences", plain::pages),
     ("help is in plain sentences", plain::help),
+    ("docs of modules are in plain sentences", plain::docs_of_modules),
+    ("decisions are in plain sentences", plain::decisions),
     ("pages say whom they are for", plain::openings),
     ("each line of the log is explained", log_lines::on_their_page),
     ("paths in documents exist", docs::paths),
