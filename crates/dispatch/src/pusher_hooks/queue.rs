@@ -24,7 +24,7 @@ pub(super) struct HookQueue(Option<Arc<HookBacklog>>);
 struct HookBacklog {
     told: Mutex<HookEvents>,
     /// More was told, or the queue was dropped.
-    news: Notify,
+    updates: Notify,
     counts: Arc<WebhookCounts>,
 }
 
@@ -60,7 +60,8 @@ impl HookQueue {
             }
         };
         let told = HookEvents { backlog: Backlog::sharing(shared), events: 0, is_over: false };
-        let waiting = Arc::new(HookBacklog { told: Mutex::new(told), news: Notify::new(), counts });
+        let waiting =
+            Arc::new(HookBacklog { told: Mutex::new(told), updates: Notify::new(), counts });
         let mut batches = AppBatches { waiting: Arc::clone(&waiting), heard: 0, apps, app };
         tokio::spawn(async move {
             // It ends when its app has the webhook no more.
@@ -81,7 +82,7 @@ impl HookQueue {
             is_taken
         };
         if is_taken {
-            waiting.news.notify_one();
+            waiting.updates.notify_one();
         }
         is_taken
     }
@@ -104,7 +105,7 @@ impl Drop for HookQueue {
     fn drop(&mut self) {
         if let Some(waiting) = &self.0 {
             waiting.told().is_over = true;
-            waiting.news.notify_one();
+            waiting.updates.notify_one();
         }
     }
 }
@@ -147,7 +148,7 @@ impl Hooked for AppBatches {
                     return Ok(());
                 }
             }
-            self.waiting.news.notified().await;
+            self.waiting.updates.notified().await;
         }
     }
 
