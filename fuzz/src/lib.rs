@@ -2,7 +2,7 @@
 //!
 //! - [`erlang`], [`heads`], [`ids`], [`frames`], [`lists`], [`proxies`], [`records`], [`streams`],
 //!   [`tokens`] and [`websocket`] turn bytes into what a node, a client, a sender, a proxy, a
-//!   server or a file may say, and hold the result against an outside reader, a rule written down
+//!   server or a file may say. They hold the result against an outside reader, a rule written down
 //!   a second time, or the same bytes in other pieces.
 //! - [`operations`] reads the bytes as a list of operations and runs them on the real thing and on
 //!   a naive model.

@@ -1,14 +1,14 @@
 //! `cargo xtask ci`: every check that a change must pass.
 //!
-//! Steps that mostly wait lie beside those that compute, so there are lanes: each runs its steps
+//! Steps that mostly wait lie beside those that compute, so there are lanes. Each runs its steps
 //! one after another, beside the other lanes. What a step prints is kept in `target/ci/STEP.log`
 //! and shown when it ends, so that lanes do not talk at once. All steps run even if one fails, so
-//! that one run tells everything; only what needs the programs is left out where they do not build.
+//! that one run tells everything. Only what needs the programs is left out where they do not build.
 //!
 //! The build server does nothing but call this; what passes here passes there. Nothing reads the
 //! standard input, and what is changed outside `target/` are Debian packages ([`crate::programs`]),
 //! tools ([`crate::store`]) and the caches of cargo, npm, Maven and Go. The last lines tell what
-//! failed, and which tests were skipped or passed at their second try; where `CI=true` one that
+//! failed, and which tests were skipped or passed at their second try. Where `CI=true` one that
 //! would be skipped fails. How long each step takes stands in CONTRIBUTING.md.
 
 mod step;

@@ -2,9 +2,9 @@
 //! installed once for what `compat/` says ([`crate::store`]), and linked to below
 //! `target/tools/compat`. The test `compat` of `crates/encke` runs them.
 //!
-//! A folder of `compat/` is copied and installed in its copy, so nothing comes into the sources. It
-//! took 3 s for JavaScript, 10 s for Python, 8 s for Go, 50 s for Rust, 20 s for Java and 43 s for
-//! the collector with two processors; nothing but a look at each source when it is there.
+//! A folder of `compat/` is copied and installed in its copy, so nothing comes into the sources.
+//! With two processors it took 3 s for JavaScript, 10 s for Python, 8 s for Go, 50 s for Rust, 20 s
+//! for Java and 43 s for the collector. When a source is there, it takes nothing but a look at it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

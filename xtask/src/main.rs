@@ -56,8 +56,9 @@ Chores:
                --check makes them of the debug build, and as root tries them
   deny         licences, versions and sources of what others wrote, as deny.toml allows them
   site         the documentation as a folder for a web server, in target/site-pages
-  prose        figures of how hard README and docs/ are to read, or the pages that follow; --long
-               before them lists the sentences of more than 25 words, and those that begin badly
+  prose        figures of how hard README and docs/ are to read, the docs of all modules, and all
+               decisions; or the pages and sources that follow, of which --long before them lists
+               the sentences of more than 25 words, and those that begin badly
   tidy         the project's own rules: who may know whom, lengths, docs, leftovers
   help         this text
 

@@ -1,9 +1,9 @@
 //! `cargo xtask playdar`: the page of the example in Chromium, and whether the example is to be
 //! checked at all.
 //!
-//! A run of `cargo xtask ci` leaves it out where one has passed with just these files: those of the
-//! example, of the crates that it uses and of what its tests take. `cargo xtask ci --whole` asks
-//! nobody.
+//! A run of `cargo xtask ci` leaves it out where one has passed with just these files. They are
+//! those of the example, of the crates that it uses and of what its tests take. `cargo xtask ci
+//! --whole` asks nobody.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

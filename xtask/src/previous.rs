@@ -3,8 +3,8 @@
 //!
 //! Crates of registries are those of the workspace's own build: cargo keeps what it builds on the
 //! way in one place (`build.build-dir`) and what comes out in another. Of our own crates it would
-//! take those that it has already, since it knows them by name, version and place in the workspace,
-//! and old files look as if they had not changed. So they get a version of their own.
+//! take those that it has already. It knows them by name, version and place in the workspace, and
+//! old files look as if they had not changed. So they get a version of their own.
 
 use std::fs;
 use std::path::Path;

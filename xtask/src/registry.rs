@@ -3,9 +3,9 @@
 //!
 //! What cargo has made of them is the same as long as the lockfile, the root's manifest and the
 //! compiler are. So after a run that passed it is copied to where tools are kept
-//! ([`crate::store`]), under a hash of these, and from there below `target/debug` of a clone that
-//! has nothing there. cargo looks at all of it as at what it has made itself, and makes anew what
-//! does not fit. Our own crates are never kept: their sources are told apart by times alone.
+//! ([`crate::store`]), under a hash of these. From there it goes below `target/debug` of a clone
+//! that has nothing there. cargo looks at all of it as at what it has made itself, and makes anew
+//! what does not fit. Our own crates are never kept: their sources are told apart by times alone.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;

@@ -3,8 +3,8 @@
 //! Both run the cases of `clients/cases`, as the browser client's own tests do ([`crate::node`]).
 //!
 //! Python's tools and the package's one dependency come from a list with hashes into an environment
-//! of their own ([`crate::store`]); nothing of the system's Python is touched. Where they cannot
-//! be had, or Go is too old, that is told among the skipped tests, and with `CI=true` it fails.
+//! of their own ([`crate::store`]). Nothing of the system's Python is touched. Where they cannot be
+//! had, or Go is too old, that is told among the skipped tests, and with `CI=true` it fails.
 
 use std::fs;
 use std::io::Write;

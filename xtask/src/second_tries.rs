@@ -1,5 +1,5 @@
-//! Tests that passed at their second try only: the last lines of a run name them, how each failed
-//! at first is kept in a file, and more than [`MAX`] of them fail the run.
+//! These are tests that passed at their second try only. The last lines of a run name them, and a
+//! file keeps how each failed at first. More than [`MAX`] of them fail the run.
 //!
 //! Tests that drive real programs alone are tried twice: what they meet on a busy machine is not
 //! only ours. nextest tries Rust tests again, `clients/js/e2e/run.js` those in a browser. A test

@@ -1,5 +1,5 @@
-//! One client that is named by the first argument reads the stream of the second one, and prints
-//! each event as a line of JSON, as the application has seen it.
+//! One client, named by the first argument, reads the stream at the second argument. It prints each
+//! event as a line of JSON, as the application has seen it.
 
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 //! in the order of their numbers.
 //!
 //! Each listener is tried on each kept topic of an update, so what an update takes is known before.
-//! A page ends where that comes to as much as was asked for, whatever was found: so who listens to
-//! what nobody publishes goes through a long log in many short steps.
+//! A page ends where that comes to as much as was asked for, whatever was found. So a client that
+//! hears of keys nobody publishes goes through a long log in many short steps.
 //!
 //! An update is heard as long as the rule of one of its topics keeps it that a listener listens to.
 //! Of one that is there still and is heard no more, its rule being over, it is said that some are

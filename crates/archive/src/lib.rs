@@ -4,7 +4,7 @@
 //! It does not decide when an event is posted, and remembers nothing in memory beside what the log
 //! does: what was sent of late is read from [`hub::History`].
 //!
-//! Cost of a send: each rule is looked at for each subject; one that is kept is copied once, and
+//! Cost of a send: each rule is looked at for each subject. One that is kept is copied once, and
 //! waits for nothing. A page is read from the disk, on the thread of whoever asks.
 //!
 //! Updates of topics are kept as events of ids are, each topic by the rule for its name, if the

@@ -1,9 +1,9 @@
 //! Pages of what is kept of one subject, by the bounds of its rule.
 //!
-//! What has expired or is too old by the rule is passed over as it is met, a few hundred at most;
-//! where it ends is then found by halves. How many there may be of a subject, or
-//! how many bytes of them, the log counts from its last one without reading them. Where that ends
-//! is remembered until there is another.
+//! What has expired or is too old by the rule is passed over as it is met, a few hundred at most.
+//! Where it ends is then found by halves. How many there may be of a subject, or how many bytes of
+//! them, the log counts from its last one without reading them. Where that ends is remembered until
+//! there is another.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,6 +1,6 @@
 //! An event as a record of the log, and back.
 //!
-//! A record has the event's number, its time and the subjects that are kept as its keys, so its
+//! A record has the event's number, its time, and as its keys the subjects that are kept. So its
 //! body has neither the id nor, as a rule, the subject again:
 //!
 //! ```text
@@ -9,14 +9,14 @@
 //!
 //! The rest is the payload of an event that has a kept subject and a payload alone, and otherwise
 //! all that stands behind the id in the event's line. Which of these it is the record's kind says.
-//! Where two connections are left out it is the latter: a program that knows of one alone reads no
-//! event then, and says so, in place of one that it would tell to somebody left out.
+//! Where two connections are left out it is the latter. A program that knows of one alone then
+//! reads no event, and says so, rather than tell it to somebody who is left out.
 //!
 //! An event of 100 bytes about an id of 8 is 149 bytes on disk.
 //!
-//! An update, which is about keys of topics, has two keys more: what all updates have, by which
-//! they are found one after the other, and the id of its publisher, if there is one. They count
-//! for the bytes of a rule as if they stood in the line.
+//! An update, which is about keys of topics, has two keys more. One is that of all updates, by
+//! which they are found one after the other. The other is the id of its publisher, if there is one.
+//! They count for the bytes of a rule as if they stood in the line.
 
 use std::fmt::Write;
 

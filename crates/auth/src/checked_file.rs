@@ -1,6 +1,6 @@
 //! A small file of the data directory that is replaced as a whole, and whose damage is found.
 //!
-//! What is written is on disk, under its name, when the call returns; whatever ends the process
+//! What is written is on disk, under its name, when the call returns. Whatever ends the process
 //! before that leaves the old file. The check in it tells a damaged file, not a forged one: who may
 //! write here may do everything anyway. Only the owner of the directory may read it.
 

@@ -1,12 +1,12 @@
 //! Files that are read again while the server runs, when they change: certificates and keys of
 //! tokens.
 //!
-//! They are looked at by `stat` through whatever links lead to them, so it does not matter how they
-//! are replaced: written over, renamed into place, or by a link that leads elsewhere from now on,
-//! as certbot and Kubernetes do it. Notices of the kernel (inotify) would have to follow each link
-//! on the way, and never come on some file systems. What is being written, and files that change
-//! one after the other, as a certificate and its key, are read when nothing has changed for one
-//! more look. A look costs a microsecond or two per file.
+//! They are looked at by `stat` through whatever links lead to them. So it does not matter how they
+//! are replaced: written over, renamed into place, or by a link that leads elsewhere, as certbot
+//! and Kubernetes do it. Notices of the kernel (inotify) would have to follow each link on the way,
+//! and never come on some file systems. What is being written, and files that change one after the
+//! other, as a certificate and its key, are read when nothing has changed for one more look. A look
+//! costs a microsecond or two per file.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Who may do what: [tokens] of those who listen, [keys] of those who call the API, and the files
 //! in which both are kept.
 //!
-//! Tokens are JSON Web Tokens that somebody else made; the [`Verifier`](tokens::Verifier) knows the
+//! Tokens are JSON Web Tokens that somebody else made. The [`Verifier`](tokens::Verifier) knows the
 //! keys and the revocations, and the [token service](token_service) stands between it and the
 //! workers. Keys of the API are our own: a file of their hashes, which commands change and a
 //! running server reads again.

@@ -2,8 +2,8 @@
 //! the [verifier](crate::tokens), who knows the keys.
 //!
 //! What is verified at once is verified on the worker's thread. The rest, signatures that were not
-//! seen before, has a thread of its own, which gives way to the workers: a crowd that connects
-//! waits for its signatures, and who is connected hears its events meanwhile.
+//! seen before, has a thread of its own, which gives way to the workers. When many connect at once
+//! they wait for their signatures, and those who are connected hear their events meanwhile.
 
 mod lease;
 

@@ -5,9 +5,9 @@
 //! Nothing here reads a socket, a clock or a random number, and nothing here can panic, whatever
 //! the bytes are.
 //!
-//! A million connections are read by one decoder each, so a decoder owns no buffer: the caller
-//! reads into one buffer of its own, feeds what came, and gets events that point into it. A
-//! decoder allocates only while an event is split over two reads.
+//! A million connections are read by one decoder each, so a decoder owns no buffer. The caller
+//! reads into one buffer of its own, feeds what came, and gets events that point into it. A decoder
+//! allocates only while an event is split over two reads.
 //!
 //! - [`response_head`] reads the head (RFC 9112);
 //! - [`StreamDecoder`] reads the body behind it: framing ([`ChunkedDecoder`]) and events

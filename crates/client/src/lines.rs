@@ -1,6 +1,6 @@
 //! Lines, reading side: NDJSON, the classic comet page, and the answers to polls.
 //!
-//! A line that stands whole in the caller's buffer is handed on in place; only one that is split
+//! A line that stands whole in the caller's buffer is handed on in place. Only one that is split
 //! over reads is put together in a buffer, which is given back as soon as the line is out.
 
 use memchr::memchr;

@@ -1,11 +1,12 @@
 //! Server-Sent Events, reading side (WHATWG HTML, section 9.2.6).
 //!
 //! An event that stands whole in the caller's buffer, with one `data` line, is handed on in place:
-//! nothing is copied or kept. Only an event that is split over reads, or that has several `data`
-//! lines, is put together in a buffer, which is given back as soon as the event is out.
+//! nothing is copied or kept. Most events are handed on in place. One that is split over reads, or
+//! that has several `data` lines, is put together in a buffer, which is given back as soon as the
+//! event is out.
 //!
-//! Left to the caller: the `retry` field, and the last event id as a state of the stream (an event
-//! here has an id only where it has an `id` line of its own).
+//! Two things are left to the caller: the `retry` field, and the last event id as a state of the
+//! stream. An event here has an id only where it has an `id` line of its own.
 
 use memchr::memchr2;
 

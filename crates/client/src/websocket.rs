@@ -1,13 +1,13 @@
 //! The client of a WebSocket (RFC 6455): the fields that ask for one, the frames that it reads and
 //! those that it sends.
 //!
-//! Random numbers are the caller's: a nonce for the key, and a new masking key for each frame,
-//! which nobody may foresee where a page chooses what is sent (section 5.3).
+//! Random numbers are the caller's: a nonce for the key, and a new masking key for each frame.
+//! Nobody may foresee the latter where a page chooses what is sent (section 5.3).
 //!
 //! Frames are put together to messages by the server's [`Reader`]. A message that stands whole in
-//! the caller's buffer, which is what servers of small events send, is handed on in place; only one
-//! that is split over reads or fragments is put together in a buffer, which is given back as soon
-//! as the message is out.
+//! the caller's buffer, as servers of small events send it, is handed on in place. Only one that is
+//! split over reads or fragments is put together in a buffer. That is given back as soon as the
+//! message is out.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,8 +1,8 @@
 //! The sum over the log, by which nodes find out that they have read different logs.
 //!
 //! The value at a sequence is the sum, modulo 2^64, of XXH3 of every record up to there, seeded
-//! with its sequence. It is a sum and not a chain in the strict sense, so that who begins in the
-//! middle of the log can do so with 0 and add what was before once somebody tells it. It guards
+//! with its sequence. It is a sum and not a chain in the strict sense. So a node that begins in the
+//! middle of the log can begin with 0, and add what was before once another tells it. It guards
 //! against logs that differ by mistake, not against somebody who forges records: who may publish
 //! can do worse.
 //!

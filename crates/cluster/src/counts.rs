@@ -1,9 +1,9 @@
 //! How many connections have heard an event, over all nodes.
 //!
-//! Each member tells the origin of a record how many connections it has posted each event to, as
-//! soon as it has nothing more to post, and after a millisecond in any case. The origin adds up
-//! over the members of the view at the record's sequence. What does not come is asked for, and
-//! after a second the answer is "at least": an answer is never an error for want of a count.
+//! Each member tells the origin of a record to how many connections it has posted each event. It
+//! does so as soon as it has nothing more to post, and after a millisecond in any case. The origin
+//! adds up over the members of the view at the record's sequence. What does not come is asked for,
+//! and after a second the answer is "at least". An answer is never an error for want of a count.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,9 +1,9 @@
 //! One node of a cluster, as pure state: no IO, no clock, no thread.
 //!
-//! All nodes follow one totally ordered log. What a client is sent, who is a member, and what the
-//! graph of subscriptions is, comes out of the log's records in their order, so it is the same on
-//! every node. A [`Node`] is told what happens, and when, and says what to do; whoever drives it
-//! keeps the connections to the log, to the store of record and to the clients.
+//! All nodes follow one totally ordered log. Three things come out of the log's records in their
+//! order: what a client is sent, who is a member, and what the graph of subscriptions is. So they
+//! are the same on every node. A [`Node`] is told what happens, and when, and says what to do. Its
+//! caller keeps the connections to the log, to the store of record and to the clients.
 //!
 //! # How it is driven
 //!

@@ -1,5 +1,5 @@
-//! From what was read to what is posted: events come out in the order of the log, some of them at
-//! once, and everything else is a barrier, which comes out when all before it is done.
+//! This leads from what was read to what is posted. Events come out in the order of the log, some
+//! of them at once. Everything else is a barrier, which comes out when all before it is done.
 //!
 //! A version of the graph that waits for earlier ones is such a barrier, too. What it waits for is
 //! read later, and overtakes what is held up.

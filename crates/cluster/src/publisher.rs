@@ -1,9 +1,9 @@
 //! What this node brings into the log: a queue, and one batch of it in flight.
 //!
 //! What is submitted while a batch is on its way is the next batch. A batch is published with the
-//! same message id until the log acknowledges it; then the next one goes, so batches of one node
-//! are in the log in their order. Only when a batch has been *read* from the log it is settled, and
-//! it is settled, too, by this node's own leave: what was not read by then will never count (see
+//! same message id until the log acknowledges it. Then the next one goes, so the batches of one
+//! node are in the log in their order. A batch is settled only when it has been *read* from the
+//! log, or by this node's own leave. What was not read by then will never count (see
 //! [`crate::roster`]), and goes back to the front of the queue.
 //!
 //! Senders wait ten seconds. Who is told "may still be sent" then is told the truth: its batch

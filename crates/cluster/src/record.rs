@@ -13,12 +13,11 @@
 //! ```
 //!
 //! What stands before the body is the same in all formats, so that a node knows a record of a newer
-//! version from what is none (`crate::node`). Format 2 is that of events one of which is posted
-//! [once](Once), format 3 that of events one of which has several subjects, format 4 that of events
-//! one of which names its sender or leaves a connection out, format 5 that of events one of which
-//! leaves out two, format 6 that of who is in a room, and of nothing else, format 7 that of events
-//! one of which is about a key and no id, format 8 that of events one of which is an update of
-//! topics, which stand in its line alone: nodes that read only an earlier one go on beside those
+//! version from what is none (`crate::node`). Each format says what one of a batch's events needs.
+//! Format 2: it is posted [once](Once). Format 3: it has several subjects. Format 4: it names its
+//! sender or leaves a connection out. Format 5: it leaves out two. Format 6 is that of who is in a
+//! room, and of nothing else. Format 7: an event is about a key and no id. Format 8: it is an update
+//! of topics, which stand in its line alone. Nodes that read only an earlier one go on beside those
 //! that write none of that.
 //!
 //! `after` is the last sequence that the publisher had read, `chain` its sum over the log up to

@@ -1,10 +1,10 @@
 //! The graph's versions: which record completes which, which are missing, and whether the replica
 //! has the same set as whoever published.
 //!
-//! Changes are applied strictly by version, however their records lie in the log. A version that
-//! is missing while later ones are there, or that the store of record has, is fetched there and
-//! published again by whichever node is first: the message id is made of the version and its hash,
-//! so it is in the log once or does no harm.
+//! Changes are applied strictly by version, however their records lie in the log. A version may be
+//! missing while later ones are there, or while the store of record has it. Then whichever node is
+//! first fetches it there and publishes it again. The message id is made of the version and its
+//! hash, so it is in the log once or does no harm.
 
 use std::collections::BTreeMap;
 

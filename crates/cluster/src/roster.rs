@@ -1,15 +1,15 @@
 //! Who is a member at each sequence of the log, and which records count.
 //!
-//! All of it follows from the log alone: a join makes the record's sequence a member, a second join
-//! of the same name takes the place of the first one, a leave ends one. Events and logouts of who
-//! is no member, and batches that came before, are *void* for every node: a batch counts once,
-//! however often it was published and however late a copy comes, and who was declared gone knows at
-//! its leave that nothing of it will count any more.
+//! All of it follows from the log alone. A join makes the record's sequence a member, a second join
+//! of the same name takes the place of the first one, and a leave ends one. Some records are *void*
+//! for every node: events and logouts of a node that is no member, and batches that came before. So
+//! a batch counts once, however often it was published and however late a copy comes. A node that
+//! was declared gone knows at its leave that nothing of it will count any more.
 //!
 //! A node that begins in the middle of the log knows none of this until another one tells it, or
 //! until somebody founds the view anew. Until then it knows this much: who published a record after
 //! it had read the last join or leave, or all before where we began, was a member by then. So that
-//! record counts, if it is no copy of one that we have read; a copy of one that we have not would
+//! record counts, if it is no copy of one that we have read. A copy of one that we have not would
 //! have been published before. What was published by somebody who had read less is uncertain.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
-//! How numbers, texts and ids stand in records and messages: big endian, LEB128 for those that are
-//! mostly small, and one form for each value, so that what was read is written again byte by byte.
+//! Here is how numbers, texts and ids stand in records and messages: big endian, or LEB128 for
+//! those that are mostly small. Each value has one form, so what was read is written again byte by
+//! byte.
 
 use crate::limits::{ID_BYTES_MAX, SEQUENCE_MAX};
 

@@ -1,14 +1,14 @@
 //! Who may change something, and when: the barrier that an upgrade closes while it writes
 //! everything down for the program that goes on with it.
 //!
-//! Whoever posts an event, logs somebody out, changes subscriptions or revokes a token has a
-//! [`WritePermit`] meanwhile, whether the API asked for it, an Erlang node or this server itself:
-//! [`Sender`](crate::posting::Sender) asks to see it. A permit is held from when all is there that
-//! the work takes until it is done, and not while a client is waited for: neither for its body nor
-//! until it has read its answer. So those that are out when the barrier [closes](Barrier::close)
-//! come back within milliseconds, and then nothing changes any more: each event is posted before
-//! that, or when the barrier [opens](Barrier::open) again, or by the [successor](Successor) that
-//! takes everything.
+//! A [`WritePermit`] is held while an event is posted, somebody is logged out, subscriptions change
+//! or a token is revoked. It does not matter whether the API asked for it, an Erlang node or this
+//! server itself: [`Sender`](crate::posting::Sender) asks to see it. A permit is held from when all
+//! that the work takes is there until it is done. It is not held while a client is waited for:
+//! neither for its body nor until it has read its answer. So those that are out when the barrier
+//! [closes](Barrier::close) come back within milliseconds, and then nothing changes any more. Each
+//! event is posted before that, or when the barrier [opens](Barrier::open) again, or by the
+//! [successor](Successor) that takes everything.
 //!
 //! Requests wait at the barrier as they come (`server::passing`) and go to the successor whole. Who
 //! was let in before, and has its body only now, waits here and goes there too.

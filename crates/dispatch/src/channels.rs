@@ -4,7 +4,7 @@
 //! A connection hears a channel while it is logged in under its [key](hub::Key). A user is in a
 //! presence channel from its first connection on until others were told that it has left.
 //!
-//! Cost: a look-up or two for each channel; where channels are found by their names, a walk over
+//! Cost: a look-up or two for each channel. Where channels are found by their names, a walk over
 //! all names of keys, one at a time.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
-//! Which channels of an app somebody hears and who is in them, over all nodes of a cluster: what is
-//! between the task that reads in the log who is in rooms ([`crate::members`]) and the one that
-//! tells webhooks ([`crate::pusher_hooks`]).
+//! Here is known which channels of an app somebody hears, and who is in them, over all nodes of a
+//! cluster. It stands between two tasks: one reads in the log who is in rooms ([`crate::members`]),
+//! the other tells webhooks ([`crate::pusher_hooks`]).
 //!
 //! An app with webhooks is a room of the log, which all nodes with such an app want to know. In it
 //! are no users, but [subjects](channel_subject): the app's channels, and the members of presence

@@ -3,8 +3,8 @@
 //! - [`posting`]: a send through all its steps, here or by the log of a cluster; [`outcome`]: what
 //!   it came to.
 //! - [`idempotency`]: a send that is repeated is posted once.
-//! - [`cluster`]: this server as one node of many. The pure state is in the crate of that name,
-//!   the clients of NATS and PostgreSQL in `nats` and `postgres`; here is what drives them.
+//! - [`cluster`]: this server as one node of many. The pure state is in the crate of that name, the
+//!   clients of NATS and PostgreSQL in `nats` and `postgres`. Here is what drives them.
 //! - [`presence`]: who comes and goes, and who is told of it; [`members`]: the same of those who
 //!   are in a room; [`channels`]: how many hear a channel, for whoever asks.
 //! - [`past`]: pages of what was sent about an id.

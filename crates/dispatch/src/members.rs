@@ -1,6 +1,6 @@
 //! Tells connections who is in the rooms that they watch, and who comes and goes there.
 //!
-//! [`hub::Roster`] says what is to be told; here is what drives it: one task, which looks twenty
+//! [`hub::Roster`] says what is to be told. Here is what drives it: one task, which looks twenty
 //! times a second what has changed, and at once when a worker asks for a list. It tells one thing
 //! after the other, so that each list and what is told behind it fit each other
 //! ([`engine::Watches`]).

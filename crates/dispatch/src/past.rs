@@ -1,7 +1,7 @@
 //! The past of an id: what was sent about it and is remembered or kept, a page at a time.
 //!
-//! It is read from the history in memory, which on a node of a cluster has what was sent at any.
-//! Of an id whose events are kept on disk the rest comes from there, read by threads that may wait,
+//! It is read from the history in memory, which on a node of a cluster has what was sent at any. Of
+//! an id whose events are kept on disk the rest comes from there. Threads that may wait read it,
 //! [`READS_MAX`] at a time for applications and as many for clients.
 //!
 //! Cost: the history's lock for a page, and a copy of its lines.

@@ -1,6 +1,6 @@
-//! What clients of the Pusher protocol are told of each other: who is in a presence channel, who
-//! comes and who goes, and which users of a watchlist sign in and out. When they are told is that
-//! of [rooms](crate::members).
+//! Here is what clients of the Pusher protocol are told of each other: who is in a presence
+//! channel, and who comes and goes. They also hear which users of a watchlist sign in and out. When
+//! they are told is that of [rooms](crate::members).
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Where options come from: the command line, then the environment, then a file, then the default.
 //!
-//! It works on clap's own description of the commands: what the environment and the file say
+//! It works on clap's own description of the commands. What the environment and the file say
 //! becomes part of that, so types, errors and precedence are those of the command line. The command
 //! line is read once for each source, with one more each time, so that a value which is wrong is
 //! told as that source's.
@@ -82,7 +82,7 @@ pub(crate) fn read(
     let words = words(&first);
     match program.clone().try_get_matches_from(args) {
         // The environment or the file may give what is missing.
-        Err(error) if !may_be_mended(&error) => return Err(error.into()),
+        Err(error) if !may_be_mended(&error) => return Err(of_line(error, program, &words)),
         _ => {}
     }
     if let Err(error) = command.clone().try_get_matches_from(args)
@@ -111,8 +111,21 @@ pub(crate) fn read(
         Ok(matches) => Ok(Settings { matches, command, file }),
         Err(error) => Err(match (&file, arg_of(&command, &words, &error)) {
             (Some(file), Some(arg)) => file.error(&words, arg, &error),
-            _ => error.into(),
+            _ => of_line(error, &command, &words),
         }),
+    }
+}
+
+/// What is wrong with the command line, without a secret that may stand in it: what a terminal
+/// shows is copied into logs and questions.
+fn of_line(error: clap::Error, command: &Command, words: &[&str]) -> SettingsError {
+    let Some(arg) = arg_of(command, words, &error) else { return error.into() };
+    match error.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) if is_secret(arg) || has_password(arg, value) => {
+            let text = text_of(&error, arg) + "\n\nFor more information, try '--help'.\n";
+            clap::Error::raw(error.kind(), text).into()
+        }
+        _ => error.into(),
     }
 }
 

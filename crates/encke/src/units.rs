@@ -1,5 +1,9 @@
 //! Sizes and times as people write them on a command line.
 
+use std::fmt::Display;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Reads a number of bytes: `65536`, `64KiB`, `64k`, `1 MiB`, `2GB`.
@@ -91,9 +95,28 @@ pub(crate) fn parse_rate(text: &str) -> Result<f64, String> {
 /// Reads a rate a second, over 0.
 pub(crate) fn parse_rate_over_0(text: &str) -> Result<f64, String> {
     match parse_rate(text)? {
-        0.0 => Err("the rate must be over 0 a second".into()),
+        0.0 => Err("write a rate over 0 a second".into()),
         rate => Ok(rate),
     }
+}
+
+/// A reader of whole numbers in `range`. It says the range, which those of the library do not.
+pub(crate) fn whole<T>(
+    range: RangeInclusive<T>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+where
+    T: FromStr + PartialOrd + Display + Clone + Send + Sync + 'static,
+{
+    move |text| {
+        let number = text.trim().parse().ok().filter(|number| range.contains(number));
+        let (least, most) = (range.start(), range.end());
+        number.ok_or_else(|| format!("write a whole number from {least} to {most}"))
+    }
+}
+
+/// Reads an IP address.
+pub(crate) fn parse_ip(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| "write an IP address, such as 10.0.0.7 or fd00::7".to_owned())
 }
 
 /// Reads a whole number from 1 on.
@@ -145,5 +168,10 @@ mod tests {
         assert!(parse_rate("-1").is_err() && parse_rate("inf").is_err());
         assert!(parse_rate_over_0("0").is_err() && parse_rate_over_0("0.1").is_ok());
         assert!(parse_count("0").is_err() && parse_count("7") == Ok(7));
+        assert_eq!(whole(2..=9_u8)("9"), Ok(9));
+        for text in ["1", "10", "-7", "300", "two", ""] {
+            let said = whole(2..=9_u8)(text).unwrap_err();
+            assert_eq!(said, "write a whole number from 2 to 9", "{text}");
+        }
     }
 }

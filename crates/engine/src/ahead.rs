@@ -1,14 +1,14 @@
 //! Clients that come with a place which this node of a cluster has not come to yet.
 //!
 //! A client that has heard an event at one node may be at another before that has posted the same
-//! event: by some milliseconds, or by seconds where a node lags. It is logged in and held, and its
-//! question waits here, by the number of its place, until all up to there is posted. Then it is
-//! asked as any other. Who has waited for [`FUTURE_MS_MAX`] is told of a gap, and goes on where the
-//! node is: that is too far behind, or the place was made up.
+//! event. The other is behind by some milliseconds, or by seconds where a node lags. It is logged
+//! in and held, and its question waits here, by the number of its place, until all up to there is
+//! posted. Then it is asked as any other. Who has waited for [`FUTURE_MS_MAX`] is told of a gap,
+//! and goes on where the node is: that is too far behind, or the place was made up.
 //!
-//! The place may be of a later epoch than the node knows: whoever was stopped while the cluster has
-//! begun another log learns of it a moment after its clients come. It is the place of that epoch if
-//! that has come to its number; else its client is told of a gap as well.
+//! The place may be of a later epoch than the node knows. A node that was stopped while the cluster
+//! has begun another log learns of it a moment after its clients come. It is the place of that
+//! epoch if that has come to its number. Else its client is told of a gap as well.
 //!
 //! The place may also be an id that a publisher gave its update, which says no number. A client
 //! whose node does not know it waits for [`NAMED_MS`], and then it is looked for once more.

@@ -1,8 +1,8 @@
 //! Answers of the control plane to single connections.
 //!
 //! What a worker has [asked](crate::questions) for a client is answered by mail, which has its
-//! place among the events: what was posted before is written before, what is posted behind it
-//! behind it. The control plane says *what*; how that looks on the connection, by its format and
+//! place among the events. What was posted before is written before, and what is posted behind it
+//! behind it. The control plane says *what*. How that looks on the connection, by its format and
 //! its carrier, is the worker's.
 //!
 //! It weighs as one delivery in the mailbox, and counts as what waits for its client: one that does

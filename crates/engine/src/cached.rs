@@ -1,8 +1,8 @@
 //! The last event of each channel that caches it, for those who subscribe later.
 //!
 //! It is kept for half an hour ([`pusher::limits::CACHE_SECONDS`]) and within [`BYTES_MAX`] for all
-//! channels together: the channel that has had no event for the longest time loses its own first,
-//! and a new subscriber is told that there is none.
+//! channels together. The channel that has had no event for the longest time loses its own first. A
+//! new subscriber is told that there is none.
 //!
 //! Cost: an event of such a channel takes a lock and a place in a table.
 

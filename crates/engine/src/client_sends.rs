@@ -1,6 +1,6 @@
 //! What clients send: how much of it a connection may, and the way to whoever posts it.
 //!
-//! A worker looks whether a connection may send at all, how often, and how much; then it
+//! A worker looks whether a connection may send at all, how often, and how much. Then it
 //! [asks](crate::questions), with what the client wrote and what its token grants. The control
 //! plane reads the event, posts it as one of the API, and [says](crate::answers) what it came to.
 //! Each is answered once, so a worker knows how many of its own are under way: none is, when it is

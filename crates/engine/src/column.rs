@@ -1,4 +1,4 @@
-//! Values beside those of a slab, by slot, for what is not true of every connection: it costs
+//! Values beside those of a slab, by slot, for what is not true of every connection. It costs
 //! nothing as long as no connection has any.
 //!
 //! Cost: chunks of the slab's size, made when the first slot of theirs has a value, and kept.

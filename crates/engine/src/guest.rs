@@ -1,9 +1,9 @@
 //! A worker that is no thread of the engine: somebody else keeps its connections, such as the
 //! processes of Erlang nodes, which the control plane reaches.
 //!
-//! To the directory, the router and the receipts it is a worker as any other: it has a number and a
-//! mailbox, its connections have slots and generations, and what it counts on a delivery the sender
-//! hears. So an audience may be made of sockets and of others, each counted once, and no code of
+//! To the directory, the router and the receipts it is a worker as any other. It has a number and a
+//! mailbox, its connections have slots and generations, and the sender hears what it counts on a
+//! delivery. So an audience may be made of sockets and of others, each counted once, and no code of
 //! the data plane knows of it.
 //!
 //! Whoever keeps it must take its mail, or senders find the mailbox full.

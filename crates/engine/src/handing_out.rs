@@ -2,10 +2,10 @@
 //! process, over the same socket.
 //!
 //! The worker has read the request's head, and let it in. The connection goes with all that was
-//! read of it, by a socket that carries descriptors, since the worker has a table of its own; with
-//! the keys of TLS where that is spoken. Its place in the worker is free at once. It goes on being
-//! counted for its client's address, and for its token, until whoever has it drops it. Where the
-//! socket has no room for it, it stays with the worker, which refuses it.
+//! read of it, by a socket that carries descriptors, since the worker has a table of its own. With
+//! it go the keys of TLS where that is spoken. Its place in the worker is free at once. It goes on
+//! being counted for its client's address, and for its token, until whoever has it drops it. Where
+//! the socket has no room for it, it stays with the worker, which refuses it.
 //!
 //! Cost: none until a client asks; then two system calls, and a message.
 

@@ -3,7 +3,7 @@
 //! A worker looks whether the token grants it, and how often its connection asks; then it
 //! [asks](crate::questions). The control plane makes the page, as large as the connection can take,
 //! and [says](crate::answers) it. Each is answered once. A read counts as one that waits until its
-//! worker has the answer: so pages that nobody has taken yet have a bound with them.
+//! worker has the answer. So pages that nobody has taken yet have a bound with them.
 //!
 //! Cost: nothing until a client reads; then what a [send](crate::client_sends) costs.
 

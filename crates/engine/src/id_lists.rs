@@ -1,10 +1,11 @@
-//! Lists of ids of many owners in blocks that they share, so that a list is no allocation of its
-//! own: what a connection is logged in under beside its least id.
+//! These are lists of ids of many owners in blocks that they share, so that a list is no allocation
+//! of its own. They have what a connection is logged in under beside its least id.
 //!
 //! A block has room for 1, 2, 4, … ids, and lies in a page of its size: one block, or as many as
-//! 512 ids have room for. So an id takes 8 bytes in a full block and 16 in one that has just grown,
-//! 32 at the most when others were taken out; a page takes 80 bytes beside its 4 KiB. A new block
-//! is taken from the first page that has room, and a page without a block in use is given back.
+//! 512 ids have room for. So an id takes 8 bytes in a full block, 16 in one that has just grown,
+//! and 32 at the most when others were taken out. A page takes 80 bytes beside its 4 KiB. A new
+//! block is taken from the first page that has room, and a page without a block in use is given
+//! back.
 //!
 //! Cost: to look for an id, a binary search; to put some in or take one out, that and one move of
 //! the greater ones.

@@ -1,11 +1,11 @@
 //! Lanes: short work for senders on a worker's own thread, between its epoll and its mailbox.
 //!
 //! A send that goes from a thread that reads it to a thread that delivers it, and back for its
-//! answer, costs three wake-ups, each of which is more than all the rest of it. A lane reads
+//! answer, costs three wake-ups. Each of them is more than all the rest of it. A lane reads
 //! senders' connections in the turn of a worker, so that what it posts to that worker is delivered
 //! and answered in the same turn.
 //!
-//! The engine knows nothing of what is read: a [`Lane`] is given by the control plane, by way of a
+//! The engine knows nothing of what is read. A [`Lane`] is given by the control plane, by way of a
 //! queue, and talks with it over a [`LaneSocket`]. Descriptors must cross there, since the worker
 //! has a table of its own. What a lane must never do is wait, and wake a task of a runtime, whose
 //! descriptors have other numbers in this table ([`sync::replies`]).

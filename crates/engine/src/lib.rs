@@ -2,7 +2,7 @@
 //! and the router that hands events to them.
 //!
 //! A worker never waits for anything but its epoll: no disk, no DNS, no channel. There is no async
-//! runtime here. What a worker must be told, it is told by [mail](mailbox); what it tells the
+//! runtime here. What a worker must be told, it is told by [mail](mailbox). What it tells the
 //! world, it tells by [counters] and [receipts](receipt).
 //!
 //! ```text

@@ -1,7 +1,7 @@
 //! An event on its way to its audience: one shape, whoever made it and however it travels.
 //!
-//! It is built where an event comes in (the API, an Erlang process, the cluster's log, the
-//! dashboard) and goes as it is to the [router](crate::Router), in a cluster by way of the log.
+//! It is built where an event comes in: the API, an Erlang process, the cluster's log, the
+//! dashboard. It goes as it is to the [router](crate::Router), in a cluster by way of the log.
 
 use hub::{Draft, EventError, Key, LeftOut, Space};
 use proto::Frame;

@@ -1,11 +1,11 @@
-//! What a stream wants to hear of the time before it, where it does not go on from a place: all
-//! that is remembered, or the last events about each of its ids.
+//! This is what a stream wants to hear of the time before it, where it does not go on from a place:
+//! all that is remembered, or the last events about each of its ids.
 //!
-//! It is a resume like any other ([`crate::resume`]): the stream is held, and hears in windows what
+//! It is a resume like any other ([`crate::resume`]). The stream is held, and hears in windows what
 //! was sent before, merged with what comes meanwhile. Only from where on differs by subject. What
 //! was sent since the stream has begun it hears in any case, about its ids and all whom they
-//! follow. Of the time before that it hears all of the same if it wants all; if it wants the last
-//! events of each id, these, and nothing of whom the ids follow.
+//! follow. Of the time before that it hears all of the same if it wants all. If it wants the last
+//! events of each id it hears these, and nothing of whom the ids follow.
 //!
 //! That some were forgotten before it has begun is no gap: nobody has said what there was.
 //!

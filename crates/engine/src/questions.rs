@@ -5,8 +5,9 @@
 //! clients together: past either the client is answered at once. Those who ask bound what one
 //! client has waiting.
 //!
-//! Who takes the questions is a task, which is woken as senders are that wait for receipts (a
-//! worker must not wake a task itself, see [`Replies`]), or a thread, which is unparked.
+//! The one that takes the questions may be a task, which is woken as senders are that wait for
+//! receipts (a worker must not wake a task itself, see [`Replies`]). Or it is a thread, which is
+//! unparked.
 //!
 //! Cost: two additions and a place in a queue for a question, and a wake where nobody is awake.
 

@@ -2,18 +2,18 @@
 //!
 //! Its stream is logged in first, so what is sent from then on is handed to it, and is *held*: what
 //! comes is put by. Its worker asks here ([`Resumes`]) for what was sent before. On the control
-//! plane a [`Resuming`] reads whom the client's ids follow from the graph and what was sent about
-//! them from the history, slice by slice, and answers by mail: with the oldest of it, as much as
-//! may wait for one client. When that is written the worker asks again. With the last of it, it
-//! puts what was missed before what came meanwhile, merged by number, and the stream goes on as any
+//! plane a [`Resuming`] reads whom the client's ids follow from the graph, and what was sent about
+//! them from the history, slice by slice. It answers by mail: with the oldest of it, as much as may
+//! wait for one client. When that is written the worker asks again. With the last of it, it puts
+//! what was missed before what came meanwhile, merged by number, and the stream goes on as any
 //! other.
 //!
 //! Why nothing falls between the two, and nothing comes twice:
-//! - a send whose audience was looked up before the log-in has not got the client in it; if it is
+//! - a send whose audience was looked up before the log-in has not got the client in it. If it is
 //!   not posted yet, the history says so and it is waited for ([`hub::Since::Pending`]);
 //! - a send that begins later finds the client;
 //! - an event that is in both has the same number twice, and one goes;
-//! - the answer is posted when no other send is between its number and its last mail: so what comes
+//! - the answer is posted when no other send is between its number and its last mail. So what comes
 //!   after it in the mailbox has greater numbers than all that is in it.
 //!
 //! A node of a cluster may be asked by a client that has heard more elsewhere than the node has
@@ -26,8 +26,8 @@
 //! event that is in both goes once. Whether something is missing the archive says then.
 //!
 //! Cost: nothing for a connection that does not resume. A resume is a look into the graph for each
-//! of its ids, one into the history for each subject that they follow, one sort, and one mail; the
-//! same for each further window.
+//! of its ids, and one into the history for each subject that they follow. It takes one sort and
+//! one mail, and the same for each further window.
 
 mod archived;
 mod asked;

@@ -1,25 +1,24 @@
 //! The router: finds the audience of an event and hands it to the workers.
 //!
 //! It runs on the sender's thread. A send is a small state machine, [`Sending`], because two things
-//! may make it pause: an audience of many thousands is walked slice by slice, and a worker's
+//! may make it pause. An audience of many thousands is walked slice by slice, and a worker's
 //! mailbox may be full. What to do in a pause (yield, sleep, give up) is the caller's to say.
 //!
 //! A send is posted to all of its audience or to nobody. Once the audience is gathered, room is
-//! reserved in each mailbox that it needs; where one is full, the send gives all room back and
-//! waits without a number, and holds up nobody. With room everywhere it takes its turn
-//! ([`Posting`]): the event gets its number, is recorded in the [history](History) and posted to
-//! all mailboxes, without a wait, and only then has the next one its turn. So every connection
-//! hears growing numbers, "I have heard all up to this number" is exact, and what has a number was
-//! posted.
+//! reserved in each mailbox that it needs. Where one is full, the send gives all room back, waits
+//! without a number, and holds up nobody. With room everywhere it takes its turn ([`Posting`]). The
+//! event gets its number, is recorded in the [history](History) and posted to all mailboxes,
+//! without a wait. Only then has the next one its turn. So every connection hears growing numbers,
+//! "I have heard all up to this number" is exact, and what has a number was posted.
 //!
 //! In a cluster numbers come from its log ([`Router::send_numbered`]), and a node that has read
-//! them posts in their order. So that it need not look audiences up one after the other, a send is
-//! in two parts: many may [gather](Sending::gather) at a time, in any order, and each is
+//! them posts in their order. A send is in two parts, so that audiences need not be looked up one
+//! after the other. Many may [gather](Sending::gather) at a time, in any order, and each is
 //! [posted](Sending::post) when it is the next one. Who comes back in between is not kept waiting
 //! and misses nothing: the audience is gathered anew then.
 //!
-//! Cost of a typical audience of 16: one look into the store, 16 into the directory, one sort of 16
-//! numbers, one mail per worker that has a listener, and a record in the history.
+//! A typical audience of 16 costs one look into the store, 16 into the directory, and one sort of
+//! 16 numbers. Then come one mail per worker that has a listener, and a record in the history.
 
 mod given;
 mod sending;

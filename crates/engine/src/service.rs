@@ -8,9 +8,9 @@
 //! connection however often it is reported. Pure: the worker and the simulator are served by the
 //! same functions.
 //!
-//! A report names a slot and no generation. It is of who had the slot when the kernel was asked,
-//! and that holds, because slots are given away at the beginning of a turn alone, and no report is
-//! kept from one turn to another but as one that was put off, which is forgotten with its
+//! A report names a slot and no generation. It is of the connection that had the slot when the
+//! kernel was asked, and that holds. Slots are given away at the beginning of a turn alone. No
+//! report is kept from one turn to another but one that was put off, which is forgotten with its
 //! connection.
 
 use crate::budget::Part;

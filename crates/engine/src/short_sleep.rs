@@ -5,8 +5,8 @@
 //! hardly shows: at a rate that hurts they never sleep. But where descriptor limits ask for fifty
 //! workers, each gets a fiftieth of the mail and sleeps after each.
 //!
-//! So a worker whose mail comes in short intervals sleeps for a short time: it waits for sockets
-//! and timers as ever, but tells no sender that it sleeps, and looks into its mailbox when the
+//! So a worker whose mail comes in short intervals sleeps for a short time. It waits for sockets
+//! and timers as ever. But it tells no sender that it sleeps, and looks into its mailbox when the
 //! short sleep is over. Mail of several senders and events is then taken in one turn, for one
 //! wake-up. This is what network cards do with their interrupts (interrupt moderation) and the
 //! kernel with theirs (NAPI).

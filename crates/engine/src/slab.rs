@@ -1,6 +1,6 @@
 //! A slab of slots with generations, that grows by chunks and never moves a value.
 //!
-//! A key names a slot and its generation; the generation goes up each time the slot is given away,
+//! A key names a slot and its generation. The generation goes up each time the slot is given away,
 //! so an old key finds nobody. Cost: the value, 4 bytes of generation, 4 bytes that a value of 8
 //! bytes' alignment leaves room for, and 4 bytes for each slot that is free.
 

@@ -1,9 +1,9 @@
 //! A connection as one process writes it down and another reads it.
 //!
-//! CBOR (RFC 8949) with a number for each field. The rules that keep versions apart by one able to
-//! read each other: a number is never given away again, a new field is an `Option` or has a
-//! default, what is not known is skipped. What has no meaning beside the socket it belongs to (a
-//! queue that it is in, the room that the kernel has) is not written.
+//! CBOR (RFC 8949) with a number for each field. Three rules keep versions apart by one able to
+//! read each other. A number is never given away again, a new field is an `Option` or has a
+//! default, and what is not known is skipped. What has no meaning beside the socket it belongs to
+//! (a queue that it is in, the room that the kernel has) is not written.
 //!
 //! Times are milliseconds from the moment of writing: processes count from different starts.
 

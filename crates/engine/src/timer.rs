@@ -1,9 +1,9 @@
 //! A hashed timing wheel (Varghese and Lauck, 1987, scheme 6) for the owners of a slab's slots.
 //!
 //! Starting and stopping a timer is O(1). A timer that is only ever put off, as a keep-alive is by
-//! each event, is not moved: it fires at its old time, its owner says when it is due and is started
-//! anew. So a delivery does not touch the wheel at all. A time beyond the wheel's reach is waited
-//! for in rounds the same way.
+//! each event, is not moved. It fires at its old time, its owner says when it is due, and it is
+//! started anew. So a delivery does not touch the wheel at all. A time beyond the wheel's reach is
+//! waited for in rounds the same way.
 //!
 //! Cost: 8 bytes for each slot that there is, in chunks that never move.
 

@@ -1,6 +1,6 @@
 //! Tokens of streams: who verifies them, and what is kept of one.
 //!
-//! A worker shows a token to a [`TokenCheck`], which answers at once or not at all: a signature
+//! A worker shows a token to a [`TokenCheck`], which answers at once or not at all. A signature
 //! takes longer to verify than a turn has for one client. Then the worker asks, as it asks what was
 //! missed, and whoever takes the [questions](crate::questions) has the answer posted to it
 //! ([`TokenQueue::post_result`](crate::TokenQueue::post_result)). Meanwhile the connection waits in

@@ -1,9 +1,9 @@
 //! How long a worker's turns take: a histogram by powers of two, and the longest of all.
 //!
-//! While a worker turns, whoever waits for it waits: a turn that takes a second is a second's delay
+//! While a worker turns, whoever waits for it waits. A turn that takes a second is a second's delay
 //! for all its connections, which an average would hide. A turn is what lies between two waits; the
 //! wait itself does not count. The figures only grow, so a reader subtracts two looks and several
-//! readers do not disturb each other; those of several workers can be added.
+//! readers do not disturb each other. Those of several workers can be added.
 //!
 //! Cost: one look at the clock and four additions a turn.
 

@@ -3,9 +3,9 @@
 //! A connection that wants to know is first put among those who watch the room
 //! ([`hub::Members::watchers`]), then its worker asks here for the list. The control plane posts
 //! what changes to all who watch, and answers with the list, one after the other. A connection that
-//! still waits for its list passes all others over: they were posted before it, so they are in it,
-//! and one that answers a question of before may lack what was told in between.
-//! What is posted behind the list comes behind it. So the list and what changes it fit each other.
+//! still waits for its list passes all others over. They were posted before it, so they are in it,
+//! and one that answers an earlier question may lack what was told in between. What is posted
+//! behind the list comes behind it. So the list and what changes it fit each other.
 //!
 //! A poll asks with the place where its client stands, and is told what has changed since
 //! ([`hub::ToldRooms`]), which may be nothing.

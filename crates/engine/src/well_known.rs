@@ -1,8 +1,9 @@
 //! Short texts under `/.well-known/` of the public port (RFC 8615): what others ask for to see that
 //! a name leads here.
 //!
-//! They come and go all at once, by an order, which a worker takes at the start of a turn: whoever
-//! is told of a text when it is shown, and asks later than within the same millisecond, finds it.
+//! They come and go all at once, by an order, which a worker takes at the start of a turn. A client
+//! that is told of a text when it is shown, and asks later than within the same millisecond, finds
+//! it.
 //!
 //! Cost: an empty queue that is looked at once a turn; one table for all workers.
 

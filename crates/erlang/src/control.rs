@@ -7,7 +7,7 @@
 //! documentation of ERTS.
 //!
 //! Of what processes may do to one another Encke needs a part. Its own processes never end before
-//! their node does, and then the other node tells all who are linked to or monitor them; so a link
+//! their node does, and then the other node tells all who are linked to or monitor them. So a link
 //! with one of them, or a monitor, asks for nothing to be kept.
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The port mapper (epmd): tells other nodes at which port ours listens, and us where they do.
 //!
-//! It is a program of Erlang's that runs on each host. We do not start it: without it our node is
-//! at work all the same for nodes that know its port, is registered as soon as there is one, and
+//! It is a program of Erlang's that runs on each host. We do not start it. Without it our node is
+//! at work all the same for nodes that know its port. It is registered as soon as there is one, and
 //! says so. Standard: "Distribution Protocol", section "EPMD Protocol", in the documentation of
 //! ERTS.
 

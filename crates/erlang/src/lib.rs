@@ -6,7 +6,7 @@
 //! their processes through their [`Peer`]. Ours are names and numbers without a process behind
 //! them: they never end before the node does.
 //!
-//! The node is hidden, as C and Java nodes are: others see it when they look for it, it does not
+//! The node is hidden, as C and Java nodes are. Others see it when they look for it, it does not
 //! make them connect to each other, and it takes no part in Erlang's own services. It speaks what
 //! OTP 25 to 27 have in common, without TLS: the protocol belongs on a network that only the
 //! application's own hosts can reach.

@@ -2,7 +2,7 @@
 //!
 //! What is sent goes to one buffer, in the order sent, and a task writes it: so several messages
 //! leave in one write. The buffer has a bound. Who fills it is told to wait if it can
-//! ([`Peer::room`]); if it is filled all the same, the other node takes too little, and the
+//! ([`Peer::room`]). If it is filled all the same, the other node takes too little, and the
 //! connection ends.
 
 use std::num::NonZeroU64;

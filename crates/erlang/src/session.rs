@@ -1,8 +1,8 @@
 //! What a connected node tells us: frames, many at a time, out of one buffer.
 //!
-//! A batch is all whole frames that have come, in one allocation of about their length: a message
+//! A batch is all whole frames that have come, in one allocation of about their length. A message
 //! costs none, and what waits to be handled can be counted in bytes. Of large frames one is held at
-//! a time, of all nodes; its place is free when the batch that it came in is dropped.
+//! a time, of all nodes. Its place is free when the batch that it came in is dropped.
 
 use std::mem;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! The figures of a server and of its instruments: latencies and their quantiles ([`latency`]), a
-//! run over time as rows of a file ([`run`]), numbers as people read them ([`numbers`]), and what a
-//! crowd of listeners takes of a machine ([`listeners`]).
+//! These are the figures of a server and of its instruments: latencies and their quantiles
+//! ([`latency`]), and a run over time as rows of a file ([`run`]). Also numbers as people read them
+//! ([`numbers`]), and what many listeners take of a machine ([`listeners`]).
 //!
 //! It draws nothing and measures nothing; it knows no connection.
 

@@ -1,4 +1,4 @@
-//! What a crowd of listeners on one machine takes of it: source addresses, since the port of an
+//! Here is what many listeners on one machine take of it: source addresses, since the port of an
 //! address has 16 bits, and threads, since each has descriptors of its own.
 
 /// Ports that are used of one source address. The kernel has about 28,000 to give

@@ -1,8 +1,8 @@
 //! A connected node, and the mail for its processes that waits until it takes what was sent before.
 //!
 //! A node that reads slowly has a queue of its own here, so it holds up those alone who send to its
-//! processes: they are answered when the mail is handed to the node, or when it is known that it
-//! will not be. The queue has a bound in bytes, and mail in it one in time; past either of them the
+//! processes. They are answered when the mail is handed to the node, or when it is known that it
+//! will not be. The queue has a bound in bytes, and mail in it one in time. Past either of them the
 //! node takes too little and its connection ends, which its processes and their monitors notice.
 
 use std::collections::VecDeque;

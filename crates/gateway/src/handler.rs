@@ -1,10 +1,11 @@
 //! Does what a node asks for, in the order in which it came.
 //!
-//! It waits where it must: for room in a worker's mailbox, for a slice of a large audience, for
-//! sends whose count is not known yet when they are too many or too large, and for a node that does
-//! not take its answers. A call's answer waits for the count while further requests are handled, up
-//! to a window; sends that nobody asks the count of are in the window too, so that whoever sends to
-//! a node that reads slowly is as slow as that, up to the time that mail waits for one.
+//! It waits where it must: for room in a worker's mailbox, and for a slice of a large audience. It
+//! waits for sends whose count is not known yet when they are too many or too large, and for a node
+//! that does not take its answers. A call's answer waits for the count while further requests are
+//! handled, up to a window. Sends that nobody asks the count of are in the window too. So a process
+//! that sends to a node that reads slowly is as slow as that, up to the time that mail waits for
+//! one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

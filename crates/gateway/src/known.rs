@@ -1,9 +1,9 @@
 //! The nodes that are connected, written down in the data directory, so that whoever goes on there
 //! after an upgrade, a restart or a crash connects to them.
 //!
-//! A node with nothing but the modules of the original does not connect by itself: it knows Encke
+//! A node with nothing but the modules of the original does not connect by itself. It knows Encke
 //! by a global name, which it forgets with the connection. So we come back to it. A node that went
-//! while we were there is let go; one that does not answer is tried for a minute.
+//! while we were there is let go. One that does not answer is tried for a minute.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -2,9 +2,9 @@
 //! Erlang processes talk to as they talk to a process.
 //!
 //! `erlang` speaks the protocol; here its messages become sends, log-ins and subscriptions
-//! ([`session`]). Processes that log in are members of audiences as connections are: they are the
-//! connections of the engine's guest ([`engine::Guest`]), whose mail is taken here ([`mail`]).
-//! It belongs to the control plane: whatever a node does, connected users keep their streams.
+//! ([`session`]). Processes that log in are members of audiences as connections are. They are the
+//! connections of the engine's guest ([`engine::Guest`]), whose mail is taken here ([`mail`]). It
+//! belongs to the control plane: whatever a node does, connected users keep their streams.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 

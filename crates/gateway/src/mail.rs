@@ -2,8 +2,8 @@
 //!
 //! The guest's mailbox is emptied without ever waiting for a node: mail for one that has no room
 //! waits in its own queue ([`ConnectedNode`]), and all others hear at once. What a process has sent
-//! to others is handed out in the same turn ([`posting`]): no bell is rung for it, which took two
-//! of the eight system calls of a call, and the answer leaves in one write with what it is about.
+//! to others is handed out in the same turn ([`posting`]). No bell is rung for it, which took two
+//! of the eight system calls of a call. The answer leaves in one write with what it is about.
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! others to register ours, as nodes of other languages do. At once and every few seconds each
 //! connected node that takes part is asked where the name is, and to register it where it is not.
 //! It does that under `global`'s own lock with all nodes that it knows, and all of these monitor
-//! our pid, which connects them to us. A node that loses us forgets the name; a node that another
+//! our pid, which connects them to us. A node that loses us forgets the name. A node that another
 //! Encke has named keeps that one, until it is gone and the next round finds the name free.
 //!
 //! There is no state: what was asked comes back in the tag of the answer.

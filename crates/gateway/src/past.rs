@@ -6,7 +6,7 @@
 //! ```
 //!
 //! `Parts` is a list of `{about, Id}`, `{also, [Id]}`, `{event, Name}` and `{from, Id}`, as far as
-//! the event has them; `Next` is the id of the last event where there are more, else `undefined`;
+//! the event has them. `Next` is the id of the last event where there are more, else `undefined`.
 //! `Gap` is whether events of the page are missing. The options are those of `GET /events/{id}`.
 //!
 //! What is told is the text that the API is told, as terms. Cost: one pass over that text, in a

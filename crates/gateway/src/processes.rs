@@ -1,7 +1,7 @@
 //! The processes that are logged in: in which slot each is, and under which ids.
 //!
 //! To the directory such a process is a connection with a slot and a generation. Its record has 32
-//! bytes, in chunks that are never copied; the index from process to slot has 4 and what a hash
+//! bytes, in chunks that are never copied. The index from process to slot has 4 and what a hash
 //! table leaves free. The monitor that tells of its end has a reference that is made of slot and
 //! generation, so no second index is needed. What a process takes with its place in the directory
 //! is measured by `clients/erlang/bench/load.escript`.

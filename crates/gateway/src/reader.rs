@@ -1,7 +1,7 @@
 //! Reads what a node sends, whatever else is waited for.
 //!
 //! Past the inbox' bound reading pauses, for some seconds at most, and then what comes is refused
-//! without waiting: a call is answered `{error, overloaded}`, any other message is dropped and
+//! without waiting. A call is answered `{error, overloaded}`, any other message is dropped and
 //! counted. What nodes tell each other beside messages (processes that are gone, monitors, links)
 //! needs no waiting, so it is done at once, and nothing is kept.
 

@@ -1,8 +1,8 @@
 //! The session with one node: what it asks for is done in the order in which it came.
 //!
-//! Three parts run side by side, in turn. The [`reader`] reads, whatever others wait for, so that
-//! the other node's buffers do not fill because of it ("distribution buffer busy", which stops its
-//! processes); what it has read waits in an [`Inbox`] with a bound. The [`Handler`] does what is
+//! Three parts run side by side, in turn. The [`reader`] reads, whatever others wait for. So the
+//! other node's buffers do not fill because of it ("distribution buffer busy", which stops its
+//! processes). What it has read waits in an [`Inbox`] with a bound. The [`Handler`] does what is
 //! asked for, and waits where it must. The third hands over mail that had to wait for the node
 //! ([`mail::deliver_waiting`]).
 

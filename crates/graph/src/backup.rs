@@ -6,7 +6,7 @@
 //! graph.
 //!
 //! A snapshot stays open until all is written: whoever takes it slowly makes the store's file grow
-//! by what is changed meanwhile. Cost: the time of the disk or the pipe; for the text some 0.2 µs a
+//! by what is changed meanwhile. Cost: the time of the disk or the pipe. For the text some 0.2 µs a
 //! pair, more where ids are names.
 
 use std::fs::{self, File};
@@ -76,7 +76,7 @@ pub enum ExportError {
 #[derive(Debug, Error)]
 pub enum RestoreError {
     /// The backup cannot be read.
-    #[error("cannot read {}: {error}", file.display())]
+    #[error("cannot read {}: {error}; check its path, owner and mode", file.display())]
     Read {
         /// The backup.
         file: PathBuf,
@@ -84,7 +84,10 @@ pub enum RestoreError {
         error: io::Error,
     },
     /// It is not what was written, or no backup.
-    #[error("{} is no sound backup of a friends graph: {why}", file.display())]
+    #[error(
+        "{} is no sound backup of a friends graph ({why}); give a file of `encke graph backup`",
+        file.display()
+    )]
     Unsound {
         /// The file.
         file: PathBuf,

@@ -1,10 +1,10 @@
 //! Loading a file of pairs: read all, sort, write each list once, one transaction.
 //!
-//! The transaction begins when all is read: an input may be a pipe that is slow or never ends, and
+//! The transaction begins when all is read. An input may be a pipe that is slow or never ends, and
 //! nobody else can change the graph while one is open.
 //!
 //! Into an empty store the lists are appended in the order of their keys, which fills pages to the
-//! brim; into one that has pairs they are merged list by list. The one transaction makes a load
+//! brim. Into one that has pairs they are merged list by list. The one transaction makes a load
 //! that is interrupted, by whatever, leave the store as it was.
 //!
 //! Cost: 16 bytes of memory a pair (32 when loaded both ways) and the file's new pages, at most

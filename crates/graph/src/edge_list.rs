@@ -53,8 +53,10 @@ impl Malformed {
     /// What to tell the owner of the file `name`: "has 2 malformed lines", and which.
     pub fn complaint(&self, name: &str) -> String {
         let lines = if self.count == 1 { "line" } else { "lines" };
-        let mut text =
-            format!("{name} has {} malformed {lines}; correct or skip them:", self.count);
+        let mut text = format!(
+            "{name} has {} malformed {lines}; correct them, or add --skip-malformed:",
+            self.count
+        );
         for (number, error) in &self.first {
             text.push_str(&format!("\n{name}:{number}: {error}"));
         }

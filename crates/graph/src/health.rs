@@ -1,7 +1,7 @@
 //! Whether the store can be relied upon while it is open: its directory is still there, its file is
 //! still whole, nothing was found damaged.
 //!
-//! What is acknowledged must be where the next start looks for it: a file that was removed goes on
+//! What is acknowledged must be where the next start looks for it. A file that was removed goes on
 //! working, and is gone with the process. So each commit asks, before and after. Cost: some
 //! microseconds of stat(2).
 

@@ -1,10 +1,10 @@
 //! Sorted lists of ids on disk: who follows a subject, whom it follows.
 //!
 //! A list lies in blocks (see [`super::block`]). The first one's lower bound is 0, whatever its
-//! first id is: so a subject has a list exactly when the key `(subject, 0)` exists, and an id
-//! stands in the last block whose key is not above `(subject, id)`.
+//! first id is. So a subject has a list exactly when the key `(subject, 0)` exists. An id stands in
+//! the last block whose key is not above `(subject, id)`.
 //!
-//! Why not LMDB's own duplicates (`DUPSORT | DUPFIXED`): through a safe binding they are read one
+//! Why not LMDB's own duplicates (`DUPSORT | DUPFIXED`)? Through a safe binding they are read one
 //! id a call and cannot be entered in the middle, and a bulk load is an insertion for each id.
 //!
 //! Cost: 31 bytes a block besides its ids. A typical list is one search in a tree of three levels.

@@ -2,8 +2,8 @@
 //!
 //! A replica commits without a sync. That is safe as long as the page cache lives, which is as long
 //! as the machine's boot has the same id; and when all was synced at the end. Everything else may
-//! have left any mix of old and new pages behind, and the walk at open (see
-//! [`pages`](super::pages)) is not meant to be led through the worst of it each time.
+//! have left any mix of old and new pages behind. The walk at open (see [`pages`](super::pages)) is
+//! not meant to be led through the worst of it each time.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};

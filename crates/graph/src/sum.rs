@@ -2,7 +2,7 @@
 //!
 //! Each block carries one over its table, its key and its ids, which is compared whenever the block
 //! is read. The sum of all of them, and of all names, stands in the store's [`State`], which every
-//! commit writes: so a block that is missing, or an old one in a new one's place, is found as well.
+//! commit writes. So a block that is missing, or an old one in a new one's place, is found as well.
 //! A sum of hashes is brought up to date with each change, without reading the rest.
 //!
 //! XXH3 (64 bits) is meant against accidents, not against an attacker who can write to the disk.

@@ -1,7 +1,7 @@
 //! How fast connections are accepted: a client that opens thousands at one time keeps its own
 //! waiting, and nobody else's requests.
 //!
-//! The runtime serves tasks in their order, and a new connection costs it about 50 µs: thousands in
+//! The runtime serves tasks in their order, and a new connection costs it about 50 µs. Thousands in
 //! a row would be before everybody else for some tenths of a second.
 
 use std::time::Duration;

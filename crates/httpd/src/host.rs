@@ -1,7 +1,7 @@
 //! Whom a request speaks to: the API answers to its own names alone.
 //!
 //! A page whose name was made to lead to this machine is of the same origin as the API for its
-//! browser, so [`super::origin`] hears of no other origin, or of none at all. What tells it apart
+//! browser. So [`super::origin`] hears of no other origin, or of none at all. What tells it apart
 //! is the name that its requests use; see [`Hosts`]. So every request must name a host, once, in
 //! the way of its version of HTTP, and one that names another is misdirected (RFC 9110, section
 //! 15.5.20).

@@ -1,5 +1,5 @@
 //! JSON: a value as the body of an answer, which is one line with its end, so that a terminal's
-//! prompt stands on the next one; and what is wrong with a value in a request.
+//! prompt stands on the next one. Also what is wrong with a value in a request.
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};

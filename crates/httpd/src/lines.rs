@@ -1,6 +1,6 @@
 //! The lines of an NDJSON body, cut out of its pieces as they come.
 //!
-//! A line that stands whole in one piece is a slice of it; only one that is split over pieces is
+//! A line that stands whole in one piece is a slice of it. Only one that is split over pieces is
 //! put together, up to [`LINE_BYTES_MAX`]. A longer line is told as such and skipped, so the memory
 //! of a stream does not depend on what its sender does.
 

@@ -1,6 +1,6 @@
 //! No page but the API's own may use it, and the demo page a small part of it.
 //!
-//! A browser on a host that can reach the API would otherwise let any page send to it: a simple
+//! A browser on a host that can reach the API would otherwise let any page send to it. A simple
 //! POST needs no leave (Fetch Standard, section 3.2), only its answer stays hidden. Browsers name
 //! the page's origin in every such request, and programs that are no browsers name none.
 //!

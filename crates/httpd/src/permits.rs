@@ -2,11 +2,11 @@
 //! become many.
 //!
 //! There are two kinds of permits. The ordinary ones are for everybody. When they are all taken, a
-//! few reserved ones are left, in which probes and scrapers are answered and everybody else is told
-//! to come back, so that a monitor does not take a busy API for a dead one. And before they are all
-//! taken permits are *scarce*: whoever keeps one without sending anything loses it after a second
-//! instead of minutes. Where a process is left by all, since another one has taken over, whoever
-//! has no request in progress goes as soon; requests that are slow have their time.
+//! few reserved ones are left. In these, probes and scrapers are answered and everybody else is
+//! told to come back, so that a monitor does not take a busy API for a dead one. And before they
+//! are all taken permits are *scarce*: whoever keeps one without sending anything loses it after a
+//! second instead of minutes. Where a process is left by all, since another one has taken over,
+//! whoever has no request in progress goes as soon. Requests that are slow have their time.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Answers that say what went wrong and what to do about it (RFC 9457).
 //!
 //! Every error of the API is one of these, as the body of an answer or as one line of an NDJSON
-//! stream: what the public port says too ([`Problem`]), with what a request of many parts adds.
-//! Programs look at the type ([`ProblemKind`]); what a person needs stands in the detail.
+//! stream. It is what the public port says too ([`Problem`]), with what a request of many parts
+//! adds. Programs look at the type ([`ProblemKind`]); what a person needs stands in the detail.
 
 use std::borrow::Cow;
 

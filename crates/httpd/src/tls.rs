@@ -1,15 +1,15 @@
 //! TLS on the API's port: handshakes, within bounds of number and time.
 //!
 //! A handshake has a permit as every connection has one, and the time of [`HANDSHAKE_TIMEOUT`], or
-//! a second or two while permits are scarce: so a crowd that begins handshakes and ends none goes
-//! as silent clients do, and probes are answered all the while. The work of a handshake, a
-//! signature above all, is done on the one thread of the control plane. So handshakes begin a few
-//! at a time, in the order in which their clients first spoke, and requests that are under way have
-//! the thread in between.
+//! a second or two while permits are scarce. So clients that begin handshakes and end none go as
+//! silent clients do, and probes are answered all the while. The work of a handshake, a signature
+//! above all, is done on the one thread of the control plane. So handshakes begin a few at a time,
+//! in the order in which their clients first spoke, and requests that are under way have the thread
+//! in between.
 //!
 //! Who speaks plain HTTP here is told so, in plain HTTP.
 //!
-//! No answer says `Strict-Transport-Security` (RFC 6797): it would hold for all ports of the host,
+//! No answer says `Strict-Transport-Security` (RFC 6797). It would hold for all ports of the host,
 //! and so close the plain ones beside this one to every browser that has seen the dashboard.
 
 use std::sync::Arc;

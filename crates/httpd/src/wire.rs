@@ -2,10 +2,10 @@
 //!
 //! Two things happen here that hyper does not do. A refusal of its own gets a body on the way out:
 //! see [`empty_error`]. And a connection whose client may be writing still is not closed over what
-//! it writes: the kernel would reset it, and the reset may reach the client before our last answer
-//! has been read, or take the part of it that is not sent yet (RFC 9112, section 9.6). So our side
-//! is closed first, and what still comes is read and thrown away until the client closes its side
-//! too, for a while and up to a bound.
+//! it writes. The kernel would reset it. The reset may reach the client before our last answer has
+//! been read, or take the part of it that is not sent yet (RFC 9112, section 9.6). So our side is
+//! closed first, and what still comes is read and thrown away until the client closes its side too,
+//! for a while and up to a bound.
 
 use std::io;
 use std::pin::Pin;

@@ -2,7 +2,7 @@
 //! them are counted.
 //!
 //! An address' cells lie anywhere in some megabytes, so the calls are about addresses drawn at
-//! random, each at another place: what is told is the mean of a million calls, of three rounds the
+//! random, each at another place. What is told is the mean of a million calls, of three rounds the
 //! least. With a second thread that does the same at the same time as the last line.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]

@@ -1,9 +1,10 @@
-//! `cargo bench -p hub`: a million connections log in, are found and log out, under one id, under
-//! an id each, under a second id, which is each one's own or one of all, and under a name each.
+//! `cargo bench -p hub`: a million connections log in, are found and log out. They do so under one
+//! id, under an id each, and under a name each. They also do so under a second id, which is each
+//! one's own or one of all.
 //!
-//! What matters of a call under a lock is how long the lock is held once, so each call is timed by
-//! itself, on one thread, where nobody waits: told are the median, a high quantile and the longest.
-//! A thread that the kernel puts aside makes a call long that is not; so the longest is told of
+//! What matters of a call under a lock is how long the lock is held once. So each call is timed by
+//! itself, on one thread, where nobody waits. The median, a high quantile and the longest are told.
+//! A thread that the kernel puts aside makes a call long that is not. So the longest is told of
 //! each of three rounds that do the same, and no call itself takes more than the least of the
 //! three. Bytes for each are those of the process' heap (`RssAnon`). The server sets its allocator
 //! as `GLIBC_TUNABLES=glibc.malloc.mxfast=0` does.

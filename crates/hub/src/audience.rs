@@ -1,13 +1,13 @@
 //! The audience of an event: every connection that is logged in as the subject or as one of its
 //! stored subscribers, each exactly once, grouped by worker.
 //!
-//! It is gathered step by step, so that a celebrity's audience does not keep others waiting: a step
+//! It is gathered step by step, so that a celebrity's audience does not keep others waiting. A step
 //! reads a slice of the subscribers, walks a slice of an id's connections, or sorts a part of what
-//! was found. One sort does three things: it groups the connections by worker, puts those of a
+//! was found. One sort does three things. It groups the connections by worker, puts those of a
 //! worker in memory order, and brings a connection that was found under two ids side by side. Past
 //! 4,096 connections it is done bucket by bucket ([`Buckets`]).
 //!
-//! A connection that is logged in from the first step to the last is in the audience; one that was
+//! A connection that is logged in from the first step to the last is in the audience. One that was
 //! gone before the first step is not.
 //!
 //! Cost for a typical audience of 16: one look into the store, 16 into the directory, one

@@ -1,13 +1,13 @@
 //! A hash table that leaves next to no room free, and moves few entries at a time.
 //!
 //! Entries stand in buckets, small vectors that grow by an eighth. There are as many buckets as
-//! entries ask for, one more for each `MEAN` of them: when one is added, the entries of one other
+//! entries ask for, one more for each `MEAN` of them. When one is added, the entries of one other
 //! bucket are shared with it (linear hashing: Litwin, "Linear hashing: a new tool for file and
-//! table addressing", 1980). So nothing ever doubles, neither the memory nor the time of one call:
-//! a table of open addressing is half empty just after it has grown, and moves all that it has.
+//! table addressing", 1980). So nothing ever doubles, neither the memory nor the time of one call.
+//! A table of open addressing is half empty just after it has grown, and moves all that it has.
 //!
 //! Cost of an entry: itself, a sixteenth of that free on average, and its part of a bucket, 32
-//! bytes. A look-up reads one bucket, of some `MEAN` entries, twice that at its worst; whoever
+//! bytes. A look-up reads one bucket, of some `MEAN` entries, twice that at its worst. Whoever
 //! chooses keys must not be able to choose their hashes.
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! An id comes with its first connection and goes with its last one. The directory notes both under
 //! the lock of the id's stripe, so those of one id stand in the order in which they happened. A
-//! note never waits for who takes it: each of the lists has a bound, and what it has no room for is
+//! note never waits for who takes it. Each of the lists has a bound, and what it has no room for is
 //! counted as lost instead.
 //!
 //! A name is kept while a note of it waits: it may be that of one who has just gone. Whoever

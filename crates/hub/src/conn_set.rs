@@ -1,14 +1,14 @@
 //! Ids that have several connections.
 //!
 //! Two connections of an id, such as two pages of one person, stand in the table itself, some in a
-//! list of their own, and as many as there may be in [`Runs`]: among a million, one comes in 0.1 µs
-//! and goes in 0.3 µs (the medians of `cargo bench -p hub`), growth never moves more than a
+//! list of their own, and as many as there may be in [`Runs`]. Among a million, one comes in 0.1 µs
+//! and goes in 0.3 µs (the medians of `cargo bench -p hub`). Growth never moves more than a
 //! kilobyte, and what is freed goes back run by run. The order is what a walk needs that stops and
-//! goes on: it knows only the last connection that it has seen, so whoever is there from its begin
-//! to its end is seen exactly once, whatever else comes and goes. Instead: a vector with an index
-//! from connection to position was O(1), but copied itself and its index whenever it grew, all of
-//! it under the stripe's lock; a tree of single connections took 21 bytes for each, and twice as
-//! long.
+//! goes on: it knows only the last connection that it has seen. So a connection that is there from
+//! its begin to its end is seen exactly once, whatever else comes and goes. Two others were tried.
+//! A vector with an index from connection to position was O(1), but copied itself and its index
+//! whenever it grew, all of it under the stripe's lock. A tree of single connections took 21 bytes
+//! for each, and twice as long.
 
 mod runs;
 

@@ -1,11 +1,12 @@
 //! Connection ids: what a connection is called where it is spoken of outside, so that an event can
 //! leave it out.
 //!
-//! An id is computed from the connection's reference, so it costs no byte: a permutation of 64 bits
-//! under keys of the process, a Feistel network of four rounds with SipHash-1-3 as their function
-//! (Luby and Rackoff, 1988: nobody without the keys tells it from one drawn by lot). So two
-//! connections of a process never have the same id, of those of several processes it is as unlikely
-//! as of random ones, and no client guesses another's. Cost: four short hashes, about 50 ns.
+//! An id is computed from the connection's reference, so it costs no byte. It is a permutation of
+//! 64 bits under keys of the process, a Feistel network of four rounds with SipHash-1-3 as their
+//! function. Without the keys nobody tells it from one drawn by lot (Luby and Rackoff, 1988). So
+//! two connections of a process never have the same id, of those of several processes it is as
+//! unlikely as of random ones, and no client guesses another's. Cost: four short hashes, about 50
+//! ns.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -2,10 +2,10 @@
 //!
 //! A striped hash table from id to connections. Workers write it at login and logout, senders read
 //! it. An id with one connection, which nearly all are, costs one 16-byte slot (17 with the table's
-//! control byte, 20 to 39 at the table's load); an id with several has a [`ConnSet`] beside the
+//! control byte, 20 to 39 at the table's load). An id with several has a [`ConnSet`] beside the
 //! table.
 //!
-//! No lock is held for long, whatever there is: the table grows and shrinks stripe by stripe, a
+//! No lock is held for long, whatever there is. The table grows and shrinks stripe by stripe, a
 //! 5,120th of it at a time, and the connections of one id are walked slice by slice.
 //!
 //! At a million ids each look-up misses the cache two or three times, and a lock between two

@@ -1,20 +1,20 @@
 //! Who gives out the numbers of events, and how a place of this run is told from all others.
 //!
-//! An *epoch* is one run of numbers: those that a server gives out from its start to its end, or,
-//! where events are kept on disk, from the first start with that log to the last. What is known of
-//! events does not outlive it, so a place of another epoch is one that this server cannot go on
-//! from: its client is told of a gap. An epoch is known by its [`Tag`], which is drawn
-//! at random, so that a place of another server is known as such whatever the clocks say; and it
-//! begins above every number that was given out before it, so that ids grow across restarts.
+//! An *epoch* is one run of numbers: those that a server gives out from its start to its end. Where
+//! events are kept on disk it goes from the first start with that log to the last. What is known of
+//! events does not outlive it. So from a place of another epoch this server cannot go on: its
+//! client is told of a gap. An epoch is known by its [`Tag`], which is drawn at random. So a place
+//! of another server is known as such whatever the clocks say. It begins above every number that
+//! was given out before it, so that ids grow across restarts.
 //!
 //! In a cluster an epoch is one run of the log that all its nodes read, so that a place of one node
-//! is known at each. There numbers are not given out but [given](EventIds::take), a place may be
-//! [ahead](Place::Future) of a node that has not read so far yet, and when the log is another one
+//! is known at each. There numbers are not given out but [given](EventIds::take), and a place may
+//! be [ahead](Place::Future) of a node that has not read so far yet. When the log is another one
 //! the epoch is, too, while servers run ([`EventIds::begin`]).
 //!
 //! Numbers follow the clock: the upper 44 bits are milliseconds since 1970. That is for people who
 //! look at ids, and so that an id does not tell every client how many events there are. It is not
-//! what makes them grow: that is [`EventIds::next`] while the server runs, and from one run to the
+//! what makes them grow. That is [`EventIds::next`] while the server runs, and from one run to the
 //! next a mark that its owner keeps on disk (see [`Epoch::until`]).
 
 use std::sync::OnceLock;

@@ -1,8 +1,8 @@
 //! The epochs of late, for many who look and one at a time who begins another.
 //!
 //! An epoch is two numbers, its tag and its base, which no processor reads at once. So there is a
-//! ring of the last few: who looks reads the one that is the latest, which the next ones to begin
-//! leave alone, and looks again if so many have begun meanwhile that it was written over. Nobody
+//! ring of the last few. A reader takes the one that is the latest, which the next ones to begin
+//! leave alone. It looks again if so many have begun meanwhile that it was written over. Nobody
 //! waits for anybody, and a server that never begins a second one pays two loads.
 //!
 //! Ordering: sequentially consistent throughout, so that whoever has read something of a later

@@ -1,15 +1,15 @@
 //! The id of an event as clients see it: its number, and the tag of the epoch that gave the number.
 //!
-//! 16 digits of base 62 (0 to 9, A to Z, a to z, which is their order as bytes): 11 of them hold
+//! 16 digits of base 62 (0 to 9, A to Z, a to z, which is their order as bytes). 11 of them hold
 //! the number, so that ids of growing numbers grow as texts, and 5 hold the tag. To a client it is
 //! one opaque word that needs no escape in a header, a query, JSON or HTML.
 //!
-//! A client that was told of a gap, and has not come to the end of it, has a place with a mark: 11
-//! more digits hold the number that the gap ends at.
+//! A client that was told of a gap, and has not come to the end of it, has a place with a mark. In
+//! it 11 more digits hold the number that the gap ends at.
 //!
-//! Cost: an id is written once per event, by eleven divisions by a constant, in 13 ns, where
-//! hexadecimal digits take 7 (the best of 20,000 rounds of 1,000 on a busy machine). It is read
-//! once per client that comes back.
+//! Cost: an id is written once per event, by eleven divisions by a constant, in 13 ns. Hexadecimal
+//! digits take 7 ns (the best of 20,000 rounds of 1,000 on a busy machine). It is read once per
+//! client that comes back.
 
 use std::fmt;
 

@@ -2,10 +2,10 @@
 //!
 //! Most events are heard over one transport or by nobody, and one that is remembered waits for
 //! somebody who may never ask. So there is no place for each form in the event, but a list that
-//! begins empty; where there is one form, it is found in one step.
+//! begins empty. Where there is one form, it is found in one step.
 //!
 //! Nobody waits for another's encoder: a worker never waits, and the other thread may have lost its
-//! core in the middle of it. Two that need the same form at the same moment both make it, the first
+//! core in the middle of it. Two that need the same form at the same moment both make it. The first
 //! one to be done puts it into the list, and the other takes that and drops its own. So a form is
 //! made once but for such moments, and everybody is handed the same bytes for ever.
 

@@ -7,7 +7,7 @@
 //!
 //! It never says that nothing was missed when something was. What is evicted leaves its number
 //! behind, with its subject's oldest event ([`Kept`]) or in a bounded list of the subjects that
-//! have none any more ([`Evicted`]): a look-up from a number on is *covered* when nothing after it
+//! have none any more ([`Evicted`]). A look-up from a number on is *covered* when nothing after it
 //! can have been evicted. For a subject that fell off that list a gap is told that may be none; the
 //! other way round cannot be.
 //!
@@ -15,7 +15,7 @@
 //! which nothing can be relied on ([`History::forget_up_to`]).
 //!
 //! It also knows the sends that have begun and are not posted ([`Begun`]). Their audience may have
-//! been looked up before a client came, and their event is not here yet: whoever looks up what that
+//! been looked up before a client came, and their event is not here yet. A look-up of what that
 //! client has missed must wait for them, or the event would fall between the two.
 //!
 //! A subject's name is acquired while the subject has events, so that an event for a name that is

@@ -1,9 +1,9 @@
-//! What Encke knows while it runs, as pure data: ids and their names, events, who is online where,
-//! who follows whom as far as a sender must ask, and what was sent of late.
+//! This is what Encke knows while it runs, as pure data: ids and their names, events, and who is
+//! online where. It also knows who follows whom as far as a sender must ask, and what was sent of
+//! late.
 //!
-//! This crate does no IO, reads no clock and starts no thread. Its tables are shared by all
-//! workers and senders; they are striped, and a stripe's lock is held for a few look-ups or
-//! one change.
+//! This crate does no IO, reads no clock and starts no thread. Its tables are shared by all workers
+//! and senders. They are striped, and a stripe's lock is held for a few look-ups or one change.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 

@@ -1,18 +1,18 @@
 //! The dictionary of names that are not integers.
 //!
 //! A name has an entry while somebody is online under it, or while the store knows it ("pinned").
-//! Entries of clients that are gone are freed, so clients cannot grow the table without a bound.
-//! An id is never given to a second name while a sender could still hold it: ids count up and
-//! 2^31 names with equal hash bits would have to come and go in between.
+//! Entries of clients that are gone are freed, so clients cannot grow the table without a bound. An
+//! id is never given to a second name while a sender could still hold it. Ids count up, and 2^31
+//! names with equal hash bits would have to come and go in between.
 //!
 //! The id carries 31 bits of the name's hash, and the table hashes by just these bits. So one table
 //! finds an entry by its name and by its id, and no second index exists. The hash is SipHash-2-4
 //! under a key of the store's own: nobody outside can choose names that collide.
 //!
-//! What ids cost for clients is counted here, since every log-in comes by: names as long as clients
-//! use them, and what a log-in costs in the directory and in its shard. Past a
-//! maximum a connection gets no further ids. Its first one it always gets: connections have a bound
-//! of their own, and somebody with many ids must not keep the others out.
+//! What ids cost for clients is counted here, since every log-in comes by. That is names as long as
+//! clients use them, and what a log-in costs in the directory and in its shard. Past a maximum a
+//! connection gets no further ids. Its first one it always gets: connections have a bound of their
+//! own, and somebody with many ids must not keep the others out.
 //!
 //! Cost per entry: 19 bytes, the name with its length, and an eighth of both that is free.
 

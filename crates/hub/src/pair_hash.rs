@@ -2,7 +2,7 @@
 //!
 //! SHA-256 because PostgreSQL has it built in (`sha256(bytea)`, since version 11): what SQL of an
 //! application writes can be checked, and SQL can compute it as well. A sum of hashes is brought up
-//! to date with each change, without reading the rest; it does not depend on any order.
+//! to date with each change, without reading the rest. It does not depend on any order.
 //!
 //! Cost: some 0.1 µs a pair on processors with instructions for SHA.
 

@@ -11,22 +11,22 @@
 //!
 //! **The error of [`CountSketch`]**, with N connections in all: others add N / 65,536 to a cell on
 //! average, 15 of a million connections. The least of four is more than 2.72 times that too high,
-//! 41, for at most one address in 54 (e⁻⁴), however the connections are spread (theorem 1 of the
-//! paper). A million addresses of one connection each: 21 to 25 at most, as tests see. A thousand
-//! addresses of a thousand each: an address shares all its cells with some of them with a
+//! 41, for at most one address in 54 (e⁻⁴). That holds however the connections are spread (theorem
+//! 1 of the paper). A million addresses of one connection each: 21 to 25 at most, as tests see. A
+//! thousand addresses of a thousand each: an address shares all its cells with some of them with a
 //! probability of (1,000 / 65,536)⁴, 5 in 100 million.
 //!
-//! **The error of [`RateSketch`]** is less, since its cells forget: each is the moment at which all
-//! that was entered will be paid for (the generic cell rate algorithm, ITU-T I.371, as a sketch),
-//! so others count only as far as they come faster than the rate that one address may have. And
+//! **The error of [`RateSketch`]** is less, since its cells forget. Each is the moment at which all
+//! that was entered will be paid for (the generic cell rate algorithm, ITU-T I.371, as a sketch).
+//! So others count only as far as they come faster than the rate that one address may have. And
 //! only what is too low is raised ("conservative update", Estan and Varghese 2002), which nothing
 //! that is taken back would allow. No generations are swapped, and nothing is wiped.
 //!
-//! All is atomic, nobody waits: who looks and enters at the very moment in which another does may
-//! pass beside it, so a bound is held to within one a thread. Rows are made when the first address
-//! is entered. Memory: 1 MiB for counts, 2 MiB for a rate. Cost, with a million connections: 55 ns
-//! for a connect and its close, 26 ns for a request, 10 ns for a connect that is refused (`cargo
-//! bench -p hub --bench addresses`).
+//! All is atomic, and nobody waits. A thread that looks and enters at the very moment in which
+//! another does may pass beside it, so a bound is held to within one a thread. Rows are made when
+//! the first address is entered. Memory: 1 MiB for counts, 2 MiB for a rate. Cost, with a million
+//! connections: 55 ns for a connect and its close, 26 ns for a request, 10 ns for a connect that is
+//! refused (`cargo bench -p hub --bench addresses`).
 
 // The addresses of `std::net`, without its sockets.
 use core::net::IpAddr;

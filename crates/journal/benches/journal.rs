@@ -1,7 +1,7 @@
-//! What a record costs at 10,000 a second beside the same loop without a log; durable appends of 64
-//! publishers beside the bare loop of the same writes and syncs; and a log of ten million events of
-//! 100 bytes: its disk, its start after the writer's process was ended, its memory, and a resume of
-//! 1,000 events over 200 keys, with a cold and a warm page cache.
+//! It measures what a record costs at 10,000 a second beside the same loop without a log, and
+//! durable appends of 64 publishers beside the bare loop of the same writes and syncs. Then a log
+//! of ten million events of 100 bytes: its disk, its start after the writer's process was ended,
+//! and its memory. Then a resume of 1,000 events over 200 keys, with a cold and a warm page cache.
 //!
 //! `cargo bench -p journal`, a minute, or with `-- paced` the first of them alone; files go to
 //! `$JOURNAL_BENCH_DIR` or the temporary directory.

@@ -5,7 +5,7 @@
 //! that has the key, and a search by halves in the one where the bound ends.
 //!
 //! What it counts are all records that were kept, expired ones and lost ones too. An index knows a
-//! key by 32 bits of its hash: of a million keys in a segment some 200 share theirs with another
+//! key by 32 bits of its hash. Of a million keys in a segment some 200 share theirs with another
 //! one, and those two are counted together there.
 
 use std::borrow::Cow;

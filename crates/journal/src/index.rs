@@ -3,9 +3,9 @@
 //! A place is 12 bytes: the key's hash, the record's offset, and what the key's records up to this
 //! one weigh. So how many records of a key there are and how many bytes is known without a look at
 //! them. The places are sorted, in pages of 4 KiB that each have a sum and are read when they are
-//! asked for. What is in memory are small tables: the first place of each page, a number for each
-//! 32 KiB of records, and a filter of a byte for each key, so that a segment without the key is
-//! mostly passed over without a read.
+//! asked for. In memory are small tables: the first place of each page, a number for each 32 KiB of
+//! records, and a filter of a byte for each key. So a segment without the key is mostly passed over
+//! without a read.
 //!
 //! An index is not synced: one that is lost or damaged is made again from its segment.
 

@@ -1,30 +1,30 @@
 //! A log of records on disk, found by key: files and bytes, nothing of what they mean.
 //!
-//! Records go to one writer thread; all that is queued is one write, and one `fdatasync` answers
+//! Records go to one writer thread. All that is queued is one write, and one `fdatasync` answers
 //! all who wait. After a write that nobody waited for the writer sleeps for a millisecond, so a
 //! busy log is written a thousand times a second and appending wakes nobody. A record is read from
-//! the moment it is appended. Segments of a bounded size are dropped oldest first; each that is
-//! full gets an index in a file beside it, so that memory holds of sealed segments about a byte for
-//! each key in each of them, and a start reads the last segment and small tables. The open
-//! segment's index is in memory: up to 64 bytes a record.
+//! the moment it is appended. Segments of a bounded size are dropped oldest first. Each that is
+//! full gets an index in a file beside it. So memory holds about a byte for each key in each sealed
+//! segment, and a start reads the last segment and small tables. The open segment's index is in
+//! memory: up to 64 bytes a record.
 //!
-//! After a crash the log ends at the first byte that cannot be read behind the last known sync; the
+//! After a crash the log ends at the first byte that cannot be read behind the last known sync. The
 //! torn tail is cut and told. What cannot be read before it is damage: told, never served, and what
 //! follows it counts. A segment that is gone is told as a hole. `src/scan.rs` has the rules.
 //!
 //! What it does not do: a bit that flips behind the last mark of the segment that was written last
-//! is taken for a torn tail (the last sync's mark is written at once and synced with the next);
-//! a segment is dropped as a whole, so counts and ages of each key are for the reader to obey; the
+//! is taken for a torn tail (the last sync's mark is written at once and synced with the next). A
+//! segment is dropped as a whole, so counts and ages of each key are for the reader to obey. The
 //! first segments, once dropped or lost all together, are not missed.
 //!
 //! # Streams of bytes
 //!
 //! `crates/streams` keeps one file for each Durable Stream and syncs each append by itself. Here an
-//! append would be one record: the path and the stream's own number are its key, the data, the
+//! append would be one record. The path and the stream's own number are its key. The data, the
 //! producer's sequence and the close are its body, and its answer waits for
-//! [`Journal::wait_durable`]. Many streams then share one sync. Three things are missing for it:
-//! a stream that is never dropped needs its records copied out of old segments, an offset within a
-//! record needs a place in bytes beside its number, and the state of an open stream (tail, closed,
+//! [`Journal::wait_durable`]. Many streams then share one sync. Three things are missing for it. A
+//! stream that is never dropped needs its records copied out of old segments, and an offset within
+//! a record needs a place in bytes beside its number. The state of an open stream (tail, closed,
 //! producers) has to be found from its last record instead of from its whole file.
 
 mod count;

@@ -1,6 +1,6 @@
 //! Reading by key: sealed segments, the open one, and what is not on disk for good yet.
 //!
-//! A record goes from the queue to the table and never back, so a read takes what is in memory
+//! A record goes from the queue to the table and never back. So a read takes what is in memory
 //! first, then what the table has, and leaves out of the former what the latter has. Nothing is
 //! read from the disk with a lock held.
 

@@ -1,9 +1,9 @@
 //! A disk in memory that loses, tears and reorders what was not synced, and fails calls at will.
 //!
-//! Names are kept in order, as the journals of ext4 and XFS do: after a power cut a beginning of
+//! Names are kept in order, as the journals of ext4 and XFS do. After a power cut a beginning of
 //! what was done to them since the last sync is there. Bytes are not: each write since the last
-//! sync may be there, be lost, or be there in part. After a failed sync, later syncs leave out
-//! what it should have written, as Linux does.
+//! sync may be there, be lost, or be there in part. After a failed sync, later syncs leave out what
+//! it should have written, as Linux does.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -2,13 +2,13 @@
 //!
 //! As in libketama: a server gets so many MD5 digests, of `address-0`, `address-1` and so on, and
 //! each digest is four points, its bytes as little-endian numbers of 32 bits. A key's hash is the
-//! first such number of its own digest; the first point at or after it wins, and after the last
+//! first such number of its own digest. The first point at or after it wins, and after the last
 //! point comes the first one again.
 //!
 //! Points are spread evenly, as digests are. So the high bits of a hash tell nearly where it is
-//! among them: a table has, for each value of these bits, the first point from there on, and the
-//! binary search is left with some ten points, which stand in one or two cache lines. Without it
-//! the search of 16,000 points waits for memory fourteen times in a row, after the MD5 before it.
+//! among them. For each value of these bits a table has the first point from there on. The binary
+//! search is left with some ten points, which stand in one or two cache lines. Without it the
+//! search of 16,000 points waits for memory fourteen times in a row, after the MD5 before it.
 
 use thiserror::Error;
 

@@ -4,8 +4,8 @@
 //! libketama is the C library that Richard Jones wrote at last.fm in 2007 for their memcached
 //! servers. Each server owns points on a circle of 2^32 hashes, the *continuum*, in number after
 //! its memory; a key belongs to the first point at or after its own hash. This crate makes the same
-//! continuum, point for point, with what single precision does to the numbers of points included:
-//! its tests hold it against rings and keys that the original printed. So clients in C, PHP, Python
+//! continuum, point for point, with what single precision does to the numbers of points included.
+//! Its tests hold it against rings and keys that the original printed. So clients in C, PHP, Python
 //! or Java that use the original find what clients of this crate stored, and the other way round.
 //!
 //! ```
@@ -26,12 +26,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It talks to no server, watches none and reads no file: a list is bytes, a server is a name and a
+//! It talks to no server, watches none and reads no file. A list is bytes, a server is a name and a
 //! number. MD5 is here because the original took it, to spread keys and not to protect anything.
 //!
-//! Cost: 160 points a server, eight bytes each and half a byte for a table; building takes an MD5
-//! for every four points and a sort, a look-up one MD5 of the key and a search of one or two cache
-//! lines, without an allocation.
+//! Cost: 160 points a server, eight bytes each and half a byte for a table. Building takes an MD5
+//! for every four points and a sort. A look-up takes one MD5 of the key and a search of one or two
+//! cache lines, without an allocation.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 

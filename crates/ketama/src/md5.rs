@@ -1,7 +1,7 @@
 //! MD5 (RFC 1321) of what is mostly short: one block, laid out in place.
 //!
 //! The digest of a key is most of a look-up. The hasher of the crate `md-5` copies what comes into
-//! a buffer of its own and pads it there, for any length and number of pieces; a text of up to 55
+//! a buffer of its own and pads it there, for any length and number of pieces. A text of up to 55
 //! bytes, as keys and the names of points are as a rule, needs neither.
 
 use md5::block_api::compress;

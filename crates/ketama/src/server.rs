@@ -1,7 +1,7 @@
 //! A server as the continuum knows it: a name and a weight.
 //!
 //! The name is hashed as it stands and never looked up. The rules for it keep a list readable and
-//! an answer short; libketama has none but that it cuts at 22 bytes.
+//! an answer short. Libketama has none but that it cuts at 22 bytes.
 
 use thiserror::Error;
 

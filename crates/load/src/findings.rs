@@ -1,7 +1,7 @@
 //! What a report must not keep quiet: the faults that make a run a failure, and what nobody has
 //! checked.
 //!
-//! A run without a fault says that of what was looked at nothing was wrong; so what was not looked
+//! A run without a fault says that of what was looked at nothing was wrong. So what was not looked
 //! at stands beside it, and how it can be.
 
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 //! The instruments: a crowd of listeners ([`flood`]), a generator of messages ([`spam`]), the
 //! reports that join what the two saw ([`report`]), and the pictures of a run ([`plot`]).
 //!
-//! They run on the machine under test, often on the same two cores, so what counts is that they
-//! cost little and tell the truth: exact counts, latencies from the time at which an event was *to
-//! be* sent, and no rate that sags when the server does. No async runtime; `flood` is epoll loops,
-//! `spam` a few threads.
+//! They run on the machine under test, often on the same two cores. So what counts is that they
+//! cost little and tell the truth. Counts are exact, latencies are from the time at which an event
+//! was *to be* sent, and no rate sags when the server does. No async runtime; `flood` is epoll
+//! loops, `spam` a few threads.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 

@@ -1,9 +1,9 @@
 //! Which events of a numbered stream came, and which did not: the arithmetic of loss.
 //!
-//! For each stream (one subject of one run as one connection hears it) the newest number and a
-//! window over the 32 numbers up to it are kept, as IPsec keeps them against replays (RFC 4303,
+//! For each stream (one subject of one run as one connection hears it) it keeps the newest number
+//! and a window over the 32 numbers up to it. IPsec keeps them so against replays (RFC 4303,
 //! section 3.4.3). So a gap, a double and an event that another one overtook are told apart
-//! exactly, within 32 numbers, at 20 to 40 bytes a stream and one table look-up an event.
+//! exactly, within 32 numbers. It takes 20 to 40 bytes a stream and one table look-up an event.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

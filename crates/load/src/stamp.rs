@@ -1,8 +1,8 @@
 //! The stamp that `spam` puts into a payload and `flood` finds again.
 //!
 //! Its form is fixed: a marker and hexadecimal fields of known width, inside a JSON string. No
-//! transport has to escape any of it (the classic page would escape the quotes of a JSON object),
-//! so a reader finds it by one substring search and needs no JSON parser: about 50 ns an event.
+//! transport has to escape any of it (the classic page would escape the quotes of a JSON object).
+//! So a reader finds it by one substring search and needs no JSON parser: about 50 ns an event.
 //!
 //! What makes loss provable: one run of `spam` numbers the events about each subject 1, 2, 3, …
 //! and sends them in that order over one API connection. So whoever hears a subject from the

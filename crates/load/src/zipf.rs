@@ -1,8 +1,8 @@
 //! Zipf's law: of `n` ranks, rank `k` is drawn with a probability in proportion to `1 / k^s`.
 //!
-//! By rejection from a continuous envelope, as J. Crease does it ("Rejection-sampling the Zipf
-//! distribution", 2018): no table, so a million ranks cost as little as ten, and about 1.2 rounds a
-//! draw.
+//! Numbers are drawn by rejection from a continuous envelope, as J. Crease does it
+//! ("Rejection-sampling the Zipf distribution", 2018). There is no table, so a million ranks cost
+//! as little as ten, and about 1.2 rounds a draw.
 
 use crate::random::Random;
 

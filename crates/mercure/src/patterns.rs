@@ -2,7 +2,7 @@
 //!
 //! They are grouped by what their matches begin with. A publish looks for the topic's beginnings
 //! among the groups, once for each length that any group has, and tries the patterns of those it
-//! finds: its cost follows the patterns that may match, not all of them.
+//! finds. So its cost follows the patterns that may match, not all of them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -1,18 +1,18 @@
 //! Following the log: every record from a place on, once and in order, or word of what is wrong.
 //!
 //! It is a task of its own over a consumer that is pulled from. The library's ordered consumer was
-//! measured to hear nothing for 12 s after the death of a leader; this one looks after 1.2 s, and
+//! measured to hear nothing for 12 s after the death of a leader. This one looks after 1.2 s, and
 //! after 0.4 s where a record is due that was published here. It asks for records before those it
-//! has asked for have run out, so it waits for no round trip, and never has more under way than fit
-//! into its queues: an owner that is slow makes it slow, and nothing is dropped.
+//! has asked for have run out, so it waits for no round trip. It never has more under way than fit
+//! into its queues. An owner that is slow makes it slow, and nothing is dropped.
 //!
 //! Each time the consumer is made anew, after a silence, another connection or a record that did
 //! not come, it begins with the record that was handed over last. Where that one is another now, or
 //! the log ends before it, the log has been put back or replaced, which is told.
 //!
-//! Cost: 2.3 us of processor time a record of 250 bytes at 16,000 records/s, the owner's part too;
-//! 12 us one of 4 KB at 1,000/s and 75 us one of 40 KB at 100/s, so 0.75 and 0.5 us an event of 250
-//! bytes (`cargo bench -p nats`, two shared cores).
+//! Cost in processor time, the owner's part too: 2.3 us a record of 250 bytes at 16,000 records/s,
+//! 12 us one of 4 KB at 1,000/s, and 75 us one of 40 KB at 100/s. So it is 0.75 and 0.5 us an event
+//! of 250 bytes (`cargo bench -p nats`, two shared cores).
 
 use std::fmt;
 use std::sync::atomic::Ordering;

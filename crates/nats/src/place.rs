@@ -1,6 +1,6 @@
-//! Where a record is in the log, as its reply subject says (ADR-15 of NATS):
-//! `$JS.ACK.<stream>.<consumer>.<times>.<sequence>.<delivered>.<time>.<pending>`, or a longer form
-//! with domain and account before the stream and, from some servers, another token at the end.
+//! The reply subject says where a record is in the log (ADR-15 of NATS):
+//! `$JS.ACK.<stream>.<consumer>.<times>.<sequence>.<delivered>.<time>.<pending>`. A longer form has
+//! domain and account before the stream and, from some servers, another token at the end.
 
 /// Where a record is.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Figures of `PostgresStore` and a PostgreSQL of its own, with the server's defaults (a commit
 //! waits for its disk): `cargo bench --package postgres --bench postgres [-- PAIRS]`. With
 //! `--names` all ids are names, and only the load, the reading out and the sums are measured. With
-//! `--rows` only rows of a table that is the graph are, beside rows of one that is not, and of one
-//! with the tables of version 4: the processor time of the server's process, which runs the
-//! statements in a loop, so without a client's part and without the disk's.
+//! `--rows` it takes only rows of a table that is the graph, beside rows of one that is not, and of
+//! one with the tables of version 4. It measures the processor time of the server's process, which
+//! runs the statements in a loop. So a client's part and the disk's are not in it.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,7 +1,7 @@
 //! PostgreSQL's binary COPY format for rows of a bigint and another field, both ways.
 //!
-//! A header of 19 bytes, then each row: the number of its fields in 2 bytes, each field's length in
-//! 4 and the field; in the end -1 for the number of fields. All big endian.
+//! There is a header of 19 bytes, then each row. A row is the number of its fields in 2 bytes, each
+//! field's length in 4 and the field. In the end comes -1 for the number of fields. All big endian.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 

@@ -19,8 +19,8 @@
 //! What it does not do: it knows no NATS, no LMDB and no ids but as text. Applications may change
 //! the graph by SQL as well, `encke.change` or an installed table; nodes see that by the version.
 //!
-//! Why a poll and no `NOTIFY`: a commit with `NOTIFY` takes a lock over the whole database cluster,
-//! so the application's commits would wait for each other, and poolers drop `LISTEN`. One row by
+//! Why a poll and no `NOTIFY`? A commit with `NOTIFY` takes a lock over the whole database cluster,
+//! so the application's commits would wait for each other. And poolers drop `LISTEN`. One row by
 //! its key every 250 ms costs a node some 0.1 ms of the server four times a second. Changes by
 //! nodes do not wait for it: they are published when they are committed.
 //!

@@ -1,10 +1,9 @@
 //! A file of pairs into the graph: read all, sort, write, in one transaction.
 //!
-//! Into an empty graph the pairs are copied in order and the indices made when all is there; the
+//! Into an empty graph the pairs are copied in order and the indices made when all is there. The
 //! graph gets another lineage, so replicas take it whole. Into one that has pairs, and where they
 //! fit into one version, they go as changes, 65,536 a version. Whoever dies in the middle, nothing
-//! was loaded. While it writes, changes wait, and are refused as away when that
-//! takes too long.
+//! was loaded. While it writes, changes wait, and are refused as away when that takes too long.
 //!
 //! Cost: 16 bytes of memory a pair and some 100 a name. 15 million pairs into an empty graph take
 //! 21 s of a busy machine (`cargo bench --package postgres`), into a filled one minutes.

@@ -1,7 +1,7 @@
 //! The daily check: sums of all pairs by bucket, to be compared with a replica's.
 //!
-//! The pairs are hashed here and not by the database: that takes 6 s instead of half a minute
-//! for 15 million pairs, and what is compared is what its table says, read through the index.
+//! The pairs are hashed here and not by the database. That takes 6 s instead of half a minute for
+//! 15 million pairs. What is compared is what the database's table says, read through the index.
 
 use crate::bootstrap::Order;
 use crate::error::{Doing, PostgresError};

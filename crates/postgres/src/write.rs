@@ -1,9 +1,9 @@
 //! Changes: one task, one transaction and one round trip for all that wait.
 //!
 //! A caller is answered only when its pairs are on disk. While one commit is under way, further
-//! requests gather in the bounded queue and share the next one (group commit), so durable changes a
+//! requests gather in the bounded queue and share the next one (group commit). So durable changes a
 //! second grow with the number of callers. In the transaction stands what is left when the requests
-//! are done one after the other; each is answered as if it had been done so.
+//! are done one after the other. Each is answered as if it had been done so.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The classic comet page, writing side: HTML that never ends, one line per event.
 //!
-//! Every connection numbers its own messages, so a message is two slices for one `writev`: a
-//! [`Prefix`] made on the stack for each delivery, and the [`message`] tail that all share.
+//! Every connection numbers its own messages, so a message is two slices for one `writev`. One is a
+//! [`Prefix`] made on the stack for each delivery, the other the [`message`] tail that all share.
 
 use crate::chunked::SIZE_LINE_MAX;
 use crate::decimal::{DIGITS_MAX, decimal};

@@ -1,4 +1,4 @@
-//! Whole numbers in decimal digits, without `write!`, which takes ten times as long: a stream of
+//! Whole numbers in decimal digits, without `write!`, which takes ten times as long. A stream of
 //! answers and a file of friends are made of little else.
 
 /// A `u64` has at most 20 decimal digits.

@@ -1,10 +1,10 @@
 //! For whom a proxy asks: `Forwarded` (RFC 7239) and `X-Forwarded-For`.
 //!
 //! Each proxy on the way appends the address that it was called from, so the list is as true as its
-//! right end: it is read from there, past the proxies that are trusted, to the first address that
+//! right end. It is read from there, past the proxies that are trusted, to the first address that
 //! is not one of them. What stands to the left of that anybody may have written.
 //!
-//! Where both fields are there `X-Forwarded-For` counts: it is the one that proxies write unasked,
+//! Where both fields are there `X-Forwarded-For` counts. It is the one that proxies write unasked,
 //! and one that writes it passes a client's own `Forwarded` on.
 
 // The addresses of `std::net`, without its sockets.

@@ -2,13 +2,13 @@
 //! and what one event looks like on each transport.
 //!
 //! Nothing here reads a socket, a clock or a random number, and nothing here can panic, whatever
-//! the bytes are: a codec is a function from bytes to values that the caller tests, fuzzes and
+//! the bytes are. A codec is a function from bytes to values that the caller tests, fuzzes and
 //! splits at will.
 //!
-//! - The server half: [`request`] parses a head; [`response`] and [`problem`] answer it; [`sse`],
-//!   [`ndjson`], [`classic`], [`poll`] and [`websocket`] turn an event into a [`Frame`] that all
-//!   connections share; [`websocket`] also reads what its clients send; [`resume`] says where a
-//!   stream stands, [`members`] who is in a room.
+//! - The server half begins with [`request`], which parses a head; [`response`] and [`problem`]
+//!   answer it. [`sse`], [`ndjson`], [`classic`], [`poll`] and [`websocket`] turn an event into a
+//!   [`Frame`] that all connections share. [`websocket`] also reads what its clients send.
+//!   [`resume`] says where a stream stands, [`members`] who is in a room.
 //! - [`Page`] is a document that is served as it stands; [`negotiation`] reads what its clients
 //!   have of it already.
 //! - [`proxied`] and [`Forwarded`] read for whom a proxy asks; [`Networks`] are those it is in.

@@ -1,10 +1,10 @@
 //! The head of a request on the public port (RFC 9112): what it asks for, or why it is refused.
 //!
-//! No request has a body but four: `POST /send` and a `QUERY` ([`Route::Mercure`]), whose body the
-//! caller finds behind the head ([`Body`]), one that appends to a durable stream
-//! ([`Route::Durable`]), and an update ([`Route::Mercure`]). The caller gathers bytes and shows
-//! them to [`parse`] until it answers; nothing is copied out of them but ids that had escapes and
-//! lists that came on several lines.
+//! No request has a body but four. `POST /send` and a `QUERY` ([`Route::Mercure`]) have one that
+//! the caller finds behind the head ([`Body`]). An append to a durable stream ([`Route::Durable`])
+//! and an update ([`Route::Mercure`]) have one too. The caller gathers bytes and shows them to
+//! [`parse`] until it answers. Nothing is copied out of them but ids that had escapes and lists
+//! that came on several lines.
 //!
 //! Decisions that HTTP leaves to a server:
 //! - A head has at most [`HEAD_BYTES_MAX`] bytes and [`HEADER_LINES_MAX`] header lines. An empty

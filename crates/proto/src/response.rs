@@ -1,11 +1,10 @@
 //! Response heads (RFC 9112, section 4), and whole answers to requests that open no stream.
 //!
-//! Every connection carries one request, so every answer says `Connection: close`; those of polls,
+//! Every connection carries one request, so every answer says `Connection: close`. Those of polls,
 //! which share one, are [`poll`](crate::poll)'s, and those of sends, which do as well, are
-//! [`outcome`]s. Everything is
-//! appended to the caller's buffer; after an answer other than a stream to a `GET` the caller
-//! closes. A `Date` is left out: this room has no clock, and RFC 9110, section 6.6.1 lets an
-//! origin server without one do so.
+//! [`outcome`]s. Everything is appended to the caller's buffer; after an answer other than a stream
+//! to a `GET` the caller closes. A `Date` is left out: this room has no clock, and RFC 9110,
+//! section 6.6.1 lets an origin server without one do so.
 //!
 //! `cors` names the request's `Origin` when the caller lets pages of that origin in. The answer
 //! then allows it by name and varies with it (Fetch Standard, section 3.2.5).

@@ -4,9 +4,9 @@
 //! crate does no IO, reads no clock and knows not who is connected. Facts are of Pusher's public
 //! documentation and of the libraries' source.
 //!
-//! Way of a client: [`app_key`] and [`check_protocol`] read its request, [`ClientFrame`] what it
-//! says, [`Asker`] checks its subscriptions and its sign-in, [`EventRules`] the events that it
-//! sends; [`server_frame`] and [`presence_frame`] are what it hears. Way of a backend: [`http`].
+//! The way of a client: [`app_key`] and [`check_protocol`] read its request, [`ClientFrame`] what
+//! it says. [`Asker`] checks its subscriptions and its sign-in, [`EventRules`] the events that it
+//! sends. [`server_frame`] and [`presence_frame`] are what it hears. Way of a backend: [`http`].
 //! [`Apps`] is the file that says which apps there are, [`webhook`] what they are told.
 //!
 //! Cost: a frame is one pass over its JSON, a signature some hundred nanoseconds.

@@ -1,5 +1,6 @@
-//! Frames of presence channels: the list that a new subscriber gets, and who comes and goes behind
-//! it. pusher-js keeps `hash` and `count`; a user is there once, however many connections it has.
+//! These are frames of presence channels: the list that a new subscriber gets, and who comes and
+//! goes behind it. pusher-js keeps `hash` and `count`. A user is there once, however many
+//! connections it has.
 
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};

@@ -1,5 +1,5 @@
-//! Frames that a server sends. `data` is JSON inside a text, as pusher-js has it of Pusher itself;
-//! an event of a client alone has its data as it came.
+//! Frames that a server sends. `data` is JSON inside a text, as pusher-js has it of Pusher itself.
+//! An event of a client alone has its data as it came.
 //!
 //! An event of a channel is the same bytes for all its subscribers. One that goes to several
 //! channels differs in their names alone: [`EventFrame::head`] and [`EventFrame::tail`] are what

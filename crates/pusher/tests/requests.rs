@@ -1,7 +1,7 @@
-//! Requests as Pusher's own libraries have sent them: `pusher` 3.3.4 of PyPI and 5.3.4 of npm, and
-//! `pusher-http-go` 5.1.1, of the app 1 with the key and the secret of the vectors. Recorded on a
-//! port that writes down what comes: triggers, batches, look-ups and ends of users' connections,
-//! with odd names.
+//! These are requests as Pusher's own libraries have sent them: `pusher` 3.3.4 of PyPI and 5.3.4 of
+//! npm, and `pusher-http-go` 5.1.1. They are of the app 1 with the key and the secret of the
+//! vectors. Recorded on a port that writes down what comes: triggers, batches, look-ups and ends of
+//! users' connections, with odd names.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! A process that its starter ends, of which nothing is left when the starter removes its files.
 //!
-//! It stands in a process group of its own, so a terminal's Ctrl-C reaches the starter alone, and
-//! it ends with its standard input, whose other end only the starter holds: also when the starter
-//! is gone, by whatever. (A parent-death signal would come when the *thread* that started it ends,
-//! and takes unsafe code between fork and exec.)
+//! It stands in a process group of its own, so a terminal's Ctrl-C reaches the starter alone. It
+//! ends with its standard input, whose other end only the starter holds. So it ends also when the
+//! starter is gone, by whatever. (A parent-death signal would come when the *thread* that started
+//! it ends, and takes unsafe code between fork and exec.)
 
 use std::io;
 use std::os::unix::process::CommandExt;

@@ -1,9 +1,9 @@
-//! What the demo with nodes, the tests and the benchmarks of a cluster stand on: real servers of
-//! NATS and PostgreSQL, started here and ended with whoever started them, and the
-//! [`oracle`] of what was sent and heard.
+//! The demo with nodes, the tests and the benchmarks of a cluster stand on this. It has real
+//! servers of NATS and PostgreSQL, started here and ended with their starter, and the [`oracle`] of
+//! what was sent and heard.
 //!
-//! Nothing here waits for a server: it is started, and its starter asks whether it is ready in
-//! pauses of its own, so that a program with an async runtime and one without use the same. What is
+//! Nothing here waits for a server. It is started, and its starter asks whether it is ready in
+//! pauses of its own. So a program with an async runtime and one without use the same. What is
 //! dropped is ended, and that is waited for.
 //!
 //! The program `encke` has this crate in it, for its demo: what tests alone need (one set of files

@@ -1,8 +1,8 @@
 //! A server behind a shell that ends it.
 //!
 //! No server of others ends with its standard input, as nodes do with `--until-eof`. So a shell
-//! stands before each that ends it when *its* input ends, whose other end only the starter holds:
-//! no end of the starter, by whatever, leaves the server behind.
+//! stands before each, and ends it when *its* input ends, whose other end only the starter holds.
+//! No end of the starter, by whatever, leaves the server behind.
 
 use std::ffi::OsString;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! Tells the log of clients that were refused or too slow: a line for each while they are few, and
+//! Tells the log of clients that were refused or too slow. A line for each while they are few, and
 //! for the rest how many there were. Workers only note them ([`engine::Notices`]).
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Posts what clients send, and tells their connections what became of it.
 //!
-//! The sends of one connection are posted one after the other, in the order in which they came;
-//! those of others do not wait for them, be a mailbox full or a cluster slow. Their counts are
+//! The sends of one connection are posted one after the other, in the order in which they came.
+//! Those of others do not wait for them, be a mailbox full or a cluster slow. Their counts are
 //! awaited beside that, so answers may come in another order. Each send is answered once.
 //!
 //! A connection that sends by requests may be another one each time. So what is sent by request is

@@ -2,7 +2,7 @@
 //!
 //! A server that is alone closes the API, finishes the requests that it has, delivers what is
 //! posted, and ends all streams at once. A node whose cluster goes on sends its clients there
-//! first, a few at a time, and is a member until the last stream is gone: so each stream hears all
+//! first, a few at a time, and is a member until the last stream is gone. So each stream hears all
 //! of the log until its end, and is counted as long as it hears. Only then it leaves, and nobody
 //! waits for its counts. The last traces are sent while the streams end.
 

@@ -1,17 +1,17 @@
 //! The epoch of this run, and the mark on disk that keeps event ids growing over all runs.
 //!
 //! The file `epoch` in the data directory has the number below which all event numbers are
-//! reserved. It is written before a number is used, a quarter of an hour ahead, so a process that
+//! reserved. It is written before a number is used, a quarter of an hour ahead. So a process that
 //! is killed has used none above it, and the next one begins there, wherever the clock stands. A
 //! run that sends nothing writes nothing more.
 //!
 //! It is replaced whole: written beside, synced, renamed, and the directory synced (rename(2)). A
-//! file that is missing, damaged or of another format is written anew; then ids begin at the clock,
+//! file that is missing, damaged or of another format is written anew. Then ids begin at the clock,
 //! which is behind those of before only if it was set back. What a place means does not hang on the
 //! file: it has the tag of its epoch, which is drawn at random.
 //!
 //! A process that takes over from another one goes on with its epoch, and with its file. Where
-//! events are kept on disk a restart does so, too: then the file has the epoch's tag as well, and
+//! events are kept on disk a restart does so, too. Then the file has the epoch's tag as well, and
 //! between which numbers events may be lost. A version that does not know such a file takes it for
 //! damaged, and begins an epoch of its own.
 //!

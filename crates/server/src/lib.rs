@@ -5,10 +5,10 @@
 //! that says what to do, before a client could have connected, and who connects finds all the rest
 //! at work.
 //!
-//! End, in [`ending`]: readiness off; a node of a cluster sends its clients to the others; the API
-//! port is closed and requests in progress are finished; the workers deliver what is posted, end
-//! their streams and stop; the store is closed. All within the grace time, and whatever is not done
-//! then is cut off.
+//! The end is in [`ending`]. Readiness goes off, a node of a cluster sends its clients to the
+//! others, the API port is closed and requests in progress are finished. Then the workers deliver
+//! what is posted, end their streams and stop, and the store is closed. All within the grace time,
+//! and whatever is not done then is cut off.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 

@@ -1,7 +1,7 @@
 //! A panic anywhere ends the process.
 //!
 //! A worker that panics does so by itself (`engine`). On the control plane tokio would keep the
-//! panic to its task: the server would go on without the one that answers resumes, accepts API
+//! panic to its task. The server would go on without the one that answers resumes, accepts API
 //! connections or talks to an Erlang node, and its clients would wait and not know. They reconnect
 //! when the process is gone. A hook sees every panic of every thread and task, of ours and of the
 //! libraries', wherever it was spawned.

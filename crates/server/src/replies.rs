@@ -1,6 +1,6 @@
 //! Wakes the tasks that wait for the workers' receipts.
 //!
-//! Workers only ring (see [`engine::Replies`] for why); this task runs on a thread of the runtime,
+//! Workers only ring (see [`engine::Replies`] for why). This task runs on a thread of the runtime,
 //! where waking is safe.
 
 use std::io;

@@ -1,11 +1,11 @@
 //! The history's part of the control plane: tells clients that come back what they have missed,
 //! and forgets what is too old.
 //!
-//! Resumes take their steps one after the other, in a ring, with room for sends every few steps.
-//! So a client that follows a hundred thousand subjects takes its hundred steps while others come
-//! and go, and one that waits for a large send holds up nobody. Those of clients with many ids have
-//! a ring of their own and a part of the control plane's time: who has few does not wait for them,
-//! and neither does a send, however many ask.
+//! Resumes take their steps one after the other, in a ring, with room for sends every few steps. So
+//! a client that follows a hundred thousand subjects takes its hundred steps while others come and
+//! go, and one that waits for a large send holds up nobody. Those of clients with many ids have a
+//! ring of their own and a part of the control plane's time. A client that has few does not wait
+//! for them, and neither does a send, however many ask.
 //!
 //! What the memory has forgotten of subjects that are kept on disk is read by other threads; in the
 //! ring the others go on meanwhile ([`reads`]).

@@ -1,13 +1,13 @@
 //! How many changes of the list of subscriptions the hub posts, and what becomes of the others.
 //!
 //! Anonymous clients cause them, with one request for hundreds, and each is an update that is
-//! remembered beside those of publishers. So they have a bound, a token bucket of bytes: in the
+//! remembered beside those of publishers. So they have a bound, a token bucket of bytes. In the
 //! time that updates are remembered they fill a quarter of the history at most, and of the topics
 //! that are known.
 //!
-//! What is past that is lost: the list has a new tag, whoever comes back is told of a gap, and the
-//! streams of those who listen are ended, so that they come back. Nothing is posted before that,
-//! for nobody could make sense of it.
+//! What is past that is lost. The list has a new tag, and a client that comes back is told of a
+//! gap. The streams of those who listen are ended, so that they come back. Nothing is posted before
+//! that, for nobody could make sense of it.
 
 use engine::Router;
 use hub::{Id, KEY_BYTES_MAX, Key};

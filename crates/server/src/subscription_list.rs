@@ -2,13 +2,13 @@
 //! begin and end of a subscription.
 //!
 //! One task takes what workers note ([`Subscriptions`]) twenty times a second, posts the updates,
-//! and keeps the list by them; whoever asks for the list has that done first. So the list and the
+//! and keeps the list by them. Whoever asks for the list has that done first. So the list and the
 //! updates behind its last id fit: nothing is missing between them. Of who comes while the list is
 //! read for the first time an update may follow, though the list has it.
 //!
 //! When somebody begins to want it, the list is read from the directory. Where notes were lost it
 //! is read anew, and the updates are those of what differs. Changes past their
-//! [bound](ChangeBudget) are lost, as those are that cannot be posted: then those who listen to
+//! [bound](ChangeBudget) are lost, as those are that cannot be posted. Then those who listen to
 //! paths have their streams ended, and come back behind a gap.
 //!
 //! Cost: a load and a free lock twenty times a second as long as nobody may hear of it. Then some

@@ -1,9 +1,9 @@
-//! The side of the server that takes over: it makes itself ready beside the one that serves, takes
-//! what that hands over, and serves once it is told that all is its own.
+//! This is the side of the server that takes over. It makes itself ready beside the one that
+//! serves, takes what that hands over, and serves once it is told that all is its own.
 //!
 //! Until then it does nothing that is seen from outside, so it may end at any moment. From when it
 //! has said that it has everything it does not give up by itself, since it cannot know whether it
-//! was told: it waits for the word, or for the end of the conversation.
+//! was told. It waits for the word, or for the end of the conversation.
 
 use std::fs;
 use std::os::fd::OwnedFd;

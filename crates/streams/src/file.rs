@@ -1,6 +1,6 @@
 //! The file of one stream: made whole or not at all, and appended to by whole records.
 //!
-//! One record at a time is on its way to the disk, so only the last one of a file can be torn: it
+//! One record at a time is on its way to the disk, so only the last one of a file can be torn. It
 //! was never acknowledged, and is cut off. A record that is wrong anywhere else is damage.
 
 use std::fs::{self, File};

@@ -1,9 +1,9 @@
 //! Records: what stands in a stream's file.
 //!
 //! The file begins with [`MAGIC`]. Each record is its length (4 bytes, little-endian, without this
-//! head; the upper 7 bits are a check of the others), a checksum (4 bytes, the lower half of XXH3
-//! over what follows), and its fields: kind, flags, and by these the creation's or the append's.
-//! The data is the rest.
+//! head; the upper 7 bits are a check of the others) and a checksum (4 bytes, the lower half of
+//! XXH3 over what follows). Then come its fields: kind, flags, and by these the creation's or the
+//! append's. The data is the rest.
 
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -1,7 +1,7 @@
 //! The bound on the connections of all workers together.
 //!
 //! The kernel spreads connections over the workers by a hash, so their numbers differ by some
-//! square roots: a bound cut into even shares would turn clients away while other workers have
+//! square roots. A bound cut into even shares would turn clients away while other workers have
 //! room. Hence one count for all. It is touched twice in a connection's life.
 
 #[cfg(loom)]

@@ -1,7 +1,7 @@
 //! Whether a sender must wake a worker: once when it sleeps, not at all when it is awake.
 //!
 //! The classic race is a mail posted between the worker's last look into its mailbox and its sleep.
-//! Both sides write first and look second, with a full fence between (Dekker's handshake): the
+//! Both sides write first and look second, with a full fence between (Dekker's handshake). The
 //! worker says that it sleeps and then looks for mail, the sender posts mail and then looks whether
 //! the worker sleeps. At least one of them sees the other.
 

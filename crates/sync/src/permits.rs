@@ -1,19 +1,19 @@
 //! How many workers serve clients at one time.
 //!
 //! Descriptor limits may ask for fifty workers on two cores. As long as clients are silent that is
-//! as good as two, but in a storm, when thousands of clients reset their connections and come back,
+//! as good as two. But in a storm, when thousands of clients reset their connections and come back,
 //! all of them have work at once. Then each has a fiftieth of the processor, and so has every other
-//! thread: an event waits for its sender's turn, for the control plane's, for the worker's. So
-//! what clients do is dealt with by as many workers at a time as there are cores. The others keep
-//! what is reported to them, and deliver mail meanwhile. As long as no mail comes there is nothing
-//! that would wait, and everybody serves clients as they come.
+//! thread. An event waits for its sender's turn, for the control plane's, for the worker's. So what
+//! clients do is dealt with by as many workers at a time as there are cores. The others keep what
+//! is reported to them, and deliver mail meanwhile. As long as no mail comes there is nothing that
+//! would wait, and everybody serves clients as they come.
 //!
-//! Whoever has waited longest is next: a permit that is given back while somebody waits goes to
+//! Whoever has waited longest is next. A permit that is given back while somebody waits goes to
 //! that one by the same system call that wakes it. Nobody waits for longer than it says, so a
 //! worker looks after its mail in between, and nothing is lost with one that goes on without.
 //!
 //! Cost: two additions to a number that all workers share, in a turn that serves clients while mail
-//! comes; none where there are no more workers than cores.
+//! comes. None where there are no more workers than cores.
 
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

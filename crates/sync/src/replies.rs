@@ -1,7 +1,7 @@
 //! The way back: how a worker wakes the senders that wait for their receipts.
 //!
 //! A worker must not wake an async task itself. It has a private descriptor table, and a runtime
-//! may wake its threads by writing to a descriptor: under that number the worker has another file,
+//! may wake its threads by writing to a descriptor. Under that number the worker has another file,
 //! at worst a client's socket. So the wakers of complete receipts go into a queue, and one bell
 //! that all workers keep in their tables tells the control plane to look. It is rung once when the
 //! control plane sleeps, not once a receipt.

@@ -2,15 +2,15 @@
 //!
 //! The kernel spreads new connections over the workers' listeners by a hash, and a worker's
 //! descriptors run out before the others' do. So each worker says how much capacity it has, and new
-//! connections go to those that have the most: to all that have plenty, else to all that have a
-//! little. Where nobody has any, all take part again, and answer 503.
+//! connections go to those that have the most. They go to all that have plenty, else to all that
+//! have a little. Where nobody has any, all take part again, and answer 503.
 //!
 //! "A little" is kept for those that wait in the queue of a worker that leaves: it still has places
 //! for them. Without the two steps they would meet a full worker while others have capacity.
 //!
 //! Whoever changes its capacity tells the kernel the new set, which is one system call (see
 //! [`sys::group`]). Two workers may do so at the same time, and then the older set must not be the
-//! one that stays: after telling, a worker looks whether anything has changed since it read the
+//! one that stays. So after telling, a worker looks whether anything has changed since it read the
 //! set, and if so tells again. Each such round has a change behind it, so it ends.
 
 use std::ops::Range;

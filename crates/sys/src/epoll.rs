@@ -1,6 +1,6 @@
 //! epoll(7), edge-triggered.
 //!
-//! A socket is added once, for reading and writing, and never changed: with edge triggering the
+//! A socket is added once, for reading and writing, and never changed. With edge triggering the
 //! kernel reports a side only when it turns ready, so a silent connection costs no call at all.
 
 use std::io;

@@ -1,10 +1,10 @@
 //! Which listeners of a group (`SO_REUSEPORT`) the kernel gives new connections to.
 //!
 //! By itself it picks one by a hash of the addresses, full or not. A classic BPF program on the
-//! group (`SO_ATTACH_REUSEPORT_CBPF`, socket(7), the kernel's net/core/sock_reuseport.c) picks
-//! instead: it answers with a listener's index, which is the order in which they called listen(2),
-//! as long as none has been closed. An index that nobody has falls back to the hash. Whoever waits
-//! in a listener's queue already stays there. The program needs no privilege.
+//! group picks instead (`SO_ATTACH_REUSEPORT_CBPF`, socket(7), the kernel's
+//! net/core/sock_reuseport.c). It answers with a listener's index, which is the order in which they
+//! called listen(2), as long as none has been closed. An index that nobody has falls back to the
+//! hash. Whoever waits in a listener's queue already stays there. The program needs no privilege.
 //!
 //! Cost: to attach, 12 µs for two runs of indexes, 24 µs for 27 (`cargo test --release -p sys
 //! attaching -- --ignored --nocapture`); then up to three instructions per run for each new

@@ -1,10 +1,10 @@
 //! Linux in a thin safe coat.
 //!
 //! The only crate with `unsafe`: each block is one system call, behind a safe function. It decides
-//! nothing; it gives the engine and the load tools epoll, a waker, sockets, private descriptor
-//! tables, descriptors from process to process, clocks and the figures of the process and of the
-//! machine's sockets, and it guards the graph's mapped file. Cost: the system call, and no
-//! allocation on any path that a connection takes.
+//! nothing. It gives the engine and the load tools epoll, a waker, sockets, private descriptor
+//! tables, and descriptors from process to process. It gives clocks and the figures of the process
+//! and of the machine's sockets, and it guards the graph's mapped file. Cost: the system call, and
+//! no allocation on any path that a connection takes.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 

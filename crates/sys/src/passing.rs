@@ -2,8 +2,8 @@
 //!
 //! Descriptors travel with the first byte that they are sent with: whoever has read that byte has
 //! them, and they may come with bytes that stand before it. They stay open at the sender, and in
-//! between they count for whoever sent them: without `CAP_SYS_RESOURCE` no more of one user's than
-//! `RLIMIT_NOFILE` are on their way at a time, and a send beyond that fails with `ETOOMANYREFS`
+//! between they count for the user who sent them. Without `CAP_SYS_RESOURCE` no more of one user's
+//! than `RLIMIT_NOFILE` are on their way at a time. A send beyond that fails with `ETOOMANYREFS`
 //! until some are received.
 //!
 //! The sockets must not be asked for other control messages, such as `SO_PASSCRED`.

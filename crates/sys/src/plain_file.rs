@@ -1,6 +1,6 @@
 //! Files of a directory that another user may own.
 //!
-//! Root runs commands in the directory of the server's user, who may have put anything there: a
+//! Root runs commands in the directory of the server's user, who may have put anything there. A
 //! link in the place of a file leads root's hand elsewhere, and a pipe makes it wait. So nothing
 //! but a regular file is opened, no link is followed, and owner and mode are set by descriptor.
 

@@ -1,7 +1,7 @@
 //! A waker: eventfd(2), by which any thread ends another thread's epoll wait.
 //!
 //! It is never read. Edge-triggered, each ring is a report of its own, which saves the woken thread
-//! a call; the counter behind it would be full after 2^64 rings.
+//! a call. The counter behind it would be full after 2^64 rings.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};

@@ -1,6 +1,6 @@
-//! What tests of several rooms share: the one way to skip a test and to try something again, a
-//! small disk to fill, NATS servers, a PostgreSQL of their own, signals, a network between programs
-//! that can be cut, the one way to wait, and the one way to a random seed.
+//! Tests of several crates share this: the one way to skip a test and to try something again, a
+//! small disk to fill, NATS servers, a PostgreSQL of their own, and signals. Also a network between
+//! programs that can be cut, the one way to wait, and the one way to a random seed.
 //!
 //! cargo keeps the output of a test that passes to itself, so a test that skips would look like one
 //! that passed. So each skip is written down where `cargo xtask ci` tells it in its last lines, and

@@ -1,5 +1,6 @@
-//! Real NATS servers for tests: started on free ports with stores of their own, stopped, killed and
-//! started again as a test wants, and gone when it ends, also when it panics or is killed.
+//! These are real NATS servers for tests, started on free ports with stores of their own. They are
+//! stopped, killed and started again as a test wants. They are gone when it ends, also when it
+//! panics or is killed.
 
 use std::cell::Cell;
 use std::ffi::OsString;

@@ -1,6 +1,6 @@
 //! Waiting for what rings nobody: looking again and again, up to the one deadline of all tests.
 //!
-//! A test bounds no time but by [`DEADLINE`], which is no measure of anything: it is there so that
+//! A test bounds no time but by [`DEADLINE`], which is no measure of anything. It is there so that
 //! what never comes fails a test instead of holding it up. What is to be quick is shown by the
 //! order of events, by a count, or by a clock that the test moves.
 

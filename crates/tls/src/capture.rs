@@ -1,5 +1,5 @@
-//! What a handshake tells of itself only while it goes on: both traffic secrets, which rustls hands
-//! over by its log of keys alone, and whether a client has named its server.
+//! Here is what a handshake tells of itself only while it goes on. That is both traffic secrets,
+//! which rustls hands over by its log of keys alone, and whether a client has named its server.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

@@ -1,7 +1,7 @@
 //! Records to plain text, in place.
 //!
 //! Cost: the key is built once for all records that are opened in one go, in TLS 1.3 from its
-//! secret; then a record costs its opening.
+//! secret. Then a record costs its opening.
 
 use std::ops::Range;
 

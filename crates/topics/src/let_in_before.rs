@@ -1,7 +1,7 @@
 //! Listeners that another process has let in, which this one goes on for.
 //!
 //! What each listens to is told by its keys. A key that has a list of grants has the number that
-//! the list had there: the list comes before it, once, whoever has it. Here it gets another number.
+//! the list had there. The list comes before it, once, whoever has it. Here it gets another number.
 //!
 //! Cost: as of one who begins to listen; a pattern is compiled once.
 

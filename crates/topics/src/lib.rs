@@ -16,7 +16,7 @@
 //!
 //! A private update is about `#p` alone. Nobody is logged in under that, or under what follows it,
 //! without a grant: so it cannot come to an anonymous client, by whatever way. Only for `#g` it
-//! must be looked at each update whether the list grants it: the protocol lets an update be matched
+//! must be looked at each update whether the list grants it. The protocol lets an update be matched
 //! by one topic and granted by another.
 //!
 //! Each selector that is listened to is there once, however many listen. A listener of plain topics

@@ -1,7 +1,7 @@
 //! The selectors that somebody listens to, each once, with its keys and how many listen.
 //!
 //! Of a plain topic only those are here that are listened to with a list of grants which does not
-//! name it. Cost: a selector that is compiled, and some 200 bytes; a look for a topic costs what
+//! name it. Cost: a selector that is compiled, and some 200 bytes. A look for a topic costs what
 //! [`Patterns`] takes to find those that match.
 
 use std::collections::HashMap;

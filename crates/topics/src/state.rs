@@ -1,9 +1,9 @@
 //! The tables, shared by those who publish, those who look up what was missed, and workers whose
 //! clients listen to patterns.
 //!
-//! One lock. Who publishes holds it to read, for as long as it takes to find the patterns that
-//! match, and before and behind that to write, for its topics; who listens to a pattern, or leaves
-//! it, holds it to write, for a few look-ups and one compiled pattern.
+//! One lock. A publisher holds it to read, for as long as it takes to find the patterns that match,
+//! and before and behind that to write, for its topics. A client that listens to a pattern, or
+//! leaves it, holds it to write, for a few look-ups and one compiled pattern.
 
 use std::sync::Arc;
 

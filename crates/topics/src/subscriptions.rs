@@ -2,9 +2,10 @@
 //! come and go while somebody may.
 //!
 //! The hub publishes a private update at each begin and end of a subscription, and answers who is
-//! subscribed. So that nobody pays for it who has no use for it, both are done only while somebody
-//! may hear of them: from when a client listens to such paths and its token grants some, or the
-//! list is asked for, until some time after that. Who was there before is found in the directory.
+//! subscribed. Servers that have no use for it do not pay for it: both are done only while somebody
+//! may hear of them. That is from when a client listens to such paths and its token grants some, or
+//! the list is asked for, until some time after that. Who was there before is found in the
+//! directory.
 //!
 //! Nothing falls in between: whoever wants it says so before it looks into the directory, and a
 //! worker looks whether it is wanted behind each log-in and log-out. Both take a lock of the

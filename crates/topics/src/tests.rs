@@ -1,6 +1,6 @@
-//! Who hears what, by seed against the rule of the protocol taken word for word: an update is heard
-//! if a selector matches one of its topics, and, if it is private, if also a granted selector
-//! matches one of them. Live and afterwards.
+//! Here is who hears what, by seed against the rule of the protocol taken word for word. An update
+//! is heard if a selector matches one of its topics. If it is private, a granted selector must
+//! match one of them too. Live and afterwards.
 
 mod handed_over;
 mod kept;

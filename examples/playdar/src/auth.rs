@@ -2,7 +2,7 @@
 //!
 //! A page asks for one (`/auth_1/`), a person allows it on a form whose own token is good once, and
 //! for ten minutes (`/auth_2/`). Of a granted token only the hash is stored, so nobody can take
-//! them out of the file, and a token is told from a guess by a look-up of that hash.
+//! tokens out of the file. A token is told from a guess by a look-up of that hash.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! What comes from other machines, checked as if an enemy had sent it.
 //!
-//! The LAN and the friends differ in how a message travels, not in what it may do here: it may cost
+//! The LAN and the friends differ in how a message travels, not in what it may do here. It may cost
 //! a bounded search, and it may name a song that its sender plays at `/sid/`. It cannot name a file
-//! of ours or an address of a third party to read from, cannot take the id of another result, and
-//! cannot put itself before better ones.
+//! of ours or an address of a third party to read from. It cannot take the id of another result, or
+//! put itself before better ones.
 
 mod rates;
 mod recent;

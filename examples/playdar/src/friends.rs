@@ -1,9 +1,9 @@
 //! Queries to friends, over Encke's graph.
 //!
 //! Everybody's daemon listens to its own name on a shared Encke. A query of `alice` is an event
-//! about `alice`: whoever follows her hears it, as far as the server stores it, and nobody else.
-//! A follower that has the song answers by an event about the id that the query names, which only
-//! her daemon listens to, and the song is played from the follower's own `/sid/`.
+//! about `alice`: whoever follows her hears it, as far as the server stores it, and nobody else. A
+//! follower that has the song answers by an event about the id that the query names. Only her
+//! daemon listens to that id, and the song is played from the follower's own `/sid/`.
 //!
 //! | event about | heard by | says |
 //! | --- | --- | --- |
@@ -12,8 +12,8 @@
 //! | `playdar:alice:<random>` | alice | `results`: where to play, and the songs |
 //!
 //! That begins with her name so that a token which grants `alice` and `playdar:alice:*` keeps
-//! answers to herself, and so that no query can make friends write to anybody but its asker.
-//! Queries of friends go no further than to the LAN: friends of friends are not asked.
+//! answers to herself. Nor can a query make friends write to anybody but its asker. Queries of
+//! friends go no further than to the LAN: friends of friends are not asked.
 
 mod args;
 mod encke;

@@ -1,11 +1,11 @@
 //! Other daemons on the local network, asked by multicast.
 //!
-//! It speaks with the daemons of old: a query goes to the group as one datagram of JSON, each
-//! result comes back as one, and the song is played from `/sid/` of whoever has it. Off unless
-//! asked for, since everybody on the network can then learn which songs there are here.
+//! It speaks with the daemons of old. A query goes to the group as one datagram of JSON, each
+//! result comes back as one, and the song is played from `/sid/` of the daemon that has it. Off
+//! unless asked for, since everybody on the network can then learn which songs there are here.
 //!
 //! Everything that is heard is checked as [`foreign`](crate::foreign) says. A query and a ping
-//! count only where they were sent to the group, which routers do not pass on: so nobody far away
+//! count only where they were sent to the group, which routers do not pass on. So nobody far away
 //! can make a daemon send its answers to somebody else.
 
 mod answering;

@@ -2,9 +2,9 @@
 //!
 //! It is the example of what Encke is for: many asynchronous answers, pushed to whoever asked as
 //! they come. A query goes through a [`pipeline`] of [`resolver`]s: the [`library`] on this
-//! machine, other daemons on the [`lan`], programs ([`scripts`]) and [`friends`]. What they find
-//! is told over the old daemon's [`http`] interface, and over Encke's own [`streams`]; so is what
-//! the person at this machine listens to ([`listens`]).
+//! machine, other daemons on the [`lan`], programs ([`scripts`]) and [`friends`]. What they find is
+//! told over the old daemon's [`http`] interface, and over Encke's own [`streams`]. So is what the
+//! person at this machine listens to ([`listens`]).
 //!
 //! It uses Encke as a library and over its public interfaces; nothing in Encke knows of it.
 

@@ -1,9 +1,9 @@
 //! The page that the daemon carries: its files, embedded, and the policy that it is served under.
 //!
-//! No template and no build step: what stands in `web/` is what the browser gets, and before it the
-//! styles that Encke's own pages share, from the place where these have them. What the page shows
-//! it asks of the daemon, by the calls that everybody has, and what it takes of them beside the
-//! fields that old clients know is
+//! There is no template and no build step. What stands in `web/` is what the browser gets. Before
+//! it come the styles that Encke's own pages share, from the place where these have them. What the
+//! page shows it asks of the daemon, by the calls that everybody has, and what it takes of them
+//! beside the fields that old clients know is
 //!
 //! - of `stat`: `streams`, the base address of the streams (`http://127.0.0.1:8000`), `resolvers`,
 //!   a list of `{"name","weight","targettime","localonly"}`, and in the demo `examples`, a list of

@@ -1,10 +1,10 @@
 //! The queries that are alive, and what was found of each.
 //!
 //! Every table has a bound: [`QUERIES_MAX`] queries, [`RESULTS_MAX`] results of each and
-//! [`ALL_RESULTS_MAX`] of all, that is at most 80 MB if every result is as long as it may be. A
-//! query lives for [`QUERY_LIFETIME`] after it was last asked about or one of its songs was played;
-//! where there is no room for a new one, the oldest ends, and of others' before our own. Others
-//! never push out our own, neither by what they ask nor by what they answer.
+//! [`ALL_RESULTS_MAX`] of all. That is at most 80 MB if every result is as long as it may be. A
+//! query lives for [`QUERY_LIFETIME`] after it was last asked about or one of its songs was played.
+//! Where there is no room for a new one, the oldest ends, and those of others end before our own.
+//! Others never push out our own, neither by what they ask nor by what they answer.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

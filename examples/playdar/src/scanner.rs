@@ -1,8 +1,8 @@
 //! Folders of music, read into the library in the background.
 //!
 //! A thread walks the folders, reads what is new or changed by size and time of change, and takes
-//! out what is gone. Then it waits for the kernel's word that something changed (notify), lets
-//! the changes come to rest, and walks again: a look at a file that is known costs a `stat`.
+//! out what is gone. Then it waits for the kernel's word that something changed (notify), lets the
+//! changes come to rest, and walks again. A look at a file that is known costs a `stat`.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Resolvers that are programs of their own, asked over their standard input and output.
 //!
 //! A script is started without arguments, says what it is within five seconds, and is then asked
-//! what the pipeline is asked; it answers as often as it likes, or not at all. What it writes to
+//! what the pipeline is asked. It answers as often as it likes, or not at all. What it writes to
 //! standard error comes into our log. One that ends or breaks a rule is started again, later and
 //! later, and all of them end with us: by the end of their input, or else by force.
 //!

@@ -1,8 +1,8 @@
 //! Results over Encke's own streams.
 //!
 //! The daemon runs an Encke server. A query is an id, `query:<qid>`, and each result is an event
-//! about it, posted over the public API as any program would: so SSE, WebSocket, NDJSON and long
-//! poll, and what a client missed while it was away, come by themselves.
+//! about it, posted over the public API as any program would. So SSE, WebSocket, NDJSON and long
+//! poll come by themselves, and so does what a client missed while it was away.
 
 use std::net::SocketAddr;
 use std::path::Path;

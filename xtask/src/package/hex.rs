@@ -1,6 +1,6 @@
-//! The Erlang application as a package of Hex, in the form that its registry and rebar3 read
-//! (format 3 of hex_core's tarballs): a tar of the format's version, a sum, what the package says
-//! of itself as Erlang terms, and its files.
+//! This is the Erlang application as a package of Hex, in the form that its registry and rebar3
+//! read (format 3 of hex_core's tarballs). It is a tar of the format's version, a sum, what the
+//! package says of itself as Erlang terms, and its files.
 
 use std::fs;
 use std::path::PathBuf;

@@ -12,7 +12,7 @@
 //!
 //! The crate needs no file: `cargo install --path crates/encke --locked` takes this tree. What the
 //! files hold is dated by the commit (or by `SOURCE_DATE_EPOCH`), owned by root and in order of
-//! name, so the same tree and program make the same bytes; but for `--profile dev`, the program has
+//! name. So the same tree and program make the same bytes. But for `--profile dev`, the program has
 //! no path of this machine in it, so the same compilers make the same one elsewhere. It takes what
 //! Debian has everywhere: tar, gzip, sha256sum, dpkg-deb, readelf, strip.
 //!

@@ -1,15 +1,18 @@
 //! `cargo xtask prose`: how hard the pages are to read, in figures.
 //!
-//! It looks at the sentences of paragraphs and lists. Code, tables and headings are left out, and
-//! a piece of code within a sentence counts as one word. The figures say nothing about whether a
-//! page is true or complete; a page that misses the bounds is hard to read all the same.
+//! Pages are README and docs/. The docs of modules (`//!`) and the decisions are written for those
+//! who change the program, and count as one page each.
+//!
+//! It looks at the sentences of paragraphs and lists. Code, tables and headings are left out, and a
+//! piece of code within a sentence counts as one word. The figures say nothing about whether a page
+//! is true or complete. A page that misses the bounds is hard to read all the same.
 
 mod figures;
 mod sentences;
 mod syllables;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
@@ -25,8 +28,19 @@ pub(crate) enum Detail {
     Sentences,
 }
 
-/// Prints the figures of `pages`, or of the README and all of docs/ where none is named.
+/// What is one page for the figures: its name, folders, kind of file, and what of a file counts.
+const GATHERED: [(&str, &[&str], &str, fn(&str) -> String); 2] = [
+    ("all module docs", &["crates", "examples", "fuzz", "xtask"], ".rs", module_docs),
+    ("all decisions", &["docs/decisions"], ".md", str::to_owned),
+];
+
+/// Folders of programs, and of packages that others wrote.
+const FOREIGN: [&str; 2] = ["target", "node_modules"];
+
+/// Prints the figures of `pages`, or of the README and all of docs/ where none is named. A source
+/// is a page too: its module's doc.
 pub(crate) fn run(root: &Path, detail: Detail, pages: &[&str]) -> anyhow::Result<bool> {
+    let whole = pages.is_empty();
     let pages = match pages {
         [] => all(root)?,
         named => named.iter().map(|page| (*page).to_owned()).collect(),
@@ -34,8 +48,10 @@ pub(crate) fn run(root: &Path, detail: Detail, pages: &[&str]) -> anyhow::Result
     println!("{:<26} {}", "page", Figures::HEAD);
     for page in pages {
         let path = root.join(&page);
-        let text =
-            fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let mut text = read(&path)?;
+        if page.ends_with(".rs") {
+            text = module_docs(&text);
+        }
         let sentences = sentences::of_markdown(&text);
         let figures = Figures::of(&sentences);
         println!("{page:<26} {figures}");
@@ -43,7 +59,43 @@ pub(crate) fn run(root: &Path, detail: Detail, pages: &[&str]) -> anyhow::Result
             print_faults(&page, &sentences);
         }
     }
+    for (name, folders, kind, docs) in GATHERED.iter().filter(|_| whole) {
+        let mut texts = Vec::new();
+        for path in folders.iter().map(|folder| files(&root.join(folder), kind)) {
+            for path in path? {
+                texts.push(docs(&read(&path)?));
+            }
+        }
+        println!("{name:<26} {}", figures(&texts.join("\n\n")));
+    }
     Ok(true)
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// The files of that kind below `folder`.
+fn files(folder: &Path, kind: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let cannot = || format!("cannot read {}", folder.display());
+    for entry in fs::read_dir(folder).with_context(cannot)? {
+        let path = entry.with_context(cannot)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_dir() && !FOREIGN.contains(&name.as_str()) {
+            found.extend(files(&path, kind)?);
+        } else if name.ends_with(kind) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// The doc of a module, as the Markdown that it is.
+pub(crate) fn module_docs(source: &str) -> String {
+    let lines = source.lines().map(|line| line.trim_start().strip_prefix("//!"));
+    let lines = lines.map(|line| line.map_or("", |line| line.strip_prefix(' ').unwrap_or(line)));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The README and the pages of docs/, in the order of their names.
@@ -75,4 +127,16 @@ fn print_faults(page: &str, sentences: &[Sentence]) {
 /// The figures of a page of Markdown.
 pub(crate) fn figures(markdown: &str) -> Figures {
     Figures::of(&sentences::of_markdown(markdown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doc_of_a_module_is_markdown_with_its_lines() {
+        let source = "//! One.\n//!\n//! - two\n//!   words\nuse a;\n// Three.\n    //! Four.\n";
+        assert_eq!(module_docs(source), "One.\n\n- two\n  words\n\n\nFour.");
+        assert_eq!(figures(&module_docs(source)).sentences, 3);
+    }
 }

@@ -1,10 +1,10 @@
 //! The rule that no test asserts an upper bound on wall time: on a busy machine it fails by chance.
 //!
-//! What is found is the plain form: an assertion in whose text a time that was measured, which is
-//! `….elapsed()` or a name that such a time was given to, stands on the smaller side of a
-//! comparison or in a range. A bound of `DEADLINE`, the one of all tests, may stand: it measures
-//! nothing. Times that go through a function or a list on their way are not followed. Tests in
-//! other languages than Rust are not read so closely: they read no clock but where it is listed.
+//! It finds the plain form: an assertion that bounds a time that was measured. That is
+//! `….elapsed()`, or a name that such a time was given to, on the smaller side of a comparison or
+//! in a range. A bound of `DEADLINE`, the one of all tests, may stand: it measures nothing. Times
+//! that go through a function or a list on their way are not followed. Tests in other languages
+//! than Rust are not read so closely: they read no clock but where it is listed.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
-//! The rule about links in documents (CommonMark, with the tables and footnotes of code hosts):
-//! each leads to a file, a folder or a heading of the project, or has the form of a web address.
-//! Whether a web address answers is not asked: that changes without the project.
+//! This is the rule about links in documents (CommonMark, with the tables and footnotes of code
+//! hosts). Each leads to a file, a folder or a heading of the project, or has the form of a web
+//! address. Whether a web address answers is not asked: that changes without the project.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! The rule that the page of log lines has each warning and each error that the server can log: who
-//! meets one at night should find what it means, and what to do.
+//! This is the rule that the page of log lines has each warning and each error that the server can
+//! log. An operator who meets one at night should find what it means, and what to do.
 //!
 //! A line is looked for by a piece of its text that is the same each time. What a line
 //! says in a variable alone (`warn!("{error}")`) is not looked for.

@@ -61,6 +61,8 @@ const RULES: [Rule; 37] = [
     ("links lead somewhere", links::links),
     ("pages are in plain sentences", plain::pages),
     ("help is in plain sentences", plain::help),
+    ("docs of modules are in plain sentences", plain::docs_of_modules),
+    ("decisions are in plain sentences", plain::decisions),
     ("pages say whom they are for", plain::openings),
     ("each line of the log is explained", log_lines::on_their_page),
     ("paths in documents exist", docs::paths),

@@ -1,8 +1,8 @@
-//! The rules that pages for users and the help of the program are written in plain sentences, and
-//! that a page begins by saying who it is for and what the reader can do after it.
+//! These rules keep pages for users, module docs and the help of the program in plain sentences. A
+//! page also begins by saying who it is for and what the reader can do after it.
 
 use super::tree::{Fault, File, Tree};
-use crate::prose::{Bounds, figures};
+use crate::prose::{Bounds, figures, module_docs};
 
 /// Where pages for users lie: the files of Markdown right in the first, and the `README.md` of each
 /// folder in the others.
@@ -14,6 +14,9 @@ const OTHERS: [&str; 2] = ["clients/cases/", "examples/playdar/"];
 
 /// The pages that are made of the help.
 const HELP: [&str; 2] = ["docs/options.md", "docs/command-options.md"];
+
+/// The folder of decisions.
+const DECISIONS: &str = "docs/decisions/";
 
 /// The page that a code host shows first: its first sentence says what the project is.
 const FIRST: &str = "README.md";
@@ -33,6 +36,35 @@ pub(super) fn help(tree: &Tree) -> Vec<Fault> {
         Some(page.fault(1, format!("of the help of its options {what}")))
     };
     pages.filter_map(fault).collect()
+}
+
+/// The docs of all modules, as one page: most have too few sentences for a bound of their own.
+pub(super) fn docs_of_modules(tree: &Tree) -> Vec<Fault> {
+    let sources = tree.files().iter().filter(|file| file.is_rust());
+    let docs: Vec<_> = sources.map(|file| (file, module_docs(&file.text))).collect();
+    gathered(&docs)
+}
+
+/// All decisions, as one page.
+pub(super) fn decisions(tree: &Tree) -> Vec<Fault> {
+    let pages = tree.files().iter().filter(|file| file.path.starts_with(DECISIONS));
+    let texts: Vec<_> = pages.map(|file| (file, file.text.clone())).collect();
+    gathered(&texts)
+}
+
+/// What all `texts` together miss, told at the one with the longest sentences.
+fn gathered(texts: &[(&File, String)]) -> Vec<Fault> {
+    let all: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
+    let Some(what) = figures(&all.join("\n\n")).missed(Bounds::PAGES) else { return Vec::new() };
+    let worst = texts.iter().max_by_key(|(_, text)| figures(text).p90);
+    let fault = |(file, _): &(&File, String)| {
+        let path = &file.path;
+        file.fault(
+            1,
+            format!("of all together {what}: begin with `cargo xtask prose --long {path}`"),
+        )
+    };
+    worst.map(fault).into_iter().collect()
 }
 
 pub(super) fn openings(tree: &Tree) -> Vec<Fault> {
@@ -94,6 +126,22 @@ mod tests {
         };
         assert_eq!(found("Sets it. 0 is none."), 0);
         assert_eq!(found(&"word ".repeat(26)), 1);
+    }
+
+    #[test]
+    fn docs_of_modules_and_decisions_count_together() {
+        let long = "word ".repeat(26);
+        let (source, plain) = (format!("//! {long}.\n"), "//! Sends it. It waits.\nuse a;\n");
+        let found = |files: &[(&str, &str)]| docs_of_modules(&Tree::of(files)).len();
+        assert_eq!(found(&[("a/a.rs", plain), ("a/b.rs", "fn a() {}\n")]), 0);
+        assert_eq!(found(&[("a/a.rs", &source)]), 1);
+        let few = plain.repeat(5);
+        assert_eq!(found(&[("a/a.rs", &source), ("a/b.rs", &few)]), 0, "one of eleven");
+        let worst = &docs_of_modules(&Tree::of(&[("a/a.rs", &source), ("a/b.rs", plain)]))[0];
+        assert!(worst.to_string().starts_with("a/a.rs:1: of all together one"), "{worst}");
+        let decision = ("docs/decisions/0001-a.md", &*long);
+        assert_eq!(decisions(&Tree::of(&[decision])).len(), 1);
+        assert_eq!(decisions(&Tree::of(&[("docs/decisions/0001-a.md", "It is so.")])).len(), 0);
     }
 
     #[test]

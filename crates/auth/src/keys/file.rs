@@ -1,7 +1,7 @@
 //! `keys.json`: reading it, and changing it so that nothing is lost, whatever ends a command.
 //!
 //! A command takes a lock, reads the file, writes an audit line, and puts a new file in the place
-//! of the old one ([`crate::checked_file`]); all of it is on disk before the command says that it
+//! of the old one ([`crate::checked_file`]). All of it is on disk before the command says that it
 //! is done.
 
 use std::fs::{self, File, OpenOptions};

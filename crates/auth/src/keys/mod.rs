@@ -7,7 +7,7 @@
 //! that look for secrets in what is published.
 //!
 //! `keys.json` in the data directory is the only place of keys. Commands change it under a lock, by
-//! a new file that takes the place of the old one; a server at work looks at the file's stamp
+//! a new file that takes the place of the old one. A server at work looks at the file's stamp
 //! before each request that needs a key ([`ring`]).
 
 mod file;

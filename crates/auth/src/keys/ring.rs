@@ -1,11 +1,10 @@
 //! The keys as a server at work knows them: those of the file as it is now.
 //!
 //! Before its use the file is looked at by `stat`, about a microsecond, unless it was in the same
-//! millisecond, and read when it is another one. Whoever changes it is done a little later than
-//! that (`SETTLED` in `file.rs`): so a key that `encke key revoke` has revoked is refused from the
-//! moment at which the command is done. A watcher (inotify) would tell at some time, and never on
-//! some file systems. Inode, times and length together tell one file from the next, since each
-//! change makes a new one.
+//! millisecond, and read when it is another one. A command that changes it is done a little later
+//! than that (`SETTLED` in `file.rs`). So a key is refused from the moment at which `encke key
+//! revoke` is done. A watcher (inotify) would tell at some time, and never on some file systems.
+//! Inode, times and length together tell one file from the next, since each change makes a new one.
 //!
 //! What cannot be read lets nobody in. So does a file that was there and is gone: that keys are to
 //! be needed no more is said by a new start.

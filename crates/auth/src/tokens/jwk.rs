@@ -1,7 +1,7 @@
 //! JSON Web Keys and sets of them (RFC 7517, RFC 7518 section 6, RFC 8037).
 //!
-//! The library has types for these too; they keep a secret in plain text that is not wiped, and
-//! take a set with one unknown curve in it for no set at all. RFC 7517, section 5, wants such keys
+//! The library has types for these too. They keep a secret in plain text that is not wiped, and a
+//! set with one unknown curve in it is no set at all to them. RFC 7517, section 5, wants such keys
 //! ignored.
 
 use base64::Engine;

@@ -1,9 +1,9 @@
 //! A set of keys that changes while the server runs: a file, or a URL of whoever issues tokens.
 //!
 //! A file is read again as [all files of keys](mod@super::reload) are. A URL is asked when its
-//! answer is too old, when a token names a key that is not in the set, but never twice within ten
-//! seconds, and on SIGHUP. Whatever goes wrong, the keys that are known stay, so nobody's stream
-//! depends on that server; it is logged once, and counted each time.
+//! answer is too old, when a token names a key that is not in the set, and on SIGHUP. It is never
+//! asked twice within ten seconds. Whatever goes wrong, the keys that are known stay, so nobody's
+//! stream depends on that server. It is logged once, and counted each time.
 
 pub(super) mod fetch;
 

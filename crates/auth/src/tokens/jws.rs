@@ -2,8 +2,8 @@
 //! understood.
 //!
 //! The library of tokens does not refuse `crit` and `b64`, and reads the header as a value of many
-//! members; this reads the six that decide, and nothing of what the header offers as a key (`jwk`,
-//! `jku`, `x5c`, `x5u`) is ever used: keys are the server's own (RFC 8725, section 3.10).
+//! members. This reads the six that decide. Nothing that the header offers as a key (`jwk`, `jku`,
+//! `x5c`, `x5u`) is ever used: keys are the server's own (RFC 8725, section 3.10).
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

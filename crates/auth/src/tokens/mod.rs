@@ -1,9 +1,10 @@
 //! Tokens: what a client shows to be let in under an id, and whether it is good.
 //!
-//! A token is a JSON Web Token (RFC 7519) in compact form, signed (RFC 7515) with a key that the
-//! server knows (RFC 7517, RFC 7518, RFC 8037), and read as RFC 8725 advises: the key's type says
-//! which algorithms it is for, not the token; keys that a token brings along are not looked at; an
-//! unsigned one is refused. What it comes to is a [`hub::Grant`], or a [`hub::TokenRefusal`].
+//! A token is a JSON Web Token (RFC 7519) in compact form. It is signed (RFC 7515) with a key that
+//! the server knows (RFC 7517, RFC 7518, RFC 8037). It is read as RFC 8725 advises: the key's type,
+//! not the token, says which algorithms it is for. Keys that a token brings along are not looked
+//! at, and an unsigned token is refused. What it comes to is a [`hub::Grant`], or a
+//! [`hub::TokenRefusal`].
 //!
 //! Signatures are the library's: `jsonwebtoken` on AWS-LC. What it leaves to its user is here:
 //! which key, what of the header must be understood, what the claims mean, and the time, which a
@@ -17,7 +18,7 @@
 //! - [`revoked`]: tokens that are good no more.
 //! - [`sign`]: making tokens, for tools.
 //!
-//! No token and no key stands in a log, an error or a `Debug`; keys are wiped when they are
+//! No token and no key stands in a log, an error or a `Debug`. Keys are wiped when they are
 //! dropped.
 
 mod claims;

@@ -3,7 +3,7 @@
 //!
 //! At the start a file that cannot be used is an error. Afterwards it is refused, told and counted,
 //! and its keys from before stay, also when it is gone: whoever wants to take the last key away
-//! stops the server. A key that is no more in its file verifies nothing from then on; what it has
+//! stops the server. A key that is no more in its file verifies nothing from then on. What it has
 //! verified before is forgotten with it, and streams stay.
 
 use std::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! The tokens whose signature was found right, so that the next use of one costs a hash.
 //!
 //! A signature takes 20 to 100 µs to verify, a look here less than one. Under the SHA-256 of a
-//! token lies what it grants, and with which key it was signed: a key that is gone takes its tokens
+//! token lies what it grants, and with which key it was signed. A key that is gone takes its tokens
 //! along. Full is full: then the one that came first and was not used since gives way.
 
 use std::collections::{HashMap, VecDeque};

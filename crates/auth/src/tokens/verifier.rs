@@ -1,14 +1,14 @@
 //! Verifying a token: at once where that is cheap, and with all the time it takes elsewhere.
 //!
-//! [`Verifier::check`] is for a worker's turn. It takes the token apart (about a microsecond),
-//! verifies a secret's signature (another one or two), and looks whether a public key's was
-//! verified before; if not it says [`Checked::Ask`], and [`Verifier::verify`] is called on a thread
-//! that may take its time. Neither waits: where the keys or the revocations are just being
+//! [`Verifier::check`] is for a worker's turn. It takes the token apart (about a microsecond) and
+//! verifies a secret's signature (another one or two). Of a public key's signature it looks whether
+//! it was verified before. If not it says [`Checked::Ask`], and [`Verifier::verify`] is called on a
+//! thread that may take its time. Neither waits: where the keys or the revocations are just being
 //! replaced, the first says `Ask` as well.
 //!
-//! What a bad token costs is bounded by its verification: length, form, algorithm and key are
-//! looked at before it, at most four keys are tried for a token that names none, and claims are
-//! read after it.
+//! What a bad token costs is bounded by its verification. Length, form, algorithm and key are
+//! looked at before it, and claims after it. At most four keys are tried for a token that names
+//! none.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};

@@ -1,5 +1,5 @@
 //! What no node says: numbers at their ends, places that are nowhere, versions that never come. A
-//! node may go on without what was forged, hold the log for another one or end; it must not panic,
+//! node may go on without what was forged, hold the log for another one or end. It must not panic,
 //! nor keep more and more.
 
 use super::Node;

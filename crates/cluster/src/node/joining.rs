@@ -1,13 +1,13 @@
 //! How a node becomes a member: it reads to the end of the log, asks who is there, and publishes
 //! its join.
 //!
-//! Where it began with the first record of the log it knows the view. Otherwise any member tells;
-//! if none does for a second, although beats work, there is none, and the join *founds* a view: sum
+//! Where it began with the first record of the log it knows the view. Otherwise any member tells.
+//! If none does for a second, although beats work, there is none, and the join *founds* a view. Sum
 //! and view begin anew with it, on every node. It says the sum of what it has read, so that whoever
 //! has read the same place otherwise finds out while there is something to compare. If there was
 //! somebody after all it finds itself outside, and joins again. So does a node that reads its own
-//! join without knowing the view: those who know it may have refused that join, and nothing that it
-//! publishes could be checked by itself.
+//! join without knowing the view. Those who know it may have refused that join, and the node could
+//! check nothing that it publishes.
 
 use crate::limits::{ASK_MS, BEHIND_MAX_MS, FOUND_AFTER_MS, JOIN_AGAIN_MS, REFUSED_MAX};
 use crate::message::View;

@@ -1,8 +1,8 @@
 //! The node: what it is told, and what it asks for.
 //!
 //! [`reading`] is what the log does to it, [`comparing`] whether it is the right one, [`epochs`]
-//! what ends it, [`storing`] what its graph and the store of record say, [`talking`] what the
-//! others say, [`timing`] what time does; this file is what is called by whoever drives it.
+//! what ends it. [`storing`] is what its graph and the store of record say, [`talking`] what the
+//! others say, [`timing`] what time does. This file has what its driver calls.
 
 mod comparing;
 mod epochs;

@@ -3,7 +3,7 @@
 //! Whatever such a record says, an event, a change, a join: all others obey it, and this node
 //! cannot. So it ends, its clients go on at the others, and whoever runs it is told to start the
 //! newer version. What is no record at all is passed over by all nodes alike, and must not end
-//! them; a record is known by its sum over the log, which nobody has who has not read it.
+//! them. A record is known by its sum over the log, which only a node that has read the log has.
 
 use super::Node;
 use crate::action::{Action, EndReason};

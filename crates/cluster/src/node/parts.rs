@@ -1,5 +1,6 @@
-//! Where in the log the last parts of the graph were read: several nodes may publish the same one,
-//! so an acknowledgement may name a place that was read before this node had anything to publish.
+//! This is where in the log the last parts of the graph were read. Several nodes may publish the
+//! same part, so an acknowledgement may name a place that was read before this node had anything to
+//! publish.
 
 use std::collections::VecDeque;
 

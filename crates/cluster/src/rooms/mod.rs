@@ -1,9 +1,9 @@
 //! Who is in a room, over all nodes: pure state, told what the log says and the time.
 //!
-//! Nodes say in the log whom they have in a room, and only in rooms that some node *wants* to know
-//! of, because a client of it watches one or its API was asked. Whoever wants a room reads there
-//! what all nodes say of it, its own words too, in one order. So each node that wants a room has
-//! the same list at the same record, and tells the same changes.
+//! Nodes say in the log whom they have in a room. They do so only for rooms that some node *wants*
+//! to know of, because a client of it watches one or its API was asked. Whoever wants a room reads
+//! there what all nodes say of it, its own words too, in one order. So each node that wants a room
+//! has the same list at the same record, and tells the same changes.
 //!
 //! | read in the log | what a node does |
 //! | --- | --- |
@@ -20,7 +20,8 @@
 //! nodes that still have the user.
 //!
 //! Cost: nothing where nobody wants to know. A room that is wanted costs some 200 bytes at each
-//! node and a record's part at each; each user in it some 150 bytes at the nodes that want it.
+//! node, and a part of a record at each. Each user in it costs some 150 bytes at the nodes that
+//! want it.
 
 mod action;
 mod list;

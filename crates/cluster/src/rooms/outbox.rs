@@ -1,8 +1,8 @@
-//! What a node has to say of rooms: a queue, of which one record is on its way to the log at a
+//! What a node has to say of rooms. A queue, of which one record is on its way to the log at a
 //! time.
 //!
-//! Whom this node has in a room is put together only when it is its turn, so however many ask it
-//! is said once; and what happens in the room until then is a part of it.
+//! Whom this node has in a room is put together only when it is its turn, so it is said once,
+//! however many ask. What happens in the room until then is a part of it.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A log as NATS may be: it knows message ids for a while, it is trimmed by age, and it may lose
-//! its tail or show somebody another record than it shows the others.
+//! This is a log as NATS may be. It knows message ids for a while and is trimmed by age. It may
+//! lose its tail, or show one node another record than it shows the others.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

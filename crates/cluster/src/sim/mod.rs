@@ -1,10 +1,10 @@
 //! Simulation: whole clusters in one thread by seed, against the plainest model.
 //!
-//! [`log`] is a log with the faults that logs have, [`store`] the store of record, [`host`] a node
-//! with the server around it, [`world`] time, [`network`] what is on its way, [`acting`] and
-//! [`serving`] what servers do for nodes, senders and clients, [`rooms`] what they know of who is
-//! in a room, [`work`] what people and faults do, as often as [`plan`] says.
-//! [`check`] reads the logs once more and says at the end whether:
+//! [`log`] is a log with the faults that logs have, [`store`] the store of record, and [`host`] a
+//! node with the server around it. [`world`] is time, and [`network`] what is on its way.
+//! [`acting`] and [`serving`] are what servers do for nodes, senders and clients, and [`rooms`]
+//! what they know of who is in a room. [`work`] is what people and faults do, as often as [`plan`]
+//! says. [`check`] reads the logs once more and says at the end whether:
 //!
 //! 1. all nodes have the same sum over the log, the same members and the same graph as the store;
 //! 2. each client has heard exactly what the log has for it after its place, growing and once, or

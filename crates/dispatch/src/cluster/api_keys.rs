@@ -2,7 +2,7 @@
 //!
 //! Each node has a file of them, which commands change ([`auth::keys`]), and beside those there is
 //! a value of the cluster in NATS. A node puts both together every two seconds, and before its API
-//! takes the first call: what one of them has, the other gets, and a key that is revoked in one is
+//! takes the first call. What one of them has, the other gets, and a key that is revoked in one is
 //! revoked in both. So a node that was away hears of it before it lets anybody in, what NATS has
 //! lost comes back, and without NATS each file goes on to be good.
 //!

@@ -1,6 +1,6 @@
 //! Nodes tell each other which channels of theirs are heard by more or fewer than before: keys
-//! alone. Who wants to know the number over all nodes asks them all, so a message that is lost or
-//! doubled makes no number wrong; it is late until the next one.
+//! alone. A node that wants to know the number over all nodes asks them all. So a message that is
+//! lost or doubled makes no number wrong, only late until the next one.
 
 use bytes::Bytes;
 use nats::Subscription;

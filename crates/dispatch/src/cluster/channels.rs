@@ -1,4 +1,4 @@
-//! Who hears channels, over all nodes: each node is asked, and answers with what it has, in as many
+//! Who hears channels, over all nodes. Each node is asked, and answers with what it has, in as many
 //! messages as it takes.
 //!
 //! A node walks over its names for one question at a time, whoever asks, and looks up channels that

@@ -1,6 +1,6 @@
 //! The daily check: all pairs of the replica against all rows of PostgreSQL.
 //!
-//! Each change is compared by the hash of the whole set, which both ends carry on; here the pairs
+//! Each change is compared by the hash of the whole set, which both ends carry on. Here the pairs
 //! themselves are read and summed up, by bucket. The two are summed one after the other, and what
 //! was changed between is added, so nothing waits for it. It runs on a thread of its own that gives
 //! way to all others.

@@ -1,4 +1,4 @@
-//! The events that a node keeps on disk, as the node sees them: it reads the cluster's log from
+//! The events that a node keeps on disk, as the node sees them. It reads the cluster's log from
 //! where its own ends, and says where something is missing.
 
 use std::fmt::Debug;

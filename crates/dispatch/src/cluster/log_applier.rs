@@ -1,6 +1,6 @@
 //! What the log brings, handed to the workers in its order.
 //!
-//! Audiences of up to a window of events are gathered side by side; each event is posted when it is
+//! Audiences of up to a window of events are gathered side by side. Each event is posted when it is
 //! the next one. A mailbox that is full holds up all that come after: there is one order. Counts
 //! are told as the workers know them.
 

@@ -1,7 +1,7 @@
 //! This server as a node of a cluster: what it sends goes through one log that all nodes follow.
 //!
 //! [`cluster::Node`] decides, and does no IO. One task ([`node_loop`]) tells it what happens and
-//! does what it asks for: it reads and writes the log, passes on messages between nodes, and
+//! does what it asks for. It reads and writes the log, passes on messages between nodes, and
 //! answers those who send. A second one ([`log_applier`]) gathers the audiences of what the log
 //! brings and hands it to the workers in the log's order. Both run on the control plane; the
 //! workers know nothing of it.

@@ -1,12 +1,12 @@
 //! The graph of a node: a replica of what PostgreSQL has, kept up to date by the log.
 //!
 //! The node loop hands over what the node asks for, and is told where the replica is. Changes of
-//! the log are applied at once. What PostgreSQL must be asked for may take long or fail: it is
+//! the log are applied at once. What PostgreSQL must be asked for may take long or fail. It is
 //! asked beside that, and where nothing comes of it nothing is said, and the node asks again. A
 //! replica that must be made anew is built beside the one that answers, and changes go on meanwhile
-//! where they can. One that is known to be another than the cluster's takes no change that its hash
-//! contradicts; then the node waits, and nothing later in the log goes out before it has the right
-//! one.
+//! where they can. A graph that is known to be another than the cluster's takes no change that its
+//! hash contradicts. Then the node waits, and nothing later in the log goes out before it has the
+//! right one.
 
 mod building;
 mod checking;

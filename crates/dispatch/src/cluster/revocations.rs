@@ -1,15 +1,15 @@
 //! Tokens that are revoked on one node, and so on all.
 //!
 //! A revocation is first kept among the cluster's values in NATS, which nodes read before they let
-//! anybody in, and then goes through the log, by which those at work obey it: in its order, so no
-//! stream of such a token hears anything that stands behind it. Whoever asked is answered when all
-//! members have obeyed, or when those who have not can let nobody in any more: a node lets clients
-//! in for so long ([`LEASE_MS`]) after it has last proved that it had read all of the log.
+//! anybody in. Then it goes through the log, by which those at work obey it. That is in the log's
+//! order, so no stream of such a token hears anything that stands behind it. The caller is answered
+//! when all members have obeyed, or when those who have not can let nobody in any more. A node lets
+//! clients in for so long ([`LEASE_MS`]) after it has last proved that it had read all of the log.
 //!
-//! The values are 256, each a list of those whose name has its hash; each is at most 256 KiB, which
+//! The values are 256, each a list of those whose name has its hash. Each is at most 256 KiB, which
 //! are some 1,000 to 4,000 revocations. Whoever writes one lets go of what is over. A node that
-//! reads them writes back what it knows and they do not: what NATS has lost comes back, and so does
-//! what a server had revoked before it was one of many.
+//! reads them writes back what it knows and they do not. So what NATS has lost comes back, and so
+//! does what a server had revoked before it was one of many.
 
 use std::collections::HashMap;
 use std::pin::pin;

@@ -2,7 +2,7 @@
 //! (`dispatch::members`), and the API.
 //!
 //! Records of rooms have a format that earlier versions do not read. So none is written before all
-//! nodes have said that they read it: it is asked once somebody wants to know who is in a room, and
+//! nodes have said that they read it. It is asked once somebody wants to know who is in a room, and
 //! until then each node tells of its own users.
 
 use std::collections::VecDeque;

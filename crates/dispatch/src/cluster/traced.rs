@@ -1,8 +1,8 @@
 //! When the log had a send, for the traces of some of them.
 //!
-//! A node knows a send by its ticket until it is answered, and by its number once the log has it;
-//! which number a ticket has is told with the answer alone. So while a send with a trace is under
-//! way, it is noted when each number was read. Otherwise nothing is.
+//! A node knows a send by its ticket until it is answered, and by its number once the log has it.
+//! The answer alone tells which number a ticket has. So while a send with a trace is under way, it
+//! is noted when each number was read. Otherwise nothing is.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

@@ -1,25 +1,25 @@
 //! A send that is repeated with its idempotency key is posted once, and answered what it was
 //! answered the first time (draft-ietf-httpapi-idempotency-key-header).
 //!
-//! Whoever comes first with a key [claims](Claim) it. A claim that is dropped, because its send was
-//! refused or its client went away before the event was posted, leaves nothing behind, so that the
-//! send may be tried again. Once the event has its number the key is remembered for five minutes,
-//! whether its client still waits or not: the count is awaited by a task of its own. A repeat that
-//! comes meanwhile waits for the same count. What is remembered are keyed hashes, in memory alone:
-//! after a restart every key is new, and an [upgrade](written) hands them on.
+//! Whoever comes first with a key [claims](Claim) it. A claim may be dropped because its send was
+//! refused, or because its client went away before the event was posted. It leaves nothing behind,
+//! so that the send may be tried again. Once the event has its number the key is remembered for
+//! five minutes, whether its client still waits or not. The count is awaited by a task of its own.
+//! A repeat that comes meanwhile waits for the same count. What is remembered are keyed hashes, in
+//! memory alone: after a restart every key is new, and an [upgrade](written) hands them on.
 //!
 //! In a cluster the hashes go through the log with the event. Each node knows the keys of all
-//! events that it has read, and of several events with one key, sent at several nodes at one time,
-//! the first one in the log is posted, everywhere.
+//! events that it has read. Of several events with one key, sent at several nodes at one time, the
+//! first one in the log is posted, everywhere.
 //!
-//! A key is that of its sender, of the API key that a request shows: nobody gets in another's way
+//! A key is that of its sender, of the API key that a request shows. Nobody gets in another's way
 //! with it, or hears another's answers. One under which something else is sent is refused. When
-//! there is no place for another key, new ones are refused until the oldest is forgotten: were the
+//! there is no place for another key, new ones are refused until the oldest is forgotten. Were the
 //! oldest forgotten before its time, its repeat would be posted again, and nobody would know.
 //!
-//! Cost of a key: two hashes, a look-up under a lock of the control plane, a channel and mostly a
-//! task; 64 to 85 bytes for five minutes, and some 400 more while its event is under way. A send
-//! without one comes to none of this.
+//! A key costs two hashes, a look-up under a lock of the control plane, a channel and mostly a
+//! task. It takes 64 to 85 bytes for five minutes, and some 400 more while its event is under way.
+//! A send without one comes to none of this.
 
 mod key;
 mod remembered;

@@ -2,7 +2,7 @@
 //!
 //! They lie in blocks, so that growing copies no entry and each block goes back when its last entry
 //! is over. An index of 9 bytes a slot leads from the hash to the place. Cost: a look-up touches a
-//! slot and an entry; a full index is built anew at twice its size, 10 ms for a million keys.
+//! slot and an entry. A full index is built anew at twice its size, 10 ms for a million keys.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
 //! Who is in a room over all nodes of a cluster, as far as this node wants to know it.
 //!
-//! [`cluster::Rooms`] says what each list is and what has changed; here is what waits for it, and
+//! [`cluster::Rooms`] says what each list is and what has changed. Here is what waits for it, and
 //! how it becomes what clients are told. A question waits until the list is settled and has all
 //! that this node has said before: who asks is in its own list.
 

@@ -2,11 +2,11 @@
 //! processes.
 //!
 //! There is one mechanism for the three. The directory notes changes ([`hub::Changes`]) while there
-//! is a listener. The [`task`] takes them twenty times a second, keeps those back who may come back
-//! within their grace ([`tracker`]), and puts what is left into batches ([`events`]), which all
-//! listeners share in one ring: each reads at its own pace ([`Subscriber`]), and one that falls
-//! behind by the whole ring is told that it has lost something. So nobody waits for a listener, and
-//! a slow one costs no memory of its own.
+//! is a listener. The [`task`] takes them twenty times a second and keeps those back who may come
+//! back within their grace ([`tracker`]). It puts what is left into batches ([`events`]), which all
+//! listeners share in one ring. Each reads at its own pace ([`Subscriber`]). One that falls behind
+//! by the whole ring is told that it has lost something. So nobody waits for a listener, and a slow
+//! one costs no memory of its own.
 //!
 //! It is of this server alone: in a cluster each node tells of its own connections. After a start
 //! and after an upgrade, ids that are there are not told.

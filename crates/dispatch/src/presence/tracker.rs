@@ -6,9 +6,9 @@
 //! | is offline, as was told | told online | waits for its grace (changes were lost) | |
 //! | waits for its grace | nothing | waits on | told offline, unless it is there |
 //!
-//! What was told stands nowhere: it is what the last change said, so nothing is kept of an id but
-//! while it waits: 17 bytes of a hash table and 24 of a tree, both of them partly empty, and there
-//! are [`GRACES_MAX`] at most. When there are more, the one that waits longest is told at once.
+//! What was told stands nowhere: it is what the last change said. So nothing is kept of an id but
+//! while it waits: 17 bytes of a hash table and 24 of a tree, both partly empty. There are
+//! [`GRACES_MAX`] at most. When there are more, the one that waits longest is told at once.
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
-//! What a node knows of the webhooks of one app, and which node is to report it: pure state, told
-//! what the log and the other nodes say, and the time.
+//! Here is what a node knows of the webhooks of one app, and which node is to report it. It is pure
+//! state, and is told what the log and the other nodes say, and the time.
 
 use super::queue::HookMark;
 use super::reports::{Change, Reports};

@@ -2,12 +2,12 @@
 //! of subscribers.
 //!
 //! Workers note what changes ([`engine::ChannelNotes`]). The [`task`] takes that twenty times a
-//! second, keeps those back who may come back within their grace ([`told`]), and pushes what is
+//! second and keeps those back who may come back within their grace ([`told`]). It pushes what is
 //! left to the [`queue`] of each webhook that wants it. So nobody waits for a receiver, and a slow
 //! one costs others nothing.
 //!
 //! In a cluster each node tells webhooks what clients have said to it, and what it keeps not. Of
-//! who is in channels, and of numbers, [one node tells](reporter) what is so over all; each tells
+//! who is in channels, and of numbers, [one node tells](reporter) what is so over all. Each tells
 //! its own subscribers of [numbers over all nodes](over_nodes).
 //!
 //! What waits when a server that is alone ends, or is upgraded, is lost.

@@ -3,7 +3,7 @@
 //! A node whose number of a channel changes tells the others its key. Each node that has
 //! subscribers of the channel then asks all nodes, and tells the sum to its own. So after the last
 //! change all hear the same number, without a node that leads. A sum in which a node is missing is
-//! told to nobody: it is asked for again, until the node answers or is declared gone.
+//! told to nobody. It is asked for again, until the node answers or is declared gone.
 //!
 //! Messages may be lost, so everything is asked for anew when nodes come or go, when the connection
 //! to NATS is another one, and from time to time.

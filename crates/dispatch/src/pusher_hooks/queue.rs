@@ -1,5 +1,5 @@
 //! What waits for one webhook of an app, and its way there: signed by the app's secret of that
-//! moment. A batch is given up five minutes after it was sent first; what waited behind it has five
+//! moment. A batch is given up five minutes after it was sent first. What waited behind it has five
 //! minutes of its own from then on.
 //!
 //! Whoever tells an event puts it into the backlog itself, so the bounds of that are the only ones.

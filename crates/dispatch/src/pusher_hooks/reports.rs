@@ -3,8 +3,8 @@
 //!
 //! All nodes read the same changes of who is there, in one order, and keep those of which the
 //! webhooks may not have been told. One node *reports* them: of the nodes that have the app, the
-//! one that has been a member for longest. It says now and then up to which record all was taken;
-//! what is kept of up to there is forgotten everywhere. So whoever reports next goes on behind it:
+//! one that has been a member for longest. It says now and then up to which record all was taken.
+//! What is kept of up to there is forgotten everywhere. So whoever reports next goes on behind it:
 //! what may not have been taken is told once more, in the order in which it happened.
 //!
 //! | this node | what it knows | what it does |
@@ -16,11 +16,11 @@
 //! | loses a part of the log | both, as of before | takes the next list for changes |
 //!
 //! Graces are counted by the clock of the node that reports. So the one before may have told that a
-//! channel was vacated that for this one is back in time, also later: whoever begins to report says
-//! of such a channel once more that it is occupied.
+//! channel was vacated which for this one is back in time, also later. The node that begins to
+//! report says of such a channel once more that it is occupied.
 //!
-//! Cost: of a subject that is there some 60 bytes and its name at each node, and once more at the
-//! one that reports; of a change that is not taken yet some 50 bytes.
+//! Cost: a subject that is there takes some 60 bytes and its name at each node, and once more at
+//! the one that reports. A change that is not taken yet takes some 50 bytes.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;

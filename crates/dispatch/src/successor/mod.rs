@@ -1,5 +1,5 @@
-//! The program that goes on after an upgrade, as the one before it sees it: how a request is passed
-//! on to it ([`Successor`]), and the rest of one that was half done ([`Rest`]).
+//! This is the program that goes on after an upgrade, as the one before it sees it. [`Successor`]
+//! is how a request is passed on to it, [`Rest`] the rest of one that was half done.
 //!
 //! Standard: RFC 9110, section 7.6, for what is passed on. Cost: a connection over the Unix socket
 //! for each request, some 100 µs.

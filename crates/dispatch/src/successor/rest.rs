@@ -1,11 +1,11 @@
-//! The rest of a stream of sends whose server has handed everything over in the middle of it: its
-//! lines go on to the successor, and the successor's answers come back, one for each line.
+//! This is the rest of a stream of sends whose server has handed everything over in the middle of
+//! it. Its lines go on to the successor, and the successor's answers come back, one for each line.
 //!
 //! The successor is asked once, with all lines that are left as the body, and is told the number of
-//! the first; so what it answers is, to the byte, what it would answer to a stream of its own.
-//! Nothing here waits for the successor to take a line: as many are on their way as the window of
-//! the stream has places. Blank lines are counted, and made again when the successor takes them, so
-//! that neither they nor what they are made of take room here.
+//! the first. So it answers, to the byte, as it would answer a stream of its own. Nothing here
+//! waits for the successor to take a line: as many are on their way as the window of the stream has
+//! places. Blank lines are counted, and made again when the successor takes them, so that neither
+//! they nor what they are made of take room here.
 
 use std::convert::Infallible;
 use std::future::Future;

@@ -1,7 +1,7 @@
 //! Traces of sends, for an OpenTelemetry collector, where one is named.
 //!
 //! Each `POST /send` that is let in makes a span of its own, as part of its caller's trace (W3C
-//! Trace Context) or as a trace's beginning, with spans for what takes time below it: see
+//! Trace Context) or as a trace's beginning. Below it are spans for what takes time: see
 //! [`SendTrace`]. They go to the collector by OTLP over HTTP, in protobuf, in batches.
 //!
 //! What they say is of the server: no id of anybody, no payload, no key, no address of a client.

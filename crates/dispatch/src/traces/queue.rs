@@ -1,6 +1,6 @@
 //! From a span's end to the collector: a bounded queue, and the thread that empties it.
 //!
-//! A send hands its spans over and goes on: what finds no room is dropped and counted, so a
+//! A send hands its spans over and goes on. What finds no room is dropped and counted, so a
 //! collector that is away, slow or silent costs a send nothing and the server no memory. Writing
 //! protobuf, TLS and waiting are the affair of one thread with a runtime of its own, so they hold
 //! up no task of the control plane. The processors of the SDK are not used: they tell nobody how

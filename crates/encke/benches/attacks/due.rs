@@ -1,5 +1,5 @@
-//! Crowds of whom all fall due in one moment: what a worker has to do for them is put off a part at
-//! a time, and others wait for no more than such a part.
+//! Here are many connections that all fall due in one moment. What a worker has to do for them is
+//! put off a part at a time, and others wait for no more than such a part.
 
 use std::thread;
 use std::time::{Duration, Instant};

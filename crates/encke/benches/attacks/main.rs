@@ -1,20 +1,20 @@
 //! `cargo bench --bench attacks`: what an innocent client notices of others that mean harm, and
 //! what they make the server keep.
 //!
-//! A hundred listeners hear 500 events a second while one attack after the other is tried on a
-//! server of its own, from a process of its own that has what the others leave of the cores
-//! (`SCHED_IDLE`): a remote one would take none. What is printed: the listeners' latency and the
-//! server's memory (`RssAnon`) before, during and after; how long one more client waited at most to
-//! be told what it had missed; what part of a core the server took meanwhile, and a worker's
-//! longest turn. Latencies are those of each second, and the median of the seconds is printed: a
-//! burst of something else on a shared machine spoils one of them. The first rows are no attacks:
-//! nothing at all, and busy loops beside the server, one a core, to tell what this machine does to
-//! a latency by itself. An event of the innocent that was lost, doubled or refused makes the exit
-//! code 1.
+//! A hundred listeners hear 500 events a second while one attack after the other is tried, each on
+//! a server of its own. The attacker is a process of its own that has what the others leave of the
+//! cores (`SCHED_IDLE`). A remote one would take none. What is printed: the listeners' latency and
+//! the server's memory (`RssAnon`) before, during and after. Also how long one more client waited
+//! at most to be told what it had missed, what part of a core the server took meanwhile, and a
+//! worker's longest turn. Latencies are those of each second, and the median of the seconds is
+//! printed: a burst of something else on a shared machine spoils one of them. The first rows are no
+//! attacks: nothing at all, and busy loops beside the server, one a core, to tell what this machine
+//! does to a latency by itself. An event of the innocent that was lost, doubled or refused makes
+//! the exit code 1.
 //!
-//! Rows that begin with `TLS` are against the port for TLS, where 20 more listeners hear 200 events
-//! a second and 40 clients a second come anew: a second line has the listeners' latency, a third
-//! how long those who came waited from the connect to the answer's head, before and during.
+//! Rows that begin with `TLS` are against the port for TLS. There 20 more listeners hear 200 events
+//! a second and 40 clients a second come anew. A second line has the listeners' latency. A third
+//! has how long those who came waited from the connect to the answer's head, before and during.
 //!
 //! Rows that begin with `Pusher` are by users of an app of Pusher Channels. Attacks on a Mercure
 //! hub are rows of `cargo bench --bench mercure`.

@@ -1,6 +1,6 @@
 //! A server whose streams need tokens, and attacks on whoever verifies these.
 //!
-//! A signature costs some 40 µs, a secret's two: so the innocent have tokens by a secret, and the
+//! A signature costs some 40 µs, a secret's two. So the innocent have tokens by a secret, and the
 //! attackers by ES256, each another one, that nobody has seen before.
 
 use std::fs;

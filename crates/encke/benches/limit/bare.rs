@@ -1,4 +1,4 @@
-//! The bare loop: accept, answer, send, close. No ids, no timers, no limits, no backlog; a client
+//! The bare loop: accept, answer, send, close. No ids, no timers, no limits, no backlog. A client
 //! that does not read is not provided for, and the place of one that has left stays empty.
 
 use std::io::{self, ErrorKind};

@@ -2,28 +2,28 @@
 //!
 //! The bare loop is the least code that could do the same on this kernel: accept, answer, and
 //! `send` the same bytes to the same sockets. Both run as child processes of their own, so that
-//! their memory and processor time can be told apart from the crowd's, with the same number of
-//! workers, under the same crowd on the same cores. What is printed are figures of this machine at
-//! this hour, and their ratio, which is what to compare.
+//! their memory and processor time can be told apart from the load's. Both have the same number of
+//! workers, the same load and the same cores. What is printed are figures of this machine at this
+//! hour, and their ratio, which is what to compare.
 //!
 //! With `--tls` the two are Encke's own streams, without TLS and with it (`--tls-max 1.2` for the
 //! older version), of events of `--payload BYTES` (default 100).
 //!
-//! Options, after `--`: `--connections N` (default 10,000), `--rounds N` (default 20),
-//! `--workers N` (default: as many as cores, or as the descriptor limit asks for), `--times N`
-//! (default 3: the median of each counts), `--transport sse|websocket|poll` (default sse), and
-//! `--ids N` for as many ids a connection (default 1; the others are nobody else's). Of polls there
-//! are connects and idle connections alone: what the bare loop does with events has no place
+//! Options, after `--`: `--connections N` (default 10,000), `--rounds N` (default 20), `--transport
+//! sse|websocket|poll` (default sse). `--workers N` is by default as many as cores, or as the
+//! descriptor limit asks for. `--times N` (default 3) repeats, and the median of each counts.
+//! `--ids N` is for as many ids a connection (default 1; the others are nobody else's). Of polls
+//! there are connects and idle connections alone: what the bare loop does with events has no place
 //! between two polls.
 //!
-//! `--paced` measures at fixed rates instead, with the friends graph and audiences of 16: what a
-//! connect, the idle crowd and one event a minute for everybody cost, and the highest rate whose
-//! 99th percentile stays under 100 ms. `--million` is that with a million connections. `--minute
-//! SECONDS` (default 30) is how long the first rate is held, `--only bare|encke` leaves one out.
-//! `--sends` measures the sender's side alone, with the history and without it, `--singles` single
-//! events alone, in rounds of all that are compared, `--against PROGRAM` among them, another build
-//! of this; `--deflate` what it takes to compress an event. `--crowds` compares two ids a
-//! connection and one id of all.
+//! `--paced` measures at fixed rates instead, with the friends graph and audiences of 16. It tells
+//! what a connect, the idle load and one event a minute for everybody cost. It also finds the
+//! highest rate whose 99th percentile stays under 100 ms. `--million` is that with a million
+//! connections. `--minute SECONDS` (default 30) is how long the first rate is held, `--only
+//! bare|encke` leaves one out. `--sends` measures the sender's side alone, with the history and
+//! without it. `--singles` measures single events alone, in rounds of all that are compared;
+//! `--against PROGRAM` adds another build of this. `--deflate` measures what it takes to compress
+//! an event. `--crowds` compares two ids a connection and one id of all.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 

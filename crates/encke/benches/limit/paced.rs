@@ -1,8 +1,8 @@
 //! A crowd of any size at fixed rates: what a connect, the idle crowd and a delivery cost, and the
 //! highest rate that the machine bears, clients included.
 //!
-//! The events are about random users. Encke looks their followers up in the stored graph and in
-//! the directory; the bare loop sends to as many random sockets of random workers.
+//! The events are about random users. Encke looks their followers up in the stored graph and in the
+//! directory. The bare loop sends to as many random sockets of random workers.
 
 use std::path::Path;
 use std::time::Duration;

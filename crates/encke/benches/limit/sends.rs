@@ -1,6 +1,6 @@
 //! `--sends`: what a send costs its sender, without the history and with it.
 //!
-//! The subjects are offline and nobody follows them, so nothing is delivered: what is measured is
+//! The subjects are offline and nobody follows them, so nothing is delivered. What is measured is
 //! the way from a draft to an event that is numbered, recorded and posted to nobody.
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! `--crowds`: as many connections as are asked for with two ids each, which nobody else has, and
-//! as many under one id: memory, log-ins, one event to all, and the end of all of them; of the one
-//! id also what others hear meanwhile.
+//! `--crowds` opens as many connections as are asked for with two ids each, which nobody else has,
+//! and as many under one id. It measures memory, log-ins, one event to all, and the end of all of
+//! them. Of the one id it also measures what others hear meanwhile.
 //!
 //! Those others are 20 more clients, each with an id of its own, who hear 500 events a second. The
 //! bare loop knows no ids: its rows differ by nothing but the length of the request, and its 500

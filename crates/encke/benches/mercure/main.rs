@@ -4,7 +4,7 @@
 //! The rows:
 //! - `idle`: bytes of a silent subscriber: the server's memory (`RssAnon`) between crowds, with a
 //!   topic of its own, with one topic for all, and for each of four further ones;
-//! - `updates`: 64 publishers, each of which sends as soon as it is answered, over the API port; an
+//! - `updates`: 64 publishers, each of which sends as soon as it is answered, over the API port. An
 //!   update of 100 bytes goes to one of all subscribers. Beside it `--bench peers`' bare loop;
 //! - `patterns`: the same to 10,000 patterns, each with one listener: with a beginning of its own,
 //!   and with one for all, where each update tries each of them. The processor time of a match is

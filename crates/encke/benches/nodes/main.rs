@@ -1,12 +1,12 @@
-//! `cargo bench --bench nodes`: what three nodes do, and what they do when something fails, with
-//! real servers: nats-server, PostgreSQL and nodes, each on a free port with its files in a
-//! temporary directory, and gone at the end, also when a row panics.
+//! `cargo bench --bench nodes` tells what three nodes do, and what they do when something fails.
+//! The servers are real: nats-server, PostgreSQL and nodes, each on a free port with its files in a
+//! temporary directory. They are gone at the end, also when a row panics.
 //!
 //! A row is a world of its own: `-- traffic "killed node"` runs these two, and without names all
 //! rows run, but not the nemesis. What is printed: each figure beside its bound. An oracle that
-//! breaks (an event lost, doubled or out of order, a stream lost, a change that is not obeyed)
-//! makes the exit code 1; a figure past its bound is marked, since a shared machine may be the
-//! reason, and leaves the exit code alone.
+//! breaks makes the exit code 1: an event lost, doubled or out of order, a stream lost, a change
+//! that is not obeyed. A figure past its bound is marked and leaves the exit code alone, since a
+//! shared machine may be the reason.
 //!
 //! Options, after `--`:
 //! - `--seconds N`: how long traffic goes on in each row (default 10);

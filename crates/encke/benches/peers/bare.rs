@@ -1,8 +1,8 @@
 //! The bare loop: the least code that takes an event over HTTP and puts it into a stream. A thread
-//! per core, each with an epoll and a listener of its own; a table of all streams by number, since
-//! any thread may write to any socket. No ids but numbers, no timers, no limits, no backlog, no
-//! history; a request that does not come in one piece, a client that does not read or that leaves
-//! are not provided for.
+//! per core, each with an epoll and a listener of its own. A table of all streams by number, since
+//! any thread may write to any socket. It has no ids but numbers, no timers, no limits, no backlog
+//! and no history. It does not provide for a request that comes in pieces, or for a client that
+//! does not read or that leaves.
 
 use std::io::{self, ErrorKind, Write as _};
 use std::net::SocketAddr;

@@ -1,11 +1,11 @@
 //! `cargo bench -p encke --bench peers`: the way of one event that is sent over HTTP, Encke beside
 //! a bare loop, and beside Nchan and NATS where they are installed, in one table.
 //!
-//! Each listener has an SSE stream of its own; an event of 100 bytes goes to one of them, chosen at
+//! Each listener has an SSE stream of its own. An event of 100 bytes goes to one of them, chosen at
 //! random. Server, crowd and publishers are processes of their own on the same cores, so that the
 //! processor time of the server (all its processes) can be told apart. In each round each system in
 //! turn is started, brought online, warmed up for half a second, measured and ended. What is
-//! printed are figures of this machine at this hour; what to compare is the ratio to the bare loop,
+//! printed are figures of this machine at this hour. What to compare is the ratio to the bare loop,
 //! the median of those of the rounds. A line as each row ends also says what the instruments took
 //! themselves, and what was refused or lost.
 //!
@@ -24,8 +24,8 @@
 //! - `nchan`: nginx with Nchan by `nchan.conf`: Debian's packages `nginx` and `libnginx-mod-nchan`;
 //!   its answer says that the event is queued, not that it was delivered;
 //! - `nats`: `nats-server` with its own settings. Nothing of it is HTTP: publishers and subscribers
-//!   speak its protocol on plain TCP, which is less to read and to write, and each `PUB` has a
-//!   `PING` behind it, since only the `PONG` says that it was taken.
+//!   speak its protocol on plain TCP, which is less to read and to write. Each `PUB` has a `PING`
+//!   behind it, since only the `PONG` says that it was taken.
 //!
 //! Options, after `--`: `--connections N` (default 15,000), `--seconds N` a row (default 5),
 //! `--rounds N` (default 3), `--only bare,encke` and `--rows flat,paced` choose, `--encke PATH`

@@ -1,5 +1,5 @@
-//! The table: a line for each figure, with the median over all rounds, the smallest and the largest
-//! value, and the ratio to the bare loop, which is the median of the ratios of the rounds.
+//! The table has a line for each figure: the median over all rounds, the smallest and the largest
+//! value, and the ratio to the bare loop. That is the median of the ratios of the rounds.
 
 use figures::numbers::grouped;
 

@@ -1,13 +1,14 @@
 //! `cargo bench -p encke --bench rooms`: what conversations cost a server with its own settings.
 //!
 //! The rows:
-//! - `publish`: WebSocket clients in rooms of ten publish to their rooms: deliveries a second when
-//!   each of 256 publishes as soon as it is answered, and the server's processor time for a send;
-//!   then, at half of that rate and at even intervals, the 99th percentile from when an event was
-//!   due until it was heard. Beside it the same rooms hear what one application sends by the API;
-//! - `members`: a room of 1,000 members who all watch it, where others come and go: what each one
-//!   was told is applied to the list that it got, and must be what is there. With `--kill-every N`
-//!   the server is killed that often, and all come back to another one;
+//! - `publish`: WebSocket clients in rooms of ten publish to their rooms. First each of 256
+//!   publishes as soon as it is answered: deliveries a second, and the server's processor time for
+//!   a send. Then they publish at half of that rate and at even intervals: the 99th percentile from
+//!   when an event was due until it was heard. Beside it the same rooms hear what one application
+//!   sends by the API;
+//! - `members`: 1,000 members of a room all watch it while others come and go. What each one was
+//!   told is applied to the list that it got, and must be what is there. With `--kill-every N` the
+//!   server is killed that often, and all come back to another one;
 //! - `idle`: what a silent member of a room of ten takes of the server's memory (`RssAnon`), and
 //!   what it takes where the server keeps no members.
 //!

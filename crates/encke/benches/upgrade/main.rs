@@ -1,15 +1,15 @@
 //! `cargo bench -p encke --bench upgrade -- ROW`: what listeners and senders notice of `encke
 //! upgrade`, with the real program on free ports.
 //!
-//! - `million`: a million streams under an event a minute for everybody, and an upgrade: streams
-//!   closed, how long it takes, how long a listener waits for an event meanwhile, and the memory of
-//!   both processes;
+//! - `million`: a million streams under an event a minute for everybody, and an upgrade. It tells
+//!   the streams closed, how long it takes, how long a listener waits for an event meanwhile, and
+//!   the memory of both processes;
 //! - `traffic`: 10,000 streams of all transports under 1,000 events a second, and 50 upgrades in a
 //!   row: nothing closed, lost, doubled or out of order;
 //! - `kills`: 200 kills of the old server, the new one and the starter at random moments, counted
 //!   by what came of them.
 //!
-//! Without a name all rows run. An oracle that breaks makes the exit code 1; a figure past its
+//! Without a name all rows run. An oracle that breaks makes the exit code 1. A figure past its
 //! bound is marked and leaves it alone, as in the other benchmarks.
 //!
 //! Options, after `--`:

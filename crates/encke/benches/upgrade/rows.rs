@@ -1,5 +1,5 @@
-//! A run as rows that `encke plot` draws, two a second: the memory of all servers on one data
-//! directory together, the streams, what is sent, and what listeners wait for it.
+//! This is a run as rows that `encke plot` draws, two a second. A row has the memory of all servers
+//! on one data directory together, the streams, what is sent, and what listeners wait for it.
 
 use std::fs::File;
 use std::path::Path;

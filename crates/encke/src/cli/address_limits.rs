@@ -5,7 +5,7 @@ use clap::Args;
 use engine::{AddressLimits, EngineConfig, Settings};
 use proto::{Network, Networks};
 
-use crate::units::parse_bytes;
+use crate::units::{parse_bytes, whole};
 
 /// The least bound on bytes: what is heard at once, four times as much, holds the longest head and
 /// the longest read.
@@ -28,9 +28,11 @@ pub(crate) struct AddressLimitArgs {
     /// This and the next two limits count an IPv4 address whole, and IPv6 by its first 64 bits.
     /// Loopback clients and the proxies of --trust are not limited.
     #[arg(long, value_name = "N", default_value_t = AddressLimits::default().connections)]
+    #[arg(value_parser = whole(0..=u32::MAX))]
     max_connections_per_address: u32,
     /// Connections that one client address may open per second; 0 is no limit.
     #[arg(long, value_name = "N", default_value_t = AddressLimits::default().connects_per_second)]
+    #[arg(value_parser = whole(0..=u32::MAX))]
     max_connects_per_address: u32,
     /// Bytes that one client address may send per second; 0 is no limit.
     ///
@@ -39,6 +41,7 @@ pub(crate) struct AddressLimitArgs {
     max_request_bytes_per_address: u32,
     /// Connections that may be logged in under one id; 0 is no limit.
     #[arg(long, value_name = "N", default_value_t = Settings::default().connections_per_id_max)]
+    #[arg(value_parser = whole(0..=usize::MAX))]
     max_connections_per_id: usize,
 }
 
@@ -71,9 +74,9 @@ fn parse_request_bytes(text: &str) -> Result<u32, String> {
     let bytes = parse_bytes(text)?;
     match u32::try_from(bytes) {
         Ok(bytes) if bytes == 0 || bytes as usize >= REQUEST_BYTES_MIN => Ok(bytes),
-        _ => {
-            Err(format!("the head of a request must fit: from {REQUEST_BYTES_MIN} to 4 GiB, or 0"))
-        }
+        _ => Err(format!(
+            "write from {REQUEST_BYTES_MIN} bytes to 4 GiB, or 0: the head of a request must fit"
+        )),
     }
 }
 

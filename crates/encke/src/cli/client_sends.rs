@@ -53,7 +53,7 @@ fn parse_payload(text: &str) -> Result<usize, String> {
     let bytes = parse_bytes(text)?;
     match (1..=PAYLOAD_BYTES_MAX).contains(&bytes) {
         true => Ok(bytes),
-        false => Err(format!("from 1 byte to {PAYLOAD_BYTES_MAX}")),
+        false => Err(format!("write from 1 byte to {PAYLOAD_BYTES_MAX}")),
     }
 }
 

@@ -149,12 +149,12 @@ fn parse_node(text: &str) -> Result<String, String> {
     if (1..=NODE_NAME_MAX).contains(&text.len()) && text.chars().all(plain) {
         return Ok(text.to_owned());
     }
-    Err(format!("1 to {NODE_NAME_MAX} letters, digits, '-', '_' and '.'"))
+    Err(format!("write 1 to {NODE_NAME_MAX} letters, digits, '-', '_' and '.'"))
 }
 
 fn parse_replicas(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| [1, 3, 5].contains(number));
-    number.ok_or_else(|| "1, 3 or 5".into())
+    number.ok_or_else(|| "write 1, 3 or 5".into())
 }
 
 #[cfg(test)]

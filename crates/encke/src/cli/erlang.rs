@@ -5,12 +5,12 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use erlang::{NODES_MAX, NodeConfig, SETUP_TIMEOUT, epmd, is_node_name};
 use server::ErlangConfig;
 
-use crate::units::{parse_bytes, parse_seconds};
+use crate::units::{parse_bytes, parse_ip, parse_seconds, whole};
 
 /// The least queue that is of use: some thousand messages.
 const QUEUE_BYTES_MIN: usize = 64 * 1024;
@@ -44,9 +44,11 @@ pub(crate) struct ErlangArgs {
     ///
     /// Default: the address of HOST.
     #[arg(long, value_name = "IP", requires = "erlang_node")]
+    #[arg(value_parser = parse_ip)]
     erlang_listen: Option<IpAddr>,
     /// Port where nodes connect; 0 takes a free one, which epmd tells them.
     #[arg(long, value_name = "PORT", default_value_t = 0, requires = "erlang_node")]
+    #[arg(value_parser = whole(0..=u16::MAX))]
     erlang_port: u16,
     /// Silence after which a node counts as gone, in seconds, as Erlang's net_ticktime.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_tick_time)]
@@ -89,17 +91,21 @@ fn read_cookie(file: &Path) -> Result<Box<str>> {
     // Erlang's own reader takes the first line, without the blanks around it.
     let cookie = text.lines().next().unwrap_or_default().trim();
     if cookie.is_empty() {
-        bail!("{} holds no cookie: its first line is empty", file.display());
+        bail!("{} holds no cookie: write it into the first line, which is empty", file.display());
     }
     if cookie.chars().count() > COOKIE_CHARS_MAX {
-        bail!("{} holds no cookie: it has more than {COOKIE_CHARS_MAX} characters", file.display());
+        bail!(
+            "{} holds no cookie: its first line has more than {COOKIE_CHARS_MAX} characters, so \
+             shorten it",
+            file.display()
+        );
     }
     Ok(cookie.into())
 }
 
 fn epmd_port(variable: Option<String>) -> Result<u16> {
     let Some(text) = variable else { return Ok(epmd::PORT) };
-    text.parse().with_context(|| format!("{EPMD_PORT} is {text}, which is no port"))
+    text.parse().map_err(|_| anyhow!("{EPMD_PORT} is {text}: write a port, from 0 to 65535"))
 }
 
 fn parse_node(text: &str) -> Result<String, String> {
@@ -112,7 +118,7 @@ fn parse_node(text: &str) -> Result<String, String> {
 fn parse_tick_time(text: &str) -> Result<Duration, String> {
     let time = parse_seconds(text)?;
     if time < Duration::from_secs(1) {
-        return Err("at least 1 s: a node that is busy must have time to tick".into());
+        return Err("write at least 1 s: a node that is busy must have time to tick".into());
     }
     Ok(time)
 }
@@ -120,7 +126,7 @@ fn parse_tick_time(text: &str) -> Result<Duration, String> {
 fn parse_queue(text: &str) -> Result<usize, String> {
     let bytes = parse_bytes(text)?;
     if bytes < QUEUE_BYTES_MIN {
-        return Err(format!("at least {QUEUE_BYTES_MIN} bytes"));
+        return Err(format!("write at least {QUEUE_BYTES_MIN} bytes"));
     }
     Ok(bytes)
 }

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::client::{ApiArgs, parse_id, runtime};
 use crate::client::{ApiClient, escape};
 use crate::console::{say, tell};
+use crate::units::whole;
 
 /// Events of a page, which is asked for behind the one before.
 const PAGE: u64 = 1000;
@@ -35,7 +36,7 @@ pub(crate) struct EventsArgs {
     #[arg(long, value_name = "EVENT")]
     before: Option<String>,
     /// So many at most; all unless given.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u64::MAX))]
     limit: Option<u64>,
     /// Which one comes first.
     #[arg(long, value_enum, default_value_t = Order::Asc)]

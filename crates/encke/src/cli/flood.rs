@@ -16,7 +16,7 @@ use super::signer::{Signer, TokenKeyArg};
 use super::ticker::Ticker;
 use crate::console::{say, tell};
 use crate::signals::Signals;
-use crate::units::{parse_bytes, parse_rate, parse_seconds, parse_share};
+use crate::units::{parse_bytes, parse_ip, parse_rate, parse_seconds, parse_share, whole};
 
 /// Connects many listeners, counts and times what they receive.
 ///
@@ -63,29 +63,32 @@ pub(crate) struct FloodArgs {
     token_key: TokenKeyArg,
     /// How many listeners.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_parser = whole(1..=u32::MAX))]
     users: u32,
     /// The id of the first listener; the others follow.
     #[arg(long, value_name = "ID", default_value_t = 0)]
+    #[arg(value_parser = whole(0..=u64::MAX))]
     first_id: u64,
     /// Connections begun a second; 0 is as fast as the server takes them.
     #[arg(long, value_name = "RATE", default_value = "0", value_parser = parse_rate)]
     connect_rate: f64,
     /// Streams that may be on their way to open at one time.
     #[arg(long, value_name = "N", default_value_t = 1_000)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_parser = whole(1..=u32::MAX))]
     opening_max: u32,
     /// How long a stream may take to open, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
     open_timeout: Duration,
     /// Threads; 0 is as many as the descriptor limit and the cores ask for.
     #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = whole(0..=u32::MAX))]
     threads: u32,
     /// Connect from this address; may be repeated.
     ///
     /// Default: as many loopback addresses as it takes when the server is on one, else the system's
     /// choice.
     #[arg(long, value_name = "IP", value_delimiter = ',')]
+    #[arg(value_parser = parse_ip)]
     source: Vec<IpAddr>,
     /// End after so long, in seconds.
     ///

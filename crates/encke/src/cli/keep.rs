@@ -88,7 +88,8 @@ impl FromStr for Keep {
             let is_count = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
             match (is_count, events_max, bytes_max) {
                 (true, None, None) => {
-                    let wrong = |_| format!("{part:?} is no number of events");
+                    let wrong =
+                        |_| format!("{part:?} is no number of events: write a whole number");
                     events_max = Some(part.parse().map_err(wrong)?);
                 }
                 (_, _, None) => bytes_max = Some(parse_bytes(part)? as u64),
@@ -104,7 +105,7 @@ impl FromStr for Keep {
 fn parse_log_bytes(text: &str) -> Result<usize, String> {
     let bytes = parse_bytes(text)?;
     if bytes < LOG_BYTES_MIN {
-        return Err(format!("some events must fit: at least {LOG_BYTES_MIN} bytes"));
+        return Err(format!("write at least {LOG_BYTES_MIN} bytes: some events must fit"));
     }
     Ok(bytes)
 }

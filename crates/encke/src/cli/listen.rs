@@ -15,7 +15,7 @@ use super::work::on_own_thread;
 use crate::client::{Follower, FollowerEvent, GivenToken, ServerUrl, TokenSource, Wanted};
 use crate::console::{OutputError, printable, say, say_bytes, tell, told, unread};
 use crate::signals::Signals;
-use crate::units::parse_silence;
+use crate::units::{parse_silence, whole};
 
 /// Seconds without a word after which a connection is taken for dead: a keep-alive of 30 s may be
 /// late, and the network's loss is noticed within 38 s.
@@ -75,9 +75,11 @@ pub(crate) struct ListenArgs {
     silence: Duration,
     /// Begin with the last N events about each id, as far as the server remembers them.
     #[arg(long, value_name = "N")]
+    #[arg(value_parser = whole(0..=u32::MAX))]
     last: Option<u32>,
     /// End after so many events.
     #[arg(long, value_name = "N")]
+    #[arg(value_parser = whole(0..=u64::MAX))]
     count: Option<u64>,
     /// Print each event as JSON, with its id, and each gap as {"gap":true}.
     #[arg(long)]

@@ -30,7 +30,9 @@ pub(crate) struct ManArgs {
 /// Writes the pages of `command`, which is the whole program.
 pub(crate) fn run(args: ManArgs, command: Command) -> Result<()> {
     let directory = &args.directory;
-    let failed = || format!("cannot write pages into {}", directory.display());
+    let failed = || {
+        format!("cannot write pages into {}; check its path, owner and mode", directory.display())
+    };
     fs::create_dir_all(directory).with_context(failed)?;
     let mut command = command.disable_help_subcommand(true);
     // Gives each command its whole name, and the options of all.

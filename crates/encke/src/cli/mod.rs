@@ -324,6 +324,36 @@ mod tests {
         check(&Cli::command());
     }
 
+    /// A value that an option does not take: the message names both, and says what it takes. What
+    /// the library says of numbers and addresses is for programmers.
+    #[test]
+    fn every_option_says_which_values_it_takes() {
+        const CURES: [&str; 5] =
+            ["write ", "possible values", "must not", "a scope is ", "none was supplied"];
+        const FOR_PROGRAMMERS: [&str; 5] = ["invalid ", "target type", "..", "Error", "syntax"];
+        fn check(command: &clap::Command) {
+            let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+            for option in shown.filter_map(clap::Arg::get_long) {
+                for value in ["no such value", "-7", "99999999999999999999", ""] {
+                    let args = [command.get_name().to_owned(), format!("--{option}={value}")];
+                    let Err(error) = command.clone().try_get_matches_from(args) else { continue };
+                    if !matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation)
+                    {
+                        continue;
+                    }
+                    let told = error.to_string();
+                    let names = told.contains(&format!("--{option}")) && told.contains(value);
+                    assert!(names, "{told}");
+                    let told = told.trim_start_matches("error: invalid value");
+                    assert!(CURES.iter().any(|cure| told.contains(cure)), "{told}");
+                    assert!(!FOR_PROGRAMMERS.iter().any(|word| told.contains(word)), "{told}");
+                }
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
+    }
+
     #[test]
     fn options_of_the_server_stand_in_groups() {
         let cli = Cli::command();

@@ -1,6 +1,7 @@
 //! What the server is called, and whose pages may connect: `--public-host`, `--api-host`,
 //! `--allow-origin`, and the names in which it is told its addresses.
 
+use std::io::ErrorKind;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 
@@ -107,7 +108,10 @@ impl Port {
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let hint = "write an address and a port, such as 127.0.0.1:8000";
     let resolved = without_scheme(text).to_socket_addrs();
-    let resolved = resolved.map_err(|error| format!("{error}; {hint}"));
+    let resolved = resolved.map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => hint.to_owned(),
+        _ => format!("{error}; {hint}"),
+    });
     resolved?.next().ok_or_else(|| format!("no such host; {hint}"))
 }
 

@@ -74,7 +74,11 @@ pub(crate) fn run(args: NodesArgs) -> Result<()> {
     } else {
         say(table(&serde_json::from_value(answer)?))?;
     }
-    if whole { Ok(()) } else { Err(anyhow::anyhow!("not all nodes have answered")) }
+    if whole {
+        Ok(())
+    } else {
+        Err(anyhow::anyhow!("not all nodes have answered: look at those that are missing above"))
+    }
 }
 
 fn table(Cluster { cluster, members, nodes }: &Cluster) -> String {

@@ -100,7 +100,7 @@ impl OtlpArgs {
 
 fn parse_ratio(text: &str) -> Result<f64, String> {
     let ratio = text.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
-    ratio.ok_or_else(|| "a number from 0 to 1".into())
+    ratio.ok_or_else(|| "write a number from 0 to 1".into())
 }
 
 #[cfg(test)]

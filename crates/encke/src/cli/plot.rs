@@ -113,7 +113,9 @@ fn read(path: &Path) -> Result<Vec<Row>> {
         Box::new(io::stdin())
     } else {
         let file = File::open(path);
-        Box::new(file.with_context(|| format!("cannot read `{}`", path.display()))?)
+        Box::new(file.with_context(|| {
+            format!("cannot read `{}`; check its path, owner and mode", path.display())
+        })?)
     };
     run::read(file).map_err(|error| anyhow!("`{}`: {error}", path.display()))
 }

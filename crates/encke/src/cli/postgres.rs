@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::{Args, Subcommand};
 use postgres::{
     Differences, PostgresConfig, PostgresError, PostgresStore, Source, Status, TlsMode,
@@ -133,13 +133,19 @@ struct PostgresStatusArgs {
 
 pub(crate) fn run(args: PostgresArgs) -> Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let done = runtime.block_on(async {
         match args.command {
             PostgresCommand::Migrate(args) => migrate(&args.database).await,
             PostgresCommand::Install(args) => install(args).await,
             PostgresCommand::Uninstall(args) => uninstall(&args.database).await,
             PostgresCommand::Status(args) => status(&args).await,
         }
+    });
+    done.map_err(|error| match error.downcast_ref() {
+        Some(PostgresError::Away(_)) => {
+            anyhow!("{error}; see that it runs, and that --postgres leads to it")
+        }
+        _ => error,
     })
 }
 

@@ -9,7 +9,7 @@ use clap::Args;
 use server::{PresenceConfig, WebhookSecret, WebhookUrl, WebhookUrlFault};
 
 use super::UsageError;
-use crate::units::parse_seconds;
+use crate::units::{parse_seconds, whole};
 
 /// The longest grace: what goes for longer has gone.
 const GRACE_MAX: Duration = Duration::from_secs(3600);
@@ -27,6 +27,7 @@ pub(crate) struct PresenceArgs {
     ///
     /// Of more, their count alone is told.
     #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(value_parser = whole(0..=usize::MAX))]
     members_max: usize,
     /// URL to post presence changes to, in signed batches of JSON.
     ///
@@ -79,7 +80,7 @@ fn read_secret(file: &Path) -> Result<WebhookSecret> {
 fn parse_grace(text: &str) -> Result<Duration, String> {
     let grace = parse_seconds(text)?;
     if grace > GRACE_MAX {
-        return Err("an hour at most: 3600".into());
+        return Err("write 3600 at most: that is an hour".into());
     }
     Ok(grace)
 }

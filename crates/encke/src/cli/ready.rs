@@ -45,7 +45,12 @@ pub(crate) fn run(args: ReadyArgs) -> Result<()> {
         loop {
             turns.tick().await;
             let answer = tokio::time::timeout(args.timeout, ask(&server)).await;
-            let late = || anyhow::anyhow!("{server} has not answered within {:?}", args.timeout);
+            let late = || {
+                let within = args.timeout;
+                anyhow::anyhow!(
+                    "no answer from {server} within {within:?}: give it more with --timeout"
+                )
+            };
             match answer.unwrap_or_else(|_| Err(late())) {
                 Ok(()) => return Ok(say("ready")?),
                 Err(error) if Instant::now() >= until => return Err(error),

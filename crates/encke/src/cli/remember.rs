@@ -30,7 +30,7 @@ impl FromStr for Remember {
         let Some((pattern, (count, age))) = parts else {
             return Err("write it as PATTERN=COUNT,AGE, such as room:*=1000,1h".into());
         };
-        let wrong = || format!("{count:?} is no number of events");
+        let wrong = || format!("{count:?} is no number of events: write a whole number");
         let count = count.trim().parse().map_err(|_| wrong())?;
         let age_ms = parse_lifetime(age)?.as_millis() as u64;
         let rule = HistoryRule::new(pattern.trim(), count, age_ms);

@@ -28,7 +28,7 @@ use super::pusher::PusherArgs;
 use super::remember::Remember;
 use super::streams::StreamArgs;
 use super::tokens::TokenArgs;
-use crate::units::{parse_bytes, parse_seconds};
+use crate::units::{parse_bytes, parse_seconds, whole};
 
 /// Groups of options in the help.
 const GENERAL: &str = "General";
@@ -146,10 +146,11 @@ pub(crate) struct LimitArgs {
     ///
     /// With 0 there are more if --max-connections would not fit their descriptor limits.
     #[arg(long, value_name = "N", default_value_t = 0)]
-    #[arg(value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(0..=4096))]
+    #[arg(value_parser = whole(0..=4096_usize))]
     workers: usize,
     /// Connections at one time; 0 is as many as the descriptor limit allows.
     #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = whole(0..=u32::MAX))]
     max_connections: u32,
     /// Silence after which a stream sends a keep-alive, in seconds; 0 never sends one.
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
@@ -186,10 +187,11 @@ pub(crate) struct LimitArgs {
     /// Many small events share a write then. The first one after a silence is written at once. 0
     /// writes each event at once.
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
-    #[arg(value_parser = clap::value_parser!(u64).range(0..=1000))]
+    #[arg(value_parser = whole(0..=1000_u64))]
     gather_ms: u64,
     /// Events of each subject to remember for clients that come back; 0 remembers none.
     #[arg(long, value_name = "N", default_value_t = 200, help_heading = HISTORY)]
+    #[arg(value_parser = whole(0..=usize::MAX))]
     history_events: usize,
     /// Time to remember an event, in seconds; 0 remembers none.
     #[arg(long, value_name = "SECONDS", default_value = "180", value_parser = parse_seconds)]
@@ -336,7 +338,7 @@ impl LimitArgs {
 fn parse_head_timeout(text: &str) -> Result<Duration, String> {
     let timeout = parse_seconds(text)?;
     if timeout.as_millis() == 0 {
-        return Err("a client needs some time to send its head: at least 0.001 s".into());
+        return Err("write at least 0.001 s: a client needs some time to send its head".into());
     }
     Ok(timeout)
 }
@@ -344,7 +346,7 @@ fn parse_head_timeout(text: &str) -> Result<Duration, String> {
 fn parse_backlog(text: &str) -> Result<usize, String> {
     let bytes = parse_bytes(text)?;
     if bytes < BACKLOG_BYTES_MIN {
-        return Err(format!("an event must fit: at least {BACKLOG_BYTES_MIN} bytes"));
+        return Err(format!("write at least {BACKLOG_BYTES_MIN} bytes: an event must fit"));
     }
     Ok(bytes)
 }
@@ -352,7 +354,7 @@ fn parse_backlog(text: &str) -> Result<usize, String> {
 fn parse_message(text: &str) -> Result<usize, String> {
     let bytes = parse_bytes(text)?;
     if !(MESSAGE_BYTES_MIN..=MESSAGE_BYTES_MAX).contains(&bytes) {
-        return Err(format!("from {MESSAGE_BYTES_MIN} bytes to {MESSAGE_BYTES_MAX}"));
+        return Err(format!("write from {MESSAGE_BYTES_MIN} bytes to {MESSAGE_BYTES_MAX}"));
     }
     Ok(bytes)
 }

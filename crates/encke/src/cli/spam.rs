@@ -13,7 +13,7 @@ use super::conclude::{conclude, unchecked};
 use super::flood::report_line;
 use super::ticker::Ticker;
 use crate::signals::Signals;
-use crate::units::{parse_bytes, parse_count, parse_rate, parse_rate_over_0, parse_seconds};
+use crate::units::{parse_bytes, parse_count, parse_rate, parse_rate_over_0, parse_seconds, whole};
 
 /// Sends events about random users at a fixed rate.
 ///
@@ -36,18 +36,19 @@ pub(crate) struct SpamArgs {
     api: ApiArgs,
     /// Events are about so many users.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_parser = whole(1..=u32::MAX))]
     users: u32,
     /// The id of the first of them; the others follow.
     #[arg(long, value_name = "ID", default_value_t = 0)]
+    #[arg(value_parser = whole(0..=u64::MAX))]
     first_id: u64,
     /// Logical senders, among whom the events are spread at random.
     #[arg(long, value_name = "N", default_value_t = 1_000)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_parser = whole(1..=u32::MAX))]
     senders: u32,
     /// Connections to the API.
     #[arg(long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_parser = whole(1..=u32::MAX))]
     connections: u32,
     /// Events that fall due within this time share a write, as from an application with many
     /// threads, in milliseconds.
@@ -74,6 +75,7 @@ pub(crate) struct SpamArgs {
     zipf: Option<f64>,
     /// Names the run's random choices.
     #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = whole(0..=u64::MAX))]
     seed: u64,
     /// Send each event in a request of its own instead of as a line of a stream.
     #[arg(long)]
@@ -137,7 +139,7 @@ fn parse_milliseconds(text: &str) -> Result<Duration, String> {
 fn parse_payload(text: &str) -> Result<usize, String> {
     match parse_bytes(text)? {
         bytes if bytes < PAYLOAD_BYTES_MIN => {
-            Err(format!("a payload has at least {PAYLOAD_BYTES_MIN} bytes, for its stamp"))
+            Err(format!("write at least {PAYLOAD_BYTES_MIN} bytes: the payload has a stamp in it"))
         }
         bytes => Ok(bytes),
     }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::client::{parse_id, runtime};
 use super::token_rules::TokenRulesArgs;
 use crate::console::{say, tell};
-use crate::units::{parse_lifetime, span};
+use crate::units::{parse_lifetime, span, whole};
 
 /// What is read of standard input: more than a token may have, with white space around it.
 const INPUT_BYTES_MAX: u64 = 16 << 10;
@@ -87,10 +87,10 @@ struct NewTokenArgs {
     expires: Duration,
     /// Under how many ids one connection may be logged in; as many as a server lets in unless
     /// given.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX))]
     max_ids: Option<u32>,
     /// How many connections it is good for at one time; any number unless given.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX))]
     max_connections: Option<u32>,
     /// The name of the key, where a server has several (`kid`).
     #[arg(long, value_name = "TEXT")]
@@ -199,7 +199,7 @@ fn check(args: TokenCheckArgs) -> Result<()> {
 fn read_token() -> Result<String> {
     let mut text = String::new();
     let input = io::stdin().take(INPUT_BYTES_MAX).read_to_string(&mut text);
-    input.context("cannot read the token from standard input")?;
+    input.context("cannot read the token from standard input; give it as text: echo TOKEN | …")?;
     let token = text.trim();
     ensure!(!token.is_empty(), "there is no token on standard input: echo \"$TOKEN\" | encke …");
     Ok(token.to_owned())
@@ -276,14 +276,18 @@ fn parse_granted_path(text: &str) -> Result<String> {
     let is_path = IdPatterns::parse_paths([text.into()]).is_ok();
     ensure!(
         is_path,
-        "it is no path of a durable stream: 1 to {PATH_BYTES_MAX} bytes without control characters"
+        "write the path of a durable stream: 1 to {PATH_BYTES_MAX} bytes, no control characters"
     );
     Ok(text.to_owned())
 }
 
 fn parse_info(text: &str) -> Result<Value> {
-    ensure!(text.len() <= INFO_BYTES_MAX, "it has {} bytes, at most {INFO_BYTES_MAX}", text.len());
-    let info: Value = serde_json::from_str(text).context("it is not JSON")?;
+    ensure!(
+        text.len() <= INFO_BYTES_MAX,
+        "write {INFO_BYTES_MAX} bytes at most: these are {}",
+        text.len()
+    );
+    let info: Value = serde_json::from_str(text).context("write JSON, such as '{\"seat\": 7}'")?;
     ensure!(!info.is_null(), "--info null has no effect: leave it out");
     Ok(info)
 }

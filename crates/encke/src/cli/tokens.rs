@@ -1,9 +1,9 @@
 //! Who may listen at `encke serve`: whoever shows a token, or anybody.
 
-use anyhow::{Result, bail};
 use clap::Args;
 use server::StreamAccess;
 
+use super::UsageError;
 use super::token_rules::TokenRulesArgs;
 
 /// The options about who may listen.
@@ -44,18 +44,20 @@ impl TokenArgs {
     }
 
     /// Who may listen.
-    pub(crate) fn access(self) -> Result<StreamAccess> {
+    pub(crate) fn access(self) -> Result<StreamAccess, UsageError> {
         let restricts = self.rules.restricts();
         match (self.rules.rules(), self.open) {
-            (Some(_), true) => bail!(
+            (Some(_), true) => Err(UsageError(
                 "--open lets anybody listen as anybody: leave it out, or leave out --token-key and \
                  --token-jwks"
-            ),
+                    .into(),
+            )),
             (Some(rules), false) => Ok(StreamAccess::Tokens(rules)),
-            (None, _) if restricts => bail!(
+            (None, _) if restricts => Err(UsageError(
                 "--token-issuer and --token-audience say which tokens are taken, but nothing says \
                  how they are verified: add --token-key or --token-jwks"
-            ),
+                    .into(),
+            )),
             (None, true) => Ok(StreamAccess::Open),
             (None, false) => Ok(StreamAccess::Unsaid),
         }
@@ -67,6 +69,6 @@ fn parse_cookie(text: &str) -> Result<String, String> {
     let may = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     match !text.is_empty() && text.bytes().all(may) {
         true => Ok(text.to_owned()),
-        false => Err("a cookie's name has letters, digits and -_. alone".into()),
+        false => Err("write a name of letters, digits, '-', '_' and '.' alone".into()),
     }
 }

@@ -7,6 +7,7 @@ use tune::apply::{Change, apply, sysctl_file};
 use tune::{Ends, Report, USERS_DEFAULT, Verdict};
 
 use crate::console::{say, tell};
+use crate::units::whole;
 
 /// Checks what this machine and its limits allow against a number of users.
 ///
@@ -25,7 +26,7 @@ Examples:
 pub(crate) struct TuneArgs {
     /// How many users there are to be, each with one connection.
     #[arg(long, value_name = "N", default_value_t = USERS_DEFAULT)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_parser = whole(1..=u32::MAX))]
     users: u32,
     /// Their clients are on this machine, too.
     #[arg(long)]

@@ -199,19 +199,25 @@ impl ApiClient {
         if response.status().is_success() {
             return Ok(response.into_body());
         }
-        Err(read_answer(response).await.err().context("the server's answer is not understood")?)
+        let refused = read_answer(response, &self.url).await.err();
+        Err(refused.context("the server's answer is not understood")?)
     }
 
     async fn exchange<T: DeserializeOwned>(&mut self, request: Request<Body>) -> Result<T> {
         let response = self.send(request).await?;
-        let answer = read_answer(response).await?;
-        serde_json::from_slice(&answer).context("the server's answer is not what was asked for")
+        let answer = read_answer(response, &self.url).await?;
+        serde_json::from_slice(&answer).map_err(|error| {
+            anyhow!(
+                "the answer of {} is not what was asked for ({error}); is it the API port?",
+                self.url
+            )
+        })
     }
 
     /// Sends `request`, on another connection where the server has closed this one before: after an
     /// upgrade each has its last answer (`Connection: close`), and one that rests is closed.
     async fn send(&mut self, request: Request<Body>) -> Result<Response<Incoming>> {
-        let broke_off = || format!("the server at {} did not answer", self.url);
+        let broke_off = || no_answer(&self.url);
         if self.sender.ready().await.is_err() {
             self.sender = self.url.connect().await?;
         }
@@ -229,18 +235,26 @@ impl ApiClient {
     }
 }
 
+/// What is told of a request without an answer, before the reason.
+fn no_answer(url: &ServerUrl) -> String {
+    format!("no answer from {url}; see that it is Encke, and look at its log")
+}
+
 /// The body of a good answer; an error answer's detail as error.
-async fn read_answer(response: Response<Incoming>) -> Result<Vec<u8>> {
+async fn read_answer(response: Response<Incoming>, url: &ServerUrl) -> Result<Vec<u8>> {
     let status = response.status();
     let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-    let body = body.map_err(|error| anyhow!("the server's answer broke off: {error}"))?.to_bytes();
+    let body = body.map_err(|error| {
+        anyhow!("the answer of {url} broke off ({error}); try again, and look at its log")
+    })?;
+    let body = body.to_bytes();
     if status.is_success() {
         return Ok(body.into());
     }
     let problem: Option<Value> = serde_json::from_slice(&body).ok();
     match problem.as_ref().and_then(|problem| problem["detail"].as_str()) {
         Some(detail) => bail!("{detail}"),
-        None => bail!("the server answered {status}"),
+        None => bail!("{url} answered {status} without a reason; see that it is Encke"),
     }
 }
 

@@ -65,8 +65,12 @@ impl TokenSource {
     pub(crate) fn authorization(&self) -> Result<HeaderValue> {
         let token = match self {
             TokenSource::Text(GivenToken(text)) => text.clone(),
-            TokenSource::File(path) => read(path)
-                .with_context(|| format!("cannot read the token in {}", path.display()))?,
+            TokenSource::File(path) => read(path).with_context(|| {
+                format!(
+                    "cannot read the token in {}; check its path, owner and mode",
+                    path.display()
+                )
+            })?,
             TokenSource::Made(make) => make(),
         };
         let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());

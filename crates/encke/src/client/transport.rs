@@ -28,7 +28,9 @@ pub(super) async fn tls(
     let connector = TlsConnector::from(server::client_config(ca, &["http/1.1"])?);
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let name = ServerName::try_from(host.to_owned());
-    let name = name.with_context(|| format!("{host} is no name that a certificate could have"))?;
+    let name = name.with_context(|| {
+        format!("{host} is no name that a certificate could have; call the server by its own")
+    })?;
     match connector.connect(name, stream).await {
         Ok(stream) => Ok(Box::new(stream)),
         Err(error) => Err(anyhow!("no TLS with {url}: {}", explain(&error))),

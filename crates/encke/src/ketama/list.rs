@@ -4,7 +4,8 @@
 //! its length, its times. Such a stamp that is new and then the same a second time says that the
 //! list has changed and nobody is writing it any more; then it is read. So half a list that an
 //! editor has written so far is not taken for the list, and a change within the clock tick of a
-//! read is not overlooked. inotify(7) would save the looks and lose the network's file systems.
+//! read is not overlooked. With inotify(7) nobody would have to look, but it does not work on
+//! network file systems.
 //!
 //! Whatever happens to the file, the continuum that is there holds until there is a better one.
 //!

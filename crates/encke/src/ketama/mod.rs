@@ -1,8 +1,9 @@
 //! The port program behind `encke ketama`: keys in, servers out, and a list that may change.
 //!
-//! Two threads, so that nothing that happens to the file can hold up a look-up: [`packets`] answers
-//! keys from the continuum that holds, [`list`] looks at the file and replaces the continuum as a
-//! whole. How a key finds its server is the crate `ketama`; here are pipes, files and sentences.
+//! There are two threads, so that nothing that happens to the file can hold up a look-up.
+//! [`packets`] answers keys from the continuum that holds, [`list`] looks at the file and replaces
+//! the continuum as a whole. How a key finds its server is the crate `ketama`; here are pipes,
+//! files and sentences.
 
 mod list;
 mod packets;

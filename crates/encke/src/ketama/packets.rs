@@ -1,6 +1,6 @@
 //! Packets with a length of one byte, as Erlang's `{packet, 1}` has them: keys in, addresses out.
 //!
-//! A read takes what has come, up to 64 KiB; all whole packets of it are answered with one write,
+//! A read takes what has come, up to 64 KiB. All whole packets of it are answered with one write,
 //! so a sender that does not wait for each answer pays two system calls for thousands of keys. Two
 //! buffers, each bounded: a sender that does not read its answers stops being read.
 
@@ -22,7 +22,7 @@ const PACKET_BYTES_MAX: usize = 1 + u8::MAX as usize;
 /// Why keys came to a bad end.
 #[derive(Debug, Error)]
 pub(crate) enum PacketsError {
-    #[error("cannot read standard input: {0}")]
+    #[error("cannot read standard input ({0}); give it a pipe")]
     Read(io::Error),
     #[error(
         "standard input ended within a packet, {got} of {whole} bytes into it: write each key as \

@@ -1,7 +1,7 @@
 //! Options in a TOML file.
 //!
 //! The key of `--max-backlog` is `max-backlog` or `max_backlog`. At the top of the file it belongs
-//! to the command that is run; in a table it belongs to the command of that name, so one file can
+//! to the command that is run. In a table it belongs to the command of that name, so one file can
 //! hold the options of all of them:
 //!
 //! ```toml

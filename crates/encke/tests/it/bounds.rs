@@ -1,5 +1,5 @@
-//! What is kept for a client, and for how long: what it has read is forgotten, what it does not
-//! read is bounded, and what waits for it at the end waits as long as it reads.
+//! Here is what is kept for a client, and for how long. What it has read is forgotten, what it does
+//! not read is bounded, and what waits for it at the end waits as long as it reads.
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};

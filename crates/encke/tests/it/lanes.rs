@@ -1,5 +1,5 @@
-//! Single sends that are served in a worker's turn: whatever comes on such a connection is answered
-//! as on any other, in its order, and nobody who does not read holds anything up.
+//! These are single sends that are served in a worker's turn. Whatever comes on such a connection
+//! is answered as on any other, in its order, and nobody who does not read holds anything up.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpStream};

@@ -1,5 +1,5 @@
-//! The real program over real sockets: each test starts `encke` on free ports and a directory of
-//! its own, acts as its clients, applications and operators do, and looks only at what they can
+//! The real program over real sockets: each test starts `encke` on free ports and in a directory of
+//! its own. It acts as its clients, applications and operators do, and looks only at what they can
 //! see.
 //!
 //! Nothing here sleeps or measures: a test waits for a state that the program shows, with a
@@ -61,6 +61,7 @@ mod log;
 mod logout;
 mod members;
 mod mercure;
+mod messages;
 mod metrics;
 mod once;
 mod openapi;

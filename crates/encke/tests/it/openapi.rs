@@ -1,7 +1,7 @@
 //! The API and its description, `openapi.json`: each says what the other does.
 //!
 //! Every operation is called as the description's own example has it, and every member of an answer
-//! is compared with its schema: none that is served is not described, and none that is described is
+//! is compared with its schema. None that is served is not described, and none that is described is
 //! never served.
 
 mod schema;

@@ -1,8 +1,8 @@
-//! Stores that programs of the past have written, one for each format: this program opens each,
+//! Stores that programs of the past have written, one for each format. This program opens each,
 //! finds all that is in it, and changes it.
 //!
-//! A new format brings a way from the one before and leaves a store of its own here, made as this
-//! one was: `encke graph load` of the pairs below, in two loads, `gzip -9n data.mdb`.
+//! A new format brings a way from the one before, and leaves a store of its own here. It is made as
+//! this one was: `encke graph load` of the pairs below, in two loads, `gzip -9n data.mdb`.
 
 use std::fs;
 use std::io::Read;

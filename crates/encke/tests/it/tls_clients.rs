@@ -1,5 +1,6 @@
-//! Streams over TLS, as the TLS of other languages and libraries speaks it: each client here trusts
-//! the authority of the test, checks the server's name, and hears the same events by both versions.
+//! These are streams over TLS, as the TLS of other languages and libraries speaks it. Each client
+//! trusts the authority of the test, checks the server's name, and hears the same events by both
+//! versions.
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;

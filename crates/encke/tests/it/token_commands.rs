@@ -147,6 +147,6 @@ fn paths_of_durable_streams_are_granted_as_the_server_takes_them() {
     for wrong in ["", "a\nb", "a\u{85}b*", &"p".repeat(1_025)] {
         let refused = make(&secret, &["--sub=bob", "--read", wrong]);
         assert_eq!(refused.code(), Some(2), "{refused:?}");
-        assert!(refused.stderr.contains("no path of a durable stream"), "{refused:?}");
+        assert!(refused.stderr.contains("write the path of a durable stream"), "{refused:?}");
     }
 }

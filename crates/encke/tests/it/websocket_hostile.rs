@@ -1,4 +1,4 @@
-//! Clients of WebSockets that are broken or mean harm: the server bounds what they cost, answers
+//! Clients of WebSockets that are broken or mean harm. The server bounds what they cost, answers
 //! what the protocol has an answer for, and goes on serving the others.
 
 use serde_json::{Value, json};

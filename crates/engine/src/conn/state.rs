@@ -21,7 +21,7 @@
 //! The two streams are told what is said to them alone, and `Sending` is answered with it;
 //! elsewhere it is dropped.
 //!
-//! `Verifying` and the two streams know one more input, that a token is verified: the one goes back
+//! `Verifying` and the two streams know one more input, that a token is verified. The one goes back
 //! to its request, the others go on with another token or as they did. When the time of a stream's
 //! token is over, the stream is ended before anything else that its time asks for.
 //!
@@ -30,8 +30,8 @@
 //! change goes by it.
 //!
 //! `State` decides and nothing else does: the shard carries out. What comes with something to be
-//! carried (bytes, an event, what was missed, a gap, a token) is answered in a type of its own, so
-//! that whoever has that in hand sees all that may be done with it; all else is an [`Input`], and
+//! carried (bytes, an event, what was missed, a gap, a token) is answered in a type of its own. So
+//! a caller that has it in hand sees all that may be done with it. All else is an [`Input`], and
 //! answered by an [`Action`].
 
 use std::io::ErrorKind;

@@ -12,15 +12,15 @@
 //! ```
 //!
 //! Descriptors are in the workers' own tables, so workers hand them over themselves. Nearly all the
-//! time that it takes is spent on copies (`SCM_RIGHTS`), which cross while everything goes on; a
+//! time that it takes is spent on copies (`SCM_RIGHTS`), which cross while everything goes on. A
 //! connection that ends meanwhile is ended by a call that does not ask who else has a copy. As many
-//! workers copy at a time as there are cores: where fifty did on two, an event waited for all of
-//! them, and for all who take, at each thread on its way (a million streams: 60 to 200 ms a send).
+//! workers copy at a time as there are cores. Where fifty did on two, an event waited for all of
+//! them, and for all that take, at each thread on its way (a million streams: 60 to 200 ms a send).
 //! What is left for the pause is a hundred bytes a connection.
 //!
 //! Writing down changes nothing at the sender, and taking over does nothing to a socket. So until
 //! it is said that they are the other's, the sender may [go on](Handover::go_on) as if nothing had
-//! been, and from then on it does nothing to them any more.
+//! been. From then on it does nothing to them any more.
 //!
 //! A worker that gives and one that takes agree on nothing but the frames of [`wire`] and the
 //! [`state`](crate::state) in them.

@@ -1,4 +1,4 @@
-//! Two engines in one process, which are as strange to each other as two processes: each worker has
+//! Two engines in one process, which are as strange to each other as two processes. Each worker has
 //! a table of descriptors of its own.
 
 use std::io::{Read, Write};

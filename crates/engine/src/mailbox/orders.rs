@@ -3,7 +3,7 @@
 //!
 //! An order is no mail. It needs no room, nothing waits for its place among the mail, and of two of
 //! one kind the worker finds the later one alone. So an order says all that there is to know of its
-//! kind: texts and settings come whole, and a handover is what both sides see, in which the command
+//! kind. Texts and settings come whole, and a handover is what both sides see, in which the command
 //! stands. Where one says it in steps, or each must be answered, it is a mail.
 //!
 //! Cost: one look at each slot a turn.

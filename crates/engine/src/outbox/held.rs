@@ -1,9 +1,9 @@
 //! The events of a held connection: what it has missed goes before what came meanwhile.
 //!
 //! Both are bounded like everything else that is kept for a client. What it has missed comes in
-//! windows, each asked for when the one before is written; what comes meanwhile is put by as far as
-//! there is room, and asked for again past that. So a client that reads nothing holds a window, and
-//! one that reads hears all that is remembered, however much that is.
+//! windows, each asked for when the one before is written. What comes meanwhile is put by as far as
+//! there is room, and past that it is asked for again. So a client that reads nothing holds a
+//! window, and one that reads hears all that is remembered, however much that is.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a resume reads from the archive: a question that is made where nobody may wait for a disk,
+//! What a resume reads from the archive. A question that is made where nobody may wait for a disk,
 //! and answered where one may.
 //!
 //! Cost: one page for each of its subjects. An answer has no more events and bytes than

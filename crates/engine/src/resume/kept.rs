@@ -1,10 +1,10 @@
-//! What of a resume the archive is asked for, and where: what the memory lacks of kept subjects one
-//! by one, what patterns listen to among all that is kept, and a place that the memory does not
-//! know.
+//! Here is what of a resume the archive is asked for, and where. What the memory lacks of kept
+//! subjects is asked for one by one. Patterns listen to a part of all that is kept, and a place may
+//! be one that the memory does not know.
 //!
-//! Keys follow others by tables of the memory, which has forgotten some: so a key is asked for by
-//! itself, and the archive knows what one hears who is logged in under it. Of a pattern it does
-//! not, and goes through all ([`Scan`](super::scanned::Scan)).
+//! Keys follow others by tables of the memory, which has forgotten some. So a key is asked for by
+//! itself, and the archive knows what a client hears that is logged in under it. Of a pattern it
+//! does not, and goes through all ([`Scan`](super::scanned::Scan)).
 
 use std::sync::Arc;
 

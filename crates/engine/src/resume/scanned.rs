@@ -1,9 +1,9 @@
 //! What patterns of a client of topics are looked for in the archive: among all updates that are
 //! kept, since no table knows which topics there were.
 //!
-//! All patterns of a client are looked for at one time. A look goes as far as
-//! [`SCAN_LOOKS_MAX`] says; where that is not all, the client's window ends there, be it empty, and
-//! others have their turn before its next one.
+//! All patterns of a client are looked for at one time. A look goes as far as [`SCAN_LOOKS_MAX`]
+//! says. Where that is not all, the client's window ends there, be it empty, and others have their
+//! turn before its next one.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The router of a cluster's node: numbers come from its log, what was sent before the node was
-//! there is remembered, and what the node has missed for good is told as a gap.
+//! This is the router of a cluster's node. Numbers come from its log, and what was sent before the
+//! node was there is remembered. What the node has missed for good is told as a gap.
 
 use hub::{Epoch, EventId, NoRoomToKeep};
 

@@ -1,9 +1,9 @@
 //! Clients that send events: by a message of a WebSocket, or by `POST /send`.
 //!
 //! Here it is looked whether a connection may send by now; what it sends, the control plane reads
-//! ([`crate::client_sends`]). A request is served once its body has come whole: as long as it has
-//! not, its connection keeps the bytes and is in a state of its own, with a time in which it must
-//! end. So is one whose event is on its way.
+//! ([`crate::client_sends`]). A request is served once its body has come whole. Until then its
+//! connection keeps the bytes and is in a state of its own, with a time in which it must end. So is
+//! one whose event is on its way.
 
 use std::sync::Arc;
 

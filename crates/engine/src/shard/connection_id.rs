@@ -1,8 +1,8 @@
 //! What connections are called outside ([`hub::ConnectionId`]), and those that an event
 //! leaves out.
 //!
-//! An id is computed of where the connection is. One that has come from another process is in
-//! another place than it was: the id that its client knows it by is kept, 8 bytes for each such
+//! An id is computed of where the connection is. A connection that has come from another process is
+//! in another place than it was. The id that its client knows it by is kept, 8 bytes for each such
 //! connection and none for any other.
 
 use hub::{ConnRef, ConnectionId};

@@ -1,8 +1,8 @@
 //! A connection is written down for another process, which goes on with it.
 //!
 //! Nothing is changed by that: as long as nobody says that it is the other's, this process may go
-//! on as if nothing had been. It is done when no mail waits and nobody is to be written to in his
-//! turn, so what lies here is what clients have sent, what they do not take, and who they are.
+//! on as if nothing had been. It is done when no mail waits and nobody is to be written to in their
+//! turn. So what lies here is what clients have sent, what they do not take, and who they are.
 
 use hub::{DisconnectReason, Id};
 use minicbor::bytes::ByteVec;

@@ -1,9 +1,9 @@
 //! When a connection's time has come, and what is looked at before it is ended.
 //!
-//! A client may have said all that it was waited for, or have read all, and nobody has looked: the
-//! process stood still, or the report of it waits behind others. So before somebody is ended for
-//! its silence its socket is read, or what waits for it is written, once; and no pause of ours
-//! counts ([`crate::pauses`]). That costs a call for whoever would be ended.
+//! A client may have said all that it was waited for, or have read all, and nobody has looked.
+//! Perhaps the process stood still, or the report of it waits behind others. So before somebody is
+//! ended for its silence its socket is read, or what waits for it is written, once; and no pause of
+//! ours counts ([`crate::pauses`]). That costs a call for whoever would be ended.
 
 use super::core::{At, Core, Lives, ticks};
 use crate::conn::state::{Due, Input, State};

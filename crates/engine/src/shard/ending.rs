@@ -4,8 +4,8 @@
 //! logged out at once. Our side is ended when all of that is written, and the client has a moment
 //! for its own. What stands still meanwhile is cut; what moves goes on.
 //!
-//! Ends cost: a write, a call, a log-out under each id. So where an application logs thousands out,
-//! a drain ends all, or many readers are too slow at once, each connection is told at once that it
+//! Ends cost: a write, a call, a log-out under each id. An application may log thousands out, a
+//! drain end all, or many readers be too slow at once. Then each connection is told at once that it
 //! [leaves](State::Leaving), which costs a store, and is ended in its turn.
 
 use hub::{ConnRef, DisconnectReason};

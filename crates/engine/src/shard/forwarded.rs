@@ -1,8 +1,9 @@
-//! For which address a connection counts: its peer's, or the one that a trusted peer names by a
-//! PROXY header before all else, be that a request or TLS, and by a field of each request.
+//! This says for which address a connection counts: its peer's, or the one that a trusted peer
+//! names. The peer names it by a PROXY header before all else, be that a request or TLS, and by a
+//! field of each request.
 //!
-//! Whose word was taken once is not the end of it: behind a PROXY header speaks the client that it
-//! names, and what that says of others is believed only if it is trusted itself.
+//! A peer that is trusted once is not the end of it. Behind a PROXY header speaks the client that
+//! it names, and what that says of others is believed only if it is trusted itself.
 
 use std::io::ErrorKind;
 use std::net::IpAddr;

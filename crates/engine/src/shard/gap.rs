@@ -1,16 +1,16 @@
 //! A gap in mid-stream: events are missing that nobody will bring, and whoever hears is told so.
 //!
 //! It comes as mail, in its order among events. There may be half a million connections, each of
-//! which takes a write, so they are told slot by slot in the course of many turns, with a part of
+//! which takes a write. So they are told slot by slot in the course of many turns, with a part of
 //! each turn's budget. Meanwhile events go on: who is handed one before it was its slot's turn is
 //! told before it, in the same write. So everybody hears of the gap once and before whatever was
 //! posted behind it, and nobody's events wait for the crowd.
 //!
-//! A stream that is held, since it is not known what it has missed, is told that it has, and goes
-//! on with what is posted from here on; an answer that is on its way to it comes too late. One that
-//! waits for a place [ahead](crate::ahead) of the gap goes on waiting: it misses nothing of it. A
-//! poll is answered. One that comes back between two polls brings a place from before the gap. The
-//! classic page has no word for it.
+//! A stream that is held, since it is not known what it has missed, is told that it has. It goes on
+//! with what is posted from here on, and an answer that is on its way to it comes too late. One
+//! that waits for a place [ahead](crate::ahead) of the gap goes on waiting: it misses nothing of
+//! it. A poll is answered. One that comes back between two polls brings a place from before the
+//! gap. The classic page has no word for it.
 //!
 //! Cost: while it lasts a bit for each slot, and a look at it for each event; else a look at a
 //! pointer.

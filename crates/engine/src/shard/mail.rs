@@ -1,5 +1,5 @@
-//! What the router posts: events, ends, and what clients that came back have missed. It is taken
-//! in the order of posting, as far as a turn has time for; what has to wait is
+//! What the router posts: events, ends, and what clients that came back have missed. It is taken in
+//! the order of posting, as far as a turn has time for. What has to wait is
 //! [parked](super::parked).
 
 use super::parked::Rest;

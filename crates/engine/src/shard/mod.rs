@@ -6,9 +6,9 @@
 //! Nothing here waits. The only locks are a directory and a names stripe, at login and logout.
 //!
 //! A connection is looked up in one place, [`Shard::serve`]. What is done with it is the
-//! [`Core`]'s, by what the table of [`crate::conn::state`] says; whether it lives on is the answer,
-//! and one function closes. What clients make a turn do is counted in one budget: who comes
-//! when that is spent is [put off](Core::defer) to the next turn.
+//! [`Core`]'s, by what the table of [`crate::conn::state`] says. Whether it lives on is the answer,
+//! and one function closes. What clients make a turn do is counted in one budget: who comes when
+//! that is spent is [put off](Core::defer) to the next turn.
 
 mod admission;
 mod channels;

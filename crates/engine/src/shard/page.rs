@@ -1,8 +1,8 @@
 //! The page at `/`, and texts under `/.well-known/`: one answer, after which the connection ends.
 //!
-//! The bytes are ready-made and copied into the buffer for answers once; what the kernel does not
-//! take at once is the connection's backlog, and no bound of it applies to a single answer, but the
-//! one on what is kept for all. A page costs its bytes in that buffer from its first answer on, a
+//! The bytes are ready-made and copied into the buffer for answers once. What the kernel does not
+//! take at once is the connection's backlog. No bound of it applies to a single answer, but the one
+//! on what is kept for all. A page costs its bytes in that buffer from its first answer on, a
 //! worker.
 
 use std::sync::Arc;

@@ -4,8 +4,8 @@
 //! An event for a crowd of which each has a full backlog takes a write for each of them: a tenth of
 //! a millisecond where they are long. It is handed over as far as a turn has time for, and the rest
 //! waits here. Small mail that comes meanwhile goes before it, unless it is for a connection of
-//! which something waits: so each connection has its mail in the order of posting, and nobody
-//! else's events wait for the crowd.
+//! which something waits. So each connection has its mail in the order of posting, and a large
+//! audience delays nobody else's events.
 //!
 //! Cost, while something waits: a binary search in each waiting mail for each connection of a small
 //! one.

@@ -1,17 +1,17 @@
 //! Long polls: connections that carry one request after the other.
 //!
 //! A poll that waits is a record like a silent stream's: logged in, without a buffer. The first
-//! event answers it when the turn's mail is written, together with all others of the turn; without
+//! event answers it when the turn's mail is written, together with all others of the turn. Without
 //! one its time runs out. Then it is logged out, and the connection is silent until the next
 //! request. What a client sends too early is put by, within a bound, and read after the answer.
 //!
-//! Between two polls a client hears nothing, so each one goes on where the one before ended: it is
+//! Between two polls a client hears nothing, so each one goes on where the one before ended. It is
 //! held like a stream that comes back ([`super::resume`]) until it is known what was sent
 //! meanwhile. Its answer names the place for the next one.
 //!
 //! What a poll is told of the members of rooms stands before the events ([`super::members`]).
 //!
-//! An answered poll's references are dead, as those of a closed connection are: a proxy may carry
+//! An answered poll's references are dead, as those of a closed connection are. A proxy may carry
 //! another client's poll on the same connection next, and must not bring it mail for this one.
 
 use hub::{DisconnectReason, IdText};

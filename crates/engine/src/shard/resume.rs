@@ -2,7 +2,7 @@
 //!
 //! A client that comes back is logged in and *held*: events are put by, until the control plane has
 //! said what was missed ([`crate::resume`]). It says so in windows, and the next one is asked for
-//! when the one before is written: so a client that reads slowly is sent all that is remembered,
+//! when the one before is written. So a client that reads slowly is sent all that is remembered,
 //! and no more than a window is kept for it.
 
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! What a client of the hub is, as it is written down for another process, and goes on there.
 //!
 //! It is told by the keys that it is logged in under. Whoever takes it over has it listen to the
-//! same anew, without a look at the bounds of those who come. If it cannot have all of that there,
-//! because no hub is served any more, or not to anonymous clients, its stream ends: its client
-//! comes back, and is told why it may not.
+//! same anew, without a look at the bounds of those who come. It may be that it cannot have all of
+//! that there, because no hub is served any more, or none for anonymous clients. Then its
+//! stream ends: its client comes back, and is told why it may not.
 
 use std::sync::Arc;
 

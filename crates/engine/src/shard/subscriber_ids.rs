@@ -1,6 +1,6 @@
 //! What a client of the hub asks for: topics, and ids of the stored graph (`encke:bob`).
 //!
-//! Under an id it is logged in as any stream is: it hears what is sent about it and about all whom
+//! Under an id it is logged in as any stream is. It hears what is sent about it and about all whom
 //! it follows, and counts as online. Whoever may not is refused, so that nobody waits for events
 //! that never come. Cost: a look at the beginning of each selector.
 

@@ -1,5 +1,5 @@
-//! Tokens of requests: what a request may log in as, when a stream must end, how a WebSocket goes
-//! on with another token, and the end of those whose token is revoked.
+//! This is about tokens of requests: what a request may log in as, and when a stream must end. It
+//! is also how a WebSocket goes on with another token, and the end of those whose token is revoked.
 //!
 //! A token that cannot be verified within the turn is asked for ([`crate::tokens`]). Its request
 //! stays as it came, and is read again when the result is there: so there is one way in.

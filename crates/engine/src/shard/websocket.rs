@@ -1,13 +1,13 @@
 //! WebSockets: what clients say on them, and how they end (RFC 6455).
 //!
 //! A client's messages are read in place, in the shard's scratch buffer. Only one that has not come
-//! whole is kept, in the connection's rare box and within `--max-message`; so a connection that
+//! whole is kept, in the connection's rare box and within `--max-message`. So a connection that
 //! says nothing, or only whole messages, owns no buffer. Answers to what came in one read leave in
-//! one write, behind whatever waits, and are held against the bound on the backlog like events: a
+//! one write, behind whatever waits. They are held against the bound on the backlog like events. A
 //! client that commands and does not read is a slow reader.
 //!
-//! Who says more than a turn has time for is read on in the next turn, after the others; who begins
-//! a message and does not end it in time is refused.
+//! A client that says more than a turn has time for is read on in the next turn, after the others.
+//! One that begins a message and does not end it in time is refused.
 //!
 //! Where the handshake agreed to compression, events are sent compressed
 //! ([`crate::form::compress`]) and messages may come so. What is for one connection goes as it

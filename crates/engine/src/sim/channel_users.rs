@@ -1,5 +1,5 @@
-//! Users of the Pusher protocol: members of presence channels, those who are signed in, and who
-//! watches them; and that another version of the server goes on with all of it.
+//! These are users of the Pusher protocol: members of presence channels, those who are signed in,
+//! and who watches them. Another version of the server goes on with all of it.
 
 use hub::{IdText, Nobody};
 use serde_json::{Value, json};

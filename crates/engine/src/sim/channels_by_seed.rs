@@ -1,8 +1,9 @@
 //! Pages subscribe to channels, leave them, come and go, and versions of the server: what each
 //! hears against what it must, by seed.
 //!
-//! Of each channel a page hears the success first; then each event once, in order, unless that
-//! leaves it out; and of a presence channel a list, and then what makes of it who is there.
+//! Of each channel a page hears the success first. Then it hears each event once, in order, unless
+//! that leaves it out. Of a presence channel it hears a list, and then what makes of it who is
+//! there.
 
 use std::collections::{BTreeMap, BTreeSet};
 

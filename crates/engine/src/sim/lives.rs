@@ -1,7 +1,7 @@
 //! The lives of a server: it starts, and now and then another version takes all over from it.
 //!
-//! That is done as two processes do it. What there is of each connection is written down, as bytes,
-//! by a shard at rest; and who reads them knows nothing else but what a kernel and a store keep:
+//! That is done as two processes do it. A shard at rest writes down what there is of each
+//! connection, as bytes. The reader of them knows nothing else but what a kernel and a store keep:
 //! the wires, the clock, the numbers of events, and some keys. All else is made anew, the time
 //! counts from elsewhere, and connections come in any order and to any shard.
 

@@ -1,16 +1,16 @@
 //! Simulation: whole shards under fake sockets and a fake clock, by seed, against a naive model.
 //!
-//! One thread, no kernel: [`net`] is a network that splits, delays, resets and fills up as the seed
-//! says; [`server`] is what is under test; [`world`] drives clients, senders and shards and knows
-//! at each moment who must hear what; [`wire`] reads what a client got, byte by byte, in the
-//! plainest way. The clock moves by what shards do, too.
+//! There is one thread and no kernel. [`net`] is a network that splits, delays, resets and fills up
+//! as the seed says, and [`server`] is what is under test. [`world`] drives clients, senders and
+//! shards and knows at each moment who must hear what. [`wire`] reads what a client got, byte by
+//! byte, in the plainest way. The clock moves by what shards do, too.
 //!
 //! Each of them is run twice by each seed: by one server, and by [one version after the
 //! other](lives), which take its connections over at random moments. Nobody may see that.
 //!
-//! In every world: a turn keeps to its budget, no stream is silent for longer than its keep-alive
-//! and none is kept alive early, what is kept for clients is accounted for, no socket is used after
-//! its end, and nothing is left of who went.
+//! In every world a turn keeps to its budget. No stream is silent for longer than its keep-alive
+//! and none is kept alive early. What is kept for clients is accounted for, no socket is used after
+//! its end, and nothing is left of a client that went.
 
 mod addresses;
 mod budgets;

@@ -1,14 +1,15 @@
 //! Two nodes of a cluster that read one log, and users that move between them at any moment.
 //!
 //! The log is a list of events with their numbers. Each node begins sends ahead, gathers their
-//! audiences in any order and posts them in the log's, at its own pace: so a user brings places
+//! audiences in any order and posts them in the log's, at its own pace. So a user brings places
 //! that a node has posted long ago, or has not come to. Now and then a node loses a piece of the
-//! log, or is started anew and reads the last of it again; or the log ends, and an epoch begins
+//! log, or is started anew and reads the last of it again. Or the log ends, and an epoch begins
 //! that the nodes notice one after the other.
 //!
 //! The model knows the log and nothing of the nodes. A user must have heard, over all its
-//! connections, each event of the log about its subjects once, in the order of their numbers, but
-//! for those of which a gap said that they may be missing. After a gap numbers may go back.
+//! connections, each event of the log about its subjects. It heard them once, in the order of their
+//! numbers. Events of which a gap said that they may be missing are no part of that. After a gap
+//! numbers may go back.
 
 mod check;
 mod crowds;

@@ -1,8 +1,8 @@
 //! Clients that poll: one request after the other on connections that stay, by seed. Nothing is
 //! remembered between two of them here; that a client misses nothing by it is [`super::resume`]'s.
 //!
-//! The model looks at the wires alone. A poll waits from the moment at which the server has read
-//! its last byte and sent the answer to the one before, until a byte of its own answer is sent. An
+//! The model looks at the wires alone. The wait of a poll begins when the server has read its last
+//! byte and sent the answer to the one before. It ends when a byte of its own answer is sent. An
 //! event whose mail is taken while it waits must stand in its answer, and no other may.
 
 mod model;

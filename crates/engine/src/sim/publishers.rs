@@ -1,9 +1,9 @@
-//! Clients of a WebSocket that send at random, cut at any byte, read slowly, and go at any moment,
-//! and a control plane that answers what it has been asked in any order and late.
+//! Clients of a WebSocket send at random, cut at any byte, read slowly, and go at any moment. A
+//! control plane answers what it has been asked in any order and late.
 //!
-//! The model knows what each client said: what the control plane is asked of one connection is a
-//! beginning of that, in its order, without those that were answered at once; a client that stays
-//! is answered each of its sends once; and when all have gone nothing is left.
+//! The model knows what each client said. What the control plane is asked of one connection is a
+//! beginning of that, in its order, without those that were answered at once. A client that stays
+//! is answered each of its sends once. When all have gone nothing is left.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
-//! Clients that go away at any moment, be it in the middle of an event, and come back with the id
-//! of the last one they heard; beside them many sends under way at one time.
+//! Clients go away at any moment, be it in the middle of an event. They come back with the id of
+//! the last one they heard. Beside them many sends are under way at one time.
 //!
-//! The model knows what was sent, and so what each user must hear after all its connections: every
-//! event about its subjects once, in the order of their numbers, but for those of which a notice of
-//! a gap said that they may be missing: all up to the moment when it was looked up.
+//! The model knows what was sent, and so what each user must hear after all its connections. That
+//! is every event about its subjects once, in the order of their numbers. A notice of a gap says
+//! which may be missing: all up to the moment when it was looked up.
 
 mod check;
 mod clients;

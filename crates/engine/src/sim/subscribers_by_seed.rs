@@ -1,6 +1,7 @@
-//! Clients of the hub by seed, against the rule of the protocol word for word: they come, with a
-//! token or without, go, and come back at their place, while others publish, and other versions of
-//! the server take over. Each hears what is for it once and in its order, and nobody of a gap.
+//! Clients of the hub by seed are held against the rule of the protocol word for word. They come,
+//! with a token or without, go, and come back at their place. Meanwhile others publish, and other
+//! versions of the server take over. Each hears what is for it once and in its order, and nobody of
+//! a gap.
 
 use hub::{ConnRef, Id, IdText, Nobody};
 use mercure::{HubUrl, MatchType, Selector, Topic};

@@ -1,6 +1,6 @@
 //! Clients, senders and shards, one step at a time, and the naive model beside them.
 //!
-//! The model knows who is logged in by looking at the wires alone: a client is, once the server has
+//! The model knows who is logged in by looking at the wires alone. A client is, once the server has
 //! read all of its head and as long as it has not been told otherwise. From that follows who must
 //! hear an event, how many deliveries a mail makes, and what the counters must add up to.
 

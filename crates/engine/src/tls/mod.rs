@@ -2,15 +2,15 @@
 //!
 //! To the shard this is a network like any other: it reads text and writes text. What it knows of
 //! TLS is one state before the first request. A silent connection has its [keys](places) and
-//! nothing else; what is under way, a handshake, a part of a record, ciphertext that the kernel has
-//! not taken, lies in a box that goes when nothing is left.
+//! nothing else. What is under way lies in a box that goes when nothing is left: a handshake, a
+//! part of a record, ciphertext that the kernel has not taken.
 //!
 //! **Writing.** Text is sealed into the worker's buffer, a record at a time, and sent. What is
-//! sealed has used up its number, so it is sent or the connection ends: what the kernel does not
+//! sealed has used up its number, so it is sent or the connection ends. What the kernel does not
 //! take of a record is kept as ciphertext and goes first next time. Until it has gone, the last
-//! byte of the text is reported as not sent. So whoever writes knows that something waits, comes
-//! again when there is room, and is told then that the byte has gone; nobody above needs to know
-//! that text and bytes are not the same.
+//! byte of the text is reported as not sent. So the caller that writes knows that something waits,
+//! comes again when there is room, and is told then that the byte has gone. Nobody above needs to
+//! know that text and bytes are not the same.
 //!
 //! **Reading.** One read of the kernel's at a time, opened in the worker's buffer and handed on. A
 //! read is told to have emptied the socket when the kernel's was short and nothing is left that

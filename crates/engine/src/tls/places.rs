@@ -4,8 +4,8 @@
 //! their numbers are as dense as slots, and the connection's record need not know that it has keys.
 //! They lie in pages that are in no core dump and in no child.
 //!
-//! Cost: 105 bytes for each number up to the end of its chunk, since 39 keys go into a page;
-//! nothing for chunks in which nobody has spoken TLS yet.
+//! Cost: 105 bytes for each number up to the end of its chunk, since 39 keys go into a page.
+//! Nothing for chunks in which nobody has spoken TLS yet.
 
 use sys::secrets;
 use tls::Keys;

@@ -1,10 +1,10 @@
 //! How many clients may be within their handshake, and which of them goes when others come.
 //!
 //! A client that means well answers within a round trip; one that does not waits until it is ended.
-//! So where there are as many as may be, the one that has waited longest makes room for the next:
-//! who begins many handshakes and ends none shortens their lives and nobody else's. The bounds hold
-//! for all workers together, since the kernel's hash may send many to one of them; a few each may
-//! have beside, so that nobody's clients go for another worker's.
+//! So where there are as many as may be, the one that has waited longest makes room for the next. A
+//! client that begins many handshakes and ends none shortens their lives and nobody else's. The
+//! bounds hold for all workers together, since the kernel's hash may send many to one of them. A
+//! few each may have beside, so that nobody's clients go for another worker's.
 //!
 //! Cost: 16 bytes for each that waits, and for as many again that have gone.
 

@@ -1,7 +1,7 @@
 //! What workers are still to be told of rooms, since their mailboxes were full.
 //!
 //! Nobody waits for such a worker. Of a room it is told nothing more, until its mailbox has room
-//! again: then those who watch there get the whole list, which takes the place of all that they
+//! again. Then those who watch there get the whole list, which takes the place of all that they
 //! were not told. What connections have asked for is answered then, too.
 //!
 //! Cost: nothing while mailboxes have room. Else a place for each room that is watched there, and

@@ -5,10 +5,10 @@
 //! strings) is passed over. Compressed terms and the atom cache are not read: nodes send neither to
 //! one that does not ask for them.
 //!
-//! Standard: "External Term Format" in the documentation of Erlang's run-time system (ERTS), as
-//! OTP 25 to 27 write it. Cost: reading a term is one pass over its bytes without recursion or
-//! allocation; going through the elements of a tuple, a list or a map is one more. Nothing here
-//! recurses with a term, so its depth is bounded by its length alone; what becomes JSON or text is
+//! Standard: "External Term Format" in the documentation of Erlang's run-time system (ERTS), as OTP
+//! 25 to 27 write it. Cost: reading a term is one pass over its bytes without recursion or
+//! allocation. Going through the elements of a tuple, a list or a map is one more. Nothing here
+//! recurses with a term, so its depth is bounded by its length alone. What becomes JSON or text is
 //! at most 128 terms deep, since those who read JSON do recurse.
 
 mod json;

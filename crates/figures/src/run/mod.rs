@@ -1,9 +1,9 @@
 //! A run over time: one [`Row`] an interval, as CSV (RFC 4180) with a header whose names carry the
 //! units, and the line of each for people.
 //!
-//! Where nothing is known, a field is empty: all of a row when the server did not answer, the rates
-//! and percentiles of the first row after that, latencies of intervals without events. A reader
-//! finds columns by name; those that it does not know it passes over.
+//! Where nothing is known, a field is empty. That is all of a row when the server did not answer,
+//! and the rates and percentiles of the first row after that. It is also the latencies of intervals
+//! without events. A reader finds columns by name; those that it does not know it passes over.
 
 mod intervals;
 mod line;

@@ -6,8 +6,8 @@
 //! | an integer | its digits |
 //! | another term | how it is written: `{photo,789}`, in [`written`] |
 //!
-//! So `123`, `"123"` and `<<"123">>` are one id, as in JSON, and so are `bob` and `<<"bob">>`;
-//! within a tuple or a list they are apart. A text in which a term of the last two rows is written
+//! So `123`, `"123"` and `<<"123">>` are one id, as in JSON, and so are `bob` and `<<"bob">>`.
+//! Within a tuple or a list they are apart. A text in which a term of the last two rows is written
 //! is that term, since browsers and the API have no other way to name it.
 //!
 //! Back, an id in which a term is written is that term, and every other one a binary. It is never

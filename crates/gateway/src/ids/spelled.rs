@@ -1,6 +1,6 @@
 //! Texts in which a term is written, read back.
 //!
-//! Only what we write ourselves counts: a text that is read as a term which is written otherwise
+//! Only what we write ourselves counts. A text that is read as a term which is written otherwise
 //! (`{ a }`, `007`, `+1.50`) is a text, so that each id has one term.
 
 use erlang::Term;

@@ -2,10 +2,10 @@
 //!
 //! LMDB has no checksums and follows the offsets that stand in its pages without a look: in a
 //! damaged page they lead to wrong answers or out of the map. So the whole of a file is checked at
-//! open: both heads, that the trees in use are sound (each page is the one that it says, all nodes
-//! lie side by side within it, keys ascend within what the page above allows, all leaves are on one
-//! level, every count is right), and that every page is either in use, once, or on the list of free
-//! ones. What is in the entries is the business of [`super::verify`].
+//! open. Both heads are, and that the trees in use are sound: each page is the one that it says,
+//! and all nodes lie side by side within it. Keys ascend within what the page above allows, all
+//! leaves are on one level, and every count is right. Every page is either in use, once, or on the
+//! list of free ones. What is in the entries is the business of [`super::verify`].
 //!
 //! The layout is that of LMDB's `mdb.c`, data version 1, on machines of 64 bits, little-endian:
 //! `MDB_page`, `MDB_meta`, `MDB_db`, `MDB_node`.

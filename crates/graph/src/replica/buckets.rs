@@ -1,8 +1,8 @@
 //! The daily check: sums over all pairs, to be compared with those of the store of record.
 //!
 //! They are those of one version, though no snapshot is kept for as long as it takes: old snapshots
-//! keep old pages alive. The pairs are read in slices, each of a snapshot of its own, and what
-//! changes meanwhile among those that were read is told by the writer, so the sums follow it.
+//! keep old pages alive. The pairs are read in slices, each of a snapshot of its own. The writer
+//! tells what changes meanwhile among those that were read, so the sums follow it.
 
 use std::sync::PoisonError;
 

@@ -1,7 +1,7 @@
 //! A copy of a replica for a peer: the whole store, names and their key too.
 //!
-//! It is taken by LMDB, of one snapshot, while changes go on; the peer looks it through before it
-//! believes it. A running process cannot go over to a copy, since people have other ids in it; it
+//! It is taken by LMDB, of one snapshot, while changes go on. The peer looks it through before it
+//! believes it. A running process cannot go over to a copy, since people have other ids in it. It
 //! is for a node that starts.
 
 use std::fs::{self, File};

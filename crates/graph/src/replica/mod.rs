@@ -1,8 +1,8 @@
 //! The graph of a node that is one of many: a copy, which follows a log of changes.
 //!
-//! The store is the same as that of a single node and look-ups are the same; what differs is who
+//! The store is the same as that of a single node and look-ups are the same. What differs is who
 //! changes it and what a crash may cost. A change is applied by the caller's thread, without a
-//! sync, in 20 to 40 µs; the pairs and the place in the log are of one transaction. A process that
+//! sync, in 20 to 40 µs. The pairs and the place in the log are of one transaction. A process that
 //! dies loses nothing, since the page cache lives on. A machine that dies may leave a torn file:
 //! then, as after damage, the replica says [`Standing::MustRebuild`], answers no look-up, and is
 //! made anew from the store of record.
@@ -22,7 +22,7 @@
 //!
 //! What it does not know: where the log comes from, how a gap is filled.
 //!
-//! Nothing here is async. `apply` waits for no disk but may read pages that are not in memory; the
+//! Nothing here is async. `apply` waits for no disk but may read pages that are not in memory. The
 //! longer calls (`open`, `rebuild`, a copy, the sums) belong on a thread that may block.
 
 mod apply;

@@ -2,8 +2,8 @@
 //!
 //! The pairs come twice, sorted by either side, as PostgreSQL reads them out of its two indexes. So
 //! each list comes whole and is written once, in the order of the keys, which fills pages to the
-//! brim. There names have ids of another order than here: a list's members are sorted here, and
-//! the lists of names wait in a sorter of bounded memory until those of integers are written, since
+//! brim. There names have ids of another order than here, so a list's members are sorted here. The
+//! lists of names wait in a sorter of bounded memory until those of integers are written, since
 //! their keys stand behind them.
 //!
 //! Commits come in between, as nobody sees the store before it is whole. Memory: the longest list,

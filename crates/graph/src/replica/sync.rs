@@ -1,5 +1,5 @@
-//! What a replica does beside its caller: once a second the place in the log is stored and the file
-//! is synced, so that closing it has little left to write.
+//! Here is what a replica does beside its caller. Once a second the place in the log is stored and
+//! the file is synced, so that closing it has little left to write.
 
 use std::io;
 use std::sync::Arc;

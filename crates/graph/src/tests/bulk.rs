@@ -70,7 +70,8 @@ fn malformed_lines_are_named_and_nothing_is_loaded() {
     let error = load(&graph, text, LoadOptions::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "nothing was loaded, friends.txt has 3 malformed lines; correct or skip them:\n\
+        "nothing was loaded, friends.txt has 3 malformed lines; correct them, or add \
+         --skip-malformed:\n\
          friends.txt:2: expected two ids, found 1\n\
          friends.txt:3: expected two ids, found 3\n\
          friends.txt:5: an id must not contain '/': \

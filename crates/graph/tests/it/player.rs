@@ -1,4 +1,4 @@
-//! A process that does what its test tells it: a line of its input is a command, and each has one
+//! A process that does what its test tells it. A line of its input is a command, and each has one
 //! line as its answer. So a test can play through what two processes do, in any order.
 
 use std::io::{BufRead, BufReader, Write};

@@ -1,5 +1,5 @@
-//! `kill -9` of a process that keeps a replica, at random moments: pairs, version and hash are
-//! always of one version, and none that was applied is lost, also while the replica is rebuilt.
+//! Here `kill -9` ends a process that keeps a replica, at random moments. Pairs, version and hash
+//! are always of one version. None that was applied is lost, also while the replica is rebuilt.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};

@@ -1,9 +1,9 @@
 //! A large audience, sorted and freed of doubles piece by piece.
 //!
 //! A bucket takes the connections of one worker whose slots differ in the lowest 12 bits only, so
-//! that it holds some 4,096 different ones at most, and the buckets are in the order of workers and
-//! slots. So to sort each bucket by itself is to sort them all, and no step of it takes longer than
-//! one bucket.
+//! it holds some 4,096 different ones at most. The buckets are in the order of workers and slots.
+//! So to sort each bucket by itself is to sort them all, and no step of it takes longer than one
+//! bucket.
 
 use std::collections::BTreeMap;
 

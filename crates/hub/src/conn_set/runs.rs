@@ -1,10 +1,10 @@
 //! Very many connections in order: runs of up to 128, found by a tree.
 //!
-//! A run that is full is parted at its end if that is where the new one belongs, else between two
-//! workers if it has connections of several, else in the middle. So slots that each worker gives
-//! away one after the other make full runs. One that has become short joins a neighbour. So a
-//! connection takes 9 to 14 bytes, and 19 at the most; to put one in or take one out moves a
-//! kilobyte at the most.
+//! A run that is full is parted at its end if that is where the new one belongs. Else it is parted
+//! between two workers if it has connections of several, else in the middle. So slots that each
+//! worker gives away one after the other make full runs. One that has become short joins a
+//! neighbour. So a connection takes 9 to 14 bytes, and 19 at the most; to put one in or take one
+//! out moves a kilobyte at the most.
 
 use std::collections::BTreeMap;
 

@@ -2,9 +2,9 @@
 //! or a greater one.
 //!
 //! Subjects are forgotten in the order of their last events, since of all events the oldest goes
-//! first. So it is a list that is cut off at its older end: two generations of bounded size, and
-//! when the younger one is full the older one is forgotten down to its greatest number. Of whoever
-//! is not found here nothing above that number was lost.
+//! first. So it is a list that is cut off at its older end. It has two generations of bounded size,
+//! and when the younger one is full the older one is forgotten down to its greatest number. Of
+//! whoever is not found here nothing above that number was lost.
 //!
 //! A name that nobody needs is freed, and comes back with another id. What both ids have in common
 //! is the name's hash, so that is what is kept. Names of one hash (31 bits) are mistaken for each

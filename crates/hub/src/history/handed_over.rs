@@ -6,9 +6,9 @@
 //! evicted_range        after that                             -> take_over_evicted
 //! ```
 //!
-//! What was forgotten while it was handed on, the successor forgets with the last step, so that it
-//! answers as this memory would have; it may still know an event that is forgotten here. Up to that
-//! step it holds no bound but that of a subject's events.
+//! What was forgotten while it was handed on, the successor forgets with the last step. So it
+//! answers as this memory would have, though it may still know an event that is forgotten here. Up
+//! to that step it holds no bound but that of a subject's events.
 //!
 //! Both must have the same key of names ([`Names::key`](crate::Names::key)): of subjects without
 //! events nothing is known but their hash.

@@ -1,16 +1,15 @@
 //! The events that are remembered: one list through all of them by age, one through those of each
 //! subject.
 //!
-//! The lists are links in a slab, so an event leaves in O(1) wherever it stands in the list of all:
-//! of its subject it is always the oldest one that leaves. An event about several subjects has a
-//! slot for each, side by side in the list of all; the oldest of them has the event itself, and is
-//! counted for its bytes. What
-//! there is to say of a subject stands with its oldest event, so a subject with one event, as most
-//! have, costs a table's place of four bytes. One with many has their slots in a ring ([`rings`]),
-//! where a place is found by halves.
+//! The lists are links in a slab, so an event leaves in O(1) wherever it stands in the list of all.
+//! Of its subject it is always the oldest one that leaves. An event about several subjects has a
+//! slot for each, side by side in the list of all. The oldest of them has the event itself, and is
+//! counted for its bytes. What there is to say of a subject stands with its oldest event, so a
+//! subject with one event, as most have, costs a table's place of four bytes. One with many has
+//! their slots in a ring ([`rings`]), where a place is found by halves.
 //!
 //! An event is *warm* when it comes: somebody is being sent it, in a frame as long as itself. A
-//! little later its frames are forgotten, unless somebody slow still has them to send; whoever
+//! little later its frames are forgotten, unless somebody slow still has them to send. Whoever
 //! comes back for it has them made again.
 
 mod aging;

@@ -3,22 +3,22 @@
 //!
 //! A user is the subject of a token. Workers write here at login and logout, beside the directory,
 //! where streams need tokens. One [`Roster`] on the control plane goes through what they have
-//! changed and says what others are to be told: that a user has joined, at once; that one has left,
-//! once its last connection has been gone for the grace. What was told stands here as well, so the
-//! table is the list that others are given, and a change is what makes the list before it the list
-//! behind it.
+//! changed and says what others are to be told. That a user has joined is told at once. That one
+//! has left is told once its last connection has been gone for the grace. What was told stands here
+//! as well. So the table is the list that others are given, and a change is what makes the list
+//! before it the list behind it.
 //!
-//! No note of a change can be lost: a member that has changed is noted once until it is looked at,
+//! No note of a change can be lost. A member that has changed is noted once until it is looked at,
 //! and then counts as it is. So there is never more noted than there are members. These are taken
 //! out by the roster alone, and keep their names until then.
 //!
 //! Who watches a room stands in a directory of its own, under the room's id. So nothing that looks
 //! for those who are logged in under an id can find one of them.
 //!
-//! Cost of a member: 48 bytes where it is the only one of an id, some 40 in a room of ten, 28 in a
-//! crowd, and its name, where it is no number and not known anyway. What its token says of it is
-//! the token's, as long as the connection keeps that. A log-in and a log-out cost a lock that is
-//! hardly ever taken and one or two look-ups.
+//! Cost of a member: 48 bytes where it is the only one of an id, some 40 in a room of ten, 28 among
+//! many. Its name comes to that, where it is no number and not known anyway. What its token says of
+//! it is the token's, as long as the connection keeps that. A log-in and a log-out cost a lock that
+//! is hardly ever taken and one or two look-ups.
 
 mod room;
 mod roster;

@@ -1,10 +1,10 @@
 //! One room: its members, each once, in as little memory as they can be.
 //!
-//! Nearly all ids have one member, the user whose id it is: it stands in the room itself. Up to
-//! 32 more are in a vector, of which each look reads all (768 bytes); past that there is a table.
+//! Nearly all ids have one member, the user whose id it is: it stands in the room itself. Up to 32
+//! more are in a vector, of which each look reads all (768 bytes). Past that there is a table.
 //!
-//! Cost of a room: 40 bytes; of one with a second member 48 more, of one with a third its vector,
-//! 24 bytes for each but the first; of one with many a table, 28 bytes for each.
+//! Cost of a room: 40 bytes, and 48 more with a second member. With a third it has its vector, 24
+//! bytes for each but the first, and with many a table, 28 bytes for each.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What moves when a server goes, computed exactly: every hash between two points of either
+//! What moves when a server goes is computed exactly. Every hash between two points of either
 //! continuum has one owner before and one after, so shares are sums of arcs and no keys are drawn.
 //!
 //! `ENCKE_SEED=<seed> cargo test -p ketama` repeats the servers' names.

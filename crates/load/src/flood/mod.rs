@@ -1,11 +1,11 @@
 //! The listener crowd: opens streams by the hundred thousand, counts and times what comes.
 //!
 //! Works against any server that streams over HTTP. Of events that `spam` made it also knows what
-//! should have come: within one run of `spam`, the events about one subject are numbered 1, 2, 3, …
-//! and a stream that hears a subject must hear every number, once, in order. So on each stream
-//! - a skipped number is **missing**, unless it comes later and was **overtaken**; that covers
-//!   everything between the first and the last event heard of a subject, and, for streams that
-//!   were open before the run began, everything before the first one too;
+//! should have come. Within one run of `spam`, the events about one subject are numbered 1, 2, 3, …
+//! A stream that hears a subject must hear every number, once, in order. So on each stream
+//! - a skipped number is **missing**, unless it comes later and was **overtaken**. That covers
+//!   everything between the first and the last event heard of a subject. For streams that were open
+//!   before the run began, it covers everything before the first one too;
 //! - a number that comes again is **doubled**;
 //! - an event whose latency, counted from the time at which it was to be sent, is over
 //!   `late_after` is **late**.
@@ -15,10 +15,10 @@
 //! is all that was lost ([`crate::report::RunReport`]). What of this makes a run a failure, and
 //! what nobody has checked, [`crate::findings`] says.
 //!
-//! Part of the crowd can make trouble ([`Role`]): a storm in which some reset their connections for
-//! good and some come back at full speed, and slow listeners that stop reading. What the steady
-//! rest hears before, during and after it is told apart ([`TroubleSnapshot`]). What others missed
-//! while they were away is no loss: a stream begins where it opened. Unless they *resume*: then all
+//! Part of the listeners can make trouble ([`Role`]). In a storm some reset their connections for
+//! good and some come back at full speed. Slow listeners stop reading. What the steady rest hears
+//! before, during and after it is told apart ([`TroubleSnapshot`]). What others missed while they
+//! were away is no loss: a stream begins where it opened. Unless they *resume*: then all
 //! connections of a listener are one stream, in which nothing may be missing. On one connection
 //! polls are always one stream: each goes on where the answer before it ended.
 //!

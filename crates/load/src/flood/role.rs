@@ -1,6 +1,6 @@
 //! Who does what in a crowd.
 //!
-//! Roles are given out by id, so that `spam --first-id` can speak to one of them alone: the first
+//! Roles are given out by id, so that `spam --first-id` can speak to one of them alone. The first
 //! ids vanish in the storm, the next come back from it, the next are slow, and the rest is steady.
 //! Ids go round the threads, so each thread has its share of every role.
 

@@ -1,6 +1,6 @@
-//! TLS of a thread's listeners, cut down to keys as the server's is: 104 bytes each, and beside
-//! them only what is half there, a handshake in the listener's [phase](super::listener::Phase), a
-//! part of a record here.
+//! TLS of a thread's listeners is cut down to keys as the server's is: 104 bytes each. Beside them
+//! there is only what is half there: a handshake in the listener's [phase](super::listener::Phase),
+//! a part of a record here.
 
 use std::collections::HashMap;
 use std::sync::Arc;

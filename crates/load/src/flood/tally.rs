@@ -1,7 +1,7 @@
 //! What one thread of the crowd counts, and how others get to see it.
 //!
 //! A thread counts in plain fields and publishes them at the end of a turn, under a lock that
-//! nobody else takes more often than once a report: a snapshot is consistent, and a turn pays about
+//! nobody else takes more often than once a report. A snapshot is consistent, and a turn pays about
 //! 20 ns for it.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! When a storm breaks out, when slow listeners stop reading, and when all of it is over: the clock
+//! When a storm breaks out, when slow listeners stop reading, and when all of it is over. The clock
 //! of what a crowd does beside listening, shared by its threads.
 //!
 //! Times count from the moment at which every listener has been online or has failed, so that a

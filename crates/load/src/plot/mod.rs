@@ -1,6 +1,6 @@
 //! Pictures: SVG or PNG, by the file's extension.
 //!
-//! They look the same on every machine: PNG text is drawn with fonts that come with the program
+//! They look the same on every machine. PNG text is drawn with fonts that come with the program
 //! (Ubuntu, Hack), and SVG text is measured with them and left to the viewer's fonts. Colours are
 //! those of a [`Theme`].
 

@@ -1,6 +1,6 @@
 //! Colours: a light and a dark look of the same pictures.
 //!
-//! Lines are from Okabe and Ito's palette, which people with colour-blindness can tell apart; on
+//! Lines are from Okabe and Ito's palette, which people with colour-blindness can tell apart. On
 //! each ground those are chosen that stand out from it by 3 to 1 at least (WCAG 2, 1.4.11).
 
 use plotters::style::RGBColor;

@@ -1,12 +1,12 @@
 //! The message generator: events about random users, at a fixed rate, each stamped with the time
 //! at which it was to be sent ([`crate::stamp`]).
 //!
-//! It keeps its rate whatever the server does (see `schedule`): an event whose time has passed is
+//! It keeps its rate whatever the server does (see `schedule`). An event whose time has passed is
 //! sent at once, and how far behind that was is reported. Latencies count from the intended time.
 //! Events about one subject always go over the same connection, in order, so those of one sender
 //! about one subject do too.
 //!
-//! Only the number of events on their way is bounded (`in_flight_max` a connection): a server that
+//! Only the number of events on their way is bounded (`in_flight_max` a connection). A server that
 //! falls behind further makes the sender wait, and the waiting shows as being behind.
 
 mod config;

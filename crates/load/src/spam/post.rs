@@ -1,6 +1,6 @@
 //! Sends by one `POST /send` an event, on a connection that is kept alive until the server closes
 //! it, and then on another one: the way of most programs. The next event waits for the answer to
-//! the one before; being late shows in the latency, which counts from the intended time.
+//! the one before. Being late shows in the latency, which counts from the intended time.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;

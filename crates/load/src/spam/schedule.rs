@@ -1,9 +1,9 @@
 //! What `spam` sends and when: a fixed function of the seed, made before the first event goes out.
 //!
-//! Event `k` is to be sent `k / rate` seconds after the start, whatever the server does: a sender
+//! Event `k` is to be sent `k / rate` seconds after the start, whatever the server does. A sender
 //! that waits for a slow server, and so sends less and measures only the good moments, would
 //! measure nothing ("coordinated omission"). Every connection walks the whole schedule and sends
-//! its own share, which is all events about its subjects; so an event's place in the run and its
+//! its own share, which is all events about its subjects. So an event's place in the run and its
 //! number do not depend on how many connections there are.
 
 use crate::random::Random;

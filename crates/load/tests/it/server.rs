@@ -1,5 +1,5 @@
 //! A scripted server for tests of the instruments: real sockets, no cleverness. Streams are SSE, or
-//! what a test writes to them, as a WebSocket too; the API takes chunked NDJSON and single posts.
+//! what a test writes to them, as a WebSocket too. The API takes chunked NDJSON and single posts.
 //! What happens to each event is the test's to say.
 
 use std::collections::HashMap;

@@ -1,9 +1,10 @@
 //! URI templates (RFC 6570) as selectors of the old dialect: does one have a topic as an expansion?
 //!
-//! The meaning is the reference hub's, whose library makes a regular expression of a template:
-//! literal text as it is, each expression optional as a whole, names and lengths of variables not
-//! looked at. It is kept as a list of literals and expressions, because a compiled regular
-//! expression takes some ten KiB and some ten microseconds, and a token may bring a thousand.
+//! The meaning is the reference hub's, whose library makes a regular expression of a template.
+//! Literal text stands as it is, each expression is optional as a whole, and names and lengths of
+//! variables are not looked at. It is kept as a list of literals and expressions, because a
+//! compiled regular expression takes some ten KiB and some ten microseconds, and a token may bring
+//! a thousand.
 //!
 //! Cost: a match takes at most the topic's bytes for each expression, and nothing is compiled.
 

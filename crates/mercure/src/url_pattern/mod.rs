@@ -1,7 +1,7 @@
 //! URL patterns (WHATWG) as matchers of 1.0, by the crate `urlpattern`.
 //!
 //! Pattern and topic are both resolved against the hub's address. Each part of a URL has a matcher
-//! of its own, most of them a comparison; the rest are regular expressions of the crate `regex`,
+//! of its own, most of them a comparison. The rest are regular expressions of the crate `regex`,
 //! which takes linear time, with a bound on their size. What `regex` has not and JavaScript has,
 //! such as looking ahead, is an invalid pattern.
 

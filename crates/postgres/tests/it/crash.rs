@@ -1,5 +1,5 @@
-//! The server is killed, stopped, restored from an older copy: what was acknowledged is there, what
-//! was not is said to be unknown or undone, and a replica that is ahead is told.
+//! The server is killed, stopped, and restored from an older copy. What was acknowledged is there,
+//! what was not is said to be unknown or undone, and a replica that is ahead is told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 //! them at most. A cookie comes by itself: it counts where nothing else does, and only with a
 //! request of which the caller knows that no page of others has made it. It may be there several
 //! times, of several paths and domains, and nobody can tell by looking which is meant (RFC 6265,
-//! section 4.2.2): then the one counts that is good.
+//! section 4.2.2). Then the one counts that is good.
 //!
 //! A token is a secret: nothing here shows it, not even for people who debug.
 

@@ -1,10 +1,11 @@
 //! The names that a server answers to (RFC 9110, section 7.2).
 //!
-//! A page whose own name is made to lead to this machine, after it was loaded, is of the same
-//! origin as the server for its browser, which then asks nobody for leave (DNS rebinding). Such a
-//! page cannot choose what its requests call the server: that is its own name. So a server that
-//! knows its names tells it apart. An address is no name that anybody could make lead elsewhere,
-//! and browsers look `localhost` up nowhere (RFC 6761, section 6.3): both are good on every server.
+//! A page's own name may be made to lead to this machine after the page was loaded (DNS rebinding).
+//! For its browser it is then of the same origin as the server, so the browser asks nobody for
+//! leave. Such a page cannot choose what its requests call the server: that is its own name. So a
+//! server that knows its names tells it apart. An address is no name that anybody could make lead
+//! elsewhere, and browsers look `localhost` up nowhere (RFC 6761, section 6.3): both are good on
+//! every server.
 
 use core::net::{IpAddr, Ipv6Addr};
 

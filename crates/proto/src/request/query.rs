@@ -4,9 +4,9 @@
 //! (RFC 3986, section 2.4). A query is read as forms write it (WHATWG URL, section 5.1): parts
 //! between `&`, and `+` for a space. `id` and `members` may be repeated; of the others the last one
 //! counts, so that a client may append to an address that it was given. A parameter that the route
-//! does not have is ignored, whatever it says, and so is a `token`, an `after` or a `last_event_id`
-//! of which nothing but the name is there: that is what a program has that knows none. A place goes
-//! before `last`: who comes back to an address with both has heard the last ones.
+//! does not have is ignored, whatever it says. So is a `token`, an `after` or a `last_event_id` of
+//! which nothing but the name is there. A program that knows none sends that. A place goes before
+//! `last`: who comes back to an address with both has heard the last ones.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! How a WebSocket ends (RFC 6455, section 7): the codes, and the reasons that this server gives.
 //!
-//! The reason in a close frame is the word that the log and the metrics have for the same end, or,
-//! after a frame that breaks the rules, the rule that it broke.
+//! The reason in a close frame is the word that the log and the metrics have for the same end.
+//! After a frame that breaks the rules it is the rule that it broke.
 
 use crate::websocket::CONTROL_BYTES_MAX;
 

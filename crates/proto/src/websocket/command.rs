@@ -2,13 +2,13 @@
 //!
 //! One JSON object with one member: `{"login":["a","b"]}`, `{"logout":["a"]}`, `{"ping":1}`,
 //! `{"token":"…"}`, `{"members":"a"}`, `{"unwatch":"a"}` or `{"send":{…}}`. Each is answered by one
-//! text message, in the order of the commands (but that a token may be looked at longer, and a list
-//! takes its time) and among the events: `{"ok":…}`, which repeats the command, or `{"error":{…}}`
-//! with a problem (RFC 9457); where it was a token, `{"error":{…},"token":true}`, lest a client
-//! take it for another's answer.
-//! The answer to `members` is the list ([`crate::members`]), or `{"error":{…},"members":"a"}`.
+//! text message, in the order of the commands and among the events (but a token may be looked at
+//! longer, and a list takes its time). The answer is `{"ok":…}`, which repeats the command, or
+//! `{"error":{…}}` with a problem (RFC 9457). Where it was a token it is
+//! `{"error":{…},"token":true}`, lest a client take it for another's answer. The answer to
+//! `members` is the list ([`crate::members`]), or `{"error":{…},"members":"a"}`.
 //!
-//! A send may have a `ref` beside it, a number or a text, which its answer repeats: it may come
+//! A send may have a `ref` beside it, a number or a text, which its answer repeats. It may come
 //! later than those to what was said behind it.
 
 use std::borrow::Cow;

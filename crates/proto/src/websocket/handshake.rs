@@ -1,8 +1,8 @@
 //! The opening handshake (RFC 6455, section 4.2), server side: what a client asks for is checked,
 //! and the head that agrees to it is written.
 //!
-//! The request is read by [`request`](crate::request), which also sees to `Host` and `Upgrade`;
-//! whether its `Origin` may connect is the caller's to say.
+//! The request is read by [`request`](crate::request), which also sees to `Host` and `Upgrade`.
+//! Whether its `Origin` may connect is the caller's to say.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,5 +1,5 @@
-//! Masking (RFC 6455, section 5.3): each byte of a client's payload is combined with one of four
-//! key bytes by exclusive or, so that no client can choose what bytes a proxy on the way sees.
+//! This is masking (RFC 6455, section 5.3). Each byte of a client's payload is combined with one of
+//! four key bytes by exclusive or, so that no client can choose what bytes a proxy on the way sees.
 //!
 //! Eight bytes at a time, which the compiler widens to the machine's vectors.
 

@@ -1,6 +1,6 @@
-//! Reading what the other side sends (RFC 6455, sections 5 and 6): frames, from bytes that come in
-//! any pieces, to messages and control frames, each handed out as soon as it is whole. A server and
-//! a client read the same way; what they read differs in its mask alone, see [`Input`].
+//! This reads what the other side sends (RFC 6455, sections 5 and 6). From bytes that come in any
+//! pieces it makes messages and control frames, each handed out as soon as it is whole. A server
+//! and a client read the same way; what they read differs in its mask alone, see [`Input`].
 //!
 //! A frame that stands whole in the input is unmasked there and handed out from there. What comes
 //! in pieces is gathered in a buffer of the caller's, which never holds more than the longest

@@ -1,7 +1,7 @@
 //! UTF-8 (RFC 3629) of a text that comes in pieces, which may tear a character apart.
 //!
 //! What is wrong is found at its first byte, not when the text is whole (RFC 6455, section 8.1 asks
-//! for no more than the latter): a client that sends megabytes of garbage is done with at once.
+//! for no more than the latter). A client that sends megabytes of garbage is done with at once.
 
 /// Where the text so far ends: mostly between two characters.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -2,12 +2,12 @@
 //! wrong.
 //!
 //! An event that was acknowledged is heard by all who are to hear it, once, under the id of its
-//! answer; one that was not sent, by nobody; any other by its whole audience or by nobody. What a
-//! listener hears grows in id, over all its streams and whichever nodes they are at, unless it was
-//! told of a gap.
+//! answer. One that was not sent is heard by nobody; any other by its whole audience or by nobody.
+//! What a listener hears grows in id, over all its streams and whichever nodes they are at, unless
+//! it was told of a gap.
 //!
 //! [`Oracle`] knows the events and [`Listener`] what one of them has heard. Both count as it comes,
-//! in bounded memory where events that are heard by all are [forgotten](Oracle::forget); a listener
+//! in bounded memory where events that are heard by all are [forgotten](Oracle::forget). A listener
 //! that [remembers](Listener::remembering) can be asked later what it misses. [`Totals`] are the
 //! sums, and which of them are faults: also the sums of instruments that know no single event of
 //! each other's.

@@ -1,10 +1,9 @@
 //! `POST /.well-known/mercure`: publishes an update of the Mercure protocol.
 //!
 //! It needs no key of the API: its token says on which topics it may publish, and which dialect of
-//! the protocol it speaks. On the API port,
-//! whoever shows a wrong one is slowed down by address, as with wrong keys; on the public port it
-//! waits for a place to have it verified. The answer is the update's id alone, and its head says
-//! how many connections have heard it.
+//! the protocol it speaks. On the API port, a client that shows a wrong one is slowed down by
+//! address, as with wrong keys. On the public port it waits for a place to have it verified. The
+//! answer is the update's id alone, and its head says how many connections have heard it.
 //!
 //! Cost: the library's way of a request, the token, and a send.
 

@@ -1,10 +1,10 @@
 //! A request about a durable stream, or an update of the Mercure protocol, that came to the public
 //! port and was let in there.
 //!
-//! It is served as one of the API is. What differs: pages of other origins may read the answer. One
-//! about a stream has no key but perhaps a token, of which it was looked at what it grants; an
-//! append is as long as an event of a client may be, and as often. The connection ends with the
-//! answer: the next request on it would be another one, which nobody has let in.
+//! It is served as one of the API is. What differs: pages of other origins may read the answer. A
+//! request about a stream has no key but perhaps a token, whose grants were looked at. An append is
+//! as long as an event of a client may be, and as often. The connection ends with the answer: the
+//! next request on it would be another one, which nobody has let in.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

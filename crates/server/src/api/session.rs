@@ -1,9 +1,9 @@
 //! Logging in and out of the dashboard: `GET` and `POST /session`, `POST /session/end`.
 //!
-//! The page is one form that works without a script. It posts the key once; what the browser keeps
+//! The page is one form that works without a script. It posts the key once. What the browser keeps
 //! is a cookie that no script can read (`HttpOnly`) and that no page of another site causes to be
 //! sent (`SameSite=Strict`, RFC 6265bis). To a browser another port of the same host is the same
-//! site, so a change by a cookie must also name the dashboard's own origin: the cookie alone
+//! site. So a change by a cookie must also name the dashboard's own origin: the cookie alone
 //! authorizes nothing but looking.
 
 use std::sync::Arc;

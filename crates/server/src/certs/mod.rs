@@ -3,11 +3,11 @@
 //!
 //! One set serves every TLS port. A handshake asks it once ([`ResolvesServerCert`]) and keeps what
 //! it got, so a reload changes nothing for a connection that is there already. A pair that cannot
-//! be used is an error at the start; afterwards it is refused, told and counted, and the pair
+//! be used is an error at the start. Afterwards it is refused, told and counted, and the pair
 //! before it stays.
 //!
-//! The set stands behind a lock of the standard library and not behind an atomic pointer: it is
-//! held for one clone of an `Arc`, some 20 ns of a handshake's 74 µs, and written only when a
+//! The set stands behind a lock of the standard library and not behind an atomic pointer. The lock
+//! is held for one clone of an `Arc`, some 20 ns of a handshake's 74 µs. It is written only when a
 //! certificate is replaced.
 
 pub(crate) mod acme;

@@ -1,8 +1,8 @@
 //! Whom our own clients of TLS trust: the authorities of the system, or those of one file.
 //!
-//! The system's and not a list inside the program (`webpki-roots`): an operator who makes the
-//! machine trust an authority means this program too, and a list that ages with the binary would
-//! have to be updated for each authority that goes.
+//! It takes the system's, not a list inside the program (`webpki-roots`). An operator who makes the
+//! machine trust an authority means this program too. A list that ages with the binary would have
+//! to be updated for each authority that goes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Where events are kept on disk it is `encke epoch 2`, with the epoch that goes on at the next
-//! start: its tag, its base and the number at which the process began; at which it ended, if it
-//! ended in order; and between which numbers events may be lost.
+//! start. It has the epoch's tag, its base and the number at which the process began, and at which
+//! it ended, if it ended in order. It also says between which numbers events may be lost.
 
 use std::fmt::Write;
 use std::hash::Hasher;

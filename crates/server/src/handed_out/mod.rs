@@ -1,7 +1,7 @@
 //! Clients of the public port that read durable streams, append to them, or publish by the Mercure
 //! protocol.
 //!
-//! A worker lets each request in and hands its connection out ([`engine::HandOuts`]); here it is
+//! A worker lets each request in and hands its connection out ([`engine::HandOuts`]). Here it is
 //! served as one of the API is, by the same code, and the connection ends with its answer. Whoever
 //! came by TLS goes on with the keys that the worker had ([`sealed`]).
 //!

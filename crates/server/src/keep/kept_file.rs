@@ -10,8 +10,8 @@
 //! check 0123456789abcdef
 //! ```
 //!
-//! Where updates of topics are kept, it says since which number they are, whatever their rules say:
-//! a version that does not know that keeps none.
+//! Where updates of topics are kept, it says since which number they are, whatever their rules say.
+//! A version that does not know that keeps none.
 //!
 //! A node of a cluster also says up to which number it has read the cluster's log, and has on disk
 //! what it keeps of that.

@@ -1,8 +1,8 @@
 //! Events that stay: the log on disk, from the start of a server to its end.
 //!
 //! It lies in the directory `log` of the data directory. The epoch whose events are in it goes on
-//! at the next start, and the file `kept` beside the segments says since when each rule keeps what
-//! it fits: a place before that is a gap.
+//! at the next start. The file `kept` beside the segments says since when each rule keeps what it
+//! fits: a place before that is a gap.
 //!
 //! An upgrade hands the log over where it hands the store over. What cannot be opened then is tried
 //! again, and sends of what is kept are refused meanwhile.

@@ -2,9 +2,9 @@
 //! numbers.
 //!
 //! The file `kept` says of which epoch its events are, since which number each rule has kept all,
-//! and up to which number the cluster's log was read. A node that starts reads on from there. Where
-//! the cluster's log does not reach back so far, or the disk was full meanwhile, or the cluster has
-//! another epoch, a part is missing: then the rules begin anew behind it, and places before it are
+//! and up to which number the cluster's log was read. A node that starts reads on from there. A
+//! part is missing where the cluster's log does not reach back so far, the disk was full meanwhile,
+//! or the cluster has another epoch. Then the rules begin anew behind it, and places before it are
 //! gaps. That is on disk before anything behind it is.
 
 use std::fmt;

@@ -1,16 +1,16 @@
-//! From the program that was to the one that goes on: requests that an upgrade found under way, or
-//! that come on connections to the old one, are passed on to its
+//! This leads from the program that was to the one that goes on. Requests that an upgrade found
+//! under way, or that come on connections to the old one, are passed on to its
 //! [`Successor`](dispatch::successor::Successor).
 //!
 //! The old program accepts no more connections once all is the successor's, and its clients need
-//! not notice: a request that [waited at the barrier](Barrier), or comes later, goes to the
-//! successor whole, by HTTP/1.1 over a Unix socket, body and answer streamed, and the successor
-//! checks it as if it had come to its own port, from the client's address. The lines of a stream of
-//! sends go on there from the one on which all was handed over
-//! ([`Rest`](dispatch::successor::Rest)). With its next answer a connection ends: HTTP/1.1 says
-//! `connection: close`, HTTP/2 GOAWAY. A connection on which nothing is asked is not closed for it,
-//! since a client that just asks would find it gone; it ends when it has idled for long enough, as
-//! always. When all have ended, so does the old program ([`until_last`]).
+//! not notice. A request that [waited at the barrier](Barrier), or comes later, goes to the
+//! successor whole, by HTTP/1.1 over a Unix socket, body and answer streamed. The successor checks
+//! it as if it had come to its own port, from the client's address. The lines of a stream of sends
+//! go on there from the one on which all was handed over ([`Rest`](dispatch::successor::Rest)).
+//! With its next answer a connection ends: HTTP/1.1 says `connection: close`, HTTP/2 GOAWAY. A
+//! connection on which nothing is asked is not closed for it, since a client that just asks would
+//! find it gone. It ends when it has idled for long enough, as always. When all have ended, so does
+//! the old program ([`until_last`]).
 //!
 //! Standard: RFC 9110, section 7.6, for what is passed on. Cost: a connection over the Unix socket
 //! for each request, some 100 µs.

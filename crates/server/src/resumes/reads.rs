@@ -1,7 +1,7 @@
 //! Resumes that read from the archive: their questions are answered on threads that may wait for a
 //! disk, while all others go on.
 //!
-//! A resume takes one of [`SEATS`] with its first question, and has it until it has its end: so the
+//! A resume takes one of [`SEATS`] with its first question, and has it until it has its end. So the
 //! events that are read for clients, which nobody else holds, are those of so many at a time. Each
 //! has at most a window of its client and the answer to one question. Further ones wait, in order.
 //!

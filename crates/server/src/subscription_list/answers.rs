@@ -1,9 +1,9 @@
 //! Answers of the list: what is asked for, and how many are made and sent at a time.
 //!
 //! A short answer is made at once. A long one needs a place until its last piece is taken, or for
-//! half a minute: those of the public port have places of their own, so that backends do not wait
-//! for slow readers there. What need not be listed is not: whoever knows the newest id, or asks
-//! for the head alone, costs a look.
+//! half a minute. Those of the public port have places of their own, so that backends do not wait
+//! for slow readers there. What need not be listed is not: whoever knows the newest id, or asks for
+//! the head alone, costs a look.
 //!
 //! Cost: a long list is copied by a thread beside, with the table locked meanwhile.
 

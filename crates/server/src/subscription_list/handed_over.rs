@@ -1,6 +1,6 @@
-//! The list over an upgrade: its place, and what was to be told of it, go to the process that goes
-//! on, and the list itself is read there from those who came along. So nobody is told of an end or
-//! a begin that was none, and of each that was once.
+//! This is the list over an upgrade. Its place, and what was to be told of it, go to the process
+//! that goes on. The list itself is read there from those who came along. So nobody is told of an
+//! end or a begin that was none, and of each that was once.
 
 use std::sync::Arc;
 

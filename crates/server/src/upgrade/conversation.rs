@@ -1,5 +1,6 @@
-//! A conversation over a Unix stream socket: words one after the other, each with its length before
-//! it (four bytes, little endian), and now and then descriptors behind a word that tells of them.
+//! This is a conversation over a Unix stream socket: words one after the other, each with its
+//! length before it (four bytes, little endian). Now and then descriptors come behind a word that
+//! tells of them.
 //!
 //! A word is JSON; the parts of a history are bytes as they are. Both have the same bound. Nothing
 //! is read past the word that is asked for, so a descriptor is never read as if it were bytes.

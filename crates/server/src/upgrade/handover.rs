@@ -2,7 +2,7 @@
 //! nothing had been.
 //!
 //! Until [`ServingMessage::Yours`] is said every failure, of whatever kind, leads to
-//! [`HandoverRun::undo`]. Saying it is one system call, which succeeds or not: a successor that
+//! [`HandoverRun::undo`]. Saying it is one system call, which succeeds or not. A successor that
 //! hears it has everything, one that finds the conversation ended has nothing, and in between there
 //! is nothing.
 

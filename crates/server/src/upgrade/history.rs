@@ -1,5 +1,5 @@
-//! The memory of what was sent, from one process to the other: its events in parts while more are
-//! sent, and when nobody sends any more the rest, and what it has forgotten.
+//! This is the memory of what was sent, from one process to the other. Its events go in parts while
+//! more are sent. When nobody sends any more the rest goes, and what it has forgotten.
 
 use anyhow::{Context, Result, ensure};
 use engine::{History, Router};

@@ -1,6 +1,6 @@
-//! What the hub knows, from one process to the other: topics and ids of publishers in parts while
-//! more is published, and when nobody publishes any more what has changed since, and who is
-//! subscribed. Its streams go with all others.
+//! This is what the hub knows, from one process to the other. Topics and ids of publishers go in
+//! parts while more is published. When nobody publishes any more it tells what has changed since,
+//! and who is subscribed. Its streams go with all others.
 
 use anyhow::{Result, ensure};
 use engine::Router;

@@ -1,6 +1,6 @@
 //! What the two servers of an upgrade say to each other, and to who asks for one.
 //!
-//! One version apart can talk: the first word has the versions that its speaker knows, fields that
+//! One version apart can talk. The first word has the versions that its speaker knows. Fields that
 //! are unknown are skipped, those that are missing have a value that means nothing, and a word that
 //! is unknown is passed over. What changes its meaning gets a new name.
 

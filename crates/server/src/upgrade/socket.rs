@@ -1,6 +1,6 @@
 //! The socket in the data directory at which a server can be asked for an upgrade.
 //!
-//! Who asks must be the server's own user, or root: the socket's mode says so, and the kernel's
+//! Who asks must be the server's own user, or root. The socket's mode says so, and the kernel's
 //! word on who has connected. A server puts its socket in the place of the one before in one step,
 //! and on its end takes away none but its own.
 

@@ -1,7 +1,7 @@
 //! Answers with a file that the program carries.
 //!
-//! Browsers keep it and ask each time whether it is still the same (`no-cache` with an entity tag):
-//! on a private port that costs less than a page of yesterday's program beside today's API.
+//! Browsers keep it and ask each time whether it is still the same (`no-cache` with an entity tag).
+//! On a private port that costs less than a page of yesterday's program beside today's API.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};

@@ -1,5 +1,5 @@
-//! The last queries by their ids, in a table that is bounded: those that were heard before, so that
-//! a query that goes around ends (loops), and those that we asked ourselves.
+//! These are the last queries by their ids, in a table that is bounded. It has those that were
+//! heard before, so that a query that goes around ends (loops), and those that we asked ourselves.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,6 +1,6 @@
 //! Comet, as the two old daemons did it: one long answer per session, into which queries flow.
 //!
-//! The Erlang daemon's is `/api/?method=comet&id=ID`, multipart pages of scripts or raw JSON; the
+//! The Erlang daemon's is `/api/?method=comet&id=ID`, multipart pages of scripts or raw JSON. The
 //! C++ one's is `/comet?session=ID`, one endless list. A query opts in with `resolve&comet=ID`,
 //! before the answer is opened or after. New clients listen to [`crate::streams`] instead.
 

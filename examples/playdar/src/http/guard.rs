@@ -2,7 +2,7 @@
 //!
 //! The daemon stands on a person's machine, where any page in a browser can reach it. So a request
 //! must call it by a name that is its own, or a page could make a name of its own lead here (DNS
-//! rebinding); and what comes from a page of another origin, by `Origin`, by `Sec-Fetch-Site` or as
+//! rebinding). What comes from a page of another origin, by `Origin`, by `Sec-Fetch-Site` or as
 //! JSONP, needs a token where it asks or changes something. Programs of this machine need none, as
 //! ever.
 

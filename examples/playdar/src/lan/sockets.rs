@@ -1,10 +1,11 @@
 //! The two sockets of the LAN.
 //!
-//! One is bound to the group's address, so it hears what is sent to the group and nothing else; any
+//! One is bound to the group's address, so it hears what is sent to the group and nothing else. Any
 //! number of daemons of a machine may have one. The other is bound to an address of our own. All
 //! that we say goes out of it, so that answers come back to it, and what comes from it is known as
 //! our own. It takes the group's port where that is free, since the Erlang daemon answers to that
-//! one whatever port it was asked from, and any other where a second daemon of the machine has it.
+//! one whatever port it was asked from. Where a second daemon of the machine has it, it takes any
+//! other.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket as StdUdpSocket};

@@ -1,7 +1,7 @@
 //! The songs on this machine: a resolver over a database.
 //!
 //! One thread searches, so that a flood of queries costs one core at most and none of the
-//! runtime's; it takes from a queue of [`QUEUE_MAX`], and what does not fit is not searched. The
+//! runtime's. It takes from a queue of [`QUEUE_MAX`], and what does not fit is not searched. The
 //! scanner writes over a connection of its own, and neither waits for the other (SQLite's WAL).
 
 mod store;

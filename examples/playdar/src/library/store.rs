@@ -3,9 +3,9 @@
 //! A search finds artists first: the one of the query's name, else those that share the most of its
 //! rarest trigrams, by SQLite's FTS5. Of those it scores the songs, up to [`SCORED_MAX`], and those
 //! of exactly the query's title first. That is fast, since there are some ten times fewer artists
-//! than songs, and it is exact enough: a song by somebody whose name has nothing of the asked one
-//! scores at most 0.5, which is never told, or 2/3 where its title and its album are the query's,
-//! and such a song is not found.
+//! than songs, and it is exact enough. A song by somebody whose name has nothing of the asked one
+//! scores at most 0.5, which is never told. Where its title and its album are the query's it scores
+//! 2/3, and such a song is not found.
 
 use std::path::Path;
 

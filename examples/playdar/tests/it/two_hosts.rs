@@ -1,5 +1,5 @@
 //! Two hosts on one machine, each a network namespace of the kernel (ip-netns(8)) with a daemon in
-//! it, tied by a pair of veth: they find and play each other's songs as on any LAN.
+//! it, are tied by a pair of veth. They find and play each other's songs as on any LAN.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

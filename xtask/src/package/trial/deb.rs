@@ -1,5 +1,6 @@
-//! The package of Debian in a fresh root: installed by dpkg, its unit read by systemd's own tools,
-//! its service started as the unit says, and an event heard, in three commands.
+//! This tries the package of Debian in a fresh root. It is installed by dpkg, its unit is read by
+//! systemd's own tools, and its service is started as the unit says. An event is heard, in three
+//! commands.
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;

@@ -1,5 +1,6 @@
-//! The container image without a container: every sum is checked, the layers are unpacked in their
-//! order, and the entry is started in there as the user that the image names, health check and all.
+//! This tries the container image without a container. Every sum is checked and the layers are
+//! unpacked in their order. The entry is started in there as the user that the image names, health
+//! check and all.
 
 use std::fs;
 use std::path::{Path, PathBuf};

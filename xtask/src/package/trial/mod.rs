@@ -1,9 +1,9 @@
 //! Each package used as its user would use it: installed where nothing of this project is, started,
 //! and made to carry an event.
 //!
-//! What serves runs in a network of its own, so that it has the ports that it has on a fresh
-//! machine, whatever else this one does; and in namespaces of mounts and processes that end with
-//! the trial. That takes root.
+//! A server under trial runs in a network of its own, so that it has the ports that it has on a
+//! fresh machine, whatever else this one does. Its namespaces of mounts and processes end with the
+//! trial. That takes root.
 
 mod deb;
 mod image;

@@ -1,5 +1,5 @@
-//! What a node of a cluster does beside what a server that is alone does: it tells the others who
-//! is at its channels, and webhooks what is so over all nodes, if that is its turn.
+//! A node of a cluster does more than a server that is alone. It tells the others who is at its
+//! channels. It tells webhooks what is so over all nodes, if that is its turn.
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use super::nodes::NODES_MAX;
 use crate::cli::flood::TransportArg;
 use crate::cli::serve::LimitArgs;
 use crate::cli::signer::TokenClaimsArgs;
-use crate::units::{parse_rate_over_0, parse_seconds};
+use crate::units::{parse_rate_over_0, parse_seconds, whole};
 
 /// Events a second of a small demo: enough to see something.
 const RATE_MIN: f64 = 1_000.0;
@@ -40,11 +40,11 @@ Examples:
 pub(crate) struct DemoArgs {
     /// How many users there are, all of them online.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
-    #[arg(value_parser = clap::value_parser!(u32).range(2..))]
+    #[arg(value_parser = whole(2..=u32::MAX))]
     pub(super) users: u32,
     /// How many edges each newcomer of the graph brings: so many follow each user.
     #[arg(long, value_name = "N", default_value_t = 15)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_parser = whole(1..=u32::MAX))]
     pub(super) edges_per_user: u32,
     /// Store each edge both ways, as friends follow one another: audiences are twice as large on
     /// average, and a few have thousands.
@@ -106,7 +106,7 @@ pub(crate) struct DemoArgs {
     ///
     /// The users are spread over them, events are sent to each in turn, and one node is killed in
     /// the middle, or after 20 s: its listeners go on at the others.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=NODES_MAX))]
+    #[arg(long, value_name = "N", value_parser = whole(2..=NODES_MAX))]
     #[arg(conflicts_with_all = ["transport", "token_key", "tls", "data", "out"])]
     pub(super) nodes: Option<u8>,
     /// Print the summary as JSON; everything else goes to standard error then.
@@ -125,8 +125,12 @@ impl DemoArgs {
 /// Polls go on where the one before ended and so hear what was delivered to nobody, which the demo
 /// would take for too much.
 fn parse_transport(text: &str) -> Result<TransportArg, String> {
-    match TransportArg::from_str(text, false)? {
-        TransportArg::Poll => Err("the demo's listeners keep a stream; `encke flood` polls".into()),
+    let unknown = |_| "write sse, ndjson, classic or websocket".to_owned();
+    match TransportArg::from_str(text, false).map_err(unknown)? {
+        TransportArg::Poll => {
+            Err("the demo's listeners keep a stream: write another, or poll with `encke flood`"
+                .into())
+        }
         transport => Ok(transport),
     }
 }

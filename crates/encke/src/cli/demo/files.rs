@@ -1,5 +1,5 @@
-//! The files of a run: `run.csv`, a row a second as it goes, and at its end `run.json`, the report,
-//! and the pictures `run-light` and `run-dark`, each as SVG and as PNG.
+//! The files of a run are `run.csv`, a row a second as it goes, and at its end `run.json`, the
+//! report. The pictures `run-light` and `run-dark` come then too, each as SVG and as PNG.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -39,7 +39,8 @@ impl RunFiles {
     /// # Errors
     /// Also when there is a run already: it is left alone.
     pub(super) fn create(dir: &Path) -> Result<RunFiles> {
-        let cannot = || format!("cannot write to {}", dir.display());
+        let cannot =
+            || format!("cannot write to {}; check its path, owner and free space", dir.display());
         let is_new = !dir.exists();
         fs::create_dir_all(dir).with_context(cannot)?;
         let file = match File::create_new(dir.join(ROWS)) {
@@ -73,7 +74,8 @@ impl RunFiles {
         let before = self.before.as_ref().map(|(_, reading)| reading);
         let mut row = snapshot.server.row(seconds, sys::clock::unix_ms(), before);
         row.set_received(&latency);
-        let cannot = || format!("cannot write to {}", self.dir.display());
+        let cannot =
+            || format!("cannot write to {}; check its owner and free space", self.dir.display());
         self.writer.write(&row).with_context(cannot)?;
         self.rows.push(row);
         self.before = Some((snapshot.at, snapshot.server.clone()));

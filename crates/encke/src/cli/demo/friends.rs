@@ -1,9 +1,9 @@
 //! The demo's friends graph: made once, and kept where it is to stay.
 //!
-//! A data directory that the demo has filled says so in a small file beside the store, so that the
-//! next run of the same demo finds its graph and uses it as it stands, and so that no run ever
-//! writes into a store of somebody else. The file is written before the graph is: the graph comes
-//! in one transaction, so behind the file there is either nothing yet or all of it.
+//! A data directory that the demo has filled says so in a small file beside the store. So the next
+//! run of the same demo finds its graph and uses it as it stands, and no run ever writes into a
+//! store of somebody else. The file is written before the graph is. The graph comes in one
+//! transaction, so behind the file there is either nothing yet or all of it.
 
 use std::fs::{self, File};
 use std::io::Write;

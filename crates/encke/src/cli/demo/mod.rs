@@ -4,11 +4,11 @@
 //! sockets, and events sent over the real API. Every event is accounted for: what the server says
 //! that it delivered must have been received.
 //!
-//! The server is a process of its own, as it is in earnest, so that its memory and processor time
-//! are told apart from those of the crowd and the senders, which live in this one. Whatever ends
-//! this process ends the server too, and a temporary directory is removed at any end but kill -9
-//! and what leaves a core: the signals that ask for an end are listened for before it is made, and
-//! when it is removed no child is left ([`child`]) and no thread that makes files.
+//! The server is a process of its own, as it is in earnest. So its memory and processor time are
+//! told apart from those of the listeners and the senders, which live in this one. Whatever ends
+//! this process ends the server too. A temporary directory is removed at any end but kill -9 and
+//! what leaves a core. The signals that ask for an end are listened for before it is made. When it
+//! is removed no child is left ([`child`]) and no thread that makes files.
 
 mod args;
 mod certificate;

@@ -10,6 +10,7 @@ use graph::Check;
 
 use serde_json::json;
 
+use super::source::check_is_there;
 use crate::cli::work::{Progress, unless_stopped};
 use crate::console::say;
 
@@ -34,6 +35,7 @@ pub(crate) struct GraphCheckArgs {
 
 pub(super) fn run(args: GraphCheckArgs) -> Result<()> {
     let (data, started) = (args.data.clone(), Instant::now());
+    check_is_there(&data)?;
     let check = unless_stopped(move || {
         let mut progress = Progress::new("checking");
         Ok(graph::check(&data, &mut |done, total| progress.set("checking", done, total))?)

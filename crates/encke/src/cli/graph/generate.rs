@@ -11,6 +11,7 @@ use load::graph_model::{BarabasiAlbert, GenerateError};
 
 use crate::cli::work::{Progress, unless_stopped};
 use crate::console::{OutputError, tell};
+use crate::units::whole;
 
 /// Makes a friends graph: one pair `a b` a line, users numbered from 0.
 ///
@@ -26,13 +27,15 @@ pub(crate) struct GenerateArgs {
     model: Model,
     /// How many users.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(value_parser = whole(0..=u32::MAX))]
     users: u32,
     /// How many friends each newcomer makes.
     #[arg(long, value_name = "N", default_value_t = 15)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_parser = whole(1..=u32::MAX))]
     edges_per_user: u32,
     /// Chooses one of the graphs of this size.
     #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = whole(0..=u64::MAX))]
     seed: u64,
     /// Where to; - is standard output.
     #[arg(short, long, value_name = "FILE", default_value = "-")]
@@ -63,9 +66,12 @@ pub(super) fn run(args: GenerateArgs) -> Result<()> {
 
 /// Writes beside `path` and renames at the end, so that no half graph ever stands there.
 fn generate_file(model: BarabasiAlbert, path: &Path) -> Result<()> {
-    let name = path.file_name().context("-o needs the name of a file")?;
+    let name = path.file_name().with_context(|| {
+        format!("-o {} names no file: end the path with the name of one", path.display())
+    })?;
     let partial = path.with_file_name(format!("{}.partial", name.to_string_lossy()));
-    let cannot = || format!("cannot write {}", path.display());
+    let cannot =
+        || format!("cannot write {}; check its directory, owner and free space", path.display());
     let written = File::create(&partial).with_context(cannot).and_then(|mut file| {
         generate(model, &mut file).with_context(cannot)?;
         fs::rename(&partial, path).with_context(cannot)

@@ -14,7 +14,7 @@ pub(super) fn open(path: &Path) -> Result<Input> {
     if path == Path::new("-") {
         return Ok((Box::new(io::stdin()), 0));
     }
-    let cannot = || format!("cannot read {}", path.display());
+    let cannot = || format!("cannot read {}; check its path, owner and mode", path.display());
     let file = File::open(path).with_context(cannot)?;
     let bytes = file.metadata().with_context(cannot)?.len();
     Ok((Box::new(file), bytes))

@@ -13,7 +13,9 @@ pub(super) fn whole<T>(
     path: &Path,
     write: impl FnOnce(&mut File, &Path) -> Result<T>,
 ) -> Result<T> {
-    let name = path.file_name().context("it needs the name of a file")?;
+    let name = path.file_name().with_context(|| {
+        format!("{} names no file: end the path with the name of one", path.display())
+    })?;
     // The rename would put a file in the place of a device, or of a link.
     let is_other = fs::symlink_metadata(path).is_ok_and(|there| !there.is_file());
     ensure!(
@@ -38,7 +40,8 @@ fn finish<T>(
     let mut options = File::options();
     // Its own file, or none: what somebody else put there is not followed.
     let _ = fs::remove_file(partial);
-    let mut file = options.write(true).create_new(true).mode(0o600).open(partial)?;
+    let file = options.write(true).create_new(true).mode(0o600).open(partial);
+    let mut file = file.context("see that its directory is there and may be written")?;
     let written = write(&mut file, partial)?;
     file.sync_all()?;
     fs::rename(partial, path)?;

@@ -50,13 +50,19 @@ impl SourceArgs {
 
 /// Opens the graph in `data`, which must be there.
 pub(super) fn open(data: &Path) -> Result<Graph> {
+    check_is_there(data)?;
+    open_graph(data)
+}
+
+/// Fails where there is no graph in `data`: opening one would make it.
+pub(super) fn check_is_there(data: &Path) -> Result<()> {
     ensure!(
         data.join("data.mdb").exists(),
         "there is no friends graph in {}: load one with `encke graph load`, or name its directory \
          with --data",
         data.display()
     );
-    open_graph(data)
+    Ok(())
 }
 
 /// Opens the graph for a command that a server answers too.
@@ -89,7 +95,7 @@ async fn pieces(server: &ServerUrl, path: &str, out: &mut dyn Write) -> Result<(
     let (mut progress, mut bytes) = (Progress::new("bytes"), 0);
     while let Some(frame) = said(server, body.frame()).await? {
         let frame = frame.map_err(|error| {
-            anyhow!("the server's answer ended early ({error}); look at its log")
+            anyhow!("the answer of {server} ended early ({error}); look at its log")
         })?;
         if let Some(piece) = frame.data_ref() {
             out.write_all(piece)?;

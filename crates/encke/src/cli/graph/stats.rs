@@ -17,6 +17,7 @@ use crate::cli::work::{Progress, unless_stopped};
 use crate::client::{ApiClient, ServerUrl};
 use crate::console::{say, tell};
 use crate::signals::Signals;
+use crate::units::whole;
 
 /// Describes the friends graph of a running server, or in a data directory that no server uses.
 ///
@@ -43,7 +44,7 @@ pub(crate) struct StatsArgs {
     ca: CaArg,
     /// The degree from which on a power law is fitted.
     #[arg(long, value_name = "DEGREE", default_value_t = 50)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(value_parser = whole(1..=u64::MAX))]
     xmin: u64,
     /// Draw the degree distribution into this file, .svg or .png.
     #[arg(long, value_name = "FILE")]

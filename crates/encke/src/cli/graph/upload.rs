@@ -50,7 +50,7 @@ pub(super) fn run(file: &Path, api: &ServerUrl, options: LoadOptions) -> Result<
 async fn upload(file: &Path, api: &ServerUrl, options: LoadOptions) -> Result<LoadReport> {
     let mut client = ApiClient::connect(api).await?;
     let name = file.display().to_string();
-    let cannot = || format!("cannot read {name}");
+    let cannot = || format!("cannot read {name}; see that it is a file of text");
     if file != Path::new("-") && !options.skip_malformed {
         let input = input::open(file)?;
         let checked = tokio::task::spawn_blocking(move || read(input, options, &mut |_| true));

@@ -116,7 +116,7 @@ fn parse_mail(text: &str) -> Result<String, String> {
 fn parse_directory(text: &str) -> Result<String, String> {
     match text.starts_with("https://") {
         true => Ok(text.to_owned()),
-        false => Err("a directory's URL begins with https://".to_owned()),
+        false => Err("write a URL that begins with https://".to_owned()),
     }
 }
 

@@ -160,7 +160,9 @@ fn create(path: &Path) -> Result<Box<dyn Write>> {
             "`{}` exists and is left as it is: remove it, or choose another name",
             path.display()
         ),
-        Err(error) => Err(error).with_context(|| format!("cannot write `{}`", path.display())),
+        Err(error) => Err(error).with_context(|| {
+            format!("cannot write `{}`; check its directory, owner and free space", path.display())
+        }),
     }
 }
 

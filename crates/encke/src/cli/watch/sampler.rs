@@ -32,7 +32,10 @@ impl Sampler {
     pub(crate) async fn row(&mut self) -> Result<Row> {
         let reading = match tokio::time::timeout(ANSWER_TIMEOUT, self.read()).await {
             Ok(reading) => reading,
-            Err(_) => Err(anyhow!("no answer from {} within {ANSWER_TIMEOUT:?}", self.url)),
+            Err(_) => Err(anyhow!(
+                "no answer from {} within {ANSWER_TIMEOUT:?}; look at its log",
+                self.url
+            )),
         };
         match reading {
             Ok(reading) => {

@@ -47,7 +47,7 @@ impl Loss {
     pub(super) async fn refused(response: Response<Incoming>, url: &ServerUrl) -> Loss {
         let status = response.status();
         let asked = retry_after(&response);
-        let error = match read_answer(response).await {
+        let error = match read_answer(response, url).await {
             Err(error) => error,
             Ok(_) => anyhow!("the server at {url} answered {status}; is it the public port?"),
         };
@@ -59,6 +59,9 @@ impl Loss {
             StatusCode::UNAUTHORIZED => Loss::Final(error.context(format!(
                 "the server at {url} refuses it ({status}; tokens are given by ENCKE_TOKEN, \
                  --token @FILE or --token-key)"
+            ))),
+            StatusCode::NOT_FOUND => Loss::Final(error.context(format!(
+                "the server at {url} has no streams there ({status}); name its public port"
             ))),
             _ if status.is_client_error() => {
                 Loss::Final(error.context(format!("the server at {url} refuses it ({status})")))

@@ -18,7 +18,7 @@ use hyper::http::{HeaderValue, request::Builder};
 use hyper::{Method, Response, StatusCode, header};
 use proto::Transport;
 
-use super::{ServerUrl, TokenSource, escape};
+use super::{ServerUrl, TokenSource, escape, no_answer};
 pub(crate) use follow::{Follower, FollowerEvent};
 use loss::Loss;
 use poll::Polls;
@@ -114,7 +114,7 @@ fn request(wanted: &Wanted, place: Option<&str>) -> Result<Builder, Loss> {
     let Some(place) = place else { return Ok(request) };
     // Another server's may be any text (WHATWG HTML, section 9.2.4): UTF-8 on the wire.
     let value = HeaderValue::from_bytes(place.as_bytes());
-    let odd = |_| Loss::Final(anyhow!("the server's event id {place:?} cannot be given back"));
+    let odd = |_| Loss::Final(anyhow!("the event id {place} cannot be given back; is it Encke?"));
     Ok(request.header("last-event-id", value.map_err(odd)?))
 }
 
@@ -128,7 +128,7 @@ async fn ask(
     let request = request.header(header::ACCEPT, content_type).body(Body::empty());
     let request = request.context("the request cannot be written")?;
     let response = sender.send_request(request).await;
-    let response = response.with_context(|| format!("the server at {url} did not answer"))?;
+    let response = response.with_context(|| no_answer(url))?;
     let given = response.headers().get(header::CONTENT_TYPE);
     let is_of_type =
         given.is_some_and(|given| given.as_bytes().starts_with(content_type.as_bytes()));

@@ -60,9 +60,10 @@ impl Polls {
         let field = |name| response.headers().get(name)?.to_str().ok();
         let next = field("encke-next").map(str::to_owned);
         let gap = field("encke-gap") == Some("true");
-        let answer = read_answer(response).await?;
-        let events: Vec<&RawValue> =
-            serde_json::from_slice(&answer).context("the answer to a poll is no array of JSON")?;
+        let answer = read_answer(response, url).await?;
+        let events: Vec<&RawValue> = serde_json::from_slice(&answer).map_err(|error| {
+            anyhow!("the answer of {url} to a poll is no JSON ({error}); is it the public port?")
+        })?;
         heard.extend(gap.then_some(StreamItem::Gap));
         heard.extend(events.iter().map(|event| StreamItem::Event(event.get().into())));
         heard.extend(next.clone().map(StreamItem::Place));

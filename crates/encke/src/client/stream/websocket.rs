@@ -1,7 +1,7 @@
 //! A stream on a WebSocket (RFC 6455).
 //!
-//! Its events tell their ids, but where it begins, and where it stands behind a gap, a server says
-//! only when it is asked: so this asks it, if the server agreed to speak Encke's protocol.
+//! Its events tell their ids. Where it begins, and where it stands behind a gap, a server says only
+//! when it is asked. So this asks it, if the server agreed to speak Encke's protocol.
 
 use std::collections::VecDeque;
 
@@ -17,6 +17,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{Loss, StreamItem, Wanted, request};
+use crate::client::no_answer;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 16 * 1024;
@@ -64,13 +65,13 @@ impl Socket {
             .context("the request cannot be written")?;
         let url = &wanted.url;
         let response = url.connect().await?.send_request(request).await;
-        let response = response.with_context(|| format!("the server at {url} did not answer"))?;
+        let response = response.with_context(|| no_answer(url))?;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             return Err(Loss::refused(response, url).await);
         }
         let field = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
         if !client::accepts(&key, field(header::SEC_WEBSOCKET_ACCEPT).unwrap_or_default()) {
-            let wrong = "the server's answer is no WebSocket's: its Sec-WebSocket-Accept is wrong";
+            let wrong = "the answer is no WebSocket's (Sec-WebSocket-Accept); is it Encke?";
             return Err(anyhow!(wrong).into());
         }
         let is_encke = field(header::SEC_WEBSOCKET_PROTOCOL) == Some(PROTOCOL);

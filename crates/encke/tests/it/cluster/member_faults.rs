@@ -1,5 +1,5 @@
-//! Who is in a room, on three nodes to which faults happen, by seed: behind each fault all nodes
-//! have one list, which is who is there, and what those who watch were told has become it.
+//! Here is who is in a room, on three nodes to which faults happen, by seed. Behind each fault all
+//! nodes have one list, which is who is there. What those who watch were told has become that list.
 
 use std::collections::BTreeSet;
 

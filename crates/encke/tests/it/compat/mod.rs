@@ -1,4 +1,4 @@
-//! Clients of others, as their packages are: each hears everything, in order and once, through
+//! Clients of others, as their packages are. Each hears everything, in order and once, through
 //! resets, a server that is killed, gaps and keep-alives, and nothing that nobody sent.
 //!
 //! The programs around them stand in `compat/`, with files that lock what they take;

@@ -1,5 +1,5 @@
-//! What Prometheus and Grafana are given: every figure that their queries name is in `/metrics`,
-//! and Prometheus' own tool reads the alerts, tries them, and reads every query of the dashboard.
+//! Every figure that the queries of Prometheus and Grafana name is in `/metrics`. Prometheus' own
+//! tool reads the alerts, tries them, and reads every query of the dashboard.
 
 use std::collections::BTreeSet;
 use std::fs;

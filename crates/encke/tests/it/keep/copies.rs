@@ -1,5 +1,5 @@
 //! A copy of the data directory as of one moment, as a snapshot of a file system is, has graph and
-//! log as they were together: a server starts on it as after a failure of the machine.
+//! log as they were together. A server starts on it as after a failure of the machine.
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,7 @@
-//! Clients of others at the hub: what a library of publishers publishes is heard by libraries for
-//! subscribers, which know nothing of Mercure, in order and once, through a reset and `kill -9`.
-//! And the cases of `cases.jsonl` as any hub is asked them, by `compat/mercure/run.py`.
+//! These are clients of others at the hub. What a library of publishers publishes is heard by
+//! libraries for subscribers, which know nothing of Mercure. It is heard in order and once, through
+//! a reset and `kill -9`. And the cases of `cases.jsonl` as any hub is asked them, by
+//! `compat/mercure/run.py`.
 //!
 //! The programs stand in `compat/`; `cargo xtask programs` installs what they take.
 

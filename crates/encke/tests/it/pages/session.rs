@@ -1,5 +1,5 @@
-//! A terminal in which a page is followed: a shell in a network of its own, where the ports and
-//! addresses of the page are free, and in an empty folder.
+//! This is a terminal in which a page is followed. It is a shell in an empty folder, in a network
+//! of its own, where the ports and addresses of the page are free.
 
 use std::fmt::Write as _;
 use std::fs;

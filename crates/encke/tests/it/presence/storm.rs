@@ -1,4 +1,4 @@
-//! Clients that connect and reset by the thousand while somebody listens to presence: nothing grows
+//! Clients connect and reset by the thousand while somebody listens to presence. Nothing grows
 //! without a bound, all is told, and a neighbour hears its events as fast as without.
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,12 +2,12 @@
 //! what they are to hear. Other servers can be tried with it as well: nothing in it is Encke's own
 //! unless its name says so.
 //!
-//! A step is a list. `["a opens", path?]` is a client that connects; `["a says", frame]`; `["a
-//! hears", frame]`: of an object each member that is named is compared, `null` is a member that
-//! must not be there, and an object where a text was heard is compared with the JSON in it; `["a
-//! hears nothing"]`; `["a goes"]`; `["a ends", code]`; `["GET" or "POST", path, body or query,
-//! status, answer]`. In a frame `"auth": "sign"` is the signature of what the frame says, and
-//! `$a` in a text the socket id of `a`.
+//! A step is a list. `["a opens", path?]` is a client that connects, and `["a says", frame]` what
+//! it says. Of `["a hears", frame]` each named member of an object is compared. There `null` is a
+//! member that must not be there, and an object where a text was heard is compared with the JSON in
+//! it. The others are `["a hears nothing"]`, `["a goes"]`, `["a ends", code]` and `["GET" or
+//! "POST", path, body or query, status, answer]`. In a frame `"auth": "sign"` is the signature of
+//! what the frame says, and `$a` in a text the socket id of `a`.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Webhooks of apps over three nodes and a real NATS, at a real receiver: what is so over all nodes
-//! is told by one of them, whichever of them come, end and are killed.
+//! These are webhooks of apps over three nodes and a real NATS, at a real receiver. What is so over
+//! all nodes is told by one of them, whichever of them come, end and are killed.
 
 use std::collections::BTreeMap;
 

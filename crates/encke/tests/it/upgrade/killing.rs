@@ -5,9 +5,9 @@
 //! - the new one has them all;
 //! - whoever owned them is dead: all of them are closed, as by any crash.
 //!
-//! Nothing else may be seen: no stream that is open and that nobody owns while a server answers, no
-//! event twice on one stream, none out of order, and none lost that was acknowledged, but by a
-//! crash.
+//! Nothing else may be seen: no stream that is open and that nobody owns while a server answers,
+//! and no event twice on one stream. None comes out of order, and none that was acknowledged is
+//! lost, but by a crash.
 
 use std::fmt::{self, Display};
 use std::net::SocketAddr;

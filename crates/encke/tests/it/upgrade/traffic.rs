@@ -1,4 +1,4 @@
-//! A crowd of all transports under traffic while its server is replaced five times: nobody is
+//! A crowd of all transports under traffic while its server is replaced five times. Nobody is
 //! closed, nothing is lost, doubled or out of order, on any connection.
 //!
 //! `ENCKE_UPGRADE_STREAMS=10000 ENCKE_UPGRADE_ROUNDS=50` is the run of the issue.

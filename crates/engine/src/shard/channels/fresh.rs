@@ -2,7 +2,7 @@
 //! posted behind it.
 //!
 //! The event is looked up behind the log-in. So what was posted meanwhile is on its way to the
-//! connection as well: it is passed over, up to the event that the client has been told. As soon as
+//! connection as well. It is passed over, up to the event that the client has been told. As soon as
 //! all mail up to there has come nothing of that is kept.
 //!
 //! Cost of a delivery: a look whether there is such a connection at this moment.

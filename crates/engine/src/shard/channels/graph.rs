@@ -3,7 +3,7 @@
 //!
 //! Such a connection is logged in under the user's *id* beside the key of the channel, so it is
 //! found as any other that is. What is sent about an id has no channel, and each user's channel is
-//! called otherwise: so the frame is made for each.
+//! called otherwise. So the frame is made for each.
 //!
 //! Cost: 80 bytes for such a connection. A delivery looks whether there are some, and makes a frame
 //! for each.

@@ -3,9 +3,9 @@
 //!
 //! The connection is logged in, and asks as one that comes back does ([`crate::resume`]). Until it
 //! has the answer, events of that channel are passed over: the history has them. If one came while
-//! the answer was on its way, the rest is asked for again; else the channel goes on as any other.
+//! the answer was on its way, the rest is asked for again. Else the channel goes on as any other.
 //! Other channels of the connection notice nothing. A window of what was missed is written before
-//! the next one is asked for, and one channel asks at a time: so no more than a window is kept for
+//! the next one is asked for, and one channel asks at a time. So no more than a window is kept for
 //! a connection, however slowly it reads.
 //!
 //! Cost: nothing for those who name no event. Of others some 100 bytes while they wait.

@@ -3,7 +3,7 @@
 //!
 //! A channel is a room ([`hub::Members`]), its members are users by [keys](hub::Key) of their own.
 //! Who subscribes is made a member, watches the room, and asks for the list. As long as that has
-//! not come the connection is not logged in under the channel's key: no event comes before the
+//! not come the connection is not logged in under the channel's key. So no event comes before the
 //! list, and none that is posted behind it is missed.
 //!
 //! Cost of a seat: 24 bytes here, what a watcher costs ([`crate::watch`]), and a member's place.

@@ -1,7 +1,7 @@
 //! Connections that are signed in as a user of their app.
 //!
-//! Such a one is logged in under a key of the user, so that all of a user's connections can be
-//! ended together, and the user is a member of the room with that key. So whoever has the user in a
+//! Such a connection is logged in under a key of the user, so that all of a user's connections can
+//! be ended together. The user is a member of the room with that key. So whoever has the user in a
 //! watchlist watches that room, and hears when the user's first connection has come and the last
 //! one has gone. In a cluster nobody here knows who is signed in elsewhere: it is asked, as the
 //! list of a presence channel is.

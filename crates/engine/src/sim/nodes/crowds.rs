@@ -1,4 +1,4 @@
-//! Crowds that are told of a gap, or whose places are ahead: no turn is as long as all of them, and
+//! Crowds that are told of a gap, or whose places are ahead. No turn is as long as all of them, and
 //! nobody else waits for them.
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Two servers, and users that move from one to the other and back.
 //!
-//! Each server has its own subscriptions, epoch and numbers, which begin at the same time: so a
+//! Each server has its own subscriptions, epoch and numbers, which begin at the same time. So a
 //! place of one looks like one of the other, but for its tag. Who moves brings the last place that
 //! it has heard of, or the one that it kept of the server that it comes to.
 

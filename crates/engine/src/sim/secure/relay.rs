@@ -1,7 +1,7 @@
 //! The clients' ends of TLS, and what goes to them and comes from them over the fake network.
 //!
-//! It is cut anywhere: a read brings some of the bytes that are there, and the others are there at
-//! once or come later, as a report of their own; a write for which there is too little room is
+//! It is cut anywhere. A read brings some of the bytes that are there, and the others are there at
+//! once or come later, as a report of their own. A write for which there is too little room is
 //! taken up to any byte. Text is on the [wire](crate::sim::net) when its record is whole. So
 //! clients and the model see what they see without TLS.
 

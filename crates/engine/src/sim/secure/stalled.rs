@@ -1,7 +1,7 @@
 //! Crowds that begin handshakes and do not go on, beside clients that mean well, by seed.
 //!
 //! There are never more within their handshake than may be. Nobody goes for another as long as
-//! there are not; then it is always the one that has waited longest. So whoever answers before as
+//! there are not. Then it is always the one that has waited longest. So whoever answers before as
 //! many others have come as there are places is never ended.
 
 use std::net::Ipv4Addr;

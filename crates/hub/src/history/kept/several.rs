@@ -1,5 +1,5 @@
 //! The slots of one event about several subjects. They are added one behind the other, and leave in
-//! any order, so they stand side by side in the list of all; the oldest of them has the event.
+//! any order, so they stand side by side in the list of all. The oldest of them has the event.
 
 use std::mem;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! There are [`GRACES_MAX`] at most. A room, and a user in all its rooms, have at most as many
 //! places as are free: who goes past that leaves at once. So one room alone has half of the places,
-//! two have a third each, and a few that take all they can leave places to those of another
+//! and two have a third each. A few that take all they can leave places to those of another
 //! (Choudhury and Hahne, "Dynamic queue length thresholds", 1998). Nobody who waits leaves early
 //! because of others.
 //!

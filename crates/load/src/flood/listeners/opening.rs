@@ -1,5 +1,5 @@
-//! Connections on their way to open: whose turn it is, the request, and what does not come in time;
-//! and how a connection ends, after which the next one may be made.
+//! This is about connections on their way to open: whose turn it is, the request, and what does not
+//! come in time. It also says how a connection ends, after which the next one may be made.
 
 use std::io;
 

@@ -3,7 +3,7 @@
 //! A panel has its title, unit and legend in a line above its frame, so that nothing ever lies on
 //! the data. All axes but those of latencies begin at zero: what looks flat is flat. A line breaks
 //! where nothing is known. Long runs are thinned to what the picture can show, with every peak
-//! kept, so a picture of a day is no larger than one of an hour: under 100 KB as SVG.
+//! kept. So a picture of a day is no larger than one of an hour: under 100 KB as SVG.
 
 mod panel;
 mod series;

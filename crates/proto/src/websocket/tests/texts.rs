@@ -1,4 +1,4 @@
-//! Chapter 6: UTF-8, whole, in fragments and torn apart at each byte; what is wrong is found at the
+//! Chapter 6: UTF-8, whole, in fragments and torn apart at each byte. What is wrong is found at the
 //! first byte that is.
 
 use super::outcome::*;

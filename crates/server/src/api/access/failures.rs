@@ -2,7 +2,7 @@
 //!
 //! The first few are answered at once: somebody mistypes, or a service was not told of its new key.
 //! After that each answer has its turn, four a second, and a right key is answered at once all the
-//! while: a service with an old key must not lock its neighbour out. Who has more waiting than a
+//! while. A service with an old key must not lock its neighbour out. Who has more waiting than a
 //! few is not heard at all, so no more are tried a second than have a turn, by however many
 //! connections.
 //!

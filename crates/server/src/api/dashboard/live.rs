@@ -3,7 +3,7 @@
 //! The event goes through the router as any other and is heard over any transport. It is not
 //! counted among the events that the API accepted, and what the page is told leaves its deliveries
 //! out, too. A second costs a look at all counters, of which the [past](crate::api::dashboards)
-//! keeps a few; while somebody listens it costs about 2 KB of text more.
+//! keeps a few. While somebody listens it costs about 2 KB of text more.
 //!
 //! A page that loses its network resumes, as any client, so that its charts have no hole. For that
 //! the figures of the seconds without it must be in the history: they go on being sent for a while

@@ -1,13 +1,13 @@
 //! The dashboard: `GET /` and its files, and `GET /dashboard.json`, which tells the page where its
 //! figures come from.
 //!
-//! They come over the server itself: [`live`] sends them as events about an id that nobody can
+//! They come over the server itself. [`live`] sends them as events about an id that nobody can
 //! guess, and the page opens a stream of that id on the public port. Those of the last minutes come
 //! with the facts ([`super::dashboards`]). Everything else the page asks of the API as any client
 //! does.
 //!
-//! The page runs nothing but what the program carries, and talks to the two ports alone: the
-//! browser is told so by a content security policy, which leaves no way in for an id or a payload.
+//! The page runs nothing but what the program carries, and talks to the two ports alone. A content
+//! security policy tells the browser so, and leaves no way in for an id or a payload.
 
 pub(crate) mod live;
 mod sample;

@@ -5,7 +5,7 @@
 //! most [`ROWS_MAX`] groups of them.
 //!
 //! The dashboards' own streams, their id and what they hear are left out of what is counted for the
-//! whole: a server with nobody but its operator online says that nobody is.
+//! whole. A server with nobody but its operator online says that nobody is.
 
 use dispatch::cluster::{Cluster, NodeStatus};
 use engine::{ClientSendOutcome, Snapshot, WorkerSnapshot};

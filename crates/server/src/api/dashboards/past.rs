@@ -1,5 +1,5 @@
-//! The last minutes of the figures, so that a page that is opened or loaded again has charts at
-//! once, and one that cannot reach the public port has them too.
+//! These are the last minutes of the figures. So a page that is opened or loaded again has charts
+//! at once, and one that cannot reach the public port has them too.
 //!
 //! A second takes 128 bytes, whether or not somebody looks, and [`SECONDS_MAX`] are kept: 38 KB. A
 //! page gets them as columns, some 32 KB of JSON.

@@ -2,9 +2,9 @@
 //! `GET /graph/export`, its pairs as text; `GET /graph/stats`, what it looks like.
 //!
 //! Each is a walk through a snapshot on a thread of its own. While one is open the store's file
-//! grows by what is changed, so there is one at a time, which is cut off when it takes too long,
-//! also if its client takes nothing: an answer by HTTP/2 may wait for its window for ever.
-//! What is sent has its end only when all of it was read well: one that fails is cut short.
+//! grows by what is changed, so there is one at a time. It is cut off when it takes too long, also
+//! if its client takes nothing. An answer by HTTP/2 may wait for its window for ever. What is sent
+//! has its end only when all of it was read well: one that fails is cut short.
 
 use std::fs::File;
 use std::future::pending;

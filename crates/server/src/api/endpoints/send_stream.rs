@@ -1,15 +1,15 @@
 //! `POST /send` with a stream of events: one JSON object a line in, one answer a line out.
 //!
 //! Events are posted in the order of their lines, one after the other, and their answers come in
-//! the same order, while the body is still being read. Between the two stands a bounded window:
-//! when it is full, because the workers are busy or the client does not read its answers, no more
+//! the same order, while the body is still being read. Between the two stands a bounded window.
+//! When it is full, because the workers are busy or the client does not read its answers, no more
 //! of the body is read. So memory does not grow with the body. A line that cannot be sent answers
 //! its problem, and the rest go on. A repeat of a key whose event is posted waits in the window, as
-//! an event does for its count; one whose event is not posted yet waits before the window, as
+//! an event does for its count. One whose event is not posted yet waits before the window, as
 //! events do for a full mailbox.
 //!
-//! When an upgrade hands everything over in the middle of a stream, the lines from the next one on
-//! go to the program that goes on with it, and wait in the same window for the answers that it
+//! An upgrade may hand everything over in the middle of a stream. Then the lines from the next one
+//! on go to the program that goes on with it, and wait in the same window for the answers that it
 //! gives: see [`Rest`].
 //!
 //! There is no task and no channel here: the connection polls the answer's body, and that reads the

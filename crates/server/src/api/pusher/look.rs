@@ -1,5 +1,5 @@
 //! What a backend asks about channels: who hears them, in a cluster over all nodes. The counts are
-//! those of the connections that are subscribed at that moment; a member counts until others were
+//! those of the connections that are subscribed at that moment. A member counts until others were
 //! told that it has left.
 
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 //! client of two of them hears two frames.
 //!
 //! Before the first is posted, all are known to fit. A full mailbox may still end a request in the
-//! middle: it is answered 503, and what was posted before stays so, as in a stream of sends.
+//! middle. It is answered 503, and what was posted before stays so, as in a stream of sends.
 
 use dispatch::barrier::WritePermit;
 use engine::{Outgoing, channel_key};

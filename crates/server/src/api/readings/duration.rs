@@ -2,13 +2,13 @@
 //! knows to how many connections the event was handed.
 //!
 //! By then each worker has put the event into the outboxes of its connections, which it writes in
-//! the same turn; what clients and the network add is not in it. In a stream of events the answers
-//! come in the order of the lines, so an event is over only when those before it are: the figure is
+//! the same turn. What clients and the network add is not in it. In a stream of events the answers
+//! come in the order of the lines, so an event is over only when those before it are. The figure is
 //! what the sender sees, never less than the way to the workers. Sends whose sender hung up before
 //! the answer are not counted.
 //!
-//! There are twenty buckets to a decade (the preferred numbers R 20 of ISO 3), so a percentile of
-//! any interval can be told to 14 % by whoever subtracts two readings. A send costs two reads of
+//! There are twenty buckets to a decade (the preferred numbers R 20 of ISO 3). So a reader that
+//! subtracts two readings can tell a percentile of any interval to 14 %. A send costs two reads of
 //! the clock, seven comparisons and two additions.
 
 use std::sync::atomic::{AtomicU64, Ordering};

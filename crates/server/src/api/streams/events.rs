@@ -1,7 +1,7 @@
 //! Appends to durable streams as events: who follows the id of a stream hears it, on whatever
 //! connection, beside all else that it follows.
 //!
-//! A stream whose path fits one of the server's patterns, and is an id, is told: each append is an
+//! A stream whose path fits one of the server's patterns, and is an id, is told. Each append is an
 //! event about that id, sent when it is on disk. It is called `append`, or `close` where the stream
 //! is closed with it.
 //!
@@ -16,7 +16,7 @@
 //! In a cluster the event goes through the log to all nodes. It has a key there, by which it is
 //! posted once, also where this node sends it again since it does not know whether the log has it.
 //!
-//! Where the id is kept on disk the append is answered when its event is, too: so one that was
+//! Where the id is kept on disk the append is answered when its event is, too. So one that was
 //! acknowledged is heard after `kill -9`, whichever way. Elsewhere it is answered when the event is
 //! posted, and the end of the process is a gap for whoever listens, as for all other events.
 

@@ -5,7 +5,7 @@
 //! and its client comes back: nobody waits for a slow one. What is held is given back with the last
 //! reference to it, when the kernel has it.
 //!
-//! Of the room for clients of the public port one address has an eighth, and so has one token: one
+//! Of the room for clients of the public port one address has an eighth, and so has one token. One
 //! client does not take the room of all, however many requests it makes.
 
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 //!
 //! The protocol is Durable Streams, draft 1.0; its rules and its files are those of the crate
 //! [`streams`]. Here is its HTTP. What waits for a disk runs on threads of its own, with a write
-//! permit, so that the files are one process' at any moment: at an upgrade live readers end and
+//! permit, so that the files are one process' at any moment. At an upgrade live readers end and
 //! come back to the new version, and what is asked meanwhile is passed on to it. What is appended
 //! can be heard as [`events`], too.
 

@@ -1,13 +1,13 @@
 //! Automatic certificates (ACME, RFC 8555): one for all names of `--acme-domain`, asked for when
 //! there is none that is good, and again when two thirds of its life are over.
 //!
-//! It goes on beside everything else: a directory that is dead, slow or refuses costs a line in the
-//! log and a later try, and the certificate before stays in use for as long as it is good. Tries
-//! are 2 minutes to 6 hours apart, with as much again drawn at random: the first hour has five at
-//! most, as many failures as public directories take. A signal (SIGHUP) asks for a try at once.
+//! It goes on beside everything else. A directory that is dead, slow or refuses costs a line in the
+//! log and a later try. The certificate before stays in use for as long as it is good. Tries are 2
+//! minutes to 6 hours apart, with as much again drawn at random. The first hour has five at most,
+//! as many failures as public directories take. A signal (SIGHUP) asks for a try at once.
 //!
-//! Names are proven at the ports that there are, by TLS-ALPN-01 (RFC 8737) where TLS is spoken and
-//! by HTTP-01 (RFC 8555, section 8.3) at the plain ones; with both, tries take turns.
+//! Names are proven at the ports that there are: by TLS-ALPN-01 (RFC 8737) where TLS is spoken, and
+//! by HTTP-01 (RFC 8555, section 8.3) at the plain ones. With both, tries take turns.
 
 pub(crate) mod challenges;
 mod client;

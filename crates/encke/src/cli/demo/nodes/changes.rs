@@ -2,7 +2,7 @@
 //! another, and the very next send, at whichever node, must obey.
 //!
 //! Each is to a subject of its own that nobody else follows, by a listener whose node is not
-//! killed: so the count of a send says whether it was obeyed.
+//! killed. So the count of a send says whether it was obeyed.
 
 use std::time::{Duration, Instant};
 

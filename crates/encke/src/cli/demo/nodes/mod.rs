@@ -1,7 +1,7 @@
 //! `encke demo --nodes`: nodes of one cluster on this machine, one of which is killed half-way.
 //!
 //! A NATS server, a PostgreSQL and the nodes are processes of their own. The friends graph is in
-//! PostgreSQL, and nodes build their replicas from it; some subscriptions change while it runs
+//! PostgreSQL, and nodes build their replicas from it. Some subscriptions change while it runs
 //! ([`changes`]). Where there is no PostgreSQL the graph is loaded into each node and stands still.
 //! The listeners are spread over the nodes, and events are sent to each in turn. Every event is
 //! accounted for at every listener ([`record`]), whichever nodes it listened to.
@@ -46,7 +46,7 @@ use crate::cli::work::on_own_thread;
 use crate::client::ApiClient;
 
 /// How many there may be: more would only share this machine's cores.
-pub(super) const NODES_MAX: i64 = NAMES.len() as i64;
+pub(super) const NODES_MAX: u8 = NAMES.len() as u8;
 
 const NAMES: [&str; 9] = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
 

@@ -1,5 +1,5 @@
-//! The listeners of a demo with nodes: each has a stream at one node, by Server-Sent Events, and
-//! when it loses that goes on at another one, from the last id that it knows.
+//! These are the listeners of a demo with nodes. Each has a stream at one node, by Server-Sent
+//! Events. When it loses that it goes on at another node, from the last id that it knows.
 //!
 //! A task each, with no buffer while nothing comes: some thousands, on two threads. The larger
 //! crowd of `encke flood` stays at one server.

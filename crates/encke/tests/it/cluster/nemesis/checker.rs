@@ -2,7 +2,8 @@
 //! [oracle](rig::oracle), the others beside it.
 //!
 //! - An event that was acknowledged is heard by all who are to hear it, once, under the id of its
-//!   answer; one that was not sent by nobody; of any other the whole audience hears it, or nobody.
+//!   answer. One that was not sent is heard by nobody. Of any other the whole audience hears it, or
+//!   nobody.
 //! - What a listener hears grows in id, over all its streams, unless it was told of a gap.
 //! - An id stands for one event, to all who were told of no gap behind it.
 //! - A gap is told where the log has lost something, or after five seconds at a node that is
