@@ -16,9 +16,9 @@
 //! version from what is none (`crate::node`). Each format says what one of a batch's events needs.
 //! Format 2: it is posted [once](Once). Format 3: it has several subjects. Format 4: it names its
 //! sender or leaves a connection out. Format 5: it leaves out two. Format 6 is that of who is in a
-//! room, and of nothing else. Format 7: an event is about a key and no id. Format 8: it is an update
-//! of topics, which stand in its line alone. Nodes that read only an earlier one go on beside those
-//! that write none of that.
+//! room, and of nothing else. Format 7: an event is about a key and no id. Format 8: it is an
+//! update of topics, which stand in its line alone. Nodes that read only an earlier one go on
+//! beside those that write none of that.
 //!
 //! `after` is the last sequence that the publisher had read, `chain` its sum over the log up to
 //! there (see [`crate::chain`]). In a join `incarnation` is the nonce of the process and `batch`

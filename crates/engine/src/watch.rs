@@ -37,14 +37,14 @@ use crate::said::{RoomText, Targets, ToldText};
 pub struct Watch {
     pub(crate) asker: Asker,
     pub(crate) room: Id,
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: RoomQuery,
     /// Of the connection: as many as there are of it, so many of its questions are not answered.
     pub(crate) _ticket: Arc<()>,
 }
 
 /// What of a room is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum RoomQuery {
     /// The list.
     List,
     /// By a poll: what has changed since this place, or the list.
@@ -66,14 +66,14 @@ impl Watch {
 
     /// Whether a poll asks, which is to be told what has changed since its [place](Watch::after).
     pub fn is_poll(&self) -> bool {
-        self.wanted != Wanted::List
+        self.wanted != RoomQuery::List
     }
 
     /// Where its client stands, if that is known.
     pub fn after(&self) -> Option<RoomPlace> {
         match self.wanted {
-            Wanted::List => None,
-            Wanted::Since(after) => after,
+            RoomQuery::List => None,
+            RoomQuery::Since(after) => after,
         }
     }
 

@@ -302,6 +302,16 @@ fn body_of<'b>(fields: &Fields<'b>, method: Method, route: Route) -> Result<Body
     }
 }
 
+/// Where the client goes on, or what of the past it wants.
+fn begins<'b>(query: &Query<'b>) -> (Option<&'b [u8]>, Past) {
+    match query.after {
+        Place::Behind(id) => (Some(id), Past::Nothing),
+        Place::Earliest => (None, Past::Earliest),
+        Place::None if query.last > 0 => (None, Past::Last(query.last)),
+        Place::None => (None, Past::Nothing),
+    }
+}
+
 /// The request, but for the fields that a refusal has as well.
 fn serve<'b>(
     method: &str,
@@ -349,12 +359,7 @@ fn serve<'b>(
     (request.ids, request.members) = (query.ids, query.members);
     request.members_after = query.members_after;
     request.bearer.parameter = query.token;
-    (request.cursor, request.past) = match query.after {
-        Place::Behind(id) => (Some(id), Past::Nothing),
-        Place::Earliest => (None, Past::Earliest),
-        Place::None if query.last > 0 => (None, Past::Last(query.last)),
-        Place::None => (None, Past::Nothing),
-    };
+    (request.cursor, request.past) = begins(&query);
     request.wait_seconds = query.wait_seconds.unwrap_or(POLL_WAIT_SECONDS_DEFAULT);
     // RFC 9110, section 7.8: a client of HTTP/1.0 cannot mean it.
     let can_mean_it = method == Method::Get && carrier == Carrier::Chunked;

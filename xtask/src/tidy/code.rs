@@ -25,6 +25,7 @@ const SLEEPERS: [(&str, &str); 35] = [
     ("crates/encke/benches/limit/child.rs", "a sender that keeps a rate waits for its time"),
     ("crates/encke/benches/limit/encke.rs", "a worker's question rings runtimes, and here is none"),
     ("crates/encke/benches/nodes/", "neither other processes nor their figures ring"),
+    ("crates/encke/benches/streams/", "a writer of the disk and a bare loop have no bell"),
     ("crates/encke/benches/upgrade/", "neither other processes nor their figures ring"),
     ("crates/encke/tests/it/cluster/nemesis/", "faults have their time, and servers ring nobody"),
     ("crates/encke/src/cli/demo/", "neither other processes nor counters ring"),

@@ -18,13 +18,13 @@ use hub::{Grant, Id, IdText, IdsFull, Info};
 use proto::{Format, Problem, Request, members};
 
 use super::core::{At, Core};
-use super::tables::watching::{Subject, Watched, Watching};
+use super::tables::watching::{Subject, Watched};
 use super::{Shard, key_of};
 use crate::limits::{RETRY_AFTER_SECONDS, WATCHES_PER_CONNECTION_MAX};
 use crate::questions::Asker;
 use crate::said::{DirectMessage, RoomText};
 use crate::sockets::Sockets;
-use crate::watch::{Wanted, Watch};
+use crate::watch::{RoomQuery, Watch};
 
 impl<S: Sockets> Core<S> {
     /// The subject of its token is from now on a member of all that the connection is logged in
@@ -178,7 +178,8 @@ impl<S: Sockets> Core<S> {
             let asker = Asker { conn: asker_conn, client: Arc::downgrade(&client) };
             watched.asked = Some(client);
             let polled = self.polled.get(&at.slot);
-            let wanted = polled.map_or(Wanted::List, |polled| Wanted::Since(polled.place(room)));
+            let wanted =
+                polled.map_or(RoomQuery::List, |polled| RoomQuery::Since(polled.place(room)));
             if rooms.questions.push(Watch { asker, room, wanted, _ticket: ticket }) {
                 return Ok(());
             }

@@ -64,7 +64,7 @@ async fn of_a_swapped_value_the_last_one_is_kept_and_one_that_came_between_is_se
         }
         one.swap("b", 0, "b".into()).await.unwrap();
         let info = ask_api(&server[0], "STREAM.INFO.KV_ENCKE_t", "").await;
-        let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+        let info: Value = serde_json::from_str(&info).unwrap();
         assert_eq!(info["state"]["messages"], 2, "{info}");
         let long = Bytes::from(vec![b'x'; nats::VALUE_BYTES_MAX + 1]);
         assert!(!one.swap("c", 0, long).await.unwrap_err().may_count);
