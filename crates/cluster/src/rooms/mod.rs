@@ -19,6 +19,11 @@
 //! Which info of a user counts: that of the record which is the last in the log, of those of the
 //! nodes that still have the user.
 //!
+//! A room can have a bound: [`RoomList::is_past`] says whether a user came when others had taken
+//! all places. Each node asks that for its own users alone, once their list is settled, and takes
+//! those out who are past it. What came first is what the log says first. Of users who were there
+//! before a node asked for the list, those of nodes that had asked before are first.
+//!
 //! Cost: nothing where nobody wants to know. A room that is wanted costs some 200 bytes at each
 //! node and a record's part at each; each user in it some 150 bytes at the nodes that want it.
 
@@ -60,6 +65,8 @@ pub struct Rooms {
     nodes: Vec<u64>,
     /// Up to which record each has answered.
     answered: BTreeMap<u64, u64>,
+    /// The first record of this member that wants to know a room.
+    first_want: Option<u64>,
     /// Who wants each room.
     wanted: BTreeMap<Box<str>, SmallVec<[u64; 2]>>,
     /// The rooms that this node wants.
@@ -84,6 +91,7 @@ impl Rooms {
             me: None,
             nodes: Vec::new(),
             answered: BTreeMap::new(),
+            first_want: None,
             wanted: BTreeMap::new(),
             lists: BTreeMap::new(),
             settling: VecDeque::new(),
@@ -245,6 +253,7 @@ impl Rooms {
         self.lists.values_mut().for_each(RoomList::clear);
         self.list_bytes = 0;
         self.answered.clear();
+        self.first_want = None;
         self.settling.clear();
         self.orphans.clear();
         self.outbox.clear();
@@ -288,7 +297,8 @@ impl Rooms {
                 return;
             }
             if let Some(list) = list {
-                list.is_settled = true;
+                self.notes += 1;
+                list.settle(self.notes);
                 self.acts.push_back(RoomAct::Settled(room.clone()));
             }
             self.settling.pop_front();

@@ -1,6 +1,6 @@
 //! What a record of the log changes in the rooms.
 
-use super::list::{ListedBytes, RoomChange, RoomList};
+use super::list::{ListedBytes, RoomChange, RoomList, Saying};
 use super::{RoomAct, Rooms};
 use crate::room_note::RoomNote;
 
@@ -35,8 +35,8 @@ impl Rooms {
                     self.change(room, |list, listed| list.end(from, listed));
                 }
                 RoomNote::Joined { room, sub, info } => {
-                    let at = self.notes;
-                    self.change(room, |list, listed| list.joined((from, at), sub, info, listed));
+                    let said = (from, self.notes, self.saying(&room, from));
+                    self.change(room, |list, listed| list.joined(said, sub, info, listed));
                 }
                 RoomNote::Left { room, sub } => {
                     self.change(room, |list, listed| list.left(from, sub, listed));
@@ -50,6 +50,9 @@ impl Rooms {
 
     /// Whether that is new here, and is to be answered.
     fn read_want(&mut self, sequence: u64, from: u64, room: Box<str>) -> bool {
+        if self.me == Some(from) {
+            self.first_want.get_or_insert(sequence);
+        }
         if self.me == Some(from)
             && let Some(list) = self.lists.get_mut(&room).filter(|list| list.wanted_at.is_none())
         {
@@ -68,6 +71,25 @@ impl Rooms {
             }
         }
         is_new
+    }
+
+    /// Whose word that of the node `from` is for the order of users in `room`.
+    fn saying(&self, room: &str, from: u64) -> Saying {
+        let is_settled = self.lists.get(room).is_none_or(|list| list.is_settled);
+        let Some(me) = self.me.filter(|me| !is_settled && *me != from) else {
+            return Saying::InTurn;
+        };
+        let wanting = self.wanted.get(room).map_or(&[][..], |wanting| wanting);
+        let place = |node| wanting.iter().position(|one| *one == node);
+        let (Some(theirs), mine) = (place(from), place(me)) else { return Saying::Later };
+        // An older node says its wants once more for a new one, which cannot tell them from new
+        // ones until it has an answer from there.
+        let answered = self.answered.get(&from).zip(self.first_want);
+        let is_repeated = from < me && answered.is_none_or(|(up_to, first)| *up_to < first);
+        match is_repeated || mine.is_none_or(|mine| theirs < mine) {
+            true => Saying::Before,
+            false => Saying::Later,
+        }
     }
 
     fn read_unwant(&mut self, from: u64, room: Box<str>) {

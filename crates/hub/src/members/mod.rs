@@ -25,6 +25,7 @@ mod roster;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -91,6 +92,8 @@ struct RoomStripe {
     rooms: BucketTable<Room, 8>,
     /// Those that have changed since the roster has looked at them, each once.
     noted: Vec<Membership>,
+    /// Those of them that have no grace.
+    at_once: HashSet<Membership>,
 }
 
 /// On a cache line of its own, as the directory's stripes are.
@@ -164,7 +167,7 @@ impl Members {
         debug_assert!(room != Id::NONE && sub != Id::NONE);
         let hash = self.keys.hash(room.to_bits());
         let mut stripe = self.stripe(hash);
-        let RoomStripe { rooms, noted } = &mut *stripe;
+        let RoomStripe { rooms, noted, .. } = &mut *stripe;
         let make = || {
             self.names.acquire_id(room);
             self.begin_member(sub);
@@ -201,9 +204,19 @@ impl Members {
 
     /// One of the connections of `sub` has logged out.
     pub fn leave(&self, room: Id, sub: Id) {
+        self.end(room, sub, false);
+    }
+
+    /// One of the connections of `sub` has logged out that was not to be there: if it was the last
+    /// one, `sub` has no grace.
+    pub fn leave_at_once(&self, room: Id, sub: Id) {
+        self.end(room, sub, true);
+    }
+
+    fn end(&self, room: Id, sub: Id, is_at_once: bool) {
         let hash = self.keys.hash(room.to_bits());
         let mut stripe = self.stripe(hash);
-        let RoomStripe { rooms, noted } = &mut *stripe;
+        let RoomStripe { rooms, noted, at_once } = &mut *stripe;
         let found = rooms.find_mut(hash, |found| found.id == room);
         let member = found.and_then(|found| found.member(sub, &self.keys));
         debug_assert!(member.as_ref().is_some_and(|member| member.conns > 0), "it was there");
@@ -211,6 +224,9 @@ impl Members {
         member.conns = member.conns.saturating_sub(1);
         if member.conns == 0 {
             self.note(noted, member, Membership { room, sub });
+            if is_at_once {
+                at_once.insert(Membership { room, sub });
+            }
         }
     }
 

@@ -8,6 +8,8 @@
 //! | others were told of | nothing, or joined once more: with another info | waits for its grace |
 //! | waits for its grace | waits no more | waits anew: it was there in between |
 //!
+//! One that was refused after all has no grace ([`Members::leave_at_once`]).
+//!
 //! Who waits stands in [`Graces`], which has a bound; past that a member leaves at once.
 
 mod graces;
@@ -103,13 +105,14 @@ impl Roster {
     /// told to `news`. Whether something had changed.
     pub fn look(&mut self, stripe: usize, now_ms: u64, news: &mut Vec<News>) -> bool {
         let mut noted = std::mem::take(&mut self.noted);
-        {
+        let at_once = {
             let mut rooms = lock(&self.members.stripes[stripe]);
             noted.append(&mut rooms.noted);
             if rooms.noted.capacity() > NOTED_KEPT {
                 rooms.noted = Vec::new();
             }
-        }
+            std::mem::take(&mut rooms.at_once)
+        };
         let is_any = !noted.is_empty();
         for pair in noted.drain(..) {
             match self.members.find(pair) {
@@ -118,8 +121,9 @@ impl Roster {
                     self.graces.end(pair);
                     self.members.tell_joined(pair, &self.listeners, news);
                 }
-                Standing::Gone if self.grace_ms == 0 => {
-                    self.members.tell_left(pair, &self.listeners, news)
+                Standing::Gone if self.grace_ms == 0 || at_once.contains(&pair) => {
+                    self.graces.end(pair);
+                    self.members.tell_left(pair, &self.listeners, news);
                 }
                 Standing::Gone => self.wait(pair, now_ms + self.grace_ms, news),
             }
