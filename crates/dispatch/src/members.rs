@@ -272,15 +272,20 @@ impl RoomTeller<'_> {
         match waiting {
             // Who has gone away does not need it.
             ListAsker::Call(reply) => drop(reply.send(list)),
-            ListAsker::Watch(watch) => self.give_watch(watch, &list),
+            ListAsker::Watch(watch) => self.give_watch(of, watch, &list),
         }
     }
 
-    fn give_watch(&mut self, watch: Watch, list: &Arc<str>) {
-        if watch.is_waiting() && !self.watches.answer(&watch, list) {
-            self.late.keep(watch);
-        } else {
-            self.watches.questions().done(1, 0);
+    fn give_watch(&mut self, of: &str, watch: Watch, list: &Arc<str>) {
+        let is_full = self.shared.as_ref().is_some_and(|shared| shared.is_full_for(of, &watch));
+        let is_late = watch.is_waiting()
+            && match is_full {
+                true => !self.watches.refuse(&watch),
+                false => !self.watches.answer(&watch, list),
+            };
+        match is_late {
+            true => self.late.keep(watch),
+            false => self.watches.questions().done(1, 0),
         }
     }
 
@@ -352,7 +357,8 @@ impl RoomTeller<'_> {
             };
         }
         match self.list_for(watch.room()).await {
-            Some(list) => self.give_watch(watch, &list),
+            // A server that is alone has looked for a place when the seat was taken.
+            Some(list) => self.give_watch("", watch, &list),
             None => self.watches.questions().done(1, 0),
         }
     }

@@ -56,6 +56,8 @@ pub(crate) struct Say {
 pub(crate) struct RoomText {
     pub(crate) room: Id,
     pub(crate) text: Arc<str>,
+    /// Instead of a list: the channel has no place for who has asked.
+    pub(crate) is_full: bool,
     /// Whose question it answers, with a whole list. What is told to all answers nobody's.
     pub(crate) answers: Option<Asker>,
     /// Sorted by slot.

@@ -194,6 +194,9 @@ impl<'h> HookTeller<'h> {
         }
         let now_ms = self.now_ms();
         if !self.known.has(&subject) {
+            if change == ChannelChange::Waited {
+                return;
+            }
             self.keep(subject);
             self.known.insert(subject);
             if change == ChannelChange::Came {

@@ -26,13 +26,15 @@ pub(super) struct Plane {
     pub(super) watches: Watches,
     pub(super) roster: Roster,
     late: Late,
+    /// Channels have no place: other nodes were first.
+    pub(super) is_full: bool,
 }
 
 impl Plane {
     pub(super) fn of(one: &One) -> Plane {
         let watches = one.server.watches.clone().unwrap();
         let roster = Roster::new(Arc::clone(watches.members()), GRACE_MS);
-        Plane { watches, roster, late: Late::default() }
+        Plane { watches, roster, late: Late::default(), is_full: false }
     }
 
     fn list(&self, of: &str, room: hub::Id) -> Arc<str> {
@@ -90,8 +92,13 @@ impl Plane {
     fn answer(&mut self, watch: Watch) {
         let of = self.watches.name(watch.room()).filter(|_| watch.is_waiting());
         let list = of.map(|of| self.list(&of, watch.room()));
+        let is_full = self.is_full && watch.seat().is_some();
+        let answer = |list: &Arc<str>| match is_full {
+            true => self.watches.refuse(&watch),
+            false => self.watches.answer(&watch, list),
+        };
         match list {
-            Some(list) if !self.watches.answer(&watch, &list) => self.late.keep(watch),
+            Some(list) if !answer(&list) => self.late.keep(watch),
             _ => self.watches.questions().done(1, 0),
         }
     }

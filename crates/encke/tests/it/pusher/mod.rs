@@ -10,6 +10,7 @@ mod graph;
 mod hooks;
 mod http;
 mod missed;
+mod node_bounds;
 mod node_hooks;
 mod nodes;
 mod secure;
