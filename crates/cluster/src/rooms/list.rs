@@ -29,7 +29,7 @@ pub enum RoomChange {
 /// Whose word it is that a user is there, of a list that is not settled. All nodes that want a room
 /// have one order for their users from before, so that of two that ask at one time one is first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Saying {
+pub(super) enum Precedence {
     /// Of a node that wanted to know the room before this one did.
     Before,
     /// Of this node; or the list is settled, so that the log's order is that of users.
@@ -68,6 +68,8 @@ pub struct RoomList {
     listed_bytes: usize,
     /// What they take up here.
     bytes: usize,
+    /// The nodes that have asked before this one, of those that have.
+    pub(super) before: SmallVec<[u64; 2]>,
     /// The first record that says that this node wants to know, once it was read.
     pub(super) wanted_at: Option<u64>,
     /// All nodes have said whom they have.
@@ -120,7 +122,7 @@ impl RoomList {
     /// `node` has `sub`.
     pub(super) fn joined(
         &mut self,
-        (node, at, saying): (u64, u64, Saying),
+        (node, at, precedence): (u64, u64, Precedence),
         sub: Box<str>,
         info: Option<Arc<str>>,
         listed: ListedBytes,
@@ -128,11 +130,11 @@ impl RoomList {
         let name = sub.clone();
         self.change(sub, listed, |Present { holders, since }| {
             let is_new = holders.is_empty();
-            match saying {
-                Saying::Before => *since = 0,
-                Saying::InTurn if is_new || *since == SINCE_LATER => *since = at,
-                Saying::Later if is_new => *since = SINCE_LATER,
-                Saying::InTurn | Saying::Later => {}
+            match precedence {
+                Precedence::Before => *since = 0,
+                Precedence::InTurn if is_new || *since == SINCE_LATER => *since = at,
+                Precedence::Later if is_new => *since = SINCE_LATER,
+                Precedence::InTurn | Precedence::Later => {}
             }
             holders.retain(|holder| holder.node != node);
             holders.push(Holder { node, info, at });

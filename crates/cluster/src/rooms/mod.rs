@@ -47,6 +47,10 @@ use crate::room_note::RoomNote;
 /// What a room that somebody wants takes up beside its name, twice.
 const ROOM_BYTES: usize = 256;
 
+/// Stands as an answer before a want that is said once more: no record has this number, so versions
+/// that do not know it pass it over.
+const AGAIN: u64 = 0;
+
 /// A node that is no member any more, whose users may come back elsewhere.
 #[derive(Debug)]
 struct Orphans {
@@ -65,8 +69,8 @@ pub struct Rooms {
     nodes: Vec<u64>,
     /// Up to which record each has answered.
     answered: BTreeMap<u64, u64>,
-    /// The first record of this member that wants to know a room.
-    first_want: Option<u64>,
+    /// Those whose next want is said once more, for a node that is new.
+    repeats: Vec<u64>,
     /// Who wants each room.
     wanted: BTreeMap<Box<str>, SmallVec<[u64; 2]>>,
     /// The rooms that this node wants.
@@ -91,7 +95,7 @@ impl Rooms {
             me: None,
             nodes: Vec::new(),
             answered: BTreeMap::new(),
-            first_want: None,
+            repeats: Vec::new(),
             wanted: BTreeMap::new(),
             lists: BTreeMap::new(),
             settling: VecDeque::new(),
@@ -240,7 +244,10 @@ impl Rooms {
             }
         }
         if self.me.is_some() && is_new {
-            self.want_all();
+            for room in self.lists.keys() {
+                self.outbox.note(RoomNote::Answered(AGAIN));
+                self.outbox.note(RoomNote::Want(room.clone()));
+            }
         }
     }
 
@@ -253,7 +260,7 @@ impl Rooms {
         self.lists.values_mut().for_each(RoomList::clear);
         self.list_bytes = 0;
         self.answered.clear();
-        self.first_want = None;
+        self.repeats.clear();
         self.settling.clear();
         self.orphans.clear();
         self.outbox.clear();
@@ -271,6 +278,7 @@ impl Rooms {
     /// `node` is no member any more.
     fn lose(&mut self, now_ms: u64, node: u64) {
         self.answered.remove(&node);
+        self.repeats.retain(|one| *one != node);
         let acts = &mut self.acts;
         self.wanted.retain(|room, wanting| {
             wanting.retain(|one| *one != node);

@@ -1,7 +1,7 @@
 //! What a record of the log changes in the rooms.
 
-use super::list::{ListedBytes, RoomChange, RoomList, Saying};
-use super::{RoomAct, Rooms};
+use super::list::{ListedBytes, Precedence, RoomChange, RoomList};
+use super::{AGAIN, RoomAct, Rooms};
 use crate::room_note::RoomNote;
 
 impl Rooms {
@@ -16,8 +16,12 @@ impl Rooms {
         for note in notes {
             self.notes += 1;
             match note {
-                RoomNote::Want(room) => is_new |= self.read_want(sequence, from, room),
+                RoomNote::Want(room) => {
+                    is_new |= self.read_want(sequence, from, room);
+                    self.repeats.retain(|node| *node != from);
+                }
                 RoomNote::Unwant(room) => self.read_unwant(from, room),
+                RoomNote::Answered(AGAIN) => self.repeats.push(from),
                 RoomNote::Answered(up_to) => {
                     let answered = self.answered.entry(from).or_default();
                     *answered = up_to.max(*answered);
@@ -35,7 +39,7 @@ impl Rooms {
                     self.change(room, |list, listed| list.end(from, listed));
                 }
                 RoomNote::Joined { room, sub, info } => {
-                    let said = (from, self.notes, self.saying(&room, from));
+                    let said = (from, self.notes, self.precedence(&room, from));
                     self.change(room, |list, listed| list.joined(said, sub, info, listed));
                 }
                 RoomNote::Left { room, sub } => {
@@ -50,9 +54,6 @@ impl Rooms {
 
     /// Whether that is new here, and is to be answered.
     fn read_want(&mut self, sequence: u64, from: u64, room: Box<str>) -> bool {
-        if self.me == Some(from) {
-            self.first_want.get_or_insert(sequence);
-        }
         if self.me == Some(from)
             && let Some(list) = self.lists.get_mut(&room).filter(|list| list.wanted_at.is_none())
         {
@@ -66,6 +67,7 @@ impl Rooms {
         let is_new = !wanting.contains(&from);
         if is_new {
             wanting.push(from);
+            self.put_in_order(from, &room);
             if self.me.is_some() {
                 self.outbox.state(&room, false);
             }
@@ -73,22 +75,26 @@ impl Rooms {
         is_new
     }
 
+    /// `from` wants to know `room`, which is new here: was it first, or this node?
+    ///
+    /// All nodes go by the order of the log. What a node says once more for one that is new is of
+    /// before that.
+    fn put_in_order(&mut self, from: u64, room: &str) {
+        let (Some(me), Some(wanting)) = (self.me, self.wanted.get(room)) else { return };
+        let Some(list) = self.lists.get_mut(room) else { return };
+        if from == me {
+            list.before = wanting.iter().copied().filter(|other| *other != me).collect();
+        } else if self.repeats.contains(&from) && !list.before.contains(&from) {
+            list.before.push(from);
+        }
+    }
+
     /// Whose word that of the node `from` is for the order of users in `room`.
-    fn saying(&self, room: &str, from: u64) -> Saying {
-        let is_settled = self.lists.get(room).is_none_or(|list| list.is_settled);
-        let Some(me) = self.me.filter(|me| !is_settled && *me != from) else {
-            return Saying::InTurn;
-        };
-        let wanting = self.wanted.get(room).map_or(&[][..], |wanting| wanting);
-        let place = |node| wanting.iter().position(|one| *one == node);
-        let (Some(theirs), mine) = (place(from), place(me)) else { return Saying::Later };
-        // An older node says its wants once more for a new one, which cannot tell them from new
-        // ones until it has an answer from there.
-        let answered = self.answered.get(&from).zip(self.first_want);
-        let is_repeated = from < me && answered.is_none_or(|(up_to, first)| *up_to < first);
-        match is_repeated || mine.is_none_or(|mine| theirs < mine) {
-            true => Saying::Before,
-            false => Saying::Later,
+    fn precedence(&self, room: &str, from: u64) -> Precedence {
+        match self.lists.get(room).filter(|list| !list.is_settled && self.me != Some(from)) {
+            None => Precedence::InTurn,
+            Some(list) if list.before.contains(&from) => Precedence::Before,
+            Some(_) => Precedence::Later,
         }
     }
 
@@ -99,6 +105,9 @@ impl Rooms {
         {
             list.wanted_at = None;
             list.is_settled = false;
+        }
+        if let Some(list) = self.lists.get_mut(&room) {
+            list.before.retain(|one| *one != from);
         }
         let Some(wanting) = self.wanted.get_mut(&room) else { return };
         wanting.retain(|one| *one != from);

@@ -144,7 +144,7 @@ fn triggers(api: SocketAddr, seconds: f64) -> f64 {
                 }
             });
         }
-        thread::sleep(Duration::from_secs_f64(seconds));
+        thread::park_timeout(Duration::from_secs_f64(seconds));
         is_over.store(true, Ordering::Relaxed);
         sent.load(Ordering::Relaxed) as f64 / seconds
     })

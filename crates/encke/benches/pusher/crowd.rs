@@ -1,6 +1,6 @@
 //! Clients with a WebSocket each, by the hundred thousand: of channels, or of Encke's own streams.
 //!
-//! They are in threads with a descriptor table of their own each, so that a process may have more of
+//! They are in threads with a descriptor table of their own each, so a process may have more of
 //! them than one table holds. Clients come from several addresses of this machine, each of which
 //! has all ports for itself.
 
@@ -143,7 +143,7 @@ impl Crowd {
                 let (clients, heard) = (self.clients, self.heard());
                 return Err(format!("{what}: {ready} of {clients}, {heard} heard").into());
             }
-            thread::sleep(LOOK);
+            thread::park_timeout(LOOK);
         }
         Ok(())
     }

@@ -106,7 +106,7 @@ fn await_lists(server: &AppServer, crowd: &Crowd, clients: usize) -> bool {
     let end = Instant::now() + 3 * BACK_GRACE;
     let mut wrong = crowd.wrong_lists(ROOM as i64);
     while wrong > 0 && Instant::now() < end {
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::park_timeout(Duration::from_millis(50));
         wrong = crowd.wrong_lists(ROOM as i64);
     }
     let prefix = [("filter_by_prefix", "presence-"), ("info", "user_count")];

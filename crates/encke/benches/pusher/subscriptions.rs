@@ -114,7 +114,7 @@ fn hears(server: &AppServer, crowd: &Crowd, seconds: f64) -> Outcome<f64> {
     for event in 0..events {
         let due_ns = began_ns + event * 1_000_000_000 / EVENTS_PER_SECOND;
         let now_ns = clock::monotonic_ns();
-        thread::sleep(Duration::from_nanos(due_ns.saturating_sub(now_ns)));
+        thread::park_timeout(Duration::from_nanos(due_ns.saturating_sub(now_ns)));
         server.trigger("news", &mark(due_ns));
     }
     crowd.await_heard(before + events * NEIGHBOURS as u64)?;
@@ -166,7 +166,7 @@ fn pace(clients: &[Subscriber], is_over: &AtomicU64) {
             }
         }
         said = said.max(due);
-        thread::sleep(Duration::from_millis(1));
+        thread::park_timeout(Duration::from_millis(1));
     }
 }
 

@@ -155,6 +155,35 @@ impl One {
     }
 }
 
+/// All ask at once, at nodes that have just begun; nobody leaves.
+#[test]
+fn crowd_that_comes_to_all_nodes_at_once_gets_all_places() {
+    let first = testing::seed();
+    for seed in first..first + 1_000 {
+        let mut world = World::new(seed);
+        for id in 1..4 {
+            let one = world.nodes.get_mut(&id).unwrap();
+            for user in 0..3 {
+                one.rooms.want(ROOM);
+                let sub: Box<str> = format!("{id}-{user}").into();
+                one.here.insert(sub.clone(), None);
+                one.rooms.news(ROOM, sub.clone(), RoomChange::Joined(None));
+                one.waiting.insert(sub, one.rooms.said().0);
+            }
+        }
+        for _ in 0..500 {
+            let id = world.random.u64(1..4);
+            match world.random.bool() {
+                true => world.say(id),
+                false => world.read(id),
+            }
+            world.look(id);
+        }
+        let let_in: usize = world.nodes.values().map(|one| one.let_in.len()).sum();
+        assert_eq!(let_in, world.most, "seed {seed}");
+    }
+}
+
 #[test]
 fn no_more_are_let_in_than_there_are_places_whoever_reads_how_far() {
     let first = testing::seed();

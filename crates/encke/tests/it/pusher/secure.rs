@@ -1,5 +1,5 @@
-//! Clients of channels over TLS, as raw bytes: members, users who are signed in, and an upgrade. What
-//! pusher-js does over TLS stands in `clients.rs`.
+//! Clients of channels over TLS, as raw bytes: members, users who are signed in, and an upgrade.
+//! What pusher-js does over TLS stands in `clients.rs`.
 
 use std::io::{Read, Write};
 
