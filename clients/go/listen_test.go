@@ -30,10 +30,10 @@ func TestCutStreamGoesOnAfterTheLastEvent(t *testing.T) {
 	if _, err := client.Subscribe(ctx, "bob", "rj"); err != nil {
 		t.Fatal(err)
 	}
-	ear := hear(ctx, t, &Listener{URL: relay.url(), IDs: []string{"bob", "7"}})
-	ear.reach(Open)
+	subscriber := hear(ctx, t, &Listener{URL: relay.url(), IDs: []string{"bob", "7"}})
+	subscriber.reach(Open)
 	mustSend(ctx, t, client, "7", "first")
-	if heard := ear.next(); heard != `"first"` {
+	if heard := subscriber.next(); heard != `"first"` {
 		t.Fatal(heard)
 	}
 	for round := range 3 {
@@ -44,7 +44,7 @@ func TestCutStreamGoesOnAfterTheLastEvent(t *testing.T) {
 		relay.mend()
 		for n := range 10 {
 			expected := fmt.Sprintf("[%d,%d]", round, n)
-			if heard := ear.next(); heard != expected {
+			if heard := subscriber.next(); heard != expected {
 				t.Fatalf("%s, not %s", heard, expected)
 			}
 		}
@@ -53,20 +53,20 @@ func TestCutStreamGoesOnAfterTheLastEvent(t *testing.T) {
 
 func TestKillOfTheServerIsToldAsAGap(t *testing.T) {
 	ctx, server := testContext(t), start(t)
-	ear := hear(ctx, t, &Listener{URL: "http://" + server.listen, IDs: []string{"bob"}})
-	ear.reach(Open)
+	subscriber := hear(ctx, t, &Listener{URL: "http://" + server.listen, IDs: []string{"bob"}})
+	subscriber.reach(Open)
 	mustSend(ctx, t, server.client(), "bob", 1)
-	if heard := ear.next(); heard != "1" {
+	if heard := subscriber.next(); heard != "1" {
 		t.Fatal(heard)
 	}
 	server.kill()
-	ear.reach(Waiting)
+	subscriber.reach(Waiting)
 	server.start()
-	if heard := ear.next(); heard != "gap" {
+	if heard := subscriber.next(); heard != "gap" {
 		t.Fatal(heard)
 	}
 	mustSend(ctx, t, server.client(), "bob", 2)
-	if heard := ear.next(); heard != "2" {
+	if heard := subscriber.next(); heard != "2" {
 		t.Fatal(heard)
 	}
 }
@@ -93,8 +93,8 @@ func TestNextProcessGoesOnWhereTheLastOneWas(t *testing.T) {
 	}
 	mustSend(ctx, t, client, "bob", 2)
 	next := &Listener{URL: first.URL, IDs: first.IDs, After: first.Place()}
-	ear := hear(ctx, t, next)
-	if heard := []string{ear.next(), ear.next()}; !reflect.DeepEqual(heard, []string{"1", "2"}) {
+	subscriber := hear(ctx, t, next)
+	if heard := []string{subscriber.next(), subscriber.next()}; !reflect.DeepEqual(heard, []string{"1", "2"}) {
 		t.Error(heard)
 	}
 }
@@ -133,8 +133,8 @@ func TestRefusalOfTheServerIsFinalAndTheContextEndsIt(t *testing.T) {
 // Anybody may send what is nested so deeply: the next event is heard.
 func TestEventThatGoCannotReadIsToldAsAGap(t *testing.T) {
 	ctx, server := testContext(t), start(t)
-	ear := hear(ctx, t, &Listener{URL: "http://" + server.listen, IDs: []string{"bob"}})
-	ear.reach(Open)
+	subscriber := hear(ctx, t, &Listener{URL: "http://" + server.listen, IDs: []string{"bob"}})
+	subscriber.reach(Open)
 	deep := strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
 	for data, expected := range map[string]string{deep: "gap", "1": "1"} {
 		body := strings.NewReader(`{"about":"bob","data":` + data + `}`)
@@ -143,7 +143,7 @@ func TestEventThatGoCannotReadIsToldAsAGap(t *testing.T) {
 			t.Fatal(answer, err)
 		}
 		answer.Body.Close()
-		if heard := ear.next(); heard != expected {
+		if heard := subscriber.next(); heard != expected {
 			t.Errorf("%s, not %s", heard, expected)
 		}
 	}
@@ -191,23 +191,23 @@ func TestTokenIsAskedForAtEachConnectAndRefusedOnesAreFinal(t *testing.T) {
 		}
 		return "wrong", nil
 	}
-	ear := hear(ctx, t, listener)
-	ear.reach(Open)
+	subscriber := hear(ctx, t, listener)
+	subscriber.reach(Open)
 	mustSend(ctx, t, server.client(), "bob", json.RawMessage(`{"n": 1}`))
-	if heard := ear.next(); heard != `{"n":1}` {
+	if heard := subscriber.next(); heard != `{"n":1}` {
 		t.Error(heard)
 	}
 	if _, err := server.client().Logout(ctx, "bob"); err != nil {
 		t.Fatal(err)
 	}
-	<-ear.done
+	<-subscriber.done
 	var refused *Refused
-	if !errors.As(ear.last, &refused) || refused.Status != 401 || asked != 6 {
-		t.Errorf("%v after %d tokens", ear.last, asked)
+	if !errors.As(subscriber.last, &refused) || refused.Status != 401 || asked != 6 {
+		t.Errorf("%v after %d tokens", subscriber.last, asked)
 	}
-	stranger := &Listener{URL: listener.URL, IDs: []string{"eve"}}
-	stranger.Token = func(context.Context) (string, error) { return good, nil }
-	for _, err := range stranger.Listen(ctx) {
+	other := &Listener{URL: listener.URL, IDs: []string{"eve"}}
+	other.Token = func(context.Context) (string, error) { return good, nil }
+	for _, err := range other.Listen(ctx) {
 		if !errors.As(err, &refused) || refused.Status != 403 {
 			t.Error(err)
 		}

@@ -174,8 +174,8 @@ func (relay *relay) mend() {
 	relay.broken = false
 }
 
-// ear listens in a goroutine; what it hears comes as JSON, `gap` or `error: …`.
-type ear struct {
+// subscriber listens in a goroutine; what it hears comes as JSON, `gap` or `error: …`.
+type subscriber struct {
 	t      *testing.T
 	heard  chan string
 	states chan State
@@ -183,52 +183,52 @@ type ear struct {
 	done   chan struct{}
 }
 
-func hear(ctx context.Context, t *testing.T, listener *Listener) *ear {
-	ear := &ear{
+func hear(ctx context.Context, t *testing.T, listener *Listener) *subscriber {
+	subscriber := &subscriber{
 		t: t, heard: make(chan string, 1000), states: make(chan State, 1000),
 		done: make(chan struct{}),
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	listener.OnState = func(state State, _ error) { ear.states <- state }
+	listener.OnState = func(state State, _ error) { subscriber.states <- state }
 	go func() {
-		defer close(ear.done)
+		defer close(subscriber.done)
 		for event, err := range listener.Listen(ctx) {
 			switch {
 			case errors.Is(err, ErrGap):
-				ear.heard <- "gap"
+				subscriber.heard <- "gap"
 			case err != nil:
-				ear.last = err
+				subscriber.last = err
 			default:
-				ear.heard <- string(event.Data)
+				subscriber.heard <- string(event.Data)
 			}
 		}
 	}()
-	t.Cleanup(func() { cancel(); <-ear.done })
-	return ear
+	t.Cleanup(func() { cancel(); <-subscriber.done })
+	return subscriber
 }
 
-func (ear *ear) next() string {
-	ear.t.Helper()
+func (subscriber *subscriber) next() string {
+	subscriber.t.Helper()
 	select {
-	case heard := <-ear.heard:
+	case heard := <-subscriber.heard:
 		return heard
 	case <-time.After(inTime / 2):
-		ear.t.Fatal("nothing heard in time")
+		subscriber.t.Fatal("nothing heard in time")
 		return ""
 	}
 }
 
-func (ear *ear) reach(wanted State) {
-	ear.t.Helper()
+func (subscriber *subscriber) reach(wanted State) {
+	subscriber.t.Helper()
 	deadline := time.After(inTime / 2)
 	for {
 		select {
-		case state := <-ear.states:
+		case state := <-subscriber.states:
 			if state == wanted {
 				return
 			}
 		case <-deadline:
-			ear.t.Fatalf("not %s in time", wanted)
+			subscriber.t.Fatalf("not %s in time", wanted)
 		}
 	}
 }

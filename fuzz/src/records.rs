@@ -23,7 +23,7 @@ pub fn core_message(data: &[u8]) {
 
 /// A node that has begun to read the log.
 fn node() -> Node {
-    let config = Config { name: "n".into(), address: String::new(), lot: 7, proves: true };
+    let config = Config { name: "n".into(), address: String::new(), nonce: 7, proves: true };
     let (epoch, known) = (Epoch { number: 1, base: 0 }, Known::Read { epoch: 1, sequence: 0 });
     let mut node = Node::new(0, config, epoch, GraphPlace::default(), known);
     node.following(0, 1, 1, 0);

@@ -22,7 +22,7 @@ static VERIFIER: LazyLock<Verifier> = LazyLock::new(|| {
     Verifier::open(rules, None).unwrap()
 });
 
-/// Any text as a token: only what the secret has signed is let in, and a secret's token is judged
+/// Any text as a token: only what the secret has signed is let in, and a secret's token is verified
 /// at once.
 pub fn token(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };

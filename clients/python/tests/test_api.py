@@ -178,16 +178,16 @@ def test_stream_of_sends_ends_when_an_answer_is_owed_and_does_not_come(server: S
 
 def test_api_with_keys_refuses_who_has_none_and_serves_who_has(server: Server) -> None:
     key = server.run("key", "new", "--scope", "send")
-    with Client(server.api_url) as stranger, Client(server.api_url, key=key) as client:
+    with Client(server.api_url) as keyless, Client(server.api_url, key=key) as client:
         with pytest.raises(Refused) as refused:
-            stranger.send("rj", 1)
+            keyless.send("rj", 1)
         assert refused.value.status == 401 and key not in str(refused.value)
         assert client.send("rj", 1).delivered == 0
         with pytest.raises(Refused) as forbidden:
             client.subscribe("bob", "rj")
         assert forbidden.value.status == 403
         with pytest.raises(Refused, match="key"):
-            list(stranger.send_stream([Message("rj", 1)]))
+            list(keyless.send_stream([Message("rj", 1)]))
     with pytest.raises(ValueError, match="line break") as wrong:
         Client(server.api_url, key=f"{key}\n")
     assert key not in repr(wrong.value)

@@ -12,7 +12,7 @@
 use std::iter;
 use std::sync::Arc;
 
-use hub::{ArchiveError, Event, HeardOf, HeardPage, KeptListener};
+use hub::{ArchiveError, Event, KeptListener, KeptUpdatesOf, KeptUpdatesPage};
 use journal::{Journal, Most, RecordRead};
 
 use crate::DiskArchive;
@@ -41,14 +41,14 @@ pub(crate) struct Hearing<'h> {
 
 /// What was found so far.
 struct Found<F> {
-    page: HeardPage<F>,
+    page: KeptUpdatesPage<F>,
     bytes: usize,
     looks: usize,
 }
 
 /// What becomes of a record.
 #[derive(PartialEq, Eq)]
-enum Heard {
+enum Relevance {
     /// Nobody hears it.
     No,
     /// Somebody has heard it, and would not any more.
@@ -58,10 +58,10 @@ enum Heard {
 
 impl Hearing<'_> {
     /// The page that is asked for.
-    pub(crate) fn page<F>(&self, of: HeardOf) -> Result<HeardPage<F>, ArchiveError> {
+    pub(crate) fn page<F>(&self, of: KeptUpdatesOf) -> Result<KeptUpdatesPage<F>, ArchiveError> {
         let since = self.listeners.iter().map(|one| self.archive.since_all(one.literal()));
         let covered = of.after >= since.max().unwrap_or(0);
-        let page = HeardPage { events: Vec::new(), up_to: of.after, covered };
+        let page = KeptUpdatesPage { events: Vec::new(), up_to: of.after, covered };
         let mut found = Found { page, bytes: 0, looks: 0 };
         let each: usize = self.listeners.iter().map(|one| one.looks()).sum();
         let (mut records, mut is_first) = (Vec::new(), true);
@@ -103,11 +103,11 @@ impl Hearing<'_> {
     fn look<F>(
         &self,
         record: &RecordRead,
-        of: HeardOf,
+        of: KeptUpdatesOf,
         found: &mut Found<F>,
     ) -> Result<bool, ArchiveError> {
         let mut event: Option<Event<F>> = None;
-        let mut heard = Heard::No;
+        let mut heard = Relevance::No;
         for key in &record.keys {
             let Ok(key) = str::from_utf8(key) else { continue };
             let Some(rule) = self.archive.rule_of(key) else { continue };
@@ -120,7 +120,7 @@ impl Hearing<'_> {
             }
             // What this version cannot read is missing for those who would hear it, and no more.
             let Some(event) = &event else {
-                heard = Heard::Gone;
+                heard = Relevance::Gone;
                 break;
             };
             let subjects = || iter::once(event.about()).chain(event.also());
@@ -132,15 +132,15 @@ impl Hearing<'_> {
             }
             let subject = Subject { journal: self.journal, id: key, rule, now_ms: self.now_ms };
             match subject.is_over(record, &self.archive.floors)? {
-                true => heard = Heard::Gone,
+                true => heard = Relevance::Gone,
                 false => {
-                    heard = Heard::Yes;
+                    heard = Relevance::Yes;
                     break;
                 }
             }
         }
         match (heard, event) {
-            (Heard::Yes, Some(event)) => {
+            (Relevance::Yes, Some(event)) => {
                 found.bytes += event.json().len();
                 let is_full = found.page.events.len() >= of.events_max
                     || found.bytes > of.bytes_max && !found.page.events.is_empty();
@@ -149,7 +149,7 @@ impl Hearing<'_> {
                 }
                 found.page.events.push(Arc::new(event));
             }
-            (Heard::Gone, _) => found.page.covered = false,
+            (Relevance::Gone, _) => found.page.covered = false,
             _ => {}
         }
         Ok(true)

@@ -31,7 +31,9 @@ use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use hub::{Archive, ArchiveError, Draft, Event, HeardOf, HeardPage, KeepRoom, Keeper};
+use hub::{
+    Archive, ArchiveError, Draft, Event, EventStore, KeepRoom, KeptUpdatesOf, KeptUpdatesPage,
+};
 use hub::{KeptListener, NoRoomToKeep, Page, PageOf, WhenDurable, kept_under};
 use journal::{Config, Disk, Found, Journal, NoRoom, OpenError, Opened, Record, Room, Stats, Sync};
 use parking_lot::RwLock;
@@ -251,8 +253,8 @@ impl<F: Send + std::marker::Sync> Archive<F> for DiskArchive {
     fn heard(
         &self,
         listeners: &[Arc<dyn KeptListener>],
-        of: HeardOf,
-    ) -> Result<HeardPage<F>, ArchiveError> {
+        of: KeptUpdatesOf,
+    ) -> Result<KeptUpdatesPage<F>, ArchiveError> {
         let journal = self.open_journal()?;
         Hearing { archive: self, journal: &journal, listeners, now_ms: now_ms() }.page(of)
     }
@@ -262,7 +264,7 @@ impl<F: Send + std::marker::Sync> Archive<F> for DiskArchive {
     }
 }
 
-impl<F: Send + std::marker::Sync> Keeper<F> for DiskArchive {
+impl<F: Send + std::marker::Sync> EventStore<F> for DiskArchive {
     fn reserve(&self, draft: &Draft) -> Result<Option<Box<dyn KeepRoom<F> + '_>>, NoRoomToKeep> {
         let (mut keys, mut count, mut is_update) = (0, 0_usize, false);
         for id in iter::once(draft.about()).chain(draft.also()) {

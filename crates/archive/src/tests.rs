@@ -40,11 +40,11 @@ fn draft(subjects: &[&str], data: &str) -> Draft {
 
 /// Whether it is kept; then it is on disk.
 fn post(archive: &DiskArchive, draft: Draft, number: u64, at_ms: u64) -> bool {
-    let keeper: &dyn Keeper<()> = archive;
-    let Some(room) = keeper.reserve(&draft).unwrap() else { return false };
+    let event_store: &dyn EventStore<()> = archive;
+    let Some(room) = event_store.reserve(&draft).unwrap() else { return false };
     room.append(&draft.numbered(EventId::new(number, Tag::of(7))), at_ms);
     let (said, hear) = mpsc::sync_channel(1);
-    keeper.when_durable(number, Box::new(move |is_durable| said.send(is_durable).unwrap()));
+    event_store.when_durable(number, Box::new(move |is_durable| said.send(is_durable).unwrap()));
     assert!(hear.recv().unwrap());
     true
 }
@@ -85,7 +85,7 @@ fn event_is_read_as_it_was_written_after_a_restart() {
     ];
     for event in &made {
         let draft = draft(&["a\"b", "c\\d", "e"], event.data());
-        let room = Keeper::<()>::reserve(&archive, &draft).unwrap().unwrap();
+        let room = EventStore::<()>::reserve(&archive, &draft).unwrap().unwrap();
         room.append(event, now_ms());
     }
     archive.let_go().unwrap();
@@ -222,7 +222,7 @@ fn post_in_turn(archive: &DiskArchive, ids: &[&str], numbers: RangeInclusive<u64
             assert!(post(archive, draft, number, at_ms));
             return;
         }
-        let room = Keeper::<()>::reserve(archive, &draft).unwrap().unwrap();
+        let room = EventStore::<()>::reserve(archive, &draft).unwrap().unwrap();
         room.append(&draft.numbered::<()>(EventId::new(number, Tag::of(7))), at_ms);
     }
 }
@@ -275,9 +275,9 @@ fn log_that_was_let_go_of_keeps_nothing_until_it_is_taken_back() {
     let (archive, _) = open(dir.path(), all.clone());
     post(&archive, draft(&["a"], "1"), 1, now_ms());
     archive.let_go().unwrap();
-    let refused = Keeper::<()>::reserve(&archive, &draft(&["a"], "1"));
+    let refused = EventStore::<()>::reserve(&archive, &draft(&["a"], "1"));
     assert_eq!(refused.err(), Some(NoRoomToKeep::Disk));
-    assert!(Keeper::<()>::reserve(&archive, &draft(&["b"], "1")).unwrap().is_none());
+    assert!(EventStore::<()>::reserve(&archive, &draft(&["b"], "1")).unwrap().is_none());
     assert!(Archive::<()>::page(&archive, "a", of(0, false, 1)).is_err());
     let (other, _) = open(dir.path(), all);
     assert!(archive.take_back().is_err(), "another has it");

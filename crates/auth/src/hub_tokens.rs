@@ -65,7 +65,7 @@ impl HubTokens {
         token_thread::spawn(queue, stop.clone(), verify, after)
     }
 
-    /// Judges a token. Takes up to some hundred microseconds.
+    /// Verifies a token. Takes up to some hundred microseconds.
     ///
     /// # Errors
     /// It is not good.
@@ -73,7 +73,7 @@ impl HubTokens {
         self.verifier.verify(token)
     }
 
-    /// Judges a token as far as that can be done at once.
+    /// Verifies a token as far as that can be done at once.
     pub fn check_now(&self, token: &str) -> Checked {
         self.verifier.check(token)
     }

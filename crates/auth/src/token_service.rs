@@ -28,8 +28,8 @@ use crate::is_loopback;
 use crate::live_access::LiveAccess;
 use crate::token_thread::{self, FULL_PAUSE};
 use crate::tokens::{
-    self, Checked, JwksKeeper, Revocation, RevocationLine, Revocations, RevokedError, TokenRules,
-    Verifier, VerifierFigures,
+    self, Checked, JwksRefresher, Revocation, RevocationLine, Revocations, RevokedError,
+    TokenRules, Verifier, VerifierFigures,
 };
 
 /// How often, when streams are to be ended: five seconds. Whoever asks for it may ask again.
@@ -61,7 +61,7 @@ struct OwnToken {
 pub struct AuthenticatorSetup {
     authenticator: Arc<Authenticator>,
     /// Keeps the set of keys, if there is one, and when it looks again.
-    keeper: Option<(JwksKeeper, Duration)>,
+    refresher: Option<(JwksRefresher, Duration)>,
 }
 
 /// What the API does with tokens.
@@ -71,7 +71,7 @@ pub struct TokenService {
     queue: TokenQueue,
 }
 
-/// Judges the tokens of streams.
+/// Verifies the tokens of streams.
 #[derive(Debug)]
 struct Authenticator {
     verifier: Arc<Verifier>,
@@ -122,14 +122,15 @@ pub async fn open_authenticator(
     let leeway = rules.leeway.as_secs();
     let revocations = Arc::new(Revocations::open(data)?);
     let verifier = Arc::new(Verifier::open(rules, Some(Arc::clone(&revocations)))?);
-    let mut keeper = JwksKeeper::new(Arc::clone(&verifier))?.map(|keeper| (keeper, Duration::ZERO));
-    if let Some((keeper, again)) = &mut keeper {
-        *again = keeper.look().await;
+    let mut refresher =
+        JwksRefresher::new(Arc::clone(&verifier))?.map(|refresher| (refresher, Duration::ZERO));
+    if let Some((refresher, again)) = &mut refresher {
+        *again = refresher.look().await;
     }
     let (own, lease, unsaved) = (OwnToken::new(live), Lease::new(in_cluster), Notify::new());
     let authenticator =
         Arc::new(Authenticator { verifier, revocations, own, leeway, lease, unsaved });
-    Ok(Some(AuthenticatorSetup { authenticator, keeper }))
+    Ok(Some(AuthenticatorSetup { authenticator, refresher }))
 }
 
 impl AuthenticatorSetup {
@@ -145,17 +146,17 @@ impl AuthenticatorSetup {
 
     /// Begins to verify what workers ask at `queue`, until `stop`.
     pub fn start(self, queue: TokenQueue, stop: &CancellationToken) -> Result<TokenService> {
-        let AuthenticatorSetup { authenticator, keeper } = self;
+        let AuthenticatorSetup { authenticator, refresher } = self;
         tokio::spawn(tokens::watch(Arc::clone(&authenticator.verifier), stop.clone()));
-        if let Some((keeper, again)) = keeper {
-            tokio::spawn(keeper.run(again, stop.clone()));
+        if let Some((refresher, again)) = refresher {
+            tokio::spawn(refresher.run(again, stop.clone()));
         }
         tokio::spawn(save(Arc::clone(&authenticator), stop.clone()));
         let verifying = Arc::clone(&authenticator);
-        let (judged, ends) = (Arc::clone(&authenticator), queue.clone());
+        let (verifier, ends) = (Arc::clone(&authenticator), queue.clone());
         // Was it revoked in between, its stream may have begun after the others were ended.
         let after = move |grant: &Grant| {
-            if judged.revocations.covers(grant) {
+            if verifier.revocations.covers(grant) {
                 end_streams(&ends, &revocation_of(grant));
             }
         };

@@ -13,7 +13,7 @@ use crate::limits::{
     EARLY_COUNTS_MAX, NEED_AFTER_MS, NEED_RECORDS_MAX, RECORD_EVENTS_MAX,
 };
 use crate::message::Counted;
-use crate::publisher::Told;
+use crate::publisher::TicketOutcome;
 
 /// A record of ours whose counts are not all there.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Sums {
         (epoch, sequence): (Epoch, u64),
         members: Vec<u64>,
         tickets: Vec<Option<Ticket>>,
-        told: &mut Vec<Told>,
+        told: &mut Vec<TicketOutcome>,
     ) {
         debug_assert!(self.begun < sequence, "records are begun in the order of the log, once");
         debug_assert!(tickets.len() <= RECORD_EVENTS_MAX);
@@ -78,8 +78,14 @@ impl Sums {
         }
     }
 
-    /// Counts of the member `from`. Said twice they count once.
-    pub(crate) fn add(&mut self, epoch: Epoch, from: u64, counted: &Counted, told: &mut Vec<Told>) {
+    /// Counts of the member `from`. MessageBody twice they count once.
+    pub(crate) fn add(
+        &mut self,
+        epoch: Epoch,
+        from: u64,
+        counted: &Counted,
+        told: &mut Vec<TicketOutcome>,
+    ) {
         let Some(sum) = self.by_sequence.get_mut(&counted.sequence) else {
             return self.put_by(from, counted);
         };
@@ -108,7 +114,7 @@ impl Sums {
     }
 
     /// The member is gone: whom it has posted to nobody will know.
-    pub(crate) fn leave(&mut self, epoch: Epoch, member: u64, told: &mut Vec<Told>) {
+    pub(crate) fn leave(&mut self, epoch: Epoch, member: u64, told: &mut Vec<TicketOutcome>) {
         let mut ready = Vec::new();
         for (&sequence, sum) in &mut self.by_sequence {
             let before = sum.missing.len();
@@ -122,14 +128,14 @@ impl Sums {
     }
 
     /// All are answered with what is there.
-    pub(crate) fn end(&mut self, epoch: Epoch, told: &mut Vec<Told>) {
+    pub(crate) fn end(&mut self, epoch: Epoch, told: &mut Vec<TicketOutcome>) {
         let all: Vec<u64> = self.by_sequence.keys().copied().collect();
         all.into_iter().for_each(|sequence| self.answer(epoch, sequence, told));
         // Another epoch has other sequences.
         *self = Sums::default();
     }
 
-    fn answer(&mut self, epoch: Epoch, sequence: u64, told: &mut Vec<Told>) {
+    fn answer(&mut self, epoch: Epoch, sequence: u64, told: &mut Vec<TicketOutcome>) {
         let Some(sum) = self.by_sequence.remove(&sequence) else { return };
         debug_assert!(sequence <= self.begun);
         debug_assert_eq!(sum.tickets.len(), sum.counts.len(), "a sender would have no answer");
@@ -146,7 +152,7 @@ impl Sums {
         &mut self,
         epoch: Epoch,
         now_ms: u64,
-        told: &mut Vec<Told>,
+        told: &mut Vec<TicketOutcome>,
     ) -> BTreeMap<u64, Vec<u64>> {
         if now_ms < self.check_ms {
             return BTreeMap::new();
@@ -282,8 +288,8 @@ mod tests {
         Counted { sequence, counts: counts.to_vec() }
     }
 
-    fn delivered(told: &[Told]) -> Vec<(u64, bool)> {
-        let what = |&(_, outcome): &Told| match outcome {
+    fn delivered(told: &[TicketOutcome]) -> Vec<(u64, bool)> {
+        let what = |&(_, outcome): &TicketOutcome| match outcome {
             Outcome::Sent { delivered, at_least, .. } => (delivered, at_least),
             other => panic!("{other:?}"),
         };

@@ -21,7 +21,7 @@ const _: () = {
 
 /// What is known of a member.
 #[derive(Debug, Default)]
-struct Heard {
+struct MemberLiveness {
     /// How many of our beats had come back then.
     echoes: u32,
     /// Beats in a row that were too far behind.
@@ -37,7 +37,7 @@ struct Heard {
 pub(crate) struct Liveness {
     echoes: u32,
     last_echo_ms: Option<u64>,
-    heard: BTreeMap<u64, Heard>,
+    heard: BTreeMap<u64, MemberLiveness>,
     /// When we had read up to where.
     samples: VecDeque<(u64, u64)>,
     next_beat_ms: u64,
@@ -176,11 +176,11 @@ mod tests {
 
     fn member(incarnation: u64) -> Member {
         let name = incarnation.to_string();
-        Member { incarnation, name, address: String::new(), lot: incarnation, last_batch: 0 }
+        Member { incarnation, name, address: String::new(), nonce: incarnation, last_batch: 0 }
     }
 
     fn beat(incarnation: u64, applied: u64) -> Beat {
-        Beat { incarnation, lot: 0, applied, read: applied, chain: Some(1), streams: 0 }
+        Beat { incarnation, nonce: 0, applied, read: applied, chain: Some(1), streams: 0 }
     }
 
     fn liveness() -> Liveness {

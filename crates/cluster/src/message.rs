@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! u8 format=1 | u8 kind | varint epoch | body, all numbers varints
-//! B beat:    incarnation or 0, lot, applied, read, chain at read or none, streams
+//! B beat:    incarnation or 0, nonce, applied, read, chain at read or none, streams
 //! C counts:  from, then until the end: sequence, how many, each count
 //! N need:    from, then until the end: sequence
-//! A ask:     lot
-//! V view:    at, chain, members: incarnation, name, address, lot, last batch
+//! A ask:     nonce
+//! V view:    at, chain, members: incarnation, name, address, nonce, last batch
 //! ```
 
 use crate::limits::{MEMBERS_MAX, RECORD_EVENTS_MAX};
@@ -18,16 +18,16 @@ use crate::wire::{Malformed, Reader, put_text, put_varint, sequence};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Message {
     pub(crate) epoch: u64,
-    pub(crate) said: Said,
+    pub(crate) said: MessageBody,
 }
 
 /// What a message says.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Said {
+pub(crate) enum MessageBody {
     Beat(Beat),
     Counts { from: u64, records: Vec<Counted> },
     Need { from: u64, sequences: Vec<u64> },
-    Ask { lot: u64 },
+    Ask { nonce: u64 },
     View(View),
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Said {
 pub(crate) struct Beat {
     /// 0 while it is no member.
     pub(crate) incarnation: u64,
-    pub(crate) lot: u64,
+    pub(crate) nonce: u64,
     pub(crate) applied: u64,
     pub(crate) read: u64,
     /// The sum over the log at `read`.
@@ -72,27 +72,27 @@ impl Message {
         let mut from = Reader::new(bytes);
         check_format(from.u8()?, FORMAT)?;
         let (kind, epoch) = (from.u8()?, from.varint()?);
-        let said = Said::decode(kind, &mut from)?;
+        let said = MessageBody::decode(kind, &mut from)?;
         from.end()?;
         Ok(Message { epoch, said })
     }
 }
 
-impl Said {
+impl MessageBody {
     fn kind(&self) -> u8 {
         match self {
-            Said::Beat(_) => b'B',
-            Said::Counts { .. } => b'C',
-            Said::Need { .. } => b'N',
-            Said::Ask { .. } => b'A',
-            Said::View(_) => b'V',
+            MessageBody::Beat(_) => b'B',
+            MessageBody::Counts { .. } => b'C',
+            MessageBody::Need { .. } => b'N',
+            MessageBody::Ask { .. } => b'A',
+            MessageBody::View(_) => b'V',
         }
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Said::Beat(beat) => beat.encode(out),
-            Said::Counts { from, records } => {
+            MessageBody::Beat(beat) => beat.encode(out),
+            MessageBody::Counts { from, records } => {
                 put_varint(out, *from);
                 for Counted { sequence, counts } in records {
                     debug_assert!(counts.len() <= RECORD_EVENTS_MAX, "nobody would read it");
@@ -101,18 +101,18 @@ impl Said {
                     counts.iter().for_each(|&count| put_varint(out, u64::from(count)));
                 }
             }
-            Said::Need { from, sequences } => {
+            MessageBody::Need { from, sequences } => {
                 put_varint(out, *from);
                 sequences.iter().for_each(|&sequence| put_varint(out, sequence));
             }
-            Said::Ask { lot } => put_varint(out, *lot),
-            Said::View(view) => view.encode(out),
+            MessageBody::Ask { nonce } => put_varint(out, *nonce),
+            MessageBody::View(view) => view.encode(out),
         }
     }
 
-    fn decode(kind: u8, from: &mut Reader<'_>) -> Result<Said, Malformed> {
+    fn decode(kind: u8, from: &mut Reader<'_>) -> Result<MessageBody, Malformed> {
         Ok(match kind {
-            b'B' => Said::Beat(Beat::decode(from)?),
+            b'B' => MessageBody::Beat(Beat::decode(from)?),
             b'C' => {
                 let (sender, mut records) = (from.varint()?, Vec::new());
                 while !from.is_empty() {
@@ -120,17 +120,17 @@ impl Said {
                     let counts = (0..count).map(|_| count_of(from)).collect::<Result<_, _>>()?;
                     records.push(Counted { sequence, counts });
                 }
-                Said::Counts { from: sender, records }
+                MessageBody::Counts { from: sender, records }
             }
             b'N' => {
                 let (sender, mut sequences) = (from.varint()?, Vec::new());
                 while !from.is_empty() {
                     sequences.push(from.varint()?);
                 }
-                Said::Need { from: sender, sequences }
+                MessageBody::Need { from: sender, sequences }
             }
-            b'A' => Said::Ask { lot: from.varint()? },
-            b'V' => Said::View(View::decode(from)?),
+            b'A' => MessageBody::Ask { nonce: from.varint()? },
+            b'V' => MessageBody::View(View::decode(from)?),
             _ => return Err(Malformed::Unknown),
         })
     }
@@ -142,7 +142,7 @@ fn count_of(from: &mut Reader<'_>) -> Result<u32, Malformed> {
 
 impl Beat {
     fn encode(&self, out: &mut Vec<u8>) {
-        for number in [self.incarnation, self.lot, self.applied, self.read] {
+        for number in [self.incarnation, self.nonce, self.applied, self.read] {
             put_varint(out, number);
         }
         out.push(u8::from(self.chain.is_some()));
@@ -151,11 +151,11 @@ impl Beat {
     }
 
     fn decode(from: &mut Reader<'_>) -> Result<Beat, Malformed> {
-        let [incarnation, lot, applied, read] =
+        let [incarnation, nonce, applied, read] =
             [from.varint()?, from.varint()?, sequence(from.varint()?)?, sequence(from.varint()?)?];
         let chain = (from.flag()?, from.u64()?);
         let chain = chain.0.then_some(chain.1);
-        Ok(Beat { incarnation, lot, applied, read, chain, streams: from.varint()? })
+        Ok(Beat { incarnation, nonce, applied, read, chain, streams: from.varint()? })
     }
 }
 
@@ -168,7 +168,7 @@ impl View {
             put_varint(out, member.incarnation);
             put_text(out, &member.name);
             put_text(out, &member.address);
-            put_varint(out, member.lot);
+            put_varint(out, member.nonce);
             put_varint(out, member.last_batch);
         }
     }
@@ -182,7 +182,7 @@ impl View {
                 incarnation: from.varint()?,
                 name: from.text()?,
                 address: from.text()?,
-                lot: from.varint()?,
+                nonce: from.varint()?,
                 last_batch: from.varint()?,
             };
             // They are searched for by incarnation, and who joins later has a greater one.
@@ -202,23 +202,23 @@ mod tests {
 
     fn messages() -> Vec<Message> {
         let beat =
-            Beat { incarnation: 5, lot: 1 << 60, applied: 9, read: 10, chain: None, streams: 3 };
+            Beat { incarnation: 5, nonce: 1 << 60, applied: 9, read: 10, chain: None, streams: 3 };
         let member = |incarnation, name: &str| Member {
             incarnation,
             name: name.into(),
             address: "10.0.0.1:8002".into(),
-            lot: 7,
+            nonce: 7,
             last_batch: 300,
         };
         let view = View { at: 90, chain: 1, members: vec![member(3, "a"), member(40, "b")] };
         let counted = |sequence| Counted { sequence, counts: vec![0, 1, u32::MAX] };
         let said = [
-            Said::Beat(beat),
-            Said::Beat(Beat { chain: Some(u64::MAX), ..beat }),
-            Said::Counts { from: 5, records: vec![counted(1), counted(1 << 40)] },
-            Said::Need { from: 5, sequences: vec![3, 1 << 50] },
-            Said::Ask { lot: 99 },
-            Said::View(view),
+            MessageBody::Beat(beat),
+            MessageBody::Beat(Beat { chain: Some(u64::MAX), ..beat }),
+            MessageBody::Counts { from: 5, records: vec![counted(1), counted(1 << 40)] },
+            MessageBody::Need { from: 5, sequences: vec![3, 1 << 50] },
+            MessageBody::Ask { nonce: 99 },
+            MessageBody::View(view),
         ];
         said.into_iter().map(|said| Message { epoch: 300, said }).collect()
     }
@@ -241,10 +241,13 @@ mod tests {
                 incarnation: 91,
                 name: "a".to_owned(),
                 address: String::new(),
-                lot: 1,
+                nonce: 1,
                 last_batch: 0,
             };
-            Message { epoch: 1, said: Said::View(View { at, chain: 1, members: vec![member] }) }
+            Message {
+                epoch: 1,
+                said: MessageBody::View(View { at, chain: 1, members: vec![member] }),
+            }
         };
         assert_eq!(Message::decode(&view(91).encode()), Ok(view(91)));
         assert_eq!(Message::decode(&view(90).encode()), Err(Malformed::Number));
@@ -264,7 +267,7 @@ mod tests {
                     bytes.insert(at, random.u8(..))
                 }
             }
-            if let Ok(Message { said: Said::Beat(Beat { chain: None, .. }), .. }) =
+            if let Ok(Message { said: MessageBody::Beat(Beat { chain: None, .. }), .. }) =
                 Message::decode(&bytes)
             {
                 // Where there is no sum its eight bytes say nothing.

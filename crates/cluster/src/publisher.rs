@@ -153,7 +153,7 @@ pub(crate) struct Publisher {
 }
 
 /// A sender and what it is told.
-pub(crate) type Told = (Ticket, Outcome);
+pub(crate) type TicketOutcome = (Ticket, Outcome);
 
 impl Publisher {
     pub(crate) fn submit(&mut self, now_ms: u64, event: Event) -> Result<Ticket, NotTaken> {
@@ -293,7 +293,7 @@ impl Publisher {
     }
 
     /// Nobody will ever know of what is in flight.
-    pub(crate) fn abandon(&mut self, told: &mut Vec<Told>) {
+    pub(crate) fn abandon(&mut self, told: &mut Vec<TicketOutcome>) {
         (self.prove_ms, self.rooms) = (0, None);
         self.back.clear();
         self.contradicted = false;
@@ -305,7 +305,7 @@ impl Publisher {
     }
 
     /// Nothing goes any more: all are told.
-    pub(crate) fn end(&mut self, told: &mut Vec<Told>) {
+    pub(crate) fn end(&mut self, told: &mut Vec<TicketOutcome>) {
         self.abandon(told);
         self.queue_bytes = 0;
         let tickets = self.queue.drain(..).filter_map(|entry| entry.ticket);
@@ -335,7 +335,7 @@ impl Publisher {
     pub(crate) fn tick(
         &mut self,
         now_ms: u64,
-        told: &mut Vec<Told>,
+        told: &mut Vec<TicketOutcome>,
         out: &mut Vec<(MessageId, Arc<[u8]>)>,
     ) {
         while let Some(entry) = self.queue.front().filter(|entry| entry.deadline_ms <= now_ms) {

@@ -21,9 +21,9 @@
 //! that write none of that.
 //!
 //! `after` is the last sequence that the publisher had read, `chain` its sum over the log up to
-//! there (see [`crate::chain`]). In a join `incarnation` is the lot of the process and `batch` its
-//! how manyeth try; in a founding one `chain` is the sum of what is behind `since` only. A line is
-//! opaque here: 16 zeros stand where the id goes, which is the server's matter. Beside it stands
+//! there (see [`crate::chain`]). In a join `incarnation` is the nonce of the process and `batch`
+//! its how manyeth try; in a founding one `chain` is the sum of what is behind `since` only. A line
+//! is opaque here: 16 zeros stand where the id goes, which is the server's matter. Beside it stands
 //! the subject, which a node needs to look up the audience.
 //!
 //! A record is read in one form only, so what was read is written again byte by byte. Cost: one
@@ -78,7 +78,7 @@ pub struct Record {
 /// What every record begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Head {
-    /// The sequence of the publisher's join; in a join the lot of its process.
+    /// The sequence of the publisher's join; in a join the nonce of its process.
     pub incarnation: u64,
     /// Counts the publisher's batches; in a join its tries.
     pub batch: u64,
@@ -171,7 +171,7 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// It is of neither format: a node of a newer version has published it, or a stranger.
+    /// It is of neither format: a node of a newer version has published it, or a foreign node.
     pub fn decode(bytes: &[u8]) -> Result<Record, Malformed> {
         if bytes.len() > RECORD_BYTES_MAX {
             return Err(Malformed::Long);

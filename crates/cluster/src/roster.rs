@@ -25,7 +25,7 @@ pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) address: String,
     /// Of its process.
-    pub(crate) lot: u64,
+    pub(crate) nonce: u64,
     /// The last batch of it that counted.
     pub(crate) last_batch: u64,
 }
@@ -94,13 +94,13 @@ impl Roster {
         *self = Roster { members, unlisted: None };
     }
 
-    /// Whether a newer process than the one of `lot` is a member under its name.
-    pub(crate) fn has_newer(&self, name: &str, lot: u64) -> bool {
-        self.members.iter().any(|member| member.name == name && member.lot > lot)
+    /// Whether a newer process than the one of `nonce` is a member under its name.
+    pub(crate) fn has_newer(&self, name: &str, nonce: u64) -> bool {
+        self.members.iter().any(|member| member.name == name && member.nonce > nonce)
     }
 
     /// A join at `sequence`. A founding one ends the view before it.
-    pub(crate) fn join(&mut self, sequence: u64, lot: u64, join: &Join) -> Joined {
+    pub(crate) fn join(&mut self, sequence: u64, nonce: u64, join: &Join) -> Joined {
         if join.founding.is_some() {
             *self = Roster::new(0);
         }
@@ -108,7 +108,7 @@ impl Roster {
             debug_assert!(unlisted.changed < sequence, "the log is read in its order");
             unlisted.changed = sequence;
         }
-        if self.has_newer(&join.name, lot) {
+        if self.has_newer(&join.name, nonce) {
             return Joined::Refused;
         }
         self.members.retain(|member| member.name != join.name);
@@ -123,7 +123,7 @@ impl Roster {
             incarnation: sequence,
             name: join.name.clone(),
             address: join.address.clone(),
-            lot,
+            nonce,
             last_batch: 0,
         });
         Joined::Member

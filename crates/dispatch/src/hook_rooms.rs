@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 const STEPS_WAITING_MAX: usize = 1024;
 
 /// What has changed here and was not passed on yet; of more the whole state is said.
-const NEWS_MAX: usize = 65_536;
+const UPDATES_MAX: usize = 65_536;
 
 /// What ends the subject of a channel, and what stands before the user in that of a member: neither
 /// occurs in a channel's name. In the order of their bytes the members of a channel stand before
@@ -62,7 +62,7 @@ pub(crate) fn app_of(room: &str) -> Option<&str> {
 
 /// What has become of apps, in the order of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum HookAct {
+pub(crate) enum HookAction {
     /// This node has lost its place, or a part of the log: all lists are settled anew.
     Lost,
     /// Who is there, over all nodes.
@@ -79,10 +79,10 @@ pub(crate) struct HookStep {
     /// The epoch of the log, and the last record that was read.
     pub(crate) epoch: u64,
     pub(crate) sequence: u64,
-    pub(crate) acts: Vec<HookAct>,
+    pub(crate) actions: Vec<HookAction>,
 }
 
-enum HookNews {
+enum HookUpdate {
     Want(Box<str>),
     Unwant(Box<str>),
     Change { app: Box<str>, subject: Subject, is_there: bool },
@@ -92,8 +92,8 @@ enum HookNews {
 struct Here {
     /// What this node has of each app that it wants to know.
     apps: BTreeMap<Box<str>, BTreeSet<Subject>>,
-    news: Vec<HookNews>,
-    /// There were more news than are kept.
+    updates: Vec<HookUpdate>,
+    /// There were more updates than are kept.
     is_overrun: bool,
 }
 
@@ -115,7 +115,7 @@ impl HookRooms {
         let mut here = self.here();
         if !here.apps.contains_key(app) {
             here.apps.insert(app.into(), BTreeSet::new());
-            here.news.push(HookNews::Want(app.into()));
+            here.updates.push(HookUpdate::Want(app.into()));
         }
     }
 
@@ -124,9 +124,9 @@ impl HookRooms {
         let mut here = self.here();
         let Some(subjects) = here.apps.remove(app) else { return };
         // Others may want to know still.
-        let gone = |subject| HookNews::Change { app: app.into(), subject, is_there: false };
-        here.news.extend(subjects.into_iter().map(gone));
-        here.news.push(HookNews::Unwant(app.into()));
+        let gone = |subject| HookUpdate::Change { app: app.into(), subject, is_there: false };
+        here.updates.extend(subjects.into_iter().map(gone));
+        here.updates.push(HookUpdate::Unwant(app.into()));
     }
 
     /// A subject of an app is at this node, or is not.
@@ -140,12 +140,12 @@ impl HookRooms {
         if !has_changed {
             return;
         }
-        if here.news.len() >= NEWS_MAX {
+        if here.updates.len() >= UPDATES_MAX {
             here.is_overrun = true;
             return;
         }
         let subject = Arc::clone(subject);
-        here.news.push(HookNews::Change { app: app.into(), subject, is_there });
+        here.updates.push(HookUpdate::Change { app: app.into(), subject, is_there });
     }
 
     /// All subjects of this node, with their apps.
@@ -159,23 +159,23 @@ impl HookRooms {
     }
 
     /// Whether something is to be passed on.
-    pub(crate) fn has_news(&self) -> bool {
-        !self.here().news.is_empty()
+    pub(crate) fn has_updates(&self) -> bool {
+        !self.here().updates.is_empty()
     }
 
     /// Gives what has changed here to what says it in the log.
     pub(crate) fn pass_on(&self, rooms: &mut Rooms) {
         let mut here = self.here();
-        for news in std::mem::take(&mut here.news) {
-            match news {
-                HookNews::Want(app) => drop(rooms.want(&room_of(&app))),
-                HookNews::Unwant(app) => rooms.unwant(&room_of(&app)),
-                HookNews::Change { app, subject, is_there } => {
+        for update in std::mem::take(&mut here.updates) {
+            match update {
+                HookUpdate::Want(app) => drop(rooms.want(&room_of(&app))),
+                HookUpdate::Unwant(app) => rooms.unwant(&room_of(&app)),
+                HookUpdate::Change { app, subject, is_there } => {
                     let change = match is_there {
                         true => RoomChange::Joined(None),
                         false => RoomChange::Left,
                     };
-                    rooms.news(&room_of(&app), (&*subject).into(), change);
+                    rooms.update(&room_of(&app), (&*subject).into(), change);
                 }
             }
         }

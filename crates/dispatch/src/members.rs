@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Late, LateTask, TellStep, Telling, Watch, Watches};
-use hub::{Id, Info, Manner, MemberList, News, Roster, leave_out};
+use hub::{Id, Info, Manner, MemberList, MemberUpdate, Roster, leave_out};
 use proto::members;
 use tokio::task::yield_now;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
@@ -66,7 +66,7 @@ pub async fn run(
         watches: &watches,
         roster,
         begun: Instant::now(),
-        news: Vec::new(),
+        updates: Vec::new(),
         late: Late::default(),
         list: None,
         shared,
@@ -119,7 +119,7 @@ struct RoomTeller<'w> {
     watches: &'w Watches,
     roster: Roster,
     begun: Instant,
-    news: Vec<News>,
+    updates: Vec<MemberUpdate>,
     /// What workers are to be told whose mailboxes have no room.
     late: Late,
     /// The last list that was made since the last look, unless something has changed: crowds ask
@@ -137,41 +137,41 @@ impl RoomTeller<'_> {
         let now_ms = self.now_ms();
         if self.roster.is_any_noted() {
             for stripe in 0..Roster::STRIPES {
-                self.roster.look(stripe, now_ms, &mut self.news);
-                self.tell_news().await;
+                self.roster.look(stripe, now_ms, &mut self.updates);
+                self.tell_updates().await;
             }
         }
-        while self.roster.end_graces(now_ms, OVER_SLICE, &mut self.news) {
-            self.tell_news().await;
+        while self.roster.end_graces(now_ms, OVER_SLICE, &mut self.updates) {
+            self.tell_updates().await;
             yield_now().await;
         }
-        self.tell_news().await;
+        self.tell_updates().await;
     }
 
-    async fn tell_news(&mut self) {
-        if self.news.is_empty() {
+    async fn tell_updates(&mut self) {
+        if self.updates.is_empty() {
             return;
         }
         self.list = None;
-        let mut news = std::mem::take(&mut self.news);
+        let mut updates = std::mem::take(&mut self.updates);
         if let Some(shared) = self.shared_by_all() {
-            news.drain(..).for_each(|news| shared.news(news));
+            updates.drain(..).for_each(|update| shared.update(update));
         }
-        self.tell_all_news(&mut news).await;
-        self.news = news;
+        self.tell_all_updates(&mut updates).await;
+        self.updates = updates;
     }
 
-    async fn tell_all_news(&mut self, news: &mut Vec<News>) {
-        leave_out(news);
-        for news in news.drain(..) {
+    async fn tell_all_updates(&mut self, updates: &mut Vec<MemberUpdate>) {
+        leave_out(updates);
+        for update in updates.drain(..) {
             // Where nobody watches any more nobody is to be told.
-            if let Some(of) = self.watches.name(news.room) {
-                let text = match news.manner {
-                    Manner::List => self.list_of(news.room, &of),
-                    Manner::Whole | Manner::Count => Some(text(&of, &news)),
+            if let Some(of) = self.watches.name(update.room) {
+                let text = match update.manner {
+                    Manner::List => self.list_of(update.room, &of),
+                    Manner::Whole | Manner::Count => Some(text(&of, &update)),
                 };
                 if let Some(text) = text {
-                    self.tell(news.room, text).await;
+                    self.tell(update.room, text).await;
                 }
             }
         }
@@ -196,8 +196,8 @@ impl RoomTeller<'_> {
                 for room in told.whole {
                     self.tell_whole(&room).await;
                 }
-                let mut news = told.news;
-                self.tell_all_news(&mut news).await;
+                let mut updates = told.updates;
+                self.tell_all_updates(&mut updates).await;
                 let rooms = self.shared.as_ref().and_then(Shared::hook_rooms);
                 if let Some((rooms, step)) = rooms.zip(told.hooked) {
                     rooms.tell(step).await;
@@ -232,10 +232,10 @@ impl RoomTeller<'_> {
         let room = room_text(of).and_then(|of| self.watches.names().lookup(of));
         // Who asks was logged in before: it finds itself in the list.
         if let Some(room) = room
-            && self.roster.look_at(room, self.now_ms(), &mut self.news)
+            && self.roster.look_at(room, self.now_ms(), &mut self.updates)
         {
             self.list = None;
-            self.tell_news().await;
+            self.tell_updates().await;
         }
         if let Some(shared) = &mut self.shared {
             shared.ask(of, waiting);
@@ -328,7 +328,7 @@ impl RoomTeller<'_> {
 
     /// All that was told of the room is in its list: nothing is told in between.
     async fn tell_late(&mut self, worker: usize, room: Id) {
-        debug_assert!(self.news.is_empty(), "a list holds more than was told");
+        debug_assert!(self.updates.is_empty(), "a list holds more than was told");
         if let Some(of) = self.watches.name(room) {
             let Some(list) = self.list_of(room, &of) else { return };
             let telling = self.watches.tell_late(worker, room, list);
@@ -366,9 +366,9 @@ impl RoomTeller<'_> {
     /// The list of a room, behind all that is told before.
     async fn list_for(&mut self, room: Id) -> Option<Arc<str>> {
         // Who asks was logged in before: it finds itself in the list.
-        if self.roster.look_at(room, self.now_ms(), &mut self.news) {
+        if self.roster.look_at(room, self.now_ms(), &mut self.updates) {
             self.list = None;
-            self.tell_news().await;
+            self.tell_updates().await;
         }
         let known = self.list.as_ref().filter(|(of, _)| *of == room);
         if let Some((_, list)) = known {

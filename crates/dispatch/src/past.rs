@@ -135,8 +135,8 @@ fn place(
     Ok(Some(match ids.known(text.as_bytes()) {
         Place::Known(number) => Some(number),
         // Another node of the cluster was faster.
-        Place::Ahead(number) if ids.are_given() => Some(number),
-        Place::Ahead(_) | Place::Later(_) | Place::Unknown => None,
+        Place::Future(number) if ids.are_given() => Some(number),
+        Place::Future(_) | Place::Later(_) | Place::Unknown => None,
     }))
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use engine::{Answers, Event, LaneBell, Outgoing, Receipt, Router, Said, Sending, Step, Watches};
+use engine::{
+    Answers, DirectMessage, Event, LaneBell, Outgoing, Receipt, Router, Sending, Step, Watches,
+};
 use graph::{Graph, Pair, WriteError};
 use httpd::problem::{ApiProblem, sentence};
 use hub::{ConnRef, Followers, IdText, MemberList};
@@ -269,7 +271,7 @@ impl Delivery {
 
 /// Says something to one connection, as soon as its worker's mailbox has room. A worker that takes
 /// no more mail is at its end, and the runtime with it.
-pub async fn say(answers: &Answers, conn: ConnRef, mut said: Said) {
+pub async fn say(answers: &Answers, conn: ConnRef, mut said: DirectMessage) {
     while let Err(again) = answers.say(conn, said) {
         said = again;
         sleep(MAILBOX_PAUSE).await;

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use engine::channel_name;
-use hub::{Info, Key, MemberChange, MemberList, News, Space};
-use pusher::presence_frame::{self, Told};
+use hub::{Info, Key, MemberChange, MemberList, MemberUpdate, Space};
+use pusher::presence_frame::{self, PresenceMember};
 use pusher::server_frame::watchlist_events;
 
 /// What is told of the room with this key as it is; `None` of an id.
@@ -19,11 +19,11 @@ pub(crate) fn whole(of: &str, room: &MemberList) -> Option<String> {
 }
 
 /// What is told of a change in the room with this key; `None` of an id.
-pub(crate) fn changed(of: &str, news: &News) -> Option<String> {
+pub(crate) fn changed(of: &str, update: &MemberUpdate) -> Option<String> {
     let Key { space, name, .. } = Key::parse(of)?;
     match space {
-        Space::SignedIn => user_is(name, matches!(news.change, MemberChange::Joined(_))),
-        _ => Some(change(&channel_name(of)?, news)),
+        Space::SignedIn => user_is(name, matches!(update.change, MemberChange::Joined(_))),
+        _ => Some(change(&channel_name(of)?, update)),
     }
 }
 
@@ -37,13 +37,13 @@ fn user_is(id: &str, is_online: bool) -> Option<String> {
 fn list(channel: &str, list: &MemberList) -> String {
     debug_assert!(list.members.is_some(), "members of a channel are listed");
     let members = list.members.as_deref().unwrap_or_default();
-    let told: Vec<Told<'_>> =
+    let told: Vec<PresenceMember<'_>> =
         members.iter().map(|(sub, info)| told(sub, info.as_deref())).collect();
     presence_frame::subscription_succeeded(channel, &told)
 }
 
 /// What others hear of who has come or gone.
-fn change(channel: &str, News { sub, change, .. }: &News) -> String {
+fn change(channel: &str, MemberUpdate { sub, change, .. }: &MemberUpdate) -> String {
     match change {
         MemberChange::Joined(info) => {
             let info: Option<&Arc<Info>> = info.as_ref();
@@ -53,8 +53,8 @@ fn change(channel: &str, News { sub, change, .. }: &News) -> String {
     }
 }
 
-fn told<'m>(sub: &'m str, info: Option<&'m Info>) -> Told<'m> {
-    Told::of_json(user_id(sub), info.map(Info::json))
+fn told<'m>(sub: &'m str, info: Option<&'m Info>) -> PresenceMember<'m> {
+    PresenceMember::of_json(user_id(sub), info.map(Info::json))
 }
 
 /// The user that a member is: its key's name.
@@ -81,22 +81,22 @@ mod tests {
                 r#"{\"name\":\"Bob\"},\"7\":{}},\"count\":2}}"}"#,
             )
         );
-        let news = |change| News {
+        let update = |change| MemberUpdate {
             room: Id::NONE,
             sub: "#m:b b".into(),
             change,
             count: 1,
             manner: Manner::Whole,
         };
-        let joined = change("presence-a", &news(MemberChange::Joined(info)));
+        let joined = change("presence-a", &update(MemberChange::Joined(info)));
         assert!(joined.contains("member_added") && joined.contains(r#"\"user_id\":\"b b\""#));
-        let left = change("presence-a", &news(MemberChange::Left));
+        let left = change("presence-a", &update(MemberChange::Left));
         assert!(left.contains("member_removed") && !left.contains("#m"), "{left}");
-        assert_eq!(changed("#c1:presence-a", &news(MemberChange::Left)), Some(left));
-        let signed_out = changed("#s1:bob", &news(MemberChange::Left)).unwrap();
+        assert_eq!(changed("#c1:presence-a", &update(MemberChange::Left)), Some(left));
+        let signed_out = changed("#s1:bob", &update(MemberChange::Left)).unwrap();
         assert!(signed_out.contains("watchlist_events") && signed_out.contains("offline"));
         let there = MemberList { count: 1, members: None };
         assert!(whole("#s1:bob", &there).unwrap().contains("online"));
-        assert_eq!(changed("bob", &news(MemberChange::Left)), None, "an id");
+        assert_eq!(changed("bob", &update(MemberChange::Left)), None, "an id");
     }
 }

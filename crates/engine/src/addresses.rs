@@ -33,7 +33,7 @@ pub(crate) enum Peer {
     Exempt,
     /// Nothing is counted for it, and it is believed for whom it asks.
     Trusted,
-    /// A stranger.
+    /// A foreign client.
     Counted(AddressKey),
 }
 

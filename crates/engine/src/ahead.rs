@@ -3,7 +3,7 @@
 //! A client that has heard an event at one node may be at another before that has posted the same
 //! event: by some milliseconds, or by seconds where a node lags. It is logged in and held, and its
 //! question waits here, by the number of its place, until all up to there is posted. Then it is
-//! asked as any other. Who has waited for [`AHEAD_MS_MAX`] is told of a gap, and goes on where the
+//! asked as any other. Who has waited for [`FUTURE_MS_MAX`] is told of a gap, and goes on where the
 //! node is: that is too far behind, or the place was made up.
 //!
 //! The place may be of a later epoch than the node knows: whoever was stopped while the cluster has
@@ -19,13 +19,13 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::task::{Context, Poll};
 
-use crate::limits::{AHEAD_MS_MAX, AHEAD_STEPS_MAX};
+use crate::limits::{FUTURE_MS_MAX, FUTURE_STEPS_MAX};
 use crate::resume::{Resume, Resumes};
 use crate::router::Router;
 
 /// Those that wait.
 #[derive(Debug, Default)]
-pub struct Ahead {
+pub struct FutureCursors {
     /// By the number that is waited for, and by turn.
     waiting: BTreeMap<(u64, u64), Resume>,
     /// Until when each waits, in monotonic milliseconds, in their turn; some do not any more.
@@ -33,41 +33,41 @@ pub struct Ahead {
     turns: u64,
 }
 
-impl Ahead {
+impl FutureCursors {
     /// Waits until somebody begins to wait here. Resolves at once while somebody does.
     pub fn poll_any(&self, resumes: &Resumes, context: &mut Context<'_>) -> Poll<()> {
-        if self.waiting.is_empty() { resumes.ahead.poll_any(context) } else { Poll::Ready(()) }
+        if self.waiting.is_empty() { resumes.future.poll_any(context) } else { Poll::Ready(()) }
     }
 
     /// Lets those ask whose place is posted by now, or whose time is over, a slice of them. `true`
     /// when there may be more.
     pub fn go_on(&mut self, router: &Router, resumes: &Resumes, now_ms: u64) -> bool {
-        for _ in 0..AHEAD_STEPS_MAX {
-            let Some(resume) = resumes.ahead.take_and_count() else { break };
+        for _ in 0..FUTURE_STEPS_MAX {
+            let Some(resume) = resumes.future.take_and_count() else { break };
             self.turns += 1;
             let key = (resume.after, self.turns);
-            self.until.push_back((now_ms + AHEAD_MS_MAX, key));
+            self.until.push_back((now_ms + FUTURE_MS_MAX, key));
             self.waiting.insert(key, resume);
         }
         let posted = router.event_ids().posted();
-        for _ in 0..AHEAD_STEPS_MAX {
+        for _ in 0..FUTURE_STEPS_MAX {
             let first = self.waiting.first_entry();
             if let Some(come) = first.filter(|first| first.key().0 <= posted) {
-                resumes.ahead.done(1, 0);
+                resumes.future.done(1, 0);
                 let come = come.remove();
                 // Of another epoch than the one that has come to that number: made up, or over.
                 let tag = router.event_ids().id(come.after).tag();
-                let is_lost = come.ahead_in.is_some_and(|ahead_in| ahead_in != tag);
+                let is_lost = come.future_in.is_some_and(|future_in| future_in != tag);
                 let after = if is_lost { posted } else { come.after };
-                resumes.post_anyway(Resume { after, is_lost, ahead_in: None, ..come });
+                resumes.post_anyway(Resume { after, is_lost, future_in: None, ..come });
                 continue;
             }
             let Some((_, key)) = self.until.pop_front_if(|(until_ms, _)| *until_ms <= now_ms)
             else {
-                return resumes.ahead.is_any_to_take();
+                return resumes.future.is_any_to_take();
             };
             if let Some(lost) = self.waiting.remove(&key) {
-                resumes.ahead.done(1, 0);
+                resumes.future.done(1, 0);
                 resumes.post_anyway(Resume { after: posted, is_lost: true, ..lost });
             }
         }

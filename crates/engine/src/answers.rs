@@ -13,7 +13,7 @@ use std::sync::Arc;
 use hub::ConnRef;
 
 use crate::mailbox::{Mail, Mailbox};
-use crate::said::{Said, Say};
+use crate::said::{DirectMessage, Say};
 
 /// The way to all connections.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl Answers {
     ///
     /// # Errors
     /// Its worker's mailbox is full: try again a little later with what is given back.
-    pub fn say(&self, conn: ConnRef, said: Said) -> Result<(), Said> {
+    pub fn say(&self, conn: ConnRef, said: DirectMessage) -> Result<(), DirectMessage> {
         let Some(mut room) = self.mailboxes[conn.worker()].reserve(1, 1) else {
             return Err(said);
         };

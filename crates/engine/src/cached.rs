@@ -25,7 +25,7 @@ const BYTES_MAX: usize = 16 << 20;
 /// What one is counted for beside its line: its places in the tables, and the channel's name.
 const EVENT_BYTES: usize = 512;
 
-const LIFE_MS: u64 = CACHE_SECONDS * 1000;
+const LIFETIME_MS: u64 = CACHE_SECONDS * 1000;
 
 struct Cached {
     event: Arc<Event>,
@@ -47,12 +47,12 @@ pub(crate) struct CachedEvents(Mutex<CacheState>);
 impl CachedEvents {
     /// `event` is the last one of the channel that it is about.
     pub(crate) fn record(&self, names: &Names, event: &Arc<Event>, now_ms: u64) {
-        self.record_until(names, event, now_ms + LIFE_MS);
+        self.record_until(names, event, now_ms + LIFETIME_MS);
     }
 
     /// `event`, which was sent `age_ms` ago, is the last one of the channel that it is about.
     pub(crate) fn record_aged(&self, names: &Names, event: &Arc<Event>, age_ms: u64, now_ms: u64) {
-        if let Some(left_ms) = LIFE_MS.checked_sub(age_ms) {
+        if let Some(left_ms) = LIFETIME_MS.checked_sub(age_ms) {
             self.record_until(names, event, now_ms + left_ms);
         }
     }
@@ -151,10 +151,10 @@ mod tests {
         let key = |text| names.lookup(IdText::of_key(text).unwrap()).unwrap();
         let (a, b) = (key("#k1:cache-a"), key("#k1:cache-b"));
         assert_eq!(cached.last(a).unwrap().number(), 3);
-        assert_eq!(cached.left_ms(b, 1_010), Some(LIFE_MS - 1_000));
-        assert!(!cached.forget_old(&names, LIFE_MS + 10));
+        assert_eq!(cached.left_ms(b, 1_010), Some(LIFETIME_MS - 1_000));
+        assert!(!cached.forget_old(&names, LIFETIME_MS + 10));
         assert!(cached.last(b).is_none() && cached.last(a).is_some(), "b is the older one");
-        assert!(!cached.forget_old(&names, LIFE_MS + 20));
+        assert!(!cached.forget_old(&names, LIFETIME_MS + 20));
         assert!(cached.last(a).is_none());
         let state = cached.lock();
         assert_eq!((names.len(), state.bytes, state.order.len()), (0, 0, 0));
@@ -164,9 +164,9 @@ mod tests {
     fn event_of_before_has_the_rest_of_its_time_and_all_are_forgotten_at_a_gap() {
         let (names, cached) = (Names::new([1; 16]), CachedEvents::default());
         cached.record_aged(&names, &event(1, "#k1:cache-a", "1"), 1_000, 10);
-        cached.record_aged(&names, &event(2, "#k1:cache-b", "2"), LIFE_MS + 1, 10);
+        cached.record_aged(&names, &event(2, "#k1:cache-b", "2"), LIFETIME_MS + 1, 10);
         let key = |text| names.lookup(IdText::of_key(text).unwrap());
-        assert_eq!(cached.left_ms(key("#k1:cache-a").unwrap(), 10), Some(LIFE_MS - 1_000));
+        assert_eq!(cached.left_ms(key("#k1:cache-a").unwrap(), 10), Some(LIFETIME_MS - 1_000));
         assert_eq!(key("#k1:cache-b"), None, "its time is over");
         cached.record(&names, &event(3, "#k1:cache-b", "3"), 20);
         cached.forget_all(&names);

@@ -10,7 +10,7 @@ use sync::replies::Replies;
 use tls::rustls::ServerConfig;
 use topics::{Topics, TopicsLimits};
 
-use crate::EventKeeper;
+use crate::FrameStore;
 use crate::mercure_config::MercureConfig;
 use crate::pusher_apps::PusherApps;
 use crate::refused_origins::RefusedOrigins;
@@ -51,7 +51,7 @@ pub struct EngineConfig {
     /// nothing is remembered of those.
     pub remember: HistoryRules,
     /// Who keeps events on disk, if some are.
-    pub keeper: Option<Keeper>,
+    pub event_store: Option<EventStore>,
     /// Bytes that the ids of all connections together may be [counted](hub::Names::bytes) for, past
     /// which a connection gets no further ids beside its first.
     pub ids_bytes_max: usize,
@@ -127,7 +127,7 @@ impl EngineConfig {
             cluster: false,
             history: HistoryLimits::default(),
             remember: HistoryRules::default(),
-            keeper: None,
+            event_store: None,
             ids_bytes_max: 128 << 20,
             websocket_deflate: false,
             tokens: None,
@@ -186,11 +186,11 @@ impl EngineConfig {
 
 /// Who keeps events on disk.
 #[derive(Clone)]
-pub struct Keeper(pub Arc<EventKeeper>);
+pub struct EventStore(pub Arc<FrameStore>);
 
-impl fmt::Debug for Keeper {
+impl fmt::Debug for EventStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Keeper")
+        f.write_str("EventStore")
     }
 }
 

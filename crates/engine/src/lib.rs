@@ -84,7 +84,7 @@ mod worker;
 pub mod workers;
 
 pub use account::Account;
-pub use ahead::Ahead;
+pub use ahead::FutureCursors;
 pub use answers::Answers;
 pub use channel_notes::{ChannelChange, ChannelNote, ChannelNotes};
 pub use channels::{channel_key, channel_name, user_key};
@@ -92,7 +92,7 @@ pub use client_sends::{
     CLIENT_SENDS_PER_SECOND_MAX, ClientSend, ClientSendLimits, ClientSendOutcome, ClientSends,
     Publisher, SentBy, SentToChannel, TooMany,
 };
-pub use config::{AddressLimits, EngineConfig, Keeper, TlsConfig};
+pub use config::{AddressLimits, EngineConfig, EventStore, TlsConfig};
 pub use counters::{Snapshot, Total, WorkerSnapshot};
 pub use guest::{Delivery, Guest, GuestMail};
 pub use handing_out::{Counted, HandOutReceiver, HandOuts, HandedOut, LetIn};
@@ -109,7 +109,7 @@ pub use receipt::{LaneBell, Receipt};
 pub use refused_origins::RefusedOrigins;
 pub use resume::{ArchiveAnswer, ArchiveQuestion, Resume, ResumeStep, Resumes, Resuming};
 pub use router::{GapStep, Remembered, Router, Sending, Step};
-pub use said::{Answered, Followed, Said};
+pub use said::{Answered, DirectMessage, Followed};
 pub use settings::Settings;
 pub use start::{Engine, StartError};
 pub use sync::replies::Replies;
@@ -149,4 +149,4 @@ pub type History = hub::History<proto::Frame>;
 pub type EventArchive = dyn hub::Archive<proto::Frame>;
 
 /// Whoever writes them there.
-pub type EventKeeper = dyn hub::Keeper<proto::Frame>;
+pub type FrameStore = dyn hub::EventStore<proto::Frame>;

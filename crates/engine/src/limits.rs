@@ -172,11 +172,11 @@ pub const RESUMES_WAITING_MAX: usize = 256 * 1024;
 
 /// How long a client is held whose place this node of a cluster has not come to, in milliseconds,
 /// before it is told of a gap. As many wait as [`RESUMES_WAITING_MAX`], at 150 bytes each 38 MiB.
-pub const AHEAD_MS_MAX: u64 = 5_000;
+pub const FUTURE_MS_MAX: u64 = 5_000;
 
 /// As many of them begin or end their wait at a time, before others of the control plane have their
 /// turn: at some 0.2 µs each 0.1 ms.
-pub const AHEAD_STEPS_MAX: usize = 512;
+pub const FUTURE_STEPS_MAX: usize = 512;
 
 /// What a turn spends on telling connections of a gap in mid-stream, of [`WORK_PER_TURN`]: a
 /// quarter, so that clients are served meanwhile. As many as half a million of a worker are told in
@@ -370,7 +370,8 @@ pub const LANE_PLACES_MIN: u64 = 16;
 pub const LANE_MESSAGE_BYTES: usize = 64 * 1024;
 
 /// How often a worker that the kernel gave no descriptor looks whether there are some again, in
-/// milliseconds. A look tries at most twice [`sync::room::LITTLE_ROOM_MAX`] of them, some 0.1 ms.
+/// milliseconds. A look tries at most twice [`sync::room::LITTLE_CAPACITY_MAX`] of them, some 0.1
+/// ms.
 pub const SHORTAGE_LOOK_MS: u64 = 250;
 
 /// How long the client's host may leave sent bytes unacknowledged before the connection counts as

@@ -12,7 +12,7 @@
 //! Cost: a box while the stream is held, with 16 bytes for each id if it takes several windows.
 
 use hub::{Above, Id};
-use proto::resume::Told;
+use proto::resume::PlaceStyle;
 
 /// What a stream wants of the time before it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Past {
     pub(crate) wanted: Wanted,
     /// How it is told where it stands, once it has heard that. A head cannot say it: who comes back
     /// with the place where it began would not hear the time before.
-    pub(crate) told: Told,
+    pub(crate) told: PlaceStyle,
 }
 
 /// Which events of before.
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn last_of_each_id_begin_at_its_own_number_and_all_else_where_the_stream_has_begun() {
-        let past = |wanted| Past { begun: 100, wanted, told: Told::InHead };
+        let past = |wanted| Past { begun: 100, wanted, told: PlaceStyle::InHead };
         let last = past(Wanted::Last(5));
         let own = Above { number: 40, claimed: 100 };
         assert_eq!((last.of_own(id(1), Some(40), 0), last.of_all(0)), (own, Above::from(100)));

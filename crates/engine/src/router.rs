@@ -43,7 +43,7 @@ use crate::clock::Clock;
 use crate::mailbox::{Mail, Mailbox};
 use crate::pusher_apps::PusherApps;
 use crate::receipt::Receipt;
-use crate::{Event, EventArchive, EventKeeper, History, Outgoing, TERM_SLOT};
+use crate::{Event, EventArchive, FrameStore, History, Outgoing, TERM_SLOT};
 
 /// Room on disk for an event, if it is kept there.
 type RoomToKeep<'r> = Option<Box<dyn KeepRoom<Frame> + 'r>>;
@@ -59,7 +59,7 @@ pub struct Router {
     history: Option<History>,
     /// `None` when nothing is kept on disk.
     archive: Option<Arc<EventArchive>>,
-    keeper: Option<Arc<EventKeeper>>,
+    event_store: Option<Arc<FrameStore>>,
     /// `None` where no app of the Pusher protocol is served.
     pusher: Option<Arc<PusherApps>>,
     /// `None` where the Mercure protocol is not served.
@@ -107,7 +107,7 @@ impl Router {
             event_ids,
             history,
             archive: None,
-            keeper: None,
+            event_store: None,
             pusher: None,
             topics: None,
             posting,
@@ -116,9 +116,9 @@ impl Router {
     }
 
     /// This router, of which some events are kept on disk. Nothing has been sent yet.
-    pub(crate) fn with_keeper(self, keeper: Option<Arc<EventKeeper>>) -> Router {
-        let archive = keeper.clone().map(|keeper| keeper as Arc<EventArchive>);
-        Router { archive, keeper, ..self }
+    pub(crate) fn with_event_store(self, event_store: Option<Arc<FrameStore>>) -> Router {
+        let archive = event_store.clone().map(|event_store| event_store as Arc<EventArchive>);
+        Router { archive, event_store, ..self }
     }
 
     /// This router, which remembers last events of channels of these apps.
@@ -285,7 +285,7 @@ impl Router {
 
     /// Whether each event that is kept is answered when it is on disk.
     pub fn is_always_durable(&self) -> bool {
-        self.keeper.as_ref().is_some_and(|keeper| keeper.is_always_durable())
+        self.event_store.as_ref().is_some_and(|event_store| event_store.is_always_durable())
     }
 
     /// Posts what a client of `worker` has missed, when no send is between its number and its last
@@ -330,9 +330,9 @@ impl Router {
     }
 
     fn reserve_for(&self, outgoing: &Outgoing) -> Result<RoomToKeep<'_>, NoRoomToKeep> {
-        match &self.keeper {
+        match &self.event_store {
             // What is for nobody but its subjects is not kept on disk, such as events of channels.
-            Some(keeper) if outgoing.followed => keeper.reserve(&outgoing.draft),
+            Some(event_store) if outgoing.followed => event_store.reserve(&outgoing.draft),
             _ => Ok(None),
         }
     }

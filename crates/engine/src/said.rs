@@ -12,7 +12,7 @@ pub(crate) type Targets = Group;
 
 /// What is said to one connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Said {
+pub enum DirectMessage {
     /// A message on its stream: one JSON text without a line end, which is no event and has no id.
     /// Formats without a word for one, the classic page and polls, leave it out.
     Message(Arc<str>),
@@ -48,7 +48,7 @@ pub struct Answered {
 #[derive(Debug)]
 pub(crate) struct Say {
     pub(crate) target: ConnRef,
-    pub(crate) said: Said,
+    pub(crate) said: DirectMessage,
 }
 
 /// A text for connections that watch a room, all of one worker.

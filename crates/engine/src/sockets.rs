@@ -56,7 +56,7 @@ pub(crate) trait Sockets {
 
     /// Goes on with that, as far as its client lets it. `false` is that it is not done yet;
     /// `UnexpectedEof` that the client has ended its side.
-    fn shake(&mut self, _socket: &Self::Socket) -> io::Result<bool> {
+    fn handshake(&mut self, _socket: &Self::Socket) -> io::Result<bool> {
         Ok(true)
     }
 

@@ -15,7 +15,7 @@ use hub::{Changes, ConnRef, ConnectionIds, Directory, Epoch, EventIds, Names};
 use sync::connection_limit::ConnectionLimit;
 use sync::permits::ServingPermits;
 use sync::replies::Replies;
-use sync::room::{Rooms, WorkerRoom};
+use sync::room::{Capacities, WorkerCapacity};
 use sys::table::{self, AsFdDyn};
 use sys::{clock, group, limits as process_limits, machine};
 
@@ -70,7 +70,7 @@ pub struct Engine {
     hand_outs: Option<HandOuts>,
     /// Who watches who is in a room, where that is kept.
     watches: Option<Watches>,
-    rooms: Arc<Rooms>,
+    capacities: Arc<Capacities>,
     addresses: Arc<Addresses>,
     /// Those of the first workers, which may have lanes.
     lane_sockets: Arc<[LaneEnds]>,
@@ -161,7 +161,7 @@ impl Engine {
             Clock::System,
         );
         let router = router.with_rules(config.history, &config.remember);
-        let router = router.with_keeper(config.keeper.clone().map(|keeper| keeper.0));
+        let router = router.with_event_store(config.event_store.clone().map(|store| store.0));
         let router = router.with_pusher(config.pusher.clone()).with_topics(topics.clone());
         let guest = mailboxes.get(config.workers).map(|mailbox| {
             Guest::new(config.workers, mailbox.clone(), names.clone(), directory.clone())
@@ -219,7 +219,7 @@ impl Engine {
             notices,
             hand_outs,
             watches,
-            rooms: Arc::new(Rooms::new(config.workers)),
+            capacities: Arc::new(Capacities::new(config.workers)),
             addresses,
             lane_sockets,
             plain_address,
@@ -336,7 +336,7 @@ impl Engine {
         takeover: Option<Arc<TakeoverState>>,
     ) -> io::Result<()> {
         let (mailbox, replies) = (self.mailboxes[worker].clone(), self.replies.clone());
-        let room = WorkerRoom::new(self.rooms.clone(), worker);
+        let capacity = WorkerCapacity::new(self.capacities.clone(), worker);
         let lane_socket = self.lane_sockets.get(worker).map(|(lane, _)| Arc::clone(lane));
         // Who has a lane sends mail to all, and is answered by all.
         let mailboxes = self.mailboxes.clone();
@@ -353,7 +353,7 @@ impl Engine {
                 keep.extend(lane_socket.iter().map(|socket| &**socket as &dyn AsFdDyn));
                 keep.extend(shared.hand_outs.iter().map(|socket| &**socket as &dyn AsFdDyn));
                 table::make_private(&keep)?;
-                let mut worker = Worker::new(at_once, worker, config, shared, mailbox, room)?;
+                let mut worker = Worker::new(at_once, worker, config, shared, mailbox, capacity)?;
                 if let Some(socket) = lane_socket {
                     worker.set_lane_socket(socket)?;
                 }

@@ -15,7 +15,7 @@ use std::fmt;
 use hub::Id;
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
-use proto::resume::Told;
+use proto::resume::PlaceStyle;
 use zeroize::Zeroize;
 
 pub(crate) use self::grants::GrantState;
@@ -173,7 +173,7 @@ pub(crate) struct PusherState {
     /// missed something: an older version forgets them.
     #[n(4)]
     #[cbor(default)]
-    pub(crate) untold: Vec<(String, bool)>,
+    pub(crate) pending: Vec<(String, bool)>,
 }
 
 /// What a stream wants of the time before it; see [`Past`].
@@ -206,10 +206,10 @@ impl PastState {
             Wanted::Above(floors) => (None, Some(floors.iter().filter_map(floor).collect())),
         };
         let told = match past.told {
-            Told::InHead => None,
-            Told::InLine => Some(1),
-            Told::InBlock => Some(2),
-            Told::InMessage => Some(3),
+            PlaceStyle::InHead => None,
+            PlaceStyle::InLine => Some(1),
+            PlaceStyle::InBlock => Some(2),
+            PlaceStyle::InMessage => Some(3),
         };
         PastState { after, begun: past.begun, last, floors, told }
     }
@@ -226,10 +226,10 @@ impl PastState {
             }
         };
         let told = match self.told {
-            Some(1) => Told::InLine,
-            Some(2) => Told::InBlock,
-            Some(3) => Told::InMessage,
-            _ => Told::InHead,
+            Some(1) => PlaceStyle::InLine,
+            Some(2) => PlaceStyle::InBlock,
+            Some(3) => PlaceStyle::InMessage,
+            _ => PlaceStyle::InHead,
         };
         Past { begun: self.begun, wanted, told }
     }

@@ -32,9 +32,9 @@ pub struct Granted {
 /// What a token is found to be.
 pub type Outcome = Result<Granted, TokenRefusal>;
 
-/// Judges tokens.
+/// Verifies tokens.
 pub trait TokenCheck: Send + Sync + Debug {
-    /// Judges one within a worker's turn: a few microseconds, and without waiting for anybody.
+    /// Verifies one within a worker's turn: a few microseconds, and without waiting for anybody.
     /// `None` when that takes longer; then it is asked for.
     fn check(&self, token: &str) -> Option<Outcome>;
 }

@@ -142,7 +142,7 @@ impl Watches {
     }
 
     /// Users whose watchlists are whom they follow: each is to be answered by
-    /// [`Said::Followed`](crate::Said::Followed).
+    /// [`DirectMessage::Followed`](crate::DirectMessage::Followed).
     pub fn followed(&self) -> &Questions<FollowedAsk> {
         &self.rooms.followed
     }

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 
-use sync::room::{Room, WorkerRoom};
+use sync::room::{Capacity, WorkerCapacity};
 use sys::epoll::Epoll;
 use sys::{clock, group, machine, priority, table};
 
@@ -62,7 +62,7 @@ pub(crate) struct Worker {
     accept_again_ms: Option<u64>,
     short_sleep: ShortSleep,
     serving: Serving,
-    room: WorkerRoom,
+    capacity: WorkerCapacity,
     /// Of what the kernel gives for a connection, although there are places.
     shortage: Shortage,
     /// The lane's socket, kept open as long as the worker turns.
@@ -88,7 +88,7 @@ impl Worker {
         config: EngineConfig,
         shared: Shared,
         mailbox: Arc<Mailbox>,
-        room: WorkerRoom,
+        capacity: WorkerCapacity,
     ) -> io::Result<Worker> {
         clock::set_timer_slack(limits::TIMER_SLACK_NS)?;
         let epoll = Rc::new(Epoll::new()?);
@@ -116,7 +116,7 @@ impl Worker {
             accept_again_ms: None,
             short_sleep,
             serving,
-            room,
+            capacity,
             shortage: Shortage::default(),
             lane_socket: None,
             lane: None,
@@ -287,7 +287,7 @@ impl Worker {
         if took_mail {
             self.serving.mail_has_come(now_ms);
         }
-        self.mind_room();
+        self.mind_capacity();
         let writes_left = self.shard.flush();
         let lane_busy = self.lane_turned(now_ms);
         self.counters.turns.add(clock::monotonic_ns() - began_ns);
@@ -296,13 +296,13 @@ impl Worker {
     }
 
     /// Tells the kernel when this worker has become full, or has room again.
-    fn mind_room(&mut self) {
+    fn mind_capacity(&mut self) {
         let (taken, slots) = (self.shard.connections(), self.shard.slots_max());
         let most = self.shortage.connections_max(slots);
         if self.listeners.is_empty() || !self.is_in_order {
             return;
         }
-        let changed = self.room.update(most.saturating_sub(taken), slots, |runs| {
+        let changed = self.capacity.update(most.saturating_sub(taken), slots, |runs| {
             for Listener { socket, .. } in &self.listeners {
                 let preferred = if runs.is_empty() { Ok(()) } else { group::prefer(socket, runs) };
                 // Better all than an old set. Where that fails too, a full worker answers 503.
@@ -312,13 +312,13 @@ impl Worker {
             }
         });
         if changed {
-            self.counters.full.set(u64::from(self.room.is_none()));
+            self.counters.full.set(u64::from(self.capacity.is_none()));
         }
     }
 
     /// Whether a shortage is over, now and then: no client comes that could show it.
     fn look_for_descriptors(&mut self, now_ms: u64) {
-        let plenty = Room::plenty_from(self.shard.slots_max());
+        let plenty = Capacity::plenty_from(self.shard.slots_max());
         self.shortage.look(now_ms, self.shard.connections(), plenty, table::free);
     }
 

@@ -3,7 +3,7 @@
 //! Two nodes have one connection. Where both begin one at a time, the node of the greater name goes
 //! on, and the other gives its own up; where a node comes back before its old connection is
 //! known to be dead, it says so and the old one ends. A node that connects to us changes nothing
-//! here until it has proved that it knows the cookie: a stranger can keep no name from anybody.
+//! here until it has proved that it knows the cookie: a foreign node can keep no name from anybody.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

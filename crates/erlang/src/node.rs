@@ -101,7 +101,7 @@ impl Node {
         self.establisher.connections.oversized()
     }
 
-    /// Handshakes that failed: strangers, other cookies, old nodes.
+    /// Handshakes that failed: foreign nodes, other cookies, old nodes.
     pub fn refused(&self) -> u64 {
         self.establisher.connections.refused()
     }

@@ -162,7 +162,7 @@ impl Peer {
 
     /// Waits until there is room for what may be left out: less than requests of the node itself
     /// wait for, and mail, so that these go first.
-    pub async fn room_for_news(&self) {
+    pub async fn capacity_for_changes(&self) {
         self.drained_to(self.bytes_max / 4).await;
     }
 

@@ -215,7 +215,7 @@ impl Frames {
         let batch = self.split_to(end);
         debug_assert_eq!(batch.len(), end, "frames are handed out whole");
         Next::Frames(match self.place.take_if(|_| with_large) {
-            Some(place) => Bytes::from_owner(Held { batch, _place: place }),
+            Some(place) => Bytes::from_owner(BatchWithPlace { batch, _place: place }),
             None => batch,
         })
     }
@@ -243,12 +243,12 @@ impl Frames {
 }
 
 /// A batch with a large frame in it, which has the place of these until it is dropped.
-struct Held {
+struct BatchWithPlace {
     batch: Bytes,
     _place: OwnedSemaphorePermit,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for BatchWithPlace {
     fn as_ref(&self) -> &[u8] {
         &self.batch
     }

@@ -1,4 +1,4 @@
-//! Our node over real sockets: against strangers, and against nodes that do not do their part.
+//! Our node over real sockets: against foreign nodes, and against nodes that do not do their part.
 
 use std::future::pending;
 use std::net::Ipv4Addr;
@@ -82,7 +82,7 @@ async fn wait_closed(stream: &mut TcpStream) {
 }
 
 #[tokio::test]
-async fn strangers_that_say_nothing_keep_no_node_out() {
+async fn foreign_nodes_that_say_nothing_keep_no_node_out() {
     let (node, mut sessions) = start(config()).await;
     let mut silent = Vec::new();
     for _ in 0..HANDSHAKES_MAX + 10 {
@@ -115,15 +115,15 @@ async fn half_a_handshake_ends_in_time() {
 }
 
 #[tokio::test]
-async fn stranger_keeps_no_name_from_its_node() {
+async fn foreign_node_keeps_no_name_from_its_node() {
     let (node, mut sessions) = start(config()).await;
     // It says that it is the node, hears that it may go on, and does not.
     let message = introduction("pages@h").to_bytes();
-    let mut stranger = connected(&node).await;
+    let mut foreign = connected(&node).await;
     let framed = [&(message.len() as u16).to_be_bytes()[..], &message].concat();
-    stranger.write_all(&framed).await.unwrap();
+    foreign.write_all(&framed).await.unwrap();
     let mut status = [0; 5];
-    stranger.read_exact(&mut status).await.unwrap();
+    foreign.read_exact(&mut status).await.unwrap();
     assert_eq!(&status, b"\0\x03sok");
     let error = enter(&node, "pages@h", "another-cookie").await.unwrap_err();
     assert!(matches!(error, ConnectError::Refused), "{error}");

@@ -30,7 +30,7 @@ use super::tasks;
 
 /// A list as it is told everywhere.
 #[derive(Deserialize)]
-struct Told<'t> {
+struct MemberListText<'t> {
     #[serde(borrow)]
     members: List<'t>,
 }
@@ -88,7 +88,7 @@ async fn list(gateway: &Gateway, id: &OwnedId) -> Result<Arc<str>, Refusal> {
 
 /// Appends the answer that the list `text` stands for.
 fn write_list(out: &mut Vec<u8>, text: &str) {
-    let Told { members: List { count, list } } =
+    let MemberListText { members: List { count, list } } =
         serde_json::from_str(text).expect("a list of ours has its form");
     write::tuple(out, 3);
     write::atom(out, "ok");

@@ -32,16 +32,16 @@ use super::tasks;
 
 /// A page as it is told everywhere.
 #[derive(Deserialize)]
-struct ToldPage<'t> {
+struct PageText<'t> {
     #[serde(borrow)]
-    events: Vec<ToldEvent<'t>>,
+    events: Vec<EventText<'t>>,
     next: Option<Cow<'t, str>>,
     #[serde(default)]
     gap: bool,
 }
 
 #[derive(Deserialize)]
-struct ToldEvent<'t> {
+struct EventText<'t> {
     #[serde(borrow)]
     id: Cow<'t, str>,
     #[serde(borrow)]
@@ -120,14 +120,14 @@ impl From<NoPage> for Refusal {
 
 /// Appends the answer that the page `text` stands for.
 fn write_page(out: &mut Vec<u8>, text: &str) {
-    let ToldPage { events, next, gap } =
+    let PageText { events, next, gap } =
         serde_json::from_str(text).expect("a page of ours has its form");
     write::tuple(out, 4);
     write::atom(out, "ok");
     if !events.is_empty() {
         write::list(out, events.len());
     }
-    for ToldEvent { id, about, also, event, from, data } in events {
+    for EventText { id, about, also, event, from, data } in events {
         write::tuple(out, 3);
         write::binary(out, id.as_bytes());
         write_json(out, data.get());

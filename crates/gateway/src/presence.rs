@@ -82,7 +82,7 @@ async fn tell(node: Arc<ConnectedNode>, to: Words, mut subscriber: Subscriber) {
             Notification::Over => return,
         };
         for event in &batch.events {
-            node.peer.room_for_news().await;
+            node.peer.capacity_for_changes().await;
             message.clear();
             write_event(&mut message, event);
             if !node.peer.send_to(to, &message) {

@@ -16,9 +16,9 @@ use hub::{IdText, Names};
 use thiserror::Error;
 
 use super::Graph;
+use super::acquired_names::AcquiredNames;
 use super::edge_list::{self, Malformed};
 use super::error::WriteError;
-use super::held::Held;
 use super::lists::Lists;
 use super::open::Store;
 use super::row::{Row, member, row, subject};
@@ -107,7 +107,8 @@ impl Graph {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<LoadReport, LoadError> {
         let store = &*self.own_record()?;
-        let mut read = Pairs { names: Held::new(&*store.names), both: options.both, rows: vec![] };
+        let mut read =
+            Pairs { names: AcquiredNames::new(&*store.names), both: options.both, rows: vec![] };
         let (pairs, malformed) = read
             .read(input, bytes, progress)
             .map_err(|error| LoadError::Read { name: name.to_owned(), error })?;
@@ -124,7 +125,7 @@ impl Graph {
 
 /// The pairs of the input.
 struct Pairs<'s> {
-    names: Held<&'s Names>,
+    names: AcquiredNames<&'s Names>,
     both: bool,
     /// Subscribees as subjects.
     rows: Vec<Row>,

@@ -16,6 +16,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
+mod acquired_names;
 mod backup;
 mod block;
 mod bulk;
@@ -27,7 +28,6 @@ mod error;
 mod follower;
 mod handover;
 mod health;
-mod held;
 mod key;
 mod lists;
 mod lock;

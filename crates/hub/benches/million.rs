@@ -243,14 +243,14 @@ fn members(name: &str, connections: usize, room: impl Fn(usize) -> Id) {
         let limits = ListLimits { members: 1_000, bytes: 56 << 10 };
         let members = Arc::new(Members::new(Arc::new(Names::new([7; 16])), limits));
         let mut roster = Roster::new(Arc::clone(&members), 0);
-        let mut news = Vec::new();
+        let mut updates = Vec::new();
         let before = heap_bytes();
         for n in 0..connections {
             joins.time(round, || members.join(room(n), user(n), None));
         }
         let mut look = |roster: &mut Roster| {
             for stripe in 0..Roster::STRIPES {
-                _ = looks.time(round, || roster.look(stripe, 0, &mut news));
+                _ = looks.time(round, || roster.look(stripe, 0, &mut updates));
             }
         };
         look(&mut roster);

@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 use thiserror::Error;
 
 use crate::key::{Key, Space};
-use crate::page::{HeardOf, HeardPage, Page, PageOf};
+use crate::page::{KeptUpdatesOf, KeptUpdatesPage, Page, PageOf};
 
 /// What one who is logged in under a [key](crate::Key) hears of the kept events about keys.
 pub trait KeptListener: Send + Sync {
@@ -55,8 +55,8 @@ pub trait Archive<F>: Send + Sync {
     fn heard(
         &self,
         listeners: &[Arc<dyn KeptListener>],
-        of: HeardOf,
-    ) -> Result<HeardPage<F>, ArchiveError>;
+        of: KeptUpdatesOf,
+    ) -> Result<KeptUpdatesPage<F>, ArchiveError>;
 
     /// The number of the first event about keys that is on disk and was given this id by its
     /// publisher. The id is as [`Event::own_id`](crate::Event::own_id) has it.

@@ -9,7 +9,7 @@
 //!
 //! In a cluster an epoch is one run of the log that all its nodes read, so that a place of one node
 //! is known at each. There numbers are not given out but [given](EventIds::take), a place may be
-//! [ahead](Place::Ahead) of a node that has not read so far yet, and when the log is another one
+//! [ahead](Place::Future) of a node that has not read so far yet, and when the log is another one
 //! the epoch is, too, while servers run ([`EventIds::begin`]).
 //!
 //! Numbers follow the clock: the upper 44 bits are milliseconds since 1970. That is for people who
@@ -78,7 +78,7 @@ pub enum Place {
     Known(u64),
     /// This number is one of the epoch's, and was not given out here yet. Alone a server knows that
     /// it never was; in a cluster the client may have heard it at a node that has read further.
-    Ahead(u64),
+    Future(u64),
     /// None of this epoch's, and above all that was given out here. In a cluster the client may
     /// have heard it at a node that knows of a later epoch already.
     Later(u64),
@@ -251,7 +251,7 @@ impl EventIds {
             },
             number if number < base || self.is_lost(number) => Place::Unknown,
             number if number <= self.last() => Place::Known(number),
-            number => Place::Ahead(number),
+            number => Place::Future(number),
         }
     }
 

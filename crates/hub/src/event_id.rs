@@ -35,10 +35,11 @@ pub struct Tag([u8; TAG_LEN]);
 impl Tag {
     /// The tag that belongs to `random`, any number with all its bits by chance.
     pub fn of(random: u64) -> Tag {
-        // The upper bits of a product: all tags are as likely, no bit of the lot counts for more.
-        let lot = (u128::from(random) * u128::from(TAGS)) >> 64;
+        // The upper bits of a product: all tags are as likely, no bit of the number counts for
+        // more.
+        let drawn = (u128::from(random) * u128::from(TAGS)) >> 64;
         let mut digits = [0; TAG_LEN];
-        write_digits(lot as u64, &mut digits);
+        write_digits(drawn as u64, &mut digits);
         Tag(digits)
     }
 

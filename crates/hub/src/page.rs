@@ -33,7 +33,7 @@ pub struct Page<F> {
 
 /// Which events are to be looked for among all that are kept about keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HeardOf {
+pub struct KeptUpdatesOf {
     /// Those above this number; 0 is all.
     pub after: u64,
     /// None of them is above this number.
@@ -51,7 +51,7 @@ pub struct HeardOf {
 
 /// What was found of them.
 #[derive(Debug)]
-pub struct HeardPage<F> {
+pub struct KeptUpdatesPage<F> {
     /// In the order of their numbers.
     pub events: Vec<Arc<Event<F>>>,
     /// All up to this number were looked through: as far as was asked, or as there was room.

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::archive::{Archive, ArchiveError, KeptListener, kept_under};
 use crate::connection_id::LeftOut;
 use crate::event::{Draft, Event};
-use crate::keeper::{KeepRoom, Keeper, NoRoomToKeep, WhenDurable};
-use crate::page::{HeardOf, HeardPage, Page, PageOf};
+use crate::event_store::{EventStore, KeepRoom, NoRoomToKeep, WhenDurable};
+use crate::page::{KeptUpdatesOf, KeptUpdatesPage, Page, PageOf};
 
 /// The events of each subject that it keeps, of which it may lose the oldest ones, or all reads.
 pub struct MemoryArchive {
@@ -132,9 +132,9 @@ impl<F: Send + Sync> Archive<F> for MemoryArchive {
     fn heard(
         &self,
         listeners: &[Arc<dyn KeptListener>],
-        of: HeardOf,
-    ) -> Result<HeardPage<F>, ArchiveError> {
-        let HeardOf { after, up_to, events_max, bytes_max, looks_max, .. } = of;
+        of: KeptUpdatesOf,
+    ) -> Result<KeptUpdatesPage<F>, ArchiveError> {
+        let KeptUpdatesOf { after, up_to, events_max, bytes_max, looks_max, .. } = of;
         let state = self.read()?;
         let mut covered = true;
         let mut lines: BTreeMap<u64, (bool, Line)> = BTreeMap::new();
@@ -157,7 +157,7 @@ impl<F: Send + Sync> Archive<F> for MemoryArchive {
         let heard: Vec<Line> = heard.map(|(_, line)| line).collect();
         let (events, has_more) = events_of(&heard, events_max, bytes_max);
         let last = if has_more { events.last().map_or(last, |last| last.number()) } else { last };
-        Ok(HeardPage { events, up_to: last, covered })
+        Ok(KeptUpdatesPage { events, up_to: last, covered })
     }
 
     fn number_of(&self, own_id: &str) -> Result<Option<u64>, ArchiveError> {
@@ -176,7 +176,7 @@ impl<F: Send + Sync> Archive<F> for MemoryArchive {
 }
 
 /// It is on disk at once, and never full.
-impl<F: Send + Sync> Keeper<F> for MemoryArchive {
+impl<F: Send + Sync> EventStore<F> for MemoryArchive {
     fn reserve(&self, draft: &Draft) -> Result<Option<Box<dyn KeepRoom<F> + '_>>, NoRoomToKeep> {
         let is_kept = draft.subjects(|ids| ids.iter().any(|id| (self.keeps)(&id.to_string())));
         Ok(is_kept.then(|| Box::new(Always(self)) as Box<dyn KeepRoom<F>>))

@@ -46,7 +46,7 @@ pub struct RecordRead {
 }
 
 impl Record<'_> {
-    fn life(&self) -> u64 {
+    fn lifetime(&self) -> u64 {
         match self.expires_ms {
             u64::MAX => 0,
             expires_ms => expires_ms.saturating_sub(self.at_ms) + 1,
@@ -55,7 +55,7 @@ impl Record<'_> {
 
     /// The bytes it takes on disk, which is what to reserve for it.
     pub fn bytes(&self) -> usize {
-        let numbers = width(self.number) + width(self.at_ms) + width(self.life());
+        let numbers = width(self.number) + width(self.at_ms) + width(self.lifetime());
         PREFIX + numbers + 2 + self.weight()
     }
 
@@ -69,7 +69,7 @@ impl Record<'_> {
         assert!(self.keys.len() <= usize::from(u8::MAX), "at most 255 keys a record");
         let start = out.len();
         out.extend_from_slice(&[0; PREFIX]);
-        for number in [self.number, self.at_ms, self.life()] {
+        for number in [self.number, self.at_ms, self.lifetime()] {
             put(number, out);
         }
         out.extend_from_slice(&[self.kind, self.keys.len() as u8]);
@@ -162,11 +162,11 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<(View<'_>, usize)> {
     let rest = bytes.get(PREFIX..length)?;
     let (number, rest) = take(rest)?;
     let (at_ms, rest) = take(rest)?;
-    let (life, rest) = take(rest)?;
+    let (lifetime, rest) = take(rest)?;
     let (&[kind, keys], rest) = rest.split_first_chunk()?;
-    let expires_ms = match life {
+    let expires_ms = match lifetime {
         0 => u64::MAX,
-        life => at_ms.saturating_add(life - 1),
+        lifetime => at_ms.saturating_add(lifetime - 1),
     };
     let view = View { number, at_ms, expires_ms, kind, keys, rest };
     (view.keys().count() == usize::from(keys)).then_some((view, length))

@@ -25,7 +25,7 @@ pub struct Findings {
 
 /// A report for programs: its figures and what was found.
 #[derive(Debug, Serialize)]
-pub struct Judged<'r, R> {
+pub struct ReportWithFindings<'r, R> {
     /// The figures of the run.
     #[serde(flatten)]
     pub report: &'r R,

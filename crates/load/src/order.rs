@@ -14,7 +14,7 @@ use crate::stamp::RunName;
 
 /// What one event of a stream was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum Observation {
     /// Newer than all before; so many numbers were skipped.
     Next {
         /// Events that should have come first. They are missing unless they come as `Overtaken`.
@@ -59,17 +59,17 @@ impl Streams {
     /// Takes note of the event `number` of the stream `key` (see [`stream_key`]).
     /// `from_start` says that the stream was heard from its number 1 on, so that a first event
     /// with a higher number is a gap; otherwise what came before it counts as heard.
-    pub(crate) fn observe(&mut self, key: u64, number: u32, from_start: bool) -> Verdict {
+    pub(crate) fn observe(&mut self, key: u64, number: u32, from_start: bool) -> Observation {
         let full = self.seen.len() >= self.max;
         match self.seen.entry(key) {
             Entry::Occupied(mut seen) => seen.get_mut().observe(number),
-            Entry::Vacant(_) if full => Verdict::Untracked,
+            Entry::Vacant(_) if full => Observation::Untracked,
             Entry::Vacant(place) => {
                 let window = if from_start { 1 } else { u32::MAX };
                 place.insert(Seen { newest: number, window });
                 match from_start {
-                    true => Verdict::Next { gap: number.saturating_sub(1) },
-                    false => Verdict::Joined,
+                    true => Observation::Next { gap: number.saturating_sub(1) },
+                    false => Observation::Joined,
                 }
             }
         }
@@ -77,20 +77,20 @@ impl Streams {
 }
 
 impl Seen {
-    fn observe(&mut self, number: u32) -> Verdict {
+    fn observe(&mut self, number: u32) -> Observation {
         debug_assert!(self.window & 1 == 1, "the newest was heard");
         if number > self.newest {
             let step = number - self.newest;
             self.window = self.window.checked_shl(step).unwrap_or(0) | 1;
             self.newest = number;
-            return Verdict::Next { gap: step - 1 };
+            return Observation::Next { gap: step - 1 };
         }
         match 1_u32.checked_shl(self.newest - number) {
-            None => Verdict::Stale,
-            Some(bit) if self.window & bit != 0 => Verdict::Doubled,
+            None => Observation::Stale,
+            Some(bit) if self.window & bit != 0 => Observation::Doubled,
             Some(bit) => {
                 self.window |= bit;
-                Verdict::Overtaken
+                Observation::Overtaken
             }
         }
     }
@@ -125,57 +125,63 @@ impl Hasher for Mixed {
 mod tests {
     use super::*;
 
-    /// The verdicts on `numbers`, heard from the start.
-    fn verdicts(numbers: &[u32]) -> Vec<Verdict> {
+    /// The observations on `numbers`, heard from the start.
+    fn observations(numbers: &[u32]) -> Vec<Observation> {
         let mut streams = Streams::new(10);
         numbers.iter().map(|&number| streams.observe(1, number, true)).collect()
     }
 
-    const NEXT: Verdict = Verdict::Next { gap: 0 };
+    const NEXT: Observation = Observation::Next { gap: 0 };
 
     #[test]
     fn stream_without_faults_has_none() {
-        assert_eq!(verdicts(&[1, 2, 3, 4]), [NEXT; 4]);
+        assert_eq!(observations(&[1, 2, 3, 4]), [NEXT; 4]);
     }
 
     #[test]
     fn lost_event_is_a_gap_also_at_the_start() {
-        assert_eq!(verdicts(&[1, 3]), [NEXT, Verdict::Next { gap: 1 }]);
-        assert_eq!(verdicts(&[4, 5]), [Verdict::Next { gap: 3 }, NEXT]);
+        assert_eq!(observations(&[1, 3]), [NEXT, Observation::Next { gap: 1 }]);
+        assert_eq!(observations(&[4, 5]), [Observation::Next { gap: 3 }, NEXT]);
     }
 
     #[test]
     fn late_and_doubled_events_are_told_apart() {
-        let gap = Verdict::Next { gap: 1 };
-        assert_eq!(verdicts(&[1, 3, 2, 2]), [NEXT, gap, Verdict::Overtaken, Verdict::Doubled]);
-        assert_eq!(verdicts(&[1, 1]), [NEXT, Verdict::Doubled]);
-        assert_eq!(verdicts(&[2, 1]), [gap, Verdict::Overtaken]);
+        let gap = Observation::Next { gap: 1 };
+        assert_eq!(
+            observations(&[1, 3, 2, 2]),
+            [NEXT, gap, Observation::Overtaken, Observation::Doubled]
+        );
+        assert_eq!(observations(&[1, 1]), [NEXT, Observation::Doubled]);
+        assert_eq!(observations(&[2, 1]), [gap, Observation::Overtaken]);
     }
 
     #[test]
     fn event_older_than_the_window_is_stale() {
-        let jump = Verdict::Next { gap: 32 };
-        assert_eq!(verdicts(&[1, 34, 2, 3]), [NEXT, jump, Verdict::Stale, Verdict::Overtaken]);
+        let jump = Observation::Next { gap: 32 };
+        assert_eq!(
+            observations(&[1, 34, 2, 3]),
+            [NEXT, jump, Observation::Stale, Observation::Overtaken]
+        );
     }
 
     #[test]
     fn stream_joined_later_has_no_gap_before_it() {
         let mut streams = Streams::new(10);
-        assert_eq!(streams.observe(1, 7, false), Verdict::Joined);
-        assert_eq!(streams.observe(1, 9, false), Verdict::Next { gap: 1 });
+        assert_eq!(streams.observe(1, 7, false), Observation::Joined);
+        assert_eq!(streams.observe(1, 9, false), Observation::Next { gap: 1 });
     }
 
     #[test]
     fn table_is_bounded() {
         let mut streams = Streams::new(2);
-        let verdicts: Vec<_> = (0..3).map(|key| streams.observe(key, 1, true)).collect();
-        assert_eq!(verdicts, [NEXT, NEXT, Verdict::Untracked]);
+        let observations: Vec<_> = (0..3).map(|key| streams.observe(key, 1, true)).collect();
+        assert_eq!(observations, [NEXT, NEXT, Observation::Untracked]);
         assert_eq!(streams.observe(0, 2, true), NEXT);
     }
 
     /// Against a naive model that remembers every number.
     #[test]
-    fn verdicts_agree_with_a_set_of_all_numbers() {
+    fn observations_agree_with_a_set_of_all_numbers() {
         for seed in 0..200 {
             let mut streams = Streams::new(1);
             let (mut came, mut missing) = (std::collections::BTreeSet::new(), 0_i64);
@@ -184,16 +190,16 @@ mod tests {
                 let random = mix(seed << 32 | step);
                 // Around the newest, and never older than the window reaches.
                 let number = (newest + 4).saturating_sub((random % 34) as u32).max(1);
-                let verdict = streams.observe(1, number, true);
+                let observation = streams.observe(1, number, true);
                 let expected = match (came.insert(number), number > newest) {
-                    (false, _) => Verdict::Doubled,
-                    (true, true) => Verdict::Next { gap: number - newest - 1 },
-                    (true, false) => Verdict::Overtaken,
+                    (false, _) => Observation::Doubled,
+                    (true, true) => Observation::Next { gap: number - newest - 1 },
+                    (true, false) => Observation::Overtaken,
                 };
-                assert_eq!(verdict, expected, "seed {seed}, step {step}");
-                match verdict {
-                    Verdict::Next { gap } => missing += i64::from(gap),
-                    Verdict::Overtaken => missing -= 1,
+                assert_eq!(observation, expected, "seed {seed}, step {step}");
+                match observation {
+                    Observation::Next { gap } => missing += i64::from(gap),
+                    Observation::Overtaken => missing -= 1,
                     _ => {}
                 }
                 newest = newest.max(number);

@@ -32,7 +32,7 @@ pub struct RunName {
 impl RunName {
     /// A name for a run of this machine that starts at `start_ns` of the monotonic clock.
     pub fn new(start_ns: u64) -> RunName {
-        // The keys of a hash map are the standard library's only lot.
+        // The keys of a hash map are the standard library's only source of randomness.
         let random = RandomState::new().build_hasher().finish() as u32;
         RunName { boot: boot(), start_ms: (start_ns / 1_000_000) as u32, random }
     }

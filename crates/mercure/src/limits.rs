@@ -36,7 +36,7 @@ pub const REGEX_COST_MAX: usize = 16;
 /// topic of 4 KiB.
 pub const REGEX_LIVE_MAX: usize = 500;
 /// For how much of that those of clients without a token.
-pub const STRANGER_REGEX_MAX: usize = 64;
+pub const ANONYMOUS_REGEX_MAX: usize = 64;
 /// For how many patterns those of one subscription of 1.0 may count.
 pub const SUBSCRIPTION_COST_MAX: usize = 200;
 /// For how much all regular expressions of a token's details may count: they are compiled each time

@@ -3,8 +3,8 @@
 //!
 //! How the bytes travel is the [`Carrier`]'s.
 
+use crate::place_style::PlaceStyle;
 use crate::resume::FirstMessage;
-use crate::told::Told;
 use crate::{Carrier, Format, Frame, chunked, classic, ndjson, poll, resume, sse, websocket};
 
 impl Format {
@@ -81,7 +81,7 @@ impl Format {
         self,
         out: &mut Vec<u8>,
         carrier: Carrier,
-        told: Told,
+        told: PlaceStyle,
         first: FirstMessage<'_>,
     ) {
         let FirstMessage { connection, next: id, retry_ms } = first;
@@ -90,13 +90,13 @@ impl Format {
             format!("{{\"next\":\"{id}\",\"connection\":\"{connection}\",\"retry\":{retry_ms}}}")
         };
         let text = match (self, told) {
-            (Format::Sse, Told::InLine) => format!("id: {id}\nretry: {retry_ms}\n"),
-            (Format::Sse, Told::InBlock) => format!("id: {id}\nretry: {retry_ms}\n\n"),
-            (Format::Sse, Told::InMessage) => {
+            (Format::Sse, PlaceStyle::InLine) => format!("id: {id}\nretry: {retry_ms}\n"),
+            (Format::Sse, PlaceStyle::InBlock) => format!("id: {id}\nretry: {retry_ms}\n\n"),
+            (Format::Sse, PlaceStyle::InMessage) => {
                 format!("event: next\nid: {id}\nretry: {retry_ms}\ndata: {}\n\n", message())
             }
-            (Format::Ndjson, Told::InMessage) => message() + "\n",
-            (Format::Text, Told::InMessage) => message(),
+            (Format::Ndjson, PlaceStyle::InMessage) => message() + "\n",
+            (Format::Text, PlaceStyle::InMessage) => message(),
             (Format::Sse | Format::Ndjson | Format::Text, _) => return,
             (Format::Classic | Format::Poll | Format::Pusher | Format::Mercure, _) => return,
         };

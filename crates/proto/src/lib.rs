@@ -36,6 +36,7 @@ pub mod ndjson;
 pub mod negotiation;
 mod networks;
 mod page;
+mod place_style;
 pub mod poll;
 pub mod problem;
 pub mod proxied;
@@ -45,7 +46,6 @@ pub mod resume;
 pub mod sse;
 #[cfg(test)]
 mod testing;
-mod told;
 mod transport;
 pub mod websocket;
 

@@ -42,7 +42,7 @@ use memchr::memchr;
 use query::{Place, Query};
 use syntax::{not_http, syntax_problem};
 
-use crate::told::Told;
+use crate::place_style::PlaceStyle;
 use crate::{Carrier, Format, Forwarded, Problem};
 
 pub use accept::NDJSON_SUBTYPES;
@@ -119,7 +119,7 @@ pub struct Request<'b> {
     /// What the client wants to hear of the time before, where it names no cursor.
     pub past: Past,
     /// How a stream tells its client where it begins.
-    pub told: Told,
+    pub told: PlaceStyle,
     /// How long a poll waits for an event.
     pub wait_seconds: u8,
     /// The wish to become a WebSocket, on [`Route::Stream`] and [`Route::App`].
@@ -323,7 +323,7 @@ fn serve<'b>(
         members: Vec::new(),
         cursor: None,
         past: Past::Nothing,
-        told: Told::InHead,
+        told: PlaceStyle::InHead,
         wait_seconds: POLL_WAIT_SECONDS_DEFAULT,
         upgrade: None,
         keep_alive: carrier == Carrier::Chunked && !fields.close,
@@ -362,7 +362,7 @@ fn serve<'b>(
             if cursor.is_some() {
                 (request.cursor, request.past) = (cursor, Past::Nothing);
             }
-            request.told = if query.next { Told::InMessage } else { told };
+            request.told = if query.next { PlaceStyle::InMessage } else { told };
             if request.upgrade.is_none() {
                 request.format = fields.accept.best().ok_or_else(Problem::not_acceptable)?;
             }

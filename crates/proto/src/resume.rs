@@ -4,11 +4,11 @@
 //! A client that comes back gives the id of the last event that it has heard (`Last-Event-ID`,
 //! WHATWG HTML, section 9.2.4). Where it has heard none it needs to know where its stream began.
 //! Every answer's head says that ([`Begins`]). Who cannot read the head is told in the stream
-//! ([`Told`], [`Format::push_begin`](crate::Format::push_begin)), as far as that makes an event of
-//! it for nobody: docs/decisions/0033.
+//! ([`PlaceStyle`], [`Format::push_begin`](crate::Format::push_begin)), as far as that makes an
+//! event of it for nobody: docs/decisions/0033.
 
 use crate::cors::Cors;
-pub use crate::told::Told;
+pub use crate::place_style::PlaceStyle;
 use crate::{append, response};
 
 /// What the head of a stream says of it.

@@ -51,7 +51,7 @@ impl EventRules {
     ///
     /// # Errors
     /// It goes nowhere.
-    pub fn judge<'e>(
+    pub fn check<'e>(
         self,
         event: &'e ClientEvent<'_>,
         is_subscribed: impl FnOnce(Channel<'_>) -> bool,
@@ -96,16 +96,16 @@ mod tests {
             ("private-ü", true, Some(EventRefusal::Channel)),
         ] {
             let event = event(channel, "1");
-            assert_eq!(RULES.judge(&event, |_| subscribed).err(), refusal, "{channel}");
+            assert_eq!(RULES.check(&event, |_| subscribed).err(), refusal, "{channel}");
         }
     }
 
     #[test]
     fn app_decides_whether_and_how_long() {
         let (fits, long) = (event("private-a", "1234"), event("private-a", "12345"));
-        assert_eq!(RULES.judge(&fits, |_| true).map(Channel::name), Ok("private-a"));
-        assert_eq!(RULES.judge(&long, |_| true).err(), Some(EventRefusal::TooLong));
+        assert_eq!(RULES.check(&fits, |_| true).map(Channel::name), Ok("private-a"));
+        assert_eq!(RULES.check(&long, |_| true).err(), Some(EventRefusal::TooLong));
         let off = EventRules { is_allowed: false, ..RULES };
-        assert_eq!(off.judge(&fits, |_| true).err(), Some(EventRefusal::SwitchedOff));
+        assert_eq!(off.check(&fits, |_| true).err(), Some(EventRefusal::SwitchedOff));
     }
 }

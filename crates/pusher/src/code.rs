@@ -13,7 +13,7 @@ pub enum Close {
     AppDisabled = 4003,
     /// Another version of the protocol is asked for.
     Protocol = 4007,
-    /// The connection may not be here: its page is a stranger, or its user was ended.
+    /// The connection may not be here: its page is of another origin, or its user was ended.
     Unauthorized = 4009,
     /// The server, or the app, has as many connections as it may.
     OverCapacity = 4100,

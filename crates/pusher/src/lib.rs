@@ -5,7 +5,7 @@
 //! documentation and of the libraries' source.
 //!
 //! Way of a client: [`app_key`] and [`check_protocol`] read its request, [`ClientFrame`] what it
-//! says, [`Asker`] judges its subscriptions and its sign-in, [`EventRules`] the events that it
+//! says, [`Asker`] checks its subscriptions and its sign-in, [`EventRules`] the events that it
 //! sends; [`server_frame`] and [`presence_frame`] are what it hears. Way of a backend: [`http`].
 //! [`Apps`] is the file that says which apps there are, [`webhook`] what they are told.
 //!

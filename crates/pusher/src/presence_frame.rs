@@ -9,22 +9,22 @@ use crate::json::text_of;
 
 /// A member as it is told of: the id of a user, and what is told beside it.
 #[derive(Clone, Copy, Debug)]
-pub struct Told<'m> {
+pub struct PresenceMember<'m> {
     /// The user's id.
     pub id: &'m str,
     /// JSON, if anything.
     pub info: Option<&'m RawValue>,
 }
 
-impl<'m> Told<'m> {
+impl<'m> PresenceMember<'m> {
     /// A member of whom that is told, if anything: JSON.
-    pub fn of_json(id: &'m str, info: Option<&'m str>) -> Told<'m> {
+    pub fn of_json(id: &'m str, info: Option<&'m str>) -> PresenceMember<'m> {
         let info = info.and_then(|json| serde_json::from_str(json).ok());
-        Told { id, info }
+        PresenceMember { id, info }
     }
 }
 
-impl Told<'_> {
+impl PresenceMember<'_> {
     fn info(&self) -> &RawValue {
         self.info.unwrap_or_else(|| no_info())
     }
@@ -49,7 +49,7 @@ fn frame(event: &str, channel: &str, data: &impl Serialize) -> String {
 }
 
 /// The answer to a subscription, with all members; the subscriber is one of them.
-pub fn subscription_succeeded(channel: &str, members: &[Told<'_>]) -> String {
+pub fn subscription_succeeded(channel: &str, members: &[PresenceMember<'_>]) -> String {
     #[derive(Serialize)]
     struct Presence<'p> {
         ids: Ids<'p>,
@@ -66,7 +66,7 @@ pub fn subscription_succeeded(channel: &str, members: &[Told<'_>]) -> String {
 }
 
 /// The frame that tells others of a user who has come.
-pub fn member_added(channel: &str, member: Told<'_>) -> String {
+pub fn member_added(channel: &str, member: PresenceMember<'_>) -> String {
     #[derive(Serialize)]
     struct Data<'d> {
         user_id: &'d str,
@@ -85,7 +85,7 @@ pub fn member_removed(channel: &str, user_id: &str) -> String {
     frame("pusher_internal:member_removed", channel, &Data { user_id })
 }
 
-struct Ids<'m>(&'m [Told<'m>]);
+struct Ids<'m>(&'m [PresenceMember<'m>]);
 
 impl Serialize for Ids<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -95,7 +95,7 @@ impl Serialize for Ids<'_> {
     }
 }
 
-struct Hash<'m>(&'m [Told<'m>]);
+struct Hash<'m>(&'m [PresenceMember<'m>]);
 
 impl Serialize for Hash<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -114,8 +114,8 @@ mod tests {
         Member::parse(json).unwrap()
     }
 
-    fn told(member: &Member) -> Told<'_> {
-        Told { id: &member.id, info: member.info.as_deref() }
+    fn told(member: &Member) -> PresenceMember<'_> {
+        PresenceMember { id: &member.id, info: member.info.as_deref() }
     }
 
     #[test]

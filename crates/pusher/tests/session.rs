@@ -43,8 +43,8 @@ fn session_is_granted_all_that_its_app_has_signed() {
                 assert_eq!((&*event.name, event.data), ("client-typing", r#"{"a":[1,"ä"]}"#));
                 let rules = EventRules { is_allowed: true, data_bytes_max: 100 };
                 let hears = |channel: Channel<'_>| subscribed.contains_key(channel.name());
-                assert_eq!(rules.judge(&event, hears).map(Channel::name), Ok("private-rj"));
-                let refused = rules.judge(&event, |_| false);
+                assert_eq!(rules.check(&event, hears).map(Channel::name), Ok("private-rj"));
+                let refused = rules.check(&event, |_| false);
                 assert_eq!(refused, Err(EventRefusal::NotSubscribed));
             }
             ClientFrame::Unsubscribe { channel } => {

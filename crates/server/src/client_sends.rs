@@ -20,7 +20,8 @@ use dispatch::barrier::Barrier;
 use dispatch::posting::say;
 use dispatch::traces::{Arrival, SendTrace};
 use engine::{
-    Answered, Answers, ClientSend, ClientSendOutcome, ClientSends, Engine, Question, Said, SentBy,
+    Answered, Answers, ClientSend, ClientSendOutcome, ClientSends, DirectMessage, Engine, Question,
+    SentBy,
 };
 use httpd::problem::ApiProblem;
 use hub::ConnRef;
@@ -38,7 +39,7 @@ const SENDS_AT_ONCE: usize = 32;
 const UPGRADE_WAIT: Duration = Duration::from_secs(1);
 
 /// Who posts what clients send.
-struct Poster {
+struct ClientSendTask {
     api: Arc<Api>,
     sends: Arc<ClientSends>,
     answers: Answers,
@@ -52,23 +53,23 @@ struct Poster {
 pub(crate) fn answer_all(api: &Arc<Api>, engine: &RwLock<Engine>, rates: Arc<TokenRates>) {
     let engine = engine.read().unwrap_or_else(PoisonError::into_inner);
     let (sends, reads) = (engine.client_sends().clone(), engine.history_reads().clone());
-    let poster = Poster::new(api.clone(), sends, engine.answers(), rates.clone());
-    tokio::spawn(poster.run());
+    let task = ClientSendTask::new(api.clone(), sends, engine.answers(), rates.clone());
+    tokio::spawn(task.run());
     tokio::spawn(PageMaker::new(api.clone(), reads, engine.answers(), rates).run());
 }
 
-impl Poster {
+impl ClientSendTask {
     fn new(
         api: Arc<Api>,
         sends: Arc<ClientSends>,
         answers: Answers,
         rates: Arc<TokenRates>,
-    ) -> Arc<Poster> {
-        Arc::new(Poster { api, sends, answers, waiting: Mutex::default(), rates })
+    ) -> Arc<ClientSendTask> {
+        Arc::new(ClientSendTask { api, sends, answers, waiting: Mutex::default(), rates })
     }
 
     /// Posts what comes, for as long as the runtime lives.
-    async fn run(self: Arc<Poster>) {
+    async fn run(self: Arc<ClientSendTask>) {
         loop {
             poll_fn(|context| self.sends.questions().poll_any(context)).await;
             for _ in 0..SENDS_AT_ONCE {
@@ -80,7 +81,7 @@ impl Poster {
     }
 
     /// Begins to post `send`, or puts it behind those of its connection.
-    fn begin(self: &Arc<Poster>, send: ClientSend) {
+    fn begin(self: &Arc<ClientSendTask>, send: ClientSend) {
         match self.waiting().entry(send.conn()) {
             Entry::Occupied(mut waiting) => waiting.get_mut().push_back(send),
             Entry::Vacant(place) => {
@@ -91,7 +92,7 @@ impl Poster {
     }
 
     /// Posts `send`, and then what came behind it on its connection.
-    async fn post_all(self: Arc<Poster>, mut send: ClientSend) {
+    async fn post_all(self: Arc<ClientSendTask>, mut send: ClientSend) {
         let conn = send.conn();
         loop {
             self.post(send).await;
@@ -106,7 +107,7 @@ impl Poster {
         }
     }
 
-    async fn post(self: &Arc<Poster>, send: ClientSend) {
+    async fn post(self: &Arc<ClientSendTask>, send: ClientSend) {
         let arrival = match send.by() {
             SentBy::Request { .. } => Arrival::Request,
             SentBy::Message { .. } | SentBy::Channel(_) => Arrival::Message,
@@ -116,11 +117,11 @@ impl Poster {
             Ok(()) => self.api.post_of_client(&send, trace.as_ref().map(SendTrace::marks)).await,
             Err(problem) => Err(problem),
         };
-        let poster = Arc::clone(self);
+        let task = Arc::clone(self);
         match posted {
             Ok(posted) => drop(tokio::spawn(async move {
-                let delivered = poster.api.delivered_of_client(posted);
-                let delivered = known_in_time(poster.api.barrier(), delivered).await;
+                let delivered = task.api.delivered_of_client(posted);
+                let delivered = known_in_time(task.api.barrier(), delivered).await;
                 if let Some(trace) = trace {
                     trace.end_one(delivered.as_ref().map_err(ApiProblem::status));
                 }
@@ -129,7 +130,7 @@ impl Poster {
                     push_answer(&mut text, &delivered);
                     String::from_utf8_lossy(&text).into()
                 });
-                poster.answer(send, answer.map_err(Problem::from)).await;
+                task.answer(send, answer.map_err(Problem::from)).await;
             })),
             Err(problem) => {
                 if let Some(trace) = trace {
@@ -148,7 +149,7 @@ impl Poster {
             SentBy::Message { reference, .. } => reference.clone(),
             SentBy::Request { .. } | SentBy::Channel(_) => None,
         };
-        let said = Said::Sent(Box::new(Answered { outcome, reference }));
+        let said = DirectMessage::Sent(Box::new(Answered { outcome, reference }));
         say(&self.answers, send.conn(), said).await;
         self.sends.questions().done(1, send.bytes());
     }

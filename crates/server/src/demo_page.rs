@@ -53,12 +53,12 @@ impl FromStr for DemoFacts {
 /// The page of a demo whose API is at `api_port`.
 pub(super) fn page(facts: &DemoFacts, api_port: u16) -> Page {
     #[derive(Serialize)]
-    struct Told<'f> {
+    struct PageFacts<'f> {
         api_port: u16,
         #[serde(flatten)]
         facts: &'f DemoFacts,
     }
-    let told = serde_json::to_string(&Told { api_port, facts }).expect("all members are JSON");
+    let told = serde_json::to_string(&PageFacts { api_port, facts }).expect("all members are JSON");
     // Nothing in it ends the element that it stands in.
     let told = told.replace('<', r"\u003c");
     let html = DOCUMENT.replace(FACTS, &FACTS.replace("{}", &told)).into_bytes();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use dispatch::past::Reader;
 use dispatch::posting::say;
-use engine::{Answers, HistoryRead, HistoryReads, Said};
+use engine::{Answers, DirectMessage, HistoryRead, HistoryReads};
 use hub::IdText;
 use proto::Problem;
 use tokio::sync::Semaphore;
@@ -53,7 +53,7 @@ impl PageMaker {
                 let page = maker.page(&read).await;
                 // A worker whose mailbox is full holds up nobody else's pages.
                 drop(place);
-                say(&maker.answers, read.conn(), Said::Page(Box::new(page))).await;
+                say(&maker.answers, read.conn(), DirectMessage::Page(Box::new(page))).await;
             });
         }
     }

@@ -35,7 +35,7 @@ pub(crate) struct Hub {
     /// What workers are told.
     config: MercureConfig,
     /// Room for signatures of publishers that take long to verify, of the API port and of the
-    /// public one, where strangers may send what they like: backends do not wait for them.
+    /// public one, where anonymous clients may send what they like: backends do not wait for them.
     verifying: [Arc<Semaphore>; 2],
     /// What became of updates.
     publishes: [SharedCount; PUBLISH_OUTCOMES],

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use engine::{Ahead, Questions, Resume, ResumeStep, Resumes, Resuming, Router};
+use engine::{FutureCursors, Questions, Resume, ResumeStep, Resumes, Resuming, Router};
 use graph::Graph;
 use hub::Followers;
 use sys::clock;
@@ -127,18 +127,18 @@ fn poll_any<'r>(
 }
 
 /// How often to look which clients' places a node of a cluster has come to.
-const AHEAD_PAUSE: Duration = Duration::from_millis(2);
+const FUTURE_PAUSE: Duration = Duration::from_millis(2);
 
 /// Lets clients ask whose place was ahead of this node of a cluster, for as long as the runtime
 /// lives. While there are none it sleeps.
 pub(super) async fn wait_for_places(router: Arc<Router>, resumes: Arc<Resumes>) {
-    let mut ahead = Ahead::default();
+    let mut future_cursors = FutureCursors::default();
     loop {
-        poll_fn(|context| ahead.poll_any(&resumes, context)).await;
-        if ahead.go_on(&router, &resumes, clock::monotonic_ms()) {
+        poll_fn(|context| future_cursors.poll_any(&resumes, context)).await;
+        if future_cursors.go_on(&router, &resumes, clock::monotonic_ms()) {
             yield_now().await;
         } else {
-            sleep(AHEAD_PAUSE).await;
+            sleep(FUTURE_PAUSE).await;
         }
     }
 }

@@ -1,9 +1,9 @@
 //! How many changes of the list of subscriptions the hub posts, and what becomes of the others.
 //!
-//! Strangers cause them, with one request for hundreds, and each is an update that is remembered
-//! beside those of publishers. So they have a bound, a token bucket of bytes: in the time that
-//! updates are remembered they fill a quarter of the history at most, and of the topics that are
-//! known.
+//! Anonymous clients cause them, with one request for hundreds, and each is an update that is
+//! remembered beside those of publishers. So they have a bound, a token bucket of bytes: in the
+//! time that updates are remembered they fill a quarter of the history at most, and of the topics
+//! that are known.
 //!
 //! What is past that is lost: the list has a new tag, whoever comes back is told of a gap, and the
 //! streams of those who listen are ended, so that they come back. Nothing is posted before that,
@@ -139,12 +139,12 @@ impl ChangeBudget {
     }
 
     /// Whether some were lost that nobody has been told of.
-    pub(crate) fn has_untold(&self) -> bool {
+    pub(crate) fn has_pending(&self) -> bool {
         self.is_unmarked || self.owes_end
     }
 
     /// Such changes were counted by another process.
-    pub(crate) fn lose_untold(&mut self) {
+    pub(crate) fn lose_pending(&mut self) {
         (self.is_unmarked, self.owes_end) = (true, true);
     }
 

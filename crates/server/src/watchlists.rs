@@ -6,7 +6,7 @@
 use std::future::poll_fn;
 
 use dispatch::posting::say;
-use engine::{Answers, Followed, Said, Watches};
+use engine::{Answers, DirectMessage, Followed, Watches};
 use graph::Graph;
 use hub::IdText;
 use pusher::is_user_id;
@@ -24,7 +24,7 @@ pub(crate) async fn answer(watches: Watches, graph: Graph, answers: Answers) {
             let Some(ask) = watches.followed().take() else { break };
             // Whoever follows nobody has nobody to hear of.
             if let Some(followed) = followed(&graph, ask.user()) {
-                say(&answers, ask.conn(), Said::Followed(Box::new(followed))).await;
+                say(&answers, ask.conn(), DirectMessage::Followed(Box::new(followed))).await;
             }
         }
         yield_now().await;

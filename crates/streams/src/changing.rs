@@ -7,7 +7,7 @@ use crate::file::{self, Meta};
 use crate::record::{DATA_BYTES_MAX, MAGIC, Record};
 use crate::refusal::Refusal;
 use crate::request::{Append, Create};
-use crate::state::{Appended, State, Verdict, same_type};
+use crate::state::{Appended, Checked, State, same_type};
 use crate::store::{Created, Store, head};
 use crate::stream::{Stream, View};
 use crate::teller::Teller;
@@ -30,7 +30,7 @@ impl Store {
         let found = self.settle_told(&stream, &mut writer, teller)?;
         if let Some(view) = found {
             let is_same = same_type(&view.meta.content_type, create.content_type)
-                && view.meta.life == create.life
+                && view.meta.lifetime == create.lifetime
                 && view.closed == create.closed;
             if !is_same {
                 return Err(Refusal::Exists);
@@ -49,7 +49,7 @@ impl Store {
         let mut state = State::new(create.content_type);
         state.apply(&record);
         self.count_bytes(tail);
-        let meta = Meta { id, content_type: create.content_type.into(), life: create.life };
+        let meta = Meta { id, content_type: create.content_type.into(), lifetime: create.lifetime };
         let view = View { meta: Arc::new(meta), tail, closed: create.closed };
         self.publish(&stream, Some(&view), state.bytes(), now_ms);
         *writer = Some(state);
@@ -74,9 +74,9 @@ impl Store {
         let found = self.settle_told(&stream, &mut writer, teller)?;
         let view = found.ok_or(Refusal::Unknown)?;
         let state = writer.as_mut().ok_or(Refusal::Unknown)?;
-        let verdict = state.judge(append, view.offset(view.tail))?;
+        let checked = state.check(append, view.offset(view.tail))?;
         let asked = append.producer.map(|producer| (producer.epoch, producer.sequence));
-        if let Verdict::Repeat(producer) = verdict {
+        if let Checked::Repeat(producer) = checked {
             self.touch(&stream, &view.meta);
             let next = view.offset(view.tail);
             return Ok(Appended { next, closed: view.closed, repeated: true, producer });

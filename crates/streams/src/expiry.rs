@@ -1,4 +1,4 @@
-//! Streams whose life is over, and for which nobody asks.
+//! Streams whose lifetime is over, and for which nobody asks.
 
 use std::fs;
 use std::io;
@@ -8,9 +8,9 @@ use crate::refusal::Refusal;
 use crate::store::Store;
 
 impl Store {
-    /// Removes the streams of directory `number`, modulo 256, whose life is over, and whose last
-    /// append was told. Whoever asks for one removes it too. It reads the first record of each,
-    /// some 20 µs. How many were removed.
+    /// Removes the streams of directory `number`, modulo 256, whose lifetime is over, and whose
+    /// last append was told. Whoever asks for one removes it too. It reads the first record of
+    /// each, some 20 µs. How many were removed.
     ///
     /// # Errors
     /// The directory cannot be read.

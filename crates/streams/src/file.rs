@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sha2::{Digest as _, Sha256};
 use sys::plain_file;
 
-use crate::life::Life;
+use crate::lifetime::Lifetime;
 use crate::record::{self, Found, HEAD_BYTES, MAGIC, Record};
 use crate::refusal::Refusal;
 use crate::state::State;
@@ -32,7 +32,7 @@ pub(crate) struct Meta {
     /// Its own number, which no other stream of its path has.
     pub(crate) id: u64,
     pub(crate) content_type: Box<str>,
-    pub(crate) life: Life,
+    pub(crate) lifetime: Lifetime,
 }
 
 /// What a file says.
@@ -130,7 +130,7 @@ pub(crate) fn load(file: &Path) -> Result<Option<Loaded>, Refusal> {
     let mut reader = Reader::open(&opened)?;
     let meta = match reader.next()? {
         Some(Record::Create { id, create, .. }) => {
-            Meta { id, content_type: create.content_type.into(), life: create.life }
+            Meta { id, content_type: create.content_type.into(), lifetime: create.lifetime }
         }
         // It is made whole, or not at all.
         Some(Record::Append(_)) | None => return Err(Refusal::Damaged(MAGIC.len() as u64)),
@@ -155,7 +155,7 @@ pub(crate) fn path_if_over(file: &Path, now_ms: u64) -> Result<Option<Box<str>>,
     let touched_ms = modified_ms(&opened)?;
     Ok(match Reader::open(&opened)?.next()? {
         Some(Record::Create { path, create, .. }) => {
-            let end = create.life.end_ms(touched_ms);
+            let end = create.lifetime.end_ms(touched_ms);
             end.is_some_and(|end| end <= now_ms).then(|| path.into())
         }
         Some(Record::Append(_)) | None => None,

@@ -2,9 +2,9 @@
 //!
 //! The file `untold` beside the streams has places of one length. A note stands in one of them
 //! while its append is written and [told](crate::Teller), and on as long as it could not be. So
-//! what is found there at a start is all that a process before may have left untold, and no file of
-//! a stream has to be looked at for it. A stream has one note at most, since nothing is appended to
-//! it before what was appended last is told.
+//! what is found there at a start is all that a process before may have left pending, and no file
+//! of a stream has to be looked at for it. A stream has one note at most, since nothing is appended
+//! to it before what was appended last is told.
 //!
 //! Cost: 512 KiB of disk; for an append that is told two short writes, and a sync where what is
 //! told outlives the process.
@@ -136,7 +136,7 @@ impl Notes {
         (id, position): (u64, u64),
         is_synced: bool,
     ) -> Result<(), Refusal> {
-        let place = self.noted.lock().free.pop().ok_or(Refusal::Untold)?;
+        let place = self.noted.lock().free.pop().ok_or(Refusal::Pending)?;
         let written = written(path, id, position);
         let sync = |()| if is_synced { self.file.sync_data() } else { Ok(()) };
         if let Err(error) = self.file.write_all_at(&written, at(place)).and_then(sync) {
@@ -247,7 +247,7 @@ mod tests {
         for number in 1..NOTES_MAX as u64 {
             notes.make(&format!("run:{number}"), (number, 8), false).unwrap();
         }
-        assert!(matches!(notes.make("more", (3, 8), false), Err(Refusal::Untold)));
+        assert!(matches!(notes.make("more", (3, 8), false), Err(Refusal::Pending)));
         let again = Notes::open(dir.path()).unwrap();
         let note = again.of(&long).unwrap();
         assert_eq!((note.id, note.position, note.is_old), (2, 9, true));

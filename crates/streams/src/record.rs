@@ -7,7 +7,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::life::Life;
+use crate::lifetime::Lifetime;
 use crate::request::{Append, Create, Producer};
 
 /// The first bytes of a file; the last but one is the version of its form.
@@ -54,10 +54,10 @@ impl<'b> Record<'b> {
             Record::Create { id, path, create } => {
                 out.extend([CREATE, if create.closed { CLOSES } else { 0 }]);
                 out.extend(id.to_le_bytes());
-                let (kind, number) = match create.life {
-                    Life::Unbounded => (0, 0),
-                    Life::Ttl(seconds) => (1, seconds),
-                    Life::ExpiresAt(ms) => (2, ms),
+                let (kind, number) = match create.lifetime {
+                    Lifetime::Unbounded => (0, 0),
+                    Lifetime::Ttl(seconds) => (1, seconds),
+                    Lifetime::ExpiresAt(ms) => (2, ms),
                 };
                 out.push(kind);
                 out.extend(number.to_le_bytes());
@@ -95,18 +95,18 @@ impl<'b> Record<'b> {
         let closes = flags & CLOSES != 0;
         if kind == CREATE {
             let id = number(&mut rest)?;
-            let (&life, after) = rest.split_first()?;
+            let (&lifetime, after) = rest.split_first()?;
             rest = after;
             let amount = number(&mut rest)?;
-            let life = match life {
-                0 => Life::Unbounded,
-                1 => Life::Ttl(amount),
-                2 => Life::ExpiresAt(amount),
+            let lifetime = match lifetime {
+                0 => Lifetime::Unbounded,
+                1 => Lifetime::Ttl(amount),
+                2 => Lifetime::ExpiresAt(amount),
                 _ => return None,
             };
             let content_type = text(&mut rest)?;
             let path = text(&mut rest)?;
-            let create = Create { content_type, life, closed: closes, data: rest };
+            let create = Create { content_type, lifetime, closed: closes, data: rest };
             return Some(Record::Create { id, path, create });
         }
         if kind != APPEND {
@@ -191,7 +191,7 @@ mod tests {
     fn records() -> Vec<Record<'static>> {
         let create = Create {
             content_type: "text/plain",
-            life: Life::Ttl(9),
+            lifetime: Lifetime::Ttl(9),
             closed: false,
             data: b"first",
         };

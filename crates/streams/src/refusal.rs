@@ -9,7 +9,7 @@ pub enum Refusal {
     #[error("there is no stream at this path")]
     Unknown,
     /// The stream exists in another form.
-    #[error("the stream exists with another type, life or state")]
+    #[error("the stream exists with another type, lifetime or state")]
     Exists,
     /// The stream is closed; its tail.
     #[error("the stream is closed")]
@@ -48,7 +48,7 @@ pub enum Refusal {
         "this stream takes nothing more until its last append is sent as an event, which is not \
          possible now"
     )]
-    Untold,
+    Pending,
     /// All streams together have as many bytes as they may.
     #[error("all streams together have {0} bytes, the most that they may: delete some")]
     Full(u64),

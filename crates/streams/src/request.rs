@@ -1,6 +1,6 @@
 //! What a writer asks for.
 
-use crate::life::Life;
+use crate::lifetime::Lifetime;
 
 /// A request to create a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -8,7 +8,7 @@ pub struct Create<'b> {
     /// The type of its content.
     pub content_type: &'b str,
     /// How long it lives.
-    pub life: Life,
+    pub lifetime: Lifetime,
     /// Whether it is closed at once.
     pub closed: bool,
     /// Its first content; of JSON as [`messages`](crate::messages) makes it.

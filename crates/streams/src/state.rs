@@ -27,7 +27,7 @@ pub struct Appended {
 
 /// What a request comes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum Checked {
     /// It is to be stored.
     Take,
     /// It was taken before; the producer's highest sequence.
@@ -93,11 +93,11 @@ impl State {
     /// Whether `append` is to be stored; `tail` is told to who meets a closed stream.
     ///
     /// Several faults: a stale epoch, then closed, then the type, then sequences.
-    pub(crate) fn judge(
+    pub(crate) fn check(
         &self,
         append: &Append<'_>,
         tail: crate::Offset,
-    ) -> Result<Verdict, Refusal> {
+    ) -> Result<Checked, Refusal> {
         let known = append.producer.and_then(|producer| self.producers.get(producer.id));
         if let (Some(producer), Some(&(epoch, _))) = (append.producer, known)
             && producer.epoch < epoch
@@ -105,58 +105,58 @@ impl State {
             return Err(Refusal::StaleEpoch(epoch));
         }
         if self.closed {
-            return self.judge_closed(append).ok_or(Refusal::Closed(tail));
+            return self.check_closed(append).ok_or(Refusal::Closed(tail));
         }
         let other = |content_type: &&str| !same_type(content_type, &self.content_type);
         if append.content_type.filter(|_| !append.data.is_empty()).is_some_and(|t| other(&t)) {
             return Err(Refusal::OtherType(self.content_type.clone()));
         }
         if let Some(producer) = append.producer
-            && let Verdict::Repeat(highest) = self.judge_producer(producer)?
+            && let Checked::Repeat(highest) = self.check_producer(producer)?
         {
-            return Ok(Verdict::Repeat(highest));
+            return Ok(Checked::Repeat(highest));
         }
         match (append.sequence, self.sequence.as_deref()) {
             (Some(sequence), Some(last)) if sequence.as_bytes() <= last.as_bytes() => {
                 Err(Refusal::Sequence)
             }
-            _ => Ok(Verdict::Take),
+            _ => Ok(Checked::Take),
         }
     }
 
     /// The answer of a closed stream to who closes it once more; nobody else has one.
-    fn judge_closed(&self, append: &Append<'_>) -> Option<Verdict> {
+    fn check_closed(&self, append: &Append<'_>) -> Option<Checked> {
         match (append.producer, &self.closed_by) {
             (Some(producer), Some((id, epoch, sequence))) => {
                 let same = (producer.id, producer.epoch, producer.sequence)
                     == (id.as_ref(), *epoch, *sequence);
-                same.then_some(Verdict::Repeat(Some((*epoch, *sequence))))
+                same.then_some(Checked::Repeat(Some((*epoch, *sequence))))
             }
             (Some(_), None) => None,
-            (None, _) => (append.closes && append.data.is_empty()).then_some(Verdict::Repeat(None)),
+            (None, _) => (append.closes && append.data.is_empty()).then_some(Checked::Repeat(None)),
         }
     }
 
-    fn judge_producer(&self, producer: Producer<'_>) -> Result<Verdict, Refusal> {
+    fn check_producer(&self, producer: Producer<'_>) -> Result<Checked, Refusal> {
         let Producer { id, epoch, sequence } = producer;
         let Some(&(known, last)) = self.producers.get(id) else {
             if self.producers.len() >= PRODUCERS_MAX {
                 return Err(Refusal::Producers(PRODUCERS_MAX));
             }
             return match sequence {
-                0 => Ok(Verdict::Take),
+                0 => Ok(Checked::Take),
                 received => Err(Refusal::Gap { expected: 0, received }),
             };
         };
         debug_assert!(epoch >= known, "a stale one is refused before");
         if epoch > known {
-            return if sequence == 0 { Ok(Verdict::Take) } else { Err(Refusal::EpochStart) };
+            return if sequence == 0 { Ok(Checked::Take) } else { Err(Refusal::EpochStart) };
         }
         if sequence <= last {
-            return Ok(Verdict::Repeat(Some((known, last))));
+            return Ok(Checked::Repeat(Some((known, last))));
         }
         match last + 1 {
-            expected if expected == sequence => Ok(Verdict::Take),
+            expected if expected == sequence => Ok(Checked::Take),
             expected => Err(Refusal::Gap { expected, received: sequence }),
         }
     }

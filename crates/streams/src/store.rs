@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use crate::file::{self, Meta};
-use crate::life::Life;
+use crate::lifetime::Lifetime;
 use crate::notes::Notes;
 use crate::offset::Offset;
 use crate::refusal::Refusal;
@@ -63,7 +63,7 @@ pub struct Head {
     /// The type of its content.
     pub content_type: Arc<str>,
     /// How long it lives.
-    pub life: Life,
+    pub lifetime: Lifetime,
     /// Its tail.
     pub next: Offset,
     /// Whether it is closed.
@@ -182,13 +182,13 @@ impl Store {
         let mut writer = stream.writer.lock();
         match self.settle(stream, &mut writer) {
             Ok(Some(view)) => Ok(view),
-            Ok(None) | Err(Refusal::Untold) => Err(Refusal::Unknown),
+            Ok(None) | Err(Refusal::Pending) => Err(Refusal::Unknown),
             Err(error) => Err(error),
         }
     }
 
-    /// Reads the file if nobody has, and removes it if its life is over; what is there then. A life
-    /// that is over before its last append was told is refused as [`Refusal::Untold`].
+    /// Reads the file if nobody has, and removes it if its lifetime is over; what is there then. A
+    /// life that is over before its last append was told is refused as [`Refusal::Pending`].
     pub(crate) fn settle(
         &self,
         stream: &Stream,
@@ -198,13 +198,13 @@ impl Store {
         let is_over = stream.public.lock().is_over(self.now_ms());
         match view {
             // What is told is read from the file.
-            Some(_) if is_over && self.is_noted(&stream.path) => Err(Refusal::Untold),
+            Some(_) if is_over && self.is_noted(&stream.path) => Err(Refusal::Pending),
             Some(view) if is_over => self.remove(stream, writer, &view).map(|()| None),
             view => Ok(view),
         }
     }
 
-    /// Reads the file if nobody has; what is there, whether its life is over or not.
+    /// Reads the file if nobody has; what is there, whether its lifetime is over or not.
     pub(crate) fn load(
         &self,
         stream: &Stream,
@@ -231,7 +231,7 @@ impl Store {
     pub(crate) fn touch(&self, stream: &Stream, meta: &Meta) {
         let now_ms = self.now_ms();
         stream.public.lock().touched_ms = now_ms;
-        if matches!(meta.life, Life::Ttl(_)) {
+        if matches!(meta.lifetime, Lifetime::Ttl(_)) {
             // A disk that does not take it is no reason to refuse what was asked for.
             let _ = file::touch(&self.file(stream), now_ms);
         }
@@ -304,7 +304,7 @@ impl Store {
 pub(crate) fn head(view: &View, position: u64) -> Head {
     Head {
         content_type: view.meta.content_type.as_ref().into(),
-        life: view.meta.life,
+        lifetime: view.meta.lifetime,
         next: view.offset(position),
         closed: view.closed,
     }

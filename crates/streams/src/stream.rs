@@ -8,7 +8,7 @@ use std::task::{Poll, Waker};
 use parking_lot::Mutex;
 
 use crate::file::Meta;
-use crate::life::Life;
+use crate::lifetime::Lifetime;
 use crate::offset::Offset;
 use crate::state::State;
 
@@ -64,11 +64,11 @@ impl Public {
         Some(View { meta, tail: self.tail, closed: self.closed })
     }
 
-    /// Whether its life has ended.
+    /// Whether its lifetime has ended.
     pub(crate) fn is_over(&self, now_ms: u64) -> bool {
         let Some(meta) = &self.meta else { return false };
-        let is_held = self.live > 0 && matches!(meta.life, Life::Ttl(_));
-        !is_held && meta.life.end_ms(self.touched_ms).is_some_and(|end| end <= now_ms)
+        let is_held = self.live > 0 && matches!(meta.lifetime, Lifetime::Ttl(_));
+        !is_held && meta.lifetime.end_ms(self.touched_ms).is_some_and(|end| end <= now_ms)
     }
 
     /// Wakes all who wait, once what they wait for is written here.

@@ -10,7 +10,7 @@ pub trait Teller {
     fn outlives(&self, path: &str) -> bool;
 
     /// Tells it, if that is possible now.
-    fn tell(&self, told: &Told<'_>) -> Outcome;
+    fn tell(&self, told: &AppendNotice<'_>) -> Outcome;
 
     /// Whether what was told under this number, and was [unsure](Outcome::Unsure), is safe now.
     fn is_safe(&self, number: u64) -> bool;
@@ -19,7 +19,7 @@ pub trait Teller {
     ///
     /// # Errors
     /// That is not known now.
-    fn was_told(&self, told: &Told<'_>) -> io::Result<bool>;
+    fn was_told(&self, told: &AppendNotice<'_>) -> io::Result<bool>;
 }
 
 /// What became of telling something.
@@ -36,7 +36,7 @@ pub enum Outcome {
 
 /// What was appended to a stream by one request.
 #[derive(Clone, Copy, Debug)]
-pub struct Told<'b> {
+pub struct AppendNotice<'b> {
     /// Of the stream.
     pub path: &'b str,
     /// Of the stream.

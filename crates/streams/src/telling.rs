@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::state::State;
 use crate::store::Store;
 use crate::stream::{Stream, View};
-use crate::teller::{Outcome, Teller, Told};
+use crate::teller::{AppendNotice, Outcome, Teller};
 
 impl Store {
     /// Tells what may not be told yet of the stream at `path`.
@@ -61,7 +61,7 @@ impl Store {
         let Some(note) = notes.of(&stream.path) else { return Ok(()) };
         if let Some(number) = note.unsure {
             if !teller.is_safe(number) {
-                return Err(Refusal::Untold);
+                return Err(Refusal::Pending);
             }
             notes.remove(&stream.path);
             return Ok(());
@@ -73,7 +73,7 @@ impl Store {
             None => Outcome::Told,
         };
         notes.settle(&stream.path, outcome);
-        if outcome == Outcome::Told { Ok(()) } else { Err(Refusal::Untold) }
+        if outcome == Outcome::Told { Ok(()) } else { Err(Refusal::Pending) }
     }
 
     /// Tells the last append of a stream, as it is on disk, if nobody has. One behind which there
@@ -132,8 +132,8 @@ impl Store {
     }
 }
 
-fn told<'b>(stream: &'b Stream, view: &'b View, position: u64, data: &'b [u8]) -> Told<'b> {
-    Told {
+fn told<'b>(stream: &'b Stream, view: &'b View, position: u64, data: &'b [u8]) -> AppendNotice<'b> {
+    AppendNotice {
         path: &stream.path,
         content_type: &view.meta.content_type,
         from: view.offset(position),

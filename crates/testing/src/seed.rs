@@ -6,9 +6,9 @@ use std::thread;
 /// Names a seed, by which a failure is repeated.
 const SEED: &str = "ENCKE_SEED";
 
-/// Names what all seeds of a run are made of, so that it has the same ones each time: the gate
-/// gives the hash of its files. So a change that was found good is not refused by chance, and other
-/// changes try other seeds.
+/// Names what all seeds of a run are made of, so that it has the same ones each time: `cargo xtask
+/// ci` gives the hash of its files. So a change that was found good is not refused by chance, and
+/// other changes try other seeds.
 const SEEDS: &str = "ENCKE_SEEDS";
 
 /// The seed of the calling test: the one that `ENCKE_SEED` names, else one that is made of

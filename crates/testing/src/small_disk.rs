@@ -11,7 +11,7 @@ use crate::{DEADLINE, wait_within};
 
 /// A tmpfs in a mount namespace that a process of ours keeps: it goes with that, and with us.
 pub struct SmallDisk {
-    keeper: Child,
+    holder: Child,
     folder: PathBuf,
     enter: Vec<OsString>,
 }
@@ -42,12 +42,12 @@ impl SmallDisk {
             let mut command = Command::new("unshare");
             command.args(unshare).args(["sh", "-c", &script, "sh"]).arg(&folder);
             command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-            let Ok(keeper) = command.spawn() else { continue };
-            let target = format!("--target={}", keeper.id());
+            let Ok(holder) = command.spawn() else { continue };
+            let target = format!("--target={}", holder.id());
             let mut enter: Vec<OsString> = vec!["nsenter".into(), target.into()];
             enter.extend(nsenter.iter().map(OsString::from));
             enter.push("--".into());
-            let mut disk = SmallDisk { keeper, folder: folder.clone(), enter };
+            let mut disk = SmallDisk { holder, folder: folder.clone(), enter };
             if disk.is_there() {
                 return Some(disk);
             }
@@ -60,7 +60,7 @@ impl SmallDisk {
         let mut is_mounted = false;
         wait_within(DEADLINE, || {
             is_mounted = self.seen_from_outside().join("mounted").exists();
-            is_mounted || !matches!(self.keeper.try_wait(), Ok(None))
+            is_mounted || !matches!(self.holder.try_wait(), Ok(None))
         });
         is_mounted
     }
@@ -77,7 +77,7 @@ impl SmallDisk {
 
     /// Where it is for us.
     pub fn seen_from_outside(&self) -> PathBuf {
-        let root = PathBuf::from(format!("/proc/{}/root", self.keeper.id()));
+        let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
         root.join(self.folder.strip_prefix("/").unwrap_or(&self.folder))
     }
 
@@ -108,8 +108,8 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        let _ = self.keeper.kill();
-        let _ = self.keeper.wait();
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

@@ -84,17 +84,17 @@ fn open(keys: &mut Keys, peer: &mut Keys, text: &[u8]) -> f64 {
 }
 
 fn connect(server: &ServerConfig, client: &ClientConfig) -> (Keys, Keys) {
-    let (keys, peer, _) = shake(server, client);
+    let (keys, peer, _) = handshake(server, client);
     (keys, peer)
 }
 
 fn handshakes(server: &ServerConfig, client: &ClientConfig) -> f64 {
-    let spent: Duration = (0..HANDSHAKES).map(|_| shake(server, client).2).sum();
+    let spent: Duration = (0..HANDSHAKES).map(|_| handshake(server, client).2).sum();
     spent.as_nanos() as f64 / HANDSHAKES as f64
 }
 
 /// A handshake, and what of it the server took.
-fn shake(server: &ServerConfig, client: &ClientConfig) -> (Keys, Keys, Duration) {
+fn handshake(server: &ServerConfig, client: &ClientConfig) -> (Keys, Keys, Duration) {
     let name = ServerName::try_from("push.test").unwrap();
     let mut there = Handshake::client(client, name).unwrap();
     let (mut keys, mut peer) = (Keys::default(), Keys::default());

@@ -1,6 +1,6 @@
 //! Whether a client's first message is whole, without a library that would keep memory for it.
 //!
-//! It judges nothing: what cannot be a hello, or is an odd one, is a matter for the handshake,
+//! It checks nothing: what cannot be a hello, or is an odd one, is a matter for the handshake,
 //! which says what is wrong with it.
 
 use crate::limits::{HEADER_BYTES, PLAIN_BYTES_MAX};

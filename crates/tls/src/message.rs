@@ -5,7 +5,7 @@ use crate::{Alert, Fault, Version};
 
 /// What a record without data says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Said {
+pub(crate) enum MessageContent {
     /// Nothing that matters.
     Nothing,
     /// The peer has another key from its next record on, and wants one of us.
@@ -28,7 +28,7 @@ pub(crate) fn read(
     we_are_client: bool,
     kind: u8,
     text: &[u8],
-) -> Result<Said, Fault> {
+) -> Result<MessageContent, Fault> {
     match kind {
         kind::ALERT | kind::HANDSHAKE if text.is_empty() => Err(Fault::EmptyMessage),
         kind::ALERT => alert(version, text),
@@ -39,22 +39,22 @@ pub(crate) fn read(
     }
 }
 
-fn alert(version: Version, text: &[u8]) -> Result<Said, Fault> {
+fn alert(version: Version, text: &[u8]) -> Result<MessageContent, Fault> {
     let &[level, description] = text else { return Err(Fault::AlertLength) };
     match (Alert(description), version) {
-        (Alert::CLOSE_NOTIFY, _) => Ok(Said::Closed),
+        (Alert::CLOSE_NOTIFY, _) => Ok(MessageContent::Closed),
         // The level of all others means nothing in TLS 1.3 (RFC 8446, section 6).
-        (Alert::USER_CANCELED, Version::Tls13) => Ok(Said::Nothing),
-        (_, Version::Tls12) if level == 1 => Ok(Said::Nothing),
+        (Alert::USER_CANCELED, Version::Tls13) => Ok(MessageContent::Nothing),
+        (_, Version::Tls12) if level == 1 => Ok(MessageContent::Nothing),
         (alert, _) => Err(Fault::Received(alert)),
     }
 }
 
 /// TLS 1.3: whole messages, one or several.
-fn handshake(we_are_client: bool, mut text: &[u8]) -> Result<Said, Fault> {
-    let mut said = Said::Nothing;
+fn handshake(we_are_client: bool, mut text: &[u8]) -> Result<MessageContent, Fault> {
+    let mut said = MessageContent::Nothing;
     while let [kind, rest @ ..] = text {
-        if said != Said::Nothing {
+        if said != MessageContent::Nothing {
             return Err(Fault::KeyUpdateNotLast);
         }
         let is_known = *kind == KEY_UPDATE || (*kind == NEW_SESSION_TICKET && we_are_client);
@@ -69,7 +69,7 @@ fn handshake(we_are_client: bool, mut text: &[u8]) -> Result<Said, Fault> {
         let (body, rest) = rest.split_at_checked(len).ok_or(Fault::Fragment)?;
         if *kind == KEY_UPDATE {
             said = match body[0] {
-                asked @ 0..=1 => Said::Update { asked: asked == 1 },
+                asked @ 0..=1 => MessageContent::Update { asked: asked == 1 },
                 other => return Err(Fault::KeyUpdateValue(other)),
             };
         }
@@ -79,10 +79,10 @@ fn handshake(we_are_client: bool, mut text: &[u8]) -> Result<Said, Fault> {
 }
 
 /// TLS 1.2: a handshake message now is the start of another handshake.
-fn again(we_are_client: bool, text: &[u8]) -> Result<Said, Fault> {
+fn again(we_are_client: bool, text: &[u8]) -> Result<MessageContent, Fault> {
     match (text[0], we_are_client) {
         // A client may ignore it (RFC 5246, section 7.4.1.1).
-        (HELLO_REQUEST, true) if text == [0; 4] => Ok(Said::Nothing),
+        (HELLO_REQUEST, true) if text == [0; 4] => Ok(MessageContent::Nothing),
         (CLIENT_HELLO, false) => Err(Fault::Renegotiation),
         (other, _) => Err(Fault::UnexpectedMessage(other)),
     }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn messages_behind_the_handshake_are_read_or_refused() {
-        let update = |asked| Ok(Said::Update { asked });
+        let update = |asked| Ok(MessageContent::Update { asked });
         for (text, said) in [
             (&[24, 0, 0, 1, 0][..], update(false)),
             (&[24, 0, 0, 1, 1], update(true)),
@@ -112,7 +112,7 @@ mod tests {
         }
         for (text, said) in [
             (&[4, 0, 0, 1, 0, 24, 0, 0, 1, 1][..], update(true)),
-            (&[4, 0, 0, 1, 0, 4, 0, 0, 1, 0], Ok(Said::Nothing)),
+            (&[4, 0, 0, 1, 0, 4, 0, 0, 1, 0], Ok(MessageContent::Nothing)),
             (&[4, 0, 0, 2, 0], Err(Fault::Fragment)),
         ] {
             assert_eq!(read(Version::Tls13, true, kind::HANDSHAKE, text), said, "{text:?}");
@@ -123,7 +123,7 @@ mod tests {
     fn tls12_is_not_negotiated_again() {
         let handshake = |client, text: &[u8]| read(Version::Tls12, client, kind::HANDSHAKE, text);
         assert_eq!(handshake(false, &[1, 0, 0, 9]), Err(Fault::Renegotiation));
-        assert_eq!(handshake(true, &[0; 4]), Ok(Said::Nothing));
+        assert_eq!(handshake(true, &[0; 4]), Ok(MessageContent::Nothing));
         assert_eq!(handshake(false, &[0; 4]), Err(Fault::UnexpectedMessage(0)));
         assert_eq!(handshake(false, &[24, 0, 0, 1, 0]), Err(Fault::UnexpectedMessage(24)));
     }
@@ -132,15 +132,15 @@ mod tests {
     fn alerts_end_or_are_passed_over_as_their_version_says() {
         let read = |version, text: &[u8]| read(version, false, kind::ALERT, text);
         for version in [Version::Tls12, Version::Tls13] {
-            assert_eq!(read(version, &[1, 0]), Ok(Said::Closed));
-            assert_eq!(read(version, &[2, 0]), Ok(Said::Closed));
+            assert_eq!(read(version, &[1, 0]), Ok(MessageContent::Closed));
+            assert_eq!(read(version, &[2, 0]), Ok(MessageContent::Closed));
             assert_eq!(read(version, &[2, 40]), Err(Fault::Received(Alert(40))));
             assert_eq!(read(version, &[1]), Err(Fault::AlertLength));
             assert_eq!(read(version, &[1, 0, 1]), Err(Fault::AlertLength));
             assert_eq!(read(version, &[]), Err(Fault::EmptyMessage));
-            assert_eq!(read(version, &[1, 90]), Ok(Said::Nothing));
+            assert_eq!(read(version, &[1, 90]), Ok(MessageContent::Nothing));
         }
-        assert_eq!(read(Version::Tls12, &[1, 41]), Ok(Said::Nothing));
+        assert_eq!(read(Version::Tls12, &[1, 41]), Ok(MessageContent::Nothing));
         assert_eq!(read(Version::Tls13, &[1, 41]), Err(Fault::Received(Alert(41))));
     }
 }

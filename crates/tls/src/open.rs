@@ -8,7 +8,7 @@ use std::ops::Range;
 use crate::cipher::{Cipher, TAG_BYTES};
 use crate::keys::Flags;
 use crate::limits::{HEADER_BYTES, IDLE_RECORDS_MAX, PLAIN_BYTES_MAX};
-use crate::message::{self, Said};
+use crate::message::{self, MessageContent};
 use crate::record::{Header, VERSION, aad_of_tls12, kind};
 use crate::{Fault, Keys, Suite, Version};
 
@@ -106,9 +106,9 @@ impl Opener<'_> {
         }
         let is_client = self.keys.is(Flags::CLIENT);
         match message::read(self.keys.version(), is_client, kind, &sealed[text])? {
-            Said::Nothing => {}
-            Said::Closed => return Ok(Opened::Closed),
-            Said::Update { asked } => {
+            MessageContent::Nothing => {}
+            MessageContent::Closed => return Ok(Opened::Closed),
+            MessageContent::Update { asked } => {
                 self.keys.update_read();
                 self.cipher = None;
                 // However often it asks before we write, one update answers (RFC 8446, section

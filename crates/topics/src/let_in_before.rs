@@ -76,9 +76,9 @@ impl Topics {
     }
 
     /// The keys under which one is to be logged in that was logged in under `keys` where it comes
-    /// from, with a token or as a stranger. `None` if it cannot listen to all of that here: nothing
-    /// was done.
-    pub fn listen_again(&self, keys: &[String], is_stranger: bool) -> Option<Listening> {
+    /// from, with a token or as an anonymous client. `None` if it cannot listen to all of that
+    /// here: nothing was done.
+    pub fn listen_again(&self, keys: &[String], is_anonymous: bool) -> Option<Listening> {
         let mut listening = Listening::default();
         let mut selectors = HashMap::new();
         let mut counted: Vec<(String, Arc<Selector>, Part)> = Vec::new();
@@ -110,7 +110,7 @@ impl Topics {
         }
         listening.is_counted = true;
         let counted = counted.iter().map(|(key, of, part)| (key.clone(), of, part.clone()));
-        let of = ListenerKind { is_stranger, was_let_in: true };
+        let of = ListenerKind { is_anonymous, was_let_in: true };
         self.count(counted.collect(), of, &mut listening).ok()?;
         Some(listening)
     }

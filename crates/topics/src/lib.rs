@@ -15,9 +15,9 @@
 //! ```
 //!
 //! A private update is about `#p` alone. Nobody is logged in under that, or under what follows it,
-//! without a grant: so it cannot come to a stranger, by whatever way. Only for `#g` it must be
-//! looked at each update whether the list grants it: the protocol lets an update be matched by one
-//! topic and granted by another.
+//! without a grant: so it cannot come to an anonymous client, by whatever way. Only for `#g` it
+//! must be looked at each update whether the list grants it: the protocol lets an update be matched
+//! by one topic and granted by another.
 //!
 //! Each selector that is listened to is there once, however many listen. A listener of plain topics
 //! is not known here at all.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hub::Id;
-use mercure::limits::{HUB_URLS_MAX, STRANGER_REGEX_MAX};
+use mercure::limits::{ANONYMOUS_REGEX_MAX, HUB_URLS_MAX};
 use mercure::{Grants, Patterns, Selector, SelectorKind, Topic};
 use smallvec::SmallVec;
 
@@ -20,7 +20,7 @@ pub(crate) struct Full;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ListenerKind {
     /// It has shown no token.
-    pub(crate) is_stranger: bool,
+    pub(crate) is_anonymous: bool,
     /// It was let in by the process that this one goes on for: no share of today's takes that away.
     pub(crate) was_let_in: bool,
 }
@@ -29,7 +29,7 @@ pub(crate) struct ListenerKind {
 #[derive(Debug, Default)]
 pub(crate) struct Listened {
     /// By the numbers that the tables below have; `None` where one is free.
-    selectors: Vec<Option<Heard>>,
+    selectors: Vec<Option<ListenedSelector>>,
     free: Vec<u32>,
     patterns: Patterns<u32>,
     /// Plain topics.
@@ -38,8 +38,8 @@ pub(crate) struct Listened {
     keys: HashMap<Id, Live>,
     /// For how many patterns those count that were made for clients without a token, and for how
     /// much their regular expressions.
-    strangers: usize,
-    stranger_regexes: usize,
+    anonymous: usize,
+    anonymous_regexes: usize,
     /// How many of them have a list of grants.
     with_list: usize,
     /// Log-ins under all of them.
@@ -48,7 +48,7 @@ pub(crate) struct Listened {
 
 /// A selector that is listened to.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct ListenedSelector {
     pub(crate) selector: Arc<Selector>,
     /// The key of those who hear what is public.
     pub(crate) public: Option<Id>,
@@ -67,7 +67,7 @@ struct Live {
     /// Of a key with a list: which of the selector's it is.
     at: u32,
     /// For how many patterns it counts that was made for a client without a token; 0 for others.
-    strangers: u32,
+    anonymous: u32,
 }
 
 /// Which key of a selector.
@@ -91,7 +91,7 @@ impl Listened {
         &mut self,
         id: Id,
         (selector, part): (&Arc<Selector>, Part),
-        ListenerKind { is_stranger, was_let_in }: ListenerKind,
+        ListenerKind { is_anonymous, was_let_in }: ListenerKind,
     ) -> Result<bool, Full> {
         if let Some(live) = self.keys.get_mut(&id) {
             live.listeners += 1;
@@ -101,7 +101,7 @@ impl Listened {
         let of = match self.find(selector) {
             Some(of) => of,
             // Their words are addresses too, where the operator has named none.
-            None if is_stranger && !was_let_in && self.is_past_share(selector) => {
+            None if is_anonymous && !was_let_in && self.is_past_share(selector) => {
                 return Err(Full);
             }
             None => self.put(selector)?,
@@ -119,10 +119,10 @@ impl Listened {
                 }
             }
         }
-        let strangers = if is_stranger { selector.cost() } else { 0 };
-        self.strangers += strangers;
-        self.stranger_regexes += if is_stranger { selector.regex_cost() } else { 0 };
-        self.keys.insert(id, Live { listeners: 1, of, at, strangers: strangers as u32 });
+        let anonymous = if is_anonymous { selector.cost() } else { 0 };
+        self.anonymous += anonymous;
+        self.anonymous_regexes += if is_anonymous { selector.regex_cost() } else { 0 };
+        self.keys.insert(id, Live { listeners: 1, of, at, anonymous: anonymous as u32 });
         Ok(true)
     }
 
@@ -136,11 +136,11 @@ impl Listened {
             return None;
         }
         let (of, at) = (live.of, live.at as usize);
-        let live_strangers = live.strangers as usize;
-        self.strangers -= live_strangers;
+        let live_anonymous = live.anonymous as usize;
+        self.anonymous -= live_anonymous;
         self.keys.remove(&id);
         let heard = self.selectors[of as usize].as_mut()?;
-        self.stranger_regexes -= if live_strangers > 0 { heard.selector.regex_cost() } else { 0 };
+        self.anonymous_regexes -= if live_anonymous > 0 { heard.selector.regex_cost() } else { 0 };
         let mut list = None;
         if heard.public == Some(id) {
             heard.public = None;
@@ -160,7 +160,7 @@ impl Listened {
     }
 
     /// The selector of a key.
-    pub(crate) fn of_key(&self, id: Id) -> Option<&Heard> {
+    pub(crate) fn of_key(&self, id: Id) -> Option<&ListenedSelector> {
         self.selectors[self.keys.get(&id)?.of as usize].as_ref()
     }
 
@@ -182,7 +182,7 @@ impl Listened {
         &self,
         topic: &Topic<'_>,
         matched: &[Arc<Selector>],
-        visit: &mut dyn FnMut(&Heard),
+        visit: &mut dyn FnMut(&ListenedSelector),
     ) {
         let exact = self.exact.get(topic.text()).copied();
         let mut numbers: SmallVec<[u32; 8]> = self.all.into_iter().chain(exact).collect();
@@ -199,8 +199,8 @@ impl Listened {
     }
 
     /// For how many patterns those count that were made for clients without a token.
-    pub(crate) fn strangers(&self) -> usize {
-        self.strangers
+    pub(crate) fn anonymous(&self) -> usize {
+        self.anonymous
     }
 
     /// How many of them have a list of grants.
@@ -221,7 +221,7 @@ impl Listened {
     /// Whether a pattern would take of what is left for clients with a token: addresses, and time.
     fn is_past_share(&self, selector: &Selector) -> bool {
         let addresses = self.patterns.addresses_with_new(selector);
-        self.stranger_regexes + selector.regex_cost() > STRANGER_REGEX_MAX
+        self.anonymous_regexes + selector.regex_cost() > ANONYMOUS_REGEX_MAX
             || addresses.is_some_and(|with| with > HUB_URLS_MAX / 2)
     }
 
@@ -245,7 +245,7 @@ impl Listened {
             }
         }
         let (public, private, granted) = (None, None, SmallVec::new());
-        let heard = Some(Heard { selector, public, private, granted });
+        let heard = Some(ListenedSelector { selector, public, private, granted });
         match self.free.pop() {
             Some(free) => self.selectors[free as usize] = heard,
             None => self.selectors.push(heard),

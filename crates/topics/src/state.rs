@@ -27,7 +27,7 @@ pub struct TopicsLimits {
     /// Keys that are counted by their listeners: of patterns, and of lists of grants.
     pub keys_max: usize,
     /// For how many patterns those may count that clients without a token take: never all.
-    pub stranger_keys_max: usize,
+    pub anonymous_keys_max: usize,
     /// Bytes of the lists of grants that clients listen with.
     pub list_bytes_max: usize,
     /// Bytes of the topics that are known.
@@ -46,7 +46,7 @@ impl TopicsLimits {
     pub fn new(age_ms: u64) -> TopicsLimits {
         TopicsLimits {
             keys_max: 100_000,
-            stranger_keys_max: PATTERNS_MAX / 2,
+            anonymous_keys_max: PATTERNS_MAX / 2,
             list_bytes_max: 256 << 20,
             topic_bytes_max: 64 << 20,
             id_bytes_max: 32 << 20,
@@ -77,7 +77,7 @@ pub struct TopicsFigures {
     /// Keys that are counted by their listeners.
     pub keys: usize,
     /// Those of them that were made for clients without a token.
-    pub stranger_keys: usize,
+    pub anonymous_keys: usize,
     /// Those of them that have a list of grants.
     pub list_keys: usize,
     /// Log-ins under all of them.
@@ -186,7 +186,7 @@ impl Topics {
             grants.is_some_and(|grants| subscriptions::may_hear(selectors, grants));
         if !counted.is_empty() {
             listening.is_counted = true;
-            let of = ListenerKind { is_stranger: grants.is_none(), was_let_in: false };
+            let of = ListenerKind { is_anonymous: grants.is_none(), was_let_in: false };
             self.count(counted, of, &mut listening)?;
         }
         Ok(listening)
@@ -215,10 +215,10 @@ impl Topics {
                 listening.keys.push(key.clone());
             }
             let id = IdText::of_key(&key).ok().map(|text| self.names.acquire(text));
-            let has_share = of.was_let_in || !of.is_stranger;
-            let strangers_max = if has_share { usize::MAX } else { self.limits.stranger_keys_max };
+            let has_share = of.was_let_in || !of.is_anonymous;
+            let anonymous_max = if has_share { usize::MAX } else { self.limits.anonymous_keys_max };
             let has_room = state.listened.keys() < self.limits.keys_max
-                && state.listened.strangers() + selector.cost() <= strangers_max;
+                && state.listened.anonymous() + selector.cost() <= anonymous_max;
             let has_place = |id: &Id| has_room || state.listened.of_key(*id).is_some();
             let is_first = match id.filter(has_place) {
                 Some(id) => state.listened.listen(id, (selector, part), of),
@@ -317,7 +317,7 @@ impl Topics {
         TopicsFigures {
             patterns: state.listened.patterns(),
             keys: state.listened.keys(),
-            stranger_keys: state.listened.strangers(),
+            anonymous_keys: state.listened.anonymous(),
             list_keys: state.listened.with_list(),
             listeners: state.listened.listeners(),
             lists: state.lists.len(),

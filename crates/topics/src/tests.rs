@@ -364,7 +364,7 @@ fn many_lists_of_one_pattern_are_gone_through_in_slices_whoever_leaves() {
 
 #[test]
 fn clients_without_a_token_leave_room_for_those_who_have_one() {
-    let mut world = World::new(TopicsLimits { stranger_keys_max: 2, ..limits() });
+    let mut world = World::new(TopicsLimits { anonymous_keys_max: 2, ..limits() });
     world.join(0, &["https://a.test/{one}"], None);
     world.join(1, &["https://a.test/{two}", "note"], None);
     assert_eq!(world.try_join(2, &["https://a.test/{three}"], None), Err(TopicsFull));

@@ -1,6 +1,6 @@
 //! One row of the report: something that a machine allows, held against what the users take.
 
-use engine::workers::fair_room;
+use engine::workers::fair_capacity;
 use figures::numbers::grouped;
 use serde::Serialize;
 
@@ -192,7 +192,7 @@ fn descriptors(machine: &Machine, demand: &Demand) -> Check {
         "{} workers hold {} users, up to {} each",
         grouped(demand.workers),
         grouped(demand.users.min(most)),
-        grouped(fair_room(hard)),
+        grouped(fair_capacity(hard)),
     ));
     check
 }

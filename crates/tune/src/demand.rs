@@ -4,7 +4,7 @@
 //! so what fits can be found by halving.
 
 use engine::limits::DESCRIPTORS_RESERVED;
-use engine::workers::{descriptors_for, fair_room, workers_for};
+use engine::workers::{descriptors_for, fair_capacity, workers_for};
 use figures::listeners::{loopback_sources, threads_for};
 use hub::ConnRef;
 use serde::Serialize;
@@ -179,7 +179,7 @@ impl Demand {
 
     /// Connections that as many workers as there can be hold on `machine`.
     pub(crate) fn connections_max(machine: &Machine) -> u64 {
-        let each = u128::from(fair_room(machine.descriptors.hard));
+        let each = u128::from(fair_capacity(machine.descriptors.hard));
         u64::try_from(ConnRef::WORKERS_MAX as u128 * each).unwrap_or(u64::MAX)
     }
 }

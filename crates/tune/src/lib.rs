@@ -1,6 +1,6 @@
 //! Whether a machine holds so many users, what is too low for them, and what to type.
 //!
-//! [`Report::of_machine`] reads the machine and judges it; `encke tune` prints that, `encke demo`
+//! [`Report::of_machine`] reads the machine and checks it; `encke tune` prints that, `encke demo`
 //! asks it before it starts. Nothing here changes anything but [`apply::apply`], which writes the
 //! kernel settings that a report found too low.
 
@@ -25,7 +25,7 @@ pub use demand::Ends;
 use machine::Machine;
 pub use machine::{Capacity, machine_memory, memory_limit};
 
-/// Users that a machine is judged for when nobody says how many.
+/// Users that a machine is checked for when nobody says how many.
 pub const USERS_DEFAULT: u32 = 1_000_000;
 
 /// What a machine allows, against what a number of users takes.
@@ -54,12 +54,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// Judges this machine for `users`.
+    /// Checks this machine for `users`.
     pub fn of_machine(users: u32, ends: Ends) -> Report {
         Report::of(&this_machine(), users, ends)
     }
 
-    /// Judges `machine` for `users`.
+    /// Checks `machine` for `users`.
     fn of(machine: &Machine, users: u32, ends: Ends) -> Report {
         let demand = Demand::of(machine, users, ends);
         let mut checks = check::checks(machine, &demand);

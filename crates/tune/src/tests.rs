@@ -56,7 +56,7 @@ fn written(root: &Path, files: &[(&str, &str)]) -> Machine {
     Machine::read(root, 2, &check::keys())
 }
 
-/// The judgement on a million users, without their clients.
+/// The check of a million users, without their clients.
 fn million(files: &[(&str, &str)]) -> Report {
     Report::of(&machine(files), 1_000_000, Ends::Server)
 }
@@ -197,7 +197,7 @@ fn what_is_low_is_set_and_nothing_else() {
 }
 
 #[test]
-fn setting_that_a_container_hides_is_not_judged() {
+fn setting_that_a_container_hides_is_not_checked() {
     let report = million(&[("proc/sys/net/ipv4/tcp_mem", "")]);
     assert!(report.fits());
     let check = row(&report, "net.ipv4.tcp_mem");
@@ -242,7 +242,7 @@ fn ports_bound_a_crowd_and_no_server() {
 }
 
 #[test]
-fn machine_that_shows_nothing_is_judged_by_nothing() {
+fn machine_that_shows_nothing_is_checked_by_nothing() {
     let report =
         Report::of(&Machine::read(Path::new("/nowhere"), 1, &check::keys()), 7, Ends::Both);
     assert!(report.fits());
@@ -250,7 +250,7 @@ fn machine_that_shows_nothing_is_judged_by_nothing() {
 }
 
 #[test]
-fn most_extreme_numbers_of_users_are_judged() {
+fn most_extreme_numbers_of_users_are_checked() {
     for users in [1, u32::MAX] {
         for ends in [Ends::Server, Ends::Both] {
             let report = Report::of(&machine(&[]), users, ends);

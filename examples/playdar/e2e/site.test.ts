@@ -15,10 +15,10 @@ const QID = "5A175F0B-7C51-4B39-9D8B-1C5B0E1B5F11";
 test("a site asks for a token, gets results by script tags, and gives the token back", async (t) => {
   const daemon = await Daemon.start(t, "--script", TAIL);
   const page = await openSite(t, daemon);
-  const stranger = await told(page, "stats", 1);
-  assert.equal(stranger.name, "playdar");
-  assert.equal(stranger.authenticated, false);
-  assert.ok(!("capabilities" in stranger) && !("streams" in stranger), JSON.stringify(stranger));
+  const foreign = await told(page, "stats", 1);
+  assert.equal(foreign.name, "playdar");
+  assert.equal(foreign.authenticated, false);
+  assert.ok(!("capabilities" in foreign) && !("streams" in foreign), JSON.stringify(foreign));
 
   // Without a token nothing but that.
   await page.evaluate(`Playdar.client.resolve("Encke", "Site", "${QID}")`);

@@ -27,7 +27,7 @@ const TOKENS_MAX: i64 = 1000;
 const FORMS_MAX: usize = 1000;
 
 /// How long a form is good.
-const FORM_LIFE: Duration = Duration::from_secs(600);
+const FORM_LIFETIME: Duration = Duration::from_secs(600);
 
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS token (
@@ -81,7 +81,7 @@ impl Auth {
     pub fn form(&self, asker: Asker) -> String {
         let mut forms = self.forms.lock();
         let now = Instant::now();
-        forms.retain(|_, (asked, _)| now.duration_since(*asked) < FORM_LIFE);
+        forms.retain(|_, (asked, _)| now.duration_since(*asked) < FORM_LIFETIME);
         if forms.len() >= FORMS_MAX {
             let oldest = forms.iter().min_by_key(|(_, (asked, _))| *asked);
             if let Some(oldest) = oldest.map(|(form, _)| form.clone()) {
@@ -97,7 +97,7 @@ impl Auth {
     pub fn take_form(&self, form: &str, asker: &Asker) -> bool {
         let mut forms = self.forms.lock();
         let taken = forms.remove(form);
-        taken.is_some_and(|(asked, shown)| asked.elapsed() < FORM_LIFE && shown == *asker)
+        taken.is_some_and(|(asked, shown)| asked.elapsed() < FORM_LIFETIME && shown == *asker)
     }
 
     /// A new token.
@@ -187,7 +187,7 @@ mod tests {
         let form = auth.form(asker("a"));
         assert!(!auth.take_form(&form, &asker("b")));
         let old = auth.form(asker("a"));
-        tokio::time::advance(FORM_LIFE).await;
+        tokio::time::advance(FORM_LIFETIME).await;
         assert!(!auth.take_form(&old, &asker("a")));
         for _ in 0..FORMS_MAX + 10 {
             auth.form(asker("a"));

@@ -92,7 +92,7 @@ impl Daemon {
         let scripts = scripts::start(&config.scripts, &pipeline);
         let friends = config.friends.map(|friends| friends::start(friends, &pipeline));
         let friends = friends.transpose()?;
-        let listens = Listens::new(streams.poster(), friends.as_ref().map(Friends::listens));
+        let listens = Listens::new(streams.stream_sender(), friends.as_ref().map(Friends::listens));
         let parts = Parts {
             pipeline,
             library,

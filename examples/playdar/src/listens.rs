@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::model::{Invalid, Query};
-use crate::streams::Poster;
+use crate::streams::StreamSender;
 
 /// What the events of this machine's own streams are about.
 pub const ABOUT: &str = "listening";
@@ -57,14 +57,17 @@ impl Listen {
 
 /// Those who are told.
 pub struct Listens {
-    poster: Poster,
+    stream_sender: StreamSender,
     friends: Option<mpsc::Sender<Value>>,
 }
 
 impl Listens {
-    /// Tells the streams of `poster`, and friends by `friends`.
-    pub(crate) fn new(poster: Poster, friends: Option<mpsc::Sender<Value>>) -> Listens {
-        Listens { poster, friends }
+    /// Tells the streams of `stream_sender`, and friends by `friends`.
+    pub(crate) fn new(
+        stream_sender: StreamSender,
+        friends: Option<mpsc::Sender<Value>>,
+    ) -> Listens {
+        Listens { stream_sender, friends }
     }
 
     /// Tells it to whoever listens; returns when the daemon's own streams have it.
@@ -72,7 +75,7 @@ impl Listens {
     /// # Errors
     /// They do not take it.
     pub async fn tell(&self, listen: &Listen) -> Result<()> {
-        self.poster.post(ABOUT, [listen]).await?;
+        self.stream_sender.post(ABOUT, [listen]).await?;
         let Some(friends) = &self.friends else { return Ok(()) };
         match friends.try_send(json!(listen)) {
             Ok(()) => {}

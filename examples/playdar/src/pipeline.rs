@@ -20,7 +20,7 @@ use tokio::time::{interval, timeout};
 pub use self::progress::Watch;
 use crate::model::{Found, Query};
 pub use crate::queries::{
-    ALL_RESULTS_MAX, Progress, QUERIES_MAX, QUERY_LIFE, RESULTS_MAX, Refused, Results,
+    ALL_RESULTS_MAX, Progress, QUERIES_MAX, QUERY_LIFETIME, RESULTS_MAX, Refused, Results,
 };
 use crate::queries::{Bounds, Queries};
 use crate::resolver::{Answers, Profile, Resolver};

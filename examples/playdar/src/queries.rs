@@ -2,8 +2,8 @@
 //!
 //! Every table has a bound: [`QUERIES_MAX`] queries, [`RESULTS_MAX`] results of each and
 //! [`ALL_RESULTS_MAX`] of all, that is at most 80 MB if every result is as long as it may be. A
-//! query lives for [`QUERY_LIFE`] after it was last asked about or one of its songs was played;
-//! where there is no room for a new one, the oldest ends, and of others' before our own. Strangers
+//! query lives for [`QUERY_LIFETIME`] after it was last asked about or one of its songs was played;
+//! where there is no room for a new one, the oldest ends, and of others' before our own. Others
 //! never push out our own, neither by what they ask nor by what they answer.
 
 use std::cmp::Reverse;
@@ -29,7 +29,7 @@ pub const RESULTS_MAX: usize = 200;
 pub const ALL_RESULTS_MAX: usize = 20_000;
 
 /// How long a query lives that nobody asks about.
-pub const QUERY_LIFE: Duration = Duration::from_secs(300);
+pub const QUERY_LIFETIME: Duration = Duration::from_secs(300);
 
 /// Why a query is not asked.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -52,7 +52,7 @@ pub(crate) struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Bounds {
-        Bounds { queries: QUERIES_MAX, all_results: ALL_RESULTS_MAX, life: QUERY_LIFE }
+        Bounds { queries: QUERIES_MAX, all_results: ALL_RESULTS_MAX, life: QUERY_LIFETIME }
     }
 }
 

@@ -34,7 +34,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The Encke server and what posts to it.
 pub struct Streams {
     server: Server,
-    poster: Poster,
+    stream_sender: StreamSender,
     posting: JoinHandle<()>,
 }
 
@@ -79,9 +79,9 @@ impl Streams {
         let server = Server::start(config).await.context("cannot start the streams")?;
         let api = server.api().context("the streams' server has no API")?;
         let client = Client::builder(TokioExecutor::new()).build_http();
-        let poster = Poster { url: format!("http://{api}/send").into(), client };
-        let posting = tokio::spawn(post_all(pipeline.clone(), poster.clone()));
-        Ok(Streams { server, poster, posting })
+        let stream_sender = StreamSender { url: format!("http://{api}/send").into(), client };
+        let posting = tokio::spawn(post_all(pipeline.clone(), stream_sender.clone()));
+        Ok(Streams { server, stream_sender, posting })
     }
 
     /// The base address of the streams, as `http://127.0.0.1:8000`.
@@ -90,8 +90,8 @@ impl Streams {
     }
 
     /// What posts to them.
-    pub(crate) fn poster(&self) -> Poster {
-        self.poster.clone()
+    pub(crate) fn stream_sender(&self) -> StreamSender {
+        self.stream_sender.clone()
     }
 
     /// Ends them.
@@ -103,12 +103,12 @@ impl Streams {
 
 /// Posts to the streams, over their API.
 #[derive(Clone)]
-pub(crate) struct Poster {
+pub(crate) struct StreamSender {
     url: Arc<str>,
     client: Client<HttpConnector, Full<Bytes>>,
 }
 
-impl Poster {
+impl StreamSender {
     /// Posts events about `about`, one for each of `data`.
     pub(crate) async fn post(
         &self,
@@ -121,13 +121,13 @@ impl Poster {
 }
 
 /// A task for each query of this machine; there are no more of them than queries.
-async fn post_all(pipeline: Pipeline, poster: Poster) {
+async fn post_all(pipeline: Pipeline, stream_sender: StreamSender) {
     let mut started = pipeline.started();
     loop {
         match started.recv().await {
             Ok(query) if query.is_local => {
                 if let Some(watch) = pipeline.watch(&query.qid) {
-                    tokio::spawn(post_query(watch, poster.clone()));
+                    tokio::spawn(post_query(watch, stream_sender.clone()));
                 }
             }
             Ok(_) => {}
@@ -139,12 +139,12 @@ async fn post_all(pipeline: Pipeline, poster: Poster) {
     }
 }
 
-async fn post_query(mut watch: Watch, poster: Poster) {
+async fn post_query(mut watch: Watch, stream_sender: StreamSender) {
     while let Some(found) = watch.next().await {
         let about = format!("query:{}", watch.query().qid);
         // Who missed it can still ask `get_results`.
         let found = found.iter().map(|found| &**found);
-        if let Err(error) = poster.post(&about, found).await {
+        if let Err(error) = stream_sender.post(&about, found).await {
             tracing::warn!(%error, "a result is not told by streams");
         }
     }

@@ -1,4 +1,4 @@
-// Elements out of code. Whatever comes from the daemon, and with it from strangers' files, becomes
+// Elements out of code. Whatever comes from the daemon, and with it from others' files, becomes
 // text, never markup: nothing here or in the page takes HTML.
 
 /** An element with attributes and children; `false` and `undefined` leave an attribute out. */

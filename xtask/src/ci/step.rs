@@ -89,8 +89,8 @@ impl Run<'_> {
         if let Err(error) = result {
             let _ = writeln!(out, "{error:#}");
         }
-        let verdict = if passed { "passed" } else { "FAILED" };
-        let _ = writeln!(out, "<== {name}: {verdict} in {seconds:.1} s");
+        let result = if passed { "passed" } else { "FAILED" };
+        let _ = writeln!(out, "<== {name}: {result} in {seconds:.1} s");
         Outcome { name, command, passed, seconds }
     }
 

@@ -9,19 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::tree::{Fault, File, Tree};
 
-/// Folders below the root of a crate whose modules know each other still. This list only shrinks.
-const TIED: &[&str] = &[
-    "crates/auth/src/tokens",
-    "crates/dispatch/src/cluster",
-    "crates/engine/src/shard",
-    "crates/load/src/flood",
-    "crates/load/src/spam",
-    "crates/proto/src/websocket",
-    "crates/server/src/api",
-    "crates/server/src/api/streams",
-    "examples/playdar/src/http",
-];
-
 /// Who uses whom.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
@@ -30,14 +17,10 @@ pub(super) fn modules(tree: &Tree) -> Vec<Fault> {
     for (folder, files) in &folders(tree) {
         let Some(parent) = parent(tree, folder) else { continue };
         let tied = tied(&uses(folder, parent, files));
-        let may = TIED.contains(&folder.as_str());
-        if !tied.is_empty() && !may {
+        if !tied.is_empty() {
             let names: Vec<&str> = tied.iter().map(String::as_str).collect();
             let names = names.join(", ");
             faults.push(parent.fault(1, format!("modules know each other in a circle: {names}")));
-        } else if tied.is_empty() && may {
-            let what = format!("{folder} has no circle: take it off the list in circles.rs");
-            faults.push(parent.fault(1, what));
         }
     }
     faults

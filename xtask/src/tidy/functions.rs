@@ -31,7 +31,7 @@ const MANY: Listed = &[
     ("crates/load/src/plot/mod.rs", "draw_text"),
     ("crates/server/src/api/endpoints/send.rs", "send_one"),
     ("crates/server/src/api/endpoints/subscriptions.rs", "stream"),
-    ("crates/dispatch/src/cluster/joining.rs", "start"),
+    ("crates/dispatch/src/cluster/starting.rs", "start"),
     ("crates/gateway/src/lib.rs", "start"),
     ("crates/gateway/src/names.rs", "call"),
     ("crates/gateway/src/tasks.rs", "change"),

@@ -7,19 +7,28 @@ use std::collections::BTreeMap;
 use super::tree::{Fault, File, Tree};
 
 /// Words of our own that were given up, and what they are called. This list only grows.
-const GIVEN_UP: [(&str, &str); 15] = [
+const GIVEN_UP: [(&str, &str); 24] = [
+    ("barred", "closed, or refused"),
     ("belief", "trust"),
     ("desk", "queue, or turn"),
     ("door", "port, listener or socket"),
     ("doors", "ports"),
+    ("ear", "subscriber"),
+    ("ears", "subscribers"),
+    ("gate", "barrier"),
+    ("gates", "barriers"),
     ("giver", "sender, or predecessor"),
     ("givers", "senders"),
     ("heir", "successor"),
     ("heirs", "successors"),
     ("heritage", "handover"),
+    ("keeper", "event store, owner, or replica sync"),
+    ("keepers", "owners"),
     ("ledger", "postgres, or store of record"),
     ("ledgers", "stores of record"),
+    ("loan", "lease"),
     ("oblivion", "evicted range"),
+    ("poster", "sender, or log applier"),
     ("staff", "start"),
     ("taker", "receiver, or successor"),
     ("takers", "receivers"),

@@ -50,7 +50,7 @@ fn update(keys: &[&str], data: &str) -> Draft {
     Draft::of_key(EventParts { about, also, name: None, from: None, payload }).unwrap()
 }
 
-const ALL: HeardOf = HeardOf {
+const ALL: KeptUpdatesOf = KeptUpdatesOf {
     after: 0,
     up_to: 1_000_000,
     is_claimed: false,
@@ -63,9 +63,9 @@ const ALL: HeardOf = HeardOf {
 fn heard(
     archive: &DiskArchive,
     by: &[Arc<dyn KeptListener>],
-    of: HeardOf,
+    of: KeptUpdatesOf,
 ) -> (Vec<u64>, u64, bool) {
-    let page: HeardPage<()> = archive.heard(by, of).unwrap();
+    let page: KeptUpdatesPage<()> = archive.heard(by, of).unwrap();
     let numbers = page.events.iter().map(|event| event.number()).collect();
     (numbers, page.up_to, page.covered)
 }
@@ -116,7 +116,7 @@ fn update_is_found_by_its_topic_its_id_and_among_all_after_a_restart() {
         (vec![1, 2, 3, 5], 1_000_000, true)
     );
     assert_eq!(heard(&archive, &[listens("https://b", true)], ALL).0, []);
-    let between = HeardOf { after: 1, up_to: 3, ..ALL };
+    let between = KeptUpdatesOf { after: 1, up_to: 3, ..ALL };
     assert_eq!(heard(&archive, &[private], between), (vec![2, 3], 3, true));
 }
 
@@ -130,19 +130,19 @@ fn look_ends_where_it_has_cost_enough_and_goes_on_there() {
     let archive = open(dir.path(), rules(&[("*", DAY_MS, None, None)]));
     for number in 1..=1_000 {
         let key = if number % 100 == 0 { "#t:wanted" } else { "#t:other" };
-        let room = Keeper::<()>::reserve(&archive, &update(&[key], "\"x\"")).unwrap().unwrap();
+        let room = EventStore::<()>::reserve(&archive, &update(&[key], "\"x\"")).unwrap().unwrap();
         room.append(&update(&[key], "\"x\"").numbered::<()>(id_of(number)), now_ms());
     }
     let by = [listens("wanted", false)];
     for few in [
-        HeardOf { looks_max: 1, ..ALL },
-        HeardOf { looks_max: 20_000, ..ALL },
-        HeardOf { events_max: 1, ..ALL },
-        HeardOf { bytes_max: 1, ..ALL },
+        KeptUpdatesOf { looks_max: 1, ..ALL },
+        KeptUpdatesOf { looks_max: 20_000, ..ALL },
+        KeptUpdatesOf { events_max: 1, ..ALL },
+        KeptUpdatesOf { bytes_max: 1, ..ALL },
     ] {
         let (mut found, mut after, mut looks) = (Vec::new(), 0, 0);
         while after < ALL.up_to {
-            let (numbers, up_to, covered) = heard(&archive, &by, HeardOf { after, ..few });
+            let (numbers, up_to, covered) = heard(&archive, &by, KeptUpdatesOf { after, ..few });
             assert!(up_to > after && covered, "{after} {up_to}");
             assert!(numbers.iter().all(|number| *number > after && *number <= up_to));
             found.extend(numbers);
@@ -166,7 +166,9 @@ fn update_that_a_rule_is_over_for_is_not_heard_and_is_told_as_missing() {
         post(&archive, update(&["#t:few1"], "\"x\""), number, now);
     }
     post(&archive, update(&["#t:old1"], "\"x\""), 7, now);
-    let of = |literal, after| heard(&archive, &[listens(literal, false)], HeardOf { after, ..ALL });
+    let of = |literal, after| {
+        heard(&archive, &[listens(literal, false)], KeptUpdatesOf { after, ..ALL })
+    };
     assert_eq!(of("old", 0), (vec![7], 1_000_000, false));
     assert_eq!(of("old", 2), (vec![7], 1_000_000, true));
     // As long as one of its topics keeps it.
@@ -176,7 +178,7 @@ fn update_that_a_rule_is_over_for_is_not_heard_and_is_told_as_missing() {
     assert_eq!(of("", 0), (vec![1, 5, 6, 7], 1_000_000, false));
     // Whoever is told at once goes by the first one, and by the rules that may fit.
     let claims = |literal, after| {
-        let of = HeardOf { after, is_claimed: true, looks_max: 1, ..ALL };
+        let of = KeptUpdatesOf { after, is_claimed: true, looks_max: 1, ..ALL };
         heard(&archive, &[listens(literal, false)], of).2
     };
     assert!(!claims("old", 0) && !claims("", 0) && !claims("o", 1) && claims("long", 0));
@@ -197,8 +199,9 @@ fn topics_are_claimed_since_rules_and_this_version_have_kept_all_of_them() {
     assert!(covered("#t:a/1", 200) && !covered("#t:a/1", 199), "not before topics were kept");
     assert!(covered("#p:b/1", 300) && !covered("#p:b/1", 299));
     assert!(covered("a1", 100), "an id is no topic");
-    let all =
-        |literal, after| heard(&archive, &[listens(literal, false)], HeardOf { after, ..ALL }).2;
+    let all = |literal, after| {
+        heard(&archive, &[listens(literal, false)], KeptUpdatesOf { after, ..ALL }).2
+    };
     assert!(
         all("a/", 200) && !all("a/", 199) && all("c", 0),
         "of the rest nothing is claimed here"

@@ -13,7 +13,16 @@ use serde_json::value::RawValue;
 
 use super::jws::object;
 use super::limits::{JTI_BYTES_MAX, TIME_MAX};
-use super::rules::ReadBy;
+
+/// Who reads what a token grants, once its signature and its times are found to be good.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ReadBy {
+    /// We do: ids, and what may be done with them.
+    #[default]
+    Us,
+    /// Another protocol does, out of [`hub::Claims`]. It also looks at the issuer and the audience.
+    Others,
+}
 
 /// What the server wants of every token.
 #[derive(Clone, Debug)]
@@ -141,7 +150,7 @@ fn is_token_name(jti: &str) -> bool {
 }
 
 impl Wanted {
-    /// Judges the claims in `json` at `now`.
+    /// Checks the claims in `json` at `now`.
     pub(super) fn check(&self, json: &[u8], now: u64) -> Result<CheckedClaims, TokenRefusal> {
         let claims: Claims<'_> = object(json).map_err(|_| TokenRefusal::Claims)?;
         if self.read_by == ReadBy::Others {
@@ -158,7 +167,7 @@ impl Wanted {
         self.check_times(&claims, now, || grant(subject, ours, claims.jti.as_deref()))
     }
 
-    /// Judges from when on and how long it is good for its `grant`.
+    /// Says from when on and how long it is good for its `grant`.
     fn check_times(
         &self,
         claims: &Claims<'_>,

@@ -5,27 +5,22 @@
 //! seconds, and on SIGHUP. Whatever goes wrong, the keys that are known stay, so nobody's stream
 //! depends on that server; it is logged once, and counted each time.
 
-mod fetch;
+pub(super) mod fetch;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use hyper::Uri;
 use thiserror::Error;
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
 
-use self::fetch::{FetchError, Fetcher};
+use self::fetch::FetchError;
 use super::jwk::{self, JwkError, KeysOfSet, Origin};
 use super::key::{Key, KeyKind};
-use super::key_file::{self, KeyFileFault, KeyFileWarning};
-use super::limits::{JWKS_AGE, JWKS_PAUSE};
-use super::rules::{TokenRulesError, warn};
-use super::verifier::{Verifier, VerifierFigures};
+use super::key_file::{self, KeyFileFault, KeyFileWarning, warn};
 
 /// Where a set of keys is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -86,15 +81,15 @@ pub enum LookError {
 
 /// A set of keys, and when it is to be looked at.
 pub(super) struct Jwks {
-    source: JwksSource,
+    pub(super) source: JwksSource,
     /// Whether somebody who misses a key may call for a look.
-    willing: AtomicBool,
-    call: Notify,
+    pub(super) willing: AtomicBool,
+    pub(super) call: Notify,
     /// Somebody who may wants a look now.
-    order: Notify,
-    keys: AtomicU64,
-    looks: AtomicU64,
-    failures: AtomicU64,
+    pub(super) order: Notify,
+    pub(super) keys: AtomicU64,
+    pub(super) looks: AtomicU64,
+    pub(super) failures: AtomicU64,
 }
 
 impl Jwks {
@@ -131,12 +126,12 @@ impl Jwks {
     }
 
     /// The keys in its file `path`.
-    pub(super) fn keys_of_file(&self, path: &Path) -> Result<Vec<Arc<Key>>, TokenRulesError> {
+    pub(super) fn keys_of_file(&self, path: &Path) -> Result<Vec<Arc<Key>>, LookError> {
         match self.read_file(path) {
-            Ok(set) => Ok(self.told(set)),
+            Ok(set) => Ok(self.keys_found(set)),
             Err(error) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
-                Err(TokenRulesError::Jwks { path: path.to_owned(), error })
+                Err(error)
             }
         }
     }
@@ -155,7 +150,7 @@ impl Jwks {
     }
 
     /// What a look has found, of which the log is told what is new.
-    fn told(&self, set: KeysOfSet) -> Vec<Arc<Key>> {
+    pub(super) fn keys_found(&self, set: KeysOfSet) -> Vec<Arc<Key>> {
         let KeysOfSet { keys, others } = set;
         let before = self.keys.swap(keys.len() as u64, Ordering::Relaxed);
         let source = &self.source;
@@ -172,112 +167,8 @@ impl Jwks {
         keys.into_iter().map(Arc::new).collect()
     }
 
-    pub(super) fn tell(&self, figures: &mut VerifierFigures) {
-        figures.jwks_keys = self.keys.load(Ordering::Relaxed);
-        figures.jwks_looks = self.looks.load(Ordering::Relaxed);
-        figures.jwks_failures = self.failures.load(Ordering::Relaxed);
+    /// How many keys it has, how often it was looked at, and how often that failed.
+    pub(super) fn counts(&self) -> [u64; 3] {
+        [&self.keys, &self.looks, &self.failures].map(|count| count.load(Ordering::Relaxed))
     }
 }
-
-/// Keeps the set of a verifier up to date that a URL has.
-pub struct JwksKeeper {
-    verifier: Arc<Verifier>,
-    fetcher: Fetcher,
-    failing: bool,
-    /// The least time from one look to the next.
-    pause: Duration,
-}
-
-impl JwksKeeper {
-    /// The keeper of the set of `verifier`; `None` where no URL has one.
-    ///
-    /// # Errors
-    /// The system trusts no certificates, which https needs.
-    pub fn new(verifier: Arc<Verifier>) -> Result<Option<JwksKeeper>, LookError> {
-        let Some(JwksSource::Url(url)) = verifier.jwks().map(|jwks| &jwks.source) else {
-            return Ok(None);
-        };
-        let fetcher = Fetcher::new(url.clone()).map_err(LookError::Fetch)?;
-        Ok(Some(JwksKeeper { verifier, fetcher, failing: false, pause: JWKS_PAUSE }))
-    }
-
-    /// Looks at the set, for ten seconds at most, and says when to look again. Worth to be awaited
-    /// once before clients are let in: their tokens are refused until it is done.
-    pub async fn look(&mut self) -> Duration {
-        let verifier = Arc::clone(&self.verifier);
-        let Some(jwks) = verifier.jwks() else { return JWKS_AGE };
-        let (looked, again) = self.fetch(jwks).await;
-        match looked {
-            Ok(set) => {
-                verifier.replace_set(jwks.told(set));
-                if std::mem::take(&mut self.failing) {
-                    tracing::info!("the keys of tokens can be had from {} again", jwks.source);
-                }
-            }
-            Err(error) => {
-                jwks.failures.fetch_add(1, Ordering::Relaxed);
-                if !std::mem::replace(&mut self.failing, true) {
-                    let known = jwks.keys.load(Ordering::Relaxed);
-                    tracing::warn!(
-                        "the keys of tokens cannot be had from {}: {error}; {}",
-                        jwks.source,
-                        match known {
-                            0 => "tokens signed with them are refused until they can",
-                            _ => "the keys that are known stay in use",
-                        }
-                    );
-                }
-            }
-        }
-        again
-    }
-
-    async fn fetch(&self, jwks: &Jwks) -> (Result<KeysOfSet, LookError>, Duration) {
-        jwks.looks.fetch_add(1, Ordering::Relaxed);
-        match self.fetcher.fetch().await {
-            Ok(fetched) => {
-                let text = fetched.text.trim_start_matches('\u{feff}');
-                let set = jwk::set(text, Origin::Url).map_err(LookError::Set);
-                (set, fetched.age)
-            }
-            Err(error) => (Err(LookError::Fetch(error)), JWKS_AGE),
-        }
-    }
-
-    /// Looks again and again, until `stop`.
-    pub async fn run(mut self, mut again: Duration, stop: CancellationToken) {
-        let verifier = Arc::clone(&self.verifier);
-        let Some(jwks) = verifier.jwks() else { return };
-        loop {
-            if stop.run_until_cancelled(self.rest(jwks, again)).await.is_none() {
-                return;
-            }
-            jwks.willing.store(false, Ordering::Relaxed);
-            again = self.look().await;
-        }
-    }
-
-    /// Waits until it is time for the next look: at an order, or after `again` at the latest.
-    async fn rest(&self, jwks: &Jwks, again: Duration) {
-        // What is missing in the first seconds after a look is missing in the set.
-        let pause = self.pause.min(again);
-        debug_assert!(pause <= again);
-        if tokio::time::timeout(pause, jwks.order.notified()).await.is_ok() {
-            return;
-        }
-        // While there is no answer the set is asked for again and again.
-        let again_at = if self.failing { Duration::ZERO } else { again - pause };
-        jwks.willing.store(true, Ordering::Relaxed);
-        let called = async {
-            tokio::select! {
-                () = jwks.call.notified() => {}
-                () = jwks.order.notified() => {}
-            }
-        };
-        // Called or not, it is time.
-        let _ = tokio::time::timeout(again_at, called).await;
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -248,5 +248,24 @@ pub struct TokenKeyFileError {
 }
 
 mod dress;
+
+/// Tells what may be meant or not.
+pub(super) fn warn(path: &Path, warning: KeyFileWarning) {
+    let path = path.display();
+    match warning {
+        KeyFileWarning::Readable => tracing::warn!(
+            "others on this machine can read the secret in {path}, and sign tokens with it: chmod \
+             600 {path}"
+        ),
+        KeyFileWarning::Known => tracing::warn!(
+            "everybody knows the secret in {path}, or can guess it: it will do as long as nobody \
+             but this machine reaches the streams"
+        ),
+        KeyFileWarning::Ignored(count, error) => {
+            tracing::warn!("{count} of the keys in {path} are not used; of the first: {error}");
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

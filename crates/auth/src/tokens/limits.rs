@@ -73,4 +73,4 @@ const _: () = {
 
 /// How long a revocation is kept when it is not known until when the token would have been good. A
 /// token without `exp`, or one that lives longer, is good again after that.
-pub const REVOCATION_LIFE: Duration = Duration::from_secs(30 * 86_400);
+pub const REVOCATION_LIFETIME: Duration = Duration::from_secs(30 * 86_400);

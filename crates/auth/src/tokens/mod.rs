@@ -10,7 +10,8 @@
 //! test may choose. How a token comes, and what a refusal looks like there, is not known here.
 //!
 //! - [`rules`]: what a server is told at its start; [`key_file`], [`jwk`], [`key`]: its keys.
-//! - [mod@reload]: key files that change while the server runs; [`jwks`]: a set of keys at a URL.
+//! - [mod@reload], [`known_keys`]: key files that change while the server runs; [`jwks`],
+//!   [`jwks_refresher`]: a set of keys at a URL.
 //! - [`jws`], [`claims`]: the token's form and what it says.
 //! - [`verifier`]: all that put together; [`verified`]: what it remembers.
 //! - [`revoked`]: tokens that are good no more.
@@ -22,10 +23,12 @@
 mod claims;
 mod jwk;
 mod jwks;
+mod jwks_refresher;
 mod jws;
 mod key;
 mod key_file;
 mod key_set;
+mod known_keys;
 mod known_secrets;
 mod limits;
 mod reload;
@@ -37,14 +40,16 @@ mod testing;
 mod verified;
 mod verifier;
 
+pub use claims::ReadBy;
 pub use jwk::JwkError;
-pub use jwks::{JwksKeeper, JwksSource, LookError};
+pub use jwks::{JwksSource, LookError};
+pub use jwks_refresher::JwksRefresher;
 pub use key_file::{KeyFileFault, TokenKeyFileError};
-pub use limits::{LEEWAY_MAX, REVOCATION_LIFE};
-pub use reload::Reloaded;
+pub use known_keys::Reloaded;
+pub use limits::{LEEWAY_MAX, REVOCATION_LIFETIME};
 pub use reload::{reload, watch};
 pub use revoked::Line as RevocationLine;
 pub use revoked::{Revocation, Revocations, RevokedError};
-pub use rules::{ReadBy, TokenRules, TokenRulesError};
+pub use rules::{TokenRules, TokenRulesError};
 pub use sign::{NewGrant, NewToken, SigningKey, SigningKeyError};
 pub use verifier::{Checked, Verifier, VerifierFigures};

@@ -14,7 +14,9 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use hub::{Grant, IdText};
 use thiserror::Error;
 
-use super::limits::{JTI_BYTES_MAX, REVOCATION_LIFE, REVOCATIONS_MAX, REVOKED_BYTES_MAX, TIME_MAX};
+use super::limits::{
+    JTI_BYTES_MAX, REVOCATION_LIFETIME, REVOCATIONS_MAX, REVOKED_BYTES_MAX, TIME_MAX,
+};
 use crate::checked_file::{CheckedFile, CheckedFileError};
 
 mod line;
@@ -96,7 +98,7 @@ pub struct Revocations {
     /// Held while the file is written.
     writing: Mutex<()>,
     /// For how long what has no known end is kept, in seconds.
-    life: u64,
+    lifetime: u64,
 }
 
 #[derive(Clone, Default, Debug)]
@@ -125,7 +127,7 @@ impl Revocations {
         let lines: Vec<Line<'_>> = file.read()?.unwrap_or_default();
         let table = Table::of(lines).ok_or_else(|| file.damaged("a line has no sense"))?;
         let (table, writing) = (RwLock::new(table), Mutex::new(()));
-        Ok(Revocations { file, table, writing, life: REVOCATION_LIFE.as_secs() })
+        Ok(Revocations { file, table, writing, lifetime: REVOCATION_LIFETIME.as_secs() })
     }
 
     /// Revokes tokens at `now`. They are refused when this returns, also when the file could not be
@@ -138,7 +140,7 @@ impl Revocations {
         let mut table = self.copy();
         table.forget(now);
         for wish in wishes {
-            table.add(&Line::of(wish, now, self.life));
+            table.add(&Line::of(wish, now, self.lifetime));
         }
         if table.len() > REVOCATIONS_MAX {
             return Err(RevokedError::Full);
@@ -157,7 +159,7 @@ impl Revocations {
         if !wish.is_sound() {
             return Err(RevokedError::Wish);
         }
-        let line = Line::of(wish, now, self.life);
+        let line = Line::of(wish, now, self.lifetime);
         let room = |table: &Table| table.len() < REVOCATIONS_MAX || table.says(&line).is_some();
         if room(&self.table.read().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(line);

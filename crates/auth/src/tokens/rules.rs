@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::claims::Wanted;
+use super::claims::{ReadBy, Wanted};
 use super::jwks::{JwksSource, LookError};
 use super::key::Key;
-use super::key_file::{self, KeyFileWarning, TokenKeyFileError};
+use super::key_file::{self, TokenKeyFileError};
 use super::limits::LEEWAY_MAX;
 
 /// Which tokens are taken.
@@ -33,16 +33,6 @@ pub struct TokenRules {
     pub is_reached: bool,
     /// Who reads what they grant.
     pub read_by: ReadBy,
-}
-
-/// Who reads what a token grants, once its signature and its times are found to be good.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum ReadBy {
-    /// We do: ids, and what may be done with them.
-    #[default]
-    Us,
-    /// Another protocol does, out of [`hub::Claims`]. It also looks at the issuer and the audience.
-    Others,
 }
 
 impl Default for TokenRules {
@@ -105,25 +95,7 @@ pub(super) fn keys_of_file(path: &Path) -> Result<Vec<Arc<Key>>, TokenRulesError
     let read =
         key_file::read(path).map_err(|fault| TokenKeyFileError { path: path.to_owned(), fault })?;
     for warning in read.warnings {
-        warn(path, warning);
+        key_file::warn(path, warning);
     }
     Ok(read.keys.into_iter().map(Arc::new).collect())
-}
-
-/// Tells what may be meant or not.
-pub(super) fn warn(path: &Path, warning: KeyFileWarning) {
-    let path = path.display();
-    match warning {
-        KeyFileWarning::Readable => tracing::warn!(
-            "others on this machine can read the secret in {path}, and sign tokens with it: chmod \
-             600 {path}"
-        ),
-        KeyFileWarning::Known => tracing::warn!(
-            "everybody knows the secret in {path}, or can guess it: it will do as long as nobody \
-             but this machine reaches the streams"
-        ),
-        KeyFileWarning::Ignored(count, error) => {
-            tracing::warn!("{count} of the keys in {path} are not used; of the first: {error}");
-        }
-    }
 }

@@ -15,14 +15,14 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use hub::{Claims, Grant, TokenRefusal};
 
-use super::claims::{CheckedClaims, Wanted, in_time};
+use super::claims::{CheckedClaims, ReadBy, Wanted, in_time};
 use super::jwks::Jwks;
 use super::jws::{Jws, is_mac};
 use super::key::Key;
 use super::key_set::{Candidates, KeySet};
-use super::reload::{KeyFiles, KnownFiles, Reloaded};
+use super::known_keys::{KeyFiles, KnownFiles, Reloaded};
 use super::revoked::Revocations;
-use super::rules::{ReadBy, TokenRules, TokenRulesError};
+use super::rules::{TokenRules, TokenRulesError};
 use super::verified::{Verified, VerifiedTokens, hash};
 
 /// What [`Verifier::check`] can say at once.
@@ -36,7 +36,7 @@ pub enum Checked {
     Ask,
 }
 
-/// Judges tokens by the rules of a server.
+/// Verifies tokens by the rules of a server.
 pub struct Verifier {
     wanted: Wanted,
     files: KeyFiles,
@@ -70,7 +70,7 @@ pub struct VerifierFigures {
 
 impl Verifier {
     /// A verifier with the keys of the files that `rules` names, which are read again by
-    /// [`super::watch`]. A URL is asked later, by [`super::JwksKeeper`].
+    /// [`super::watch`]. A URL is asked later, by [`super::JwksRefresher`].
     ///
     /// # Errors
     /// A file cannot be used, or the rules make no sense.
@@ -88,12 +88,12 @@ impl Verifier {
         Ok(Verifier { wanted, files, known, keys, jwks, verified, revocations })
     }
 
-    /// Judges `token` as far as that can be done at once; never waits.
+    /// Verifies `token` as far as that can be done at once; never waits.
     pub fn check(&self, token: &str) -> Checked {
         self.check_at(token, now())
     }
 
-    /// Judges `token`. Takes up to some hundred microseconds.
+    /// Verifies `token`. Takes up to some hundred microseconds.
     ///
     /// # Errors
     /// It is not good.
@@ -239,7 +239,10 @@ impl Verifier {
             ..VerifierFigures::default()
         };
         if let Some(jwks) = &self.jwks {
-            jwks.tell(&mut figures);
+            let [keys, looks, failures] = jwks.counts();
+            figures.jwks_keys = keys;
+            figures.jwks_looks = looks;
+            figures.jwks_failures = failures;
         }
         figures
     }

@@ -66,7 +66,7 @@ impl Node {
         (self.incarnation, self.left, self.left_at) = (None, false, None);
         self.proofs.clear();
         self.left_ms = now_ms;
-        self.joining = Joining::new(now_ms, self.config.lot);
+        self.joining = Joining::new(now_ms, self.config.nonce);
         self.leaves.clear();
         self.broken = None;
         let parts = std::mem::take(&mut self.changes);

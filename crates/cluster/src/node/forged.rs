@@ -5,7 +5,7 @@
 use super::Node;
 use crate::change::{Change, Part};
 use crate::limits::{EARLY_COUNTS_MAX, MEMBERS_MAX, RECORD_EVENTS_MAX};
-use crate::message::{Beat, Counted, Message, Said, View};
+use crate::message::{Beat, Counted, Message, MessageBody, View};
 use crate::record::{Body, Event, Head, Join, LeaveReason, Once, Order, Record};
 use crate::roster::Member;
 use crate::{Action, Config, Epoch, GraphPlace, Known, Published};
@@ -27,16 +27,16 @@ fn member(random: &mut fastrand::Rng, near: u64) -> Member {
         incarnation: number(random, near),
         name: (*random.choice(&["a", "b", "c"]).unwrap()).to_owned(),
         address: String::new(),
-        lot: number(random, 100),
+        nonce: number(random, 100),
         last_batch: number(random, 1),
     }
 }
 
-fn said(random: &mut fastrand::Rng, near: u64) -> Said {
+fn said(random: &mut fastrand::Rng, near: u64) -> MessageBody {
     match random.u8(..6) {
-        0 | 1 => Said::Beat(Beat {
+        0 | 1 => MessageBody::Beat(Beat {
             incarnation: number(random, 1),
-            lot: number(random, 100),
+            nonce: number(random, 100),
             applied: number(random, near),
             read: number(random, near),
             chain: random.bool().then(|| number(random, 0)),
@@ -48,14 +48,16 @@ fn said(random: &mut fastrand::Rng, near: u64) -> Said {
                 counts: vec![u32::MAX; random.usize(..RECORD_EVENTS_MAX)],
             };
             let records = (0..random.usize(..3)).map(|_| counted(random)).collect();
-            Said::Counts { from: number(random, 1), records }
+            MessageBody::Counts { from: number(random, 1), records }
         }
-        3 => Said::Need { from: number(random, 1), sequences: vec![number(random, near); 3] },
-        4 => Said::Ask { lot: number(random, 100) },
+        3 => {
+            MessageBody::Need { from: number(random, 1), sequences: vec![number(random, near); 3] }
+        }
+        4 => MessageBody::Ask { nonce: number(random, 100) },
         _ => {
             let mut members = vec![member(random, near), member(random, near)];
             members.sort_by_key(|member| member.incarnation);
-            Said::View(View { at: number(random, near), chain: number(random, 0), members })
+            MessageBody::View(View { at: number(random, near), chain: number(random, 0), members })
         }
     }
 }
@@ -102,7 +104,7 @@ fn record(random: &mut fastrand::Rng, near: u64) -> Vec<u8> {
     Record { head, body }.encode()
 }
 
-/// A node with a log that takes what it publishes, and what strangers put in between.
+/// A node with a log that takes what it publishes, and what foreign nodes put in between.
 struct Driven {
     node: Node,
     epoch: Epoch,
@@ -117,7 +119,7 @@ impl Driven {
         let (name, address) = ("a".to_owned(), String::new());
         let epoch = Epoch { number: 1, base };
         let known = Known::Read { epoch: 1, sequence: u64::MAX };
-        let config = Config { name, address, lot: 100, proves };
+        let config = Config { name, address, nonce: 100, proves };
         let node = Node::new(0, config, epoch, GraphPlace::default(), known);
         let last = first - 1;
         let mut driven = Driven { node, epoch, now: 0, last, ended: false, version: 0 };

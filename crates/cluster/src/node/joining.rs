@@ -7,7 +7,7 @@
 //! has read the same place otherwise finds out while there is something to compare. If there was
 //! somebody after all it finds itself outside, and joins again. So does a node that reads its own
 //! join without knowing the view: those who know it may have refused that join, and nothing that it
-//! publishes could be judged by itself.
+//! publishes could be checked by itself.
 
 use crate::limits::{ASK_MS, BEHIND_MAX_MS, FOUND_AFTER_MS, JOIN_AGAIN_MS, REFUSED_MAX};
 use crate::message::View;
@@ -38,7 +38,7 @@ pub(super) struct Joining {
 }
 
 impl Joining {
-    pub(super) fn new(now_ms: u64, lot: u64) -> Joining {
+    pub(super) fn new(now_ms: u64, nonce: u64) -> Joining {
         Joining {
             attempt: None,
             refused: 0,
@@ -48,8 +48,8 @@ impl Joining {
             useless_since_ms: now_ms,
             ask_ms: now_ms,
             ahead: false,
-            // The lot may be a time of a coarse clock: its digits are mixed.
-            spread_ms: (lot.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % (FOUND_AFTER_MS / 2),
+            // The nonce may be a time of a coarse clock: its digits are mixed.
+            spread_ms: (nonce.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % (FOUND_AFTER_MS / 2),
             view: None,
         }
     }

@@ -30,7 +30,7 @@ use crate::counts::{Counts, Sums};
 use crate::limits::{SEQUENCE_MAX, STORE_AGAIN_MS};
 use crate::liveness::Liveness;
 use crate::pipeline::Pipeline;
-use crate::publisher::{Attempt, NotTaken, Publisher, Told};
+use crate::publisher::{Attempt, NotTaken, Publisher, TicketOutcome};
 use crate::record::{Event, Head, Order};
 use crate::replica::Replica;
 use crate::roster::Roster;
@@ -146,7 +146,7 @@ impl Node {
             was_at: None,
             incarnation: None,
             served: false,
-            joining: Joining::new(now_ms, config.lot),
+            joining: Joining::new(now_ms, config.nonce),
             leaves: BTreeMap::new(),
             changes: BTreeMap::new(),
             parts_read: PartsRead::default(),
@@ -285,7 +285,7 @@ impl Node {
         } else if number <= self.applied_number() {
             Place::Known
         } else {
-            Place::Ahead
+            Place::Future
         }
     }
 
@@ -332,7 +332,7 @@ impl Node {
         Head { incarnation, batch: 0, after, chain: chain.unwrap_or(0) }
     }
 
-    fn tell(&mut self, told: Vec<Told>) {
+    fn tell(&mut self, told: Vec<TicketOutcome>) {
         let answer = |(ticket, outcome): (Ticket, Outcome)| Action::Answer { ticket, outcome };
         self.actions.extend(told.into_iter().map(answer));
     }

@@ -55,14 +55,14 @@ mod tests {
     use super::*;
     use crate::action::{Epoch, GraphPlace, Known};
     use crate::chain::Chain;
-    use crate::message::{Message, Said, View};
+    use crate::message::{Message, MessageBody, View};
     use crate::node::Config;
     use crate::record::{Body, FORMAT, FORMAT_MAX, Order, Record};
     use crate::wire::Malformed;
 
     /// A node that follows a log of which it has read all up to `first`, minus one.
     fn node(first: u64, head: u64) -> Node {
-        let config = Config { name: "old".into(), address: String::new(), lot: 1, proves: false };
+        let config = Config { name: "old".into(), address: String::new(), nonce: 1, proves: false };
         let epoch = Epoch { number: 1, base: 0 };
         let known = Known::Read { epoch: 1, sequence: u64::MAX };
         let mut node = Node::new(0, config, epoch, GraphPlace::default(), known);
@@ -132,7 +132,7 @@ mod tests {
         assert!(!told.iter().any(|action| matches!(action, Action::End(_))), "{told:?}");
         let chain = 6 + Chain::hash(101, &last);
         let view = View { at: 101, chain, members: Vec::new() };
-        node.core_message(0, &Message { epoch: 1, said: Said::View(view) }.encode());
+        node.core_message(0, &Message { epoch: 1, said: MessageBody::View(view) }.encode());
         let end = Action::End(EndReason::Newer { sequence: 101, format: FORMAT_MAX + 1 });
         assert_eq!(actions(&mut node).last(), Some(&end));
     }

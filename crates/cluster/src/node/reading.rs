@@ -237,10 +237,10 @@ impl Node {
     }
 
     fn take_join(&mut self, now_ms: u64, head: &Head, join: &Join, bytes: &[u8]) {
-        let (sequence, lot) = (self.read, head.incarnation);
-        let (same_name, same_lot) = (join.name == self.config.name, lot == self.config.lot);
+        let (sequence, nonce) = (self.read, head.incarnation);
+        let (same_name, same_nonce) = (join.name == self.config.name, nonce == self.config.nonce);
         let before: Vec<u64> = self.incarnations();
-        let joined = self.roster.join(sequence, lot, join);
+        let joined = self.roster.join(sequence, nonce, join);
         if join.founding.is_some() {
             self.chain.begin_with(bytes);
         }
@@ -253,11 +253,11 @@ impl Node {
         let item = match joined {
             // Who knows the view knows whether it is one. Here it is none, and the next join takes
             // its place: a member that does not know the view cannot say whether its own count.
-            Joined::Member if same_name && same_lot && !self.roster.is_known() => {
+            Joined::Member if same_name && same_nonce && !self.roster.is_known() => {
                 self.joining.again(now_ms);
                 Item::Nothing
             }
-            Joined::Member if same_name && same_lot => {
+            Joined::Member if same_name && same_nonce => {
                 self.incarnation = Some(sequence);
                 self.served = true;
                 self.joining.joined();
@@ -265,12 +265,12 @@ impl Node {
                 self.publisher.requeue(self.read);
                 Item::Joined(sequence)
             }
-            Joined::Refused if same_name && same_lot => {
+            Joined::Refused if same_name && same_nonce => {
                 self.joining.refused(now_ms);
                 self.mind_name();
                 Item::Nothing
             }
-            Joined::Member if same_name && lot > self.config.lot => {
+            Joined::Member if same_name && nonce > self.config.nonce => {
                 self.end(EndReason::NameTaken);
                 Item::Nothing
             }
@@ -328,7 +328,7 @@ impl Node {
     /// A process that begins tries again: its clock may have gone back, and the other be dead.
     fn mind_name(&mut self) {
         if (self.served || self.joining.is_hopeless())
-            && self.roster.has_newer(&self.config.name, self.config.lot)
+            && self.roster.has_newer(&self.config.name, self.config.nonce)
         {
             self.end(EndReason::NameTaken);
         }

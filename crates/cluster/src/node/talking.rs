@@ -3,7 +3,7 @@
 use super::Node;
 use crate::action::{Action, CoreSubject};
 use crate::counts::Saying;
-use crate::message::{Beat, Message, Said, View};
+use crate::message::{Beat, Message, MessageBody, View};
 use crate::wire::Malformed;
 
 impl Node {
@@ -19,19 +19,19 @@ impl Node {
             return;
         }
         match said {
-            Said::Beat(beat) => self.take_beat(now_ms, &beat),
-            Said::Counts { from, records } => {
+            MessageBody::Beat(beat) => self.take_beat(now_ms, &beat),
+            MessageBody::Counts { from, records } => {
                 let mut told = Vec::new();
                 for counted in &records {
                     self.sums.add(self.epoch, from, counted, &mut told);
                 }
                 self.tell(told);
             }
-            Said::Need { from, sequences } => {
+            MessageBody::Need { from, sequences } => {
                 let said = self.counts.need(from, &sequences);
                 self.say_counts(said);
             }
-            Said::Ask { .. } => {
+            MessageBody::Ask { .. } => {
                 let known = self.incarnation.is_some() && self.roster.is_known();
                 if let Some(chain) = self.chain.at(self.read).filter(|_| known) {
                     let members = self.roster.members().to_vec();
@@ -40,10 +40,10 @@ impl Node {
                         "we are one ourselves, and nobody joins later than what was read"
                     );
                     let view = View { at: self.read, chain, members };
-                    self.say(CoreSubject::All, Said::View(view));
+                    self.say(CoreSubject::All, MessageBody::View(view));
                 }
             }
-            Said::View(view) => {
+            MessageBody::View(view) => {
                 self.top = self.top.max(view.at);
                 if !self.roster.is_known() {
                     self.joining.told(now_ms, view, self.read);
@@ -55,7 +55,7 @@ impl Node {
     }
 
     fn take_beat(&mut self, now_ms: u64, beat: &Beat) {
-        if beat.lot == self.config.lot {
+        if beat.nonce == self.config.nonce {
             return self.liveness.echo(now_ms);
         }
         self.top = self.top.max(beat.read);
@@ -65,26 +65,26 @@ impl Node {
         }
     }
 
-    pub(super) fn say(&mut self, to: CoreSubject, said: Said) {
+    pub(super) fn say(&mut self, to: CoreSubject, said: MessageBody) {
         let bytes = Message { epoch: self.epoch.number, said }.encode();
         self.actions.push_back(Action::Core { to, bytes });
     }
 
     pub(super) fn say_counts(&mut self, said: Vec<Saying>) {
         for (origin, from, records) in said {
-            self.say(CoreSubject::Count(origin), Said::Counts { from, records });
+            self.say(CoreSubject::Count(origin), MessageBody::Counts { from, records });
         }
     }
 
     pub(super) fn say_beat(&mut self) {
         let beat = Beat {
             incarnation: self.incarnation.unwrap_or(0),
-            lot: self.config.lot,
+            nonce: self.config.nonce,
             applied: self.pipeline.applied(),
             read: self.read,
             chain: self.chain.at(self.read).filter(|_| self.roster.is_known()),
             streams: self.streams,
         };
-        self.say(CoreSubject::All, Said::Beat(beat));
+        self.say(CoreSubject::All, MessageBody::Beat(beat));
     }
 }

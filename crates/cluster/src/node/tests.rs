@@ -5,7 +5,7 @@ use crate::change::Change;
 use crate::limits::{
     ASK_MS, BEHIND_MAX_MS, FOLLOW_AGAIN_MS, FOUND_AFTER_MS, SEQUENCE_MAX, STORE_AGAIN_MS,
 };
-use crate::message::{Beat, Message, Said, View};
+use crate::message::{Beat, Message, MessageBody, View};
 use crate::record::{Body, Head, Join, Order, Record};
 use crate::roster::Member;
 use crate::{Action, Config, Epoch, GraphPlace, Known, Published};
@@ -23,7 +23,7 @@ struct Driven {
 impl Driven {
     fn new(name: &str) -> Driven {
         let config =
-            Config { name: name.to_owned(), address: String::new(), lot: 100, proves: false };
+            Config { name: name.to_owned(), address: String::new(), nonce: 100, proves: false };
         let node = Node::new(0, config, EPOCH, GraphPlace::default(), KNOWN);
         let mut driven = Driven { node, now: 0, actions: Vec::new() };
         driven.take();
@@ -46,7 +46,7 @@ impl Driven {
         }
     }
 
-    fn hears(&mut self, said: Said) {
+    fn hears(&mut self, said: MessageBody) {
         let bytes = Message { epoch: EPOCH.number, said }.encode();
         self.does(|node, now| node.core_message(now, &bytes));
     }
@@ -95,15 +95,22 @@ fn nothing(n: u64) -> Vec<u8> {
     Record { head, body: Body::Order(Order::Logout("x".to_owned())) }.encode()
 }
 
-fn beat(read: u64) -> Said {
-    Said::Beat(Beat { incarnation: 0, lot: 5, applied: read, read, chain: None, streams: 0 })
+fn beat(read: u64) -> MessageBody {
+    MessageBody::Beat(Beat {
+        incarnation: 0,
+        nonce: 5,
+        applied: read,
+        read,
+        chain: None,
+        streams: 0,
+    })
 }
 
 /// What the member 3 knows behind `at`.
-fn view(at: u64) -> Said {
+fn view(at: u64) -> MessageBody {
     let (name, address) = ("b".to_owned(), String::new());
-    let member = Member { incarnation: 3, name, address, lot: 5, last_batch: 0 };
-    Said::View(View { at, chain: at * 1_000, members: vec![member] })
+    let member = Member { incarnation: 3, name, address, nonce: 5, last_batch: 0 };
+    MessageBody::View(View { at, chain: at * 1_000, members: vec![member] })
 }
 
 /// A node that is the only member, of a log from its first record on.
@@ -118,7 +125,7 @@ fn member() -> Driven {
 }
 
 /// One that follows from the middle of a log on, and knows no view.
-fn stranger() -> Driven {
+fn foreign() -> Driven {
     let mut driven = Driven::new("a");
     driven.does(|node, now| node.following(now, EPOCH.number, 11, 10));
     driven
@@ -155,7 +162,7 @@ fn member_that_reads_on_keeps_its_follower() {
 
 #[test]
 fn who_is_always_ahead_of_the_members_waits_for_them_to_come_as_far() {
-    let mut driven = stranger();
+    let mut driven = foreign();
     // The log has more all the time, and those who tell are a record behind it.
     for last in 11..15 {
         while driven.node.wants_records() && driven.node.read_up_to() < last {
@@ -171,7 +178,7 @@ fn who_is_always_ahead_of_the_members_waits_for_them_to_come_as_far() {
 
 #[test]
 fn who_waits_for_members_that_say_nothing_more_reads_on() {
-    let mut driven = stranger();
+    let mut driven = foreign();
     driven.reads(11, &nothing(11));
     driven.hears(view(10));
     assert!(!driven.node.wants_records());
@@ -181,7 +188,7 @@ fn who_waits_for_members_that_say_nothing_more_reads_on() {
 
 #[test]
 fn members_that_stay_behind_for_long_hold_nobody_up() {
-    let mut driven = stranger();
+    let mut driven = foreign();
     for _ in 0..BEHIND_MAX_MS / ASK_MS {
         driven.hears(view(9));
         driven.waits(ASK_MS - 1);
@@ -197,7 +204,7 @@ fn members_that_stay_behind_for_long_hold_nobody_up() {
 
 #[test]
 fn who_moves_to_another_epoch_before_it_was_a_member_waits_for_the_graph_of_that_time() {
-    let mut driven = stranger();
+    let mut driven = foreign();
     let next = Epoch { number: 2, base: 1 << 40 };
     driven.does(|node, now| node.epoch(now, next));
     driven.does(|node, now| node.following(now, 2, 1, 0));

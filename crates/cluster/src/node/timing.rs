@@ -4,7 +4,7 @@ use super::Node;
 use crate::action::{Action, CoreSubject, EndReason};
 use crate::change::Part;
 use crate::limits::{BARRIER_MS, FOLLOW_AGAIN_MS, STORE_AGAIN_MS};
-use crate::message::Said;
+use crate::message::MessageBody;
 use crate::pipeline::UNKNOWN;
 use crate::publisher::Attempt;
 use crate::record::{Body, FORMAT, FORMAT_MAX, Head, Join, LeaveReason, Record};
@@ -51,7 +51,7 @@ impl Node {
             out.append(&mut batches);
             for (member, sequences) in needs {
                 let from = self.incarnation.unwrap_or(0);
-                self.say(CoreSubject::Need(member), Said::Need { from, sequences });
+                self.say(CoreSubject::Need(member), MessageBody::Need { from, sequences });
             }
         }
         let epoch = self.epoch.number;
@@ -135,7 +135,7 @@ impl Node {
     fn join(&mut self, now_ms: u64) {
         let known = self.roster.is_known();
         if !known && self.joining.asks(now_ms) {
-            self.say(CoreSubject::Ask, Said::Ask { lot: self.config.lot });
+            self.say(CoreSubject::Ask, MessageBody::Ask { nonce: self.config.nonce });
         }
         let well = self.read >= self.head
             && self.pipeline.applied() + WELL_RECORDS >= self.read
@@ -154,12 +154,12 @@ impl Node {
             formats: (FORMAT, FORMAT_MAX),
             founding: (!known).then_some(since),
         };
-        let (lot, tries) = (self.config.lot, self.joining.tries);
-        let head = Head { incarnation: lot, batch: tries, ..self.head() };
+        let (nonce, tries) = (self.config.nonce, self.joining.tries);
+        let head = Head { incarnation: nonce, batch: tries, ..self.head() };
         // All that it can say of a log whose beginning it does not know.
         let head = if known { head } else { Head { after: self.read, chain: sum, ..head } };
         let record = Record { head, body: Body::Join(join) }.encode();
-        let id = format!("j{lot}.{}.{tries}", self.epoch.number);
+        let id = format!("j{nonce}.{}.{tries}", self.epoch.number);
         self.joining.attempt = Some(Attempt::new(now_ms, id, record));
     }
 

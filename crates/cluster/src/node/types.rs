@@ -9,7 +9,7 @@ pub struct Config {
     pub address: String,
     /// Tells this process from others of the same name, and grows from start to start: nanoseconds
     /// since 1970 will do.
-    pub lot: u64,
+    pub nonce: u64,
     /// It must be known up to when it has read all there was: [`Status::proved_ms`].
     pub proves: bool,
 }
@@ -23,7 +23,7 @@ pub enum Place {
     Known,
     /// Further than this node is: wait some seconds at most for
     /// [`Node::applied_number`](crate::Node::applied_number).
-    Ahead,
+    Future,
 }
 
 /// What is shown of a node.

@@ -21,7 +21,7 @@ fn due(publisher: &mut Publisher, now_ms: u64) -> Vec<(String, usize)> {
     out.into_iter().map(|(id, record)| (id.0, events(&record))).collect()
 }
 
-fn told(publisher: &mut Publisher, now_ms: u64) -> Vec<Told> {
+fn told(publisher: &mut Publisher, now_ms: u64) -> Vec<TicketOutcome> {
     let mut told = Vec::new();
     publisher.tick(now_ms, &mut told, &mut Vec::new());
     told

@@ -7,7 +7,7 @@
 //!
 //! | read in the log | what a node does |
 //! | --- | --- |
-//! | a want that is new here | says whom it has there, and that it has answered; tells all news |
+//! | a want that is new here | says whom it has there, and that it answered; tells all updates |
 //! | an unwant of the last node that wanted | says nothing more of the room |
 //! | a join | says once more what it wants: that is new to nobody but the new node |
 //! | a leave | after the grace somebody says that the users of that node alone are gone |
@@ -27,7 +27,7 @@
 //! Cost: nothing where nobody wants to know. A room that is wanted costs some 200 bytes at each
 //! node and a record's part at each; each user in it some 150 bytes at the nodes that want it.
 
-mod act;
+mod action;
 mod list;
 mod outbox;
 mod reading;
@@ -36,7 +36,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use smallvec::SmallVec;
 
-pub use self::act::RoomAct;
+pub use self::action::RoomAction;
 pub use self::list::{ListedBytes, RoomChange, RoomList};
 use self::outbox::Outbox;
 pub use self::outbox::RoomUser;
@@ -81,7 +81,7 @@ pub struct Rooms {
     /// Counts the notes that were read.
     notes: u64,
     outbox: Outbox,
-    acts: VecDeque<RoomAct>,
+    actions: VecDeque<RoomAction>,
     /// What the lists take up.
     list_bytes: usize,
 }
@@ -102,7 +102,7 @@ impl Rooms {
             orphans: Vec::new(),
             notes: 0,
             outbox: Outbox::default(),
-            acts: VecDeque::new(),
+            actions: VecDeque::new(),
             list_bytes: 0,
         }
     }
@@ -142,8 +142,8 @@ impl Rooms {
         }
     }
 
-    /// A user of this node has come or gone in a room that is [listened](RoomAct::Listen) to.
-    pub fn news(&mut self, room: &str, sub: Box<str>, change: RoomChange) {
+    /// A user of this node has come or gone in a room that is [listened](RoomAction::Listen) to.
+    pub fn update(&mut self, room: &str, sub: Box<str>, change: RoomChange) {
         if self.me.is_none() || !self.wanted.contains_key(room) {
             return;
         }
@@ -169,7 +169,7 @@ impl Rooms {
         }
     }
 
-    /// Somebody has come or gone in `room` of whom [`Rooms::news`] was not told one by one: all
+    /// Somebody has come or gone in `room` of whom [`Rooms::updates`] was not told one by one: all
     /// that this node has there is said anew.
     pub fn restate(&mut self, room: &str) {
         if self.me.is_some() && self.wanted.contains_key(room) {
@@ -194,8 +194,8 @@ impl Rooms {
     }
 
     /// What comes out next. Take all of it after each input.
-    pub fn next_act(&mut self) -> Option<RoomAct> {
-        self.acts.pop_front()
+    pub fn next_action(&mut self) -> Option<RoomAction> {
+        self.actions.pop_front()
     }
 
     /// The list of a room that this node wants, once it is settled.
@@ -253,10 +253,10 @@ impl Rooms {
 
     /// What others want and say is not known any more, and they do not know what this node wants.
     fn restart(&mut self) {
-        self.acts.clear();
+        self.actions.clear();
         let wanted = std::mem::take(&mut self.wanted);
-        let ignored = wanted.into_keys().map(RoomAct::Ignore);
-        self.acts.extend(ignored);
+        let ignored = wanted.into_keys().map(RoomAction::Ignore);
+        self.actions.extend(ignored);
         self.lists.values_mut().for_each(RoomList::clear);
         self.list_bytes = 0;
         self.answered.clear();
@@ -279,11 +279,11 @@ impl Rooms {
     fn lose(&mut self, now_ms: u64, node: u64) {
         self.answered.remove(&node);
         self.repeats.retain(|one| *one != node);
-        let acts = &mut self.acts;
+        let actions = &mut self.actions;
         self.wanted.retain(|room, wanting| {
             wanting.retain(|one| *one != node);
             if wanting.is_empty() {
-                acts.push_back(RoomAct::Ignore(room.clone()));
+                actions.push_back(RoomAction::Ignore(room.clone()));
             }
             !wanting.is_empty()
         });
@@ -307,7 +307,7 @@ impl Rooms {
             if let Some(list) = list {
                 self.notes += 1;
                 list.settle(self.notes);
-                self.acts.push_back(RoomAct::Settled(room.clone()));
+                self.actions.push_back(RoomAction::Settled(room.clone()));
             }
             self.settling.pop_front();
         }

@@ -1,7 +1,7 @@
 //! What a record of the log changes in the rooms.
 
 use super::list::{ListedBytes, Precedence, RoomChange, RoomList};
-use super::{AGAIN, RoomAct, Rooms};
+use super::{AGAIN, RoomAction, Rooms};
 use crate::room_note::RoomNote;
 
 impl Rooms {
@@ -61,7 +61,7 @@ impl Rooms {
             self.settling.push_back((sequence, room.clone()));
         }
         if !self.wanted.contains_key(&room) {
-            self.acts.push_back(RoomAct::Listen(room.clone()));
+            self.actions.push_back(RoomAction::Listen(room.clone()));
         }
         let wanting = self.wanted.entry(room.clone()).or_default();
         let is_new = !wanting.contains(&from);
@@ -113,7 +113,7 @@ impl Rooms {
         wanting.retain(|one| *one != from);
         if wanting.is_empty() {
             self.wanted.remove(&room);
-            self.acts.push_back(RoomAct::Ignore(room));
+            self.actions.push_back(RoomAction::Ignore(room));
         }
     }
 
@@ -138,8 +138,8 @@ impl Rooms {
         let changes = change(list, self.listed);
         self.list_bytes = self.list_bytes + list.bytes() - before;
         if list.is_settled {
-            let changed = |(sub, change)| RoomAct::Changed { room: room.clone(), sub, change };
-            self.acts.extend(changes.into_iter().map(changed));
+            let changed = |(sub, change)| RoomAction::Changed { room: room.clone(), sub, change };
+            self.actions.extend(changes.into_iter().map(changed));
         }
     }
 }

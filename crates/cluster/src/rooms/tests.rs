@@ -16,14 +16,14 @@ type Users = BTreeMap<Box<str>, Option<Arc<str>>>;
 struct Cluster {
     nodes: BTreeMap<u64, (Rooms, Users)>,
     sequence: u64,
-    acts: BTreeMap<u64, Vec<RoomAct>>,
+    actions: BTreeMap<u64, Vec<RoomAction>>,
 }
 
 impl Cluster {
     fn new(nodes: &[u64]) -> Cluster {
         let rooms = || (Rooms::new(5_000, |sub, _| sub.len()), BTreeMap::new());
         let all = nodes.iter().map(|&node| (node, rooms())).collect();
-        let mut cluster = Cluster { nodes: all, sequence: 100, acts: BTreeMap::new() };
+        let mut cluster = Cluster { nodes: all, sequence: 100, actions: BTreeMap::new() };
         cluster.view(0, nodes);
         cluster
     }
@@ -39,13 +39,13 @@ impl Cluster {
         let (rooms, here) = self.nodes.get_mut(&node).unwrap();
         let info: Option<Arc<str>> = info.map(Into::into);
         here.insert(sub.into(), info.clone());
-        rooms.news(ROOM, sub.into(), RoomChange::Joined(info));
+        rooms.update(ROOM, sub.into(), RoomChange::Joined(info));
     }
 
     fn left(&mut self, node: u64, sub: &str) {
         let (rooms, here) = self.nodes.get_mut(&node).unwrap();
         here.remove(sub);
-        rooms.news(ROOM, sub.into(), RoomChange::Left);
+        rooms.update(ROOM, sub.into(), RoomChange::Left);
     }
 
     /// Until nobody has anything to say. How many notes were said.
@@ -65,8 +65,8 @@ impl Cluster {
             }
         }
         for (&node, (rooms, _)) in &mut self.nodes {
-            let acts = self.acts.entry(node).or_default();
-            acts.extend(std::iter::from_fn(|| rooms.next_act()));
+            let actions = self.actions.entry(node).or_default();
+            actions.extend(std::iter::from_fn(|| rooms.next_action()));
         }
         said
     }
@@ -84,17 +84,17 @@ impl Cluster {
 
     /// What came out at a node since the last time, of users.
     fn changes(&mut self, node: u64) -> Vec<String> {
-        let acts = self.acts.remove(&node).unwrap_or_default();
-        let text = |act| match act {
-            RoomAct::Changed {
+        let actions = self.actions.remove(&node).unwrap_or_default();
+        let text = |action| match action {
+            RoomAction::Changed {
                 sub,
                 change: RoomChange::Joined(info) | RoomChange::Renewed(info),
                 ..
             } => Some(format!("+{sub}{}", info.as_deref().unwrap_or(""))),
-            RoomAct::Changed { sub, change: RoomChange::Left, .. } => Some(format!("-{sub}")),
+            RoomAction::Changed { sub, change: RoomChange::Left, .. } => Some(format!("-{sub}")),
             _ => None,
         };
-        acts.into_iter().filter_map(text).collect()
+        actions.into_iter().filter_map(text).collect()
     }
 }
 

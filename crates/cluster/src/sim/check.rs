@@ -15,13 +15,13 @@ struct Counts {
     number: u64,
     subject: usize,
     send: usize,
-    /// The lots of the members at its place.
+    /// The nonces of the members at its place.
     members: BTreeSet<u64>,
 }
 
 /// What a log says to who reads it from its beginning.
 fn read(base: u64, records: &[std::sync::Arc<[u8]>], voids: &mut u64) -> Vec<Counts> {
-    // Incarnation to name, lot, last batch.
+    // Incarnation to name, nonce, last batch.
     let mut members: BTreeMap<u64, (String, u64, u64)> = BTreeMap::new();
     let mut events = Vec::new();
     for (sequence, record) in (1..).zip(records) {
@@ -49,13 +49,13 @@ fn read(base: u64, records: &[std::sync::Arc<[u8]>], voids: &mut u64) -> Vec<Cou
                 };
                 member.2 = head.batch;
                 let Body::Events(list) = body else { continue };
-                let lots: BTreeSet<u64> = members.values().map(|member| member.1).collect();
+                let nonces: BTreeSet<u64> = members.values().map(|member| member.1).collect();
                 for (index, event) in (0..).zip(list) {
                     events.push(Counts {
                         number: base + (sequence << INDEX_BITS | index),
                         subject: event.subject.parse().unwrap(),
                         send: event.line.parse().unwrap(),
-                        members: lots.clone(),
+                        members: nonces.clone(),
                     });
                 }
             }
@@ -183,7 +183,7 @@ impl World {
                 };
                 let posted = self.posted.get(&(*epoch, event.number));
                 let posted = posted.map_or(&[][..], Vec::as_slice);
-                let of_members = posted.iter().filter(|(lot, _)| event.members.contains(lot));
+                let of_members = posted.iter().filter(|(nonce, _)| event.members.contains(nonce));
                 let heard: u64 = of_members.clone().map(|&(_, count)| u64::from(count)).sum();
                 let send = event.send;
                 if at_least {

@@ -26,7 +26,7 @@ pub(super) struct Host {
     pub(super) name: usize,
     /// Which process of this host it is.
     pub(super) process: u64,
-    pub(super) lot: u64,
+    pub(super) nonce: u64,
     /// Streams are taken.
     pub(super) open: bool,
     /// What survives a crash: the graph, and up to where in which log it is complete.
@@ -67,7 +67,7 @@ impl Host {
             node: None,
             name: 0,
             process: 0,
-            lot: 0,
+            nonce: 0,
             open: false,
             graph: Graph::default(),
             graph_at: LogMark::default(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::world::{Event, World};
-use crate::{RoomAct, RoomChange, RoomStep, Rooms};
+use crate::{RoomAction, RoomChange, RoomStep, Rooms};
 
 /// Rooms, users, and their infos.
 const ROOMS: usize = 4;
@@ -48,19 +48,19 @@ impl HostRooms {
     }
 
     /// Takes what comes out, and sees that what clients are told fits the list.
-    fn take_acts(&mut self) -> (u64, u64) {
+    fn take_actions(&mut self) -> (u64, u64) {
         let (mut lists, mut changes) = (0, 0);
         let mut changed = BTreeSet::new();
-        while let Some(act) = self.state.next_act() {
-            match act {
-                RoomAct::Listen(room) => assert!(self.listening.insert(room)),
-                RoomAct::Ignore(room) => assert!(self.listening.remove(&room)),
-                RoomAct::Settled(room) => {
+        while let Some(action) = self.state.next_action() {
+            match action {
+                RoomAction::Listen(room) => assert!(self.listening.insert(room)),
+                RoomAction::Ignore(room) => assert!(self.listening.remove(&room)),
+                RoomAction::Settled(room) => {
                     lists += 1;
                     changed.remove(&room);
                     self.told.insert(room.clone(), self.list(&room).unwrap_or_default());
                 }
-                RoomAct::Changed { room, sub, change } => {
+                RoomAction::Changed { room, sub, change } => {
                     changes += 1;
                     let told = self.told.entry(room.clone()).or_default();
                     match change {
@@ -101,7 +101,7 @@ impl World {
         let (now, process) = (self.now, self.hosts[host].process);
         let rooms = &mut self.hosts[host].rooms;
         rooms.state.tick(now);
-        let (lists, changes) = rooms.take_acts();
+        let (lists, changes) = rooms.take_actions();
         let HostRooms { state, here, .. } = rooms;
         let users = |room: &str| here.get(room).cloned().unwrap_or_default().into_iter().collect();
         let said = state.next_record(users);
@@ -138,13 +138,13 @@ impl World {
                 let users = rooms.here.entry(room.clone()).or_default();
                 users.insert(sub.clone(), info.clone());
                 if rooms.listening.contains(&room) {
-                    rooms.state.news(&room, sub, RoomChange::Joined(info));
+                    rooms.state.update(&room, sub, RoomChange::Joined(info));
                 }
             }
             _ => {
                 let gone = rooms.here.get_mut(&room).and_then(|users| users.remove(&sub));
                 if gone.is_some() && rooms.listening.contains(&room) {
-                    rooms.state.news(&room, sub, RoomChange::Left);
+                    rooms.state.update(&room, sub, RoomChange::Left);
                 }
             }
         }

@@ -7,7 +7,7 @@ use crate::limits::LEASE_MS;
 use crate::{Action, CoreSubject, Order, Outcome, Place, Ticket};
 
 /// A place that is ahead is waited for so long.
-const AHEAD_MS: u64 = 5_000;
+const FUTURE_MS: u64 = 5_000;
 
 /// What a ticket is for that is for no send: a logout, or from here on the revocation of a number.
 const LOGOUT: usize = (1 << 40) - 1;
@@ -115,9 +115,12 @@ impl World {
                     }
                 }
                 let posted = self.posted.entry((epoch, number)).or_default();
-                let lot = one.lot;
-                assert!(posted.iter().all(|&(other, _)| other != lot), "{number} is posted twice");
-                posted.push((lot, count));
+                let nonce = one.nonce;
+                assert!(
+                    posted.iter().all(|&(other, _)| other != nonce),
+                    "{number} is posted twice"
+                );
+                posted.push((nonce, count));
                 (deliver.sequence, deliver.index, count)
             }
         };
@@ -255,7 +258,7 @@ impl World {
         match place {
             Place::Before => client.begin(one.epoch, one.last_posted),
             Place::Known => World::resume(one, client),
-            Place::Ahead => client.waits_until_ms = Some(self.now + AHEAD_MS),
+            Place::Future => client.waits_until_ms = Some(self.now + FUTURE_MS),
         }
     }
 
@@ -289,8 +292,8 @@ impl World {
             let place = client.segments.last().map_or(0, |segment| segment.place());
             match node.place(place) {
                 Place::Known => World::resume(one, client),
-                Place::Ahead if self.now < until_ms => {}
-                Place::Ahead | Place::Before => {
+                Place::Future if self.now < until_ms => {}
+                Place::Future | Place::Before => {
                     client.waits_until_ms = None;
                     client.begin(one.epoch, one.last_posted);
                 }

@@ -45,13 +45,13 @@ impl World {
         };
         // Grows from start to start, and never 0.
         self.order += 1;
-        one.lot = self.now << 20 | self.order & 0xf_ffff;
+        one.nonce = self.now << 20 | self.order & 0xf_ffff;
         one.epoch = self.epoch.number;
         one.last_posted = self.epoch.base;
         one.name = name;
         let name = format!("n{name}");
         let proves = self.plan.revocations > 0;
-        let config = Config { name, address: String::new(), lot: one.lot, proves };
+        let config = Config { name, address: String::new(), nonce: one.nonce, proves };
         let mut node = Node::new(self.now, config, self.epoch, one.graph.place, known);
         if one.graph_at.epoch == epoch {
             node.was_at(one.graph_at);

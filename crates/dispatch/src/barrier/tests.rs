@@ -62,7 +62,7 @@ async fn who_waits_goes_to_the_successor_and_so_does_who_comes_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn gate_that_is_never_opened_is_not_waited_for_for_ever() {
+async fn barrier_that_is_never_opened_is_not_waited_for_for_ever() {
     let barrier = Barrier::new();
     barrier.close();
     let begin = Instant::now();

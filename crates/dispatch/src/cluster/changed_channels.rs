@@ -30,7 +30,7 @@ pub(crate) struct ChangedChannels(Subscription);
 
 /// What decides of whom this node hears. Another one: something may not have been heard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct HeardOf {
+pub(crate) struct MembersSeen {
     membership: Membership,
     members: usize,
     /// When others were members last that are none now.
@@ -73,11 +73,11 @@ impl Cluster {
     }
 
     /// Of whom this node hears now.
-    pub(crate) fn heard_of(&self) -> HeardOf {
+    pub(crate) fn heard_of(&self) -> MembersSeen {
         let status = self.status.borrow();
         let (members, left_ms) = (status.node.members, status.node.left_ms);
         let connects = self.standing.nats.state().connects;
-        HeardOf { membership: status.membership, members, left_ms, connects }
+        MembersSeen { membership: status.membership, members, left_ms, connects }
     }
 }
 

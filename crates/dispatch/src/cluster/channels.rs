@@ -79,14 +79,14 @@ fn parts((node, members): (&str, usize), pieces: Vec<ChannelPiece>) -> Vec<Part>
 
 /// What has come so far.
 #[derive(Default)]
-struct Heard {
+struct CollectedAnswers {
     found: ChannelsFound,
     /// Messages that have come of each node whose answer is not whole.
     partly: HashMap<String, usize>,
     whole: usize,
 }
 
-impl Heard {
+impl CollectedAnswers {
     /// Takes a message. Whoever is in NATS may answer, anything.
     fn take(&mut self, bytes: &[u8]) {
         let Ok(part) = serde_json::from_slice(bytes) else { return };
@@ -115,13 +115,13 @@ pub(super) async fn ask(
 ) -> Option<ChannelsFound> {
     let question = serde_json::to_vec(asked).expect("plain values").into();
     let wait = wait(asked);
-    let mut heard = Heard::default();
+    let mut heard = CollectedAnswers::default();
     let take = |bytes: Bytes| {
         heard.take(&bytes);
         heard.whole >= members.max(1)
     };
     nats.ask_each(CHANNELS, question, wait, take).await.ok()?;
-    let Heard { mut found, partly, whole } = heard;
+    let CollectedAnswers { mut found, partly, whole } = heard;
     found.at_least |= whole < members.max(1);
     (!partly.is_empty()).then_some(found)
 }
@@ -202,7 +202,7 @@ mod tests {
         let all = parts(("n1", 2), (0..200_000).map(piece).collect());
         let bytes: usize = all.iter().flat_map(|part| &part.pieces).map(ChannelPiece::bytes).sum();
         assert!(bytes <= ANSWER_BYTES_MAX && bytes > ANSWER_BYTES_MAX / 2, "{bytes}");
-        let mut heard = Heard::default();
+        let mut heard = CollectedAnswers::default();
         all.iter().for_each(|part| heard.take(&serde_json::to_vec(part).unwrap()));
         assert!(heard.found.at_least && heard.whole == 1);
         let of_eight = parts(("n1", 8), (0..200_000).map(piece).collect());
@@ -222,7 +222,7 @@ mod tests {
             .collect();
         let all = parts(("n1", 1), pieces);
         assert!(all.len() > 2, "{}", all.len());
-        let mut heard = Heard::default();
+        let mut heard = CollectedAnswers::default();
         for (at, part) in all.iter().enumerate() {
             let bytes = serde_json::to_vec(part).unwrap();
             assert!(bytes.len() < 1 << 20, "{}", bytes.len());

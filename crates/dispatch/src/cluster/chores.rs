@@ -8,7 +8,7 @@ use engine::Engine;
 use nats::NatsClient;
 use tokio::sync::watch;
 
-use super::node_loop::Channels;
+use super::loop_ends::LoopEnds;
 use super::{Cluster, Command, Membership, NodeStatus, questions};
 use crate::outcome::LogTrouble;
 
@@ -23,8 +23,8 @@ const DOUBLE_LOOKS: u32 = 8;
 const COUNT_EVERY: Duration = Duration::from_secs(1);
 
 /// While the graph is being built nothing can be sent. Returns when the node is to leave.
-pub(super) async fn refuse_all(channels: &mut Channels) {
-    while let Some(command) = channels.commands.recv().await {
+pub(super) async fn refuse_all(ends: &mut LoopEnds) {
+    while let Some(command) = ends.commands.recv().await {
         match command {
             // Who has gone away does not need it.
             Command::Send(.., reply) | Command::Order(_, reply) => {
@@ -34,7 +34,7 @@ pub(super) async fn refuse_all(channels: &mut Channels) {
             Command::Leave => break,
         }
     }
-    channels.tell.send_modify(|status| status.membership = Membership::Gone);
+    ends.tell.send_modify(|status| status.membership = Membership::Gone);
 }
 
 /// Looks whether another node of this name is there. Where one is that is about to end it is waited

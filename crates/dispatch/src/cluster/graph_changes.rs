@@ -85,11 +85,11 @@ impl GraphChanges {
         };
         let mut obeyed = self.obeyed.clone();
         let Place { version, hash, .. } = changed.place;
-        let is_news = !changed.added.is_empty() || !changed.removed.is_empty();
+        let is_new = !changed.added.is_empty() || !changed.removed.is_empty();
         // What was so before may be the change of another node, which only that one knows to be in
         // the log: so it is put there again, which does no harm. One that is no longer kept has
         // been there for days.
-        if !is_news
+        if !is_new
             && !obeyed.borrow().has(version, hash)
             && !self.store.commit_again(changed.place).await?
         {

@@ -50,7 +50,8 @@ pub(crate) struct HooksEnded {
     pub(crate) app: Box<str>,
     /// All up to this record was told and taken, but these changes.
     pub(crate) at: u64,
-    pub(crate) untold: Vec<KeptChange>,
+    #[serde(rename = "untold")]
+    pub(crate) pending: Vec<KeptChange>,
 }
 
 /// What of an app was not taken up to a record of the log?
@@ -138,19 +139,19 @@ impl HookMessages {
 
 /// The answers as they come, of whichever nodes.
 #[derive(Default)]
-struct KeptHeard {
+struct KeptAnswers {
     /// What each node has said.
-    nodes: HashMap<String, NodeHeard>,
+    nodes: HashMap<String, NodeAnswer>,
     whole: Option<Vec<KeptChange>>,
 }
 
 #[derive(Default)]
-struct NodeHeard {
+struct NodeAnswer {
     parts: Vec<KeptPart>,
     bytes: usize,
 }
 
-impl KeptHeard {
+impl KeptAnswers {
     /// Takes a message. Whether an answer is whole.
     fn take(&mut self, bytes: &[u8]) -> bool {
         let Ok(part) = serde_json::from_slice::<KeptPart>(bytes) else { return false };
@@ -229,7 +230,7 @@ impl Cluster {
 
     /// What was not taken, if somebody knows it.
     pub(crate) async fn ask_hooks_kept(&self, asked: &HooksAsked) -> HooksKept {
-        let mut heard = KeptHeard::default();
+        let mut heard = KeptAnswers::default();
         let hear = |bytes: Bytes| heard.take(&bytes);
         match self.standing.nats.ask_each(KEPT, bytes_of(asked), WAIT, hear).await {
             Ok(()) => heard.end(),
@@ -265,7 +266,7 @@ mod tests {
     fn answer_of_any_length_is_whole_with_the_last_message_of_one_node() {
         let all = parts("n1", (0..2_000).map(change).collect());
         assert!(all.len() > 2, "{}", all.len());
-        let mut heard = KeptHeard::default();
+        let mut heard = KeptAnswers::default();
         // Messages of another node come in between, and make nothing whole.
         let other = parts("n2", (0..2_000).map(change).collect());
         for (part, other) in all.iter().rev().zip(&other[1..]) {
@@ -276,7 +277,7 @@ mod tests {
         }
         assert!(heard.take(&bytes_of(&all[0])));
         assert_eq!(heard.whole.unwrap(), (0..2_000).map(change).collect::<Vec<_>>());
-        let mut nothing = KeptHeard::default();
+        let mut nothing = KeptAnswers::default();
         assert!(nothing.take(&bytes_of(&parts("n1", Vec::new())[0])), "that is an answer");
         assert_eq!(nothing.whole, Some(Vec::new()));
     }
@@ -294,7 +295,7 @@ mod tests {
         let nodes = ["n1", "n2", "n3"].map(|node| long(node, 50));
         let bytes: usize = nodes.iter().flatten().map(Bytes::len).sum();
         assert!(bytes > ANSWER_BYTES_MAX + 3 * MESSAGE_BYTES, "{bytes}");
-        let mut heard = KeptHeard::default();
+        let mut heard = KeptAnswers::default();
         let mut messages = (0..50).flat_map(|at| nodes.iter().map(move |all| &all[at]));
         assert!(messages.any(|message| heard.take(message)));
         let HooksKept::Changes(changes) = heard.end() else { panic!("none is whole") };
@@ -303,20 +304,20 @@ mod tests {
 
     #[test]
     fn answer_that_is_too_long_is_unfinished_and_keeps_no_other_one_away() {
-        let mut heard = KeptHeard::default();
+        let mut heard = KeptAnswers::default();
         assert!(long("n1", 130).iter().all(|message| !heard.take(message)));
         assert!(heard.nodes["n1"].parts.is_empty(), "it takes no memory");
         assert!(heard.take(&bytes_of(&parts("n2", Vec::new())[0])));
         assert_eq!(heard.end(), HooksKept::Changes(Vec::new()));
-        let mut heard = KeptHeard::default();
+        let mut heard = KeptAnswers::default();
         assert!(!heard.take(&long("n1", 2)[0]));
         assert_eq!(heard.end(), HooksKept::Unfinished);
-        assert_eq!(KeptHeard::default().end(), HooksKept::Unknown);
+        assert_eq!(KeptAnswers::default().end(), HooksKept::Unknown);
     }
 
     #[test]
     fn messages_of_ever_further_nodes_take_no_memory() {
-        let mut heard = KeptHeard::default();
+        let mut heard = KeptAnswers::default();
         for node in 0..100 {
             assert!(!heard.take(&bytes_of(&KeptPart {
                 node: node.to_string(),

@@ -25,6 +25,7 @@ use super::following::Following;
 use super::graph_changes::Obeyed;
 use super::kept_log::KeptLog;
 use super::log_applier::{self, Counted, Posting, Work};
+use super::loop_ends::LoopEnds;
 use super::messages::Messages;
 use super::replica_sync::{Kept, ReplicaSync, Task};
 use super::status::{Membership, NodeStatus};
@@ -49,13 +50,6 @@ pub(super) struct WaitingSender {
     reply: Reply,
     /// It is answered when it is on disk here.
     durable: bool,
-}
-
-/// What is between the node loop and the cluster's handle.
-pub(super) struct Channels {
-    pub(super) commands: mpsc::Receiver<Command>,
-    pub(super) tell: watch::Sender<NodeStatus>,
-    pub(super) rooms: RoomsOut,
 }
 
 /// What is between the node loop and the task that keeps the replica of the graph up to date.
@@ -139,13 +133,13 @@ impl NodeLoop {
         joining: Joining,
         posting: Posting,
         (replica, known): (Option<ReplicaLink>, Known),
-        Channels { commands, tell, rooms }: Channels,
+        LoopEnds { commands, tell, rooms }: LoopEnds,
         stop: CancellationToken,
     ) -> NodeLoop {
         let Joining { config, address, nats, agreed, kept: kept_log, .. } = joining;
         let (router, tokens) = (Arc::clone(&posting.router), posting.tokens.clone());
-        let (lot, proves, reads_back) = (clock::unix_ns(), tokens.is_some(), config.reads_back());
-        let node = Config { name: config.node, address, lot, proves };
+        let (nonce, proves, reads_back) = (clock::unix_ns(), tokens.is_some(), config.reads_back());
+        let node = Config { name: config.node, address, nonce, proves };
         let place = replica.as_ref().map_or_else(GraphPlace::default, |replica| replica.place);
         let epoch = agreed.epoch();
         let graph_at = match known {

@@ -28,7 +28,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{interval, sleep};
 
 pub use self::checking::Checks;
-pub(super) use self::checking::GraphTold;
+pub(super) use self::checking::GraphStatus;
 use super::build::{changes, is_all, place_in_store};
 use super::compare::Compared;
 

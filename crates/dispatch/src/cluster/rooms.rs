@@ -10,12 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use cluster::{FORMAT_ROOMS, RoomNote, RoomStep, Rooms};
-use hub::Members;
 use sys::clock;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 
-use super::{Cluster, Command, Joining, Membership};
+use super::{Cluster, Command, Membership};
 
 /// Steps on their way to the task, and as many again before the node loop reads no further.
 const STEPS_WAITING_MAX: usize = 256;
@@ -138,7 +137,7 @@ async fn have_nobody(mut steps: mpsc::Receiver<RoomStep>, commands: mpsc::WeakSe
     let mut rooms = Rooms::new(0, |_, _| 0);
     while let Some(step) = steps.recv().await {
         rooms.step(clock::monotonic_ms(), step);
-        while rooms.next_act().is_some() {}
+        while rooms.next_action().is_some() {}
         if let Some((me, notes)) = rooms.next_record(|_| Vec::new()) {
             say(&commands, me, notes).await;
         }
@@ -172,14 +171,6 @@ impl RoomsOut {
             return;
         }
         *self = RoomsOut::default();
-    }
-}
-
-impl Joining {
-    /// Says that the node tells who is in a room, if it has `members`.
-    pub fn telling_rooms(mut self, members: Option<Arc<Members>>) -> Joining {
-        self.members = members;
-        self
     }
 }
 
@@ -233,14 +224,14 @@ async fn find_format(
             None => RoomFormat::Unknown,
         };
         // What was missing is not unknown again.
-        let is_news = |before: &mut RoomFormat| {
-            let is_news = found != RoomFormat::Unknown && found != *before;
-            if is_news {
+        let is_new = |before: &mut RoomFormat| {
+            let is_new = found != RoomFormat::Unknown && found != *before;
+            if is_new {
                 *before = found;
             }
-            is_news
+            is_new
         };
-        tell.send_if_modified(is_news);
+        tell.send_if_modified(is_new);
         if found == RoomFormat::Read {
             return;
         }

@@ -9,7 +9,7 @@ use hub::IdText;
 use nats::{NatsClient, State};
 use postgres::Seen;
 
-use super::replica_sync::GraphTold;
+use super::replica_sync::GraphStatus;
 use crate::channels::ChannelReader;
 
 /// Whether a node is a member.
@@ -70,7 +70,7 @@ pub(super) struct Standing {
     pub(super) cluster: String,
     pub(super) node: String,
     /// What is known of the graph, if it has a store of record.
-    pub(super) graph: Option<GraphTold>,
+    pub(super) graph: Option<GraphStatus>,
 }
 
 impl std::fmt::Debug for Standing {
@@ -104,7 +104,7 @@ impl Standing {
             let why = last_error.unwrap_or_else(|| "it does not answer".to_owned());
             return format!("NATS at {server} cannot be reached ({why})");
         }
-        if let Some(GraphTold { versions, building, .. }) = &self.graph
+        if let Some(GraphStatus { versions, building, .. }) = &self.graph
             && self.waits_for_graph(status)
         {
             if let Some(why) = &*building.borrow() {

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use hub::{Manner, MemberChange, News};
+use hub::{Manner, MemberChange, MemberUpdate};
 use proto::members;
 
 use crate::presence_channels;
 
 /// What is told of a change in the room `of`.
-pub(super) fn text(of: &str, news: &News) -> Arc<str> {
-    let News { sub, change, count, manner, .. } = news;
-    if let Some(text) = presence_channels::changed(of, news) {
+pub(super) fn text(of: &str, update: &MemberUpdate) -> Arc<str> {
+    let MemberUpdate { sub, change, count, manner, .. } = update;
+    if let Some(text) = presence_channels::changed(of, update) {
         debug_assert_eq!(*manner, Manner::Whole, "a channel has a bound");
         return text.into();
     }

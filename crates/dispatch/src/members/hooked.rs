@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cluster::{RoomAct, RoomChange, RoomStep, RoomUser, Rooms};
+use cluster::{RoomAction, RoomChange, RoomStep, RoomUser, Rooms};
 
-use crate::hook_rooms::{HookAct, HookRooms, HookStep, Subject, app_of};
+use crate::hook_rooms::{HookAction, HookRooms, HookStep, Subject, app_of};
 
 /// What of the log concerns webhooks.
 pub(super) struct HookedRooms {
@@ -16,18 +16,18 @@ pub(super) struct HookedRooms {
     me: Option<u64>,
     /// The rooms of apps whose lists are settled, with the node that was said to tell the webhooks.
     settled: HashMap<Box<str>, Option<(Option<u64>, bool)>>,
-    acts: Vec<HookAct>,
+    actions: Vec<HookAction>,
 }
 
 impl HookedRooms {
     pub(super) fn new(rooms: Arc<HookRooms>) -> HookedRooms {
-        let (settled, acts) = (HashMap::new(), Vec::new());
-        HookedRooms { rooms, epoch: 0, sequence: 0, me: None, settled, acts }
+        let (settled, actions) = (HashMap::new(), Vec::new());
+        HookedRooms { rooms, epoch: 0, sequence: 0, me: None, settled, actions }
     }
 
     /// Whether something is to be said in the log.
-    pub(super) fn has_news(&self) -> bool {
-        self.rooms.has_news()
+    pub(super) fn has_updates(&self) -> bool {
+        self.rooms.has_updates()
     }
 
     /// Gives what is to be said to `rooms`.
@@ -60,27 +60,27 @@ impl HookedRooms {
 
     fn lose(&mut self) {
         self.settled.clear();
-        self.acts.push(HookAct::Lost);
+        self.actions.push(HookAction::Lost);
     }
 
     /// What has come of it in the room of an app.
-    pub(super) fn take(&mut self, app: &str, act: &RoomAct, rooms: &Rooms) {
+    pub(super) fn take(&mut self, app: &str, action: &RoomAction, rooms: &Rooms) {
         let app = app.into();
-        match act {
-            RoomAct::Listen(_) | RoomAct::Ignore(_) => {}
-            RoomAct::Settled(room) => {
+        match action {
+            RoomAction::Listen(_) | RoomAction::Ignore(_) => {}
+            RoomAction::Settled(room) => {
                 let members = rooms.list(room).into_iter().flat_map(|list| list.members());
                 let subjects = members.map(|(subject, _)| Subject::from(subject)).collect();
                 self.settled.insert(room.clone(), None);
-                self.acts.push(HookAct::Settled { app, subjects });
+                self.actions.push(HookAction::Settled { app, subjects });
             }
-            RoomAct::Changed { sub, change, .. } => {
+            RoomAction::Changed { sub, change, .. } => {
                 let is_there = match change {
                     RoomChange::Joined(_) => true,
                     RoomChange::Left => false,
                     RoomChange::Renewed(_) => return,
                 };
-                self.acts.push(HookAct::Changed { app, subject: (&**sub).into(), is_there });
+                self.actions.push(HookAction::Changed { app, subject: (&**sub).into(), is_there });
             }
         }
     }
@@ -95,12 +95,12 @@ impl HookedRooms {
             if said.replace(now) != Some(now)
                 && let Some(app) = app_of(room)
             {
-                self.acts.push(HookAct::First { app: app.into(), node, is_me: now.1 });
+                self.actions.push(HookAction::First { app: app.into(), node, is_me: now.1 });
             }
         }
-        let acts = std::mem::take(&mut self.acts);
-        let is_told = !self.settled.is_empty() || !acts.is_empty();
-        is_told.then_some(HookStep { epoch: self.epoch, sequence: self.sequence, acts })
+        let actions = std::mem::take(&mut self.actions);
+        let is_told = !self.settled.is_empty() || !actions.is_empty();
+        is_told.then_some(HookStep { epoch: self.epoch, sequence: self.sequence, actions })
     }
 
     /// Where that goes.

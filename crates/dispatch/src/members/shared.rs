@@ -7,11 +7,11 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use cluster::{RoomAct, RoomChange, RoomStep, RoomUser, Rooms};
+use cluster::{RoomAction, RoomChange, RoomStep, RoomUser, Rooms};
 use engine::Watch;
 use hub::{
-    Id, IdText, Info, ListLimits, Manner, MemberChange, MemberList, Members, Names, News, Roster,
-    listed_bytes,
+    Id, IdText, Info, ListLimits, Manner, MemberChange, MemberList, MemberUpdate, Members, Names,
+    Roster, listed_bytes,
 };
 use tokio::sync::oneshot;
 
@@ -50,11 +50,11 @@ impl ListAsker {
 
 /// What comes out of a step of the log, in this order.
 #[derive(Default)]
-pub(super) struct StepNews {
+pub(super) struct StepUpdates {
     /// Rooms whose watchers are to have the whole list.
     pub(super) whole: Vec<Box<str>>,
     /// What has changed in others.
-    pub(super) news: Vec<News>,
+    pub(super) updates: Vec<MemberUpdate>,
     /// Somebody wants to know a room: whoever is there by now is to be told as being there.
     pub(super) listens: bool,
     /// What it says of apps with webhooks.
@@ -150,7 +150,7 @@ impl Shared {
     }
 
     /// The log says this.
-    pub(super) fn step(&mut self, now_ms: u64, step: RoomStep, roster: &mut Roster) -> StepNews {
+    pub(super) fn step(&mut self, now_ms: u64, step: RoomStep, roster: &mut Roster) -> StepUpdates {
         // Who has said something of rooms has found out that all read it.
         if matches!(step, RoomStep::Notes { .. }) {
             self.found(RoomFormat::Read, roster);
@@ -159,24 +159,24 @@ impl Shared {
             hooked.begin(&step);
         }
         self.rooms.step(now_ms, step);
-        let mut told = StepNews::default();
-        while let Some(act) = self.rooms.next_act() {
-            if let Some(app) = app_of(act.room()) {
+        let mut told = StepUpdates::default();
+        while let Some(action) = self.rooms.next_action() {
+            if let Some(app) = app_of(action.room()) {
                 // Nobody is logged in there.
                 if let Some(hooked) = &mut self.hooked {
-                    hooked.take(app, &act, &self.rooms);
+                    hooked.take(app, &action, &self.rooms);
                 }
                 continue;
             }
-            match act {
-                RoomAct::Listen(room) => {
+            match action {
+                RoomAction::Listen(room) => {
                     room_text(&room).into_iter().for_each(|room| roster.listen(room));
                     told.listens = true;
                 }
-                RoomAct::Ignore(room) => {
+                RoomAction::Ignore(room) => {
                     room_text(&room).into_iter().for_each(|room| roster.ignore(room));
                 }
-                RoomAct::Settled(room) => {
+                RoomAction::Settled(room) => {
                     self.counted.remove(&room);
                     self.manner(&room);
                     for waiting in self.unsettled.remove(&room).unwrap_or_default() {
@@ -184,8 +184,8 @@ impl Shared {
                     }
                     told.whole.push(room);
                 }
-                RoomAct::Changed { room, sub, change } => {
-                    told.news.extend(self.news_of(&room, sub, change));
+                RoomAction::Changed { room, sub, change } => {
+                    told.updates.extend(self.update_of(&room, sub, change));
                 }
             }
         }
@@ -197,7 +197,7 @@ impl Shared {
         told
     }
 
-    fn news_of(&mut self, room: &str, sub: Box<str>, change: RoomChange) -> Option<News> {
+    fn update_of(&mut self, room: &str, sub: Box<str>, change: RoomChange) -> Option<MemberUpdate> {
         let (manner, count) = (self.manner(room), self.rooms.list(room)?.len());
         let room = self.id(room)?;
         let change = match change {
@@ -208,7 +208,7 @@ impl Shared {
             }
             RoomChange::Left => MemberChange::Left,
         };
-        Some(News { room, sub, change, count, manner })
+        Some(MemberUpdate { room, sub, change, count, manner })
     }
 
     /// How a change in the room is told now.
@@ -297,15 +297,15 @@ impl Shared {
     }
 
     /// What this node's roster has to tell goes into the log.
-    pub(super) fn news(&mut self, news: News) {
-        let Some(room) = self.names.text(news.room) else { return };
-        let change = match news.change {
+    pub(super) fn update(&mut self, update: MemberUpdate) {
+        let Some(room) = self.names.text(update.room) else { return };
+        let change = match update.change {
             MemberChange::Joined(info) => {
                 RoomChange::Joined(info.map(|info| Arc::from(info.json())))
             }
             MemberChange::Left => RoomChange::Left,
         };
-        self.rooms.news(&room, news.sub, change);
+        self.rooms.update(&room, update.sub, change);
     }
 
     /// Gives the node loop what is to be said, and says anew what all of it takes up.
@@ -329,7 +329,7 @@ impl Shared {
             if let Some((me, notes)) = self.rooms.next_record(users) {
                 self.say.say(me, notes).await;
             }
-        } else if self.hooked.as_ref().is_some_and(HookedRooms::has_news) {
+        } else if self.hooked.as_ref().is_some_and(HookedRooms::has_updates) {
             self.say.need_format();
         }
         let bytes = self.rooms.bytes();

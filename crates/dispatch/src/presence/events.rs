@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn news_are_one_line_or_one_event_each_whatever_the_id_is() {
+    fn changes_are_one_line_or_one_event_each_whatever_the_id_is() {
         let mut writer = Writer::default();
         assert!(writer.push(PresenceEvent::Online("123".into())).is_none());
         assert!(writer.push(PresenceEvent::Offline("a\"b\\é".into())).is_none());

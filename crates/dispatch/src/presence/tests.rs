@@ -162,12 +162,12 @@ async fn nothing_is_noted_or_kept_while_nobody_listens() {
 #[tokio::test(start_paused = true)]
 async fn listeners_hear_that_it_is_over_and_there_are_not_too_many() {
     let world = world();
-    let mut ears: Vec<Subscriber> = (0..Kind::Api.most()).map(|_| world.listen()).collect();
+    let mut subscribers: Vec<Subscriber> = (0..Kind::Api.most()).map(|_| world.listen()).collect();
     assert!(world.presence.listen(Kind::Api).is_none());
     assert!(world.presence.listen(Kind::Erlang).is_some(), "other kinds have their own places");
-    ears.truncate(1);
+    subscribers.truncate(1);
     assert!(!world.barrier.is_closed());
     world.stop.cancel();
-    assert_eq!(within(&mut ears[0], GRACE).await, ["over"]);
+    assert_eq!(within(&mut subscribers[0], GRACE).await, ["over"]);
     assert_eq!(world.presence.report().listeners, [1, 0, 0]);
 }

@@ -87,8 +87,8 @@ impl AppReports {
     pub(super) fn take_ended(&mut self, ended: HooksEnded, now_ms: u64) {
         // If another one goes on with it, that one may have told something since.
         if self.first == Some(ended.by) || self.is_me && self.before == Some(ended.by) {
-            let untold = ended.untold.into_iter().map(|kept| change_of(kept, now_ms));
-            self.reports.handed_over(ended.at, untold.collect());
+            let pending = ended.pending.into_iter().map(|kept| change_of(kept, now_ms));
+            self.reports.handed_over(ended.at, pending.collect());
         }
     }
 
@@ -148,13 +148,13 @@ pub(super) fn kept_of(change: &Change, now_ms: u64) -> KeptChange {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reports::ToldSubjects;
+    use super::super::reports::SubjectChanges;
     use super::*;
 
     #[test]
     fn what_was_handed_over_to_another_node_is_not_told_again_by_the_one_behind_it() {
         for is_late in [false, true] {
-            let (mut app, mut told) = (AppReports::new(), ToldSubjects::new());
+            let (mut app, mut told) = (AppReports::new(), SubjectChanges::new());
             app.reports.settled(vec!["a~".into()], 0, &mut told);
             app.take_first(Some(1), false, 0);
             app.reports.taken_up_to(0);
@@ -162,7 +162,7 @@ mod tests {
             app.reports.changed("a~".into(), false, 1_000, &mut told);
             let gone = KeptChange { sequence: 1, age_ms: 0, subject: "a~".into(), is_there: false };
             let mut ended =
-                Some(HooksEnded { epoch: 1, by: 1, app: "1".into(), at: 1, untold: vec![gone] });
+                Some(HooksEnded { epoch: 1, by: 1, app: "1".into(), at: 1, pending: vec![gone] });
             if !is_late {
                 app.take_ended(ended.take().unwrap(), 1_000);
             }
@@ -183,14 +183,14 @@ mod tests {
     #[test]
     fn whoever_goes_on_takes_what_is_handed_over_before_or_behind_the_end_of_the_one_before() {
         for is_late in [false, true] {
-            let (mut app, mut told) = (AppReports::new(), ToldSubjects::new());
+            let (mut app, mut told) = (AppReports::new(), SubjectChanges::new());
             app.reports.settled(Vec::new(), 0, &mut told);
             app.take_first(Some(1), false, 0);
             app.reports.taken_up_to(0);
             app.reports.read(1);
             app.reports.changed("a~".into(), true, 1_000, &mut told);
             let mut ended =
-                Some(HooksEnded { epoch: 1, by: 1, app: "1".into(), at: 1, untold: Vec::new() });
+                Some(HooksEnded { epoch: 1, by: 1, app: "1".into(), at: 1, pending: Vec::new() });
             if !is_late {
                 app.take_ended(ended.take().unwrap(), 1_000);
             }
@@ -204,7 +204,7 @@ mod tests {
     fn all_is_told_only_where_nobody_knows_in_a_row_or_no_answer_is_ever_whole() {
         let new = || {
             let mut app = AppReports::new();
-            app.reports.settled(vec!["a~".into()], 0, &mut ToldSubjects::new());
+            app.reports.settled(vec!["a~".into()], 0, &mut SubjectChanges::new());
             app.take_first(Some(1), true, 0);
             app
         };

@@ -20,15 +20,15 @@ struct Number {
 
 /// The numbers that were told.
 #[derive(Default)]
-pub(super) struct ToldCounts {
+pub(super) struct ReportedCounts {
     numbers: HashMap<Id, Number>,
     /// Those that have changed.
     changed: Vec<Id>,
 }
 
-impl ToldCounts {
+impl ReportedCounts {
     /// Subscribers of `channel` have come or gone. Whether it was not known: then whoever calls has
-    /// kept its name, until that is [given back](ToldCounts::due).
+    /// kept its name, until that is [given back](ReportedCounts::due).
     pub(super) fn note(&mut self, channel: Id) -> bool {
         let is_new = !self.numbers.contains_key(&channel);
         let number = self.numbers.entry(channel).or_default();
@@ -82,7 +82,7 @@ impl ToldCounts {
     }
 
     /// The number of `channel` could not be told: it is to be told later.
-    pub(super) fn is_untold(&mut self, channel: Id) {
+    pub(super) fn is_pending(&mut self, channel: Id) {
         let Some(number) = self.numbers.get_mut(&channel) else { return };
         (number.told, number.told_at_ms) = (u64::MAX, None);
         if !std::mem::replace(&mut number.is_changed, true) {
@@ -114,7 +114,7 @@ impl ToldCounts {
 mod tests {
     use super::*;
 
-    fn told(counted: &mut ToldCounts, now_ms: u64, now: u64) -> (Vec<u64>, usize) {
+    fn told(counted: &mut ReportedCounts, now_ms: u64, now: u64) -> (Vec<u64>, usize) {
         let (mut due, mut gone) = (Vec::new(), Vec::new());
         counted.due(now_ms, |_| Some(now), &mut due, &mut gone);
         (due.into_iter().map(|(_, number)| number).collect(), gone.len())
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn change_is_told_once_and_that_of_a_crowd_every_five_seconds() {
-        let (mut counted, id) = (ToldCounts::default(), Id::integer(1).unwrap());
+        let (mut counted, id) = (ReportedCounts::default(), Id::integer(1).unwrap());
         assert!(counted.note(id) && !counted.note(id));
         assert_eq!(told(&mut counted, 0, 1), (vec![1], 0));
         assert_eq!(told(&mut counted, 50, 2), (vec![], 0), "nobody has noted that");
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn number_that_is_not_known_waits_and_that_of_a_crowd_is_not_asked_for_early() {
-        let (mut counted, id) = (ToldCounts::default(), Id::integer(1).unwrap());
+        let (mut counted, id) = (ReportedCounts::default(), Id::integer(1).unwrap());
         counted.note(id);
         counted.note(Id::integer(2).unwrap());
         assert_eq!(counted.ready(0, 9).len(), 2);
@@ -162,10 +162,10 @@ mod tests {
 
     #[test]
     fn what_cannot_be_told_is_told_later() {
-        let (mut counted, id) = (ToldCounts::default(), Id::integer(1).unwrap());
+        let (mut counted, id) = (ReportedCounts::default(), Id::integer(1).unwrap());
         counted.note(id);
         assert_eq!(told(&mut counted, 0, 3), (vec![3], 0));
-        counted.is_untold(id);
+        counted.is_pending(id);
         assert_eq!(told(&mut counted, 50, 3), (vec![3], 0));
     }
 }

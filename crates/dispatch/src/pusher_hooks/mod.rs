@@ -49,7 +49,7 @@ const BYTES_MAX: usize = 64 << 20;
 const SAID_BYTES_MAX: usize = 8 << 20;
 
 /// An event of a client. It waits until what has become of its channel before is told.
-struct Said {
+struct ClientHookEvent {
     app_key: Box<str>,
     kind: WebhookKind,
     channel: Box<str>,
@@ -57,8 +57,8 @@ struct Said {
 }
 
 #[derive(Default)]
-struct SaidEvents {
-    events: Vec<Said>,
+struct ClientHookEvents {
+    events: Vec<ClientHookEvent>,
     bytes: usize,
 }
 
@@ -96,7 +96,7 @@ pub struct PusherHooks {
     rooms: Arc<HookRooms>,
     steps: Mutex<Option<mpsc::Receiver<HookStep>>>,
     end: watch::Sender<HookEnd>,
-    said: Mutex<SaidEvents>,
+    said: Mutex<ClientHookEvents>,
     bytes: Arc<SharedBytes>,
     /// What is counted.
     pub counts: Arc<WebhookCounts>,
@@ -145,12 +145,12 @@ impl PusherHooks {
         }
         let mut said = self.said();
         let json = event.json();
-        let bytes = size_of::<Said>() + app.app.key.len() + channel.len() + json.len();
+        let bytes = size_of::<ClientHookEvent>() + app.app.key.len() + channel.len() + json.len();
         if said.bytes + bytes > SAID_BYTES_MAX {
             return self.counts.dropped.add(1);
         }
         said.bytes += bytes;
-        said.events.push(Said {
+        said.events.push(ClientHookEvent {
             app_key: app.app.key.as_str().into(),
             kind: event.kind(),
             channel: (*channel).into(),
@@ -159,13 +159,13 @@ impl PusherHooks {
     }
 
     /// What clients have said since it was taken last.
-    fn take_said(&self) -> Vec<Said> {
+    fn take_said(&self) -> Vec<ClientHookEvent> {
         let mut said = self.said();
         said.bytes = 0;
         std::mem::take(&mut said.events)
     }
 
-    fn said(&self) -> MutexGuard<'_, SaidEvents> {
+    fn said(&self) -> MutexGuard<'_, ClientHookEvents> {
         // Each change is whole when the lock is given back.
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -18,16 +18,16 @@ use engine::Router;
 use futures_util::FutureExt;
 use hub::Id;
 
-use super::counted::ToldCounts;
+use super::counted::ReportedCounts;
 use crate::channels::{ChannelsAsked, WhichChannels};
-use crate::cluster::{ChangedChannels, Cluster, HeardOf};
+use crate::cluster::{ChangedChannels, Cluster, MembersSeen};
 
 /// Channels of one question: some 50 KB of long names.
 const ASKED_MAX: usize = 256;
 
 /// Keys that wait until they can be told. What is not told is asked for [from time to
 /// time](AGAIN_MS).
-const UNTOLD_MAX: usize = 16_384;
+const PENDING_MAX: usize = 16_384;
 
 /// Messages that are taken in one look.
 const HEARD_MAX: usize = 64;
@@ -43,9 +43,9 @@ pub(super) struct OverNodes {
     cluster: Arc<Cluster>,
     /// What the others tell, from when an app wants counts.
     changed: Option<ChangedChannels>,
-    heard_of: HeardOf,
+    heard_of: MembersSeen,
     /// Keys of channels that the others are to be told of.
-    untold: HashSet<String>,
+    pending: HashSet<String>,
     /// Nobody is asked before.
     ask_ms: u64,
     /// When all is asked for anew.
@@ -53,7 +53,7 @@ pub(super) struct OverNodes {
 }
 
 /// What has come of a look at the others.
-pub(super) struct NodesHeard {
+pub(super) struct ChangedCounts {
     /// Keys of channels of which their numbers have changed.
     pub(super) keys: Vec<String>,
     /// Some may not have been heard.
@@ -67,7 +67,7 @@ impl OverNodes {
             heard_of: cluster.heard_of(),
             cluster,
             changed: None,
-            untold: HashSet::new(),
+            pending: HashSet::new(),
             ask_ms: 0,
             again_ms: AGAIN_MS,
         }
@@ -80,14 +80,14 @@ impl OverNodes {
 
     /// The number of the channel with this key has changed here.
     pub(super) fn note(&mut self, key: &str) {
-        if self.untold.len() < UNTOLD_MAX {
-            self.untold.insert(key.to_owned());
+        if self.pending.len() < PENDING_MAX {
+            self.pending.insert(key.to_owned());
         }
     }
 
     /// Tells the others what has changed here, and takes what they have told.
-    pub(super) async fn exchange(&mut self, now_ms: u64) -> NodesHeard {
-        let mut heard = NodesHeard { keys: Vec::new(), has_lost: false };
+    pub(super) async fn exchange(&mut self, now_ms: u64) -> ChangedCounts {
+        let mut heard = ChangedCounts { keys: Vec::new(), has_lost: false };
         if !self.cluster.is_connected() {
             // All is asked for anew on the next connection.
             return heard;
@@ -96,9 +96,9 @@ impl OverNodes {
             self.changed = self.cluster.changed_channels().await;
             heard.has_lost = true;
         }
-        let mut untold: Vec<String> = self.untold.drain().collect();
-        self.cluster.tell_changed(&mut untold).await;
-        self.untold.extend(untold);
+        let mut pending: Vec<String> = self.pending.drain().collect();
+        self.cluster.tell_changed(&mut pending).await;
+        self.pending.extend(pending);
         // After they were told: what is asked now has what was noted before.
         let heard_of = self.cluster.heard_of();
         if heard_of != self.heard_of || now_ms >= self.again_ms {
@@ -118,7 +118,7 @@ impl OverNodes {
     /// The numbers of channels of which they are to be told now, as far as all nodes have answered.
     pub(super) async fn counts(
         &mut self,
-        counted: &ToldCounts,
+        counted: &ReportedCounts,
         router: &Router,
         is_told: impl Fn(Id, &str) -> bool,
         now_ms: u64,

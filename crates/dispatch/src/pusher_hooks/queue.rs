@@ -31,7 +31,7 @@ pub(super) struct HookQueue(Option<Arc<HookBacklog>>);
 struct HookBacklog {
     told: Mutex<HookEvents>,
     /// More was told, or the queue was dropped.
-    news: Notify,
+    updates: Notify,
     counts: Arc<WebhookCounts>,
 }
 
@@ -73,7 +73,8 @@ impl HookQueue {
         let (backlog, refused) = (Backlog::sharing(shared), Refused::default());
         let logged = LogInterval::default();
         let told = HookEvents { backlog, events: 0, refused, logged, is_over: false };
-        let waiting = Arc::new(HookBacklog { told: Mutex::new(told), news: Notify::new(), counts });
+        let waiting =
+            Arc::new(HookBacklog { told: Mutex::new(told), updates: Notify::new(), counts });
         let mut batches = AppBatches { waiting: Arc::clone(&waiting), heard: 0, apps, app };
         tokio::spawn(async move {
             // It ends when its app has the webhook no more.
@@ -105,7 +106,7 @@ impl HookQueue {
             is_taken
         };
         if is_taken {
-            waiting.news.notify_one();
+            waiting.updates.notify_one();
         }
         is_taken
     }
@@ -172,7 +173,7 @@ impl Drop for HookQueue {
     fn drop(&mut self) {
         if let Some(waiting) = &self.0 {
             waiting.told().is_over = true;
-            waiting.news.notify_one();
+            waiting.updates.notify_one();
         }
     }
 }
@@ -215,7 +216,7 @@ impl Hooked for AppBatches {
                     return Ok(());
                 }
             }
-            self.waiting.news.notified().await;
+            self.waiting.updates.notified().await;
         }
     }
 

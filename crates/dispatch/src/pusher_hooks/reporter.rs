@@ -15,9 +15,9 @@ use tokio::sync::mpsc;
 
 use super::PusherHooks;
 use super::app_reports::{AppReports, PAUSE_MS, kept_of};
-use super::reports::ToldSubjects;
+use super::reports::SubjectChanges;
 use crate::cluster::{Cluster, HookMessages, HooksAsked, HooksEnded, HooksKept, HooksTaken};
-use crate::hook_rooms::{HookAct, HookRooms, HookStep, Subject};
+use crate::hook_rooms::{HookAction, HookRooms, HookStep, Subject};
 
 /// How often it is told what was taken, where something was, and where nothing was.
 const TELL_MS: u64 = 500;
@@ -35,9 +35,9 @@ struct KeptAnswer {
 }
 
 /// What webhooks are to be told of one app.
-pub(super) struct AppTold {
+pub(super) struct AppReport {
     pub(super) app: Box<str>,
-    pub(super) told: ToldSubjects,
+    pub(super) told: SubjectChanges,
     /// This node has begun to report: all numbers of the app are to be told.
     pub(super) has_begun: bool,
 }
@@ -120,8 +120,8 @@ impl Reporter {
     }
 
     /// Takes what the log and the other nodes have said, and what time has brought.
-    pub(super) async fn look(&mut self, now_ms: u64, hooks: &PusherHooks) -> Vec<AppTold> {
-        let mut told: HashMap<Box<str>, AppTold> = HashMap::new();
+    pub(super) async fn look(&mut self, now_ms: u64, hooks: &PusherHooks) -> Vec<AppReport> {
+        let mut told: HashMap<Box<str>, AppReport> = HashMap::new();
         for _ in 0..STEPS_SLICE {
             let Ok(step) = self.steps.try_recv() else { break };
             self.step(step, now_ms, &mut told);
@@ -138,15 +138,15 @@ impl Reporter {
                 app.begin_ms = now_ms + PAUSE_MS;
             }
             let may_report = is_connected && app.is_me && !self.has_ended;
-            let mut news = ToldSubjects::new();
+            let mut updates = SubjectChanges::new();
             let mut has_begun = false;
             if !may_report {
                 app.reports.end();
             } else if !app.reports.is_reporting() && app.is_ready(now_ms, has_others) {
-                app.reports.begin(now_ms, &mut news);
+                app.reports.begin(now_ms, &mut updates);
                 (has_begun, app.has_queues) = (true, true);
             }
-            app.reports.tick(now_ms, &mut news);
+            app.reports.tick(now_ms, &mut updates);
             if !app.reports.is_reporting() {
                 told.remove(id);
                 if std::mem::take(&mut app.has_queues) {
@@ -154,9 +154,9 @@ impl Reporter {
                     hooks.end_reports(id);
                 }
             }
-            if !news.is_empty() || has_begun {
-                let entry = told.entry(id.clone()).or_insert_with(|| AppTold::new(id));
-                entry.told.extend(news);
+            if !updates.is_empty() || has_begun {
+                let entry = told.entry(id.clone()).or_insert_with(|| AppReport::new(id));
+                entry.told.extend(updates);
                 entry.has_begun |= has_begun;
             }
             if is_connected && has_others && app.is_to_ask(now_ms) {
@@ -169,34 +169,34 @@ impl Reporter {
         told.into_values().collect()
     }
 
-    fn step(&mut self, step: HookStep, now_ms: u64, told: &mut HashMap<Box<str>, AppTold>) {
-        let HookStep { epoch, sequence, acts } = step;
+    fn step(&mut self, step: HookStep, now_ms: u64, told: &mut HashMap<Box<str>, AppReport>) {
+        let HookStep { epoch, sequence, actions } = step;
         self.epoch = epoch;
         self.apps.values_mut().for_each(|app| app.reports.read(sequence));
-        for act in acts {
-            let id = match &act {
-                HookAct::Lost => {
+        for action in actions {
+            let id = match &action {
+                HookAction::Lost => {
                     self.apps.values_mut().for_each(AppReports::lose);
                     continue;
                 }
-                HookAct::Settled { app, .. }
-                | HookAct::Changed { app, .. }
-                | HookAct::First { app, .. } => app.clone(),
+                HookAction::Settled { app, .. }
+                | HookAction::Changed { app, .. }
+                | HookAction::First { app, .. } => app.clone(),
             };
             let Some(app) = self.apps.get_mut(&id) else { continue };
-            let mut news = ToldSubjects::new();
-            match act {
-                HookAct::Lost => {}
-                HookAct::Settled { subjects, .. } => {
-                    app.reports.settled(subjects, now_ms, &mut news);
+            let mut updates = SubjectChanges::new();
+            match action {
+                HookAction::Lost => {}
+                HookAction::Settled { subjects, .. } => {
+                    app.reports.settled(subjects, now_ms, &mut updates);
                 }
-                HookAct::Changed { subject, is_there, .. } => {
-                    app.reports.changed(subject, is_there, now_ms, &mut news);
+                HookAction::Changed { subject, is_there, .. } => {
+                    app.reports.changed(subject, is_there, now_ms, &mut updates);
                 }
-                HookAct::First { node, is_me, .. } => app.take_first(node, is_me, now_ms),
+                HookAction::First { node, is_me, .. } => app.take_first(node, is_me, now_ms),
             }
-            if !news.is_empty() {
-                told.entry(id.clone()).or_insert_with(|| AppTold::new(&id)).told.extend(news);
+            if !updates.is_empty() {
+                told.entry(id.clone()).or_insert_with(|| AppReport::new(&id)).told.extend(updates);
             }
         }
     }
@@ -282,16 +282,16 @@ impl Reporter {
     /// All that was told was taken, and nothing more is told: the next node goes on from here.
     async fn hand_over(&self, now_ms: u64) {
         for (id, of) in &self.apps {
-            let Some((by, (at, untold))) = of.first.zip(of.reports.untold()) else { continue };
-            let untold = untold.into_iter().map(|change| kept_of(change, now_ms)).collect();
-            let ended = HooksEnded { epoch: self.epoch, by, app: id.clone(), at, untold };
+            let Some((by, (at, pending))) = of.first.zip(of.reports.pending()) else { continue };
+            let pending = pending.into_iter().map(|change| kept_of(change, now_ms)).collect();
+            let ended = HooksEnded { epoch: self.epoch, by, app: id.clone(), at, pending };
             self.cluster.tell_hooks_ended(&ended).await;
         }
     }
 }
 
-impl AppTold {
-    fn new(app: &str) -> AppTold {
-        AppTold { app: app.into(), told: ToldSubjects::new(), has_begun: false }
+impl AppReport {
+    fn new(app: &str) -> AppReport {
+        AppReport { app: app.into(), told: SubjectChanges::new(), has_begun: false }
     }
 }

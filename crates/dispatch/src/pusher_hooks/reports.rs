@@ -43,7 +43,7 @@ const KEPT_MAX: usize = 65_536;
 const MARKS_MAX: usize = 256;
 
 /// Subjects that have come (`true`) or gone, in the order in which webhooks are to be told.
-pub(super) type ToldSubjects = Vec<(Subject, bool)>;
+pub(super) type SubjectChanges = Vec<(Subject, bool)>;
 
 /// A subject has come or gone.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -99,7 +99,12 @@ impl<M> Reports<M> {
     }
 
     /// The list is settled behind the last record that was read.
-    pub(super) fn settled(&mut self, subjects: Vec<Subject>, now_ms: u64, told: &mut ToldSubjects) {
+    pub(super) fn settled(
+        &mut self,
+        subjects: Vec<Subject>,
+        now_ms: u64,
+        told: &mut SubjectChanges,
+    ) {
         self.settled_at = Some(self.read);
         let list: HashSet<Subject> = subjects.into_iter().collect();
         if !std::mem::replace(&mut self.had_list, true) {
@@ -124,13 +129,13 @@ impl<M> Reports<M> {
         subject: Subject,
         is_there: bool,
         now_ms: u64,
-        told: &mut ToldSubjects,
+        told: &mut SubjectChanges,
     ) {
-        let is_news = match is_there {
+        let is_new = match is_there {
             true => self.there.insert(Arc::clone(&subject)),
             false => self.there.remove(&subject),
         };
-        if !is_news {
+        if !is_new {
             return;
         }
         let change = Change { sequence: self.read, at_ms: now_ms, subject, is_there };
@@ -213,7 +218,7 @@ impl<M> Reports<M> {
 
     /// What this node, which reports and tells nothing more, has not told: those who wait for their
     /// grace. All else up to the record with it was taken.
-    pub(super) fn untold(&self) -> Option<(u64, Vec<&Change>)> {
+    pub(super) fn pending(&self) -> Option<(u64, Vec<&Change>)> {
         let reporting = self.reporting.as_ref()?;
         let last = self.kept.iter().map(|change| (&change.subject, change));
         let last: HashMap<&Subject, &Change> = last.collect();
@@ -227,9 +232,9 @@ impl<M> Reports<M> {
 
     /// The node that has reported has told all up to the record `at` but this, and tells nothing
     /// more.
-    pub(super) fn handed_over(&mut self, at: u64, untold: Vec<Change>) {
+    pub(super) fn handed_over(&mut self, at: u64, pending: Vec<Change>) {
         if self.reporting.is_none() {
-            self.handed_over = Some((at, untold));
+            self.handed_over = Some((at, pending));
         }
     }
 
@@ -239,14 +244,14 @@ impl<M> Reports<M> {
     }
 
     /// From now on this node reports. What it keeps is told.
-    pub(super) fn begin(&mut self, now_ms: u64, told: &mut ToldSubjects) {
+    pub(super) fn begin(&mut self, now_ms: u64, told: &mut SubjectChanges) {
         // What has changed between a record and a list of later is not kept.
         let from = self.settled_at.unwrap_or_default();
         let handed_over = self.handed_over.take();
         let handed_over = handed_over.filter(|(at, _)| (from..=self.read).contains(at));
         let is_exact = handed_over.is_some();
-        if let Some((at, untold)) = handed_over {
-            self.put_before(at, untold);
+        if let Some((at, pending)) = handed_over {
+            self.put_before(at, pending);
             self.is_synced = true;
         }
         if !std::mem::replace(&mut self.is_synced, true) {
@@ -281,7 +286,7 @@ impl<M> Reports<M> {
     }
 
     /// Time passes.
-    pub(super) fn tick(&mut self, now_ms: u64, told: &mut ToldSubjects) {
+    pub(super) fn tick(&mut self, now_ms: u64, told: &mut SubjectChanges) {
         if let Some(reporting) = &mut self.reporting {
             reporting.pass(now_ms, told);
         }

@@ -14,11 +14,11 @@ use pusher::webhook::WebhookEvent;
 use tokio::task::yield_now;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::counted::ToldCounts;
+use super::counted::ReportedCounts;
 use super::over_nodes::OverNodes;
 use super::reporter::Reporter;
 use super::told::Known;
-use super::{HookScope, PusherHooks, Said, event};
+use super::{ClientHookEvent, HookScope, PusherHooks, event};
 use crate::barrier::Barrier;
 use crate::cluster::Cluster;
 use crate::hook_rooms::Subject;
@@ -70,7 +70,7 @@ struct HookTeller<'h> {
     notes: Vec<ChannelNote>,
     /// Of a server that is alone.
     known: Known<HookedIds>,
-    counted: ToldCounts,
+    counted: ReportedCounts,
     /// The other nodes, if there may be some.
     nodes: Option<OverNodes>,
     /// What webhooks are told of all nodes, likewise.
@@ -92,7 +92,7 @@ impl<'h> HookTeller<'h> {
             version: hooks.apps.version(),
             notes: Vec::new(),
             known: Known::default(),
-            counted: ToldCounts::default(),
+            counted: ReportedCounts::default(),
             nodes: None,
             reporter: None,
             is_counting: is_counting(hooks),
@@ -142,8 +142,9 @@ impl<'h> HookTeller<'h> {
 
     /// Puts what clients have said into the queues. An app may have lost a webhook, or be gone,
     /// since it was said.
-    async fn tell_said(&self, said: Vec<Said>) {
-        for (done, Said { app_key, kind, channel, json }) in said.into_iter().enumerate() {
+    async fn tell_said(&self, said: Vec<ClientHookEvent>) {
+        for (done, ClientHookEvent { app_key, kind, channel, json }) in said.into_iter().enumerate()
+        {
             if let Some(served) = self.hooks.apps.by_key(&app_key) {
                 let app = &served.app;
                 self.hooks.push_json(app, HookScope::Node, (kind, &channel), (&json, &|| None));

@@ -13,4 +13,4 @@ mod rest;
 pub use self::fields::{FirstLine, Statement};
 pub use self::lost::upgrade_hangs;
 pub use self::requests::Successor;
-pub use self::rest::{Rest, Told};
+pub use self::rest::{Rest, SuccessorAnswer};

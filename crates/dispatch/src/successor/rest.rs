@@ -65,7 +65,7 @@ struct Passing {
 
 /// What the successor says.
 #[derive(PartialEq, Eq, Debug)]
-pub enum Told {
+pub enum SuccessorAnswer {
     /// The answer to the first line that has none, with its line end.
     Answer(Bytes),
     /// It takes neither that line nor those after it, and has said why.
@@ -149,12 +149,14 @@ impl Rest {
     }
 
     /// What there is to say to the first line that has no answer, if that is known.
-    pub fn told(&mut self) -> Option<Told> {
+    pub fn told(&mut self) -> Option<SuccessorAnswer> {
         if let Some(end) = self.line_end() {
-            return Some(Told::Answer(self.come.split_to(end + 1).freeze()));
+            return Some(SuccessorAnswer::Answer(self.come.split_to(end + 1).freeze()));
         }
         match &mut self.answers {
-            Answers::Over(problem) => Some(problem.take().map_or(Told::Nothing, Told::Problem)),
+            Answers::Over(problem) => {
+                Some(problem.take().map_or(SuccessorAnswer::Nothing, SuccessorAnswer::Problem))
+            }
             Answers::Asked(_) | Answers::Coming(_) => None,
         }
     }

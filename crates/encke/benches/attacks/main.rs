@@ -80,7 +80,7 @@ const ATTACKS: [(&str, Attack); 43] = [
     ("12,000 time-outs at once", due::time_outs),
     ("12,000 logged out at once", due::logged_out),
     (REVOKED, due::revoked),
-    (STRANGER, work::connects),
+    (FOREIGN, work::connects),
     ("10,000 new tokens/s", tokens::new_ones),
     ("10,000 bad tokens/s", tokens::bad_ones),
     ("Pusher, good signatures", pusher::good_signatures),
@@ -101,7 +101,7 @@ const ATTACKS: [(&str, Attack); 43] = [
 ];
 
 /// The attack that this machine's own clients are not allowed to be.
-const STRANGER: &str = "connects past a bound";
+const FOREIGN: &str = "connects past a bound";
 
 /// The attack on a server that bounds nobody's sends.
 const PUBLISHES: &str = "publishes without a rate";
@@ -207,8 +207,8 @@ impl Setup {
 
 /// What the server of an attack is told.
 fn options(name: &str, setup: &Setup) -> Vec<String> {
-    // A stranger comes from another address than loopback.
-    let listen = if name == STRANGER { "--listen=0.0.0.0:0" } else { "--listen=127.0.0.1:0" };
+    // A foreign client comes from another address than loopback.
+    let listen = if name == FOREIGN { "--listen=0.0.0.0:0" } else { "--listen=127.0.0.1:0" };
     let mut options = vec!["--max-connections=16000", "--allow-origin=*", listen];
     if name == COMPRESSED {
         options.push("--websocket-deflate");

@@ -99,20 +99,20 @@ pub(crate) fn slow_heads(target: &Target) {
     }
 }
 
-/// A stranger that connects as fast as it can, far past what its address may, and asks each time.
-/// Without an address beside loopback it is no stranger, and is served.
+/// A foreign client that connects as fast as it can, far past what its address may, and asks each
+/// time. Without an address beside loopback it is no foreign client, and is served.
 pub(crate) fn connects(target: &Target) {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     // Nothing is sent: the address from which it would be.
     let own = socket.connect("198.51.100.1:9").and_then(|()| socket.local_addr());
     let address = own.map_or(target.listen.ip(), |own| own.ip());
-    let stranger = SocketAddr::new(address, target.listen.port());
+    let foreign = SocketAddr::new(address, target.listen.port());
     let request = get("/poll/1?wait=0", &[]);
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
                 while !target.is_over() {
-                    let Ok(mut wire) = Wire::try_connect(stranger) else { continue };
+                    let Ok(mut wire) = Wire::try_connect(foreign) else { continue };
                     let _ = wire.try_send(&request);
                     wire.reset();
                 }

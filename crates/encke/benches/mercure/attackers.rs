@@ -18,8 +18,8 @@ use crate::wire::publish_all;
 /// How they mean harm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Attack {
-    /// As many patterns as strangers may take, each of 16 expressions, that begin as the topics of
-    /// the neighbours do and match none of them.
+    /// As many patterns as anonymous clients may take, each of 16 expressions, that begin as the
+    /// topics of the neighbours do and match none of them.
     SlowPatterns,
     /// Patterns of such expressions that match long updates nearly: their publisher is granted
     /// such topics.
@@ -31,11 +31,11 @@ pub(crate) enum Attack {
     /// Subscribers, each with a token of its own that grants 900 selectors, none of which is what
     /// it asks for.
     LongTokens,
-    /// As many URL patterns with regular expressions as strangers may take, and long updates that
-    /// match none of them, though nearly.
+    /// As many URL patterns with regular expressions as anonymous clients may take, and long
+    /// updates that match none of them, though nearly.
     UrlPatterns,
-    /// Strangers who ask by such patterns for all that is remembered, on 600 topics, again and
-    /// again.
+    /// Anonymous clients who ask by such patterns for all that is remembered, on 600 topics, again
+    /// and again.
     UrlPatternResumes,
 }
 
@@ -52,18 +52,20 @@ impl Attack {
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Attack::SlowPatterns => "5,000 slow patterns of strangers",
+            Attack::SlowPatterns => "5,000 slow patterns of anonymous clients",
             Attack::NearMatches => "the same, and long updates that match nearly",
             Attack::LongTopics => "8,000 subscribers with topics of 4 KB, who come and go",
             Attack::LongUpdates => "100,000 updates on topics of 4 KB",
             Attack::LongTokens => "5,000 tokens with 900 selectors",
-            Attack::UrlPatterns => "URL patterns of strangers, and long updates that match nearly",
+            Attack::UrlPatterns => {
+                "URL patterns of anonymous clients, and long updates that match nearly"
+            }
             Attack::UrlPatternResumes => "resumes of 600 topics by URL patterns",
         }
     }
 }
 
-/// Patterns of strangers, at most (`TopicsLimits`).
+/// Patterns of anonymous clients, at most (`TopicsLimits`).
 const PATTERNS: usize = 5_000;
 
 /// Patterns of one request, whose head has 8 KiB.
@@ -220,7 +222,7 @@ fn url_patterns(listen: SocketAddr, api: SocketAddr, is_over: &AtomicBool) -> Ou
         let mut wire = Wire::connect(listen);
         wire.send(get(&format!("{PATH}?{}", url_pattern(number)), &[]));
         let head = wire.head();
-        // There are no more for strangers.
+        // There are no more for anonymous clients.
         if head.status == 429 {
             break;
         }

@@ -13,7 +13,7 @@ use crate::{Outcome, START_MAX};
 /// The hub's path.
 pub(crate) const PATH: &str = "/.well-known/mercure";
 
-/// A hub that lets strangers listen.
+/// A hub that lets anonymous clients listen.
 pub(crate) struct Hub {
     pub(crate) server: Server,
 }

@@ -41,8 +41,8 @@ impl Shape {
         }
     }
 
-    /// What the listener `{id}` asks for, which matches that topic alone. A stranger may take half
-    /// of all patterns only.
+    /// What the listener `{id}` asks for, which matches that topic alone. An anonymous client may
+    /// take half of all patterns only.
     pub(crate) fn query(self) -> String {
         let selector = match self {
             Shape::Plain => return "topic=https://a.test/books/{id}".to_owned(),

@@ -31,21 +31,21 @@ impl Table {
 
     /// What must be exactly so.
     pub(crate) fn oracle(&mut self, what: &str, is: u64, must_be: u64) {
-        let verdict = if is == must_be { "" } else { "  BROKEN" };
+        let result = if is == must_be { "" } else { "  BROKEN" };
         self.broken += u64::from(is != must_be);
-        println!("  {what:<BOUND_COLUMN$} {} ({}){verdict}", grouped(is), grouped(must_be));
+        println!("  {what:<BOUND_COLUMN$} {} ({}){result}", grouped(is), grouped(must_be));
     }
 
     /// A figure that is to be at most so much.
     pub(crate) fn most(&mut self, what: &str, is: f64, most: f64, unit: &str) {
-        let verdict = if is <= most { "" } else { "  over" };
-        println!("  {what:<BOUND_COLUMN$} {is:.2}{unit} (at most {most}{unit}){verdict}");
+        let result = if is <= most { "" } else { "  over" };
+        println!("  {what:<BOUND_COLUMN$} {is:.2}{unit} (at most {most}{unit}){result}");
     }
 
     /// A figure that is to be at least so much.
     pub(crate) fn least(&mut self, what: &str, is: f64, least: f64, unit: &str) {
-        let verdict = if is >= least { "" } else { "  under" };
+        let result = if is >= least { "" } else { "  under" };
         let (is, least) = (grouped(is as u64), grouped(least as u64));
-        println!("  {what:<BOUND_COLUMN$} {is}{unit} (at least {least}{unit}){verdict}");
+        println!("  {what:<BOUND_COLUMN$} {is}{unit} (at least {least}{unit}){result}");
     }
 }

@@ -1,7 +1,5 @@
 //! What the tests of `tests/it/upgrade` stand on.
 
-#[path = "../../tests/it/upgrade/ear.rs"]
-mod ear;
 #[path = "../../tests/it/upgrade/killing.rs"]
 mod killing;
 #[path = "../../tests/it/upgrade/kind.rs"]
@@ -14,8 +12,10 @@ mod records;
 mod senders;
 #[path = "../../tests/it/upgrade/served.rs"]
 mod served;
+#[path = "../../tests/it/upgrade/subscriber.rs"]
+mod subscriber;
 
-pub(crate) use ear::{Ear, Kind};
 pub(crate) use killing::Killing;
 pub(crate) use senders::{Sender, Sent, Traffic, WAYS};
 pub(crate) use served::{Upgraded, servers_on};
+pub(crate) use subscriber::{Kind, Subscriber};

@@ -10,7 +10,7 @@ use figures::latency::Latencies;
 use serde_json::json;
 
 use crate::harness::Server;
-use crate::parts::{Ear, Kind};
+use crate::parts::{Kind, Subscriber};
 
 /// What they are logged in as: nobody of the crowd.
 const ID: &str = "probe";
@@ -56,13 +56,14 @@ impl Waits {
 impl Probe {
     pub(crate) fn start(server: &Server) -> Probe {
         let kinds = [Kind::Sse, Kind::Ndjson, Kind::WebSocket, Kind::Classic];
-        let ears = (0..STREAMS).map(|n| Ear::open(server.listen(), kinds[n % 4], &[ID]));
+        let subscribers =
+            (0..STREAMS).map(|n| Subscriber::open(server.listen(), kinds[n % 4], &[ID]));
         let heard = Arc::<Mutex<Latencies>>::default();
-        let listener = |ear| {
+        let listener = |subscriber| {
             let heard = Arc::clone(&heard);
-            thread::spawn(move || listen(ear, &heard))
+            thread::spawn(move || listen(subscriber, &heard))
         };
-        let listeners = ears.map(listener).collect();
+        let listeners = subscribers.map(listener).collect();
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, api) = (Arc::clone(&stop), server.api.another());
         let sender = thread::spawn(move || {
@@ -100,10 +101,10 @@ impl Probe {
     }
 }
 
-fn listen(mut ear: Ear, heard: &Mutex<Latencies>) -> Waits {
+fn listen(mut subscriber: Subscriber, heard: &Mutex<Latencies>) -> Waits {
     let (mut waits, mut last_ns) = (Waits::default(), 0);
     loop {
-        let data = ear.data();
+        let data = subscriber.data();
         if data == json!("end") {
             return waits;
         }

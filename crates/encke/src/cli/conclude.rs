@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use anyhow::{Error, Result, anyhow};
-use load::findings::{Findings, Judged};
+use load::findings::{Findings, ReportWithFindings};
 use serde::Serialize;
 
 use crate::console::{OutputError, say};
@@ -19,7 +19,7 @@ pub(super) fn conclude<R: Serialize + Display>(
     json: bool,
 ) -> Result<()> {
     let text = match json {
-        true => serde_json::to_string(&Judged { report, findings })?,
+        true => serde_json::to_string(&ReportWithFindings { report, findings })?,
         false => format!("{report}{findings}"),
     };
     let said = say(text.trim_end());
@@ -31,10 +31,10 @@ pub(super) fn conclude<R: Serialize + Display>(
 
 /// The end of an instrument whose lines nobody reads any more, which is a good one for other
 /// commands.
-pub(super) fn unjudged(error: Error) -> Error {
+pub(super) fn unchecked(error: Error) -> Error {
     match error.downcast_ref() {
         Some(OutputError::Closed) => {
-            anyhow!("standard output was closed before the end, so nothing was judged")
+            anyhow!("standard output was closed before the end, so nothing was checked")
         }
         _ => error,
     }

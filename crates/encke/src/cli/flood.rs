@@ -11,14 +11,14 @@ use load::{Flood, FloodConfig, FloodSnapshot, Version};
 use proto::Transport;
 
 use super::client::{CaArg, runtime};
-use super::conclude::{conclude, unjudged};
+use super::conclude::{conclude, unchecked};
 use super::signer::{Signer, TokenKeyArg};
 use super::ticker::Ticker;
 use crate::console::{say, tell};
 use crate::signals::Signals;
 use crate::units::{parse_bytes, parse_rate, parse_seconds, parse_share};
 
-/// Brings a crowd of listeners online, counts and times what they receive.
+/// Connects many listeners, counts and times what they receive.
 ///
 /// Works against any server that streams over HTTP. Prints a line a second and a summary at the
 /// end: after --seconds, or with Ctrl-C. Of events that `encke spam` made it knows which are
@@ -29,8 +29,9 @@ use crate::units::{parse_bytes, parse_rate, parse_seconds, parse_share};
 /// summary says so, and what was not checked: among it what came last about each subject, for
 /// which spam's `delivered` must be the `stamped` here.
 ///
-/// A part of the crowd can make trouble: the first ids vanish in a storm, the next come back from
-/// it, the next are slow. The summary tells what the steady rest heard before, during and after.
+/// A part of the listeners can make trouble: the first ids vanish in a storm, the next come back
+/// from it, the next are slow. The summary tells what the steady rest heard before, during and
+/// after.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -243,7 +244,7 @@ pub(crate) fn run(args: FloodArgs) -> Result<()> {
     let snapshot = runtime()?.block_on(async {
         let mut signals = Signals::new()?;
         let flood = start(config)?;
-        watch(flood, json, &mut signals).await.map_err(unjudged)
+        watch(flood, json, &mut signals).await.map_err(unchecked)
     })?;
     let report = FloodReport::from(&snapshot);
     let concluded = conclude(&report, &report.findings(), json);

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::client::{CaArg, parse_id, runtime};
 use super::signer::TokenKeyArg;
 use super::work::on_own_thread;
-use crate::client::{Follower, GivenToken, ServerUrl, TokenSource, Told, Wanted};
+use crate::client::{Follower, FollowerEvent, GivenToken, ServerUrl, TokenSource, Wanted};
 use crate::console::{OutputError, printable, say, say_bytes, tell, told, unread};
 use crate::signals::Signals;
 use crate::units::parse_silence;
@@ -153,14 +153,18 @@ async fn listen(args: &ListenArgs) -> Result<()> {
     let mut left = args.count.unwrap_or(u64::MAX);
     while left > 0 {
         match follower.next().await? {
-            Told::Online { again: false } => tell(format!("online at {url} as {ids}")),
-            Told::Online { again: true } => tell(format!("online again at {url} as {ids}")),
-            Told::Offline(error) => tell(format!("offline: {}; trying again", told(&error))),
-            Told::Gap if args.json => say("{\"gap\":true}")?,
-            Told::Gap => {
+            FollowerEvent::Online { again: false } => tell(format!("online at {url} as {ids}")),
+            FollowerEvent::Online { again: true } => {
+                tell(format!("online again at {url} as {ids}"))
+            }
+            FollowerEvent::Offline(error) => {
+                tell(format!("offline: {}; trying again", told(&error)))
+            }
+            FollowerEvent::Gap if args.json => say("{\"gap\":true}")?,
+            FollowerEvent::Gap => {
                 tell("gap: events may have been missed; ask your application for the current state")
             }
-            Told::Event(json) => {
+            FollowerEvent::Event(json) => {
                 print_event(&json, args.json)?;
                 left -= 1;
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use engine::EngineConfig;
-use engine::workers::{fair_room, workers_for};
+use engine::workers::{fair_capacity, workers_for};
 use hub::{HistoryLimits, HistoryRules};
 use server::DemoFacts;
 use server::PublicUrl;
@@ -115,8 +115,8 @@ pub(crate) struct ServeArgs {
     ///
     /// If none runs, the server starts as usual. `encke upgrade` does this for you. Use it if
     /// something else starts the new version, such as another container with the same data.
-    #[arg(long, help_heading = GENERAL)]
-    inherit: bool,
+    #[arg(long, alias = "inherit", help_heading = GENERAL)]
+    take_over: bool,
     /// Show the page of `encke demo` at / of the public port, and let it look users up and send
     /// through the API.
     ///
@@ -224,7 +224,7 @@ impl ServeArgs {
 
 impl LimitArgs {
     /// The limits with room for `connections` unless another number was asked for.
-    pub(crate) fn with_room_for(self, connections: u32) -> LimitArgs {
+    pub(crate) fn with_capacity_for(self, connections: u32) -> LimitArgs {
         match self.max_connections {
             0 => LimitArgs { max_connections: connections, ..self },
             _ => self,
@@ -304,7 +304,7 @@ impl LimitArgs {
         };
         let remember = limits.rules()?;
         let config = limits.engine(listen, cores, limit.soft);
-        let most = config.workers as u64 * fair_room(limit.soft);
+        let most = config.workers as u64 * fair_capacity(limit.soft);
         if asked > most {
             tracing::warn!(
                 "--max-connections {asked} does not fit: {} workers hold about {most} at {} \

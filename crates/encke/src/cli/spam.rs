@@ -9,7 +9,7 @@ use load::spam::{PAYLOAD_BYTES_MIN, Payload};
 use load::{Spam, SpamConfig, SpamError, SpamMode, SpamSnapshot};
 
 use super::client::{ApiArgs, runtime};
-use super::conclude::{conclude, unjudged};
+use super::conclude::{conclude, unchecked};
 use super::flood::report_line;
 use super::ticker::Ticker;
 use crate::signals::Signals;
@@ -120,7 +120,7 @@ pub(crate) fn run(args: SpamArgs) -> Result<()> {
     let snapshot = runtime()?.block_on(async {
         let mut signals = Signals::new()?;
         let spam = Spam::start(&config).map_err(explain)?;
-        watch(spam, json, &mut signals).await.map_err(unjudged)
+        watch(spam, json, &mut signals).await.map_err(unchecked)
     })?;
     let report = SpamReport::from(&snapshot);
     conclude(&report, &report.findings(), json)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use auth::tokens::{JwksKeeper, NewGrant, NewToken, Revocations, SigningKey, Verifier};
+use auth::tokens::{JwksRefresher, NewGrant, NewToken, Revocations, SigningKey, Verifier};
 use clap::{Args, Subcommand};
 use hub::{Grant, INFO_BYTES_MAX, IdError, IdPatterns, PATH_BYTES_MAX, TokenRefusal};
 use serde_json::{Value, json};
@@ -108,8 +108,8 @@ struct NewTokenArgs {
 
 /// Reads a token from standard input, and prints what it grants or why it is refused.
 ///
-/// It is judged as a server with the same options would do it. What was revoked is known with
-/// --data only.
+/// It is with_findings as a server with the same options would do it. What was revoked is known
+/// with --data only.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -177,9 +177,9 @@ fn check(args: TokenCheckArgs) -> Result<()> {
     let verifier = Arc::new(Verifier::open(rules, revocations)?);
     let token = read_token()?;
     runtime()?.block_on(async {
-        let keeper = JwksKeeper::new(Arc::clone(&verifier))?;
-        if let Some(mut keeper) = keeper {
-            keeper.look().await;
+        let refresher = JwksRefresher::new(Arc::clone(&verifier))?;
+        if let Some(mut refresher) = refresher {
+            refresher.look().await;
         }
         anyhow::Ok(())
     })?;

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf, absolute};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::json;
-use server::{Done, Told, Upgrade};
+use server::{Done, Upgrade, UpgradeProgress};
 
 use super::client::runtime;
 use crate::console::{escaped, printable, say};
 
 /// Replaces a server that runs with a new version of the program, or with other settings, while its
-/// clients stay connected: the new program inherits ports, streams, history and the store.
+/// clients stay connected: the new program takes over ports, streams, history and the store.
 ///
 /// The server starts the program that it was started from, as it is on disk now, with its own
 /// options, and leaves everything to it. What the new program cannot take over is told before
@@ -56,9 +56,9 @@ pub(crate) fn run(args: UpgradeArgs, config: Option<&Path>) -> Result<()> {
                 false => say(printable(&as_text(&told))),
             };
             match told {
-                Told::Step(_) => {}
-                Told::Done(Done { lost: None, .. }) => return Ok(()),
-                Told::Done(Done { lost: Some(why), ended, .. }) => {
+                UpgradeProgress::Step(_) => {}
+                UpgradeProgress::Done(Done { lost: None, .. }) => return Ok(()),
+                UpgradeProgress::Done(Done { lost: Some(why), ended, .. }) => {
                     let what = if ended { "start the server" } else { "look at its log" };
                     bail!(
                         "the new version took everything over, but has not said that it serves: \
@@ -70,10 +70,10 @@ pub(crate) fn run(args: UpgradeArgs, config: Option<&Path>) -> Result<()> {
     })
 }
 
-fn as_text(told: &Told) -> String {
+fn as_text(told: &UpgradeProgress) -> String {
     let done = match told {
-        Told::Step(step) => return step.text.clone(),
-        Told::Done(done) => done,
+        UpgradeProgress::Step(step) => return step.text.clone(),
+        UpgradeProgress::Done(done) => done,
     };
     let Done { pid, version, connections, milliseconds, pause_milliseconds, lost, .. } = done;
     let (does, waited) = match lost {
@@ -87,10 +87,12 @@ fn as_text(told: &Told) -> String {
     )
 }
 
-fn as_json(told: &Told) -> String {
+fn as_json(told: &UpgradeProgress) -> String {
     let line = match told {
-        Told::Step(step) => json!({ "step": step.text, "copied": step.copied, "of": step.of }),
-        Told::Done(done) => {
+        UpgradeProgress::Step(step) => {
+            json!({ "step": step.text, "copied": step.copied, "of": step.of })
+        }
+        UpgradeProgress::Done(done) => {
             let mut line = json!({
                 "pid": done.pid,
                 "version": done.version,
@@ -116,7 +118,7 @@ mod tests {
 
     #[test]
     fn end_is_told_with_its_figures() {
-        let done = Told::Done(Done {
+        let done = UpgradeProgress::Done(Done {
             pid: 7,
             version: "1.2.3".into(),
             connections: 10,
@@ -139,7 +141,8 @@ mod tests {
     #[test]
     fn end_of_which_nobody_heard_is_told_as_such() {
         let why = || Some("it has ended".to_owned());
-        let done = Told::Done(Done { pid: 7, lost: why(), ended: true, ..Done::default() });
+        let done =
+            UpgradeProgress::Done(Done { pid: 7, lost: why(), ended: true, ..Done::default() });
         let text = as_text(&done);
         assert!(text.contains("has taken over 0") && !text.contains("waited"), "{text}");
         let json = as_json(&done);

@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::net::TcpStream;
 
-pub(crate) use stream::{Follower, Told, Wanted};
+pub(crate) use stream::{Follower, FollowerEvent, Wanted};
 pub(crate) use token::{GivenToken, TokenSource};
 use transport::Transport;
 

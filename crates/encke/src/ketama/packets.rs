@@ -50,7 +50,7 @@ pub(crate) fn answer_all(
         }
         let mut taken = 0;
         loop {
-            // Nothing waits in here, so the list's keeper waits for no more than this.
+            // Nothing waits in here, so the list's owner waits for no more than this.
             taken += answer(&continuum.borrow(), &keys[taken..filled], &mut answers);
             if answers.is_empty() {
                 break;

@@ -1,7 +1,7 @@
 //! What one address and one id may have, and whose word on addresses is taken.
 //!
-//! A trusted peer names whatever address it likes, so one machine is a crowd of strangers here. One
-//! who comes by itself is tried where this machine has an address beside loopback.
+//! A trusted peer names whatever address it likes, so one machine is a crowd of foreign clients
+//! here. One who comes by itself is tried where this machine has an address beside loopback.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
@@ -210,7 +210,7 @@ fn proxy_header_is_read_in_both_versions_wherever_it_is_split() {
         }
         drop(taken);
     }
-    // A proxy that speaks for itself, or knows nobody, is no stranger.
+    // A proxy that speaks for itself, or knows nobody, is no foreign client.
     let local = b"\r\n\r\n\0\r\nQUIT\n\x20\x00\0\0";
     let _streams: Vec<_> = [&local[..], b"PROXY UNKNOWN\r\n", b"", local, b""]
         .map(|header| Stream::on(server.ask(header), "/stream/1", "*/*"))
@@ -310,7 +310,7 @@ pub(crate) fn own_address() -> Option<IpAddr> {
 }
 
 #[test]
-fn stranger_who_comes_by_itself_is_told_so_when_it_connects() {
+fn foreign_client_that_comes_by_itself_is_told_so_when_it_connects() {
     let Some(address) = own_address() else {
         return testing::skip("this machine has no address beside loopback");
     };
@@ -323,18 +323,18 @@ fn stranger_who_comes_by_itself_is_told_so_when_it_connects() {
         "--workers=2",
     ];
     let server = Server::start(&options);
-    let stranger = SocketAddr::new(address, server.listen().port());
-    let open = || Stream::open(stranger, "/stream/1", "*/*");
+    let foreign = SocketAddr::new(address, server.listen().port());
+    let open = || Stream::open(foreign, "/stream/1", "*/*");
     let mut streams: Vec<_> = (0..3).map(|_| open()).collect();
     for path in ["/stream/1", "/stream/a%20b", "/nowhere"] {
-        let mut wire = Wire::connect(stranger);
+        let mut wire = Wire::connect(foreign);
         wire.send(get(path, &["Origin: https://app.test"]));
         let head = too_many(wire, "--max-connections-per-address");
         assert_eq!(head.field("access-control-expose-headers"), Some("Retry-After"));
     }
     // This machine's own clients are exempt.
     let local: Vec<_> = (0..50)
-        .map(|_| Stream::open(([127, 0, 0, 1], stranger.port()).into(), "/stream/1", "*/*"))
+        .map(|_| Stream::open(([127, 0, 0, 1], foreign.port()).into(), "/stream/1", "*/*"))
         .collect();
     assert_eq!(server.api.send("1", "all"), 53);
     drop(local);
@@ -345,7 +345,7 @@ fn stranger_who_comes_by_itself_is_told_so_when_it_connects() {
     server.wait_open(0);
     // Who connects again and again is let in 20 times a second.
     let refused = (0..1000).find(|_| {
-        let mut wire = Wire::connect(stranger);
+        let mut wire = Wire::connect(foreign);
         wire.send(get("/poll/1?wait=0", &["Connection: close"]));
         let answer = read_answer(&mut wire, "GET").unwrap();
         answer.body.contains("--max-connects-per-address")
@@ -373,9 +373,9 @@ fn trusted_proxy_and_bounds_that_are_off_hold_up_nobody() {
     ];
     for options in [&off[..], &tight] {
         let server = Server::start(&[options, &["--listen=0.0.0.0:0", "--open"]].concat());
-        let stranger = SocketAddr::new(address, server.listen().port());
+        let foreign = SocketAddr::new(address, server.listen().port());
         let pad = format!("X-Pad: {}", "x".repeat(7000));
-        let mut wires: Vec<_> = (0..30).map(|_| Wire::connect(stranger)).collect();
+        let mut wires: Vec<_> = (0..30).map(|_| Wire::connect(foreign)).collect();
         for wire in &mut wires {
             assert_eq!(poll(wire, &[&pad]).head.status, 200);
         }

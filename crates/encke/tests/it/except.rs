@@ -6,17 +6,17 @@ use std::io::{Read, Write};
 use serde_json::{Value, json};
 
 use crate::harness::{Authority, Program, Server, Socket, encke, get, tls_client};
-use crate::upgrade::ear::{Ear, Kind, STREAMS, connect};
 use crate::upgrade::served::Upgraded;
+use crate::upgrade::subscriber::{Kind, STREAMS, Subscriber, connect};
 
 /// A stream under `ids`, and the id that its head tells.
-fn open<S: Read + Write>(mut socket: S, kind: Kind, ids: &[&str]) -> (Ear<S>, String) {
+fn open<S: Read + Write>(mut socket: S, kind: Kind, ids: &[&str]) -> (Subscriber<S>, String) {
     socket.write_all(kind.request(&kind.path(ids, None)).as_bytes()).unwrap();
-    let mut ear = Ear::asked(socket, kind, ids);
-    let head = ear.open_head();
+    let mut subscriber = Subscriber::asked(socket, kind, ids);
+    let head = subscriber.open_head();
     let id = head.field("encke-connection").expect(&head.text).to_owned();
     check_id(&id);
-    (ear, id)
+    (subscriber, id)
 }
 
 #[track_caller]
@@ -26,41 +26,55 @@ fn check_id(id: &str) {
 }
 
 /// One stream of each kind under `7` and `room`, and their ids.
-fn one_of_each(server: &Server) -> (Vec<Ear>, Vec<String>) {
+fn one_of_each(server: &Server) -> (Vec<Subscriber>, Vec<String>) {
     let open = |&kind: &Kind| open(connect(server.listen()), kind, &["7", "room"]);
     STREAMS.iter().map(open).unzip()
 }
 
 /// Sends without each of `ids` in turn, and at last to all: everybody hears what leaves out others.
 #[track_caller]
-fn each_is_left_out<S: Read + Write>(server: &Server, ears: &mut [Ear<S>], ids: &[String]) {
-    let others = ears.len() - 1;
+fn each_is_left_out<S: Read + Write>(
+    server: &Server,
+    subscribers: &mut [Subscriber<S>],
+    ids: &[String],
+) {
+    let others = subscribers.len() - 1;
     for (n, id) in ids.iter().enumerate() {
         // A text: the classic page shows all else as JSON.
         let text = n.to_string();
         let one = json!({"about": "7", "text": text, "except": id});
-        assert_eq!(server.api.post("/send", &one).ok()["delivered"], others, "{:?}", ears[n].kind);
+        assert_eq!(
+            server.api.post("/send", &one).ok()["delivered"],
+            others,
+            "{:?}",
+            subscribers[n].kind
+        );
         let several = json!({"about": ["room", "7"], "text": text, "except": id});
         let answer = server.api.post_lines("/send", &several.to_string());
         let answer: Value = serde_json::from_str(&answer.body).unwrap();
-        assert_eq!(answer["delivered"], others, "{:?}: {answer}", ears[n].kind);
+        assert_eq!(answer["delivered"], others, "{:?}: {answer}", subscribers[n].kind);
     }
-    assert_eq!(server.api.send("7", "end"), ears.len() as u64);
-    for (n, ear) in ears.iter_mut().enumerate() {
+    assert_eq!(server.api.send("7", "end"), subscribers.len() as u64);
+    for (n, subscriber) in subscribers.iter_mut().enumerate() {
         for other in (0..ids.len()).filter(|other| *other != n) {
             let text = json!(other.to_string());
-            assert_eq!((ear.data(), ear.data()), (text.clone(), text), "{:?}", ear.kind);
+            assert_eq!(
+                (subscriber.data(), subscriber.data()),
+                (text.clone(), text),
+                "{:?}",
+                subscriber.kind
+            );
         }
-        assert_eq!(ear.data(), "end", "{:?} hears its own", ear.kind);
+        assert_eq!(subscriber.data(), "end", "{:?} hears its own", subscriber.kind);
     }
 }
 
 #[test]
 fn stream_of_every_transport_has_an_id_and_can_be_left_out() {
     let server = Server::start(&["--websocket-deflate"]);
-    let (mut ears, ids) = one_of_each(&server);
+    let (mut subscribers, ids) = one_of_each(&server);
     assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "{ids:?}");
-    each_is_left_out(&server, &mut ears, &ids);
+    each_is_left_out(&server, &mut subscribers, &ids);
     let stats = server.api.stats();
     assert_eq!(stats["dropped"], 0, "who is left out is not lost: {stats}");
 }
@@ -72,25 +86,25 @@ fn streams_over_tls_are_left_out_too() {
     let server = Server::start(&["--tls-listen=127.0.0.1:0", &pair[0], &pair[1]]);
     let client = || tls_client(server.tls_listen(), "localhost", &authority.ca());
     let kinds = [Kind::Sse, Kind::WebSocket, Kind::Classic];
-    let (mut ears, ids): (Vec<_>, Vec<_>) =
+    let (mut subscribers, ids): (Vec<_>, Vec<_>) =
         kinds.into_iter().map(|kind| open(client(), kind, &["7", "room"])).unzip();
-    each_is_left_out(&server, &mut ears, &ids);
+    each_is_left_out(&server, &mut subscribers, &ids);
 }
 
 #[test]
 fn ids_stay_over_upgrades() {
     let server = Upgraded::serve(&["--websocket-deflate"]);
-    let (mut ears, mut ids) = one_of_each(&server);
+    let (mut subscribers, mut ids) = one_of_each(&server);
     for _ in 0..2 {
         server.upgrade(&[]);
-        each_is_left_out(&server, &mut ears, &ids);
+        each_is_left_out(&server, &mut subscribers, &ids);
         // Who comes later has an id of its own, and keeps it as well.
-        let (ear, id) = open(connect(server.listen()), Kind::Ndjson, &["7", "room"]);
+        let (subscriber, id) = open(connect(server.listen()), Kind::Ndjson, &["7", "room"]);
         assert!(!ids.contains(&id));
-        ears.push(ear);
+        subscribers.push(subscriber);
         ids.push(id);
     }
-    each_is_left_out(&server, &mut ears, &ids);
+    each_is_left_out(&server, &mut subscribers, &ids);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Server, Socket};
 use crate::upgrade::Upgraded;
-use crate::upgrade::ear::{Ear, Kind, STREAMS};
+use crate::upgrade::subscriber::{Kind, STREAMS, Subscriber};
 
 /// Events of each sender in a round.
 const EACH: usize = 30;
@@ -50,17 +50,17 @@ fn talk(server: &Server) -> BTreeSet<Sent> {
 }
 
 /// Each hears all of it once, as the others do.
-fn all_hear(ears: &mut [Ear], sent: &BTreeSet<Sent>) {
+fn all_hear(subscribers: &mut [Subscriber], sent: &BTreeSet<Sent>) {
     // By their ids, which grow in the order in which they were sent.
     let expected: Vec<&Sent> = sent.iter().collect();
     assert_eq!(expected.len(), 3 * EACH, "each has an id of its own");
-    for ear in &mut *ears {
+    for subscriber in &mut *subscribers {
         for (id, text) in &expected {
-            let heard = ear.hear();
+            let heard = subscriber.hear();
             let is_it = heard.id.is_empty() || heard.id == *id;
-            assert!(is_it && heard.data == **text, "{:?}: {heard:?}, not {text}", ear.kind);
+            assert!(is_it && heard.data == **text, "{:?}: {heard:?}, not {text}", subscriber.kind);
         }
-        assert_eq!(ear.gaps, 0, "{:?}", ear.kind);
+        assert_eq!(subscriber.gaps, 0, "{:?}", subscriber.kind);
     }
     // What each sender has sent comes in its order.
     for name in ["friend", "room", "both"] {
@@ -81,9 +81,9 @@ fn friends_and_rooms_come_over_one_connection_once_and_in_one_order() {
     server.api.subscribe("bob", "zoe");
     server.api.subscribe("bob", "room:7");
     let kinds = STREAMS.into_iter().chain([Kind::Poll]);
-    let mut ears: Vec<Ear> =
-        kinds.map(|kind| Ear::open(server.listen(), kind, &["bob", "room:7"])).collect();
-    server.wait_online("bob", ears.len() as u64);
+    let mut subscribers: Vec<Subscriber> =
+        kinds.map(|kind| Subscriber::open(server.listen(), kind, &["bob", "room:7"])).collect();
+    server.wait_online("bob", subscribers.len() as u64);
     let mut before = String::new();
     for round in 0..2 {
         if round == 1 {
@@ -92,12 +92,14 @@ fn friends_and_rooms_come_over_one_connection_once_and_in_one_order() {
         let sent = talk(&server);
         assert!(sent.first().is_some_and(|(id, _)| *id > before), "ids grow over an upgrade");
         before = sent.last().map(|(id, _)| id.clone()).unwrap_or_default();
-        all_hear(&mut ears, &sent);
+        all_hear(&mut subscribers, &sent);
     }
     // What comes next is the next: nothing comes twice.
     server.api.send("room:7", "end");
-    ears.iter_mut().for_each(|ear| assert_eq!(ear.data(), "end", "{:?}", ear.kind));
+    subscribers
+        .iter_mut()
+        .for_each(|subscriber| assert_eq!(subscriber.data(), "end", "{:?}", subscriber.kind));
     // Who comes back hears both from its place on.
-    let mut back = Ear::resume(server.listen(), Kind::Sse, &["bob", "room:7"], &before);
+    let mut back = Subscriber::resume(server.listen(), Kind::Sse, &["bob", "room:7"], &before);
     assert_eq!((back.data(), back.gaps), (json!("end"), 0));
 }

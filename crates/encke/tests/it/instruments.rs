@@ -193,7 +193,7 @@ fn fault_of_the_server_is_the_instruments_failure() {
     }
 }
 
-/// What is right for `encke listen | head` is none for an instrument: nobody has judged its run.
+/// What is right for `encke listen | head` is none for an instrument: nobody has checked its run.
 #[test]
 fn instrument_whose_output_is_closed_does_not_succeed() {
     let server = Server::start(&[]);
@@ -204,5 +204,5 @@ fn instrument_whose_output_is_closed_does_not_succeed() {
     bash.args(["-c", script, "bash"]).arg(spam.get_program()).args(spam.get_args());
     let finished = Program::run(&mut bash);
     assert_eq!(finished.code(), Some(1), "{finished:?}");
-    assert!(finished.stderr.contains("nothing was judged"), "{finished:?}");
+    assert!(finished.stderr.contains("nothing was checked"), "{finished:?}");
 }

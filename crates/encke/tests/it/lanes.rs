@@ -35,7 +35,7 @@ fn at_once(server: &Server) -> u64 {
 #[test]
 fn requests_that_come_together_are_answered_in_their_order() {
     let server = Server::start(&["--workers=2"]);
-    let mut ears: Vec<_> = (0..8).map(|n| server.listener(&format!("own:{n}"))).collect();
+    let mut subscribers: Vec<_> = (0..8).map(|n| server.listener(&format!("own:{n}"))).collect();
     let mut wire = Wire::connect(server.api.address());
     let batch: String = (0..300).map(|n| event(&format!("own:{}", n % 10), "x")).collect();
     wire.send(batch);
@@ -46,9 +46,9 @@ fn requests_that_come_together_are_answered_in_their_order() {
         ids.push(answer["id"].as_str().unwrap().to_owned());
     }
     assert!(ids.is_sorted() && ids.windows(2).all(|two| two[0] != two[1]));
-    for (n, ear) in ears.iter_mut().enumerate() {
+    for (n, subscriber) in subscribers.iter_mut().enumerate() {
         for heard in ids.iter().skip(n).step_by(10) {
-            assert_eq!(ear.event()["id"], *heard);
+            assert_eq!(subscriber.event()["id"], *heard);
         }
     }
     assert_eq!(at_once(&server), 300);
@@ -58,7 +58,7 @@ fn requests_that_come_together_are_answered_in_their_order() {
 fn request_may_come_in_pieces_and_its_client_may_close_its_side() {
     let server = Server::start(&[]);
     let text = event("rj", "in pieces");
-    let mut ear = server.listener("rj");
+    let mut subscriber = server.listener("rj");
     for cut in [1, 20, 21, 22, 40, text.len() - 30, text.len() - 1] {
         let mut wire = Wire::connect(server.api.address());
         wire.send(event("nobody", "first"));
@@ -69,7 +69,7 @@ fn request_may_come_in_pieces_and_its_client_may_close_its_side() {
         wire.send(&text[cut..]);
         wire.half_close();
         assert_eq!(answer(&mut wire).ok()["delivered"], 1, "cut at {cut}");
-        assert_eq!(ear.data(), "in pieces");
+        assert_eq!(subscriber.data(), "in pieces");
         assert_eq!(wire.end(), End::Fin);
     }
     // One that will never be whole is told so.
@@ -122,7 +122,7 @@ fn senders_that_wait_for_nothing_are_all_answered() {
 #[test]
 fn answers_are_those_of_the_library() {
     let server = Server::start(&[]);
-    let _ear = server.listener("rj");
+    let _subscriber = server.listener("rj");
     let good = r#"{"about":"rj","data":1}"#;
     let long = format!("X-Long: {}\r\n", "x".repeat(9_000));
     let large = json!({ "about": "rj", "data": "x".repeat(30_000) }).to_string();
@@ -219,7 +219,7 @@ fn comparable(answer: &Answer) -> (Vec<String>, Value) {
 #[test]
 fn connection_that_asks_for_something_else_is_served_on() {
     let server = Server::start(&[]);
-    let mut ear = server.listener("rj");
+    let mut subscriber = server.listener("rj");
     let mut wire = Wire::connect(server.api.address());
     let other = "GET /connections/rj HTTP/1.1\r\nHost: localhost\r\n\r\n";
     wire.send([&event("rj", "one"), &event("rj", "two"), other, &event("rj", "three")].concat());
@@ -229,7 +229,7 @@ fn connection_that_asks_for_something_else_is_served_on() {
     assert_eq!(answer(&mut wire).ok()["connections"], 1);
     assert_eq!(answer(&mut wire).ok()["delivered"], 1);
     for data in ["one", "two", "three"] {
-        assert_eq!(ear.data(), data);
+        assert_eq!(subscriber.data(), data);
     }
     assert_eq!(at_once(&server), 2);
     // An audience that takes long is for the control plane, too: it is walked in slices.
@@ -251,7 +251,7 @@ fn connection_that_asks_for_something_else_is_served_on() {
 #[test]
 fn sender_that_reads_no_answers_holds_up_nobody() {
     let server = Server::start(&["--workers=1"]);
-    let mut ear = server.listener("rj");
+    let mut subscriber = server.listener("rj");
     let mut deaf = Wire::connect(server.api.address());
     deaf.socket().set_write_timeout(Some(Duration::from_millis(500))).unwrap();
     let batch: String = (0..1_000).map(|_| event("nobody", "x")).collect();
@@ -259,7 +259,7 @@ fn sender_that_reads_no_answers_holds_up_nobody() {
     let before = server.api.stats();
     for n in 0..100 {
         assert_eq!(server.api.send("rj", n), 1);
-        assert_eq!(ear.data(), n);
+        assert_eq!(subscriber.data(), n);
     }
     let after = server.api.stats();
     let events = |stats: &Value| stats["events"].as_u64().unwrap();
@@ -274,17 +274,17 @@ fn sender_that_reads_no_answers_holds_up_nobody() {
 fn senders_without_a_place_are_served_too() {
     sys::limits::raise_descriptors().unwrap();
     let server = Server::start(&["--workers=1"]);
-    let mut ear = server.listener("rj");
+    let mut subscriber = server.listener("rj");
     let mut wires: Vec<Wire> = (0..300).map(|_| Wire::connect(server.api.address())).collect();
     for round in 0..2 {
         wires.iter_mut().for_each(|wire| wire.send(event("rj", "x")));
         for wire in &mut wires {
             assert_eq!(answer(wire).ok()["delivered"], 1);
-            assert_eq!(ear.data(), "x", "round {round}");
+            assert_eq!(subscriber.data(), "x", "round {round}");
         }
     }
     let at_once = at_once(&server);
-    // What is lent to a worker that has no turn waits in its queue, which holds some 200; who does
+    // What is given to a worker that has no turn waits in its queue, which holds some 200; who does
     // not fit there is served as all others, too.
     assert!((256..=2 * 256).contains(&at_once), "{at_once} of 600");
     // Who goes away leaves its place to the next one.
@@ -293,7 +293,7 @@ fn senders_without_a_place_are_served_too() {
         let mut wire = Wire::connect(server.api.address());
         wire.send(event("rj", "x"));
         assert_eq!(answer(&mut wire).ok()["delivered"], 1);
-        assert_eq!(ear.data(), "x");
+        assert_eq!(subscriber.data(), "x");
         self::at_once(&server) > at_once
     });
 }

@@ -93,10 +93,10 @@ fn who_comes_back_from_a_storm_over_tls_hears_what_it_missed() {
 fn server_that_nobody_vouches_for_is_not_taken() {
     let secured = Secured::start();
     let other = Authority::new();
-    let stranger = format!("--ca={}", other.ca().display());
+    let foreign = format!("--ca={}", other.ca().display());
     let own = secured.ca();
     let url = |host: &str| format!("{}/stream/{{id}}", secured.url(host));
-    for (url, ca) in [(url("localhost"), &stranger), (url("127.0.0.1"), &own)] {
+    for (url, ca) in [(url("localhost"), &foreign), (url("127.0.0.1"), &own)] {
         let args = ["flood", "--users=3", "--seconds=10", "--json", "--url", &url, ca];
         let finished = Program::run(&mut encke(args));
         assert_eq!(finished.code(), Some(1), "{finished:?}");
@@ -104,7 +104,7 @@ fn server_that_nobody_vouches_for_is_not_taken() {
         assert!(last.contains("TLS") && last.contains("--ca"), "{finished:?}");
     }
     for command in ["spam", "watch"] {
-        let mut wrong = encke([command, "--seconds=1", "--api", &secured.api(), &stranger]);
+        let mut wrong = encke([command, "--seconds=1", "--api", &secured.api(), &foreign]);
         wrong.args((command == "watch").then_some("--output=-"));
         let finished = Program::run(&mut wrong);
         assert_eq!(finished.code(), Some(1), "{finished:?}");

@@ -96,11 +96,11 @@ fn refusal_says_what_to_do() {
     let good = json!({ "sub": "bob", "exp": in_seconds(60) });
     let (late, endless) =
         (json!({ "sub": "bob", "exp": in_seconds(-60) }), json!({ "sub": "bob" }));
-    let stranger = Signer::new("other").signed(&good);
+    let foreign = Signer::new("other").signed(&good);
     for (token, says) in [
         (signed(&late), "it has expired"),
         (signed(&endless), "it has no expiry"),
-        (stranger, "algorithm"),
+        (foreign, "algorithm"),
         ("x".into(), "not a JSON Web Token"),
         (signed(&good).replace('.', ".e"), "refused"),
     ] {
@@ -120,7 +120,7 @@ fn refusal_says_what_to_do() {
 
 /// The key's type says which algorithm it is for, and a signature waits for its turn.
 #[test]
-fn signatures_are_judged_beside_the_workers() {
+fn signatures_are_verified_beside_the_workers() {
     let dir = tempfile::tempdir().unwrap();
     let (signer, path) = (Signer::new("k1"), dir.path().join("key.pem"));
     signer.write_pem(&path);

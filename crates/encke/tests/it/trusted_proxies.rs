@@ -1,7 +1,7 @@
 //! HAProxy and nginx before the server, as they say for whom they ask: both versions of the PROXY
 //! protocol, and `X-Forwarded-For`.
 //!
-//! Who reaches a proxy from loopback is exempt behind it too, so the stranger comes from this
+//! Who reaches a proxy from loopback is exempt behind it too, so the foreign client comes from this
 //! machine's other address.
 
 use std::fs;
@@ -32,10 +32,10 @@ pub(crate) fn start(command: &mut Command, ports: &[u16]) -> Program {
     program
 }
 
-/// What is true behind every proxy: a stranger has its two connections and not a third, others go
-/// on, and who claims to be somebody else is counted as what it is.
-fn check_behind(server: &Server, stranger: IpAddr, port: u16, claims: &[&str]) {
-    let (far, near) = (SocketAddr::new(stranger, port), SocketAddr::from(([127, 0, 0, 1], port)));
+/// What is true behind every proxy: a foreign client has its two connections and not a third,
+/// others go on, and who claims to be somebody else is counted as what it is.
+fn check_behind(server: &Server, foreign: IpAddr, port: u16, claims: &[&str]) {
+    let (far, near) = (SocketAddr::new(foreign, port), SocketAddr::from(([127, 0, 0, 1], port)));
     let request = get("/stream/1", claims);
     let open = |address: SocketAddr, request: &str| {
         let mut wire = Wire::connect(address);
@@ -81,7 +81,7 @@ fn haproxy<const N: usize>(target: SocketAddr, lines: [&str; N]) -> (Program, [u
 
 #[test]
 fn haproxy_names_its_clients_by_header_and_by_field() {
-    let Some(stranger) = own_address() else {
+    let Some(foreign) = own_address() else {
         return testing::skip("this machine has no address beside loopback");
     };
     if !is_here("haproxy") {
@@ -95,7 +95,7 @@ fn haproxy_names_its_clients_by_header_and_by_field() {
     ];
     let (_haproxy, ports) = haproxy(server.listen(), lines);
     for port in ports {
-        check_behind(&server, stranger, port, &["X-Forwarded-For: 9.9.9.9"]);
+        check_behind(&server, foreign, port, &["X-Forwarded-For: 9.9.9.9"]);
         server.wait_online("1", 0);
     }
 }
@@ -103,7 +103,7 @@ fn haproxy_names_its_clients_by_header_and_by_field() {
 /// What speaks TLS is not HAProxy's to read, which says for whom it comes before it.
 #[test]
 fn haproxy_names_its_clients_before_their_tls() {
-    let Some(stranger) = own_address() else {
+    let Some(foreign) = own_address() else {
         return testing::skip("this machine has no address beside loopback");
     };
     if !is_here("haproxy") {
@@ -123,7 +123,7 @@ fn haproxy_names_its_clients_before_their_tls() {
     };
     let near = |port| SocketAddr::from(([127, 0, 0, 1], port));
     for port in &ports[..2] {
-        let far = SocketAddr::new(stranger, *port);
+        let far = SocketAddr::new(foreign, *port);
         let streams = [(); 2].map(|()| ask(far, "/stream/1").unwrap());
         server.wait_online("1", 2);
         assert!(ask(far, "/stream/1").is_err(), "it is closed before its handshake");
@@ -139,7 +139,7 @@ fn haproxy_names_its_clients_before_their_tls() {
         server.wait_online("1", 0);
     }
     // Who is trusted may leave the header out, and is counted for the fields of its requests.
-    let streams = [(); 2].map(|()| ask(SocketAddr::new(stranger, ports[2]), "/stream/1").unwrap());
+    let streams = [(); 2].map(|()| ask(SocketAddr::new(foreign, ports[2]), "/stream/1").unwrap());
     server.wait_online("1", 2);
     let mut third = ask(near(ports[2]), "/stream/1").unwrap();
     let mut answer = [0; 12];
@@ -147,7 +147,7 @@ fn haproxy_names_its_clients_before_their_tls() {
     assert_eq!(&answer, b"HTTP/1.1 429");
     drop(streams);
     // From others it is no TLS.
-    let mut wire = Wire::connect(SocketAddr::new(stranger, target.port()));
+    let mut wire = Wire::connect(SocketAddr::new(foreign, target.port()));
     wire.send("PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n");
     let failed = "encke_tls_handshake_failures_total{by=\"nobody\",reason=\"not_tls\"} ";
     wait_for("its handshake fails", || metric_if_any(&server, failed) == Some(1));
@@ -155,7 +155,7 @@ fn haproxy_names_its_clients_before_their_tls() {
 
 #[test]
 fn nginx_names_its_clients_by_field_on_connections_that_it_keeps() {
-    let Some(stranger) = own_address() else {
+    let Some(foreign) = own_address() else {
         return testing::skip("this machine has no address beside loopback");
     };
     if !is_here("nginx") {
@@ -183,7 +183,7 @@ fn nginx_names_its_clients_by_field_on_connections_that_it_keeps() {
     let _nginx = start(&mut command, &[port]);
     // A client's own fields, and a quote that it leaves open before what nginx appends.
     for claim in ["X-Forwarded-For: 9.9.9.9", "X-Forwarded-For: \"", "Forwarded: for=9.9.9.9"] {
-        check_behind(&server, stranger, port, &[claim]);
+        check_behind(&server, foreign, port, &[claim]);
         server.wait_online("1", 0);
     }
     // One kept connection carries the polls of both, by turns, and counts for the last of them.
@@ -193,13 +193,13 @@ fn nginx_names_its_clients_by_field_on_connections_that_it_keeps() {
         assert_eq!(wire.head().status, 200);
     };
     let opened = |server: &Server| server.api.stats()["connections_opened"].as_u64().unwrap();
-    ask(stranger);
+    ask(foreign);
     let before = opened(&server);
     for _ in 0..10 {
-        ask(stranger);
+        ask(foreign);
         ask([127, 0, 0, 1].into());
     }
     assert_eq!(opened(&server), before, "nginx keeps it");
-    let far = SocketAddr::new(stranger, port);
+    let far = SocketAddr::new(foreign, port);
     let _streams: Vec<_> = (0..2).map(|_| Stream::open(far, "/stream/1", "*/*")).collect();
 }

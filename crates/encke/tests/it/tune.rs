@@ -51,7 +51,7 @@ fn json_holds_the_verdict_and_its_reasons() {
 }
 
 #[test]
-fn descriptor_limit_of_this_process_is_the_one_that_is_judged() {
+fn descriptor_limit_of_this_process_is_the_one_that_is_checked() {
     let program = env!("CARGO_BIN_EXE_encke");
     let command = format!("ulimit -n 1000 && exec {program} tune --users 100000 --json");
     let finished = Program::run(std::process::Command::new("sh").args(["-c", &command]));

@@ -8,7 +8,7 @@ pub(crate) enum BytesAction {
     /// Leave them where they are.
     LeaveUnread,
     /// Go on with the handshake.
-    Shake,
+    Handshake,
     /// Read them as requests; what comes too early is put by.
     Request,
     /// Read them as messages.
@@ -57,7 +57,7 @@ pub(crate) enum TokenAction {
 
 /// What is to be done with what is said to it alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum SaidAction {
+pub(crate) enum DirectMessageAction {
     /// Tell it on the stream.
     Tell,
     /// Answer its request with it.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hub::{Grant, Id};
 use proto::{Carrier, Format, Transport};
 
-pub(crate) use work::{Held, Partial, Work};
+pub(crate) use work::{HeldEvents, Partial, Work};
 
 use self::action::Action;
 use self::state::{Input, State};
@@ -68,7 +68,8 @@ pub(crate) struct Marks(u8);
 impl Marks {
     /// A poll is by a page of another origin, or by somebody else.
     pub(crate) const CORS: Marks = Marks(1);
-    /// A stream is told its place in blocks ([`proto::resume::Told::InBlock`]). It is no poll.
+    /// A stream is told its place in blocks ([`proto::resume::PlaceStyle::InBlock`]). It is no
+    /// poll.
     pub(crate) const BLOCKS: Marks = Marks(1);
     /// A poll's client may have missed something.
     pub(crate) const GAP: Marks = Marks(2);

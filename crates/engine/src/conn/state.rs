@@ -39,7 +39,7 @@ use std::io::ErrorKind;
 use hub::DisconnectReason;
 
 use super::action::{
-    Action, BytesAction, EventAction, GapAction, MissedAction, SaidAction, TokenAction,
+    Action, BytesAction, DirectMessageAction, EventAction, GapAction, MissedAction, TokenAction,
 };
 
 /// Where a connection is.
@@ -115,7 +115,7 @@ impl State {
     pub(crate) fn on_bytes(self, sends_messages: bool) -> BytesAction {
         match self {
             State::Leaving(_) => BytesAction::LeaveUnread,
-            State::Handshake => BytesAction::Shake,
+            State::Handshake => BytesAction::Handshake,
             State::Head | State::Body | State::Verifying | State::Sending => BytesAction::Request,
             State::Poll | State::HeldPoll | State::Between => BytesAction::Request,
             State::Stream | State::Held if sends_messages => BytesAction::Message,
@@ -165,10 +165,10 @@ impl State {
     }
 
     /// What is to be done with what is said to it alone; `None` where it is not heard.
-    pub(crate) fn on_said(self) -> Option<SaidAction> {
+    pub(crate) fn on_said(self) -> Option<DirectMessageAction> {
         match self {
-            State::Stream | State::Held => Some(SaidAction::Tell),
-            State::Sending => Some(SaidAction::Answer),
+            State::Stream | State::Held => Some(DirectMessageAction::Tell),
+            State::Sending => Some(DirectMessageAction::Answer),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use proto::resume::Told;
+use proto::resume::PlaceStyle;
 use proto::websocket::Reader;
 
 use super::state::State;
@@ -25,7 +25,7 @@ pub(crate) struct Work {
     pub(crate) unread: Vec<u8>,
     pub(crate) partial: Partial,
     pub(crate) backlog: Backlog,
-    pub(crate) held: Held,
+    pub(crate) held: HeldEvents,
     pub(crate) token: TokenWork,
     /// Bytes that the request has whose body is to come, its head included.
     pub(crate) whole: usize,
@@ -59,7 +59,7 @@ pub(crate) struct Partial {
 
 /// The events that came while it was not known what the client has missed.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct HeldEvents {
     /// In the order of their numbers.
     pub(crate) events: Vec<Arc<Event>>,
     /// What they count for.
@@ -161,7 +161,7 @@ impl<S> Conn<S> {
 
     /// How a stream that begins in the past is told where it stands, and the number behind which
     /// it has begun; `None` once that is told.
-    pub(crate) fn past_told(&self) -> Option<(Told, u64)> {
+    pub(crate) fn past_told(&self) -> Option<(PlaceStyle, u64)> {
         let past = self.work()?.held.past.as_ref()?;
         Some((past.told, past.begun))
     }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::Event;
-use crate::conn::{Conn, Held};
+use crate::conn::{Conn, HeldEvents};
 use crate::limits;
 use crate::past::{Floors, Past};
 
@@ -50,7 +50,7 @@ impl<S> Conn<S> {
         let Missed { events: missed, up_to, whole, floors, gap_up_to } = missed;
         let held = std::mem::take(&mut self.new_work().held);
         let gap_up_to = gap_up_to.max(held.gap_up_to);
-        let Held { events: came, dropped_from, past, .. } = held;
+        let HeldEvents { events: came, dropped_from, past, .. } = held;
         let end = match (whole, dropped_from) {
             (true, None) => None,
             (true, Some(dropped)) => Some(dropped - 1),
@@ -84,7 +84,8 @@ impl<S> Conn<S> {
         came.retain(|event| event.number() > end);
         let cost = |event: &Arc<Event>| event.json().len() + limits::HELD_EVENT_BYTES;
         let bytes = came.iter().map(cost).sum();
-        self.new_work().held = Held { events: came, bytes, after: end, past, ..Held::default() };
+        self.new_work().held =
+            HeldEvents { events: came, bytes, after: end, past, ..HeldEvents::default() };
     }
 
     /// Gives back what was put by.

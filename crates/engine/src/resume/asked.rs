@@ -22,7 +22,7 @@ pub struct Resume {
     /// The place that it has named, where only the archive may know which number that is.
     pub(crate) named: Option<Arc<str>>,
     /// The tag of that event's epoch, where this node is not there yet.
-    pub(crate) ahead_in: Option<Tag>,
+    pub(crate) future_in: Option<Tag>,
     /// It was told, while it caught up, that some up to this number may be missing.
     pub(crate) gap_up_to: u64,
     /// What it wants of the time before it, if it has named no place.
@@ -51,7 +51,7 @@ pub struct Resumes {
     /// Of clients with many ids: who has one does not wait behind them.
     large: Questions<Resume>,
     /// Of clients whose place is ahead of this node.
-    pub(crate) ahead: Questions<Resume>,
+    pub(crate) future: Questions<Resume>,
     /// Relaxed, both: they are only reported.
     resumed: AtomicU64,
     gaps: AtomicU64,
@@ -64,7 +64,7 @@ impl Resumes {
         Resumes {
             small: Questions::for_task(bounds, Arc::clone(&replies)),
             large: Questions::for_task(bounds, Arc::clone(&replies)),
-            ahead: Questions::for_task(bounds, replies),
+            future: Questions::for_task(bounds, replies),
             resumed: AtomicU64::new(0),
             gaps: AtomicU64::new(0),
         }
@@ -81,8 +81,8 @@ impl Resumes {
     }
 
     /// Asks once this node has come to the client's place. `false` when too many wait for that.
-    pub(crate) fn post_ahead(&self, resume: Resume) -> bool {
-        self.ahead.push(resume)
+    pub(crate) fn post_future(&self, resume: Resume) -> bool {
+        self.future.push(resume)
     }
 
     fn questions_of(&self, resume: &Resume) -> &Questions<Resume> {

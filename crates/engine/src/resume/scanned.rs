@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use hub::{Above, ArchiveError, HeardOf, HeardPage, KeptListener};
+use hub::{Above, ArchiveError, KeptListener, KeptUpdatesOf, KeptUpdatesPage};
 
 use crate::EventArchive;
 use crate::limits::{SCAN_LOOKS_MAX, WINDOW_EVENTS_MAX};
@@ -36,7 +36,7 @@ pub(super) struct ScannedEvents {
 
 /// What was found. Whether it is covered says whether nothing is missing of what is claimed.
 pub(super) struct Scanned {
-    pub(super) page: HeardPage<proto::Frame>,
+    pub(super) page: KeptUpdatesPage<proto::Frame>,
     /// Up to which number it was to be looked.
     pub(super) wanted: u64,
     /// Why something could not be read, if that is so.
@@ -109,7 +109,7 @@ impl ScannedEvents {
             }
             Err(_) if !archive.is_open() => None,
             Err(error) => {
-                let page = HeardPage { events: Vec::new(), up_to: wanted, covered: false };
+                let page = KeptUpdatesPage { events: Vec::new(), up_to: wanted, covered: false };
                 Some(Scanned { page, wanted, failed: Some(error) })
             }
         }
@@ -120,8 +120,8 @@ impl ScannedEvents {
         archive: &EventArchive,
         after: u64,
         is_claimed: bool,
-    ) -> Result<HeardPage<proto::Frame>, ArchiveError> {
-        let of = HeardOf {
+    ) -> Result<KeptUpdatesPage<proto::Frame>, ArchiveError> {
+        let of = KeptUpdatesOf {
             after,
             up_to: self.up_to,
             is_claimed,
@@ -136,7 +136,7 @@ impl ScannedEvents {
     fn is_covered(
         &self,
         archive: &EventArchive,
-        page: &HeardPage<proto::Frame>,
+        page: &KeptUpdatesPage<proto::Frame>,
     ) -> Result<bool, ArchiveError> {
         let Above { number, claimed } = self.above;
         if page.covered || self.up_to <= claimed {

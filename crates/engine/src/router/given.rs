@@ -89,8 +89,8 @@ impl Router {
     /// Calls `done` once the event `number` is on disk, if this node keeps events there, or when
     /// that has failed.
     pub fn when_durable(&self, number: u64, done: hub::WhenDurable) {
-        match &self.keeper {
-            Some(keeper) => keeper.when_durable(number, done),
+        match &self.event_store {
+            Some(event_store) => event_store.when_durable(number, done),
             None => done(false),
         }
     }

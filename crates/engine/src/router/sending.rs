@@ -214,9 +214,9 @@ impl<'r> Sending<'r> {
             None => Receipt::for_task(&self.router.replies),
             Some(bell) => Receipt::for_lane(bell),
         };
-        if let (Some(number), Some(keeper)) = (self.durable, &self.router.keeper) {
+        if let (Some(number), Some(event_store)) = (self.durable, &self.router.event_store) {
             let stub = stub.another();
-            keeper.when_durable(
+            event_store.when_durable(
                 number,
                 Box::new(move |is_durable| {
                     if !is_durable {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hub::{DisconnectReason, IdText};
 use proto::request::{self, Parsed, Refusal, Request};
-use proto::resume::{Begins, Told, end_head};
+use proto::resume::{Begins, PlaceStyle, end_head};
 use proto::{Carrier, Cors, Format, Method, Problem, Route, response};
 
 use super::core::{At, Core, End, Lives};
@@ -31,7 +31,7 @@ pub(super) struct Manner<'r> {
     pub(super) wire: Wire,
     pub(super) cursor: Option<&'r [u8]>,
     pub(super) past: request::Past,
-    pub(super) told: Told,
+    pub(super) told: PlaceStyle,
     /// The rooms of which it is told who is there.
     pub(super) members: &'r [Cow<'r, str>],
     /// What the classic page greets.
@@ -42,7 +42,7 @@ impl<S: Sockets> Core<S> {
     /// The first `len` bytes of the scratch buffer belong to the connection's requests.
     pub(super) fn read_head(&mut self, at: &mut At<'_, S::Socket>, len: usize) -> Lives {
         let scratch = std::mem::take(&mut self.scratch);
-        let mut unread = take_unread(at);
+        let mut unread = at.take_unread();
         let lives = if unread.is_empty() {
             self.read_requests(at, &scratch[..len], 0)
                 .and_then(|used| self.put_by(at, scratch[used..len].to_vec()))
@@ -57,7 +57,7 @@ impl<S: Sockets> Core<S> {
 
     /// Goes on with what was put by.
     pub(super) fn read_unread(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
-        let unread = take_unread(at);
+        let unread = at.take_unread();
         if unread.is_empty() {
             return Ok(());
         }
@@ -197,7 +197,8 @@ impl<S: Sockets> Core<S> {
             return self.answered(at, DisconnectReason::Answered);
         }
         if request.route == Route::App {
-            return self.admit_to_channels(at, request, &reply);
+            // Its client is told on the WebSocket what is wrong, and of its origin too.
+            return self.open(at, request, read, &reply);
         }
         if let (Some(origin), None) = (request.origin, cors) {
             self.config.refused_origins.note(origin);
@@ -206,28 +207,24 @@ impl<S: Sockets> Core<S> {
             // The log is told of its origin, once, and not of each client.
             return self.refuse_unnoted(at, &problem, &reply, DisconnectReason::BadRequest);
         }
-        match request.route {
-            Route::Page => return self.show_page(at, request),
-            Route::WellKnown if self.show_text(request) || self.show_metadata(request, cors) => {
-                return self.answered(at, DisconnectReason::Answered);
-            }
-            Route::WellKnown => return self.refuse(at, &Problem::no_such_path(), &reply),
-            Route::Send => {
-                let whole = request.head_len.saturating_add(request.body.len);
-                let body = read.get(request.head_len..whole);
-                return self.admit_send(at, request, body, &reply);
-            }
-            Route::Events => return self.admit_history_read(at, request, &reply),
-            Route::Durable => return self.hand_out(at, request, read, &reply),
-            Route::Mercure => return self.admit_to_topics(at, request, read, &reply),
-            Route::MercureList => return self.hand_out_of_hub(at, request, read, &reply),
-            Route::Stream | Route::Classic | Route::Poll | Route::App => {}
+        self.open(at, request, read, &reply)
+    }
+
+    /// Shows a short text below `/.well-known/`, if there is one.
+    pub(super) fn show_well_known(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        request: &Request<'_>,
+        reply: &Reply<'_>,
+    ) -> Lives {
+        match self.show_text(request) || self.show_metadata(request, reply.cors) {
+            true => self.answered(at, DisconnectReason::Answered),
+            false => self.refuse(at, &Problem::no_such_path(), reply),
         }
-        self.admit_listener(at, request, &reply)
     }
 
     /// Opens a stream or a poll, as far as a token grants it.
-    fn admit_listener(
+    pub(super) fn admit_listener(
         &mut self,
         at: &mut At<'_, S::Socket>,
         request: &Request<'_>,
@@ -300,7 +297,7 @@ impl<S: Sockets> Core<S> {
     ) -> Lives {
         let (gaps, newest) = self.event_ids.begin_stream();
         at.conn.wire = manner.wire;
-        at.conn.mark(Marks::BLOCKS, manner.told == Told::InBlock);
+        at.conn.mark(Marks::BLOCKS, manner.told == PlaceStyle::InBlock);
         if let Err(problem) = self.login_with(at, ids, granted) {
             return self.refuse(at, &problem, reply);
         }
@@ -333,10 +330,4 @@ impl<S: Sockets> Core<S> {
         let credentials = has_tokens && origins.allows_credentials(origin, host);
         Some(Cors { origin, credentials })
     }
-}
-
-pub(super) fn take_unread<S>(at: &mut At<'_, S>) -> Vec<u8> {
-    let unread = at.conn.some_work().map(|work| std::mem::take(&mut work.unread));
-    at.conn.tidy();
-    unread.unwrap_or_default()
 }

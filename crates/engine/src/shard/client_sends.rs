@@ -41,11 +41,8 @@ impl<S: Sockets> Core<S> {
         }
     }
 
-    /// The longest message that is read of a WebSocket's client.
-    pub(super) fn message_bytes_max(&self, at: &At<'_, S::Socket>) -> usize {
-        if at.conn.wire.format() == Format::Pusher {
-            return self.frame_bytes_max(at);
-        }
+    /// The longest command that is read of a WebSocket's client.
+    pub(super) fn command_bytes_max(&self, at: &At<'_, S::Socket>) -> usize {
         let settings = &self.config.settings;
         match self.may_send(at.conn.grant().map(|grant| &**grant)) {
             true => settings.message_bytes_max.max(settings.client_sends.message_bytes_max()),

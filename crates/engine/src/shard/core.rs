@@ -12,13 +12,13 @@ use sync::connection_limit::ConnectionLimit;
 use topics::Topics;
 
 use super::Shared;
-use super::channels::Channels;
-use super::forwarded::Trust;
-use super::gap::Untold;
-use super::gathering::Gathering;
-use super::members::{Subject, Watching};
-use super::subscriber_notes::HubMarks;
-use super::wall::Wall;
+use super::tables::channels::Channels;
+use super::tables::gathering::Gathering;
+use super::tables::hub_marks::HubMarks;
+use super::tables::pending_gap::PendingGap;
+use super::tables::trust::Trust;
+use super::tables::wall::Wall;
+use super::tables::watching::{Subject, Watching};
 use crate::account::Account;
 use crate::addresses::Addresses;
 use crate::budget::Budget;
@@ -107,7 +107,7 @@ pub(super) struct Core<S> {
     /// Further than here all have not come, since mail waits.
     pub(super) settled_max: u64,
     /// Who is still to be told of a gap.
-    pub(super) untold: Option<Box<Untold>>,
+    pub(super) pending_gap: Option<Box<PendingGap>>,
     /// How many gaps have come, and which streams began, by slot, after how many of those that have
     /// not.
     pub(super) gaps_come: u64,
@@ -151,6 +151,13 @@ impl<S> At<'_, S> {
     pub(super) fn renew(&mut self) {
         self.place.renew();
     }
+
+    /// What has come and was not read.
+    pub(super) fn take_unread(&mut self) -> Vec<u8> {
+        let unread = self.conn.some_work().map(|work| std::mem::take(&mut work.unread));
+        self.conn.tidy();
+        unread.unwrap_or_default()
+    }
 }
 
 /// How a connection ends here and now.
@@ -180,7 +187,7 @@ impl<S: Sockets> Core<S> {
             settled: shared.event_ids.last(),
             latest: 0,
             settled_max: u64::MAX,
-            untold: None,
+            pending_gap: None,
             gaps_come: 0,
             begun_behind: Vec::new(),
             event_ids: shared.event_ids,

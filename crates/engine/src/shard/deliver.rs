@@ -13,7 +13,7 @@ use crate::conn::{Conn, Marks, Queue};
 use crate::limits;
 use crate::mailbox::{Mail, Targets};
 use crate::receipt::Stub;
-use crate::said::Said;
+use crate::said::DirectMessage;
 use crate::sockets::Sockets;
 use crate::{Event, form};
 
@@ -66,7 +66,7 @@ impl<S: Sockets> Shard<S> {
     }
 
     fn deliver_one(&mut self, event: &Arc<Event>, target: ConnRef, bulk: bool) -> Handed {
-        if self.core.untold.is_some() {
+        if self.core.pending_gap.is_some() {
             self.tell_first(target);
         }
         let key = key_of(target);
@@ -123,7 +123,7 @@ impl<S: Sockets> Shard<S> {
             return Some(Handed::ToNobody);
         }
         let text: Arc<str> = frame.into();
-        self.serve(key.slot, |core, at| core.say(at, Said::Message(text)));
+        self.serve(key.slot, |core, at| core.say(at, DirectMessage::Message(text)));
         Some(Handed::Over)
     }
 

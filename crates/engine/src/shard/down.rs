@@ -9,7 +9,7 @@ use minicbor::bytes::ByteVec;
 
 use super::Shard;
 use super::core::{At, Core};
-use super::forwarded::Trust;
+use super::tables::trust::Trust;
 use crate::conn::state::State;
 use crate::conn::{Conn, Marks, Partial};
 use crate::sockets::Sockets;
@@ -30,7 +30,7 @@ impl<S: Sockets> Shard<S> {
         self.leaving.is_empty()
             && self.revoked.is_empty()
             && self.parked.is_empty()
-            && self.core.untold.is_none()
+            && self.core.pending_gap.is_none()
             && self.core.express.is_empty()
             && self.core.bulk.is_empty()
             // What clients have sent is answered here, or nobody would.

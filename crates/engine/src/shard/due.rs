@@ -1,4 +1,4 @@
-//! When a connection's time has come, and what is looked at before it is judged.
+//! When a connection's time has come, and what is looked at before it is ended.
 //!
 //! A client may have said all that it was waited for, or have read all, and nobody has looked: the
 //! process stood still, or the report of it waits behind others. So before somebody is ended for
@@ -64,14 +64,14 @@ impl<S: Sockets> Core<S> {
         }
     }
 
-    /// Whether a connection may be judged that was due at `due`: what it has said may wait for its
+    /// Whether a connection may be ended that was due at `due`: what it has said may wait for its
     /// turn, but not for ever.
     fn is_its_turn(&self, conn: &Conn<S::Socket>, due: Tick) -> bool {
         let waits = conn.is(Marks::DEFERRED) && self.where_to_look(conn) == Look::Input;
         !waits || due.saturating_add(TURN_TICKS) <= self.now
     }
 
-    /// Reads or writes what there is before somebody is judged.
+    /// Reads or writes what there is before somebody is ended.
     fn look(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
         match self.where_to_look(at.conn) {
             Look::Nowhere => Ok(()),

@@ -9,10 +9,10 @@
 //! [leaves](State::Leaving), which costs a store, and is ended in its turn.
 
 use hub::{ConnRef, DisconnectReason};
-use proto::{Carrier, Format};
+use proto::Format;
 
 use super::core::{At, Core, End, Lives};
-use super::{Shard, channels, key_of, websocket};
+use super::{Shard, key_of};
 use crate::conn::state::{Input, Leave, State};
 use crate::limits::work;
 use crate::mailbox::Targets;
@@ -122,16 +122,10 @@ impl<S: Sockets> Core<S> {
         at: &mut At<'_, S::Socket>,
         reason: DisconnectReason,
     ) -> Lives {
-        match (at.conn.wire.format(), at.conn.wire.carrier()) {
-            (Format::Poll, _) => return self.answer_poll(at, Some(reason), None),
-            (Format::Pusher, _) => channels::push_end(reason, &mut self.answer),
-            (_, Carrier::WebSocket) => websocket::push_end(reason, &mut self.answer),
-            (Format::Mercure, carrier) => {
-                self.push_held_head(at);
-                self.answer.extend_from_slice(carrier.end());
-            }
-            (_, carrier) => self.answer.extend_from_slice(carrier.end()),
+        if at.conn.wire.format() == Format::Poll {
+            return self.answer_poll(at, Some(reason), None);
         }
+        self.push_end(at, reason);
         self.end_with_answer(at, reason)
     }
 

@@ -11,24 +11,12 @@ use hub::{AddressKey, Bound, DisconnectReason};
 use proto::websocket::{self, Close};
 use proto::{Carrier, Problem, Proxied, Request, proxied};
 
-use super::admission::take_unread;
 use super::core::{At, Core, End, Lives};
+use super::tables::trust::Trust;
 use crate::addresses::Peer;
 use crate::conn::state::{Input, State};
 use crate::limits::work;
 use crate::sockets::{Received, Sockets};
-
-/// What a connection is trusted to say about the address of its client.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Trust {
-    /// Nothing: it counts for its peer, or for whom a PROXY header has named.
-    #[default]
-    Nothing,
-    /// For whom it asks, by the fields of its requests.
-    Fields,
-    /// For whom it asks, and a PROXY header may still come.
-    Header,
-}
 
 /// What stands before a request.
 pub(super) enum Before {
@@ -122,7 +110,7 @@ impl<S: Sockets> Core<S> {
                 }
             };
             self.budget.spend_bytes(len);
-            let mut bytes = take_unread(at);
+            let mut bytes = at.take_unread();
             bytes.extend_from_slice(&self.scratch[..len]);
             let begun = match proxied::parse(&bytes) {
                 Proxied::NeedMore => {

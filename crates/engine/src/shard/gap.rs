@@ -18,6 +18,7 @@
 use hub::ConnRef;
 
 use super::core::{At, Core, Lives};
+use super::tables::pending_gap::PendingGap;
 use super::{Shard, key_of};
 use crate::conn::Marks;
 use crate::conn::action::GapAction;
@@ -26,58 +27,16 @@ use crate::limits::GAP_WORK_PER_TURN;
 use crate::slab::Key;
 use crate::sockets::Sockets;
 
-/// Those who are still to be told.
-#[derive(Debug)]
-pub(super) struct Untold {
-    /// Up to this number events may be missing.
-    up_to: u64,
-    /// A bit for each slot: its connection is still to be told.
-    slots: Vec<u64>,
-    /// How many slots there were, the one whose turn it is, and how many there are to go, around to
-    /// where it began. Slots that come meanwhile are of clients who come behind the gap.
-    count: u32,
-    next: u32,
-    left: u32,
-}
-
-impl Untold {
-    /// All of so many slots, from the slot `next` on.
-    fn all(up_to: u64, count: u32, next: u32) -> Untold {
-        let words = count.div_ceil(u64::BITS) as usize;
-        Untold { up_to, slots: vec![u64::MAX; words], count, next, left: count }
-    }
-
-    fn has(&self, slot: u32) -> bool {
-        let word = self.slots.get((slot / u64::BITS) as usize);
-        word.is_some_and(|word| word >> (slot % u64::BITS) & 1 == 1)
-    }
-
-    fn take(&mut self, slot: u32) -> bool {
-        let has = self.has(slot);
-        if has {
-            self.slots[(slot / u64::BITS) as usize] &= !(1 << (slot % u64::BITS));
-        }
-        has
-    }
-
-    fn take_next(&mut self) -> Option<u32> {
-        self.left = self.left.checked_sub(1)?;
-        let slot = self.next;
-        self.next = if slot + 1 < self.count { slot + 1 } else { 0 };
-        Some(slot)
-    }
-}
-
 impl<S: Sockets> Shard<S> {
     /// Events up to the number `up_to` may be missing; all that was posted before has been handed
     /// over.
     pub(super) fn begin_gap(&mut self, up_to: u64) {
         // Another gap before all were told of the first is told with it. It begins where that has
-        // come to, or one after the other would leave the last ones untold for ever.
-        let next = self.core.untold.take().map_or(0, |untold| untold.next);
+        // come to, or one after the other would leave the last ones waiting for ever.
+        let next = self.core.pending_gap.take().map_or(0, |gap| gap.next);
         let slots = self.conns.slots();
         if slots > 0 {
-            self.core.untold = Some(Box::new(Untold::all(up_to, slots, next)));
+            self.core.pending_gap = Some(Box::new(PendingGap::all(up_to, slots, next)));
         }
         self.core.except_begun_behind();
         self.core.latest = self.core.latest.max(up_to);
@@ -88,17 +47,17 @@ impl<S: Sockets> Shard<S> {
     /// Tells the next ones, as far as a turn has time for it.
     pub(super) fn tell_some(&mut self) {
         let end = self.core.budget.spent().saturating_add(GAP_WORK_PER_TURN);
-        while self.core.untold.is_some()
+        while self.core.pending_gap.is_some()
             && self.core.budget.spent() < end
             && !self.core.budget.is_spent()
         {
-            let next = self.core.untold.as_mut().and_then(|untold| untold.take_next());
+            let next = self.core.pending_gap.as_mut().and_then(|gap| gap.take_next());
             let Some(slot) = next else {
-                self.core.untold = None;
+                self.core.pending_gap = None;
                 return;
             };
             self.core.budget.spend(1);
-            if self.core.is_untold(slot) {
+            if self.core.has_pending_gap(slot) {
                 self.serve(slot, |core, at| core.tell_gap(at));
                 self.core.note_told(slot);
             }
@@ -109,7 +68,7 @@ impl<S: Sockets> Shard<S> {
     /// write of its own.
     pub(super) fn tell_first(&mut self, target: ConnRef) {
         let Key { slot, .. } = key_of(target);
-        if self.core.is_untold(slot) && self.conns.find(key_of(target)).is_some() {
+        if self.core.has_pending_gap(slot) && self.conns.find(key_of(target)).is_some() {
             self.serve(slot, |core, at| {
                 core.put_gap(at);
                 Ok(())
@@ -120,8 +79,8 @@ impl<S: Sockets> Shard<S> {
 
 impl<S: Sockets> Core<S> {
     /// Whether the connection in `slot`, if it hears, is still to be told of a gap.
-    pub(super) fn is_untold(&self, slot: u32) -> bool {
-        self.untold.as_ref().is_some_and(|untold| untold.has(slot))
+    pub(super) fn has_pending_gap(&self, slot: u32) -> bool {
+        self.pending_gap.as_ref().is_some_and(|gap| gap.has(slot))
     }
 
     /// A stream has logged in when so many `gaps` had been told: it begins behind them all, also
@@ -145,15 +104,15 @@ impl<S: Sockets> Core<S> {
 
     /// It has been told, or has logged in after the gap.
     fn note_told(&mut self, slot: u32) {
-        if let Some(untold) = &mut self.untold {
-            untold.take(slot);
+        if let Some(gap) = &mut self.pending_gap {
+            gap.take(slot);
         }
     }
 
     /// Whether the client has heard all up to a place behind the gap, at another node, and waits
     /// until this one comes there: nothing is missing of what it wants.
     fn is_beyond(&self, at: &At<'_, S::Socket>) -> bool {
-        let up_to = self.untold.as_ref().map(|untold| untold.up_to);
+        let up_to = self.pending_gap.as_ref().map(|gap| gap.up_to);
         at.conn.has_asked() && up_to.is_some_and(|up_to| at.conn.handed_up_to() > up_to)
     }
 
@@ -170,7 +129,7 @@ impl<S: Sockets> Core<S> {
             }
             // It looks around and asks again from there.
             Some(GapAction::TellPoll) => {
-                let up_to = self.untold.as_ref().map(|untold| untold.up_to);
+                let up_to = self.pending_gap.as_ref().map(|gap| gap.up_to);
                 self.put_gap(at);
                 self.answer_poll(at, None, up_to)
             }
@@ -204,7 +163,7 @@ impl<S: Sockets> Core<S> {
 
     /// Has the answer to a poll say so, if its client is still to be told of a gap.
     pub(super) fn put_gap_of_poll(&mut self, at: &mut At<'_, S::Socket>) {
-        if self.is_untold(at.slot) {
+        if self.has_pending_gap(at.slot) {
             self.note_told(at.slot);
             at.conn.mark(Marks::GAP, true);
             self.counters.gaps.add(1);
@@ -224,7 +183,7 @@ impl<S: Sockets> Core<S> {
 
     /// The notice, and where the stream stands behind it, in the buffer for answers.
     fn push_gap(&mut self, at: &At<'_, S::Socket>) {
-        let Some(up_to) = self.untold.as_ref().map(|untold| untold.up_to) else { return };
+        let Some(up_to) = self.pending_gap.as_ref().map(|gap| gap.up_to) else { return };
         self.note_told(at.slot);
         let wire = at.conn.wire;
         if wire.format().resumes() {

@@ -13,49 +13,12 @@
 //! Cost: 12 bytes for each pause and a byte for each slot, where it is switched on; else a look at
 //! a pointer for each turn.
 
-use std::collections::VecDeque;
-
 use super::Shard;
 use super::core::{At, Core, Lives};
-use crate::column::Column;
 use crate::conn::Marks;
 use crate::conn::state::State;
 use crate::limits::GATHERED_BYTES_MAX;
 use crate::sockets::Sockets;
-
-/// The pauses of all streams that were written to.
-pub(super) struct Gathering {
-    /// How long each is, in milliseconds.
-    length_ms: u64,
-    /// When each ends, in milliseconds since the engine's start, and of which slot it is.
-    pauses: VecDeque<(u64, u32)>,
-    /// Which slots have one.
-    paused: Column<bool>,
-    /// No pause begins, and there are none.
-    rests: bool,
-}
-
-impl Gathering {
-    /// Pauses of that length; `None` where they have none.
-    pub(super) fn new(length_ms: u64) -> Option<Box<Gathering>> {
-        let (pauses, paused) = (VecDeque::new(), Column::default());
-        let rests = false;
-        (length_ms > 0).then(|| Box::new(Gathering { length_ms, pauses, paused, rests }))
-    }
-
-    /// When the next pause ends.
-    fn next_ms(&self) -> Option<u64> {
-        self.pauses.front().map(|&(end_ms, _)| end_ms)
-    }
-
-    /// The slot of a pause that is over by `now_ms`, or any where there are to be none.
-    fn take_over(&mut self, now_ms: u64) -> Option<u32> {
-        let rests = self.rests;
-        let (_, slot) = self.pauses.pop_front_if(|&mut (end_ms, _)| rests || end_ms <= now_ms)?;
-        self.paused.take(slot);
-        Some(slot)
-    }
-}
 
 impl<S: Sockets> Shard<S> {
     /// Has those written to whose pause is over.

@@ -6,7 +6,7 @@
 //! may send, and a connection waits for one page at a time.
 
 use hub::{Grant, IdText};
-use proto::{Carrier, Format, Method, Problem, Request, Route};
+use proto::{Carrier, Format, Method, Problem, Request};
 
 use super::admission::Reply;
 use super::client_sends::UPGRADE_SECONDS;
@@ -21,19 +21,6 @@ use crate::tokens::Granted;
 use crate::wire::Wire;
 
 impl<S: Sockets> Core<S> {
-    /// Whether this server has nothing at `route`: no page for people, or no tokens that could
-    /// grant to read what was sent.
-    pub(super) fn is_absent(&self, route: Route) -> bool {
-        match route {
-            Route::Page => self.config.page.is_none(),
-            Route::Events => self.config.tokens.is_none(),
-            Route::App => self.config.pusher.is_none(),
-            Route::Durable => !self.config.hands_out,
-            Route::Mercure | Route::MercureList => self.config.mercure.is_none(),
-            _ => false,
-        }
-    }
-
     /// Serves a request for a page of events.
     pub(super) fn admit_history_read(
         &mut self,

@@ -85,7 +85,7 @@ impl<S: Sockets> Shard<S> {
                 let target = catch_up.target;
                 // Who is still to be told of a gap is told instead: what it asked for was asked
                 // before, and ends before.
-                let is_told = !self.core.is_untold(target.slot() as u32);
+                let is_told = !self.core.has_pending_gap(target.slot() as u32);
                 if is_told && self.conns.find(key_of(target)).is_some() {
                     self.serve(target.slot() as u32, |core, at| core.catch_up(at, catch_up));
                 }

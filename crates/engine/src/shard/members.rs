@@ -13,75 +13,15 @@ use std::sync::Arc;
 
 use hub::{Grant, Id, IdText, IdsFull, Info};
 use proto::{Problem, Request, members};
-use smallvec::SmallVec;
 
 use super::core::{At, Core};
+use super::tables::watching::{Subject, Watched, Watching};
 use super::{Shard, key_of};
-use crate::limits::{RETRY_AFTER_SECONDS, WATCHES_PER_CONNECTION_MAX, WATCHES_STALE_MAX};
+use crate::limits::{RETRY_AFTER_SECONDS, WATCHES_PER_CONNECTION_MAX};
 use crate::questions::Asker;
-use crate::said::{RoomText, Said};
+use crate::said::{DirectMessage, RoomText};
 use crate::sockets::Sockets;
 use crate::watch::Watch;
-
-/// The subject of a connection's token, if it has one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Subject(Id);
-
-// Counted among what a member takes up: `hub::members::tests::bytes`.
-const _: () = assert!(size_of::<Subject>() == 8);
-
-impl Default for Subject {
-    fn default() -> Subject {
-        Subject(Id::NONE)
-    }
-}
-
-impl Subject {
-    fn id(self) -> Option<Id> {
-        (self.0 != Id::NONE).then_some(self.0)
-    }
-}
-
-/// A room that a connection watches.
-#[derive(Debug)]
-pub(super) struct Watched {
-    room: Id,
-    /// It waits for the list: as long as this is here somebody wants it.
-    asked: Option<Arc<()>>,
-    /// It has asked for the list, and not for what changes alone.
-    is_listed: bool,
-}
-
-/// What a connection watches, and what it has asked.
-#[derive(Debug, Default)]
-pub(super) struct Watching {
-    rooms: SmallVec<[Watched; 1]>,
-    /// Each of its questions keeps it until it was looked at.
-    ticket: Arc<()>,
-}
-
-impl Watching {
-    fn find(&mut self, room: Id) -> Option<&mut Watched> {
-        self.rooms.iter_mut().find(|watched| watched.room == room)
-    }
-
-    /// Of how many rooms it is told the list.
-    fn listed(&self) -> usize {
-        self.rooms.iter().filter(|watched| watched.is_listed).count()
-    }
-
-    /// Whether it has asked so often for what it does not wait for that it may not ask now.
-    fn asks_too_often(&self) -> bool {
-        let unanswered = Arc::strong_count(&self.ticket) - 1;
-        let waits_for = self.rooms.iter().filter(|watched| watched.asked.is_some()).count();
-        unanswered.saturating_sub(waits_for) >= WATCHES_STALE_MAX
-    }
-
-    /// Whether nothing here counts any more.
-    fn is_over(&self) -> bool {
-        self.rooms.is_empty() && Arc::strong_count(&self.ticket) == 1
-    }
-}
 
 impl<S: Sockets> Core<S> {
     /// The subject of its token is from now on a member of all that the connection is logged in
@@ -383,12 +323,12 @@ impl<S: Sockets> Shard<S> {
             if self.conns.find(key).is_none() || !self.core.hears_of(slot, text) {
                 continue;
             }
-            if self.core.untold.is_some() {
+            if self.core.pending_gap.is_some() {
                 self.tell_first(target);
             }
             self.serve(slot, |core, at| match text.room.is_key() {
                 true => core.hear_of_members(at, text),
-                false => core.say(at, Said::Message(Arc::clone(&text.text))),
+                false => core.say(at, DirectMessage::Message(Arc::clone(&text.text))),
             });
         }
     }

@@ -20,6 +20,7 @@ mod down;
 mod due;
 mod ending;
 mod forwarded;
+mod front;
 mod full;
 mod gap;
 mod gathering;
@@ -45,6 +46,7 @@ mod subscriber_head;
 mod subscriber_ids;
 mod subscriber_notes;
 mod subscribers;
+mod tables;
 mod tokens;
 mod turn;
 mod up;
@@ -287,7 +289,7 @@ impl<S: Sockets> Shard<S> {
     pub(crate) fn writable(&mut self, slot: u32) {
         self.serve(slot, |core, at| {
             if at.conn.state() == State::Handshake {
-                return core.shake(at, false);
+                return core.handshake(at, false);
             }
             core.unblock(at);
             Ok(())
@@ -315,7 +317,7 @@ impl<S: Sockets> Shard<S> {
             || !self.revoked.is_empty()
             || !self.taken_over.is_empty()
             || !self.parked.is_empty()
-            || self.core.untold.is_some()
+            || self.core.pending_gap.is_some()
             || self.drained_to.is_some()
             || self.ends_looked_at.is_some()
             || self.is_to_move()

@@ -14,7 +14,7 @@
 
 use hub::{DisconnectReason, IdText};
 use proto::poll::Answer;
-use proto::resume::Told;
+use proto::resume::PlaceStyle;
 use proto::{Carrier, Cors, Format, Request, Transport, request};
 
 use super::admission::Reply;
@@ -58,7 +58,7 @@ impl<S: Sockets> Core<S> {
         let asked = match (request.cursor, request.past) {
             (Some(place), _) => self.ask_from(at, place),
             (None, request::Past::Nothing) => self.ask(at, newest),
-            (None, past) => self.ask_past(at, past, newest, Told::InHead),
+            (None, past) => self.ask_past(at, past, newest, PlaceStyle::InHead),
         };
         let is_refused = request.cursor.is_some()
             || request.past != request::Past::Nothing && self.config.history.is_on();

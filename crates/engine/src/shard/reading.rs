@@ -27,7 +27,7 @@ impl<S: Sockets> Core<S> {
             let action = at.conn.state().on_bytes(at.conn.wire.carrier().has_messages());
             let most = match action {
                 BytesAction::LeaveUnread => return Ok(()),
-                BytesAction::Shake => return self.shake(at, hung_up),
+                BytesAction::Handshake => return self.handshake(at, hung_up),
                 BytesAction::Message => limits::MESSAGE_READ_BYTES.min(self.scratch.len()),
                 BytesAction::Request | BytesAction::Discard => self.scratch.len(),
             };
@@ -53,7 +53,7 @@ impl<S: Sockets> Core<S> {
                 BytesAction::Message if !at.conn.state().hears() => {}
                 BytesAction::Request => self.read_head(at, len)?,
                 BytesAction::Message => self.read_messages(at, len)?,
-                BytesAction::LeaveUnread | BytesAction::Shake | BytesAction::Discard => {
+                BytesAction::LeaveUnread | BytesAction::Handshake | BytesAction::Discard => {
                     stray_bytes += len;
                     // Who is at its end may have said much before it knew.
                     if stray_bytes > limits::STRAY_BYTES_PER_TURN && at.conn.state().hears() {
@@ -70,13 +70,13 @@ impl<S: Sockets> Core<S> {
     }
 
     /// Goes on with a handshake, and then with what has come behind it.
-    pub(super) fn shake(&mut self, at: &mut At<'_, S::Socket>, hung_up: bool) -> Lives {
+    pub(super) fn handshake(&mut self, at: &mut At<'_, S::Socket>, hung_up: bool) -> Lives {
         if !self.read_proxied(at, hung_up)? {
             return Ok(());
         }
-        let shaken = self.io.shake(&at.conn.socket);
+        let outcome = self.io.handshake(&at.conn.socket);
         self.budget.spend(work::READ + self.io.take_work());
-        match shaken {
+        match outcome {
             Ok(false) => Ok(()),
             Ok(true) => {
                 at.conn.move_to(State::Head);

@@ -3,7 +3,7 @@
 use hub::DisconnectReason;
 use proto::{Problem, response};
 
-use super::admission::{Reply, take_unread};
+use super::admission::Reply;
 use super::core::{At, Core, Lives};
 use crate::conn::state::State;
 use crate::sockets::Sockets;
@@ -63,7 +63,7 @@ impl<S: Sockets> Core<S> {
     ) -> Lives {
         // What was sent too early is not read any more.
         at.conn.forget_body();
-        take_unread(at);
+        at.take_unread();
         at.conn.move_to(State::Ending(reason));
         self.send_answer(at)?;
         self.finish(at, reason)

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use hub::{EventId, Place};
-use proto::resume::{self, Begins, FirstMessage, Told};
+use proto::resume::{self, Begins, FirstMessage, PlaceStyle};
 use proto::{Cors, Format, classic, request};
 
 use super::admission::Manner;
@@ -64,7 +64,7 @@ impl<S: Sockets> Core<S> {
             self.resumes.count(true);
             format.push_gap(out, carrier, Some(&id));
         }
-        if !held && !gap || told == Told::InMessage && has_place {
+        if !held && !gap || told == PlaceStyle::InMessage && has_place {
             let retry_ms = retry_ms(at.slot, self.config.workers as u32);
             let first = FirstMessage { connection: &connection, next: &id, retry_ms };
             format.push_begin(out, carrier, told, first);
@@ -80,13 +80,13 @@ impl<S: Sockets> Core<S> {
         }
         let asked = match self.event_ids.known(place) {
             Place::Known(number) => self.ask(at, number),
-            Place::Ahead(number) | Place::Later(number) if self.event_ids.are_given() => {
+            Place::Future(number) | Place::Later(number) if self.event_ids.are_given() => {
                 let tag = EventId::parse_place(place).map(|(id, _)| id.tag());
                 self.ask_by(at, number, |resumes, resume| {
-                    resumes.post_ahead(Resume { ahead_in: tag, ..resume })
+                    resumes.post_future(Resume { future_in: tag, ..resume })
                 })
             }
-            Place::Ahead(_) | Place::Later(_) | Place::Unknown => false,
+            Place::Future(_) | Place::Later(_) | Place::Unknown => false,
         };
         if !asked {
             at.conn.take_held();
@@ -101,7 +101,7 @@ impl<S: Sockets> Core<S> {
         at: &mut At<'_, S::Socket>,
         past: request::Past,
         begun: u64,
-        told: Told,
+        told: PlaceStyle,
     ) -> bool {
         let wanted = match past {
             request::Past::Nothing => Wanted::Since,
@@ -144,7 +144,7 @@ impl<S: Sockets> Core<S> {
             ids: self.ids(at).collect(),
             after,
             named: None,
-            ahead_in: None,
+            future_in: None,
             gap_up_to: at.conn.gap_told(),
             past: at.conn.work().and_then(|work| work.held.past.clone()),
             bytes_max: limits::window_bytes(self.config.backlog_bytes_max),
@@ -188,7 +188,7 @@ impl<S: Sockets> Core<S> {
 
     /// Tells a stream what it is called and that it stands behind the number `next`, as it wants to
     /// be told.
-    fn push_begin(&self, at: &At<'_, S::Socket>, out: &mut Vec<u8>, told: Told, next: u64) {
+    fn push_begin(&self, at: &At<'_, S::Socket>, out: &mut Vec<u8>, told: PlaceStyle, next: u64) {
         let retry_ms = retry_ms(at.slot, self.config.workers as u32);
         let connection = self.connection_id(self.conn_ref(at)).to_string();
         let next = self.event_ids.id(next).to_string();
@@ -198,13 +198,11 @@ impl<S: Sockets> Core<S> {
 
     /// It is known what a held connection has missed. Where the turn has no more time for clients
     /// it is told in a later one: a poll is answered with it, and logged out under all its ids.
-    pub(super) fn catch_up(&mut self, at: &mut At<'_, S::Socket>, catch_up: Box<CatchUp>) -> Lives {
-        if at.conn.wire.format() == Format::Pusher {
-            return match at.conn.state().hears() {
-                true => self.hear_missed(at, *catch_up),
-                false => Ok(()),
-            };
-        }
+    pub(super) fn catch_up_held(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        catch_up: Box<CatchUp>,
+    ) -> Lives {
         if self.budget.is_spent() {
             let bytes = catch_up.bytes();
             at.conn.new_work().held.catch_up = Some((catch_up, bytes));

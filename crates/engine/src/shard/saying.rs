@@ -5,25 +5,23 @@
 use std::sync::Arc;
 
 use hub::ConnRef;
-use proto::Format;
-use proto::websocket::{self, command};
 
 use super::core::{At, Core, Lives};
 use super::{Shard, key_of};
-use crate::conn::action::SaidAction;
+use crate::conn::action::DirectMessageAction;
 use crate::limits::EXPRESS_BYTES_MAX;
 use crate::receipt::Stub;
-use crate::said::{Answered, Said, Say};
+use crate::said::{DirectMessage, Say};
 use crate::sockets::Sockets;
 
 impl<S: Sockets> Shard<S> {
     /// Says something to a connection, which may have gone.
     pub(super) fn say(&mut self, Say { target, said }: Say) {
-        if self.core.untold.is_some() {
+        if self.core.pending_gap.is_some() {
             self.tell_first(target);
         }
-        let is_answer = matches!(said, Said::Sent(_) | Said::Page(_));
-        if let Said::Page(_) = said {
+        let is_answer = matches!(said, DirectMessage::Sent(_) | DirectMessage::Page(_));
+        if let DirectMessage::Page(_) = said {
             self.core.history_reads.answered();
         }
         self.core.unanswered -= usize::from(is_answer);
@@ -40,7 +38,7 @@ impl<S: Sockets> Shard<S> {
     /// Says something to these connections, some of which may have gone.
     pub(super) fn tell_all(&mut self, text: &Arc<str>, targets: &[ConnRef], mut stub: Stub) {
         for &target in targets {
-            if self.core.untold.is_some() {
+            if self.core.pending_gap.is_some() {
                 self.tell_first(target);
             }
             if self.conns.find(key_of(target)).is_none() {
@@ -48,51 +46,40 @@ impl<S: Sockets> Shard<S> {
             }
             stub.count_one();
             self.serve(target.slot() as u32, |core, at| {
-                core.say(at, Said::Message(Arc::clone(text)))
+                core.say(at, DirectMessage::Message(Arc::clone(text)))
             });
         }
     }
 }
 
 impl<S: Sockets> Core<S> {
-    pub(super) fn say(&mut self, at: &mut At<'_, S::Socket>, said: Said) -> Lives {
+    pub(super) fn say(&mut self, at: &mut At<'_, S::Socket>, said: DirectMessage) -> Lives {
         match (at.conn.state().on_said(), said) {
-            (Some(SaidAction::Tell), Said::Message(text)) => {
+            (Some(DirectMessageAction::Tell), DirectMessage::Message(text)) => {
                 let wire = at.conn.wire;
                 wire.format().push_message(&mut self.answer, wire.carrier(), &text);
                 self.put_answer(at)
             }
-            (Some(SaidAction::Tell), Said::Sent(answered))
-                if at.conn.wire.format() == Format::Pusher =>
-            {
-                match answered.outcome {
-                    Ok(_) => Ok(()),
-                    Err(problem) => self.refuse_sent(at, &problem),
-                }
+            (Some(DirectMessageAction::Tell), DirectMessage::Sent(answered)) => {
+                self.say_sent(at, *answered)
             }
-            (Some(SaidAction::Tell), Said::Sent(answered)) => {
-                let Answered { outcome, reference } = *answered;
-                let text = match &outcome {
-                    Ok(answer) => command::send_ok(answer, reference.as_deref()),
-                    Err(problem) => command::send_error(problem, reference.as_deref()),
-                };
-                websocket::push_text(&mut self.answer, &text);
-                self.put_answer(at)
-            }
-            (Some(SaidAction::Answer), Said::Sent(answered)) => {
+            (Some(DirectMessageAction::Answer), DirectMessage::Sent(answered)) => {
                 self.answer_request(at, answered.outcome.as_deref())
             }
-            (Some(SaidAction::Answer), Said::Page(page)) => {
+            (Some(DirectMessageAction::Answer), DirectMessage::Page(page)) => {
                 self.answer_request(at, (*page).as_deref())
             }
-            (Some(SaidAction::Tell), Said::Followed(followed)) => {
+            (Some(DirectMessageAction::Tell), DirectMessage::Followed(followed)) => {
                 self.take_followed(at, *followed);
                 self.put_answer(at)
             }
             // A stream has asked for none.
-            (Some(SaidAction::Tell), Said::Page(_)) => Ok(()),
+            (Some(DirectMessageAction::Tell), DirectMessage::Page(_)) => Ok(()),
             // A request has no stream.
-            (Some(SaidAction::Answer), Said::Message(_) | Said::Followed(_)) => Ok(()),
+            (
+                Some(DirectMessageAction::Answer),
+                DirectMessage::Message(_) | DirectMessage::Followed(_),
+            ) => Ok(()),
             // It ends.
             (None, _) => Ok(()),
         }

@@ -2,17 +2,17 @@
 //!
 //! It is told by the keys that it is logged in under. Whoever takes it over has it listen to the
 //! same anew, without a look at the bounds of those who come. If it cannot have all of that there,
-//! because no hub is served any more, or not to strangers, its stream ends: its client comes back,
-//! and is told why it may not.
+//! because no hub is served any more, or not to anonymous clients, its stream ends: its client
+//! comes back, and is told why it may not.
 
 use std::sync::Arc;
 
 use hub::IdText;
-use proto::Format;
 
 use super::Shard;
 use super::core::{At, Core};
-use super::subscriber_notes::HubMarks;
+use super::front::Front;
+use super::tables::hub_marks::HubMarks;
 use crate::mercure_config::HeldHead;
 use crate::sockets::Sockets;
 use crate::state::SubscriberState;
@@ -32,7 +32,7 @@ impl<S: Sockets> Shard<S> {
 impl<S: Sockets> Core<S> {
     /// Whether it is a stream of the hub.
     pub(super) fn is_subscriber(&self, at: &At<'_, S::Socket>) -> bool {
-        at.conn.wire.format() == Format::Mercure && at.conn.state().is_logged_in()
+        self.front(at) == Front::Mercure && at.conn.state().is_logged_in()
     }
 
     /// What a connection is at the hub, if it is a stream there.

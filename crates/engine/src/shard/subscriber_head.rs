@@ -91,7 +91,7 @@ impl<S: Sockets> Core<S> {
         let own = |word: &str| match self.event_ids.known(word.as_bytes()) {
             hub::Place::Known(number) => Some(number),
             // One that this server has not given.
-            hub::Place::Ahead(_) | hub::Place::Later(_) | hub::Place::Unknown => None,
+            hub::Place::Future(_) | hub::Place::Later(_) | hub::Place::Unknown => None,
         };
         let number = match &**place {
             "" => return Begin::Live,
@@ -101,7 +101,8 @@ impl<S: Sockets> Core<S> {
                 None => {
                     let published = self.topics.as_ref().and_then(|of| of.ids().number(place));
                     let known = published.or_else(|| own(place));
-                    let may_be_kept = self.config.keeper.is_some() && place.len() <= ID_BYTES_MAX;
+                    let may_be_kept =
+                        self.config.event_store.is_some() && place.len() <= ID_BYTES_MAX;
                     if known.is_none() && may_be_kept {
                         return Begin::Named(Arc::clone(place));
                     }

@@ -6,37 +6,12 @@
 
 use std::sync::Arc;
 
-use proto::Format;
 use topics::{HeldSelector, SubscriberNote, subscribed};
 
 use super::core::{At, Core};
+use super::front::Front;
+use super::tables::hub_marks::HubMarks;
 use crate::sockets::Sockets;
-
-/// What there is of a subscriber to be taken back when it goes.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct HubMarks(u8);
-
-impl HubMarks {
-    /// It has shown a token.
-    pub(super) const HAS_TOKEN: HubMarks = HubMarks(1);
-    /// It may hear who is subscribed.
-    pub(super) const HEARS_SUBSCRIPTIONS: HubMarks = HubMarks(2);
-    /// Its token has a payload.
-    pub(super) const HAS_PAYLOAD: HubMarks = HubMarks(4);
-    /// It has its name from another process.
-    pub(super) const HAS_NAME: HubMarks = HubMarks(8);
-
-    /// These, if they are so.
-    pub(super) fn of(marks: &[(HubMarks, bool)]) -> HubMarks {
-        let those = marks.iter().filter(|(_, is_so)| *is_so);
-        HubMarks(those.fold(0, |all, (mark, _)| all | mark.0))
-    }
-
-    /// Whether that is so.
-    pub(super) fn has(self, mark: HubMarks) -> bool {
-        self.0 & mark.0 != 0
-    }
-}
 
 /// A subscriber that is about to be logged out, and what it listens to, where somebody wants to
 /// know.
@@ -74,7 +49,7 @@ impl<S: Sockets> Core<S> {
 
     /// What is to be noted of a connection that is about to be logged out, if it is a subscriber.
     pub(super) fn subscriber_leaving(&self, at: &At<'_, S::Socket>) -> Option<SubscriberLeaving> {
-        let is_subscriber = at.conn.wire.format() == Format::Mercure && self.ids_len(at) > 0;
+        let is_subscriber = self.front(at) == Front::Mercure && self.ids_len(at) > 0;
         let topics = self.topics.as_ref().filter(|_| is_subscriber)?;
         let is_wanted = topics.subscriptions().is_wanted();
         Some(SubscriberLeaving(is_wanted.then(|| self.selectors(at))))

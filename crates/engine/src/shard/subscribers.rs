@@ -16,7 +16,7 @@ use hub::{DisconnectReason, IdText, TokenRefusal};
 use mercure::{
     Dialect, Grants, HubUrl, Presented, Refusal, Subscribe, SubscribeRequest, TokenFields,
 };
-use proto::resume::Told;
+use proto::resume::PlaceStyle;
 use proto::{Format, Method, Problem, Request, request};
 
 use super::admission::Reply;
@@ -217,7 +217,7 @@ impl<S: Sockets> Core<S> {
         }
         let (gaps, newest) = self.event_ids.begin_stream();
         at.conn.wire = wire;
-        at.conn.mark(Marks::BLOCKS, request.told == Told::InBlock);
+        at.conn.mark(Marks::BLOCKS, request.told == PlaceStyle::InBlock);
         let grants = subscriber.as_ref().map(|subscriber| &subscriber.grants);
         let may_hear = match self.login_to_topics(at, &asked, grants) {
             Ok(may_hear) => may_hear,
@@ -236,7 +236,7 @@ impl<S: Sockets> Core<S> {
         let begin = place.as_ref().map(|place| self.begin_of(place));
         let held = match &begin {
             Some(Begin::Earliest) if self.config.history.is_on() => {
-                self.ask_past(at, request::Past::Earliest, newest, Told::InHead)
+                self.ask_past(at, request::Past::Earliest, newest, PlaceStyle::InHead)
             }
             Some(Begin::Behind(number)) => self.ask(at, *number),
             Some(Begin::Named(place)) => self.ask_named(at, place),

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use hub::{AddressKey, ConnectionId, DisconnectReason, Id, IdText};
 use proto::websocket::{self, Reader, command};
-use proto::{Format, Problem, Transport};
+use proto::{Problem, Transport};
 use smallvec::SmallVec;
 
 use super::Shard;
 use super::core::{At, Core, Lives};
-use super::forwarded::Trust;
 use super::presence::SOME_IDS;
+use super::tables::trust::Trust;
 use crate::conn::state::State;
 use crate::conn::{Conn, Marks, Partial};
 use crate::counters::Total;
@@ -274,13 +274,7 @@ impl<S: Sockets> Core<S> {
             websocket::push_text(&mut self.answer, &answer);
             self.send_answer(at)?;
         }
-        if at.conn.wire.format() == Format::Pusher && at.conn.state().hears() && !self.is_at_app(at)
-        {
-            // The file of apps has it no more.
-            return self.end_stream(at, DisconnectReason::Moved);
-        }
-        if self.is_subscriber(at) && at.conn.state().hears() && self.ids_len(at) == 0 {
-            // The hub is not for it any more.
+        if self.has_no_place(at) {
             return self.end_stream(at, DisconnectReason::Moved);
         }
         self.say_watchlist(at);

@@ -13,14 +13,6 @@ use crate::timer::{TICK_MS, Tick};
 /// By how much the clocks may differ before it counts, in milliseconds.
 const STEP_MS: i64 = 1_000;
 
-/// How far the wall clock was set forward since the start.
-#[derive(Debug, Default)]
-pub(super) struct Wall {
-    /// What it shows when the other one shows nothing.
-    offset_ms: Option<i64>,
-    ahead: Tick,
-}
-
 impl<S: Sockets> Core<S> {
     /// When the time of a connection's token is over; [`Tick::MAX`] is never.
     pub(super) fn ends(&self, conn: &Conn<S::Socket>) -> Tick {

@@ -22,8 +22,7 @@ use hub::{DisconnectReason, IdText};
 use proto::websocket::command::{self, Command, SendText};
 use proto::websocket::{self, Close, CloseCode, ReadError, Received, Rules};
 use proto::websocket::{deflate, handshake};
-use proto::{Format, Problem, request::Upgrade};
-use pusher::FrameFault;
+use proto::{Problem, request::Upgrade};
 use smallvec::SmallVec;
 
 use super::core::{At, Core, Lives};
@@ -116,23 +115,8 @@ impl<S: Sockets> Core<S> {
     ) -> Option<DisconnectReason> {
         self.budget.spend(work::MESSAGE);
         match *received {
-            Received::Text(text) if at.conn.wire.format() == Format::Pusher => {
-                self.hear_frame(at, text);
-            }
-            Received::Text(text) => {
-                let answer = self.command(at, text);
-                // Without one it follows.
-                if let Some(answer) = answer {
-                    websocket::push_text(&mut self.answer, &answer);
-                }
-            }
-            Received::Binary(_) if at.conn.wire.format() == Format::Pusher => {
-                self.say_fault(FrameFault::NotJson);
-            }
-            Received::Binary(_) => {
-                let answer = command::error(&command::binary_problem());
-                websocket::push_text(&mut self.answer, &answer);
-            }
+            Received::Text(text) => self.hear_text(at, text),
+            Received::Binary(_) => self.hear_binary(at),
             Received::Compressed { is_text, bytes } => {
                 self.budget.spend(work::INFLATE);
                 let (bytes_max, mut out) = (self.message_bytes_max(at), Vec::new());
@@ -175,7 +159,7 @@ impl<S: Sockets> Core<S> {
     }
 
     /// Carries a command out; its answer. `None` when a token has to be looked at first.
-    fn command(&mut self, at: &mut At<'_, S::Socket>, text: &str) -> Option<String> {
+    pub(super) fn command(&mut self, at: &mut At<'_, S::Socket>, text: &str) -> Option<String> {
         let done = command::parse(text).and_then(|command| {
             match &command {
                 Command::Login(ids) => {
@@ -252,7 +236,7 @@ impl<S: Sockets> Core<S> {
     /// connection's outbox or was never for it, and the answer leaves behind that. As long as mail
     /// waits some may have later events, and others not: then it is not told.
     pub(super) fn next(&self, at: &At<'_, S::Socket>) -> Option<String> {
-        let is_told = !at.conn.state().is_held() && !self.is_untold(at.slot);
+        let is_told = !at.conn.state().is_held() && !self.has_pending_gap(at.slot);
         let is_settled = is_told && self.latest <= self.settled;
         let is_known = self.config.history.is_on() && is_settled;
         is_known.then(|| self.event_ids.id(self.settled).to_string())

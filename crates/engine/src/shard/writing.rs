@@ -3,7 +3,6 @@
 use std::io::ErrorKind;
 
 use hub::DisconnectReason;
-use proto::Format;
 
 use super::Shard;
 use super::core::{At, Core, End, Lives};
@@ -166,10 +165,7 @@ impl<S: Sockets> Core<S> {
         if at.conn.is_flushed() && !at.conn.has_held_head() {
             self.counters.keepalives.add(1);
             let (format, carrier) = (at.conn.wire.format(), at.conn.wire.carrier());
-            // What a page of Mercure's has heard last may be forgotten by the time it comes back:
-            // of a pattern that would be a gap, though nothing was missed.
-            let tells_place = format == Format::Mercure && at.conn.is(Marks::BLOCKS);
-            if let Some(id) = tells_place.then(|| self.next(at)).flatten() {
+            if let Some(id) = self.place_in_keep_alive(at) {
                 let mut block = Vec::new();
                 format.push_cursor(&mut block, carrier, &id);
                 self.reply(at, &block)?;

@@ -1,5 +1,5 @@
-//! Strangers: clients of a few addresses, by themselves and through proxies, by seed, against a map
-//! of how many connections each address has.
+//! Foreign clients: clients of a few addresses, by themselves and through proxies, by seed, against
+//! a map of how many connections each address has.
 //!
 //! What is looked at is whether each is let in exactly when the map says so, whatever is split
 //! wherever, and that nothing is counted when all are gone. A PROXY header stands before the first
@@ -151,7 +151,7 @@ impl World {
         if upgraded == self.upgraded {
             assert_eq!(agreed - agreed_before, u64::from(is_agreed), "{named}, {with_header}");
             let failed = failed - failed_before;
-            assert_eq!(failed, u64::from(fails), "a header of a stranger's is no TLS");
+            assert_eq!(failed, u64::from(fails), "a header of a foreign client's is no TLS");
         }
         self.bounds_met += u64::from(is_bound);
         match is_agreed {
@@ -304,13 +304,13 @@ fn run_seeds(name: &str, tls: bool, happened: impl Fn(&WorkerSnapshot) -> bool) 
 }
 
 #[test]
-fn strangers_are_let_in_exactly_as_a_map_says_and_leave_nothing() {
-    run_seeds("strangers", false, |_| true);
+fn foreign_clients_are_let_in_exactly_as_a_map_says_and_leave_nothing() {
+    run_seeds("foreign_clients", false, |_| true);
 }
 
 #[test]
-fn strangers_through_tls_are_let_in_exactly_as_a_map_says_and_leave_nothing() {
-    run_seeds("strangers_through_tls", true, |figures| {
+fn foreign_clients_through_tls_are_let_in_exactly_as_a_map_says_and_leave_nothing() {
+    run_seeds("foreign_clients_through_tls", true, |figures| {
         ended(figures, DisconnectReason::TlsFailed) > 100
     });
 }

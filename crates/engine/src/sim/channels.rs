@@ -14,7 +14,7 @@ use crate::answers::Answers;
 use crate::client_sends::SentBy;
 use crate::config::EngineConfig;
 use crate::pusher_apps::PusherApps;
-use crate::said::{Answered, Said};
+use crate::said::{Answered, DirectMessage};
 use crate::{Outgoing, channel_key};
 
 pub(super) const SECRET: &str = "a-secret-of-some-length";
@@ -268,7 +268,7 @@ fn event_of_a_client_is_asked_with_its_sender_and_at_most_twenty_at_once() {
             _ => Ok("{}".into()),
         };
         let answered = Answered { outcome, reference: None };
-        answers.say(send.conn(), Said::Sent(Box::new(answered))).unwrap();
+        answers.say(send.conn(), DirectMessage::Sent(Box::new(answered))).unwrap();
     }
     while one.turn_after(1) {}
     assert_eq!(names_of(&page.hears(&mut one)), ["pusher:error"], "one could not be posted");

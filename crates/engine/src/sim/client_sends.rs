@@ -9,7 +9,7 @@ use crate::answers::Answers;
 use crate::client_sends::{ClientSend, ClientSendLimits, ClientSendOutcome, SentBy};
 use crate::config::EngineConfig;
 use crate::limits::{CLIENT_SENDS_PER_CONNECTION_MAX, SEND_TIMEOUT_MS};
-use crate::said::{Answered, Said};
+use crate::said::{Answered, DirectMessage};
 
 const ROOM: usize = 1 << 20;
 
@@ -43,7 +43,7 @@ impl One {
         };
         let answered = Answered { outcome: Ok(answer.into()), reference };
         let answers = Answers::new(self.server.mailboxes.clone());
-        answers.say(send.conn(), Said::Sent(Box::new(answered))).unwrap();
+        answers.say(send.conn(), DirectMessage::Sent(Box::new(answered))).unwrap();
     }
 
     /// Answers all that has come, each with its number among them, and has the worker take it.
@@ -133,9 +133,9 @@ fn nobody_sends_where_it_is_off_or_the_token_grants_nothing() {
     let client = one.opened("/stream/1", "");
     let refused = one.says(client, r#"{"send":{},"ref":1}"#);
     assert!(refused.contains("403") && refused.contains("--client-send"), "{refused}");
-    let poster = one.client(ROOM, &post("/send", "", "{}"));
+    let sender = one.client(ROOM, &post("/send", "", "{}"));
     while one.turn_after(1) {}
-    let answer = one.reads(poster);
+    let answer = one.reads(sender);
     assert!(status(&answer) == "403" && answer.contains("--client-send"), "{answer}");
     assert!(one.sent().is_empty());
     assert_eq!(one.outcome(ClientSendOutcome::Denied), 2);

@@ -96,7 +96,7 @@ fn append_longer_than_what_is_kept_waits_for_its_token() {
         let says = append("/v1/stream/run/1", "late;sub=bob;write=run/1", LONG_BYTES);
         let client = one.client(ROOM, &says);
         assert!(taken(&mut receiver).is_none() && !one.is_closed(client));
-        assert_eq!(one.judge_all(), 1);
+        assert_eq!(one.verify_all(), 1);
         let handed = taken(&mut receiver).unwrap();
         // The rest of it is in the kernel, or sealed.
         let has_head = says.find("\r\n\r\n").unwrap() < handed.read.len();
@@ -105,7 +105,7 @@ fn append_longer_than_what_is_kept_waits_for_its_token() {
         // Who is refused is told so, and what it says on is read.
         let says = append("/v1/stream/run/1", "late;sub=bob;read=run/1", LONG_BYTES);
         let refused = one.client(ROOM, &says);
-        assert_eq!(one.judge_all(), 1);
+        assert_eq!(one.verify_all(), 1);
         assert_eq!(status(&one.reads(refused)), "403");
         assert!(one.wire(refused).server_ended && !one.is_closed(refused));
         assert!(taken(&mut receiver).is_none());

@@ -7,7 +7,7 @@ use super::tokens::{guarded, request, status};
 use crate::answers::Answers;
 use crate::history_reads::HistoryRead;
 use crate::limits::{HISTORY_READS_MAX, SEND_TIMEOUT_MS};
-use crate::said::Said;
+use crate::said::DirectMessage;
 
 const ROOM: usize = 1 << 20;
 const TOKEN: &str = "sub=bob;history=room:*";
@@ -22,7 +22,7 @@ impl One {
     fn answer_read(&self, read: &HistoryRead) {
         let page = format!("{{\"{}\":\"{}\"}}", read.id(), read.query());
         let answers = Answers::new(self.server.mailboxes.clone());
-        answers.say(read.conn(), Said::Page(Box::new(Ok(page.into())))).unwrap();
+        answers.say(read.conn(), DirectMessage::Page(Box::new(Ok(page.into())))).unwrap();
     }
 
     /// Answers all that has come, and has the worker take it.

@@ -160,7 +160,7 @@ impl Server {
             config.history,
             Clock::Made(clock.clone()),
         );
-        let router = router.with_keeper(config.keeper.clone().map(|keeper| keeper.0));
+        let router = router.with_event_store(config.event_store.clone().map(|store| store.0));
         let router = router.with_pusher(config.pusher.clone()).with_topics(topics);
         let server = Server {
             token_queue: TokenQueue::new(mailboxes.clone(), tokens),

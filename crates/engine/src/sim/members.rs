@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hub::{Manner, MemberChange, News, Roster, leave_out};
+use hub::{Manner, MemberChange, MemberUpdate, Roster, leave_out};
 use proto::members;
 use serde_json::Value;
 
@@ -50,13 +50,14 @@ impl Plane {
 
     /// Tells what has changed, and answers who asks. In between the shard has its turns, or not.
     pub(super) fn work(&mut self, one: &mut One, mut between: impl FnMut(&mut One)) {
-        let (now_ms, mut news) = (one.server.clock.now_ms(), Vec::new());
+        let (now_ms, mut updates) = (one.server.clock.now_ms(), Vec::new());
         if self.roster.is_any_noted() {
-            (0..Roster::STRIPES).for_each(|stripe| _ = self.roster.look(stripe, now_ms, &mut news));
+            (0..Roster::STRIPES)
+                .for_each(|stripe| _ = self.roster.look(stripe, now_ms, &mut updates));
         }
-        while self.roster.end_graces(now_ms, 2, &mut news) {}
-        leave_out(&mut news);
-        for News { room, sub, change, manner, .. } in news {
+        while self.roster.end_graces(now_ms, 2, &mut updates) {}
+        leave_out(&mut updates);
+        for MemberUpdate { room, sub, change, manner, .. } in updates {
             assert_eq!(manner, Manner::Whole, "so few are always listed");
             let of = self.watches.name(room).unwrap();
             let text = channel_texts::change(&of, &sub, &change).unwrap_or_else(|| match &change {

@@ -15,7 +15,7 @@ use super::talk::{client_frame, server_texts};
 use super::tokens::websocket;
 use crate::answers::Answers;
 use crate::client_sends::{ClientSend, ClientSendLimits, SentBy};
-use crate::said::{Answered, Said};
+use crate::said::{Answered, DirectMessage};
 
 const CLIENTS: usize = 8;
 const STEPS: usize = 400;
@@ -126,7 +126,7 @@ impl World {
         let reference = Some(reference(&send).to_string().into());
         let answered = Box::new(Answered { outcome: Ok("{}".into()), reference });
         let answers = Answers::new(self.one.server.mailboxes.clone());
-        answers.say(send.conn(), Said::Sent(answered)).unwrap();
+        answers.say(send.conn(), DirectMessage::Sent(answered)).unwrap();
         self.answered += 1;
     }
 

@@ -7,7 +7,7 @@ use super::tokens::websocket;
 use crate::answers::Answers;
 use crate::config::EngineConfig;
 use crate::limits::MAILS_MAX;
-use crate::said::Said;
+use crate::said::DirectMessage;
 use hub::{ConnRef, DisconnectReason};
 
 /// The first connection there is; slots are given away from the first on.
@@ -15,8 +15,8 @@ fn conn(client: Place) -> ConnRef {
     ConnRef::new(client.shard, client.key.slot as usize, client.key.generation)
 }
 
-fn message(text: &str) -> Said {
-    Said::Message(text.into())
+fn message(text: &str) -> DirectMessage {
+    DirectMessage::Message(text.into())
 }
 
 impl One {

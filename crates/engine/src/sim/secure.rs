@@ -208,8 +208,8 @@ impl Sockets for SimSockets {
         self.tls.as_mut().and_then(Tls::take_stalled)
     }
 
-    fn shake(&mut self, socket: &usize) -> io::Result<bool> {
-        self.tls.as_mut().map_or(Ok(true), |tls| tls.shake(socket))
+    fn handshake(&mut self, socket: &usize) -> io::Result<bool> {
+        self.tls.as_mut().map_or(Ok(true), |tls| tls.handshake(socket))
     }
 
     /// There is none: what is handed out gets one that is no connection.

@@ -93,7 +93,7 @@ fn update_comes_as_the_protocol_has_it_and_once() {
 }
 
 #[test]
-fn private_update_reaches_no_stranger() {
+fn private_update_reaches_no_anonymous_client() {
     let mut one = hub();
     let places: Vec<Place> = ["*", "note", "%7Bword%7D"]
         .map(|topic| subscribe(&mut one, &format!("topic={topic}"), ""))

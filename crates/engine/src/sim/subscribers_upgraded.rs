@@ -67,7 +67,7 @@ fn hub_config(is_open: bool, has_check: bool) -> MercureConfig {
     MercureConfig { is_open, check, ..MercureConfig::default() }
 }
 
-/// A hub for strangers and for those with such tokens.
+/// A hub for anonymous clients and for those with such tokens.
 pub(super) fn guarded() -> One {
     One::start(EngineConfig { mercure: Some(hub_config(true, true)), ..silent_config() })
 }
@@ -77,7 +77,7 @@ fn subscribe(one: &mut One, query: &str, lines: &str) -> Place {
     one.client(1 << 20, &request)
 }
 
-/// A stranger and one with a token.
+/// An anonymous client and one with a token.
 fn two(one: &mut One) -> [Place; 2] {
     let places = [
         subscribe(one, "topic=%7Bword%7D", ""),
@@ -143,11 +143,11 @@ fn head_that_waits_for_what_was_missed_is_told_behind_an_upgrade() {
 #[test]
 fn list_of_grants_is_written_beside_those_who_have_it() {
     let mut one = guarded();
-    let [stranger, other] = two(&mut one);
+    let [anonymous, other] = two(&mut one);
     let shard = &mut one.server.shards[0];
     let mut written = |place: Place| -> ConnState { shard.write_down(place.key.slot).unwrap() };
-    let (stranger, other) = (written(stranger), written(other));
-    assert!(stranger.is_of_hub() && stranger.lists().next().is_none());
+    let (anonymous, other) = (written(anonymous), written(other));
+    assert!(anonymous.is_of_hub() && anonymous.lists().next().is_none());
     let (number, key) = other.lists().next().unwrap();
     assert_eq!(list_number(key), Some(number));
     assert!(one.server.shards[0].write_list(key).is_some());

@@ -83,10 +83,10 @@ fn goes_on_with_another_token(mut one: One) {
     assert!(!one.wire(client).server_ended);
     assert_eq!(one.says(client, &again("late;sub=bob;ids=news;ms=9000")), "");
     assert!(one.says(client, &again("sub=bob;ids=news")).contains("still being looked at"));
-    one.judge_all();
+    one.verify_all();
     assert_eq!(one.texts(client), r#"{"ok":{"token":true}}"#);
     assert_eq!(one.says(client, &again("late;bad")), "");
-    one.judge_all();
+    one.verify_all();
     assert!(one.texts(client).ends_with("},\"token\":true}"));
     one.turn_after(6_000);
     assert!(!one.wire(client).server_ended);
@@ -122,7 +122,7 @@ fn revoked_tokens_end(mut one: One) {
 /// Whoever verifies has those who are revoked ended once more, and that must find each of them: who
 /// goes on with another token, and who comes in by it, even if the turn has no time to let it in.
 #[test]
-fn token_that_is_revoked_while_it_is_judged_is_no_way_in() {
+fn token_that_is_revoked_while_it_is_verified_is_no_way_in() {
     for work in [200, WORK_PER_TURN] {
         let mut one = guarded();
         let turns = |one: &mut One| assert!((0..1_000).any(|_| !one.turn_after(1)), "no end");
@@ -249,7 +249,7 @@ fn crowd(name: &str, seeds: u64, tls: bool, upgrade_one_in: usize) {
                     let place = one.client(room, &says);
                     clients.insert(step, Bearer { place, who, talks: false, got: Vec::new() });
                 }
-                3 => drop(one.judge_all()),
+                3 => drop(one.verify_all()),
                 4 => {
                     for about in 0..12 {
                         one.send(&about.to_string(), "1");
@@ -291,7 +291,7 @@ fn crowd(name: &str, seeds: u64, tls: bool, upgrade_one_in: usize) {
             bearer.check();
             one.wire(bearer.place).client_resets();
         }
-        one.judge_all();
+        one.verify_all();
         one.server.end();
         one.server.check_nothing_is_left();
         assert_eq!(one.server.token_queue.tokens_in_use(), 0);
@@ -301,7 +301,7 @@ fn crowd(name: &str, seeds: u64, tls: bool, upgrade_one_in: usize) {
 /// A token is being verified when another version takes over: its client is told that it was not.
 /// Unless it is at its end, or gone, and somebody else is in its place.
 #[test]
-fn token_that_nobody_judges_any_more_is_told_to_whom_it_matters() {
+fn token_that_nobody_verifies_any_more_is_told_to_whom_it_matters() {
     for seed in 0..20 {
         let (mut one, random) = (guarded(), &mut Random::new(seed));
         let token = "sub=bob;ms=5000";

@@ -112,7 +112,7 @@ pub(super) fn websocket(target: &str, token: &str) -> String {
 
 impl One {
     /// Answers the questions that are still wanted, and has the worker take the answers.
-    pub(super) fn judge_all(&mut self) -> usize {
+    pub(super) fn verify_all(&mut self) -> usize {
         let mut verified = 0;
         while let Some(question) = self.server.token_queue.take() {
             if question.asker().is_waiting() {
@@ -248,21 +248,21 @@ fn token_that_is_asked_for_is_waited_for() {
         let client = one.client(1 << 20, &says);
         one.turn_after(1);
         assert_eq!(one.reads(client), "", "{says}");
-        assert_eq!(one.judge_all(), 1);
+        assert_eq!(one.verify_all(), 1);
         assert_eq!(status(&one.reads(client)), answered, "{says}");
     }
 }
 
 /// What comes behind the request that waits is read after it, each with its own token.
 #[test]
-fn pipelined_polls_are_judged_one_by_one() {
+fn pipelined_polls_are_verified_one_by_one() {
     let mut one = guarded();
     let poll = |token| request("/poll/bob?wait=0&after=0000000000000000", token);
     let says = [poll("late;sub=bob"), poll("sub=bob"), poll("late;sub=bob"), poll("late;bad")];
     let client = one.client(1 << 20, &says.concat());
     let mut answers = String::new();
     for _ in 0..12 {
-        one.judge_all();
+        one.verify_all();
         one.answer(&hub::Nobody);
         one.turn_after(1);
         answers += &one.reads(client);
@@ -272,14 +272,14 @@ fn pipelined_polls_are_judged_one_by_one() {
 }
 
 #[test]
-fn request_is_refused_when_nobody_judges_its_token_in_time() {
+fn request_is_refused_when_nobody_verifies_its_token_in_time() {
     let mut one = guarded();
     let client = one.client(1 << 20, &request("/stream/bob", "late;sub=bob"));
     one.turn_after(TOKEN_TIMEOUT_MS - 1_000);
     assert_eq!(one.reads(client), "");
     one.turn_after(1_200);
     assert_eq!(status(&one.reads(client)), "503");
-    assert_eq!(one.judge_all(), 0, "nobody wants it any more");
+    assert_eq!(one.verify_all(), 0, "nobody wants it any more");
     one.turn_after(100);
     one.wire(client).client_ends();
     one.server.end();
@@ -294,7 +294,7 @@ fn client_that_leaves_wants_no_result() {
     one.server.report_one(gone);
     // Who has its slot now is somebody else.
     let other = one.client(1 << 20, &request("/stream/alice", "late;sub=alice"));
-    assert_eq!(one.judge_all(), 1);
+    assert_eq!(one.verify_all(), 1);
     assert_eq!(status(&one.reads(other)), "200");
 }
 

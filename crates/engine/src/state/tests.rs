@@ -146,7 +146,7 @@ fn past_comes_out_of_its_state_as_it_went_in() {
     let find = |text: &str| Id::integer(text.parse().ok()?);
     let floors = Wanted::Above([(id(7), 1 << 59), (id(8), 3)].into());
     let wanted = [Wanted::Since, Wanted::Earliest, Wanted::Last(50), floors];
-    let told = [Told::InHead, Told::InLine, Told::InBlock, Told::InMessage];
+    let told = [PlaceStyle::InHead, PlaceStyle::InLine, PlaceStyle::InBlock, PlaceStyle::InMessage];
     for (wanted, told) in wanted.into_iter().zip(told) {
         let past = Past { begun: 1 << 61, wanted, told };
         let state = ConnState {
@@ -196,7 +196,7 @@ fn what_one_is_at_its_app_comes_out_of_its_state_as_it_went_in() {
         user: Some(("bob".into(), Some("{}".into()), vec!["rj".into()])),
         seats: vec![("#c1:presence-a".into(), "#m:bob".into(), None)],
         missed: vec![("#c1:rj".into(), 7)],
-        untold: vec![("#c1:a".into(), true)],
+        pending: vec![("#c1:a".into(), true)],
     };
     let more = More { pusher: Some(pusher), ..More::default() };
     let state = ConnState { more: Some(Box::new(more)), ..ConnState::default() };

@@ -18,7 +18,7 @@ impl<S: Numbered> Tls<S> {
         let Some(under) = self.under_way.get(&number) else { return Ok(Some(secured)) };
         let bytes = |bytes: &[u8]| (!bytes.is_empty()).then(|| ByteVec::from(bytes.to_vec()));
         match under.phase {
-            TlsPhase::Shaking(_) => return Err(Unwritable),
+            TlsPhase::Handshaking(_) => return Err(Unwritable),
             // What has come of its hello, be it looked at or not.
             TlsPhase::Hello => secured.sealed = bytes(&[&under.sealed[..], &under.text].concat()),
             TlsPhase::Done => {

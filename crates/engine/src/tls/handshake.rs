@@ -61,7 +61,7 @@ impl<S: Numbered> Tls<S> {
         };
         let keys = self.places.make(number);
         let Some(under) = self.under_way.get_mut(&number) else { return Ok(()) };
-        let TlsPhase::Shaking(handshake) = &mut under.phase else { return Err(Failure::Ended) };
+        let TlsPhase::Handshaking(handshake) = &mut under.phase else { return Err(Failure::Ended) };
         let bytes = hello.as_deref().unwrap_or(bytes);
         let step = handshake.step(bytes, &mut under.unsent, keys);
         self.work += match (&step, under.unsent.is_empty()) {
@@ -105,7 +105,7 @@ impl<S: Numbered> Tls<S> {
         let handshake = Handshake::server(config).map_err(|_| Failure::Keys)?;
         let hello = std::mem::take(&mut under.sealed);
         self.stamp += 1;
-        (under.phase, under.stamp) = (TlsPhase::Shaking(handshake), self.stamp);
+        (under.phase, under.stamp) = (TlsPhase::Handshaking(handshake), self.stamp);
         self.hellos.leave();
         let waiting = Waiting { number, stamp: self.stamp };
         self.handshakes.enter(waiting, |waiting| waits(&self.under_way, waiting));
@@ -127,7 +127,7 @@ impl<S: Numbered> Tls<S> {
     pub(super) fn waits_no_more(&mut self, phase: &TlsPhase) {
         match phase {
             TlsPhase::Hello => self.hellos.leave(),
-            TlsPhase::Shaking(_) => {
+            TlsPhase::Handshaking(_) => {
                 self.handshakes.leave();
                 self.note_under_way();
             }

@@ -112,7 +112,7 @@ struct UnderWay {
 enum TlsPhase {
     /// Its client's hello is not whole.
     Hello,
-    Shaking(Handshake),
+    Handshaking(Handshake),
     #[default]
     Done,
 }
@@ -129,7 +129,7 @@ impl UnderWay {
 
     fn kept_bytes(&self) -> usize {
         let handshake = match &self.phase {
-            TlsPhase::Shaking(handshake) => handshake.kept_bytes() + HANDSHAKE_BYTES,
+            TlsPhase::Handshaking(handshake) => handshake.kept_bytes() + HANDSHAKE_BYTES,
             _ => 0,
         };
         let vectors = self.sealed.capacity() + self.text.capacity() + self.unsent.capacity();
@@ -189,7 +189,7 @@ impl<S: Numbered> Tls<S> {
     #[cfg(test)]
     pub(crate) fn has_begun(&self, number: u32) -> bool {
         let phase = self.under_way.get(&number).map(|under| &under.phase);
-        matches!(phase, Some(TlsPhase::Shaking(_)))
+        matches!(phase, Some(TlsPhase::Handshaking(_)))
     }
 
     /// Whether nothing is left of sockets that are closed, for the simulator.
@@ -304,7 +304,7 @@ impl<S: Numbered> Sockets for Tls<S> {
         self.stalled()
     }
 
-    fn shake(&mut self, socket: &S::Socket) -> io::Result<bool> {
+    fn handshake(&mut self, socket: &S::Socket) -> io::Result<bool> {
         self.shake_hands(socket)
     }
 

@@ -60,7 +60,7 @@ impl Worker {
         }
         self.shortage.holds(self.shard.connections());
         // Before the answer goes out: who has the last place must not find others sent here.
-        self.mind_room();
+        self.mind_capacity();
         // Its request is here already, or it has let us wait for it too long.
         self.shard.readable(slot, false);
         let added =
@@ -75,7 +75,7 @@ impl Worker {
     fn accept_short(&mut self, listener: usize) {
         self.counters.shortages.add(1);
         self.shortage.met(self.shard.connections(), clock::monotonic_ms());
-        self.mind_room();
+        self.mind_capacity();
         self.spare = None;
         let Listener { socket, is_tls, .. } = &self.listeners[listener];
         let (accepted, is_tls) = (socket::accept(socket), *is_tls);

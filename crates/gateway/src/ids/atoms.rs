@@ -1,9 +1,9 @@
 //! Which atoms go to nodes.
 //!
-//! A node keeps every atom that it ever read, of a million or so in its whole life, and a stranger
-//! may name an id `{x1,1}`, then `{x2,1}`. So an atom goes to nodes if one of them has said it in
-//! an id, or as long as there are few others. An id with one of the rest in it goes as a binary of
-//! its text, which is the same id.
+//! A node keeps every atom that it ever read, of a million or so in its whole life, and a foreign
+//! node may name an id `{x1,1}`, then `{x2,1}`. So an atom goes to nodes if one of them has said it
+//! in an id, or as long as there are few others. An id with one of the rest in it goes as a binary
+//! of its text, which is the same id.
 
 use std::collections::HashSet;
 use std::sync::{PoisonError, RwLock};
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_atoms_end_and_those_of_nodes_go_on() {
+    fn foreign_atoms_end_and_those_of_nodes_go_on() {
         let mut atoms = Atoms::default();
         atoms.hear("photo");
         assert!((0..OTHERS_MAX).all(|n| atoms.admit(&format!("x{n}"))));

@@ -45,7 +45,7 @@ pub(super) fn read_id<'t>(text: &'t mut String, term: Term<'_>) -> Result<IdText
 }
 
 /// Appends the text of `term`, and tells `heard` of each atom that is in it and comes back as one.
-fn push(text: &mut String, term: Term<'_>, heard: written::Heard<'_>) -> Result<(), Refusal> {
+fn push(text: &mut String, term: Term<'_>, heard: written::AtomVisitor<'_>) -> Result<(), Refusal> {
     match term.view() {
         View::Atom(atom) => text.push_str(&atom.text()),
         View::Binary(bytes) => {

@@ -1,4 +1,4 @@
-//! Random terms through ids and back; what is refused; what strangers write.
+//! Random terms through ids and back; what is refused; what foreign nodes write.
 
 use std::collections::HashMap;
 

@@ -25,10 +25,14 @@ use crate::refusal::Refusal;
 const MAGNITUDE_BYTES_MAX: usize = 106;
 
 /// What is told of each atom.
-pub(super) type Heard<'h> = &'h mut dyn FnMut(&str);
+pub(super) type AtomVisitor<'h> = &'h mut dyn FnMut(&str);
 
 /// Appends `term` as it is written.
-pub(super) fn push(text: &mut String, term: Term<'_>, heard: Heard<'_>) -> Result<(), Refusal> {
+pub(super) fn push(
+    text: &mut String,
+    term: Term<'_>,
+    heard: AtomVisitor<'_>,
+) -> Result<(), Refusal> {
     if text.len() > ID_BYTES_MAX {
         return Err(Refusal::IdTooLong);
     }
@@ -73,7 +77,7 @@ pub(super) fn characters(term: Term<'_>) -> Option<String> {
     }
 }
 
-fn push_list(text: &mut String, term: Term<'_>, heard: Heard<'_>) -> Result<(), Refusal> {
+fn push_list(text: &mut String, term: Term<'_>, heard: AtomVisitor<'_>) -> Result<(), Refusal> {
     if let Some(characters) = characters(term) {
         push_quoted(text, '"', &characters);
         return Ok(());
@@ -96,7 +100,7 @@ fn push_elements<'a>(
     text: &mut String,
     [open, close]: [char; 2],
     elements: impl Iterator<Item = Term<'a>>,
-    heard: Heard<'_>,
+    heard: AtomVisitor<'_>,
 ) -> Result<(), Refusal> {
     text.push(open);
     for (n, element) in elements.enumerate() {

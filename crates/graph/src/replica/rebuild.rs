@@ -25,9 +25,9 @@ use super::open::Building;
 use super::pairs::{NumberedId, PairBatch};
 use super::sorter::Sorter;
 use super::{ApplyError, Change, LogPlace, Replica, ReplicaState};
+use crate::acquired_names::AcquiredNames;
 use crate::edge_list;
 use crate::error::{OpenError, OpenReason, WriteError};
-use crate::held::Held;
 use crate::open::Store;
 use crate::row::{Row, member, row, subject};
 use crate::sum::Table;
@@ -95,7 +95,7 @@ impl<E: Debug + Display> From<heed::Error> for RebuildError<E> {
 pub struct Rebuild {
     building: Building,
     store: Arc<Store>,
-    held: Held<Arc<Names>>,
+    held: AcquiredNames<Arc<Names>>,
 }
 
 /// A replica that is built, and still beside the one that answers. Dropped, it never was.
@@ -108,7 +108,7 @@ impl Replica {
         let names = Arc::clone(self.graph.names());
         let building =
             Building::make(&self.dir).map_err(|error| fail(OpenReason::Directory(error)))?;
-        let held = Held::new(Arc::clone(&names));
+        let held = AcquiredNames::new(Arc::clone(&names));
         let store = building.store(&self.dir, &self.options, Some(names), self.lock.clone());
         let store = Arc::new(store.map_err(fail)?);
         Ok(Rebuild { building, store, held })
@@ -211,7 +211,7 @@ struct Build<'b> {
     store: &'b Store,
     /// For files that are needed meanwhile.
     dir: &'b Path,
-    held: &'b mut Held<Arc<Names>>,
+    held: &'b mut AcquiredNames<Arc<Names>>,
     /// Ids by the numbers of the store of record; [`Id::NONE`] where it has not come yet.
     known: Vec<Id>,
     /// `None` only between two.
@@ -224,7 +224,7 @@ impl<'b> Build<'b> {
     fn begin(
         store: &'b Store,
         dir: &'b Path,
-        held: &'b mut Held<Arc<Names>>,
+        held: &'b mut AcquiredNames<Arc<Names>>,
     ) -> heed::Result<Build<'b>> {
         let transaction = Some(Transaction::begin(store)?);
         Ok(Build { store, dir, held, known: Vec::new(), transaction, written: 0 })

@@ -9,7 +9,7 @@ use hub::{Id, Names};
 
 use super::Replica;
 use super::open::Building;
-use crate::held::Held;
+use crate::acquired_names::AcquiredNames;
 use crate::map::data_file;
 use crate::map::sync_directory;
 use crate::marker;
@@ -26,7 +26,7 @@ impl Replica {
         &mut self,
         building: &Building,
         new: Arc<Store>,
-        held: Held<Arc<Names>>,
+        held: AcquiredNames<Arc<Names>>,
     ) -> io::Result<()> {
         let old = self.store();
         let dir = &self.dir;

@@ -15,7 +15,7 @@ fn place(ids: &EventIds, id: EventId) -> Place {
 fn known(ids: &EventIds, id: EventId) -> Option<u64> {
     match place(ids, id) {
         Place::Known(number) => Some(number),
-        Place::Unknown | Place::Ahead(_) | Place::Later(_) => None,
+        Place::Unknown | Place::Future(_) | Place::Later(_) => None,
     }
 }
 
@@ -125,7 +125,7 @@ fn given_numbers_are_taken_when_they_grow_and_are_of_this_epoch() {
     assert!(!ids.take(EventId::new(first.base + 20, other)));
     assert_eq!((ids.last(), ids.posted()), (first.base + 10, first.base));
     assert_eq!(place(&ids, id(10)), Place::Known(first.base + 10));
-    assert_eq!(place(&ids, id(11)), Place::Ahead(first.base + 11));
+    assert_eq!(place(&ids, id(11)), Place::Future(first.base + 11));
     ids.skip_to(first.base + 15);
     assert_eq!((ids.last(), ids.posted()), (first.base + 15, first.base));
     assert!(!ids.take(id(15)) && ids.take(id(16)));
@@ -180,7 +180,7 @@ fn place_between_numbers_that_were_lost_is_unknown() {
         (300, Place::Known(300)),
         (950, Place::Unknown),
         (1000, Place::Known(1000)),
-        (1001, Place::Ahead(1001)),
+        (1001, Place::Future(1001)),
     ] {
         assert_eq!(known(number), place, "{number}");
     }

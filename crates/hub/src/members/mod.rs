@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub use self::room::Info;
 use self::room::{Member, Room};
-pub use self::roster::{Manner, MemberChange, News, Roster, leave_out, listed_bytes};
+pub use self::roster::{Manner, MemberChange, MemberUpdate, Roster, leave_out, listed_bytes};
 use crate::bucket_table::BucketTable;
 use crate::directory::Directory;
 use crate::id::Id;

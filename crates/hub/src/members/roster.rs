@@ -32,7 +32,7 @@ const LISTED_BYTES: usize = 18;
 
 /// Something that those who watch a room are to be told.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct News {
+pub struct MemberUpdate {
     /// Which room.
     pub room: Id,
     /// Of whom.
@@ -102,8 +102,8 @@ impl Roster {
     }
 
     /// Goes through what has changed in the stripe with the number `stripe`. Appends what is to be
-    /// told to `news`. Whether something had changed.
-    pub fn look(&mut self, stripe: usize, now_ms: u64, news: &mut Vec<News>) -> bool {
+    /// told to `updates`. Whether something had changed.
+    pub fn look(&mut self, stripe: usize, now_ms: u64, updates: &mut Vec<MemberUpdate>) -> bool {
         let mut noted = std::mem::take(&mut self.noted);
         let at_once = {
             let mut rooms = lock(&self.members.stripes[stripe]);
@@ -119,13 +119,13 @@ impl Roster {
                 Standing::There => self.graces.end(pair),
                 Standing::New => {
                     self.graces.end(pair);
-                    self.members.tell_joined(pair, &self.listeners, news);
+                    self.members.tell_joined(pair, &self.listeners, updates);
                 }
                 Standing::Gone if self.grace_ms == 0 || at_once.contains(&pair) => {
                     self.graces.end(pair);
-                    self.members.tell_left(pair, &self.listeners, news);
+                    self.members.tell_left(pair, &self.listeners, updates);
                 }
-                Standing::Gone => self.wait(pair, now_ms + self.grace_ms, news),
+                Standing::Gone => self.wait(pair, now_ms + self.grace_ms, updates),
             }
         }
         // What one storm has taken is given back, there and here.
@@ -136,22 +136,27 @@ impl Roster {
     }
 
     /// Goes through what has changed in `room`, and in its stripe, as [`Roster::look`] does.
-    pub fn look_at(&mut self, room: Id, now_ms: u64, news: &mut Vec<News>) -> bool {
+    pub fn look_at(&mut self, room: Id, now_ms: u64, updates: &mut Vec<MemberUpdate>) -> bool {
         let stripe = super::stripe_of(self.members.keys.hash(room.to_bits()));
-        self.look(stripe, now_ms, news)
+        self.look(stripe, now_ms, updates)
     }
 
     /// Has those leave whose grace is over at `now_ms`, `most` of them. Whether there are more.
-    pub fn end_graces(&mut self, now_ms: u64, most: usize, news: &mut Vec<News>) -> bool {
+    pub fn end_graces(
+        &mut self,
+        now_ms: u64,
+        most: usize,
+        updates: &mut Vec<MemberUpdate>,
+    ) -> bool {
         for _ in 0..most {
             let Some(pair) = self.graces.take_over(now_ms) else { return false };
-            self.members.tell_left(pair, &self.listeners, news);
+            self.members.tell_left(pair, &self.listeners, updates);
         }
         self.graces.is_any_over(now_ms)
     }
 
-    /// Who is in a room, as far as others were told: with each of the news that come behind it, it
-    /// is the list that is there then.
+    /// Who is in a room, as far as others were told: with each of the updates that come behind it,
+    /// it is the list that is there then.
     pub fn list(&self, room: Id) -> MemberList {
         let count_of = |room: &Room| room.counts_alone().then_some(room.told().0);
         self.members.list_of(room, count_of, Member::is_told)
@@ -167,7 +172,7 @@ impl Roster {
         self.early
     }
 
-    fn wait(&mut self, pair: Membership, over_ms: u64, news: &mut Vec<News>) {
+    fn wait(&mut self, pair: Membership, over_ms: u64, updates: &mut Vec<MemberUpdate>) {
         // One that waits keeps names, and a connection's first ids are let in past the bound of all
         // ids. So whoever comes and goes under ever new ones past that keeps none.
         if self.members.names.is_over_max() {
@@ -176,7 +181,7 @@ impl Roster {
             return;
         }
         self.early += 1;
-        self.members.tell_left(pair, &self.listeners, news);
+        self.members.tell_left(pair, &self.listeners, updates);
     }
 }
 
@@ -203,7 +208,12 @@ impl Members {
         }
     }
 
-    fn tell_joined(&self, pair: Membership, listeners: &Listeners, news: &mut Vec<News>) {
+    fn tell_joined(
+        &self,
+        pair: Membership,
+        listeners: &Listeners,
+        updates: &mut Vec<MemberUpdate>,
+    ) {
         let hash = self.keys.hash(pair.room.to_bits());
         let mut stripe = self.stripe(hash);
         let Some(room) = stripe.rooms.find_mut(hash, |room| room.id == pair.room) else { return };
@@ -212,12 +222,12 @@ impl Members {
         let bytes = listed_bytes(&text, info.as_deref().map(Info::json));
         let told = self.told(room, pair.sub, u16::try_from(bytes).unwrap_or(u16::MAX));
         if listeners.has(self, pair.room) {
-            news.push(news_of(pair.room, text, MemberChange::Joined(info), told));
+            updates.push(update_of(pair.room, text, MemberChange::Joined(info), told));
         }
     }
 
     /// Unless it has come back meanwhile, which is noted then.
-    fn tell_left(&self, pair: Membership, listeners: &Listeners, news: &mut Vec<News>) {
+    fn tell_left(&self, pair: Membership, listeners: &Listeners, updates: &mut Vec<MemberUpdate>) {
         let hash = self.keys.hash(pair.room.to_bits());
         let mut stripe = self.stripe(hash);
         let Some(room) = stripe.rooms.find_mut(hash, |room| room.id == pair.room) else { return };
@@ -231,7 +241,7 @@ impl Members {
             self.remove(&mut stripe, hash, pair);
         }
         if listeners.has(self, pair.room) {
-            news.push(news_of(pair.room, text, MemberChange::Left, told));
+            updates.push(update_of(pair.room, text, MemberChange::Left, told));
         }
     }
 
@@ -270,16 +280,16 @@ impl ListLimits {
     }
 }
 
-fn news_of(room: Id, sub: Box<str>, change: MemberChange, told: (usize, Manner)) -> News {
+fn update_of(room: Id, sub: Box<str>, change: MemberChange, told: (usize, Manner)) -> MemberUpdate {
     let (count, manner) = told;
-    News { room, sub, change, count, manner }
+    MemberUpdate { room, sub, change, count, manner }
 }
 
 /// Leaves out what those who are told the rest need not hear: of a room that is too large all
 /// counts but the last, and all that happened beside a list, which is of the end of it.
-pub fn leave_out(news: &mut Vec<News>) {
+pub fn leave_out(updates: &mut Vec<MemberUpdate>) {
     let (mut lists, mut counts) = (HashMap::new(), HashMap::new());
-    for (at, News { room, manner, .. }) in news.iter().enumerate() {
+    for (at, MemberUpdate { room, manner, .. }) in updates.iter().enumerate() {
         match manner {
             Manner::Whole => {}
             Manner::Count => drop(counts.insert(*room, at)),
@@ -287,7 +297,7 @@ pub fn leave_out(news: &mut Vec<News>) {
         }
     }
     let mut at = 0;
-    news.retain(|News { room, manner, .. }| {
+    updates.retain(|MemberUpdate { room, manner, .. }| {
         let here = at;
         at += 1;
         match lists.get(room) {

@@ -37,28 +37,30 @@ impl World {
     }
 
     /// All that is told by now.
-    fn news(&mut self) -> Vec<News> {
-        let mut news = Vec::new();
+    fn updates(&mut self) -> Vec<MemberUpdate> {
+        let mut updates = Vec::new();
         if self.roster.is_any_noted() {
             (0..Roster::STRIPES)
-                .for_each(|stripe| _ = self.roster.look(stripe, self.now_ms, &mut news));
+                .for_each(|stripe| _ = self.roster.look(stripe, self.now_ms, &mut updates));
         }
-        while self.roster.end_graces(self.now_ms, 3, &mut news) {}
-        leave_out(&mut news);
-        news
+        while self.roster.end_graces(self.now_ms, 3, &mut updates) {}
+        leave_out(&mut updates);
+        updates
     }
 
     /// The same in short: `+bob 2`, and how it is told.
     fn told(&mut self) -> Vec<String> {
-        let news = self.news().into_iter().map(|News { sub, change, count, manner, .. }| {
-            let change = match change {
-                MemberChange::Joined(None) => format!("+{sub}"),
-                MemberChange::Joined(Some(info)) => format!("+{sub}{}", info.json()),
-                MemberChange::Left => format!("-{sub}"),
-            };
-            format!("{change} {count} {manner:?}")
-        });
-        news.collect()
+        let updates = self.updates().into_iter().map(
+            |MemberUpdate { sub, change, count, manner, .. }| {
+                let change = match change {
+                    MemberChange::Joined(None) => format!("+{sub}"),
+                    MemberChange::Joined(Some(info)) => format!("+{sub}{}", info.json()),
+                    MemberChange::Left => format!("-{sub}"),
+                };
+                format!("{change} {count} {manner:?}")
+            },
+        );
+        updates.collect()
     }
 
     fn listed(&self, room: Id) -> Vec<String> {
@@ -335,7 +337,7 @@ fn list_and_changes_fit_each_other_and_what_is_there() {
             if random.u8(..4) > 0 {
                 continue;
             }
-            for News { room, sub, change, count, manner } in world.news() {
+            for MemberUpdate { room, sub, change, count, manner } in world.updates() {
                 let set = heard.get_mut(&room).unwrap();
                 match (manner, change) {
                     (Manner::Count, _) => *set = None,
@@ -364,9 +366,9 @@ fn list_and_changes_fit_each_other_and_what_is_there() {
             }
         }
         open.into_iter().for_each(|(room, user)| world.members.leave(room, user));
-        world.news();
+        world.updates();
         world.now_ms += GRACE_MS;
-        world.news();
+        world.updates();
         assert!(world.members.is_empty(), "seed {seed}");
         assert_eq!(world.roster.waiting(), 0);
         rooms.iter().chain(&users).for_each(|&id| world.names.release(id));

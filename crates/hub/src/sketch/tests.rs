@@ -76,8 +76,8 @@ fn million_connections_add_little_to_anyones_count() {
     for number in 0..1_000 {
         (0..1_000).for_each(|_| assert!(sketch.add(key(&keys, number), u32::MAX)));
     }
-    let strangers = (0..100_000).map(|_| random.u32(1_000..));
-    let wrong = strangers.filter(|&number| sketch.count(key(&keys, number)) > 41).count();
+    let others = (0..100_000).map(|_| random.u32(1_000..));
+    let wrong = others.filter(|&number| sketch.count(key(&keys, number)) > 41).count();
     assert!(wrong <= 2, "{wrong} of 100,000");
 }
 

@@ -186,8 +186,8 @@ fn findings_stand_in_the_table_and_in_the_json() {
     let table = findings.to_string();
     assert!(table.contains("not checked   of 1 events without"), "{table}");
     assert!(table.contains("fault         1 events came later"), "{table}");
-    let judged = Judged { report: &report, findings: &findings };
-    let json = serde_json::to_value(judged).unwrap();
+    let with_findings = ReportWithFindings { report: &report, findings: &findings };
+    let json = serde_json::to_value(with_findings).unwrap();
     assert_eq!((&json["events"], &json["faults"][0]), (&201.into(), &table_fault().into()));
     assert_eq!(findings.failure().unwrap(), table_fault());
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use proto::Transport;
 
 use crate::Trust;
+use crate::flood::Tokens;
 use crate::flood::tokens::TOKEN_BYTES_MAX;
-use crate::flood::{Storm, Tokens};
 use crate::target::{Target, TargetError};
 
 /// What a crowd is to do.
@@ -81,6 +81,26 @@ impl Default for FloodConfig {
             reconnect: false,
             late_after: Duration::from_secs(1),
         }
+    }
+}
+
+/// A storm: what the listeners of two roles do at one moment.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Storm {
+    /// When it breaks out, counted from when all are online.
+    pub after: Duration,
+    /// The share of listeners, 0 to 1, that reset their connections and stay away.
+    pub vanish: f64,
+    /// The share that reset theirs and then connect again as fast as they can.
+    pub come_back: f64,
+    /// How long each of these stays away.
+    pub away: Duration,
+}
+
+impl Default for Storm {
+    fn default() -> Storm {
+        let (after, away) = (Duration::from_secs(10), Duration::ZERO);
+        Storm { after, vanish: 0.25, come_back: 0.25, away }
     }
 }
 

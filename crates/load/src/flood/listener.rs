@@ -58,7 +58,7 @@ pub(super) enum Phase {
     /// The connection is being made.
     Connecting,
     /// TLS is agreed on.
-    Shaking(Handshake),
+    Handshaking(Handshake),
     /// The request is out; what came of the response's head, when it came in pieces.
     #[expect(clippy::box_collection, reason = "8 bytes a listener instead of 24; it is rare")]
     Head(Option<Box<Vec<u8>>>),
@@ -139,7 +139,7 @@ impl Listener {
                 };
                 self.read_head(arrival, bytes, tally)
             }
-            Phase::Offline | Phase::Connecting | Phase::Shaking(_) | Phase::Deaf => Outcome::On,
+            Phase::Offline | Phase::Connecting | Phase::Handshaking(_) | Phase::Deaf => Outcome::On,
         }
     }
 

@@ -44,14 +44,14 @@ mod task;
 mod tokens;
 mod trouble;
 
-pub use config::{FloodConfig, FloodError};
+pub use config::{FloodConfig, FloodError, Storm};
 pub use reason::{Closure, Failure};
 pub use report::{SlowReport, SteadyReport, StormReport, TroubleReport};
 pub use role::Role;
 pub use snapshot::{FloodSnapshot, TroubleSnapshot};
 pub use tally::{Runs, Totals};
 pub use tokens::Tokens;
-pub use trouble::{Span, Storm};
+pub use trouble::Span;
 
 use std::io;
 use std::net::IpAddr;

@@ -61,7 +61,7 @@ impl Secured {
     }
 
     /// Goes on with it. Whether it is done; what came behind it is kept.
-    pub(super) fn shake(
+    pub(super) fn handshake(
         &mut self,
         slot: u32,
         handshake: &mut Handshake,

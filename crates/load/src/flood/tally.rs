@@ -13,7 +13,7 @@ use crate::flood::coarse_time::CoarseTime;
 use crate::flood::role::Role;
 use crate::flood::trouble::{Bounds, Span};
 use crate::flood::{Closure, Failure};
-use crate::order::{Streams, Verdict, stream_key};
+use crate::order::{Observation, Streams, stream_key};
 use crate::shared::Shared;
 use crate::stamp::{self, RunName, StampFinder};
 
@@ -314,12 +314,12 @@ impl Tally {
         let from_start = same_clock && is_before(source.opened_ms, stamp.run.start_ms);
         let key = stream_key(source.connection, stamp.run, stamp.subject);
         match self.streams.observe(key, stamp.number, from_start) {
-            Verdict::Next { gap } => totals.gaps += u64::from(gap),
-            Verdict::Joined => totals.joined += 1,
-            Verdict::Overtaken => totals.overtaken += 1,
-            Verdict::Doubled => totals.doubled += 1,
-            Verdict::Stale => totals.stale += 1,
-            Verdict::Untracked => totals.untracked += 1,
+            Observation::Next { gap } => totals.gaps += u64::from(gap),
+            Observation::Joined => totals.joined += 1,
+            Observation::Overtaken => totals.overtaken += 1,
+            Observation::Doubled => totals.doubled += 1,
+            Observation::Stale => totals.stale += 1,
+            Observation::Untracked => totals.untracked += 1,
         }
     }
 

@@ -11,26 +11,6 @@ use std::time::Duration;
 use crate::flood::FloodConfig;
 use crate::flood::role::{Role, Roles};
 
-/// A storm: what the listeners of two roles do at one moment.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Storm {
-    /// When it breaks out, counted from when all are online.
-    pub after: Duration,
-    /// The share of listeners, 0 to 1, that reset their connections and stay away.
-    pub vanish: f64,
-    /// The share that reset theirs and then connect again as fast as they can.
-    pub come_back: f64,
-    /// How long each of these stays away.
-    pub away: Duration,
-}
-
-impl Default for Storm {
-    fn default() -> Storm {
-        let (after, away) = (Duration::from_secs(10), Duration::ZERO);
-        Storm { after, vanish: 0.25, come_back: 0.25, away }
-    }
-}
-
 /// Where an event stands to the trouble.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -185,6 +165,7 @@ impl Bounds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flood::Storm;
 
     fn trouble(storm: Option<Storm>, slow: f64, slow_after: Option<Duration>) -> Trouble {
         let config = FloodConfig { users: 4, storm, slow, slow_after, ..FloodConfig::default() };

@@ -6,8 +6,11 @@ use std::time::Duration;
 use proto::ApiKey;
 
 use crate::Trust;
-use crate::spam::PAYLOAD_BYTES_MIN;
+use crate::stamp::STAMP_LEN;
 use crate::target::{Target, TargetError};
+
+/// The shortest payload: a stamp and the quotes around it.
+pub const PAYLOAD_BYTES_MIN: usize = STAMP_LEN + 2;
 
 /// How events are sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -5,13 +5,10 @@ use std::io::Write;
 
 use sys::clock;
 
-use crate::spam::Payload;
+use crate::spam::config::{PAYLOAD_BYTES_MIN, Payload};
 use crate::spam::schedule::{Planned, Share};
 use crate::spam::songs::song;
-use crate::stamp::{RunName, STAMP_LEN, Stamp};
-
-/// The shortest payload: a stamp and the quotes around it.
-pub const PAYLOAD_BYTES_MIN: usize = STAMP_LEN + 2;
+use crate::stamp::{RunName, Stamp};
 
 /// Writes the events of one connection and numbers them.
 #[derive(Debug)]

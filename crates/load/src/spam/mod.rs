@@ -19,8 +19,7 @@ mod stream;
 mod tally;
 mod wire;
 
-pub use config::{Payload, SpamConfig, SpamError, SpamMode};
-pub use message::PAYLOAD_BYTES_MIN;
+pub use config::{PAYLOAD_BYTES_MIN, Payload, SpamConfig, SpamError, SpamMode};
 pub use snapshot::SpamSnapshot;
 pub use tally::SpamTotals;
 
@@ -39,7 +38,7 @@ use crate::shared::Shared;
 use crate::stamp::RunName;
 use crate::target::Target;
 use message::Messages;
-use post::{Connect, Poster};
+use post::{Connect, RequestSender};
 use schedule::{Schedule, Share};
 use stream::{Reader, Writer};
 use tally::SpamPublished;
@@ -288,9 +287,11 @@ impl Connection {
             }
             SpamMode::Post => {
                 let late_after_ns = late_after_ns(config);
-                let poster = Poster { wire, connect, share, messages, start_ns, late_after_ns };
-                threads
-                    .push(spawn("spam", Side::Reader, &link, move |link| poster.run(&head, link))?);
+                let request_sender =
+                    RequestSender { wire, connect, share, messages, start_ns, late_after_ns };
+                threads.push(spawn("spam", Side::Reader, &link, move |link| {
+                    request_sender.run(&head, link)
+                })?);
             }
         }
         Ok(Connection { link, threads })

@@ -17,7 +17,7 @@ use crate::spam::{Head, SpamLink, no_answer, wait_until};
 pub(super) type Connect = Arc<dyn Fn() -> io::Result<Wire> + Send + Sync>;
 
 /// One connection after the other.
-pub(super) struct Poster {
+pub(super) struct RequestSender {
     pub(super) wire: Wire,
     /// Makes another one.
     pub(super) connect: Connect,
@@ -28,7 +28,7 @@ pub(super) struct Poster {
     pub(super) late_after_ns: u64,
 }
 
-impl Poster {
+impl RequestSender {
     /// Sends the whole share, each event at its time or as soon after it as the answer to the one
     /// before is there.
     pub(super) fn run(mut self, head: &Head, link: &SpamLink) -> io::Result<()> {

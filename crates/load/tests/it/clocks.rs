@@ -42,11 +42,11 @@ fn event_before_its_time_shows_that_the_clocks_differ() {
 /// sender that waits for its answers would not have sent.
 #[test]
 fn stall_of_the_server_shows_in_the_latency_of_all_events_due_in_it() {
-    let (open_gate, gate) = std::sync::mpsc::sync_channel(1);
-    let gate = std::sync::Mutex::new(gate);
+    let (go_on, may_go_on) = std::sync::mpsc::sync_channel(1);
+    let may_go_on = std::sync::Mutex::new(may_go_on);
     let server = Server::start(move |number| {
         if number == 1 {
-            gate.lock().unwrap().recv().unwrap();
+            may_go_on.lock().unwrap().recv().unwrap();
         }
         Fate::Lose
     });
@@ -61,7 +61,7 @@ fn stall_of_the_server_shows_in_the_latency_of_all_events_due_in_it() {
     while spam.snapshot().totals.sent < 200 {
         std::thread::yield_now();
     }
-    open_gate.send(()).unwrap();
+    go_on.send(()).unwrap();
     let report = finished(spam);
     assert_eq!((report.sent, report.answered), (200, 200));
     // Event k was due k milliseconds after the start and was answered 199 ms after it or later.

@@ -254,7 +254,7 @@ fn late_event_is_counted_and_timed() {
 }
 
 #[test]
-fn events_of_others_are_counted_and_not_judged() {
+fn events_of_others_are_counted_and_not_checked() {
     let server = Server::start(|_| Fate::Deliver);
     let flood = flood(&server, 1);
     server.send("0", ": hello\n\ndata: plain\n\nevent: x\ndata: a\ndata: b\n\n");

@@ -187,15 +187,15 @@ fn tls_is_as_strict_as_its_mode() {
         assert_eq!(connected(other, TlsMode::Require, None).await, Ok(true));
         assert_eq!(connected(other, TlsMode::VerifyCa, Some(&root)).await, Ok(true));
         assert_eq!(connected(name, TlsMode::VerifyFull, Some(&root)).await, Ok(true));
-        let stranger = server.put_file("other.pem", &{
+        let foreign = server.put_file("other.pem", &{
             let key = rcgen::KeyPair::generate().unwrap();
             rcgen::CertificateParams::new(vec![]).unwrap().self_signed(&key).unwrap().pem()
         });
         for (host, tls, root) in [
             (other, TlsMode::VerifyFull, Some(&root)),
-            (name, TlsMode::VerifyFull, Some(&stranger)),
-            (name, TlsMode::VerifyCa, Some(&stranger)),
-            (name, TlsMode::Require, Some(&stranger)),
+            (name, TlsMode::VerifyFull, Some(&foreign)),
+            (name, TlsMode::VerifyCa, Some(&foreign)),
+            (name, TlsMode::Require, Some(&foreign)),
         ] {
             let error = connected(host, tls, root).await.unwrap_err();
             assert!(error.to_string().contains("ertificate"), "{tls:?}: {error}");

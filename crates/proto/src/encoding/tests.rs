@@ -17,7 +17,7 @@ fn first() -> FirstMessage<'static> {
 }
 
 /// A stream that begins as `told`, with a keep-alive, a gap and an event.
-fn wire(told: Told) -> Vec<u8> {
+fn wire(told: PlaceStyle) -> Vec<u8> {
     let (sse, close) = (Format::Sse, Carrier::Close);
     let mut wire = Vec::new();
     sse.push_begin(&mut wire, close, told, first());
@@ -29,7 +29,8 @@ fn wire(told: Told) -> Vec<u8> {
 
 #[test]
 fn outside_reader_hears_the_beginning_only_when_it_asks_for_it() {
-    for told in [Told::InHead, Told::InLine, Told::InBlock, Told::InMessage] {
+    for told in [PlaceStyle::InHead, PlaceStyle::InLine, PlaceStyle::InBlock, PlaceStyle::InMessage]
+    {
         let wire = wire(told);
         let pieces = futures::stream::iter(wire.chunks(7).map(Ok::<_, Infallible>));
         let events = EventStream::new(pieces).map(|event| event.unwrap());
@@ -37,7 +38,7 @@ fn outside_reader_hears_the_beginning_only_when_it_asks_for_it() {
         let heard: Vec<_> = heard.iter().map(|e| (&*e.event, &*e.id, &*e.data)).collect();
         let first = ("next", IDS[0], MESSAGE);
         let others = [("gap", IDS[1], "{}"), ("message", IDS[2], "{}")];
-        let asked = (told == Told::InMessage).then_some(first);
+        let asked = (told == PlaceStyle::InMessage).then_some(first);
         assert_eq!(heard, asked.into_iter().chain(others).collect::<Vec<_>>(), "{told:?}");
     }
 }
@@ -45,13 +46,13 @@ fn outside_reader_hears_the_beginning_only_when_it_asks_for_it() {
 /// A reader that makes an event of each blank line, as many do.
 #[test]
 fn only_an_event_source_gets_a_block_without_data() {
-    for told in [Told::InHead, Told::InLine, Told::InMessage] {
+    for told in [PlaceStyle::InHead, PlaceStyle::InLine, PlaceStyle::InMessage] {
         let wire = String::from_utf8(wire(told)).unwrap();
         for block in wire.strip_suffix("\n\n").unwrap().split("\n\n") {
             assert!(block.contains("data: "), "{told:?}: {block:?}");
         }
     }
-    let block = String::from_utf8(wire(Told::InBlock)).unwrap();
+    let block = String::from_utf8(wire(PlaceStyle::InBlock)).unwrap();
     assert!(block.starts_with("id: 0000000000000001\nretry: 1234\n\n:\nevent: gap\n"));
 }
 
@@ -63,10 +64,10 @@ fn beginning_is_a_message_where_one_asks() {
         format.push_begin(&mut wire, carrier, told, first());
         wire
     };
-    assert_eq!(begin(Format::Ndjson, Told::InMessage), format!("{MESSAGE}\n").as_bytes());
-    assert_eq!(begin(Format::Text, Told::InMessage)[2..], *MESSAGE.as_bytes());
+    assert_eq!(begin(Format::Ndjson, PlaceStyle::InMessage), format!("{MESSAGE}\n").as_bytes());
+    assert_eq!(begin(Format::Text, PlaceStyle::InMessage)[2..], *MESSAGE.as_bytes());
     for format in [Format::Ndjson, Format::Text, Format::Classic] {
-        for told in [Told::InHead, Told::InLine, Told::InBlock] {
+        for told in [PlaceStyle::InHead, PlaceStyle::InLine, PlaceStyle::InBlock] {
             assert_eq!(begin(format, told), b"", "{format:?} {told:?}");
         }
     }
@@ -82,7 +83,7 @@ fn notices_are_chunks_of_their_own() {
 
 #[test]
 fn message_that_is_no_event_leaves_the_place_of_its_client_where_it_is() {
-    let mut wire = wire(Told::InBlock);
+    let mut wire = wire(PlaceStyle::InBlock);
     Format::Sse.push_message(&mut wire, Carrier::Close, r#"{"ok":1}"#);
     let pieces = futures::stream::iter([Ok::<_, Infallible>(wire)]);
     let events = EventStream::new(pieces).map(|event| event.unwrap());

@@ -7,7 +7,7 @@ use super::bearer::Bearer;
 use super::secret::Secret;
 use super::upgrade::Upgrade;
 use crate::negotiation::accepts_gzip;
-use crate::told::Told;
+use crate::place_style::PlaceStyle;
 use crate::{Carrier, Forwarded, Problem};
 
 /// What the header lines of one request say.
@@ -159,11 +159,11 @@ impl<'b> Fields<'b> {
     /// How the client can be told where its stream begins. An `EventSource` asks past all caches
     /// (WHATWG HTML, section 9.2.2, and Fetch, section 4.6: so `no-cache`), a page's `fetch` does
     /// not of itself.
-    pub(super) fn told(&self) -> Told {
+    pub(super) fn told(&self) -> PlaceStyle {
         match (self.browser, self.no_cache) {
-            (true, true) => Told::InBlock,
-            (true, false) => Told::InLine,
-            (false, _) => Told::InHead,
+            (true, true) => PlaceStyle::InBlock,
+            (true, false) => PlaceStyle::InLine,
+            (false, _) => PlaceStyle::InHead,
         }
     }
 

@@ -8,9 +8,10 @@
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 
 use crate::Frame;
+use crate::websocket::error::ReadError;
 use crate::websocket::frame::FrameHead;
 use crate::websocket::head::{FIN, Opcode, RSV1};
-use crate::websocket::read::{ReadError, Received, received};
+use crate::websocket::read::{Received, received};
 
 /// Every compressed message ends in an empty block of which these are the length and its
 /// complement; they are not sent (section 7.2.1).

@@ -1,4 +1,4 @@
-//! The opening handshake (RFC 6455, section 4.2), server side: what a client asks for is judged,
+//! The opening handshake (RFC 6455, section 4.2), server side: what a client asks for is checked,
 //! and the head that agrees to it is written.
 //!
 //! The request is read by [`request`](crate::request), which also sees to `Host` and `Upgrade`;

@@ -3,7 +3,8 @@
 //! Each byte is checked when it comes, so that a frame which breaks the rules is refused before its
 //! payload is waited for.
 
-use crate::websocket::{CONTROL_BYTES_MAX, ReadError};
+use crate::websocket::CONTROL_BYTES_MAX;
+use crate::websocket::error::ReadError;
 
 /// The bit of the last frame of a message.
 pub(crate) const FIN: u8 = 0x80;

@@ -20,6 +20,7 @@
 pub mod close;
 pub mod command;
 pub mod deflate;
+mod error;
 mod extensions;
 pub(crate) mod frame;
 pub mod handshake;
@@ -32,13 +33,14 @@ mod token;
 mod utf8;
 
 pub use close::{Close, CloseCode};
+pub use error::ReadError;
 pub(crate) use frame::KEEP_ALIVE;
 pub use frame::{
     event, push_close, push_close_code, push_close_echo, push_masked, push_ping, push_pong,
     push_text,
 };
 pub use head::Opcode;
-pub use read::{Input, ReadError, Reader, Received, Rules};
+pub use read::{Input, Reader, Received, Rules};
 
 /// The most bytes that a control frame may carry (section 5.5).
 pub const CONTROL_BYTES_MAX: usize = 125;

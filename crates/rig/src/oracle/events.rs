@@ -234,7 +234,7 @@ impl<A: Audience> Oracle<A> {
         self.events.iter().chain(self.aside.values()).all(done)
     }
 
-    /// Judges by counts what is not forgotten: nothing more is heard, and nobody was told of a gap.
+    /// Checks by counts what is not forgotten: nothing more is heard, and nobody was told of a gap.
     /// Each listener's ids grow and each event has one id, so nobody has heard one twice unseen.
     pub fn settle(&mut self) -> &Totals {
         let open = std::mem::take(&mut self.aside).into_values();
@@ -251,7 +251,7 @@ impl<A: Audience> Oracle<A> {
         &self.totals
     }
 
-    /// Judges by what each listener remembers: what it misses of the log between the first and the
+    /// Checks by what each listener remembers: what it misses of the log between the first and the
     /// last that it knows without a gap.
     pub fn missed(&self, listeners: &[Listener]) -> Vec<Missed> {
         let mut missed = Vec::new();

@@ -10,28 +10,38 @@
 
 mod access;
 mod dashboard;
+mod dashboards;
 mod endpoints;
 mod mercure;
 mod mercure_subscriptions;
 mod monitoring;
 mod past;
 mod public;
+mod public_url;
 mod pusher;
+mod readings;
 mod router;
+mod session;
 mod state;
+mod stream_requests;
 mod streams;
 mod upgraded;
 
 pub(crate) use dashboard::live;
-pub use dashboard::public_url::PublicUrl;
 pub(crate) use endpoints::event::push_answer;
 pub(crate) use endpoints::events::query_of;
 pub use endpoints::graph::stats_json as graph_stats_json;
 pub(crate) use endpoints::send_at_once::{AtOnce, SendAtOnce};
 pub(crate) use past::{ApiPast, HubRest};
 pub(crate) use public::routes as public_routes;
+pub use public_url::PublicUrl;
 pub(crate) use router::routes;
 pub(crate) use state::{Api, ApiParts};
 pub(crate) use streams::Streams;
 pub use streams::StreamsConfig;
 pub(crate) use upgraded::Figures;
+
+/// The API of `parts`. It refuses new work once their `stop` is cancelled.
+pub(crate) fn open(parts: ApiParts) -> anyhow::Result<Api> {
+    Api::new(parts, router::needs())
+}

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use topics::TopicsRest;
 
 use super::access::WrittenSession;
-use super::monitoring::duration::WrittenDurations;
+use super::readings::duration::WrittenDurations;
 use super::state::Api;
 use crate::mercure_hub::PublishOutcome;
 use crate::subscription_list::ListRest;

@@ -19,7 +19,7 @@ use httpd::problem::ApiProblem;
 use proto::Problem;
 
 use super::state::Api;
-use super::{mercure, mercure_subscriptions, streams};
+use super::{mercure, mercure_subscriptions, stream_requests};
 use crate::token_rates::TokenRates;
 
 /// What pages of other origins may read of the head of an answer of the hub.
@@ -31,8 +31,39 @@ const EXPOSED: &str = "ETag, Retry-After, Stream-Next-Offset, Stream-Closed, Str
                        Producer-Epoch, Producer-Seq, Producer-Expected-Seq, Producer-Received-Seq, \
                        Encke-Id, WWW-Authenticate";
 
+/// What a request is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum PublicTarget {
+    /// A durable stream.
+    Stream,
+    /// An update of the hub.
+    Update,
+    /// Who is subscribed at the hub.
+    Subscriptions,
+}
+
+impl PublicTarget {
+    fn of(path: &str) -> PublicTarget {
+        let below = path.strip_prefix(mercure_subscriptions::PATH);
+        match below.is_some_and(|below| below.is_empty() || below.starts_with('/')) {
+            true => PublicTarget::Subscriptions,
+            false if path == mercure::PATH => PublicTarget::Update,
+            false => PublicTarget::Stream,
+        }
+    }
+
+    /// What pages of other origins may read of the answer's head, beside what they always may.
+    fn exposed(self) -> &'static str {
+        match self {
+            PublicTarget::Stream => EXPOSED,
+            PublicTarget::Update | PublicTarget::Subscriptions => EXPOSED_OF_HUB,
+        }
+    }
+}
+
 /// The one request of a connection.
 struct Public {
+    target: PublicTarget,
     let_in: LetIn,
     rates: Arc<TokenRates>,
     idle_limit: IdleLimit,
@@ -49,7 +80,8 @@ pub(crate) fn routes(
     idle_limit: IdleLimit,
 ) -> Router {
     let is_served = AtomicBool::new(false);
-    let public = Arc::new(Public { let_in, rates, idle_limit, is_served });
+    let target = PublicTarget::of(&let_in.path);
+    let public = Arc::new(Public { target, let_in, rates, idle_limit, is_served });
     Router::new().fallback(move |request: Request| serve(api, public, request))
 }
 
@@ -59,7 +91,7 @@ async fn serve(api: Arc<Api>, public: Arc<Public>, request: Request) -> Response
         Err(problem) => problem.into_response(),
     };
     let fields = response.headers_mut();
-    streams::dress(fields);
+    stream_requests::dress(fields);
     public.push_cors(fields);
     fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
@@ -72,30 +104,23 @@ async fn answer(api: Arc<Api>, public: &Public, request: Request) -> Result<Resp
         let detail = "This connection is for one request. Send this one on another connection.";
         return Err(ApiProblem::bad_request(detail));
     }
-    if public.is_list() {
-        return mercure_subscriptions::list_publicly(api, &public.let_in, request).await;
+    let Public { let_in, idle_limit, .. } = public;
+    match public.target {
+        PublicTarget::Subscriptions => {
+            mercure_subscriptions::list_publicly(api, let_in, request).await
+        }
+        PublicTarget::Update => mercure::publish_publicly(api, let_in, idle_limit, request).await,
+        PublicTarget::Stream => {
+            let appends = *request.method() == Method::POST;
+            if let Some(holder) = let_in.holder.as_ref().filter(|_| appends) {
+                public.rates.take(holder, &let_in.limits, Problem::sends_busy)?;
+            }
+            stream_requests::serve_let_in(&api, let_in, idle_limit, request).await
+        }
     }
-    if public.is_update() {
-        return mercure::publish_publicly(api, &public.let_in, &public.idle_limit, request).await;
-    }
-    if let Some(holder) =
-        public.let_in.holder.as_ref().filter(|_| *request.method() == Method::POST)
-    {
-        public.rates.take(holder, &public.let_in.limits, Problem::sends_busy)?;
-    }
-    streams::serve_let_in(&api, &public.let_in, &public.idle_limit, request).await
 }
 
 impl Public {
-    fn is_update(&self) -> bool {
-        self.let_in.path == mercure::PATH
-    }
-
-    fn is_list(&self) -> bool {
-        let below = self.let_in.path.strip_prefix(mercure_subscriptions::PATH);
-        below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
-    }
-
     /// Lets the page read the answer that asked for it, where it may.
     fn push_cors(&self, fields: &mut HeaderMap) {
         let Some((origin, credentials)) = &self.let_in.origin else { return };
@@ -106,9 +131,7 @@ impl Public {
             let yes = HeaderValue::from_static("true");
             fields.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, yes);
         }
-        let is_of_hub = self.is_update() || self.is_list();
-        let exposed = if is_of_hub { EXPOSED_OF_HUB } else { EXPOSED };
-        let exposed = HeaderValue::from_static(exposed);
+        let exposed = HeaderValue::from_static(self.target.exposed());
         fields.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
 }

@@ -9,7 +9,7 @@ use httpd::host::{self, ApiHosts};
 use httpd::origin::{self, DemoPort};
 use httpd::problem::ApiProblem;
 
-use super::access::{self, Need, session};
+use super::access::{self, Need};
 use super::dashboard;
 use super::endpoints::{
     cluster, events, graph, health, logout, lookup, openapi, presence, send, subscriptions, tokens,
@@ -17,8 +17,9 @@ use super::endpoints::{
 };
 use super::monitoring::{metrics, stats};
 use super::pusher;
+use super::session;
 use super::state::Api;
-use super::streams;
+use super::stream_requests;
 use super::{mercure, mercure_subscriptions};
 
 /// The whole API, which is called by `hosts`; a demo page at the port `demo` may use a small part
@@ -70,7 +71,7 @@ pub(super) fn paths() -> Vec<(&'static str, Need, MethodRouter<Arc<Api>>)> {
         ("/healthz", Need::Nothing, get(health::healthz)),
         ("/readyz", Need::Nothing, get(health::readyz)),
         ("/tune.json", scope(Read), get(tune::tune)),
-        (streams::PATH, Need::ByMethod, any(streams::serve)),
+        (stream_requests::PATH, Need::ByMethod, any(stream_requests::serve)),
         (mercure::PATH, Need::Token, post(mercure::publish)),
         (mercure_subscriptions::PATH, Need::Token, get(mercure_subscriptions::list)),
         (mercure_subscriptions::BELOW, Need::Token, get(mercure_subscriptions::list)),

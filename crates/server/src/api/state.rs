@@ -1,6 +1,7 @@
 //! What the endpoints share: the way into the engine, the graph, and the counts that are only the
 //! API's own.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -27,14 +28,14 @@ use proto::Networks;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::access::Access;
-use super::dashboard::own::Dashboards;
-use super::dashboard::public_url::PublicUrl;
-use super::monitoring::duration::SendDurations;
-use super::monitoring::process;
-use super::monitoring::sockets::SocketMemoryReader;
-use super::router::needs;
-use crate::api::{Figures, Streams};
+use super::access::{Access, Need};
+use super::dashboards::Dashboards;
+use super::public_url::PublicUrl;
+use super::readings::duration::SendDurations;
+use super::readings::process;
+use super::readings::sockets::SocketMemoryReader;
+use super::streams::Streams;
+use super::upgraded::Figures;
 use crate::certs::Certificates;
 use crate::mercure_hub::Hub;
 use crate::subscription_list::SubscriptionList;
@@ -133,8 +134,9 @@ pub(crate) struct ApiParts {
 }
 
 impl Api {
-    /// The API of `parts`. It refuses new work once their `stop` is cancelled.
-    pub(crate) fn new(parts: ApiParts) -> anyhow::Result<Api> {
+    /// The API of `parts`, whose paths have `needs`. It refuses new work once the `stop` of `parts`
+    /// is cancelled.
+    pub(super) fn new(parts: ApiParts, needs: HashMap<&'static str, Need>) -> anyhow::Result<Api> {
         let ApiParts { engine, sender, keys, backlog_bytes_max, public_url, .. } = parts;
         let (resumes, client_sends, watches, listen, tls_listen) = {
             let engine = engine.read().unwrap_or_else(PoisonError::into_inner);
@@ -152,7 +154,7 @@ impl Api {
             client_sends,
             watches,
             presence: parts.presence,
-            access: Arc::new(Access::new(keys, needs(), parts.trusted)),
+            access: Arc::new(Access::new(keys, needs, parts.trusted)),
             certificates: parts.certificates,
             handshakes: parts.handshakes,
             listen,

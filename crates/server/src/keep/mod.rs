@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use archive::{DiskArchive, KeepRules};
-use engine::{Keeper, Router};
+use engine::{EventStore, Router};
 use journal::{Config, Found, RealDisk, Sync};
 use tokio::task::spawn_blocking;
 use tokio::time::interval;
@@ -80,8 +80,8 @@ impl Keeping {
     }
 
     /// For the configuration of the engine.
-    pub(crate) fn keeper(&self) -> Keeper {
-        Keeper(Arc::clone(&self.archive) as Arc<engine::EventKeeper>)
+    pub(crate) fn event_store(&self) -> EventStore {
+        EventStore(Arc::clone(&self.archive) as Arc<engine::FrameStore>)
     }
 
     /// Opens the log, and tells the server's log what was in it.

@@ -241,7 +241,7 @@ mod tests {
             assert_eq!(since(&keeping), [written], "{up_to}");
             let draft = hub::Draft::new("a1", "1").unwrap();
             let is_paused = up_to != written;
-            let room = hub::Keeper::<()>::reserve(&*keeping.archive, &draft);
+            let room = hub::EventStore::<()>::reserve(&*keeping.archive, &draft);
             assert_eq!(room.is_err(), is_paused, "nothing is kept behind a hole that is not told");
         }
         tokio::time::advance(SAY_LOST_EVERY).await;

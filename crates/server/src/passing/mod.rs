@@ -5,7 +5,7 @@
 //! The old program accepts no more connections once all is the successor's, and its clients need
 //! not notice: a request that [waited at the barrier](Barrier), or comes later, goes to the
 //! successor whole, by HTTP/1.1 over a Unix socket, body and answer streamed, and the successor
-//! judges it as if it had come to its own port, from the client's address. The lines of a stream of
+//! checks it as if it had come to its own port, from the client's address. The lines of a stream of
 //! sends go on there from the one on which all was handed over
 //! ([`Rest`](dispatch::successor::Rest)). With its next answer a connection ends: HTTP/1.1 says
 //! `connection: close`, HTTP/2 GOAWAY. A connection on which nothing is asked is not closed for it,

@@ -153,7 +153,7 @@ impl ControlPlane {
         let streams = config.streams.map(|streams| {
             api::Streams::new(&config.data, streams, &sender, backlog_bytes_max, &stop)
         });
-        let state = Arc::new(Api::new(ApiParts {
+        let state = Arc::new(api::open(ApiParts {
             engine: Arc::clone(&engine),
             sender: sender.clone(),
             presence: Arc::clone(&presence),

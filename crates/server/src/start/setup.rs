@@ -43,7 +43,7 @@ impl ServerSetup {
         let pusher_apps = load_apps(&mut config)?;
         config.engine.hands_out = config.streams.is_some();
         let hub = load_hub(&mut config, &credentials)?;
-        config.engine.keeper = keeping.as_ref().map(Keeping::keeper);
+        config.engine.event_store = keeping.as_ref().map(Keeping::event_store);
         Ok(ServerSetup { config, credentials, traces, apis, keeping, pusher_apps, hub })
     }
 

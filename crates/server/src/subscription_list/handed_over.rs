@@ -157,7 +157,7 @@ impl SubscriptionList {
         let rest = ListRest::of(&waiting, noted);
         drop(waiting);
         let budget = self.budget();
-        let has_lost = has_lost || rest.has_lost || budget.has_untold();
+        let has_lost = has_lost || rest.has_lost || budget.has_pending();
         ListRest { has_lost, counts: budget.counts(), ..rest }
     }
 
@@ -171,7 +171,7 @@ impl SubscriptionList {
             let mut budget = self.budget();
             budget.count_on(counts);
             if has_lost {
-                budget.lose_untold();
+                budget.lose_pending();
             }
         }
         let is_listed = period > 0 && period == self.subscriptions().periods();

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use anyhow::{Result, bail};
-use engine::workers::fair_room;
+use engine::workers::fair_capacity;
 
 use super::messages::Facts;
 use crate::ports::ApiAddresses;
@@ -71,7 +71,7 @@ fn places(facts: &Facts, config: &ServeConfig, descriptors: u64) -> Result<()> {
         );
     }
     let workers = config.engine.workers.max(1) as u64;
-    let room = workers.saturating_mul(fair_room(descriptors));
+    let room = workers.saturating_mul(fair_capacity(descriptors));
     if room < connections {
         bail!(
             "there are {connections} connections, and {workers} workers with {descriptors} \

@@ -1,4 +1,4 @@
-//! A new version of the server takes the place of the one that runs: it inherits its ports, its
+//! A new version of the server takes the place of the one that runs: it takes over its ports, its
 //! streams with all that waits for them, the history and the store, and no client notices.
 //!
 //! ```text
@@ -39,4 +39,4 @@ pub(crate) use self::control_socket::Upgrades;
 pub use self::messages::{Done, Step};
 pub use self::program::Program;
 pub(crate) use self::serving::Serving;
-pub use self::starter::{Told, Upgrade, UpgradeError};
+pub use self::starter::{Upgrade, UpgradeError, UpgradeProgress};

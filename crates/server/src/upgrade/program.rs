@@ -20,6 +20,9 @@ pub struct Program {
 }
 
 /// The option by which a server takes over.
+const TAKE_OVER: &str = "--take-over";
+
+/// Its first name, which all versions know: a successor may be an earlier one.
 const INHERIT: &str = "--inherit";
 
 /// The option that names a file of settings.
@@ -44,7 +47,7 @@ fn successor_args(args: &[OsString], config: Option<&Path>) -> Vec<OsString> {
             // Its value is the next word, unless it stands in the same.
             true if word == CONFIG => drop(rest.next()),
             true => {}
-            false if word == INHERIT => {}
+            false if word == INHERIT || word == TAKE_OVER => {}
             false => words.push(word.clone()),
         }
     }
@@ -95,6 +98,8 @@ mod tests {
         assert_eq!(successor(&args, None), [&args[..], &["--inherit"]].concat());
         let again = [&args[..], &["--inherit"]].concat();
         assert_eq!(successor(&again, None), again, "of one that took over itself");
+        let by_hand = [&args[..], &["--take-over"]].concat();
+        assert_eq!(successor(&by_hand, None), again, "of one that somebody else had started");
         let other = ["serve", "--data=d", "--config", "b.toml", "--inherit"];
         assert_eq!(successor(&args, Some("b.toml")), other);
         let joined = ["--config=a.toml", "serve", "--data=d", "--inherit"];

@@ -147,8 +147,8 @@ mod tests {
         let client = connect(dir.path()).await.unwrap().unwrap();
         let (accepted, _) = new.listener.accept().await.unwrap();
         assert!(may_ask(passing::peer_credentials(&accepted).unwrap()).unwrap());
-        let stranger = Credentials { pid: 1, uid: u32::MAX };
-        assert!(!may_ask(stranger).unwrap() && !may_answer(dir.path(), stranger).unwrap());
+        let foreign = Credentials { pid: 1, uid: u32::MAX };
+        assert!(!may_ask(foreign).unwrap() && !may_answer(dir.path(), foreign).unwrap());
         fs::create_dir(dir.path().join(NEW_NAME)).unwrap();
         assert!(Socket::try_to_bind(dir.path()).is_err());
         fs::remove_dir(dir.path().join(NEW_NAME)).unwrap();

@@ -30,7 +30,7 @@ pub enum UpgradeError {
         "a process of another user answers in {0}: it is not the server's, and nothing was asked \
          of it"
     )]
-    Stranger(PathBuf),
+    Foreign(PathBuf),
     /// The server goes on as it was.
     #[error("{0}; the server goes on as before")]
     Refused(String),
@@ -48,7 +48,7 @@ pub struct Upgrade {
 
 /// What is heard of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Told {
+pub enum UpgradeProgress {
     /// It goes on.
     Step(Step),
     /// The new program serves.
@@ -71,19 +71,19 @@ impl Upgrade {
         let peer = server.peer().and_then(|peer| socket::may_answer(data, peer));
         match peer.map_err(|error| UpgradeError::Socket(data.to_owned(), error))? {
             true => {}
-            false => return Err(UpgradeError::Stranger(data.to_owned())),
+            false => return Err(UpgradeError::Foreign(data.to_owned())),
         }
         let ask = Ask { versions: VERSIONS.to_vec(), binary, config };
         server.say(&FirstMessage::Ask(ask)).await.map_err(unknown)?;
         Ok(Upgrade { server })
     }
 
-    /// Waits until something is heard of it. Nothing comes behind [`Told::Done`].
-    pub async fn next(&mut self) -> Result<Told, UpgradeError> {
+    /// Waits until something is heard of it. Nothing comes behind [`UpgradeProgress::Done`].
+    pub async fn next(&mut self) -> Result<UpgradeProgress, UpgradeError> {
         loop {
             match self.server.hear_within(SILENT_MAX).await.map_err(unknown)? {
-                StarterMessage::Progress(step) => return Ok(Told::Step(step)),
-                StarterMessage::Done(done) => return Ok(Told::Done(done)),
+                StarterMessage::Progress(step) => return Ok(UpgradeProgress::Step(step)),
+                StarterMessage::Done(done) => return Ok(UpgradeProgress::Done(done)),
                 StarterMessage::Refuse(refusal) => return Err(UpgradeError::Refused(refusal.why)),
                 StarterMessage::Unknown => {}
             }

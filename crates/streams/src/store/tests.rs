@@ -31,7 +31,7 @@ fn open(dir: &TempDir) -> Store {
 }
 
 fn text() -> Create<'static> {
-    Create { content_type: "text/plain", life: Life::Unbounded, closed: false, data: b"" }
+    Create { content_type: "text/plain", lifetime: Lifetime::Unbounded, closed: false, data: b"" }
 }
 
 fn bytes(data: &[u8]) -> Append<'_> {
@@ -139,13 +139,13 @@ fn damage_is_told_and_never_served_or_cut_off() {
 }
 
 #[test]
-fn life_slides_over_restarts_and_ends() {
+fn lifetime_slides_over_restarts_and_ends() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir);
-    let ttl = Create { life: Life::Ttl(10), ..text() };
+    let ttl = Create { lifetime: Lifetime::Ttl(10), ..text() };
     store.create("s", &ttl, None).unwrap();
     let at = NOW_MS.get() + 100_000;
-    store.create("t", &Create { life: Life::ExpiresAt(at), ..text() }, None).unwrap();
+    store.create("t", &Create { lifetime: Lifetime::ExpiresAt(at), ..text() }, None).unwrap();
     NOW_MS.set(NOW_MS.get() + 9_000);
     store.head("s").unwrap();
     store.read("s", Start::Beginning, 1).unwrap();

@@ -10,10 +10,10 @@ use tempfile::TempDir;
 use super::*;
 use crate::notes::{NOTES_MAX, PLACE_BYTES};
 use crate::offset::Offset;
-use crate::{Append, Create, Life, Limits, Producer};
+use crate::{Append, Create, Lifetime, Limits, Producer};
 
 const CREATE: Create<'static> =
-    Create { content_type: "text/plain", life: Life::Unbounded, closed: false, data: b"" };
+    Create { content_type: "text/plain", lifetime: Lifetime::Unbounded, closed: false, data: b"" };
 
 /// Who remembers what it was told, and copies what is on disk at that moment.
 #[derive(Default)]
@@ -43,7 +43,7 @@ impl Teller for Recorder<'_> {
         !self.is_unsure.get()
     }
 
-    fn tell(&self, told: &Told<'_>) -> Outcome {
+    fn tell(&self, told: &AppendNotice<'_>) -> Outcome {
         if let Some((from, to)) = self.copies {
             copy(from, to);
         }
@@ -57,7 +57,7 @@ impl Teller for Recorder<'_> {
         if self.is_unsure.get() { Outcome::Unsure(7) } else { Outcome::Told }
     }
 
-    fn was_told(&self, told: &Told<'_>) -> io::Result<bool> {
+    fn was_told(&self, told: &AppendNotice<'_>) -> io::Result<bool> {
         Ok(self.ends.borrow().contains(&told.next))
     }
 }
@@ -139,8 +139,8 @@ fn what_cannot_be_told_is_told_later_and_nothing_is_appended_before() {
     let next = store.append("a", &bytes(b"x"), Some(&teller)).unwrap().next;
     for _ in 0..2 {
         let refused = store.append("a", &bytes(b"y"), Some(&teller));
-        assert!(matches!(refused, Err(Refusal::Untold)));
-        assert!(matches!(store.delete("a", Some(&teller)), Err(Refusal::Untold)));
+        assert!(matches!(refused, Err(Refusal::Pending)));
+        assert!(matches!(store.delete("a", Some(&teller)), Err(Refusal::Pending)));
         assert_eq!(store.head("a").unwrap().next, next, "nothing was changed");
         assert!(!tell_all(&store, &teller));
     }
@@ -155,12 +155,12 @@ fn what_cannot_be_told_is_told_later_and_nothing_is_appended_before() {
 }
 
 #[test]
-fn stream_whose_life_is_over_is_gone_for_readers_and_removed_once_its_last_append_is_told() {
+fn stream_whose_lifetime_is_over_is_gone_for_readers_and_removed_once_its_last_append_is_told() {
     let (dir, teller) = (TempDir::new().unwrap(), Recorder::default());
     for is_opened_again in [false, true] {
         LATER_MS.set(0);
         let mut store = open_later(dir.path());
-        let create = Create { life: Life::Ttl(600), ..CREATE };
+        let create = Create { lifetime: Lifetime::Ttl(600), ..CREATE };
         store.create("a", &create, Some(&teller)).unwrap();
         teller.is_busy.set(true);
         store.append("a", &bytes(b"x"), Some(&teller)).unwrap();
@@ -173,7 +173,7 @@ fn stream_whose_life_is_over_is_gone_for_readers_and_removed_once_its_last_appen
             assert_eq!(swept, 0, "{is_opened_again}");
             assert!(matches!(store.head("a"), Err(Refusal::Unknown)));
             for teller in [Some(&teller as &dyn Teller), None] {
-                assert!(matches!(store.create("a", &create, teller), Err(Refusal::Untold)));
+                assert!(matches!(store.create("a", &create, teller), Err(Refusal::Pending)));
             }
             assert!(!tell_all(&store, &teller));
         }
@@ -194,7 +194,7 @@ fn what_may_be_forgotten_is_told_once_by_a_process_and_again_by_the_next_if_it_i
     teller.is_unsure.set(true);
     store.append("a", &bytes(b"x"), Some(&teller)).unwrap();
     for _ in 0..2 {
-        assert!(matches!(store.append("a", &bytes(b"y"), Some(&teller)), Err(Refusal::Untold)));
+        assert!(matches!(store.append("a", &bytes(b"y"), Some(&teller)), Err(Refusal::Pending)));
         assert!(!tell_all(&store, &teller));
     }
     let next = Recorder::default();
@@ -207,14 +207,14 @@ fn what_may_be_forgotten_is_told_once_by_a_process_and_again_by_the_next_if_it_i
 }
 
 #[test]
-fn untold_appends_are_so_many_at_most() {
+fn pending_appends_are_so_many_at_most() {
     let (dir, teller) = (TempDir::new().unwrap(), Recorder::default());
     let store = open(dir.path());
     for number in 0..NOTES_MAX as u64 {
         store.notes.as_ref().unwrap().make(&number.to_string(), (number, 8), false).unwrap();
     }
     let first = Create { data: b"x", ..CREATE };
-    assert!(matches!(store.create("more", &first, Some(&teller)), Err(Refusal::Untold)));
+    assert!(matches!(store.create("more", &first, Some(&teller)), Err(Refusal::Pending)));
     assert!(matches!(store.head("more"), Err(Refusal::Unknown)), "nothing was changed");
     store.tell_due("1", &teller).unwrap();
     store.create("more", &first, Some(&teller)).unwrap();

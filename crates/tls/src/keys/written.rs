@@ -12,7 +12,7 @@
 //! | 44..76 | `write` |
 //! | 76..104 | `ready` |
 //!
-//! The keeper's note is not among them. Whoever has these bytes can read and forge the connection:
+//! The owner's note is not among them. Whoever has these bytes can read and forge the connection:
 //! they are wiped when dropped, and go to no file.
 
 use zeroize::Zeroizing;

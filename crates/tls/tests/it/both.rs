@@ -22,12 +22,12 @@ pub(crate) fn connected(role: Role, version: Version, suite: Suite) -> (Ours, Fu
             (Ours::client(&trust, both_suites()), Full::server(trust.full_server(version, suite)))
         }
     };
-    shake(&mut ours, &mut full, usize::MAX);
+    handshake(&mut ours, &mut full, usize::MAX);
     (ours, full)
 }
 
 /// The handshake, with pieces of so many bytes for ours.
-pub(crate) fn shake(ours: &mut Ours, full: &mut Full, piece: usize) {
+pub(crate) fn handshake(ours: &mut Ours, full: &mut Full, piece: usize) {
     let (mut to_full, _) = ours.step(&[]);
     for _ in 0..4 {
         assert!(full.hear(&to_full).unwrap().is_empty());

@@ -3,7 +3,7 @@
 use rustls::{ClientConfig, Error};
 use tls::{Agreed, Alert, Choice, Failure, Suite, Version};
 
-use crate::both::{Role, connected, shake};
+use crate::both::{Role, connected, handshake};
 use crate::parties::{ALL, Full, Ours, Trust, both_suites};
 
 #[test]
@@ -26,11 +26,11 @@ fn handshake_in_pieces_of_any_size_is_the_same() {
         for piece in [1, 2, 5, 6, 7, 100, 300] {
             let mut ours = Ours::server(&trust, both_suites());
             let mut full = Full::client(trust.full_client(version, suite));
-            shake(&mut ours, &mut full, piece);
+            handshake(&mut ours, &mut full, piece);
             assert_eq!(full.hear(&ours.say(b"there")).unwrap(), b"there");
             let mut ours = Ours::client(&trust, both_suites());
             let mut full = Full::server(trust.full_server(version, suite));
-            shake(&mut ours, &mut full, piece);
+            handshake(&mut ours, &mut full, piece);
             assert_eq!(full.hear(&ours.say(b"back")).unwrap(), b"back");
         }
     }
@@ -86,7 +86,7 @@ fn server_s_order_of_suites_counts() {
     provider.cipher_suites.push(rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256);
     config = client_with(&trust, provider);
     let mut full = Full::client(config);
-    shake(&mut ours, &mut full, usize::MAX);
+    handshake(&mut ours, &mut full, usize::MAX);
     assert_eq!(ours.agreed.unwrap().suite, Suite::Aes128Gcm);
 }
 
@@ -107,7 +107,7 @@ fn post_quantum_exchange_is_taken_where_it_is_chosen() {
         let mut provider = rustls::crypto::aws_lc_rs::default_provider();
         provider.kx_groups.insert(0, rustls::crypto::aws_lc_rs::kx_group::X25519MLKEM768);
         let mut full = Full::client(client_with(&trust, provider));
-        shake(&mut ours, &mut full, 900);
+        handshake(&mut ours, &mut full, 900);
         let group = full.0.negotiated_key_exchange_group().unwrap().name();
         assert_eq!(group == rustls::NamedGroup::X25519MLKEM768, post_quantum, "{group:?}");
         assert_eq!(full.hear(&ours.say(b"x")).unwrap(), b"x");

@@ -28,8 +28,8 @@ impl World {
             for list in keys.iter().filter_map(|key| self.topics.write_list(key)) {
                 next.topics.expect_list(&list);
             }
-            let is_stranger = self.listeners[&name].granted.is_empty();
-            let listening = next.topics.listen_again(&keys, is_stranger).unwrap();
+            let is_anonymous = self.listeners[&name].granted.is_empty();
+            let listening = next.topics.listen_again(&keys, is_anonymous).unwrap();
             assert_eq!(listening.is_counted, self.listeners[&name].is_counted);
             self.leave_but(name, |before| {
                 let id = |key: &String| next.names.acquire(IdText::of_key(key).unwrap());
@@ -99,7 +99,7 @@ fn part_with_what_can_be_no_topic_is_none() {
 
 #[test]
 fn one_who_was_let_in_before_goes_on_past_the_shares_of_those_who_come() {
-    let tight = TopicsLimits { stranger_keys_max: 1, ..limits() };
+    let tight = TopicsLimits { anonymous_keys_max: 1, ..limits() };
     let world = World::new(tight);
     let keys = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     for name in ["{a}", "{b}", "{c}"] {

@@ -38,7 +38,7 @@ pub(super) async fn answer(
         Err(refusal) => return *refusal,
     };
     let needs_token = callback.is_some() || guard::is_foreign(&headers);
-    let is_let_in = is_let_in(&app, &parameters, needs_token);
+    let is_let_in = guard::is_let_in(&app, &parameters, needs_token);
     let call = Call { app: &app, parameters: &parameters, callback };
     let mut response = match parameters.get("method").map(String::as_str) {
         Some("stat") => call.stat(is_let_in),
@@ -63,11 +63,6 @@ pub(super) async fn answer(
         response.headers_mut().insert(VARY, HeaderValue::from_static("Origin"));
     }
     response
-}
-
-/// Whether the caller may ask: a page by its token, a program of this machine anyway.
-pub(super) fn is_let_in(app: &App, parameters: &Parameters, needs_token: bool) -> bool {
-    !needs_token || parameters.get("auth").is_some_and(|token| app.parts.auth.is_good(token))
 }
 
 struct Call<'c> {

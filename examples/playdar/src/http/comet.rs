@@ -22,7 +22,7 @@ use serde_json::json;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::reply::{refuse, script_safe};
-use super::{App, Parameters, Shared, api, guard};
+use super::{App, Parameters, Shared, guard};
 use crate::model::{Found, check_id};
 use crate::pipeline::Watch;
 
@@ -173,7 +173,7 @@ pub(super) async fn answer_old(
     headers: HeaderMap,
     Parsed(parameters): Parsed<Parameters>,
 ) -> Response {
-    if !api::is_let_in(&app, &parameters, guard::is_foreign(&headers)) {
+    if !guard::is_let_in(&app, &parameters, guard::is_foreign(&headers)) {
         return refuse(StatusCode::FORBIDDEN, "pages need a token, given as auth=TOKEN");
     }
     let kind = "text/javascript; charset=utf-8";

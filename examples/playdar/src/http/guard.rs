@@ -14,9 +14,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use super::App;
 use super::listener::HttpPeer;
 use super::reply;
+use super::{App, Parameters};
 
 /// Turns away who may not come in, and marks what goes out.
 pub(super) async fn pass(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
@@ -32,6 +32,11 @@ pub(super) async fn pass(State(app): State<Arc<App>>, request: Request, next: Ne
     // With `no-referrer` a browser would send our own forms with `Origin: null`.
     headers.insert("referrer-policy", HeaderValue::from_static("same-origin"));
     response
+}
+
+/// Whether the caller may ask: a page by its token, a program of this machine anyway.
+pub(super) fn is_let_in(app: &App, parameters: &Parameters, needs_token: bool) -> bool {
+    !needs_token || parameters.get("auth").is_some_and(|token| app.parts.auth.is_good(token))
 }
 
 fn may_pass(app: &App, request: &Request) -> Result<(), Box<Response>> {

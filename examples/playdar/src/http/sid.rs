@@ -1,7 +1,7 @@
 //! `/sid/SID`: the content of a result, from a file of the library or from a daemon or a site that
 //! has it.
 //!
-//! Content comes from strangers, so it never stands here as a page: its type is one of sound, or
+//! Content comes from others, so it never stands here as a page: its type is one of sound, or
 //! plain bytes. What is fetched passes through, and no more of it is held than a reader takes.
 
 use std::ops::RangeInclusive;

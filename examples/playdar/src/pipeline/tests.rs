@@ -104,18 +104,18 @@ async fn known_query_is_not_asked_again_and_ends_with_its_life() {
     let sid = watch.next().await.unwrap()[0].sid.clone();
     pipeline.resolve(query("q", true)).unwrap();
     assert_eq!(*only.asked.borrow(), 1);
-    tokio::time::advance(QUERY_LIFE / 2).await;
+    tokio::time::advance(QUERY_LIFETIME / 2).await;
     assert!(pipeline.find_sid(&sid).is_some(), "somebody listens");
-    tokio::time::advance(QUERY_LIFE / 2).await;
+    tokio::time::advance(QUERY_LIFETIME / 2).await;
     assert!(pipeline.results("q").is_some(), "it was used half a life ago");
-    tokio::time::advance(QUERY_LIFE).await;
+    tokio::time::advance(QUERY_LIFETIME).await;
     assert!(pipeline.results("q").is_none());
     assert!(watch.next().await.is_none() && pipeline.find_sid(&sid).is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn stranger_never_pushes_out_our_own_query() {
-    let (queries, all_results, life) = (2, 10, QUERY_LIFE);
+async fn foreign_query_never_pushes_out_our_own() {
+    let (queries, all_results, life) = (2, 10, QUERY_LIFETIME);
     let pipeline = Pipeline::bounded(Bounds { queries, all_results, life });
     pipeline.resolve(query("ours", true)).unwrap();
     pipeline.resolve(query("theirs", false)).unwrap();
@@ -131,7 +131,7 @@ async fn stranger_never_pushes_out_our_own_query() {
 
 #[tokio::test(start_paused = true)]
 async fn results_keep_both_bounds() {
-    let (queries, all_results, life) = (10, RESULTS_MAX + 5, QUERY_LIFE);
+    let (queries, all_results, life) = (10, RESULTS_MAX + 5, QUERY_LIFETIME);
     let pipeline = Pipeline::bounded(Bounds { queries, all_results, life });
     pipeline.add(resolver("a", 90, vec![found("x", Some(0.7)); 1000]));
     pipeline.resolve(query("q1", true)).unwrap();
@@ -161,7 +161,7 @@ async fn query_from_elsewhere_spares_those_for_this_machine() {
 
 #[tokio::test(start_paused = true)]
 async fn results_of_others_end_no_query_of_ours() {
-    let (queries, all_results, life) = (10, 4, QUERY_LIFE);
+    let (queries, all_results, life) = (10, 4, QUERY_LIFETIME);
     let pipeline = Pipeline::bounded(Bounds { queries, all_results, life });
     for (qid, is_local) in [("ours", true), ("theirs", false), ("ours-2", true)] {
         pipeline.resolve(query(qid, is_local)).unwrap();
@@ -188,7 +188,7 @@ async fn query_whose_life_is_over_ends_though_nobody_asks() {
     tokio::spawn(pipeline.expiry());
     pipeline.resolve(query("q", true)).unwrap();
     let mut watch = pipeline.watch("q").unwrap();
-    let ended = timeout(QUERY_LIFE + 2 * EXPIRY_INTERVAL, watch.ended()).await;
+    let ended = timeout(QUERY_LIFETIME + 2 * EXPIRY_INTERVAL, watch.ended()).await;
     assert!(ended.is_ok(), "it lives on");
 }
 
@@ -198,9 +198,9 @@ async fn query_whose_life_is_over_is_neither_watched_nor_played() {
     pipeline.add(resolver("a", 90, vec![found("abcdefghij", None)]));
     pipeline.resolve(query("q", true)).unwrap();
     let sid = pipeline.watch("q").unwrap().next().await.unwrap()[0].sid.clone();
-    tokio::time::advance(QUERY_LIFE).await;
+    tokio::time::advance(QUERY_LIFETIME).await;
     assert!(pipeline.find_sid(&sid).is_none() && pipeline.watch("q").is_none());
     pipeline.resolve(query("q-2", true)).unwrap();
-    tokio::time::advance(QUERY_LIFE).await;
+    tokio::time::advance(QUERY_LIFETIME).await;
     assert!(pipeline.watch("q-2").is_none());
 }

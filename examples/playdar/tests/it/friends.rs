@@ -160,7 +160,7 @@ fn tracks(library: &OneSong) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn friend_answers_and_stranger_hears_nothing() {
+async fn friend_answers_and_nobody_else_hears() {
     let encke = Encke::start().await;
     encke.subscribe("bob", "alice").await;
     encke.subscribe("carol", "dave").await;

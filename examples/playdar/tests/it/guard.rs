@@ -47,7 +47,7 @@ async fn page_of_another_origin_needs_a_token() {
         assert_eq!(reply.status, if is_foreign { 403 } else { 200 }, "{name}: {value}");
         let stat = live.ask("GET", STAT, &headers, "").await.json();
         assert_eq!(stat["authenticated"], !is_foreign);
-        assert_eq!(stat.get("hostname").is_none(), is_foreign, "strangers learn little");
+        assert_eq!(stat.get("hostname").is_none(), is_foreign, "others learn little");
         let posted = live.ask("POST", "/authcodes", &headers, "revoke=x").await;
         assert_eq!(posted.status, if is_foreign { 403 } else { 404 }, "{name}: {value}");
         let comet = live.ask("GET", "/comet?session=%20", &headers, "").await;

@@ -41,20 +41,20 @@ pub enum FetchError {
 }
 
 /// What came.
-pub(super) struct Fetched {
-    pub(super) text: String,
+pub(in crate::tokens) struct Fetched {
+    pub(in crate::tokens) text: String,
     /// How long it may be used.
-    pub(super) age: Duration,
+    pub(in crate::tokens) age: Duration,
 }
 
 /// Asks one URL.
-pub(super) struct Fetcher {
+pub(in crate::tokens) struct Fetcher {
     client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
     url: Uri,
 }
 
 impl Fetcher {
-    pub(super) fn new(url: Uri) -> Result<Fetcher, FetchError> {
+    pub(in crate::tokens) fn new(url: Uri) -> Result<Fetcher, FetchError> {
         let connector = outgoing::connector(&url).map_err(FetchError::Roots)?;
         // A request in five minutes: its connection is not kept.
         let client =
@@ -62,7 +62,7 @@ impl Fetcher {
         Ok(Fetcher { client, url })
     }
 
-    pub(super) async fn fetch(&self) -> Result<Fetched, FetchError> {
+    pub(in crate::tokens) async fn fetch(&self) -> Result<Fetched, FetchError> {
         let fetched = tokio::time::timeout(JWKS_TIME_MAX, self.request()).await;
         fetched.unwrap_or(Err(FetchError::Slow))
     }

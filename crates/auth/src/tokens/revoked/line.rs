@@ -24,15 +24,16 @@ pub struct Line<'a> {
 
 impl Line<'_> {
     /// What `wish` comes to at `now`, where tokens live so many seconds unless they say it.
-    pub fn of(wish: &Revocation, now: u64, life: u64) -> Line<'static> {
+    pub fn of(wish: &Revocation, now: u64, lifetime: u64) -> Line<'static> {
         match wish {
             Revocation::Token { jti, expires } => {
                 // Leeway lets a token in for a while after its end.
-                let until = expires.map_or(now + life, |expires| expires + LEEWAY_MAX.as_secs());
+                let until =
+                    expires.map_or(now + lifetime, |expires| expires + LEEWAY_MAX.as_secs());
                 Line { jti: Some(jti.clone().into()), sub: None, before: None, until }
             }
             Revocation::Subject { sub, before } => {
-                let (until, before) = (now.max(*before) + life, Some(*before));
+                let (until, before) = (now.max(*before) + lifetime, Some(*before));
                 Line { jti: None, sub: Some(sub.clone().into()), before, until }
             }
         }

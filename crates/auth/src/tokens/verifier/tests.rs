@@ -243,7 +243,7 @@ fn what_others_read_is_told_word_for_word_and_grants_nothing_of_ours() {
     let rules =
         TokenRules { read_by: ReadBy::Others, exp_required: false, ..TokenRules::default() };
     let verifier = verifier(rules, &[pair.pem().as_bytes()]);
-    // What is no id to us, and for whom it is, is not ours to judge.
+    // What is no id to us, and for whom it is, is not ours to say.
     let claims = json!({ "mercure": { "subscribe": ["*"] }, "sub": "b b", "aud": "x", "encke": 1 });
     let token = pair.token(&json!({ "alg": "ES256", "typ": "at+jwt" }), &claims);
     let grant = verified(&verifier, &token, NOW).unwrap();

@@ -94,7 +94,7 @@ impl World {
                 let user = self.random.usize(1..self.users + 1).max(self.users.saturating_sub(2));
                 let sub: Box<str> = user.to_string().into();
                 if one.here.insert(sub.clone(), None).is_none() {
-                    one.rooms.news(ROOM, sub.clone(), RoomChange::Joined(None));
+                    one.rooms.update(ROOM, sub.clone(), RoomChange::Joined(None));
                     one.waiting.insert(sub, one.rooms.said().0);
                 }
             }
@@ -122,7 +122,7 @@ impl World {
         one.read += 1;
         let sequence = 100 + one.read as u64;
         one.rooms.step(0, RoomStep::Notes { sequence, from, notes });
-        while one.rooms.next_act().is_some() {}
+        while one.rooms.next_action().is_some() {}
     }
 
     /// Whose list has come is let in, or refused.
@@ -151,7 +151,7 @@ impl One {
         self.here.remove(&sub);
         self.waiting.remove(&sub);
         self.let_in.remove(&sub);
-        self.rooms.news(ROOM, sub, RoomChange::Left);
+        self.rooms.update(ROOM, sub, RoomChange::Left);
     }
 }
 
@@ -167,7 +167,7 @@ fn crowd_that_comes_to_all_nodes_at_once_gets_all_places() {
                 one.rooms.want(ROOM);
                 let sub: Box<str> = format!("{id}-{user}").into();
                 one.here.insert(sub.clone(), None);
-                one.rooms.news(ROOM, sub.clone(), RoomChange::Joined(None));
+                one.rooms.update(ROOM, sub.clone(), RoomChange::Joined(None));
                 one.waiting.insert(sub, one.rooms.said().0);
             }
         }

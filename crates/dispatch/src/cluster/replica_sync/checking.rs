@@ -11,7 +11,7 @@ use super::{Answer, Question, ReplicaSync};
 
 /// What others may see of the graph's replica.
 #[derive(Clone, Debug)]
-pub(in super::super) struct GraphTold {
+pub(in super::super) struct GraphStatus {
     /// Where the store of record is.
     pub(in super::super) versions: Versions,
     /// Why the replica is built anew, while it is.
@@ -34,9 +34,9 @@ pub struct Checks {
 
 impl ReplicaSync {
     /// What others may see of it.
-    pub(in super::super) fn told(&self) -> GraphTold {
+    pub(in super::super) fn told(&self) -> GraphStatus {
         let (building, checks) = (self.says.subscribe(), self.checks.subscribe());
-        GraphTold { versions: self.store.versions(), building, checks }
+        GraphStatus { versions: self.store.versions(), building, checks }
     }
 
     /// Compares all pairs `every` so often, unless that is zero.

@@ -41,7 +41,7 @@ impl Hook {
         let Hook { client, secret } = self;
         let backlog = PresenceBacklog::new();
         let mut batches =
-            Batches { backlog, subscriber, secret, lot: fastrand::u32(..), counted: 0 };
+            Batches { backlog, subscriber, secret, nonce: fastrand::u32(..), counted: 0 };
         batches.backlog.push_lost();
         tokio::spawn(async move {
             // It ends when nothing more will be told.
@@ -56,7 +56,7 @@ struct Batches {
     subscriber: Subscriber,
     secret: WebhookSecret,
     /// What tells batches of this process from those of others.
-    lot: u32,
+    nonce: u32,
     /// What the backlog's figure has of this one.
     counted: u64,
 }
@@ -93,7 +93,7 @@ impl Hooked for Batches {
         let seconds = (sys::clock::unix_ms() / 1000).to_string();
         let signature = self.secret.sign(&[seconds.as_bytes(), b".", body]);
         vec![
-            ("Encke-Batch", format!("{:08x}-{number}", self.lot)),
+            ("Encke-Batch", format!("{:08x}-{number}", self.nonce)),
             ("Encke-Signature", format!("t={seconds},v1={signature}")),
         ]
     }

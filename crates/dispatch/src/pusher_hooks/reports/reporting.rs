@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::{Change, ToldSubjects};
+use super::{Change, SubjectChanges};
 use crate::hook_rooms::Subject;
 use crate::pusher_hooks::told::Known;
 
@@ -23,7 +23,7 @@ pub(super) struct Reporting<M> {
 
 impl<M> Reporting<M> {
     /// A subject has come or gone.
-    pub(super) fn apply(&mut self, change: &Change, told: &mut ToldSubjects) {
+    pub(super) fn apply(&mut self, change: &Change, told: &mut SubjectChanges) {
         self.pass(change.at_ms, told);
         let subject = &change.subject;
         if !change.is_there {
@@ -43,7 +43,7 @@ impl<M> Reporting<M> {
     }
 
     /// Ends the graces that are over.
-    pub(super) fn pass(&mut self, now_ms: u64, told: &mut ToldSubjects) {
+    pub(super) fn pass(&mut self, now_ms: u64, told: &mut SubjectChanges) {
         self.now_ms = self.now_ms.max(now_ms);
         while let Some(subject) = self.known.take_over(self.now_ms) {
             self.doubtful.remove(&subject);

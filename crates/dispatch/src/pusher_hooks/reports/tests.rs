@@ -106,7 +106,7 @@ impl World {
     /// A node reads some of the log, and does what follows of it.
     fn read(&mut self, id: usize, most: usize) {
         let now_ms = self.now_ms;
-        let mut told = ToldSubjects::new();
+        let mut told = SubjectChanges::new();
         for _ in 0..most {
             let (log, node) = (&self.log, self.nodes.get_mut(&id).unwrap());
             let Some(entry) = log.get(node.read).cloned() else { break };
@@ -206,7 +206,7 @@ impl World {
                     (node.done, node.read) = (node.handed, all);
                     node.reports.lost();
                     node.reports.read(all as u64);
-                    node.reports.settled(there.clone(), now_ms, &mut ToldSubjects::new());
+                    node.reports.settled(there.clone(), now_ms, &mut SubjectChanges::new());
                 }
             }
             _ => {}
@@ -292,7 +292,7 @@ fn what_a_receiver_is_told_alternates_and_ends_with_what_is_so_whichever_nodes_a
 /// The time is that of the one that takes over: each pair is told, none is lost or made up.
 #[test]
 fn each_pair_that_was_not_taken_is_told_by_the_next_one() {
-    let (mut reports, mut told) = (Reports::<u64>::new(), ToldSubjects::new());
+    let (mut reports, mut told) = (Reports::<u64>::new(), SubjectChanges::new());
     reports.settled(Vec::new(), 0, &mut told);
     reports.taken_up_to(0);
     let mut change = |at: u64, is_there| {
@@ -318,7 +318,7 @@ fn each_pair_that_was_not_taken_is_told_by_the_next_one() {
 
 #[test]
 fn what_waits_for_its_grace_is_not_taken_and_flapping_holds_it_up_no_longer() {
-    let (mut reports, mut told) = (Reports::<u64>::new(), ToldSubjects::new());
+    let (mut reports, mut told) = (Reports::<u64>::new(), SubjectChanges::new());
     reports.settled(Vec::new(), 0, &mut told);
     reports.begin(0, &mut told);
     for second in 1..60 {
@@ -335,7 +335,7 @@ fn what_waits_for_its_grace_is_not_taken_and_flapping_holds_it_up_no_longer() {
 
 #[test]
 fn what_nobody_takes_is_bounded_and_the_list_stays_true() {
-    let (mut reports, mut told) = (Reports::<u64>::new(), ToldSubjects::new());
+    let (mut reports, mut told) = (Reports::<u64>::new(), SubjectChanges::new());
     reports.settled(Vec::new(), 0, &mut told);
     reports.taken_up_to(0);
     for n in 0..2 * KEPT_MAX as u64 + 11 {
@@ -350,7 +350,7 @@ fn what_nobody_takes_is_bounded_and_the_list_stays_true() {
 
 #[test]
 fn whoever_goes_on_in_order_tells_nothing_twice() {
-    let mut told = ToldSubjects::new();
+    let mut told = SubjectChanges::new();
     let mut nodes = [Reports::<u64>::new(), Reports::<u64>::new()];
     nodes.iter_mut().for_each(|node| node.settled(Vec::new(), 0, &mut told));
     nodes[0].begin(0, &mut told);
@@ -365,11 +365,11 @@ fn whoever_goes_on_in_order_tells_nothing_twice() {
     assert_eq!(told.drain(..).count(), 3);
     nodes[0].handed(|| 3);
     nodes[0].take(|_| true);
-    let (at, untold) = nodes[0].untold().unwrap();
-    let untold: Vec<Change> = untold.into_iter().cloned().collect();
-    assert_eq!((at, untold.len(), &untold[0].subject), (4, 1, &subject(1)));
+    let (at, pending) = nodes[0].pending().unwrap();
+    let pending: Vec<Change> = pending.into_iter().cloned().collect();
+    assert_eq!((at, pending.len(), &pending[0].subject), (4, 1, &subject(1)));
     let next = &mut nodes[1];
-    next.handed_over(at, untold);
+    next.handed_over(at, pending);
     next.read(5);
     next.changed(subject(1), true, 12_000, &mut told);
     next.begin(12_500, &mut told);
@@ -383,7 +383,7 @@ fn whoever_goes_on_in_order_tells_nothing_twice() {
 
 #[test]
 fn what_was_handed_over_as_of_before_the_list_is_no_ground_to_go_on_from() {
-    let (mut reports, mut told) = (Reports::<u64>::new(), ToldSubjects::new());
+    let (mut reports, mut told) = (Reports::<u64>::new(), SubjectChanges::new());
     reports.read(7);
     // It has come behind the record 5: the one before has not told it.
     reports.settled(vec![subject(1)], 0, &mut told);

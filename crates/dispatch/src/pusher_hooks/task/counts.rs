@@ -54,7 +54,7 @@ impl HookTeller<'_> {
         let names = self.router.names();
         let channel = names.acquire(text);
         if self.count(channel, key) && !is_known {
-            self.counted.is_untold(channel);
+            self.counted.is_pending(channel);
         }
         names.release(channel);
     }
@@ -85,7 +85,7 @@ impl HookTeller<'_> {
                 continue;
             };
             if !self.tell_subscribers(&key, subscription_count(&name, number)).await {
-                self.counted.is_untold(channel);
+                self.counted.is_pending(channel);
                 continue;
             }
             let channel = &*name;

@@ -12,7 +12,7 @@ use super::{HookTeller, HookedIds, SLICE};
 use crate::cluster::Cluster;
 use crate::hook_rooms::{self, channel_subject, member_subject, parse_subject};
 use crate::pusher_hooks::over_nodes::OverNodes;
-use crate::pusher_hooks::reporter::{AppTold, Reporter};
+use crate::pusher_hooks::reporter::{AppReport, Reporter};
 use crate::pusher_hooks::{HookScope, event};
 
 impl HookTeller<'_> {
@@ -92,7 +92,7 @@ impl HookTeller<'_> {
     pub(super) async fn tell_reports(&mut self) {
         let now_ms = self.now_ms();
         let Some(reporter) = &mut self.reporter else { return };
-        for AppTold { app: id, told, has_begun } in reporter.look(now_ms, self.hooks).await {
+        for AppReport { app: id, told, has_begun } in reporter.look(now_ms, self.hooks).await {
             let Some(app) = self.hooks.apps.by_id(&id).map(|served| served.app) else { continue };
             for (done, (subject, has_come)) in told.iter().enumerate() {
                 let Some((channel, user)) = parse_subject(subject) else { continue };

@@ -170,7 +170,7 @@ async fn what_clients_say_before_the_next_look_is_bounded_however_short_it_is() 
         while hooks.counts.dropped.read() == dropped {
             hooks.client_event(&said(), &data);
         }
-        let bytes_of = |said: &Said| size_of::<Said>() + said.json.len();
+        let bytes_of = |said: &ClientHookEvent| size_of::<ClientHookEvent>() + said.json.len();
         let bytes: usize = hooks.said().events.iter().map(bytes_of).sum();
         assert!((SAID_BYTES_MAX / 2..=SAID_BYTES_MAX).contains(&bytes), "{bytes}");
         HookTeller::new(&hooks, &router, None).look().await;

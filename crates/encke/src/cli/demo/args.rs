@@ -104,7 +104,7 @@ pub(crate) struct DemoArgs {
     /// Show a cluster instead: so many nodes, 2 to 9, over a NATS server that is started for them,
     /// with the graph in a PostgreSQL that is started too, where one is installed.
     ///
-    /// The crowd is spread over them, events are sent to each in turn, and one node is killed in
+    /// The users are spread over them, events are sent to each in turn, and one node is killed in
     /// the middle, or after 20 s: its listeners go on at the others.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=NODES_MAX))]
     #[arg(conflicts_with_all = ["transport", "token_key", "tls", "data", "out"])]

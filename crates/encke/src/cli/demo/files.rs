@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use figures::latency::Quantiles;
 use figures::run::{Reading, Row, RunWriter};
-use load::findings::Judged;
+use load::findings::ReportWithFindings;
 use load::plot::{Panel, RunPlot, Theme};
 
-use super::measure::Moment;
+use super::measure::DemoSnapshot;
 use super::report::DemoReport;
 
 const ROWS: &str = "run.csv";
@@ -62,29 +62,29 @@ impl RunFiles {
 
     /// Adds the row of a moment, through to the file, unless the one before is too near: what the
     /// server told then, and what the crowd measured since the moment before.
-    pub(super) fn add(&mut self, moment: &Moment, latency: Quantiles) -> Result<()> {
-        let started = *self.started.get_or_insert(moment.at);
+    pub(super) fn add(&mut self, snapshot: &DemoSnapshot, latency: Quantiles) -> Result<()> {
+        let started = *self.started.get_or_insert(snapshot.at);
         if let Some((before, _)) = self.before
-            && moment.at.duration_since(before) < INTERVAL_MIN
+            && snapshot.at.duration_since(before) < INTERVAL_MIN
         {
             return Ok(());
         }
-        let seconds = moment.at.duration_since(started).as_secs_f64();
+        let seconds = snapshot.at.duration_since(started).as_secs_f64();
         let before = self.before.as_ref().map(|(_, reading)| reading);
-        let mut row = moment.server.row(seconds, sys::clock::unix_ms(), before);
+        let mut row = snapshot.server.row(seconds, sys::clock::unix_ms(), before);
         row.set_received(&latency);
         let cannot = || format!("cannot write to {}", self.dir.display());
         self.writer.write(&row).with_context(cannot)?;
         self.rows.push(row);
-        self.before = Some((moment.at, moment.server.clone()));
+        self.before = Some((snapshot.at, snapshot.server.clone()));
         Ok(())
     }
 
     /// Writes the report and draws the pictures, with `title` and `subtitle` above them.
     pub(super) fn finish(self, report: &DemoReport, title: &str, subtitle: &str) -> Result<()> {
         let path = self.dir.join("run.json");
-        let judged = Judged { report, findings: &report.findings() };
-        let json = serde_json::to_string_pretty(&judged)? + "\n";
+        let with_findings = ReportWithFindings { report, findings: &report.findings() };
+        let json = serde_json::to_string_pretty(&with_findings)? + "\n";
         fs::write(&path, json).with_context(|| format!("cannot write {}", path.display()))?;
         for (theme, look) in [(Theme::Light, "light"), (Theme::Dark, "dark")] {
             let picture = RunPlot { rows: &self.rows, title, subtitle, panels: &Panel::ALL, theme };

@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use super::Demo;
 use super::files::RunFiles;
 use super::friends::Stored;
-use super::measure::{Course, Moment, Opening};
+use super::measure::{Course, DemoSnapshot, Opening};
 use super::process::ServerProcess;
 use super::report::{DemoReport, GraphReport};
 use crate::cli::flood;
@@ -40,7 +40,7 @@ pub(super) struct Load<'a> {
 impl Load<'_> {
     /// All of it. `None` when it was stopped before the first event was sent.
     pub(super) async fn run(mut self) -> Result<Option<DemoReport>> {
-        let empty = self.demo.unless_stopped(Moment::now(self.server)).await;
+        let empty = self.demo.unless_stopped(DemoSnapshot::now(self.server)).await;
         let Some(empty) = empty.transpose()? else { return Ok(None) };
         if let Some(files) = &mut self.files {
             files.add(&empty, Quantiles::default())?;
@@ -229,7 +229,7 @@ impl Load<'_> {
     /// Looks at the server and the machine once more. `latency` is what the crowd measured since
     /// the look before.
     async fn look(&mut self, course: &mut Course, latency: Quantiles) -> Result<()> {
-        let now = Moment::now(self.server).await?;
+        let now = DemoSnapshot::now(self.server).await?;
         if let Some(files) = &mut self.files {
             files.add(&now, latency)?;
         }

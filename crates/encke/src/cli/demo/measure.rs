@@ -11,25 +11,25 @@ use super::process::ServerProcess;
 
 /// What the server and the machine showed at one moment.
 #[derive(Clone, Debug)]
-pub(super) struct Moment {
+pub(super) struct DemoSnapshot {
     pub(super) at: Instant,
     pub(super) server: Reading,
     /// Memory of the whole machine that is in use and cannot be had without swapping.
     pub(super) machine_bytes: u64,
 }
 
-impl Moment {
-    pub(super) async fn now(server: &mut ServerProcess) -> Result<Moment> {
+impl DemoSnapshot {
+    pub(super) async fn now(server: &mut ServerProcess) -> Result<DemoSnapshot> {
         let figures = server.figures().await?;
-        Ok(Moment { at: Instant::now(), server: figures, machine_bytes: machine_bytes() })
+        Ok(DemoSnapshot { at: Instant::now(), server: figures, machine_bytes: machine_bytes() })
     }
 
     /// Processor time that the server took since `before`.
-    pub(super) fn cpu_seconds_since(&self, before: &Moment) -> f64 {
+    pub(super) fn cpu_seconds_since(&self, before: &DemoSnapshot) -> f64 {
         self.server.cpu_seconds - before.server.cpu_seconds
     }
 
-    pub(super) fn seconds_since(&self, before: &Moment) -> f64 {
+    pub(super) fn seconds_since(&self, before: &DemoSnapshot) -> f64 {
         self.at.duration_since(before.at).as_secs_f64()
     }
 }
@@ -38,11 +38,11 @@ impl Moment {
 #[derive(Clone, Debug)]
 pub(super) struct Course {
     /// The server is up and nobody online.
-    pub(super) empty: Moment,
+    pub(super) empty: DemoSnapshot,
     /// Everybody is online and nothing was sent.
-    pub(super) idle: Moment,
+    pub(super) idle: DemoSnapshot,
     /// The last look; at the end, when all was sent and heard.
-    pub(super) end: Moment,
+    pub(super) end: DemoSnapshot,
     /// The most that was seen while events were sent.
     pub(super) most: Most,
     pub(super) opening: Opening,
@@ -62,7 +62,7 @@ pub(super) struct Most {
 }
 
 impl Most {
-    fn observe(&mut self, now: &Moment) {
+    fn observe(&mut self, now: &DemoSnapshot) {
         let Reading { resident_bytes, resident_anonymous_bytes, resident_file_bytes, .. } =
             now.server;
         self.resident_bytes = self.resident_bytes.max(resident_bytes);
@@ -74,7 +74,7 @@ impl Most {
 
 impl Course {
     /// Begins where nobody is online.
-    pub(super) fn new(empty: Moment) -> Course {
+    pub(super) fn new(empty: DemoSnapshot) -> Course {
         Course {
             idle: empty.clone(),
             end: empty.clone(),
@@ -93,7 +93,7 @@ impl Course {
     }
 
     /// A look was taken.
-    pub(super) fn observe(&mut self, now: Moment) {
+    pub(super) fn observe(&mut self, now: DemoSnapshot) {
         self.most.observe(&now);
         self.end = now;
     }

@@ -48,7 +48,7 @@ use self::load::Load;
 use self::nodes::NodesReport;
 use self::process::{ServerOptions, ServerProcess};
 use self::report::DemoReport;
-use super::conclude::{conclude, unjudged};
+use super::conclude::{conclude, unchecked};
 use super::flood;
 use super::signer::Signer;
 use crate::console::tell;
@@ -95,7 +95,7 @@ fn play<R: Serialize + Display, F: Future<Output = Result<Option<R>>>>(
         DemoEnd::AtOnce(code) => std::process::exit(code),
     };
     removed?;
-    let Some(report) = outcome.map_err(unjudged)? else {
+    let Some(report) = outcome.map_err(unchecked)? else {
         tell("stopped before the first event was sent: nothing was checked");
         return Ok(());
     };
@@ -263,7 +263,7 @@ impl Demo {
             api: self.address(self.args.api, DEFAULT_API)?,
             member: None,
             data: &self.data,
-            limits: &self.args.limits.clone().with_room_for(room),
+            limits: &self.args.limits.clone().with_capacity_for(room),
             token_key: self.args.token_key.as_deref(),
             certificate,
             token_claims: &self.args.token_claims,

@@ -49,7 +49,7 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
         let config = config(args.clone(), program)?;
         let mut input = pin!(input_ended(args.until_eof));
         let (server, has_taken_over) = tokio::select! {
-            begun = begin(config, args.inherit) => begun?,
+            begun = begin(config, args.take_over) => begun?,
             _ = signals.next() => return stopped_early(),
             ended = &mut input => return ended.and_then(|()| stopped_early()),
         };
@@ -135,12 +135,12 @@ fn stopped_early() -> Result<()> {
 }
 
 /// Starts a server, or takes over from one that runs; whether it did that.
-async fn begin(config: ServeConfig, inherits: bool) -> Result<(Server, bool)> {
+async fn begin(config: ServeConfig, takes_over: bool) -> Result<(Server, bool)> {
     // Event ids and tokens count from then, and the dates of answers are none before.
     if !sys::clock::is_set() {
         bail!("this machine's clock stands before 1970: set it (timedatectl), then start again");
     }
-    if inherits {
+    if takes_over {
         if let Some(server) = Server::take_over(&config).await? {
             return Ok((server, true));
         }

@@ -125,8 +125,8 @@ fn limits_are_passed_on_as_they_are() {
         let again = parse(&options.iter().map(String::as_str).collect::<Vec<_>>()).limits;
         assert_eq!(format!("{again:?}"), format!("{limits:?}"));
     }
-    assert_eq!(parse(&[]).limits.with_room_for(9).max_connections, 9);
-    assert_eq!(parse(&given).limits.with_room_for(9).max_connections, 7);
+    assert_eq!(parse(&[]).limits.with_capacity_for(9).max_connections, 9);
+    assert_eq!(parse(&given).limits.with_capacity_for(9).max_connections, 7);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use anyhow::{Error, Result, anyhow};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Heard, Loss, Stream, Wanted};
+use super::{Loss, Stream, StreamItem, Wanted};
 
 /// How long a connection may take until its stream is open.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
 
 /// What a follower tells.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum FollowerEvent {
     /// The stream is open: for the first time or again.
     Online { again: bool },
     /// There is no stream, and why. Told once, until there is one again.
@@ -59,7 +59,7 @@ pub(crate) struct Follower {
     state: StreamState,
     was_online: bool,
     /// What came and was not told yet.
-    heard: VecDeque<Heard>,
+    heard: VecDeque<StreamItem>,
     /// What ended the stream or the last try, as long as it is not told.
     loss: Option<Loss>,
     /// Where the next stream goes on.
@@ -88,13 +88,13 @@ impl Follower {
     ///
     /// # Errors
     /// It is over: the server will not have this listener, or there never was a server.
-    pub(crate) async fn next(&mut self) -> Result<Told> {
+    pub(crate) async fn next(&mut self) -> Result<FollowerEvent> {
         loop {
             // What came before a loss is told before it.
             match self.heard.pop_front() {
-                Some(Heard::Event(json)) => return Ok(Told::Event(json)),
-                Some(Heard::Gap) => return Ok(Told::Gap),
-                Some(Heard::Place(place)) => self.place = Some(place),
+                Some(StreamItem::Event(json)) => return Ok(FollowerEvent::Event(json)),
+                Some(StreamItem::Gap) => return Ok(FollowerEvent::Gap),
+                Some(StreamItem::Place(place)) => self.place = Some(place),
                 None => {
                     let told = match self.loss.take() {
                         Some(loss) => self.lose(loss)?,
@@ -109,7 +109,7 @@ impl Follower {
     }
 
     /// Reads the stream, or opens one.
-    async fn go_on(&mut self) -> Option<Told> {
+    async fn go_on(&mut self) -> Option<FollowerEvent> {
         let done = match &mut self.stream {
             Some((stream, _)) => read(stream, self.wanted.silence, &mut self.heard).await,
             None => {
@@ -122,7 +122,7 @@ impl Follower {
             return None;
         }
         self.state = StreamState::Online;
-        Some(Told::Online { again: std::mem::replace(&mut self.was_online, true) })
+        Some(FollowerEvent::Online { again: std::mem::replace(&mut self.was_online, true) })
     }
 
     async fn open(&mut self) -> Result<(), Loss> {
@@ -132,12 +132,12 @@ impl Follower {
         self.stream = Some((stream, Instant::now()));
         if self.was_online && self.place.is_none() {
             // No server ever said where the stream stands, so none can know what was missed.
-            self.heard.push_front(Heard::Gap);
+            self.heard.push_front(StreamItem::Gap);
         }
         Ok(())
     }
 
-    fn lose(&mut self, loss: Loss) -> Result<Option<Told>> {
+    fn lose(&mut self, loss: Loss) -> Result<Option<FollowerEvent>> {
         let opened = self.stream.take().map(|(_, opened)| opened);
         if opened.is_some_and(|opened| opened.elapsed() >= STEADY) {
             self.pauses = PAUSES.build();
@@ -151,7 +151,7 @@ impl Follower {
         self.pause = asked + self.pauses.next().expect("there is always another try");
         match std::mem::replace(&mut self.state, StreamState::Offline) {
             StreamState::Offline => Ok(None),
-            StreamState::New | StreamState::Online => Ok(Some(Told::Offline(error))),
+            StreamState::New | StreamState::Online => Ok(Some(FollowerEvent::Offline(error))),
         }
     }
 }
@@ -160,7 +160,7 @@ impl Follower {
 async fn read(
     stream: &mut Stream,
     silence: Option<Duration>,
-    heard: &mut VecDeque<Heard>,
+    heard: &mut VecDeque<StreamItem>,
 ) -> Result<(), Loss> {
     let reading = stream.read(heard);
     let Some(silence) = silence else { return reading.await };

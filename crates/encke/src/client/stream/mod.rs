@@ -19,7 +19,7 @@ use hyper::{Method, Response, StatusCode, header};
 use proto::Transport;
 
 use super::{ServerUrl, TokenSource, escape};
-pub(crate) use follow::{Follower, Told};
+pub(crate) use follow::{Follower, FollowerEvent};
 use loss::Loss;
 use poll::Polls;
 use sse::EventStream;
@@ -42,7 +42,7 @@ pub(crate) struct Wanted {
 
 /// What came of a stream.
 #[derive(PartialEq, Eq, Debug)]
-enum Heard {
+enum StreamItem {
     /// An event's JSON.
     Event(Vec<u8>),
     /// Events were missed that the server has forgotten.
@@ -63,7 +63,7 @@ impl Stream {
     async fn open(
         wanted: &Wanted,
         place: Option<&str>,
-        heard: &mut VecDeque<Heard>,
+        heard: &mut VecDeque<StreamItem>,
     ) -> Result<Stream, Loss> {
         Ok(match wanted.transport {
             Transport::Poll => Stream::Poll(Polls::open(wanted, place, heard).await?),
@@ -74,7 +74,7 @@ impl Stream {
 
     /// Waits for the next sign of life, and puts what it says into `heard`: nothing, if it is only
     /// a keep-alive.
-    async fn read(&mut self, heard: &mut VecDeque<Heard>) -> Result<(), Loss> {
+    async fn read(&mut self, heard: &mut VecDeque<StreamItem>) -> Result<(), Loss> {
         match self {
             Stream::Sse(stream) => stream.read(heard).await,
             Stream::WebSocket(socket) => socket.read(heard).await,

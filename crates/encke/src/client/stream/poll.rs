@@ -8,7 +8,7 @@ use axum::body::Body;
 use hyper::client::conn::http1::SendRequest;
 use serde_json::value::RawValue;
 
-use super::{Heard, Loss, Wanted, ask, authorized, path};
+use super::{Loss, StreamItem, Wanted, ask, authorized, path};
 use crate::client::read_answer;
 
 /// How long a poll waits for an event when nothing else is asked: the server's own default.
@@ -28,7 +28,7 @@ impl Polls {
     pub(super) async fn open(
         wanted: &Wanted,
         place: Option<&str>,
-        heard: &mut VecDeque<Heard>,
+        heard: &mut VecDeque<StreamItem>,
     ) -> Result<Polls, Loss> {
         let (sender, wanted) = (wanted.url.connect().await?, wanted.clone());
         let wait_seconds = wait_seconds(wanted.silence);
@@ -37,7 +37,7 @@ impl Polls {
         Ok(polls)
     }
 
-    pub(super) async fn read(&mut self, heard: &mut VecDeque<Heard>) -> Result<(), Loss> {
+    pub(super) async fn read(&mut self, heard: &mut VecDeque<StreamItem>) -> Result<(), Loss> {
         let start = Instant::now();
         self.sender.ready().await.context("the server ended the connection")?;
         let events = self.poll(self.wait_seconds, heard).await?;
@@ -49,7 +49,7 @@ impl Polls {
     }
 
     /// One request and its answer; returns how many events came.
-    async fn poll(&mut self, wait: u64, heard: &mut VecDeque<Heard>) -> Result<usize, Loss> {
+    async fn poll(&mut self, wait: u64, heard: &mut VecDeque<StreamItem>) -> Result<usize, Loss> {
         let (url, wait) = (&self.wanted.url, wait.to_string());
         let after = self.place.as_deref().map(|place| ("after", place));
         let last = self.wanted.last.filter(|_| after.is_none()).map(|last| last.to_string());
@@ -63,9 +63,9 @@ impl Polls {
         let answer = read_answer(response).await?;
         let events: Vec<&RawValue> =
             serde_json::from_slice(&answer).context("the answer to a poll is no array of JSON")?;
-        heard.extend(gap.then_some(Heard::Gap));
-        heard.extend(events.iter().map(|event| Heard::Event(event.get().into())));
-        heard.extend(next.clone().map(Heard::Place));
+        heard.extend(gap.then_some(StreamItem::Gap));
+        heard.extend(events.iter().map(|event| StreamItem::Event(event.get().into())));
+        heard.extend(next.clone().map(StreamItem::Place));
         self.place = next.or(self.place.take());
         Ok(events.len())
     }

@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 
-use super::{Heard, Loss, Wanted, ask, request};
+use super::{Loss, StreamItem, Wanted, ask, request};
 
 /// A stream of Server-Sent Events.
 pub(super) struct EventStream {
@@ -25,20 +25,20 @@ impl EventStream {
     pub(super) async fn open(
         wanted: &Wanted,
         place: Option<&str>,
-        heard: &mut VecDeque<Heard>,
+        heard: &mut VecDeque<StreamItem>,
     ) -> Result<EventStream, Loss> {
         let mut sender = wanted.url.connect().await?;
         let request = request(wanted, place)?;
         let response = ask(&mut sender, request, &wanted.url, "text/event-stream").await?;
         let field = |name| response.headers().get(name)?.to_str().ok();
         if field("encke-gap").is_none() {
-            heard.extend(field("encke-next").map(|next| Heard::Place(next.to_owned())));
+            heard.extend(field("encke-next").map(|next| StreamItem::Place(next.to_owned())));
         }
         let (body, decoder) = (response.into_body(), SseDecoder::default());
         Ok(EventStream { body, decoder, _sender: sender })
     }
 
-    pub(super) async fn read(&mut self, heard: &mut VecDeque<Heard>) -> Result<(), Loss> {
+    pub(super) async fn read(&mut self, heard: &mut VecDeque<StreamItem>) -> Result<(), Loss> {
         let frame = match self.body.frame().await {
             Some(Ok(frame)) => frame,
             Some(Err(error)) => {
@@ -52,14 +52,14 @@ impl EventStream {
     }
 }
 
-fn hear(event: Event<'_>, heard: &mut VecDeque<Heard>) {
+fn hear(event: Event<'_>, heard: &mut VecDeque<StreamItem>) {
     if event.name == b"gap" {
-        heard.push_back(Heard::Gap);
+        heard.push_back(StreamItem::Gap);
     } else if event.name != b"next" && !event.is_position() {
-        heard.push_back(Heard::Event(event.data.to_vec()));
+        heard.push_back(StreamItem::Event(event.data.to_vec()));
     }
     // Behind its event: who is cut off in between has not heard it.
     if let Some(Ok(id)) = event.id.map(str::from_utf8) {
-        heard.push_back(Heard::Place(id.to_owned()));
+        heard.push_back(StreamItem::Place(id.to_owned()));
     }
 }

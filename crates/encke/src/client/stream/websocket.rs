@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{Heard, Loss, Wanted, request};
+use super::{Loss, StreamItem, Wanted, request};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 16 * 1024;
@@ -82,7 +82,7 @@ impl Socket {
         Ok(socket)
     }
 
-    pub(super) async fn read(&mut self, heard: &mut VecDeque<Heard>) -> Result<(), Loss> {
+    pub(super) async fn read(&mut self, heard: &mut VecDeque<StreamItem>) -> Result<(), Loss> {
         let len = self.io.read(&mut self.buffer).await.context("the connection broke off")?;
         if len == 0 {
             return Err(anyhow!("the server ended the connection").into());
@@ -101,7 +101,7 @@ impl Socket {
         }
         read?;
         // The notice of a gap does not say where the stream stands behind it.
-        if heard.iter().skip(before).any(|heard| *heard == Heard::Gap) {
+        if heard.iter().skip(before).any(|heard| *heard == StreamItem::Gap) {
             self.ask_place().await?;
         }
         Ok(())
@@ -117,18 +117,20 @@ impl Socket {
 }
 
 /// Other servers' messages are events, whatever they say.
-fn hear(message: &[u8], is_encke: bool, heard: &mut VecDeque<Heard>) {
+fn hear(message: &[u8], is_encke: bool, heard: &mut VecDeque<StreamItem>) {
     let read = serde_json::from_slice::<Message>(message).ok();
     match read.filter(|_| is_encke) {
-        Some(Message { about: None, gap: Some(_), .. }) => heard.push_back(Heard::Gap),
-        Some(Message { about: None, next: Some(next), .. }) => heard.push_back(Heard::Place(next)),
+        Some(Message { about: None, gap: Some(_), .. }) => heard.push_back(StreamItem::Gap),
+        Some(Message { about: None, next: Some(next), .. }) => {
+            heard.push_back(StreamItem::Place(next))
+        }
         Some(Message { about: None, ok: Some(answer), .. }) => {
-            heard.extend(answer.next.map(Heard::Place));
+            heard.extend(answer.next.map(StreamItem::Place));
         }
         Some(Message { id: Some(Value::String(id)), .. }) => {
-            heard.extend([Heard::Event(message.to_vec()), Heard::Place(id)]);
+            heard.extend([StreamItem::Event(message.to_vec()), StreamItem::Place(id)]);
         }
-        _ => heard.push_back(Heard::Event(message.to_vec())),
+        _ => heard.push_back(StreamItem::Event(message.to_vec())),
     }
 }
 

@@ -5,7 +5,7 @@
 //! `cargo xtask programs` installs them. All of them follow one subject and are tried together.
 
 pub(crate) mod clients;
-pub(crate) mod gate;
+pub(crate) mod switch;
 mod upgrade;
 
 use std::fs;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use testing::wait_within;
 
 use self::clients::{Beginning, CLIENTS, Listed};
-use self::gate::Gate;
+use self::switch::Switch;
 use crate::harness::{Api, DEADLINE, Program, Server};
 
 /// What all of them follow.
@@ -44,7 +44,7 @@ enum Heard {
 /// A client at work.
 struct Client {
     listed: &'static Listed,
-    gate: Gate,
+    switch: Switch,
     program: Program,
     /// Events that nobody sent.
     phantoms: Vec<String>,
@@ -60,17 +60,17 @@ struct Client {
 
 impl Client {
     fn start(listed: &'static Listed, folder: &Path, server: &Server, asks: bool) -> Client {
-        let gate = Gate::new();
-        gate.open(server.listen());
+        let switch = Switch::new();
+        switch.open(server.listen());
         server.api.subscribe(listed.name, SUBJECT);
         let ask = if asks { "?next=1" } else { "" };
-        let url = format!("http://{}/stream/{}{ask}", gate.address(), listed.name);
+        let url = format!("http://{}/stream/{}{ask}", switch.address(), listed.name);
         let program = Program::spawn(&mut listed.command(folder, &url));
         let beginnings = (asks || listed.beginning == Beginning::ByPing).then_some(0);
         let until = Instant::now();
         Client {
             listed,
-            gate,
+            switch,
             program,
             phantoms: Vec::new(),
             beginnings,
@@ -137,7 +137,7 @@ impl Client {
 
     fn fail(&mut self, fault: &str) {
         self.fault = Some(format!("{fault}\n{}", self.program.stderr()));
-        self.gate.shut();
+        self.switch.shut();
         self.program.signal("KILL");
     }
 }
@@ -194,22 +194,22 @@ impl Crowd {
     }
 
     fn shut(&mut self, api: &Api) {
-        self.each(|client| client.gate.shut());
+        self.each(|client| client.switch.shut());
         self.wait_online(api, 0);
     }
 
     fn open(&mut self, server: &Server) {
-        self.each(|client| client.gate.open(server.listen()));
+        self.each(|client| client.switch.open(server.listen()));
         self.wait_online(&server.api, 1);
     }
 
     /// As many more keep-alives as `pieces` have passed to each, and been read.
     fn keep_alive(&mut self, pieces: u64) {
         // First all are asked, for they come to all at once.
-        self.each(|client| client.pieces = client.gate.pieces() + pieces);
+        self.each(|client| client.pieces = client.switch.pieces() + pieces);
         self.each(|client| {
             client.wait("keep-alives", |client| {
-                client.gate.pieces() >= client.pieces && client.gate.is_read()
+                client.switch.pieces() >= client.pieces && client.switch.is_read()
             });
         });
     }
@@ -362,7 +362,7 @@ fn start_anew(listeners: &mut Crowd, server: Server, data: &Path, signal: &'stat
         "kill -9" => server.into_program().kill(),
         _ => assert_eq!(server.stop("TERM").code(), Some(0)),
     }
-    listeners.each(|client| client.gate.shut());
+    listeners.each(|client| client.switch.shut());
     let server = start_server(data);
     listeners.send(&server.api, &numbers("while nobody is there", 1), false);
     listeners.open(&server);

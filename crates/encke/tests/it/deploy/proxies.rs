@@ -94,11 +94,12 @@ impl World {
         self.server.wait_online("1", 0);
     }
 
-    /// A stranger has its two connections and not a third, whomever it claims to be each time.
-    fn counts(&self, stranger: IpAddr) {
+    /// A foreign client has its two connections and not a third, whomever it claims to be each
+    /// time.
+    fn counts(&self, foreign: IpAddr) {
         let open = |claim: &str, answer: &str| {
             let claim = format!("X-Forwarded-For: {claim}");
-            let mut client = self.client(stranger);
+            let mut client = self.client(foreign);
             client.write_all(asked("/stream/2", &[&claim]).as_bytes()).unwrap();
             let heard = read_through(&mut client, "\r\n\r\n");
             assert!(heard.starts_with(answer), "{claim}: {heard}");
@@ -120,7 +121,7 @@ impl World {
         ];
         self.hears("/stream/1", &upgrade, "by WebSocket");
         match own_address() {
-            Some(stranger) => self.counts(stranger),
+            Some(foreign) => self.counts(foreign),
             None => testing::skip("this machine has no address beside loopback"),
         }
     }

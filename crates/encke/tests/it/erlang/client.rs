@@ -223,7 +223,7 @@ fn users_of_the_page_server_hear_each_other() {
     let page = read_to_end(pages, "GET /bob HTTP/1.1\r\nHost: h\r\n\r\n");
     assert!(page.contains("<h1>bob</h1>") && page.contains(&server.url()), "{page}");
     let mut bob = server.listener("bob");
-    // Both keepers and bob's browser.
+    // Both processes and bob's browser.
     let say = "POST /alice HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n<hi>!";
     assert!(read_to_end(pages, say).ends_with("\r\n\r\n3"));
     assert_eq!(bob.event()["data"], json!({"from": "alice", "said": "<hi>!"}));

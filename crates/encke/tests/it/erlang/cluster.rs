@@ -10,11 +10,11 @@ use crate::upgrade::{Upgraded, served};
 fn node_with_another_cookie_is_refused_and_the_log_says_so() {
     let world = World::new();
     let server = world.encke(&[]);
-    let stranger = world.erl_with("stranger", "another-cookie", &[]);
-    assert_eq!(stranger.eval("net_adm:ping(E)"), "pang");
-    assert_eq!(stranger.eval("{any, E} ! {1, x}, nodes(hidden)"), "[]");
+    let foreign = world.erl_with("foreign", "another-cookie", &[]);
+    assert_eq!(foreign.eval("net_adm:ping(E)"), "pang");
+    assert_eq!(foreign.eval("{any, E} ! {1, x}, nodes(hidden)"), "[]");
     wait_for("the log says so", || {
-        server.stderr().contains("stranger@127.0.0.1 was not let in: its cookie is another one")
+        server.stderr().contains("foreign@127.0.0.1 was not let in: its cookie is another one")
     });
     assert_eq!(figures(&server)["nodes"], 0);
     let friend = world.erl("friend");

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::v1::{ISSUER, PUBLIC_URL};
 use super::{HUB, Hub, PAGE, token};
 use crate::compat::clients::CLIENTS;
-use crate::compat::gate::Gate;
 use crate::compat::programs_of;
+use crate::compat::switch::Switch;
 use crate::harness::{Program, Server, escape};
 
 /// Those of `compat` that are tried: all that read Server-Sent Events in JavaScript and Python,
@@ -27,10 +27,10 @@ const TOPICS: [&str; 2] = ["https://a.test/books/{id}", "https://a.test/users/{u
 /// What hurts readers of lines: line ends of Unicode that are none of SSE's.
 const UNICODE: &str = "\u{2028}\u{85}\u{c} 😀 e\u{301} 日本";
 
-/// A client at work, behind a gate of its own.
+/// A client at work, behind a switch of its own.
 struct Subscriber {
     name: &'static str,
-    gate: Gate,
+    switch: Switch,
     program: Program,
 }
 
@@ -83,10 +83,10 @@ fn start_all(folder: &Path, server: &Server) -> Vec<Subscriber> {
     let query = format!("{topics}&authorization={}", token(&granted));
     let of = |name: &&'static str| {
         let listed = CLIENTS.iter().find(|listed| listed.name == *name).unwrap();
-        let gate = Gate::new();
-        gate.open(server.listen());
-        let url = format!("http://{}{HUB}?{query}", gate.address());
-        Subscriber { name, gate, program: Program::spawn(&mut listed.command(folder, &url)) }
+        let switch = Switch::new();
+        switch.open(server.listen());
+        let url = format!("http://{}{HUB}?{query}", switch.address());
+        Subscriber { name, switch, program: Program::spawn(&mut listed.command(folder, &url)) }
     };
     let all: Vec<Subscriber> = SUBSCRIBERS.iter().map(of).collect();
     server.wait_streams(all.len() as u64);
@@ -125,7 +125,7 @@ fn clients_of_others_hear_what_a_library_publishes_and_go_on_at_their_place() {
     let id = publisher.publish(&json!({ "topic": bob, "data": { "n": 1 }, "private": true }));
     all_hear(&all, "", &id, r#"{"n": 1}"#);
 
-    all.iter().for_each(|subscriber| subscriber.gate.shut());
+    all.iter().for_each(|subscriber| subscriber.switch.shut());
     server.wait_streams(0);
     let missed: Vec<(String, String)> = (0..20)
         .map(|n| (format!("missed {n}"), if n % 2 == 0 { book } else { bob }))
@@ -134,14 +134,14 @@ fn clients_of_others_hear_what_a_library_publishes_and_go_on_at_their_place() {
             (publisher.publish(&update), data)
         })
         .collect();
-    all.iter().for_each(|subscriber| subscriber.gate.open(server.listen()));
+    all.iter().for_each(|subscriber| subscriber.switch.open(server.listen()));
     missed.iter().for_each(|(id, data)| all_hear(&all, "", id, data));
 
     server.into_program().kill();
-    all.iter().for_each(|subscriber| subscriber.gate.shut());
+    all.iter().for_each(|subscriber| subscriber.switch.shut());
     let server = start_hub(data.path(), &option);
     let mut publisher = Publisher::start(&folder, &server, &key);
-    all.iter().for_each(|subscriber| subscriber.gate.open(server.listen()));
+    all.iter().for_each(|subscriber| subscriber.switch.open(server.listen()));
     for subscriber in &all {
         assert_eq!(subscriber.hear()[0], "gap", "{}", subscriber.name);
     }

@@ -30,7 +30,7 @@ fn plain_client_hears_what_is_sent_about_whom_it_follows() {
     let query = "topic=encke:bob&topic=https://a.test/books/1";
     let mut by_name = hub.listen(query, &[&subscriber(&["encke:bob"])]);
     let mut by_subject = hub.listen("topic=encke:bob", &[&of("bob", &[])]);
-    let mut strangers = [
+    let mut anonymous = [
         hub.listen("topic=*&topic=encke:{id}&topic=rj", &[]),
         hub.listen("topic=*", &[&of("bob", &["*", "encke:bob"])]),
         hub.listen("topic=*&topic=encke:eve", &[&of("eve", &["*"])]),
@@ -49,7 +49,7 @@ fn plain_client_hears_what_is_sent_about_whom_it_follows() {
     // An update comes by the same stream, and is the first that the others hear, but for who is
     // subscribed, which `*` grants.
     hub.publish("topic=https://a.test/books/1&data=book");
-    for stream in strangers.iter_mut().chain([&mut by_name]) {
+    for stream in anonymous.iter_mut().chain([&mut by_name]) {
         let mut first = heard(stream);
         while first.starts_with("data: {\"@context\"") {
             first = heard(stream);

@@ -40,7 +40,7 @@ const PAGE: &str = "http://page.test";
 
 const BOOKS: &str = "topic=https%3A%2F%2Fa.test%2Fbooks%2F%7Bid%7D";
 
-/// A server with a key, which lets strangers listen.
+/// A server with a key, which lets anonymous clients listen.
 struct Hub<S = Server> {
     server: S,
     _files: TempDir,

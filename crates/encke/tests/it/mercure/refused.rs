@@ -111,7 +111,7 @@ fn token_of_the_old_dialect_publishes_nothing_of_the_hub() {
 
 /// What a client sends stands in the log, as a line that stays one.
 #[test]
-fn stranger_writes_no_line_of_the_log() {
+fn anonymous_client_writes_no_line_of_the_log() {
     let hub = Hub::start(&["--mercure-open"]);
     let query = "match%0A2026-11-29T00:00:00Z%20ERROR%20forged%0D%1B%5B2J=x";
     assert_eq!(hub.status(query, &[]), 400);

@@ -123,11 +123,11 @@ fn streams_over_tls_hear_on() {
 #[test]
 fn stream_that_new_settings_do_not_let_in_ends() {
     let hub = Hub::start_upgraded(&["--mercure-open"]);
-    let mut stranger = hub.listen("topic=a", &[]);
+    let mut anonymous = hub.listen("topic=a", &[]);
     let mut bob = hub.listen("topic=a", &[&subscriber(&["a"])]);
     let closed = rewriting(&hub.server.data().join("closed"), &[("--mercure-open", "")]);
     hub.server.upgrade(&["--binary", &closed]);
-    stranger.expect_last_chunk();
+    anonymous.expect_last_chunk();
     assert_eq!(hub.publish("topic=a&data=1").1, 1);
     assert!(bob.chunk().ends_with("data: 1\n\n"));
     let none = rewriting(&hub.server.data().join("none"), &[("--mercure-", "")]);
@@ -185,7 +185,8 @@ fn version_that_knows_no_streams_of_the_hub_gets_none_and_their_clients_come_bac
     let asked = UnixListener::bind(&socket).unwrap();
     let old = hub.server.owner();
     let key = Hub::key_option(hub._files.path());
-    let options = ["serve", "--inherit", "--json", "--mercure-open", &key, "--listen=127.0.0.1:0"];
+    let options =
+        ["serve", "--take-over", "--json", "--mercure-open", &key, "--listen=127.0.0.1:0"];
     let mut command = encke(options.into_iter().chain(["--api=127.0.0.1:0"]));
     let successor = Program::spawn(command.arg("--data").arg(hub.server.data()));
     thread::scope(|scope| {

@@ -224,25 +224,28 @@ fn longest_pattern_is_heard_as_any_other() {
 }
 
 #[test]
-fn patterns_of_strangers_have_bounds_of_their_own() {
+fn patterns_of_anonymous_clients_have_bounds_of_their_own() {
     let hub = Hub::start(&["--mercure-open"]);
-    // Each address that a stranger calls is one from which patterns are seen.
+    // Each address that an anonymous client calls is one from which patterns are seen.
     let call = |host: String, by: &str| {
         let request =
             format!("GET {HUB}?match_urlpattern=:id HTTP/1.1\r\nHost: {host}\r\n{by}\r\n\r\n");
         let mut wire = hub.server.ask(request);
         (wire.head().status, wire)
     };
-    let strangers: Vec<_> = (0..17).map(|n| call(format!("{n}.test"), "Accept: */*")).collect();
-    let statuses: Vec<u16> = strangers.iter().map(|(status, _)| *status).collect();
+    let anonymous: Vec<_> = (0..17).map(|n| call(format!("{n}.test"), "Accept: */*")).collect();
+    let statuses: Vec<u16> = anonymous.iter().map(|(status, _)| *status).collect();
     assert_eq!(statuses, [&[200; 16][..], &[429]].concat());
     let aud = format!("http://hub.test{HUB}");
     let by = grants("subscribe", &[("exact", "a")], &json!({ "aud": aud }));
     assert_eq!(call("hub.test".to_owned(), &by).0, 200);
 }
 
-/// The statuses of strangers that listen to each of these at the hub.
-fn strangers(hub: &Hub, queries: impl Iterator<Item = String>) -> (Vec<u16>, Vec<Wire>) {
+/// The statuses of anonymous clients that listen to each of these at the hub.
+fn statuses_of_anonymous(
+    hub: &Hub,
+    queries: impl Iterator<Item = String>,
+) -> (Vec<u16>, Vec<Wire>) {
     let ask = |query: String| {
         let mut wire = hub.server.ask(get(&format!("{HUB}?{query}"), &[]));
         (wire.head().status, wire)
@@ -255,13 +258,15 @@ fn patterns_that_take_long_have_few_places() {
     let hub = Hub::start(&["--mercure-open", PUBLIC_URL]);
     // One of any host counts for fifty of 5,000, and a regular expression for one of 64.
     let any = |n: usize| format!("match_urlpattern={}", escape(&format!("https://*.{n}.test/")));
-    let (statuses, any_host) = strangers(&hub, (0..102).map(any));
+    let (statuses, any_host) = statuses_of_anonymous(&hub, (0..102).map(any));
     assert_eq!(statuses, [&[200; 100][..], &[429; 2]].concat());
     drop(any_host);
     let regex = |n: usize| escape(&format!("https://a.test/{n}/:id(.*[a-f].{{20}}b)"));
     let of = |n: usize| format!("match_urlpattern={}", regex(n));
-    wait_for("the others have gone", || strangers(&hub, std::iter::once(of(0))).0 == [200]);
-    let (statuses, opened) = strangers(&hub, (1..67).map(of));
+    wait_for("the others have gone", || {
+        statuses_of_anonymous(&hub, std::iter::once(of(0))).0 == [200]
+    });
+    let (statuses, opened) = statuses_of_anonymous(&hub, (1..67).map(of));
     let refused = statuses.iter().filter(|status| **status == 429).count();
     // The one above may not have gone yet.
     assert!((2..=3).contains(&refused), "{statuses:?}");

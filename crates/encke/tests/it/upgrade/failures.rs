@@ -6,14 +6,14 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::ear::{Ear, STREAMS};
 use super::served::{Upgraded, rewriting, run, said, script};
+use super::subscriber::{STREAMS, Subscriber};
 use crate::harness::{Program, Server, encke, wait_for};
 
 /// A server with a stream of each kind, which stay whatever happens.
 pub(super) struct Kept {
     pub(super) server: Upgraded,
-    pub(super) ears: Vec<Ear>,
+    pub(super) subscribers: Vec<Subscriber>,
     sends: u64,
 }
 
@@ -24,9 +24,10 @@ impl Kept {
 
     pub(super) fn of(server: Upgraded) -> Kept {
         let kinds = STREAMS.iter().enumerate();
-        let open = |(n, &kind)| Ear::open(server.listen(), kind, &["all", &format!("own:{n}")]);
-        let ears = kinds.map(open).collect();
-        let mut kept = Kept { server, ears, sends: 0 };
+        let open =
+            |(n, &kind)| Subscriber::open(server.listen(), kind, &["all", &format!("own:{n}")]);
+        let subscribers = kinds.map(open).collect();
+        let mut kept = Kept { server, subscribers, sends: 0 };
         kept.check();
         kept
     }
@@ -34,23 +35,23 @@ impl Kept {
     /// All are there and hear, and the graph can be changed and read.
     #[track_caller]
     pub(super) fn check(&mut self) {
-        let Kept { server, ears, sends } = self;
+        let Kept { server, subscribers, sends } = self;
         *sends += 1;
         let subject = format!("subject:{sends}");
         server.api.subscribe("all", &subject);
         assert_eq!(server.api.ids(&format!("/subscribers/{subject}"), 9), ["all"]);
         let event = json!({ "about": subject, "data": "still", "key": subject });
         let answer = server.api.post("/send", &event).ok();
-        assert_eq!(answer["delivered"], ears.len(), "{answer}");
-        for (n, ear) in ears.iter_mut().enumerate() {
-            assert_eq!(ear.data(), "still", "{:?}", ear.kind);
+        assert_eq!(answer["delivered"], subscribers.len(), "{answer}");
+        for (n, subscriber) in subscribers.iter_mut().enumerate() {
+            assert_eq!(subscriber.data(), "still", "{:?}", subscriber.kind);
             assert_eq!(server.api.send(&format!("own:{n}"), "here"), 1);
-            assert_eq!(ear.data(), "here", "{:?}", ear.kind);
-            assert!(ear.heard.is_empty() && ear.gaps == 0, "{:?}", ear.kind);
+            assert_eq!(subscriber.data(), "here", "{:?}", subscriber.kind);
+            assert!(subscriber.heard.is_empty() && subscriber.gaps == 0, "{:?}", subscriber.kind);
         }
         let stats = server.api.stats();
-        assert_eq!(stats["connections_open"], ears.len(), "{stats}");
-        assert_eq!(stats["connections_opened"], ears.len(), "{stats}");
+        assert_eq!(stats["connections_open"], subscribers.len(), "{stats}");
+        assert_eq!(stats["connections_opened"], subscribers.len(), "{stats}");
         server.api.get("/readyz").ok();
     }
 
@@ -271,9 +272,9 @@ fn starter_that_is_killed_leaves_a_server_with_all_streams() {
 #[test]
 fn successor_that_starts_by_itself_beside_no_server_begins_anew() {
     let server = Server::start(&["--inherit"]);
-    let mut ear = Ear::open(server.listen(), STREAMS[0], &["bob"]);
+    let mut subscriber = Subscriber::open(server.listen(), STREAMS[0], &["bob"]);
     assert_eq!(server.api.send("bob", "hello"), 1);
-    assert_eq!(ear.data(), "hello");
+    assert_eq!(subscriber.data(), "hello");
 }
 
 #[test]

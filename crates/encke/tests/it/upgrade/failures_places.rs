@@ -9,9 +9,9 @@ use std::process::Command;
 use serde_json::json;
 use testing::SmallDisk;
 
-use super::ear::{Ear, Kind, STREAMS};
 use super::failures::Kept;
 use super::served::{Upgraded, kill_all_on, rewriting, run, script};
+use super::subscriber::{Kind, STREAMS, Subscriber};
 use crate::harness::{Authority, Program, Server, TOKEN_SECRET, encke, wait_for};
 
 #[test]
@@ -29,8 +29,8 @@ fn fewer_places_than_streams_are_refused() {
 fn fewer_descriptors_than_streams_are_refused() {
     let kept = Kept::serve(&["--workers=1"]);
     let listen = kept.server.listen();
-    let listeners: Vec<Ear> =
-        (0..200).map(|_| Ear::open(listen, Kind::Ndjson, &["listeners"])).collect();
+    let listeners: Vec<Subscriber> =
+        (0..200).map(|_| Subscriber::open(listen, Kind::Ndjson, &["listeners"])).collect();
     let encke = env!("CARGO_BIN_EXE_encke");
     let few = script(&kept.path("few"), &format!("ulimit -n 100; exec {encke} \"$@\""));
     let sentence = kept.server.refused(&["--binary", &few]);
@@ -43,7 +43,7 @@ fn fewer_descriptors_than_streams_are_refused() {
     kept.server.upgrade(&["--binary", &more]);
     assert_eq!(kept.server.api.send("listeners", "all in"), listeners.len() as u64);
     drop(listeners);
-    kept.server.wait_open(kept.ears.len() as u64);
+    kept.server.wait_open(kept.subscribers.len() as u64);
 }
 
 #[test]
@@ -80,11 +80,11 @@ fn node_of_a_cluster_is_refused() {
     let nats = testing::NatsServer::start(&nats);
     let url = format!("--nats={}", nats.url());
     let node = Upgraded::serve(&["--cluster=c", "--node=n1", &url]);
-    let mut ear = Ear::open(node.listen(), STREAMS[0], &["all"]);
+    let mut subscriber = Subscriber::open(node.listen(), STREAMS[0], &["all"]);
     let sentence = node.refused(&[]);
     assert!(sentence.contains("cluster"), "{sentence}");
     node.api.post("/send", &json!({ "about": "all", "data": "still" })).ok();
-    assert_eq!(ear.data(), "still");
+    assert_eq!(subscriber.data(), "still");
     // One that is alone does not become a node of one by the way either.
     let mut alone = Kept::serve(&[]);
     let joins = rewriting(&alone.path("joins"), &[("", "--cluster=c"), ("", &url)]);
@@ -140,13 +140,13 @@ fn full_disk_ends_an_upgrade_one_way_or_the_other() {
     };
     let arguments = ["serve", "--json", "--listen=127.0.0.1:0", "--api=127.0.0.1:0", "--workers=2"];
     let server = Server::of(Program::spawn(&mut entered(&arguments)));
-    let mut ears: Vec<Ear> = [Kind::Sse, Kind::WebSocket, Kind::Classic]
+    let mut subscribers: Vec<Subscriber> = [Kind::Sse, Kind::WebSocket, Kind::Classic]
         .into_iter()
-        .map(|kind| Ear::open(server.listen(), kind, &["all"]))
+        .map(|kind| Subscriber::open(server.listen(), kind, &["all"]))
         .collect();
     let mut all_hear = |text: &str| {
-        assert_eq!(server.api.send("all", text), ears.len() as u64);
-        ears.iter_mut().for_each(|ear| assert_eq!(ear.data(), text));
+        assert_eq!(server.api.send("all", text), subscribers.len() as u64);
+        subscribers.iter_mut().for_each(|subscriber| assert_eq!(subscriber.data(), text));
     };
     all_hear("before");
     disk.fill();
@@ -172,10 +172,10 @@ fn full_disk_ends_an_upgrade_one_way_or_the_other() {
 fn successor_whose_descriptors_run_out_on_the_way_leaves_the_old_server() {
     let kept = Kept::serve(&["--workers=1"]);
     let listen = kept.server.listen();
-    let listeners: Vec<Ear> =
-        (0..100).map(|_| Ear::open(listen, Kind::Sse, &["listeners"])).collect();
+    let listeners: Vec<Subscriber> =
+        (0..100).map(|_| Subscriber::open(listen, Kind::Sse, &["listeners"])).collect();
     let (go, encke) = (kept.path("go"), env!("CARGO_BIN_EXE_encke"));
-    // It has enough when it judges, and too few right behind that: by chance, so the outcome is
+    // It has enough when it checks, and too few right behind that: by chance, so the outcome is
     // either of the two.
     let limits = format!(
         "pid=$$; (until [ -e {0} ]; do :; done; sleep 0.05; prlimit --pid $pid --nofile=40:40) & \
@@ -189,6 +189,6 @@ fn successor_whose_descriptors_run_out_on_the_way_leaves_the_old_server() {
     wait_for("one process is left", || kept.server.processes().len() == 1);
     assert_eq!(kept.server.api.send("listeners", "all in"), listeners.len() as u64);
     drop(listeners);
-    kept.server.wait_open(kept.ears.len() as u64);
-    assert_eq!(kept.server.api.send("all", "still"), kept.ears.len() as u64);
+    kept.server.wait_open(kept.subscribers.len() as u64);
+    assert_eq!(kept.server.api.send("all", "still"), kept.subscribers.len() as u64);
 }

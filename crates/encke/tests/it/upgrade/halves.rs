@@ -6,8 +6,8 @@ use std::io::Write;
 use flate2::{Compress, Compression, FlushCompress};
 use serde_json::{Value, json};
 
-use super::ear::{Ear, Kind, connect};
 use super::served::Upgraded;
+use super::subscriber::{Kind, Subscriber, connect};
 use crate::harness::{Wire, frame, get, read_answer};
 
 #[test]
@@ -20,22 +20,25 @@ fn half_a_head_goes_on() {
         let request = kind.request(&kind.path(&["late", "all"], None));
         // A byte, a part of the path, all but the last line's end.
         for at in [1, 14, request.len() - 1] {
-            let mut ear = Ear::asked(connect(server.listen()), kind, &["late", "all"]);
-            ear.socket.write_all(&request.as_bytes()[..at]).unwrap();
-            halves.push((ear, request.as_bytes()[at..].to_vec()));
+            let mut subscriber =
+                Subscriber::asked(connect(server.listen()), kind, &["late", "all"]);
+            subscriber.socket.write_all(&request.as_bytes()[..at]).unwrap();
+            halves.push((subscriber, request.as_bytes()[at..].to_vec()));
         }
     }
     server.wait_open(halves.len() as u64);
     // One that has said nothing at all waits in the kernel until it does.
     let request = get("/stream/late?id=all", &[]).into_bytes();
-    halves.push((Ear::asked(connect(server.listen()), Kind::Ndjson, &["late"]), request));
+    halves.push((Subscriber::asked(connect(server.listen()), Kind::Ndjson, &["late"]), request));
     server.upgrade(&[]);
-    for (ear, rest) in &mut halves {
-        ear.socket.write_all(rest).unwrap();
-        ear.open_head();
+    for (subscriber, rest) in &mut halves {
+        subscriber.socket.write_all(rest).unwrap();
+        subscriber.open_head();
     }
     assert_eq!(server.api.send("all", "at last"), halves.len() as u64);
-    halves.iter_mut().for_each(|(ear, _)| assert_eq!(ear.data(), "at last", "{:?}", ear.kind));
+    halves.iter_mut().for_each(|(subscriber, _)| {
+        assert_eq!(subscriber.data(), "at last", "{:?}", subscriber.kind)
+    });
 }
 
 /// The time for a head is counted from its begin, not from the upgrade on.
@@ -88,24 +91,29 @@ fn half_a_websocket_message_goes_on() {
             let n = halves.len();
             let bytes = form(&login(n));
             let cut = cut.min(bytes.len() - 1);
-            let mut ear = Ear::open(server.listen(), kind, &[&format!("own:{n}")]);
-            ear.socket.write_all(&bytes[..cut]).unwrap();
-            halves.push((ear, bytes[cut..].to_vec(), n));
+            let mut subscriber = Subscriber::open(server.listen(), kind, &[&format!("own:{n}")]);
+            subscriber.socket.write_all(&bytes[..cut]).unwrap();
+            halves.push((subscriber, bytes[cut..].to_vec(), n));
         }
     }
     server.upgrade(&[]);
-    for (ear, rest, n) in &mut halves {
-        ear.socket.write_all(rest).unwrap();
-        let mut answer = ear.answer();
+    for (subscriber, rest, n) in &mut halves {
+        subscriber.socket.write_all(rest).unwrap();
+        let mut answer = subscriber.answer();
         if answer["pong"].is_array() {
-            answer = ear.answer();
+            answer = subscriber.answer();
         }
-        assert_eq!(answer["ok"]["login"], json!([format!("id:{n}"), "all"]), "{:?}", ear.kind);
+        assert_eq!(
+            answer["ok"]["login"],
+            json!([format!("id:{n}"), "all"]),
+            "{:?}",
+            subscriber.kind
+        );
     }
     assert_eq!(server.api.send("all", "whole"), halves.len() as u64);
-    for (ear, _, n) in &mut halves {
+    for (subscriber, _, n) in &mut halves {
         assert_eq!(server.api.send(&format!("id:{n}"), "own"), 1);
-        assert_eq!((ear.data(), ear.data()), (json!("whole"), json!("own")));
+        assert_eq!((subscriber.data(), subscriber.data()), (json!("whole"), json!("own")));
     }
 }
 
@@ -132,7 +140,7 @@ fn requests_sent_ahead_are_served_behind_an_upgrade() {
 #[test]
 fn half_a_request_to_the_api_is_answered() {
     let server = Upgraded::serve(&[]);
-    let mut ear = Ear::open(server.listen(), Kind::Ndjson, &["rj"]);
+    let mut subscriber = Subscriber::open(server.listen(), Kind::Ndjson, &["rj"]);
     let body = json!({ "about": "rj", "data": "half" }).to_string();
     let request = format!(
         "POST /send HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
@@ -153,7 +161,7 @@ fn half_a_request_to_the_api_is_answered() {
         wire.send(&request[*at..]);
         let answer = read_answer(wire, "POST").unwrap().ok();
         assert_eq!(answer["delivered"], 1, "cut at {at}");
-        assert_eq!(ear.data(), "half");
+        assert_eq!(subscriber.data(), "half");
     }
 }
 
@@ -161,7 +169,7 @@ fn half_a_request_to_the_api_is_answered() {
 #[test]
 fn stream_of_sends_goes_on() {
     let server = Upgraded::serve(&[]);
-    let mut ear = Ear::open(server.listen(), Kind::Ndjson, &["rj"]);
+    let mut subscriber = Subscriber::open(server.listen(), Kind::Ndjson, &["rj"]);
     let mut wire = Wire::connect(server.api.address());
     wire.send(
         "POST /send HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\n\
@@ -177,16 +185,16 @@ fn stream_of_sends_goes_on() {
     say(&mut wire, "{\"about\":\"rj\",\"data\":0}\n{\"about\":\"rj\",");
     assert_eq!(wire.head().status, 200);
     assert_eq!(answer(&mut wire)["delivered"], 1);
-    assert_eq!(ear.data(), 0);
+    assert_eq!(subscriber.data(), 0);
     for round in 1..=2 {
         server.upgrade(&[]);
         say(&mut wire, &format!("\"data\":{round}}}\n{{\"about\":\"rj\","));
         assert_eq!(answer(&mut wire)["delivered"], 1);
-        assert_eq!(ear.data(), round);
+        assert_eq!(subscriber.data(), round);
     }
     say(&mut wire, "\"data\":3}\n");
     say(&mut wire, "");
     assert_eq!(answer(&mut wire)["delivered"], 1);
     assert_eq!(wire.chunk().unwrap(), b"");
-    assert_eq!(ear.data(), 3);
+    assert_eq!(subscriber.data(), 3);
 }

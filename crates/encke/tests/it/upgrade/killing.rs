@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::ear::{Kind, STREAMS};
 use super::listeners::{Listener, Listeners};
 use super::senders::{Expected, Sender, Sent, Traffic, WAYS};
 use super::served::{Upgraded, kill};
+use super::subscriber::{Kind, STREAMS};
 use crate::harness::{DEADLINE, Program, Server, own_ports, wait_for};
 
 /// Listeners of a run.
@@ -114,7 +114,7 @@ impl Killing {
             (outcome, sent)
         });
         let outcome = outcome.and_then(|outcome| {
-            self.judge(outcome, &mut sent).map_err(|wrong| format!("{outcome:?}: {wrong}"))?;
+            self.check(outcome, &mut sent).map_err(|wrong| format!("{outcome:?}: {wrong}"))?;
             Ok(outcome)
         });
         let story = |wrong| format!("{victim:?} was killed after {after:.1?}: {wrong}");
@@ -196,7 +196,7 @@ impl Killing {
     }
 
     /// What is wrong with what was heard.
-    fn judge(&mut self, outcome: Outcome, sent: &mut Vec<Sent>) -> Result<(), String> {
+    fn check(&mut self, outcome: Outcome, sent: &mut Vec<Sent>) -> Result<(), String> {
         let listeners = self.listeners.as_ref().expect("somebody listens");
         let is_whole = outcome != Outcome::Crash;
         if is_whole {
@@ -209,14 +209,14 @@ impl Killing {
             self.counts.unknown += sent.iter().filter(|one| one.answer.is_err()).count();
         }
         let mut listeners = listeners.lock();
-        for (n, Listener { ear, ids, .. }) in listeners.iter_mut().enumerate() {
-            let heard = std::mem::take(&mut ear.heard);
+        for (n, Listener { subscriber, ids, .. }) in listeners.iter_mut().enumerate() {
+            let heard = std::mem::take(&mut subscriber.heard);
             let heard: Vec<&str> = heard.iter().map(|one| one.data.as_str().unwrap()).collect();
             if let Some(fault) = Expected::of(sent, ids).fault(&heard, is_whole) {
-                return Err(format!("stream {n} ({:?}) {fault}", ear.kind));
+                return Err(format!("stream {n} ({:?}) {fault}", subscriber.kind));
             }
-            if ear.gaps > 0 {
-                return Err(format!("stream {n} ({:?}) is told a gap", ear.kind));
+            if subscriber.gaps > 0 {
+                return Err(format!("stream {n} ({:?}) is told a gap", subscriber.kind));
             }
         }
         Ok(())
@@ -227,7 +227,7 @@ impl Killing {
         let listeners = self.listeners.as_ref().expect("somebody listens");
         let api = self.server().api.another();
         for n in 0..LISTENERS {
-            let (about, kind) = (format!("own:{n}"), listeners.lock()[n].ear.kind);
+            let (about, kind) = (format!("own:{n}"), listeners.lock()[n].subscriber.kind);
             let answer = api.try_post("/send", &json!({ "about": about, "data": "reached" }));
             let answer = answer.map_err(|error| format!("no answer about {about}: {error}"))?;
             let body = answer.json();
@@ -239,7 +239,8 @@ impl Killing {
             let took = Duration::ZERO;
             sent.push(Sent { about, text: "reached".to_owned(), answer, took });
         }
-        let has_it = |one: &Listener| one.ear.heard.back().is_some_and(|one| one.data == "reached");
+        let has_it =
+            |one: &Listener| one.subscriber.heard.back().is_some_and(|one| one.data == "reached");
         match listeners.wait(|listeners| listeners.iter().all(has_it)) {
             true => Ok(()),
             false => Err("not all streams hear what is about them".to_owned()),

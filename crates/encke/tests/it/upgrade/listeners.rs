@@ -10,12 +10,12 @@ use std::thread::JoinHandle;
 use sys::epoll::{Epoll, Events};
 use testing::wait_within;
 
-use super::ear::{Ear, Kind};
+use super::subscriber::{Kind, Subscriber};
 use crate::harness::DEADLINE;
 
 /// One of them, and under which ids.
 pub(crate) struct Listener {
-    pub(crate) ear: Ear<Nonblocking>,
+    pub(crate) subscriber: Subscriber<Nonblocking>,
     pub(crate) ids: Vec<String>,
     /// Its connection has ended, and how.
     pub(crate) ended: Option<ErrorKind>,
@@ -43,9 +43,9 @@ impl Listeners {
         let mut listeners = Vec::with_capacity(plan.len());
         for (number, (kind, ids)) in plan.into_iter().enumerate() {
             let names: Vec<&str> = ids.iter().map(String::as_str).collect();
-            let ear = Nonblocking::of(Ear::open(address, kind, &names));
-            epoll.add_source(&ear.socket.0, number as u64).unwrap();
-            listeners.push(Listener { ear, ids, ended: None });
+            let subscriber = Nonblocking::of(Subscriber::open(address, kind, &names));
+            epoll.add_source(&subscriber.socket.0, number as u64).unwrap();
+            listeners.push(Listener { subscriber, ids, ended: None });
         }
         let stop = AtomicBool::new(false);
         let shared = Arc::new(Shared { listeners: Mutex::new(listeners), epoll, stop });
@@ -97,10 +97,10 @@ impl Shared {
             let mut listeners = self.lock();
             for event in events.iter() {
                 let listener = &mut listeners[event.token as usize];
-                match listener.ear.read() {
+                match listener.subscriber.read() {
                     Err(error) if error.kind() != ErrorKind::WouldBlock => {
                         listener.ended = Some(error.kind());
-                        self.epoll.remove(&listener.ear.socket.0).unwrap();
+                        self.epoll.remove(&listener.subscriber.socket.0).unwrap();
                     }
                     _ => {}
                 }
@@ -113,9 +113,9 @@ impl Shared {
 pub(crate) struct Nonblocking(TcpStream);
 
 impl Nonblocking {
-    fn of(ear: Ear) -> Ear<Nonblocking> {
-        ear.socket.set_nonblocking(true).unwrap();
-        ear.with_socket(Nonblocking)
+    fn of(subscriber: Subscriber) -> Subscriber<Nonblocking> {
+        subscriber.socket.set_nonblocking(true).unwrap();
+        subscriber.with_socket(Nonblocking)
     }
 }
 

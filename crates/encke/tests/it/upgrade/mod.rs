@@ -2,7 +2,6 @@
 //! notices. The real program, both processes of it, over real sockets.
 
 mod clients;
-pub(crate) mod ear;
 mod failures;
 mod failures_places;
 mod graph;
@@ -20,6 +19,7 @@ pub(crate) mod served;
 mod slow;
 mod started_beside;
 mod streams;
+pub(crate) mod subscriber;
 pub(crate) mod tls;
 mod tokens;
 mod traffic;

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::ear::{Ear, Kind};
 use super::served::Upgraded;
+use super::subscriber::{Kind, Subscriber};
 
 /// Events that are sent; the history has room for a part of them.
 const EVENTS: usize = 800;
@@ -26,12 +26,12 @@ fn event(n: usize) -> Value {
 
 /// What one that comes back under `id` from `place` on is told: whether of a gap, and which events.
 fn told(server: &Upgraded, id: &str, place: &str) -> (u64, Vec<Value>) {
-    let mut ear = Ear::resume(server.listen(), Kind::Ndjson, &[id], place);
+    let mut subscriber = Subscriber::resume(server.listen(), Kind::Ndjson, &[id], place);
     let mut heard = Vec::new();
     loop {
-        let data = ear.data();
+        let data = subscriber.data();
         if data == LAST {
-            return (ear.gaps, heard);
+            return (subscriber.gaps, heard);
         }
         heard.push(data[0].clone());
     }

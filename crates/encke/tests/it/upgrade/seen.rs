@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-use super::ear::{Ear, Kind, STREAMS};
 use super::served::Upgraded;
+use super::subscriber::{Kind, STREAMS, Subscriber};
 use crate::harness::{Program, encke, get, wait_for};
 use crate::watch::{rows, watch};
 
@@ -19,13 +19,13 @@ fn metric(metrics: &str, name: &str) -> f64 {
 fn counters_go_on_where_they_were() {
     let server = Upgraded::serve(&["--websocket-deflate", "--workers=2"]);
     server.api.subscribe("all", "rj");
-    let open = |&kind: &Kind| Ear::open(server.listen(), kind, &["all"]);
-    let mut ears: Vec<Ear> = STREAMS.iter().map(open).collect();
+    let open = |&kind: &Kind| Subscriber::open(server.listen(), kind, &["all"]);
+    let mut subscribers: Vec<Subscriber> = STREAMS.iter().map(open).collect();
     for n in 0..25 {
         assert_eq!(server.api.send("rj", n.to_string()), STREAMS.len() as u64);
     }
     // One of each end, and a refusal.
-    drop(ears.pop());
+    drop(subscribers.pop());
     server.wait_open(STREAMS.len() as u64 - 1);
     assert_eq!(server.ask(get("/nowhere", &[])).head().status, 404);
     server.wait_closed("bad_request", 1);
@@ -73,8 +73,8 @@ fn counters_go_on_where_they_were() {
 #[test]
 fn upgrade_is_seen_on_the_terminal_in_the_log_and_in_the_figures() {
     let server = Upgraded::serve(&["--websocket-deflate"]);
-    let open = |&kind: &Kind| Ear::open(server.listen(), kind, &["all"]);
-    let ears: Vec<Ear> = STREAMS.iter().cycle().take(24).map(open).collect();
+    let open = |&kind: &Kind| Subscriber::open(server.listen(), kind, &["all"]);
+    let subscribers: Vec<Subscriber> = STREAMS.iter().cycle().take(24).map(open).collect();
     let old = server.owner();
     let said = server.upgrade(&[]);
     let told = format!("{}{}", said.stdout, said.stderr);
@@ -87,7 +87,7 @@ fn upgrade_is_seen_on_the_terminal_in_the_log_and_in_the_figures() {
     wait_for("both have said so", || lines() >= 2);
     assert_eq!(lines(), 2, "{}", server.stderr());
     let metrics = server.api.get("/metrics").body;
-    assert_eq!(metric(&metrics, "encke_upgrade_streams"), ears.len() as f64);
+    assert_eq!(metric(&metrics, "encke_upgrade_streams"), subscribers.len() as f64);
     let names = ["encke_upgrade_seconds", "encke_upgrade_pause_seconds"];
     let [seconds, pause] = names.map(|name| metric(&metrics, name));
     assert!(pause > 0.0 && seconds >= pause && seconds < 30.0, "{seconds} s, {pause} s");
@@ -133,7 +133,7 @@ fn dashboard_stays_live() {
     let server = Upgraded::serve(&[]);
     let facts = server.api.get("/dashboard.json").ok();
     let id = facts["id"].as_str().unwrap();
-    let mut page = Ear::open(server.listen(), Kind::Sse, &[id]);
+    let mut page = Subscriber::open(server.listen(), Kind::Sse, &[id]);
     page.hear();
     for _ in 0..2 {
         server.upgrade(&[]);

@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpStream};
 use serde_json::json;
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use super::ear::{Ear, Kind, STREAMS};
 use super::served::Upgraded;
+use super::subscriber::{Kind, STREAMS, Subscriber};
 use crate::harness::{DEADLINE, wait_for};
 
 /// Events of a kilobyte: far more than the kernel has room for.
@@ -32,8 +32,8 @@ fn text(n: usize) -> String {
 #[test]
 fn slow_readers_of_every_transport_go_on_byte_for_byte() {
     let server = Upgraded::serve(&["--max-backlog=8MiB", "--websocket-deflate"]);
-    let open = |&kind: &Kind| Ear::on(narrow(server.listen()), kind, &["slow"], None);
-    let mut ears: Vec<Ear> = STREAMS.iter().map(open).collect();
+    let open = |&kind: &Kind| Subscriber::on(narrow(server.listen()), kind, &["slow"], None);
+    let mut subscribers: Vec<Subscriber> = STREAMS.iter().map(open).collect();
     let mut sent = 0;
     let send = |sent: &mut usize, count: usize| {
         let event = |n| json!({ "about": "slow", "data": text(n) }).to_string() + "\n";
@@ -50,16 +50,16 @@ fn slow_readers_of_every_transport_go_on_byte_for_byte() {
     for round in 0..3 {
         server.upgrade(&[]);
         send(&mut sent, 50);
-        for ear in &mut ears {
+        for subscriber in &mut subscribers {
             for n in heard..heard + 77 {
-                assert_eq!(ear.data(), text(n), "{:?} in round {round}", ear.kind);
+                assert_eq!(subscriber.data(), text(n), "{:?} in round {round}", subscriber.kind);
             }
         }
         heard += 77;
     }
-    for ear in &mut ears {
+    for subscriber in &mut subscribers {
         for n in heard..sent {
-            assert_eq!(ear.data(), text(n), "{:?}", ear.kind);
+            assert_eq!(subscriber.data(), text(n), "{:?}", subscriber.kind);
         }
     }
     let stats = server.api.stats();
@@ -71,7 +71,7 @@ fn slow_readers_of_every_transport_go_on_byte_for_byte() {
 #[test]
 fn slow_reader_that_is_inherited_is_closed_at_its_bound() {
     let server = Upgraded::serve(&["--max-backlog=1MiB"]);
-    let slow = Ear::on(narrow(server.listen()), Kind::Ndjson, &["slow"], None);
+    let slow = Subscriber::on(narrow(server.listen()), Kind::Ndjson, &["slow"], None);
     let mut sent = 0;
     while server.api.stats()["buffered_bytes"].as_u64().unwrap() < 500_000 {
         assert_eq!(server.api.send("slow", text(sent)), 1);

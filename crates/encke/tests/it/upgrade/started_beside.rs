@@ -1,5 +1,5 @@
 //! A successor that is no child of the server that runs: somebody else has started it with
-//! `--inherit`, beside it or in a container of its own.
+//! `--take-over`, beside it or in a container of its own.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::harness::{Program, encke, wait_for};
 
 const ARGUMENTS: [&str; 9] = [
     "serve",
-    "--inherit",
+    "--take-over",
     "--json",
     "--workers=2",
     "--websocket-deflate",
@@ -22,7 +22,7 @@ const ARGUMENTS: [&str; 9] = [
 /// docs/upgrade.md asks for.
 const NAMESPACES: [&str; 4] = ["--mount", "--uts", "--ipc", "--cgroup"];
 
-fn inherits(command: &mut Command) {
+fn takes_over(command: &mut Command) {
     let mut kept = Kept::serve(&[]);
     let old = kept.server.owner();
     let successor = Program::spawn(command.arg("--data").arg(kept.server.data()));
@@ -33,12 +33,12 @@ fn inherits(command: &mut Command) {
 }
 
 #[test]
-fn successor_that_somebody_else_has_started_inherits() {
-    inherits(&mut encke(ARGUMENTS));
+fn successor_that_somebody_else_has_started_takes_over() {
+    takes_over(&mut encke(ARGUMENTS));
 }
 
 #[test]
-fn successor_in_a_container_of_its_own_inherits() {
+fn successor_in_a_container_of_its_own_takes_over() {
     let contained = |program: &str| {
         let mut command = Command::new("unshare");
         command.args(NAMESPACES).arg(program);
@@ -47,5 +47,5 @@ fn successor_in_a_container_of_its_own_inherits() {
     if !contained("true").status().is_ok_and(|status| status.success()) {
         return testing::skip("this user may make no namespaces (unshare)");
     }
-    inherits(contained(env!("CARGO_BIN_EXE_encke")).args(ARGUMENTS));
+    takes_over(contained(env!("CARGO_BIN_EXE_encke")).args(ARGUMENTS));
 }

@@ -12,8 +12,8 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned, SupportedProtocolVersi
 use serde_json::json;
 use testing::wait_within;
 
-use super::ear::{Ear, Kind, connect};
 use super::served::Upgraded;
+use super::subscriber::{Kind, Subscriber, connect};
 use crate::harness::{Authority, DEADLINE, frame, wait_for};
 
 pub(crate) type Tls = StreamOwned<ClientConnection, TcpStream>;
@@ -46,25 +46,29 @@ pub(crate) fn client(
     StreamOwned::new(connection, connect(address))
 }
 
-fn one_of_each(authority: &Authority, server: &Upgraded) -> Vec<Ear<Tls>> {
-    let mut ears = Vec::new();
+fn one_of_each(authority: &Authority, server: &Upgraded) -> Vec<Subscriber<Tls>> {
+    let mut subscribers = Vec::new();
     for version in VERSIONS {
         for kind in KINDS {
-            let own = format!("own:{}", ears.len());
+            let own = format!("own:{}", subscribers.len());
             let socket = client(authority, server.tls_listen(), version);
-            ears.push(Ear::on(socket, kind, &[&own, "all"], None));
+            subscribers.push(Subscriber::on(socket, kind, &[&own, "all"], None));
         }
     }
-    ears
+    subscribers
 }
 
 #[track_caller]
-fn all_hear(server: &Upgraded, ears: &mut [Ear<Tls>], text: &str) {
-    assert_eq!(server.api.send("all", text), ears.len() as u64);
-    for (n, ear) in ears.iter_mut().enumerate() {
-        let how = (ear.kind, ear.socket.conn.protocol_version());
+fn all_hear(server: &Upgraded, subscribers: &mut [Subscriber<Tls>], text: &str) {
+    assert_eq!(server.api.send("all", text), subscribers.len() as u64);
+    for (n, subscriber) in subscribers.iter_mut().enumerate() {
+        let how = (subscriber.kind, subscriber.socket.conn.protocol_version());
         assert_eq!(server.api.send(&format!("own:{n}"), n.to_string()), 1, "{how:?}");
-        assert_eq!((ear.data(), ear.data()), (json!(text), json!(n.to_string())), "{how:?}");
+        assert_eq!(
+            (subscriber.data(), subscriber.data()),
+            (json!(text), json!(n.to_string())),
+            "{how:?}"
+        );
     }
 }
 
@@ -72,26 +76,26 @@ fn all_hear(server: &Upgraded, ears: &mut [Ear<Tls>], text: &str) {
 fn streams_of_both_versions_hear_on() {
     let authority = Authority::new();
     let server = serve(&authority, &["--keepalive=0.3"]);
-    let mut ears = one_of_each(&authority, &server);
-    all_hear(&server, &mut ears, "before");
+    let mut subscribers = one_of_each(&authority, &server);
+    all_hear(&server, &mut subscribers, "before");
     for round in 0..3 {
         server.upgrade(&[]);
-        all_hear(&server, &mut ears, &format!("after {round}"));
-        for ear in &mut ears {
+        all_hear(&server, &mut subscribers, &format!("after {round}"));
+        for subscriber in &mut subscribers {
             // A ping is answered: numbers of records go on in both directions.
-            let wanted = ear.keep_alives + 2;
-            while ear.keep_alives < wanted {
-                ear.read().unwrap();
+            let wanted = subscriber.keep_alives + 2;
+            while subscriber.keep_alives < wanted {
+                subscriber.read().unwrap();
             }
-            if matches!(ear.kind, Kind::WebSocket | Kind::Deflated) {
-                assert_eq!(ear.command(&json!({ "ping": round }))["ok"]["ping"], round);
+            if matches!(subscriber.kind, Kind::WebSocket | Kind::Deflated) {
+                assert_eq!(subscriber.command(&json!({ "ping": round }))["ok"]["ping"], round);
             }
         }
     }
     // Longer than a record, and cut into several.
-    all_hear(&server, &mut ears, &"x".repeat(40_000));
+    all_hear(&server, &mut subscribers, &"x".repeat(40_000));
     let stats = server.api.stats();
-    assert_eq!(stats["connections_open"], ears.len(), "{stats}");
+    assert_eq!(stats["connections_open"], subscribers.len(), "{stats}");
     assert_eq!(stats["tls"]["faults"], json!({}), "{stats}");
 }
 
@@ -99,20 +103,20 @@ fn streams_of_both_versions_hear_on() {
 fn close_notify_of_a_client_behind_an_upgrade_is_heard() {
     let authority = Authority::new();
     let server = serve(&authority, &[]);
-    let mut ears = one_of_each(&authority, &server);
-    let count = ears.len() as u64;
+    let mut subscribers = one_of_each(&authority, &server);
+    let count = subscribers.len() as u64;
     server.upgrade(&[]);
-    for ear in &mut ears {
-        ear.socket.conn.send_close_notify();
-        ear.socket.flush().unwrap();
+    for subscriber in &mut subscribers {
+        subscriber.socket.conn.send_close_notify();
+        subscriber.socket.flush().unwrap();
     }
     server.wait_closed("client_closed", count);
-    drop(ears);
+    drop(subscribers);
     // And ours is heard: an orderly end of each.
-    let mut ears = one_of_each(&authority, &server);
+    let mut subscribers = one_of_each(&authority, &server);
     server.upgrade(&[]);
     assert_eq!(server.api.logout("all"), count);
-    ears.iter_mut().for_each(Ear::expect_end);
+    subscribers.iter_mut().for_each(Subscriber::expect_end);
 }
 
 /// A record of the client's that is half there, cut in its head, its text, its tag.
@@ -124,23 +128,23 @@ fn half_a_record_goes_on() {
     for version in VERSIONS {
         for part in [1, 4, 5, 6, 20, 40] {
             let socket = client(&authority, server.tls_listen(), version);
-            let mut ear = Ear::on(socket, Kind::WebSocket, &["all"], None);
+            let mut subscriber = Subscriber::on(socket, Kind::WebSocket, &["all"], None);
             let command = json!({ "login": [format!("id:{}", halves.len())] }).to_string();
             let mut record = Vec::new();
-            ear.socket.conn.writer().write_all(&frame(0x81, command.as_bytes())).unwrap();
-            while ear.socket.conn.wants_write() {
-                ear.socket.conn.write_tls(&mut record).unwrap();
+            subscriber.socket.conn.writer().write_all(&frame(0x81, command.as_bytes())).unwrap();
+            while subscriber.socket.conn.wants_write() {
+                subscriber.socket.conn.write_tls(&mut record).unwrap();
             }
-            ear.socket.sock.write_all(&record[..part]).unwrap();
-            halves.push((ear, record[part..].to_vec()));
+            subscriber.socket.sock.write_all(&record[..part]).unwrap();
+            halves.push((subscriber, record[part..].to_vec()));
         }
     }
     server.upgrade(&[]);
-    for (n, (ear, rest)) in halves.iter_mut().enumerate() {
-        ear.socket.sock.write_all(rest).unwrap();
-        assert_eq!(ear.answer()["ok"]["login"], json!([format!("id:{n}")]));
+    for (n, (subscriber, rest)) in halves.iter_mut().enumerate() {
+        subscriber.socket.sock.write_all(rest).unwrap();
+        assert_eq!(subscriber.answer()["ok"]["login"], json!([format!("id:{n}")]));
         assert_eq!(server.api.send(&format!("id:{n}"), "own"), 1);
-        assert_eq!(ear.data(), "own");
+        assert_eq!(subscriber.data(), "own");
     }
 }
 
@@ -149,21 +153,21 @@ fn half_a_record_goes_on() {
 fn slow_readers_go_on_inside_of_a_record() {
     let authority = Authority::new();
     let server = serve(&authority, &["--max-backlog=8MiB"]);
-    let mut ears = one_of_each(&authority, &server);
+    let mut subscribers = one_of_each(&authority, &server);
     let text = |n: usize| format!("{n}:{}", "0123456789abcdef".repeat(1_000 + n));
     let count = 100;
     for n in 0..count {
-        assert_eq!(server.api.send("all", text(n)), ears.len() as u64);
+        assert_eq!(server.api.send("all", text(n)), subscribers.len() as u64);
     }
     let buffered = server.api.stats()["buffered_bytes"].as_u64().unwrap();
     assert!(buffered > 1 << 18, "{buffered} bytes wait");
     server.upgrade(&[]);
-    for ear in &mut ears {
+    for subscriber in &mut subscribers {
         for n in 0..count {
-            assert_eq!(ear.data(), text(n), "{:?}", ear.kind);
+            assert_eq!(subscriber.data(), text(n), "{:?}", subscriber.kind);
         }
     }
-    all_hear(&server, &mut ears, "at last");
+    all_hear(&server, &mut subscribers, "at last");
 }
 
 /// What a handshake that is not done needs cannot be written down: it goes on, or its client is

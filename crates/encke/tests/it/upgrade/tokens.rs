@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::ear::{Ear, Kind, connect};
 use super::served::Upgraded;
+use super::subscriber::{Kind, Subscriber, connect};
 use crate::harness::{TOKEN_SECRET, check_problem, get, in_seconds, signed, token_for};
 
 const KINDS: [Kind; 4] = [Kind::Sse, Kind::Ndjson, Kind::WebSocket, Kind::OldNdjson];
@@ -13,9 +13,9 @@ fn guarded() -> Upgraded {
 }
 
 /// A stream of `ids` by `token`.
-fn open(server: &Upgraded, kind: Kind, ids: &[&str], token: &str) -> Ear {
+fn open(server: &Upgraded, kind: Kind, ids: &[&str], token: &str) -> Subscriber {
     let path = format!("{}&token={token}", kind.path(ids, None));
-    Ear::ask(connect(server.listen()), kind, ids, &kind.request(&path))
+    Subscriber::ask(connect(server.listen()), kind, ids, &kind.request(&path))
 }
 
 fn status(server: &Upgraded, token: &str) -> u16 {
@@ -27,17 +27,17 @@ fn stream_ends_with_its_token_behind_an_upgrade() {
     let server = guarded();
     let exp = in_seconds(6);
     let token = signed(&json!({ "sub": "bob", "exp": exp }));
-    let mut ears: Vec<Ear> =
+    let mut subscribers: Vec<Subscriber> =
         KINDS.iter().map(|&kind| open(&server, kind, &["bob"], &token)).collect();
     server.upgrade(&[]);
     if in_seconds(0) < exp - 1 {
-        assert_eq!(server.api.send("bob", "still"), ears.len() as u64);
-        ears.iter_mut().for_each(|ear| assert_eq!(ear.data(), "still"));
+        assert_eq!(server.api.send("bob", "still"), subscribers.len() as u64);
+        subscribers.iter_mut().for_each(|subscriber| assert_eq!(subscriber.data(), "still"));
     }
-    for ear in &mut ears {
-        ear.expect_end();
-        if ear.kind == Kind::WebSocket {
-            assert_eq!(ear.answer(), json!({ "close": 3000, "reason": "token_expired" }));
+    for subscriber in &mut subscribers {
+        subscriber.expect_end();
+        if subscriber.kind == Kind::WebSocket {
+            assert_eq!(subscriber.answer(), json!({ "close": 3000, "reason": "token_expired" }));
         }
     }
     // A worker counts in ticks of 100 ms, and so does each who inherits from it.
@@ -54,7 +54,7 @@ fn token_that_is_revoked_behind_an_upgrade_ends_its_streams() {
     };
     let [one, two, new] =
         [("t1", -100), ("t2", -50), ("t3", 5)].map(|(jti, since)| claims(jti, in_seconds(since)));
-    let mut ears =
+    let mut subscribers =
         [&one, &two, &new].map(|token| KINDS.map(|kind| open(&server, kind, &["bob"], token)));
     let revoked_before = claims("t0", in_seconds(-10));
     let revoke = |body: Value| server.api.post("/tokens/revoke", &body).ok();
@@ -62,20 +62,23 @@ fn token_that_is_revoked_behind_an_upgrade_ends_its_streams() {
     server.upgrade(&[]);
     assert_eq!(status(&server, &revoked_before), 401, "what was revoked stays so");
     assert_eq!(server.api.send("bob", "all"), 3 * KINDS.len() as u64);
-    ears.iter_mut().flatten().for_each(|ear| assert_eq!(ear.data(), "all"));
+    subscribers.iter_mut().flatten().for_each(|subscriber| assert_eq!(subscriber.data(), "all"));
     revoke(json!({ "jti": "t1" }));
-    ears[0].iter_mut().for_each(Ear::expect_end);
+    subscribers[0].iter_mut().for_each(Subscriber::expect_end);
     assert_eq!(server.api.send("bob", "two are left"), 2 * KINDS.len() as u64);
     server.upgrade(&[]);
     revoke(json!({ "sub": "bob", "before": in_seconds(1) }));
-    ears[1].iter_mut().for_each(|ear| {
-        assert_eq!(ear.data(), "two are left");
-        ear.expect_end();
+    subscribers[1].iter_mut().for_each(|subscriber| {
+        assert_eq!(subscriber.data(), "two are left");
+        subscriber.expect_end();
     });
     server.wait_closed("token_revoked", 2 * KINDS.len() as u64);
     assert_eq!(server.api.send("bob", "made later"), KINDS.len() as u64);
-    for ear in &mut ears[2] {
-        assert_eq!((ear.data(), ear.data()), (json!("two are left"), json!("made later")));
+    for subscriber in &mut subscribers[2] {
+        assert_eq!(
+            (subscriber.data(), subscriber.data()),
+            (json!("two are left"), json!("made later"))
+        );
     }
 }
 
@@ -92,7 +95,7 @@ fn token_stays_good_for_as_many_connections_as_it_says() {
         server.upgrade(&[]);
     }
     assert_eq!(status(&server, &token), 429);
-    // What it grants is judged behind the upgrade as before.
+    // What it grants is verified behind the upgrade as before.
     check_problem(&socket.command(&json!({ "login": ["a", "b"] }))["error"], 403);
     assert_eq!(socket.command(&json!({ "login": ["a"] }))["ok"]["login"], json!(["a"]));
     check_problem(&socket.command(&json!({ "login": ["c"] }))["error"], 403);

@@ -5,10 +5,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::ear::{Kind, STREAMS};
 use super::listeners::Listeners;
 use super::senders::{Expected, Sender, Sent, Traffic, WAYS};
 use super::served::Upgraded;
+use super::subscriber::{Kind, STREAMS};
 use crate::harness::wait_for;
 
 /// Groups that the streams are in, each heard by a part of them.
@@ -112,21 +112,21 @@ fn nobody_notices_five_upgrades_under_traffic() {
     sent.push(Sent { about: "all".into(), text: "last".into(), answer, took: Duration::ZERO });
     let all_have_it = listeners.wait(|listeners| {
         let has_it =
-            |heard: Option<&super::ear::Heard>| heard.is_some_and(|one| one.data == "last");
-        listeners.iter().all(|one| one.ended.is_some() || has_it(one.ear.heard.back()))
+            |heard: Option<&super::subscriber::Heard>| heard.is_some_and(|one| one.data == "last");
+        listeners.iter().all(|one| one.ended.is_some() || has_it(one.subscriber.heard.back()))
     });
     let listeners = listeners.finish();
     let mut faults = Vec::new();
     let mut heard_in_all = 0;
     for (n, listener) in listeners.iter().enumerate() {
         let heard: Vec<&str> =
-            listener.ear.heard.iter().map(|heard| heard.data.as_str().unwrap()).collect();
+            listener.subscriber.heard.iter().map(|heard| heard.data.as_str().unwrap()).collect();
         heard_in_all += heard.len();
         let fault = Expected::of(&sent, &listener.ids).fault(&heard, true);
         let ended = listener.ended.map(|ended| format!("closed: {ended:?}"));
-        let gap = (listener.ear.gaps > 0).then(|| "is told a gap".to_owned());
+        let gap = (listener.subscriber.gaps > 0).then(|| "is told a gap".to_owned());
         for fault in [fault, ended, gap].into_iter().flatten() {
-            faults.push(format!("{n} ({:?}): {fault}", listener.ear.kind));
+            faults.push(format!("{n} ({:?}): {fault}", listener.subscriber.kind));
         }
     }
     println!(

@@ -5,9 +5,9 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::ear::{Ear, STREAMS};
 use super::failures::Kept;
 use super::served::{Upgraded, rewriting};
+use super::subscriber::{STREAMS, Subscriber};
 use crate::harness::Server;
 
 /// Streams under ids of their own, some dozens on each worker.
@@ -19,24 +19,24 @@ fn workers(stats: &Value) -> Vec<u64> {
 }
 
 #[track_caller]
-fn all_hear(server: &Upgraded, ears: &mut [Ear], text: &str) {
-    assert_eq!(server.api.send("all", text), ears.len() as u64);
-    for (n, ear) in ears.iter_mut().enumerate() {
+fn all_hear(server: &Upgraded, subscribers: &mut [Subscriber], text: &str) {
+    assert_eq!(server.api.send("all", text), subscribers.len() as u64);
+    for (n, subscriber) in subscribers.iter_mut().enumerate() {
         assert_eq!(server.api.send(&format!("own:{n}"), n.to_string()), 1);
-        assert_eq!(ear.data(), text);
-        assert_eq!(ear.data(), n.to_string());
+        assert_eq!(subscriber.data(), text);
+        assert_eq!(subscriber.data(), n.to_string());
     }
 }
 
 #[test]
 fn workers_may_be_more_or_fewer() {
     let server = Upgraded::serve(&["--workers=4", "--websocket-deflate"]);
-    let mut ears: Vec<Ear> = STREAMS
+    let mut subscribers: Vec<Subscriber> = STREAMS
         .iter()
         .cycle()
         .take(STREAMS_MIN)
         .enumerate()
-        .map(|(n, &kind)| Ear::open(server.listen(), kind, &[&format!("own:{n}"), "all"]))
+        .map(|(n, &kind)| Subscriber::open(server.listen(), kind, &[&format!("own:{n}"), "all"]))
         .collect();
     let mut before = 4;
     for wanted in [2, 4, 1, 3] {
@@ -50,14 +50,14 @@ fn workers_may_be_more_or_fewer() {
         let most = *open.iter().max().unwrap();
         let even = STREAMS_MIN.div_ceil(before.min(wanted));
         assert!(most <= 2 * even as u64, "{open:?} of {before} workers before");
-        all_hear(&server, &mut ears, &format!("{wanted} workers"));
+        all_hear(&server, &mut subscribers, &format!("{wanted} workers"));
         before = wanted;
     }
     // Newcomers go to all of them.
-    let more: Vec<Ear> =
-        (0..90).map(|_| Ear::open(server.listen(), STREAMS[0], &["newcomer"])).collect();
+    let more: Vec<Subscriber> =
+        (0..90).map(|_| Subscriber::open(server.listen(), STREAMS[0], &["newcomer"])).collect();
     assert_eq!(server.api.send("newcomer", "welcome"), 90);
-    drop((ears, more));
+    drop((subscribers, more));
     let stats = server.wait_open(0);
     assert!(workers(&stats).iter().all(|&open| open == 0), "{stats}");
 }
@@ -65,18 +65,18 @@ fn workers_may_be_more_or_fewer() {
 #[test]
 fn bounds_may_change_where_the_streams_still_fit() {
     let server = Upgraded::serve(&["--max-connections=100", "--max-backlog=64KiB"]);
-    let mut ears: Vec<Ear> = (0..40)
-        .map(|n| Ear::open(server.listen(), STREAMS[n % 4], &[&format!("own:{n}"), "all"]))
+    let mut subscribers: Vec<Subscriber> = (0..40)
+        .map(|n| Subscriber::open(server.listen(), STREAMS[n % 4], &[&format!("own:{n}"), "all"]))
         .collect();
     // `Deflated` is not among the first four.
     for bound in ["--max-connections=60", "--max-connections=1000", "--max-connections=50"] {
         let program = rewriting(&server.data().join("bound"), &[("--max-connections=", bound)]);
         server.upgrade(&["--binary", &program]);
-        all_hear(&server, &mut ears, bound);
+        all_hear(&server, &mut subscribers, bound);
     }
     // The bound is the new one: there are ten places left.
-    let more: Vec<Ear> =
-        (0..10).map(|_| Ear::open(server.listen(), STREAMS[1], &["more"])).collect();
+    let more: Vec<Subscriber> =
+        (0..10).map(|_| Subscriber::open(server.listen(), STREAMS[1], &["more"])).collect();
     let mut full = server.ask(crate::harness::get("/stream/more", &[]));
     assert_eq!(full.head().status, 503);
     drop(more);
@@ -86,12 +86,12 @@ fn bounds_may_change_where_the_streams_still_fit() {
     let changes = [("--max-backlog=", "--max-backlog=128KiB"), ("", "--keepalive=0.2")];
     let program = rewriting(&server.data().join("changes"), &changes);
     server.upgrade(&["--binary", &program]);
-    for ear in &mut ears {
-        while ear.keep_alives == 0 {
-            ear.read().unwrap();
+    for subscriber in &mut subscribers {
+        while subscriber.keep_alives == 0 {
+            subscriber.read().unwrap();
         }
     }
-    all_hear(&server, &mut ears, "with keep-alives");
+    all_hear(&server, &mut subscribers, "with keep-alives");
 }
 
 #[test]

@@ -1,11 +1,14 @@
-//! Sends of what is kept, over a keeper that has room or not, and a disk that is slow or fails.
+//! Sends of what is kept, over a event_store that has room or not, and a disk that is slow or
+//! fails.
 
 #![expect(clippy::disallowed_types, reason = "no worker comes here")]
 
 use std::sync::Mutex;
 
 use hub::WhenDurable;
-use hub::{Archive, ArchiveError, HeardOf, HeardPage, Keeper, KeptListener, Page, PageOf};
+use hub::{
+    Archive, ArchiveError, EventStore, KeptListener, KeptUpdatesOf, KeptUpdatesPage, Page, PageOf,
+};
 
 use super::*;
 
@@ -37,8 +40,8 @@ impl Archive<Frame> for Kept {
     fn heard(
         &self,
         _: &[Arc<dyn KeptListener>],
-        _: HeardOf,
-    ) -> Result<HeardPage<Frame>, ArchiveError> {
+        _: KeptUpdatesOf,
+    ) -> Result<KeptUpdatesPage<Frame>, ArchiveError> {
         Err(ArchiveError("nobody reads here".to_owned()))
     }
 
@@ -47,7 +50,7 @@ impl Archive<Frame> for Kept {
     }
 }
 
-impl Keeper<Frame> for Kept {
+impl EventStore<Frame> for Kept {
     fn reserve(
         &self,
         draft: &Draft,
@@ -80,8 +83,8 @@ fn keeping(kept: Kept) -> (Router, Arc<Kept>) {
 
 fn kept_by(router: Router, kept: Kept) -> (Router, Arc<Kept>) {
     let kept = Arc::new(kept);
-    let keeper: Arc<EventKeeper> = kept.clone();
-    (router.with_keeper(Some(keeper)), kept)
+    let event_store: Arc<FrameStore> = kept.clone();
+    (router.with_event_store(Some(event_store)), kept)
 }
 
 #[test]

@@ -8,59 +8,13 @@
 //! Cost: 80 bytes for such a connection. A delivery looks whether there are some, and makes a frame
 //! for each.
 
-use std::collections::HashMap;
-
-use hub::{Id, IdText, KEY_MARK};
-use pusher::server_frame::{EventFrame, EventText, NAMELESS};
-use pusher::{App, Channel, plain_text};
+use hub::IdText;
+use pusher::{App, Channel};
 
 use super::super::core::{At, Core};
-use crate::Event;
-use crate::channels::{channel_key, channel_name};
+use crate::channels::channel_key;
+use crate::shard::tables::graph_users::GraphUser;
 use crate::sockets::Sockets;
-
-struct GraphUser {
-    /// The key of the user's channel.
-    key: Box<str>,
-    id: Id,
-}
-
-/// Those users, by slot.
-#[derive(Default)]
-pub(in super::super) struct GraphUsers(HashMap<u32, GraphUser>);
-
-impl GraphUsers {
-    /// Whether there is none.
-    pub(in super::super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Whether the connection in `slot` hears of the graph on the channel with this key.
-    pub(super) fn is_of(&self, slot: u32, key: &str) -> bool {
-        self.0.get(&slot).is_some_and(|user| *user.key == *key)
-    }
-
-    /// The id of the user in `slot`.
-    pub(super) fn id(&self, slot: u32) -> Option<Id> {
-        self.0.get(&slot).map(|user| user.id)
-    }
-
-    pub(super) fn forget(&mut self, slot: u32) {
-        self.0.remove(&slot);
-    }
-
-    /// The frame with which the connection in `slot` is told an event that is about an id.
-    pub(in super::super) fn frame(&self, slot: u32, event: &Event) -> Option<String> {
-        let user = self.0.get(&slot).filter(|_| !event.about().starts_with(KEY_MARK))?;
-        let frame = EventFrame {
-            name: event.name_json().map_or(EventText::Text(NAMELESS), EventText::Json),
-            data: EventText::Text(&plain_text(event.data())),
-            user_id: None,
-            id: Some(event.id()),
-        };
-        Some(frame.of_channel(&channel_name(&user.key)?))
-    }
-}
 
 /// The id of a user that hears what it follows on `channel`.
 pub(super) fn graph_id<'c>(app: &App, channel: Channel<'c>) -> Option<IdText<'c>> {

@@ -6,8 +6,8 @@ use hub::{IdText, Info};
 use pusher::{Channel, Member, USER_PREFIX, User};
 
 use super::super::core::{At, Core};
-use super::missed::Start;
-use super::seats::Seat;
+use super::super::tables::seats::Seat;
+use super::super::tables::wishes::Start;
 use crate::sockets::Sockets;
 use crate::state::PusherState;
 
@@ -25,15 +25,15 @@ impl<S: Sockets> Core<S> {
             let info = info.map(|info| info.json().to_owned());
             Some((self.names.text(room)?, self.names.text(sub)?, info))
         });
-        let (mut missed, mut untold) = (Vec::new(), Vec::new());
+        let (mut missed, mut pending) = (Vec::new(), Vec::new());
         for (key, start) in self.channels.missed.written(slot) {
             match start {
                 Start::Behind(number) => missed.push((key, number)),
-                Start::Here => untold.push((key, false)),
-                Start::Nowhere => untold.push((key, true)),
+                Start::Here => pending.push((key, false)),
+                Start::Nowhere => pending.push((key, true)),
             }
         }
-        Some(PusherState { app, user, seats: seats.collect(), missed, untold })
+        Some(PusherState { app, user, seats: seats.collect(), missed, pending })
     }
 
     /// A connection of another process is what it was there. The rooms that it is to watch: it
@@ -43,7 +43,7 @@ impl<S: Sockets> Core<S> {
         at: &mut At<'_, S::Socket>,
         state: PusherState,
     ) -> Vec<String> {
-        let PusherState { app, user, seats, missed, untold } = state;
+        let PusherState { app, user, seats, missed, pending } = state;
         let served = self.config.pusher.as_ref().and_then(|apps| apps.by_key(&app));
         let Some(served) = served else { return Vec::new() };
         // It was let in before: no bound of today's takes it away.
@@ -67,10 +67,10 @@ impl<S: Sockets> Core<S> {
             }
         }
         let missed = missed.into_iter().map(|(key, number)| (key, Start::Behind(number)));
-        let untold = untold
+        let pending = pending
             .into_iter()
             .map(|(key, is_gap)| (key, if is_gap { Start::Nowhere } else { Start::Here }));
-        self.wish_again(at, &missed.chain(untold).collect::<Vec<_>>());
+        self.wish_again(at, &missed.chain(pending).collect::<Vec<_>>());
         rooms
     }
 

@@ -134,7 +134,7 @@ impl<S: Sockets> Core<S> {
     ) -> Result<(), EventRefusal> {
         let Some(app) = self.app(at) else { return Err(EventRefusal::NotSubscribed) };
         let (mut key, mut id) = (String::new(), None);
-        app.event_rules().judge(event, |channel| {
+        app.event_rules().check(event, |channel| {
             key = channel_key(&app.id, channel);
             id = IdText::of_key(&key).ok().and_then(|key| self.names.lookup(key));
             id.is_some_and(|id| self.has_id(at, id))

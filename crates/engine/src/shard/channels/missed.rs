@@ -10,7 +10,6 @@
 //!
 //! Cost: nothing for those who name no event. Of others some 100 bytes while they wait.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use hub::{Id, IdText, KEY_MARK, Place};
@@ -18,6 +17,7 @@ use pusher::{Given, server_frame};
 use smallvec::SmallVec;
 
 use super::super::core::{At, Core, Lives};
+use super::super::tables::wishes::{Start, Wish};
 use crate::Event;
 use crate::catch_up::CatchUp;
 use crate::channels::channel_name;
@@ -26,90 +26,11 @@ use crate::questions::Asker;
 use crate::resume::Resume;
 use crate::sockets::Sockets;
 
-/// Where a subscriber goes on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Start {
-    /// Here, and it is told where that is.
-    Here,
-    /// Behind an event of which nothing is known: there is a gap.
-    Nowhere,
-    /// Behind this number.
-    Behind(u64),
-}
-
-/// A channel of which a connection wants to hear what it has missed.
-struct Wish {
-    key: Box<str>,
-    start: Start,
-    /// It is logged in there. Of a presence channel it waits for the list first.
-    is_in: bool,
-    /// The events of what a user follows are meant, too.
-    has_graph: bool,
-    /// The question that was asked.
-    asked: Option<Arc<()>>,
-    is_first: bool,
-    /// It was told that some up to this number may be missing.
-    gap_up_to: u64,
-    /// The number of the last event that was passed over.
-    passed_over: u64,
-}
-
 /// What is to be asked for the channel with this key, and what keeps it asked.
 struct MissedQuestion {
     key: Box<str>,
     client: Arc<()>,
     resume: Resume,
-}
-
-/// The wishes of connections, by slot.
-#[derive(Default)]
-pub(in super::super) struct Wishes(HashMap<u32, SmallVec<[Wish; 1]>>);
-
-impl Wishes {
-    /// Whether there is none.
-    pub(in super::super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn of(&mut self, slot: u32) -> &mut [Wish] {
-        self.0.get_mut(&slot).map_or(&mut [], |wishes| wishes)
-    }
-
-    fn find(&mut self, slot: u32, key: &str) -> Option<&mut Wish> {
-        self.of(slot).iter_mut().find(|wish| *wish.key == *key)
-    }
-
-    /// The connection in `slot` wants no more of this channel.
-    pub(super) fn forget(&mut self, slot: u32, key: &str) {
-        let Some(wishes) = self.0.get_mut(&slot) else { return };
-        wishes.retain(|wish| *wish.key != *key);
-        if wishes.is_empty() {
-            self.0.remove(&slot);
-        }
-    }
-
-    /// The connection in `slot` has gone.
-    pub(super) fn forget_all(&mut self, slot: u32) {
-        self.0.remove(&slot);
-    }
-
-    /// Whether the connection in `slot` is told `event` later, with what it has missed.
-    pub(in super::super) fn passes_over(&mut self, slot: u32, event: &Event) -> bool {
-        let about = event.about();
-        let is_of = |wish: &&mut Wish| {
-            wish.is_in && (*wish.key == *about || wish.has_graph && !about.starts_with(KEY_MARK))
-        };
-        let Some(wish) = self.of(slot).iter_mut().find(is_of) else { return false };
-        wish.passed_over = wish.passed_over.max(event.number());
-        true
-    }
-
-    /// The keys of the channels of which the connection in `slot` waits for something, and from
-    /// where it goes on in each.
-    pub(super) fn written(&self, slot: u32) -> Vec<(String, Start)> {
-        let wishes = self.0.get(&slot).into_iter().flatten();
-        wishes.map(|wish| (wish.key.to_string(), wish.start)).collect()
-    }
 }
 
 impl<S: Sockets> Core<S> {
@@ -124,7 +45,7 @@ impl<S: Sockets> Core<S> {
         Some(match place {
             Place::Known(number) if self.config.history.is_on() => Start::Behind(number),
             // Heard at another node of the cluster.
-            Place::Ahead(number) if self.config.history.is_on() && self.event_ids.are_given() => {
+            Place::Future(number) if self.config.history.is_on() && self.event_ids.are_given() => {
                 Start::Behind(number)
             }
             _ => Start::Nowhere,
@@ -182,7 +103,7 @@ impl<S: Sockets> Core<S> {
         let slot = at.slot;
         while let Some(MissedQuestion { key, client, resume }) = self.next_missed(at) {
             let is_asked = match resume.after > self.event_ids.last() {
-                true => self.resumes.post_ahead(resume),
+                true => self.resumes.post_future(resume),
                 false => self.resumes.post(resume),
             };
             if is_asked {
@@ -221,7 +142,7 @@ impl<S: Sockets> Core<S> {
             ids,
             after,
             named: None,
-            ahead_in: None,
+            future_in: None,
             gap_up_to: wish.gap_up_to,
             past: None,
             bytes_max: limits::window_bytes(self.config.backlog_bytes_max),

@@ -9,7 +9,6 @@
 //!
 //! Cost: 4 bytes beside a connection's record, and its log-ins. Nothing where nobody speaks it.
 
-mod apps;
 mod fresh;
 mod graph;
 mod handed_over;
@@ -27,12 +26,6 @@ use proto::websocket::{self, handshake};
 use proto::{Carrier, Format, Problem, Request};
 use pusher::{App, Close, FrameFault, SocketId, app_key, check_protocol, server_frame};
 
-use self::apps::SeenApps;
-use self::fresh::Fresh;
-use self::graph::GraphUsers;
-use self::missed::Wishes;
-use self::seats::Seats;
-use self::users::SignedIn;
 use super::admission::Reply;
 use super::core::{At, Core, Lives};
 use crate::conn::state::State;
@@ -43,29 +36,6 @@ use crate::wire::Wire;
 
 /// How much later than the server's sign of life a client misses it, in milliseconds.
 const KEEPALIVE_SPARE_MS: u64 = 8_000;
-
-/// What a shard keeps of those who speak the protocol.
-#[derive(Default)]
-pub(super) struct Channels {
-    apps: SeenApps,
-    /// The presence channels that connections are in.
-    seats: Seats,
-    /// Who is signed in.
-    signed_in: SignedIn,
-    /// Who has just been told the last event of a channel.
-    pub(super) fresh: Fresh,
-    /// Who is to be told what it has missed.
-    pub(super) missed: Wishes,
-    /// Who hears what it follows.
-    pub(super) graph: GraphUsers,
-}
-
-impl Channels {
-    /// Whether all who are here are told all events as others are.
-    pub(super) fn are_plain(&self) -> bool {
-        self.fresh.is_empty() && self.missed.is_empty() && self.graph.is_empty()
-    }
-}
 
 impl<S: Sockets> Core<S> {
     /// Serves a request for a WebSocket at an app.

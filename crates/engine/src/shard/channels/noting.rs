@@ -6,7 +6,7 @@ use hub::Id;
 use smallvec::SmallVec;
 
 use super::super::core::{At, Core};
-use super::seats::Seat;
+use super::super::tables::seats::Seat;
 use crate::channel_notes::{ChannelChange, ChannelNote};
 use crate::sockets::Sockets;
 

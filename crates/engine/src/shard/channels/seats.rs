@@ -12,54 +12,17 @@
 //!
 //! Cost of a seat: 24 bytes here, what a watcher costs ([`crate::watch`]), and a member's place.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use hub::{Id, IdText, Info, Key, Members, Space};
 use pusher::{App, Member, SubscriptionRefusal, server_frame};
-use smallvec::SmallVec;
 
 use super::super::core::{At, Core, Lives};
+use super::super::tables::seats::Seat;
 use crate::channel_notes::ChannelChange;
 use crate::channels::channel_name;
-use crate::said::{RoomText, Said};
+use crate::said::{DirectMessage, RoomText};
 use crate::sockets::Sockets;
-
-/// A presence channel that a connection is in, and as whom. Both names are kept for it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Seat {
-    pub(super) room: Id,
-    pub(super) sub: Id,
-}
-
-/// The seats of connections, by slot.
-#[derive(Default)]
-pub(super) struct Seats(HashMap<u32, SmallVec<[Seat; 1]>>);
-
-impl Seats {
-    pub(super) fn of(&self, slot: u32) -> &[Seat] {
-        self.0.get(&slot).map_or(&[], |seats| seats)
-    }
-
-    pub(super) fn find(&self, slot: u32, room: Id) -> Option<Seat> {
-        self.of(slot).iter().copied().find(|seat| seat.room == room)
-    }
-
-    pub(super) fn put(&mut self, slot: u32, seat: Seat) {
-        debug_assert!(self.find(slot, seat.room).is_none(), "a connection has one in a channel");
-        self.0.entry(slot).or_default().push(seat);
-    }
-
-    fn take(&mut self, slot: u32, room: Id) -> Option<Seat> {
-        let seats = self.0.get_mut(&slot)?;
-        let place = seats.iter().position(|seat| seat.room == room)?;
-        let seat = seats.swap_remove(place);
-        if seats.is_empty() {
-            self.0.remove(&slot);
-        }
-        Some(seat)
-    }
-}
 
 /// The key of a user as a member of channels.
 pub(super) fn member_key(user_id: &str) -> String {
@@ -192,12 +155,12 @@ impl<S: Sockets> Core<S> {
                 }
             }
             if let (Ok(key), true) = (key_text, new > 0) {
-                self.say(at, Said::Message(Arc::clone(&text.text)))?;
+                self.say(at, DirectMessage::Message(Arc::clone(&text.text)))?;
                 self.say_behind_success(at, key, newest);
                 return self.put_answer(at);
             }
         }
-        self.say(at, Said::Message(Arc::clone(&text.text)))
+        self.say(at, DirectMessage::Message(Arc::clone(&text.text)))
     }
 
     /// The connection cannot be told who is in a channel, so it is not in there.

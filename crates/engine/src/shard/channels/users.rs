@@ -13,13 +13,12 @@
 //! Cost: 200 bytes, the user's id and what presence channels are told of the user, and of each user
 //! that is watched its id and what a watcher costs ([`crate::watch`]).
 
-use std::collections::HashMap;
-
 use hub::{Id, IdText};
 use pusher::server_frame::{self, ErrorText, watchlist_events};
 use pusher::{App, Asker, SignIn, SignInRefusal, User};
 
 use super::super::core::{At, Core};
+use super::super::tables::signed_in::SignedInUser;
 use super::seats::member_key;
 use crate::channels::user_key;
 use crate::limits::work;
@@ -32,24 +31,6 @@ const USER_BYTES: usize = 256;
 
 /// What is counted for one of a watchlist beside its text.
 const WATCHED_BYTES: usize = 48;
-
-/// A user, its room, and its key as the member of that.
-pub(super) struct SignedInUser {
-    pub(super) user: User,
-    room: Id,
-    sub: Id,
-}
-
-/// The users of connections, by slot.
-#[derive(Default)]
-pub(super) struct SignedIn(HashMap<u32, Box<SignedInUser>>);
-
-impl SignedIn {
-    /// The user that the connection in `slot` is signed in as.
-    pub(super) fn user(&self, slot: u32) -> Option<&User> {
-        self.0.get(&slot).map(|signed_in| &signed_in.user)
-    }
-}
 
 /// What is kept of `user`, as it is counted.
 fn bytes_of(user: &User) -> usize {

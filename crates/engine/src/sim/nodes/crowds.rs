@@ -6,9 +6,9 @@ use std::sync::Arc;
 use hub::{ConnRef, Epoch, EventId, IdText, Nobody, Place as Known, Tag};
 
 use crate::Outgoing;
-use crate::ahead::Ahead;
+use crate::ahead::FutureCursors;
 use crate::config::EngineConfig;
-use crate::limits::AHEAD_MS_MAX;
+use crate::limits::FUTURE_MS_MAX;
 use crate::router::{GapStep, Step};
 use crate::sim::one::One;
 use crate::sim::server::{Place, silent_config};
@@ -135,14 +135,14 @@ fn crowd_whose_places_never_come_is_told_of_a_gap_in_its_time_and_nobody_waits_f
     let made_up = one.server.event_ids.id(u64::MAX).to_string();
     let clients: Vec<Place> = (0..2_000).map(|_| one.client(1 << 20, &resumed(&made_up))).collect();
     while one.turn_after(1) {}
-    let mut ahead = Ahead::default();
+    let mut ahead = FutureCursors::default();
     let resumes = Arc::clone(&one.server.resumes);
-    let look = |one: &One, ahead: &mut Ahead| {
+    let look = |one: &One, ahead: &mut FutureCursors| {
         let now_ms = one.server.clock.now_ms();
         while ahead.go_on(&one.router, &resumes, now_ms) {}
     };
     look(&one, &mut ahead);
-    assert_eq!((one.answer(&Nobody), resumes.ahead.waiting()), (0, 2_000));
+    assert_eq!((one.answer(&Nobody), resumes.future.waiting()), (0, 2_000));
     // Others come back meanwhile, and this one's place comes.
     send(&one, "1", 1);
     let other = one.client(1 << 20, &resumed(&before));
@@ -158,12 +158,12 @@ fn crowd_whose_places_never_come_is_told_of_a_gap_in_its_time_and_nobody_waits_f
     while one.turn_after(1) {}
     let heard = |text: String| text.matches("\"about\"").count();
     assert_eq!((heard(one.reads(other)), heard(one.reads(soon))), (4, 1), "of 1, 3, 6 and 10");
-    one.turn_after(AHEAD_MS_MAX - 100);
+    one.turn_after(FUTURE_MS_MAX - 100);
     look(&one, &mut ahead);
     assert_eq!(one.answer(&Nobody), 0, "not yet");
     one.turn_after(200);
     look(&one, &mut ahead);
-    assert_eq!((one.answer(&Nobody), resumes.ahead.waiting()), (2_000, 0));
+    assert_eq!((one.answer(&Nobody), resumes.future.waiting()), (2_000, 0));
     while one.turn_after(1) {}
     assert!(clients.iter().all(|&client| one.reads(client).matches("{\"gap\":true}").count() == 1));
 }
@@ -192,7 +192,7 @@ fn place_of_an_epoch_that_the_node_learns_of_later_is_no_gap() {
         send(&one, "1", 1);
     }
     let resumes = Arc::clone(&one.server.resumes);
-    let mut ahead = Ahead::default();
+    let mut ahead = FutureCursors::default();
     while ahead.go_on(&one.router, &resumes, one.server.clock.now_ms()) {}
     assert_eq!(one.answer(&Nobody), 3);
     while one.turn_after(1) {}
@@ -208,10 +208,10 @@ fn place_of_an_epoch_that_the_node_learns_of_later_is_no_gap() {
 fn server_alone_takes_a_place_ahead_for_a_gap() {
     let mut one = One::start(silent_config());
     let ahead = one.server.event_ids.id(one.server.event_ids.last() + 1).to_string();
-    assert!(matches!(one.server.event_ids.known(ahead.as_bytes()), Known::Ahead(_)));
+    assert!(matches!(one.server.event_ids.known(ahead.as_bytes()), Known::Future(_)));
     let client = one.client(1 << 20, &resumed(&ahead));
     assert!(one.reads(client).ends_with("{\"gap\":true}\n"));
-    assert_eq!(one.server.resumes.ahead.waiting(), 0);
+    assert_eq!(one.server.resumes.future.waiting(), 0);
 }
 
 #[test]

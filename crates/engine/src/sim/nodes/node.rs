@@ -8,7 +8,7 @@ use hub::{ConnRef, Epoch, EventId, Names};
 use super::Plan;
 use super::world::Log;
 use crate::Outgoing;
-use crate::ahead::Ahead;
+use crate::ahead::FutureCursors;
 use crate::config::EngineConfig;
 use crate::limits::MAILS_MAX;
 use crate::mailbox::Reservation;
@@ -36,7 +36,7 @@ pub(super) struct Node {
     pub(super) applied: usize,
     window: VecDeque<Sending<'static>>,
     pub(super) resumings: VecDeque<(ConnRef, Resuming<'static>)>,
-    ahead: Ahead,
+    future_cursors: FutureCursors,
     full: Vec<Reservation<'static>>,
     /// It posts nothing.
     pub(super) stalled: bool,
@@ -69,7 +69,7 @@ impl Node {
             applied: 0,
             window: VecDeque::new(),
             resumings: VecDeque::new(),
-            ahead: Ahead::default(),
+            future_cursors: FutureCursors::default(),
             full: Vec::new(),
             stalled: false,
             gaps: 0,
@@ -191,7 +191,7 @@ impl Node {
     /// The control plane answers somebody who came back; answers whom.
     pub(super) fn step_resume(&mut self) -> Option<ConnRef> {
         let now_ms = self.server.clock.now_ms();
-        self.ahead.go_on(self.router, &self.server.resumes, now_ms);
+        self.future_cursors.go_on(self.router, &self.server.resumes, now_ms);
         if let Some(resume) = self.server.resumes.take() {
             let conn = resume.asker.conn;
             self.resumings.push_back((conn, Resuming::begin(self.router, resume).unwrap()));
@@ -223,7 +223,11 @@ impl Node {
         assert!(self.window.is_empty() && self.server.resumes.take().is_none());
         // Who has gone while it waited is forgotten in time.
         self.server.clock.pass(10_000);
-        while self.ahead.go_on(self.router, &self.server.resumes, self.server.clock.now_ms()) {}
+        while self.future_cursors.go_on(
+            self.router,
+            &self.server.resumes,
+            self.server.clock.now_ms(),
+        ) {}
         while !self.resumings.is_empty() || self.server.resumes.small().waiting() > 0 {
             self.step_resume();
         }

@@ -30,7 +30,7 @@ impl Cluster {
         let known = place.as_ref().map(|place| node.server.event_ids.known(place.as_bytes()));
         let is_foreign = known == Some(Place::Unknown);
         self.foreign += u64::from(is_foreign);
-        self.ahead += u64::from(matches!(known, Some(Place::Ahead(_) | Place::Later(_))));
+        self.ahead += u64::from(matches!(known, Some(Place::Future(_) | Place::Later(_))));
         let is_of_log = |place: &String| {
             let (id, _) = EventId::parse_place(place.as_bytes()).expect("a place");
             self.log.id(id.number()) == id

@@ -239,8 +239,8 @@ fn record_that_is_cut_off_is_accounted_for_and_goes_on_when_there_is_room() {
 /// A proxy that is trusted says for whom it asks, before the hello and in the clear.
 #[test]
 fn header_before_the_hello_is_read_wherever_it_is_cut() {
-    const STRANGER: &str = "203.0.113.7";
-    let v1 = format!("PROXY TCP4 {STRANGER} 192.0.2.1 1 2\r\n");
+    const FOREIGN: &str = "203.0.113.7";
+    let v1 = format!("PROXY TCP4 {FOREIGN} 192.0.2.1 1 2\r\n");
     let mut v2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x11".to_vec();
     v2.extend([203, 0, 113, 7, 192, 0, 2, 1, 0, 1, 0, 2]);
     // A TLV that says nothing.
@@ -251,7 +251,7 @@ fn header_before_the_hello_is_read_wherever_it_is_cut() {
         let trusted = proto::Networks::new(vec!["10.0.0.1".parse().unwrap()]);
         let config = EngineConfig { per_address, trusted, ..silent_config() };
         let mut one = One::start_secure(config, 7);
-        let stranger: IpAddr = STRANGER.parse().unwrap();
+        let foreign: IpAddr = FOREIGN.parse().unwrap();
         let (mut random, mut agreed) = (Random::new(7), 0);
         for cut in 0..header.len() + 300 {
             let proxy: IpAddr = "10.0.0.1".parse().unwrap();
@@ -269,7 +269,7 @@ fn header_before_the_hello_is_read_wherever_it_is_cut() {
             one.server.shards[0].sockets().inject(client.socket, rest);
             one.hear_out(client);
             assert_eq!(agreed + one.handshakes_done(), cut as u64 + 1, "cut at {cut}");
-            assert!(one.server.connect_silent(stranger, 0, 1).is_err(), "its address counts");
+            assert!(one.server.connect_silent(foreign, 0, 1).is_err(), "its address counts");
             one.say(client, STREAM.as_bytes());
             one.hear_out(client);
             assert!(one.reads(client).starts_with("HTTP/1.1 200 OK\r\n"));

@@ -9,7 +9,7 @@ use mercure::{Selector, Topic};
 use serde_json::json;
 
 use super::{One, answer, answer_resumes, publish, subscribe};
-use crate::config::{EngineConfig, Keeper};
+use crate::config::{EngineConfig, EventStore};
 use crate::mercure_config::MercureConfig;
 use crate::sim::random::Random;
 use crate::sim::server::silent_config;
@@ -108,8 +108,8 @@ impl World {
         let check: Arc<dyn TokenCheck> = Arc::new(ByNumbers);
         let mercure = MercureConfig { is_open: true, check: Some(check), ..Default::default() };
         let history = HistoryLimits { events_max: 2, age_ms_max: 400, ..Default::default() };
-        let (mercure, keeper) = (Some(mercure), Some(Keeper(archive.clone())));
-        let one = One::start(EngineConfig { mercure, keeper, history, ..silent_config() });
+        let (mercure, event_store) = (Some(mercure), Some(EventStore(archive.clone())));
+        let one = One::start(EngineConfig { mercure, event_store, history, ..silent_config() });
         if last > 0 {
             one.router.forget_up_to(last);
         }

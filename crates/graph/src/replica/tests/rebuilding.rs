@@ -23,17 +23,17 @@ fn rebuilt_replica_has_the_pairs_that_came_and_ids_stay() {
     let dir = tempfile::tempdir().unwrap();
     let mut replica = open_replica(dir.path());
     let graph = replica.graph().clone();
-    let stranger = graph.names().acquire(IdText::parse("stranger").unwrap());
+    let foreign = graph.names().acquire(IdText::parse("foreign").unwrap());
     for version in 1..12 {
         let mut model = random_model(&mut random, &people, 150 * version as usize);
-        model.extend((version % 2 == 0).then(|| ("stranger".into(), "7".into())));
+        model.extend((version % 2 == 0).then(|| ("foreign".into(), "7".into())));
         let at = LogPlace { epoch: 1, sequence: version, record: 0 };
         let origin = Origin { lineage: 1, version, at, set_hash: Some(hash_of(&model)) };
         let made = rebuild(&mut replica, &model, origin).unwrap();
         assert_eq!(made, ReplicaState { lineage: 1, version, at, set_hash: hash_of(&model) });
         assert_eq!(graph.replica_state(), Some(made), "all handles go over to it");
         agree(&graph, &model, &people, random.usize(1..300));
-        assert_eq!(graph.names().lookup(IdText::parse("stranger").unwrap()), Some(stranger));
+        assert_eq!(graph.names().lookup(IdText::parse("foreign").unwrap()), Some(foreign));
         let [removed, added] = random_change(&mut random, &people, &mut model.clone());
         replica.apply(&[Change { removed: &removed, ..adding(version + 1, &added) }]).unwrap();
         if version % 4 == 0 {
@@ -44,7 +44,7 @@ fn rebuilt_replica_has_the_pairs_that_came_and_ids_stay() {
             assert_eq!(before.set_hash, hash_of(&after));
         }
     }
-    graph.names().release(stranger);
+    graph.names().release(foreign);
     rebuild(&mut replica, &Model::new(), Origin::default()).unwrap();
     assert!(graph.names().is_empty(), "names that nobody refers to are forgotten");
     let files = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());

@@ -30,7 +30,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 const REPORTS_PER_TURN: usize = 1024;
 const WAIT_MS_MAX: u64 = 1_000;
 /// How long a turn waits while nobody can know yet when the trouble begins.
-const WAIT_MS_UNTOLD: u64 = 100;
+const WAIT_MS_DEFAULT: u64 = 100;
 const WAKER_TOKEN: u64 = u64::MAX;
 
 /// What a thread of the crowd shares with the [`Flood`](crate::flood::Flood) that started it.
@@ -194,7 +194,7 @@ impl Listeners {
         let trouble = &self.task.trouble;
         let storm_ms = match trouble.storm_ns() {
             _ if !trouble.is_planned() || self.doomed.is_some() => WAIT_MS_MAX,
-            None => WAIT_MS_UNTOLD,
+            None => WAIT_MS_DEFAULT,
             Some(at_ns) => at_ns.saturating_sub(now_ns).div_ceil(1_000_000),
         };
         next_ms.min(again_ms).min(back_ms).min(storm_ms).min(WAIT_MS_MAX)

@@ -103,7 +103,7 @@ impl Listeners {
         self.sealed.clear();
         match secured.begin(slot, &mut self.sealed) {
             Ok(handshake) => {
-                self.listeners[slot as usize].phase = Phase::Shaking(handshake);
+                self.listeners[slot as usize].phase = Phase::Handshaking(handshake);
                 self.send_sealed(slot);
             }
             Err(failure) => self.over(slot, Outcome::not_secured(failure)),
@@ -111,11 +111,13 @@ impl Listeners {
     }
 
     /// Goes on with the handshake by the first `len` bytes of the buffer; once it is done, asks.
-    pub(super) fn shake(&mut self, slot: u32, len: usize) {
+    pub(super) fn handshake(&mut self, slot: u32, len: usize) {
         let phase = &mut self.listeners[slot as usize].phase;
-        let (Some(secured), Phase::Shaking(handshake)) = (&mut self.secured, phase) else { return };
+        let (Some(secured), Phase::Handshaking(handshake)) = (&mut self.secured, phase) else {
+            return;
+        };
         self.sealed.clear();
-        match secured.shake(slot, handshake, &self.buffer[..len], &mut self.sealed) {
+        match secured.handshake(slot, handshake, &self.buffer[..len], &mut self.sealed) {
             Ok(false) => self.send_sealed(slot),
             // What ends the handshake goes out with the request.
             Ok(true) => self.ask(slot),
@@ -186,8 +188,10 @@ impl Listeners {
     pub(super) fn expire(&mut self, now_ms: u64) {
         while let Some(&Begun { slot, attempt, deadline_ms }) = self.begun.front() {
             let listener = &self.listeners[slot as usize];
-            let opening =
-                matches!(listener.phase, Phase::Connecting | Phase::Shaking(_) | Phase::Head(_));
+            let opening = matches!(
+                listener.phase,
+                Phase::Connecting | Phase::Handshaking(_) | Phase::Head(_)
+            );
             let waiting = opening && listener.attempt == attempt;
             if waiting && now_ms < deadline_ms {
                 return;

@@ -50,7 +50,7 @@ impl Listeners {
             };
             self.tally.of(role).bytes += len as u64;
             match self.listeners[slot as usize].phase {
-                Phase::Shaking(_) => self.shake(slot, len),
+                Phase::Handshaking(_) => self.handshake(slot, len),
                 _ => self.hear(slot, role, kept + len),
             }
             if len < BUFFER_BYTES - kept && !hung_up {

@@ -64,7 +64,7 @@ fn stream_request_tells_method_transport_framing_and_origin() {
         members: vec![],
         cursor: None,
         past: Past::Nothing,
-        told: Told::InHead,
+        told: PlaceStyle::InHead,
         wait_seconds: POLL_WAIT_SECONDS_DEFAULT,
         upgrade: None,
         keep_alive: true,
@@ -86,15 +86,19 @@ fn stream_request_tells_method_transport_framing_and_origin() {
 #[test]
 fn client_is_told_where_its_stream_begins_as_it_can_read_it() {
     let chrome = "User-Agent: Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0 Safari/537.36";
-    let cases: [(&str, &[&str], Told); 8] = [
-        ("GET /stream/1", &[chrome, "Cache-Control: no-cache"], Told::InBlock),
-        ("GET /stream/1", &["Sec-Fetch-Mode: cors", "Cache-Control: no-cache"], Told::InBlock),
-        ("GET /stream/1", &["Sec-Fetch-Mode: cors"], Told::InLine),
-        ("GET /stream/1?next=0", &[chrome], Told::InLine),
-        ("GET /stream/1", &["User-Agent: Go-http-client/1.1"], Told::InHead),
-        ("GET /stream/1", &["Cache-Control: no-cache"], Told::InHead),
-        ("GET /stream/1?next=1", &["Cache-Control: no-store"], Told::InMessage),
-        ("GET /stream/1?next=1", &[chrome, "Cache-Control: no-cache"], Told::InMessage),
+    let cases: [(&str, &[&str], PlaceStyle); 8] = [
+        ("GET /stream/1", &[chrome, "Cache-Control: no-cache"], PlaceStyle::InBlock),
+        (
+            "GET /stream/1",
+            &["Sec-Fetch-Mode: cors", "Cache-Control: no-cache"],
+            PlaceStyle::InBlock,
+        ),
+        ("GET /stream/1", &["Sec-Fetch-Mode: cors"], PlaceStyle::InLine),
+        ("GET /stream/1?next=0", &[chrome], PlaceStyle::InLine),
+        ("GET /stream/1", &["User-Agent: Go-http-client/1.1"], PlaceStyle::InHead),
+        ("GET /stream/1", &["Cache-Control: no-cache"], PlaceStyle::InHead),
+        ("GET /stream/1?next=1", &["Cache-Control: no-store"], PlaceStyle::InMessage),
+        ("GET /stream/1?next=1", &[chrome, "Cache-Control: no-cache"], PlaceStyle::InMessage),
     ];
     for (start, lines, told) in cases {
         assert_eq!(served(&head(start, lines)).told, told, "{start} {lines:?}");

@@ -5,9 +5,9 @@
 //! From the first key on every call needs one, but for probes and the page on which one logs in.
 //! Cost of a request: a `stat` of the file of keys and a SHA-256 of 32 bytes, some 2 µs.
 
+mod cookie;
 mod failures;
 mod refusal;
-pub(super) mod session;
 mod sessions;
 
 use std::collections::HashMap;
@@ -25,10 +25,12 @@ use httpd::problem::ApiProblem;
 use proto::{Forwarded, Networks};
 use tokio::time::Instant;
 
+pub(super) use self::cookie::{COOKIE, PATH, cookie};
 use self::failures::Failures;
-use self::refusal::{Refusal, Refusals};
+pub(super) use self::refusal::Refusal;
+use self::refusal::Refusals;
 use self::sessions::Sessions;
-pub(super) use self::sessions::WrittenSession;
+pub(super) use self::sessions::{SESSION_TIME, WrittenSession};
 
 /// What a path needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,10 +64,10 @@ impl Need {
 /// Who may call.
 #[derive(Debug)]
 pub(crate) struct Access {
-    ring: Arc<KeyRing>,
+    pub(super) ring: Arc<KeyRing>,
     needs: HashMap<&'static str, Need>,
     failures: Failures,
-    sessions: Sessions,
+    pub(super) sessions: Sessions,
     refusals: Refusals,
     /// Peers that are believed for whom they ask.
     trusted: Networks,
@@ -145,7 +147,7 @@ impl Access {
     }
 
     /// Counts `refusal`; the answer to it.
-    fn refuse(&self, refusal: Refusal) -> ApiProblem {
+    pub(super) fn refuse(&self, refusal: Refusal) -> ApiProblem {
         self.refusals.count(refusal);
         refusal.problem()
     }
@@ -166,9 +168,9 @@ impl Access {
         if headers.contains_key(header::AUTHORIZATION) {
             return self.key(bearer(headers), peer).await.map(Permission::Key);
         }
-        let id = session::cookie(headers).and_then(|cookie| self.sessions.key_of(cookie));
+        let id = cookie(headers).and_then(|cookie| self.sessions.key_of(cookie));
         let id = id.ok_or(Refusal::Missing)?;
-        if !session::may_use_cookie(method, uri, headers) {
+        if !cookie::may_use_cookie(method, uri, headers) {
             return Err(Refusal::ForeignPage);
         }
         Ok(Permission::Key(find_by_id(&keys, &id, now())?))
@@ -201,7 +203,11 @@ impl Access {
 
     /// The key whose text is `text`, which somebody at `peer` has shown. Who has shown too many
     /// wrong ones waits for the answer, and who shows even more at a time is not heard.
-    async fn key(&self, text: Option<&str>, peer: IpAddr) -> Result<Arc<KeyRecord>, Refusal> {
+    pub(super) async fn key(
+        &self,
+        text: Option<&str>,
+        peer: IpAddr,
+    ) -> Result<Arc<KeyRecord>, Refusal> {
         if self.failures.is_full(peer, Instant::now()) {
             return Err(Refusal::Slowed);
         }
@@ -281,7 +287,7 @@ pub(super) async fn guard(
         }
         // Somebody who opens the dashboard and has no session yet.
         Err(Refusal::Missing) if is_dashboard && takes_pages(headers) => {
-            Ok(Redirect::to(session::PATH).into_response())
+            Ok(Redirect::to(PATH).into_response())
         }
         Err(refusal) => Err(access.refuse(refusal)),
     }

@@ -16,14 +16,14 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 /// How long a session lasts: a working day.
-pub(super) const SESSION_TIME: Duration = Duration::from_secs(12 * 3600);
+pub(in crate::api) const SESSION_TIME: Duration = Duration::from_secs(12 * 3600);
 
 /// Sessions at one time, 1,024 of about 100 bytes. Past it the oldest ends.
 const SESSIONS_MAX: usize = 1024;
 
 /// All sessions.
 #[derive(Debug, Default)]
-pub(super) struct Sessions(Mutex<HashMap<[u8; 32], Session>>);
+pub(in crate::api) struct Sessions(Mutex<HashMap<[u8; 32], Session>>);
 
 #[derive(Debug)]
 struct Session {
@@ -43,7 +43,7 @@ pub(in crate::api) struct WrittenSession {
 
 impl Sessions {
     /// Begins one for the key of that id; its cookie.
-    pub(super) fn begin(&self, key_id: &str) -> Result<String, getrandom::Error> {
+    pub(in crate::api) fn begin(&self, key_id: &str) -> Result<String, getrandom::Error> {
         let mut cookie = [0; 32];
         getrandom::fill(&mut cookie)?;
         let cookie = URL_SAFE_NO_PAD.encode(cookie);
@@ -93,7 +93,7 @@ impl Sessions {
     }
 
     /// Ends one.
-    pub(super) fn end(&self, cookie: &str) {
+    pub(in crate::api) fn end(&self, cookie: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&hash(cookie));
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! The event goes through the router as any other and is heard over any transport. It is not
 //! counted among the events that the API accepted, and what the page is told leaves its deliveries
-//! out, too. A second costs a look at all counters, of which the [past](super::past) keeps a few;
-//! while somebody listens it costs about 2 KB of text more.
+//! out, too. A second costs a look at all counters, of which the [past](crate::api::dashboards)
+//! keeps a few; while somebody listens it costs about 2 KB of text more.
 //!
 //! A page that loses its network resumes, as any client, so that its charts have no hole. For that
 //! the figures of the seconds without it must be in the history: they go on being sent for a while
@@ -18,7 +18,7 @@ use hub::IdText;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::sample::Sample;
-use crate::api::monitoring::sockets::SocketBytes;
+use crate::api::readings::sockets::SocketBytes;
 use crate::api::state::Api;
 
 /// The time from one event to the next.

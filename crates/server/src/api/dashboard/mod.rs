@@ -3,15 +3,13 @@
 //!
 //! They come over the server itself: [`live`] sends them as events about an id that nobody can
 //! guess, and the page opens a stream of that id on the public port. Those of the last minutes come
-//! with the facts ([`past`]). Everything else the page asks of the API as any client does.
+//! with the facts ([`super::dashboards`]). Everything else the page asks of the API as any client
+//! does.
 //!
 //! The page runs nothing but what the program carries, and talks to the two ports alone: the
 //! browser is told so by a content security policy, which leaves no way in for an id or a payload.
 
 pub(crate) mod live;
-pub(super) mod own;
-mod past;
-pub(super) mod public_url;
 mod sample;
 
 use std::net::SocketAddr;
@@ -26,10 +24,10 @@ use httpd::json::Json;
 use httpd::problem::ApiProblem;
 use serde::Serialize;
 
-use self::past::Columns;
-use self::public_url::PublicUrl;
 use self::sample::Sample;
 use crate::api::access::Permission;
+use crate::api::dashboards::past::Columns;
+use crate::api::public_url::PublicUrl;
 use crate::api::state::Api;
 use crate::web;
 

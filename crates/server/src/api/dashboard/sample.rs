@@ -12,12 +12,13 @@ use engine::{ClientSendOutcome, Snapshot, WorkerSnapshot};
 use figures::latency::Quantiles;
 use gateway::{Erlang, Report};
 use httpd::problem::ApiProblem;
+use hub::IdText;
 use serde::Serialize;
 
-use super::past::Second;
+use crate::api::dashboards::past::Second;
 use crate::api::monitoring::cluster::name as membership_name;
-use crate::api::monitoring::sockets::SocketBytes;
 use crate::api::monitoring::stats::{ByReason, ByTransport};
+use crate::api::readings::sockets::SocketBytes;
 use crate::api::state::Api;
 
 /// Workers that are told apart. More are told in groups of neighbours.
@@ -202,7 +203,8 @@ impl Sample {
         sockets: SocketBytes,
         sends: Option<Quantiles>,
     ) -> Result<Sample, ApiProblem> {
-        let dashboards = api.dashboards.open(api);
+        let own = IdText::parse(&api.live_id);
+        let dashboards = own.map_or(0, |id| api.router.connections(id) as u64);
         let history = api.history();
         let resident = sys::process::resident().unwrap_or_default();
         let snapshot = api.snapshot()?;

@@ -4,7 +4,7 @@
 //! that falls behind by all that is kept for the slowest is told `{"lost":true}`, and ended. Its
 //! key is looked at before each batch, so that a stream ends with it. A client that takes nothing
 //! at all is cut off by its socket's time-out. By HTTP/2 it could keep its place for ever: who has
-//! a key that reads is not a stranger, and there are only so many streams.
+//! who has a key that reads is no foreign client, and there are only so many streams.
 
 use std::convert::Infallible;
 use std::sync::Arc;

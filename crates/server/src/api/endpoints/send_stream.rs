@@ -26,7 +26,7 @@ use bytes::Bytes;
 use dispatch::barrier::{NoPermit, WritePermit};
 use dispatch::idempotency::{IdempotencyKey, KeyHolder};
 use dispatch::outcome::Delivered;
-use dispatch::successor::{FirstLine, Rest, Told, upgrade_hangs};
+use dispatch::successor::{FirstLine, Rest, SuccessorAnswer, upgrade_hangs};
 use dispatch::traces::SendTrace;
 use futures_util::stream;
 use httpd::body::Pieces;
@@ -244,9 +244,11 @@ impl SendStream {
                     let line = *line;
                     match self.rest.as_mut().and_then(Rest::told) {
                         None => return,
-                        Some(Told::Answer(answer)) => self.answers.extend_from_slice(&answer),
-                        Some(Told::Nothing) => return self.give_up(None),
-                        Some(Told::Problem(problem)) => {
+                        Some(SuccessorAnswer::Answer(answer)) => {
+                            self.answers.extend_from_slice(&answer)
+                        }
+                        Some(SuccessorAnswer::Nothing) => return self.give_up(None),
+                        Some(SuccessorAnswer::Problem(problem)) => {
                             return self.give_up(Some(problem.on_line(line)));
                         }
                     }

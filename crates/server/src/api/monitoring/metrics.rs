@@ -21,11 +21,11 @@ use tokio::task::spawn_blocking;
 
 use super::families::{counter, counter_of, family, gauge, gauge_of, histogram_of, metric};
 use super::log::LogStats;
-use super::process::Descriptors;
-use super::sockets::SocketBytes;
 use super::tokens::{self, TokenStats};
 use super::{client_sends, cluster, mercure, presence, tls};
 use crate::api::Figures;
+use crate::api::readings::process::Descriptors;
+use crate::api::readings::sockets::SocketBytes;
 use crate::api::state::Api;
 
 pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, ApiProblem> {

@@ -13,11 +13,11 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::cluster::ClusterStats;
-use super::duration::DurationStats;
 use super::log::LogStats;
 use super::mercure::MercureStats;
 use super::tls::TlsStats;
 use super::tokens::TokenStats;
+use crate::api::readings::duration::DurationStats;
 use crate::api::state::Api;
 
 /// The figures of the whole server at one moment.

@@ -2,8 +2,8 @@
 //! and ask who hears them.
 //!
 //! Each request is signed by its app's secret, so it needs no key of the API. Its signature is
-//! looked at before its body is read: a stranger makes the server keep nothing. Whoever signs wrong
-//! is slowed down by address, as whoever shows wrong keys is.
+//! looked at before its body is read: a foreign client makes the server keep nothing. Whoever signs
+//! wrong is slowed down by address, as whoever shows wrong keys is.
 //!
 //! What it does not do: cost a lane. These requests come the library's way, at some 30 µs each.
 

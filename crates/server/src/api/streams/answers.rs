@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use figures::run::utc;
 use httpd::problem::{ApiProblem, sentence};
-use streams::{Head, Life, Offset, Refusal};
+use streams::{Head, Lifetime, Offset, Refusal};
 
 pub(super) const ID: HeaderName = HeaderName::from_static("encke-id");
 pub(super) const NEXT_OFFSET: HeaderName = HeaderName::from_static("stream-next-offset");
@@ -43,10 +43,10 @@ pub(super) fn push_tail(fields: &mut HeaderMap, next: Offset, closed: bool) {
 pub(super) fn push_head(fields: &mut HeaderMap, head: &Head) {
     fields.insert(header::CONTENT_TYPE, value(&head.content_type));
     push_tail(fields, head.next, head.closed);
-    match head.life {
-        Life::Unbounded => {}
-        Life::Ttl(seconds) => drop(fields.insert(TTL, value(seconds))),
-        Life::ExpiresAt(ms) => drop(fields.insert(EXPIRES_AT, value(utc::format_ms(ms)))),
+    match head.lifetime {
+        Lifetime::Unbounded => {}
+        Lifetime::Ttl(seconds) => drop(fields.insert(TTL, value(seconds))),
+        Lifetime::ExpiresAt(ms) => drop(fields.insert(EXPIRES_AT, value(utc::format_ms(ms)))),
     }
 }
 
@@ -71,11 +71,11 @@ pub(super) fn refused(refusal: &Refusal) -> Response {
         Refusal::Disk(error) if error.kind() == ErrorKind::StorageFull => {
             StatusCode::INSUFFICIENT_STORAGE
         }
-        Refusal::Disk(_) | Refusal::Untold => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Disk(_) | Refusal::Pending => StatusCode::SERVICE_UNAVAILABLE,
     };
     let problem = ApiProblem::new(status, sentence(&refusal.to_string()));
     let problem = match refusal {
-        Refusal::Untold => problem.retry_after(RETRY_AFTER_SECONDS),
+        Refusal::Pending => problem.retry_after(RETRY_AFTER_SECONDS),
         _ => problem,
     };
     let mut response = problem.into_response();

@@ -30,7 +30,7 @@ use dispatch::send_options::SendOptions;
 use engine::Outgoing;
 use hub::{Draft, EventParts, IdPatterns, IdText, PageOf, Payload};
 use streams::sse::Encoding;
-use streams::{Outcome, Teller, Told, array};
+use streams::{AppendNotice, Outcome, Teller, array};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, spawn_blocking};
 
@@ -155,7 +155,7 @@ impl StreamEvents {
     }
 
     /// The event of an append; `None` where there can be none.
-    fn event(&self, told: &Told<'_>) -> Option<Outgoing> {
+    fn event(&self, told: &AppendNotice<'_>) -> Option<Outgoing> {
         let draft = draft(told, self.data_bytes_max)?;
         let durable = self.keeps(told.path);
         Some(Outgoing { durable, ..Outgoing::from(draft) })
@@ -167,7 +167,7 @@ impl Teller for EventTeller {
         self.events.keeps(path)
     }
 
-    fn tell(&self, told: &Told<'_>) -> Outcome {
+    fn tell(&self, told: &AppendNotice<'_>) -> Outcome {
         let Some(outgoing) = self.events.event(told) else {
             tracing::error!("an append to the stream {:?} cannot be an event", told.path);
             return Outcome::Told;
@@ -190,7 +190,7 @@ impl Teller for EventTeller {
         is_safe.recv().unwrap_or(false)
     }
 
-    fn was_told(&self, told: &Told<'_>) -> io::Result<bool> {
+    fn was_told(&self, told: &AppendNotice<'_>) -> io::Result<bool> {
         let path = told.path;
         let archive = self.events.sender.router.archive().filter(|archive| archive.keeps(path));
         let Some(archive) = archive.filter(|_| self.events.tells(path)) else {
@@ -206,7 +206,7 @@ impl Teller for EventTeller {
 }
 
 /// The event of an append, with so many bytes of data; `None` where there can be none.
-fn draft(told: &Told<'_>, bytes_max: usize) -> Option<Draft> {
+fn draft(told: &AppendNotice<'_>, bytes_max: usize) -> Option<Draft> {
     let data = data(told, bytes_max);
     let draft = Draft::of(EventParts {
         about: told.path,
@@ -220,7 +220,7 @@ fn draft(told: &Told<'_>, bytes_max: usize) -> Option<Draft> {
 
 /// The events that an append may have been, by what connections may have waiting: with its bytes,
 /// and without them.
-fn drafts(told: &Told<'_>) -> Vec<Draft> {
+fn drafts(told: &AppendNotice<'_>) -> Vec<Draft> {
     [DATA_BYTES_MAX, OFFSETS_BYTES].into_iter().filter_map(|max| draft(told, max)).collect()
 }
 
@@ -235,7 +235,7 @@ fn behind_id(line: &str) -> Option<&str> {
 }
 
 /// What an event tells of an append, in some `bytes_max` bytes.
-fn data(told: &Told<'_>, bytes_max: usize) -> String {
+fn data(told: &AppendNotice<'_>, bytes_max: usize) -> String {
     let mut json = format!("{{\"next\":\"{}\",\"from\":\"{}\"", told.next, told.from);
     if !told.data.is_empty() {
         let room = bytes_max.saturating_sub(json.len() + 1);
@@ -248,7 +248,7 @@ fn data(told: &Told<'_>, bytes_max: usize) -> String {
 }
 
 /// The member with the bytes; `None` where they have no room for sure.
-fn content(told: &Told<'_>, room: usize) -> Option<String> {
+fn content(told: &AppendNotice<'_>, room: usize) -> Option<String> {
     if told.data.len() > room {
         return None;
     }
@@ -269,7 +269,7 @@ fn content(told: &Told<'_>, room: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use hub::{Event, EventId, Tag};
-    use streams::{Append, Create, Life, Limits, Start, Store};
+    use streams::{Append, Create, Lifetime, Limits, Start, Store};
 
     use super::*;
 
@@ -282,7 +282,7 @@ mod tests {
             false
         }
 
-        fn tell(&self, told: &Told<'_>) -> Outcome {
+        fn tell(&self, told: &AppendNotice<'_>) -> Outcome {
             self.0.borrow_mut().push(data(told, 200));
             Outcome::Told
         }
@@ -291,7 +291,7 @@ mod tests {
             true
         }
 
-        fn was_told(&self, _told: &Told<'_>) -> io::Result<bool> {
+        fn was_told(&self, _told: &AppendNotice<'_>) -> io::Result<bool> {
             Ok(false)
         }
     }
@@ -304,7 +304,7 @@ mod tests {
         };
         let (path, content_type) = ("run:7", "text/plain");
         let (from, next) = (offset(8), offset(9));
-        let told = Told { path, content_type, from, next, data: b"hi", closes: false };
+        let told = AppendNotice { path, content_type, from, next, data: b"hi", closes: false };
         let drafts = drafts(&told);
         let is_known = |parts: EventParts<'_>| {
             let event: Event<()> = Draft::of(parts).unwrap().numbered(EventId::new(7, Tag::of(3)));
@@ -319,7 +319,7 @@ mod tests {
             payload: Payload::Json(&whole),
         };
         assert!(is_known(parts));
-        let long = Told { data: &[b'x'; 200], ..told };
+        let long = AppendNotice { data: &[b'x'; 200], ..told };
         let (short, long) = (data(&long, OFFSETS_BYTES), super::drafts(&long));
         assert!(long.iter().any(|draft| draft.json().ends_with(&format!("{short}}}"))));
         let forged = format!(r#"{{"next":"{next}"}}"#);
@@ -347,7 +347,8 @@ mod tests {
             ("e", "text/plain", long.as_bytes(), r#","bytes":200"#),
             ("f", "text/plain", b"", ""),
         ] {
-            let create = Create { content_type, life: Life::Unbounded, closed: false, data: b"" };
+            let create =
+                Create { content_type, lifetime: Lifetime::Unbounded, closed: false, data: b"" };
             let from = store.create(path, &create, None).unwrap().head.next;
             let append = Append {
                 closes: body.is_empty(),

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Uri};
 use httpd::problem::ApiProblem;
 use hub::PATH_BYTES_MAX;
 use proto::request::durable_path;
-use streams::{Life, Producer, Start, parse_date};
+use streams::{Lifetime, Producer, Start, parse_date};
 
 /// The longest value of a field, which is stored with what it is about.
 const FIELD_BYTES_MAX: usize = 1_024;
@@ -16,7 +16,7 @@ const FIELD_BYTES_MAX: usize = 1_024;
 const NUMBER_MAX: u64 = (1 << 53) - 1;
 
 /// The path of the stream in the path of a URL.
-pub(super) fn path(of_url: &str) -> Result<String, ApiProblem> {
+pub(in crate::api) fn path(of_url: &str) -> Result<String, ApiProblem> {
     let path = durable_path(of_url).filter(|path| path.len() <= PATH_BYTES_MAX);
     path.map(Cow::into_owned).ok_or_else(|| {
         let detail = format!(
@@ -49,18 +49,18 @@ pub(super) fn closes(headers: &HeaderMap) -> bool {
 }
 
 /// The life that a stream is created with.
-pub(super) fn life(headers: &HeaderMap) -> Result<Life, ApiProblem> {
+pub(super) fn lifetime(headers: &HeaderMap) -> Result<Lifetime, ApiProblem> {
     let date = text(headers, "stream-expires-at")?;
     match (text(headers, "stream-ttl")?, date) {
-        (None, None) => Ok(Life::Unbounded),
+        (None, None) => Ok(Lifetime::Unbounded),
         (Some(_), Some(_)) => {
             let detail = "Stream-TTL and Stream-Expires-At exclude each other. Send one of them.";
             Err(ApiProblem::bad_request(detail))
         }
         (Some(ttl), None) => {
-            Life::parse_ttl(ttl).map_err(|fault| ApiProblem::bad_request(format!("{fault}.")))
+            Lifetime::parse_ttl(ttl).map_err(|fault| ApiProblem::bad_request(format!("{fault}.")))
         }
-        (None, Some(date)) => parse_date(date).map(Life::ExpiresAt).ok_or_else(|| {
+        (None, Some(date)) => parse_date(date).map(Lifetime::ExpiresAt).ok_or_else(|| {
             let detail = "Stream-Expires-At is no date and time of RFC 3339, such as \
                           2030-01-31T12:00:00Z.";
             ApiProblem::bad_request(detail)

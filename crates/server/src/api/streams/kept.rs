@@ -22,7 +22,7 @@ use super::memory::StreamsMemory;
 /// Threads that wait for a disk at one time.
 const DISK_THREADS_MAX: usize = 64;
 
-/// Time between two looks for streams whose life is over, each into one of 256 directories.
+/// Time between two looks for streams whose lifetime is over, each into one of 256 directories.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Of an id in a field what does not stand as it is.
@@ -144,7 +144,7 @@ impl Streams {
             let _telling = match &events {
                 Some((events, path)) => {
                     let taken = events.places.take(path).await;
-                    Some(taken.ok_or(Undone::Refused(Refusal::Untold))?)
+                    Some(taken.ok_or(Undone::Refused(Refusal::Pending))?)
                 }
                 None => None,
             };
@@ -205,7 +205,7 @@ impl Streams {
                 teller.map_or(Ok(()), |teller| store.tell_due(&path, teller))
             };
             match self.run(told, tell).await {
-                Err(Undone::Refused(Refusal::Untold)) => {
+                Err(Undone::Refused(Refusal::Pending)) => {
                     let left = all - sent;
                     tracing::warn!(
                         "appends to {left} durable streams are not sent as events yet: workers, or \
@@ -221,7 +221,7 @@ impl Streams {
         }
     }
 
-    /// Removes streams whose life is over, and sends what could not be sent, as long as this
+    /// Removes streams whose lifetime is over, and sends what could not be sent, as long as this
     /// process has them.
     pub(crate) async fn sweep(self: Arc<Streams>) {
         for number in 0.. {
@@ -237,7 +237,7 @@ impl Streams {
             }
             let swept = self.work(move |store| Ok(store.sweep(number)?)).await;
             if let Err(Undone::Refused(error)) = swept {
-                tracing::warn!("streams whose life is over cannot be looked for: {error}");
+                tracing::warn!("streams whose lifetime is over cannot be looked for: {error}");
             }
         }
     }

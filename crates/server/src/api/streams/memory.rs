@@ -34,7 +34,7 @@ const SHARE: usize = 8;
 
 /// Who holds something: each has a share of its own.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Holder {
+pub(in crate::api) enum Holder {
     /// All at one address.
     Address(AddressKey),
     /// All who have one token, by its name, or its subject where it has none.
@@ -43,7 +43,7 @@ pub(super) enum Holder {
 }
 
 /// Those who hold what a request holds: none whose shares are not bounded.
-pub(super) type Holders = Arc<[Holder]>;
+pub(in crate::api) type Holders = Arc<[Holder]>;
 
 /// What the requests to one port hold.
 #[derive(Debug)]
@@ -86,12 +86,12 @@ pub(super) struct Room {
 }
 
 /// Bytes with their room.
-struct Held {
+struct HeldBytes {
     bytes: Bytes,
     _room: Room,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for HeldBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -131,7 +131,7 @@ impl Rooms {
 
 impl Holder {
     /// Those who hold what this request of the public port does.
-    pub(super) fn all_of(let_in: &LetIn) -> Holders {
+    pub(in crate::api) fn all_of(let_in: &LetIn) -> Holders {
         let token = let_in.holder.as_ref().and_then(|grant| match (&grant.token, &grant.subject) {
             (Some(token), _) => Some(Holder::Token(token.clone())),
             (None, Some(subject)) => Some(Holder::Subject(subject.clone())),
@@ -177,7 +177,7 @@ impl Room {
 
     /// Holds bytes for which room was taken.
     pub(super) fn hold(self, bytes: Bytes) -> Bytes {
-        Bytes::from_owner(Held { bytes, _room: self })
+        Bytes::from_owner(HeldBytes { bytes, _room: self })
     }
 }
 

@@ -1,5 +1,4 @@
-//! `/v1/stream/{path}`: Durable Streams, for who may call the API, and on the
-//! [public](super::public) port.
+//! Durable Streams, of which [requests](super::stream_requests) are asked.
 //!
 //! The protocol is Durable Streams, draft 1.0; its rules and its files are those of the crate
 //! [`streams`]. Here is its HTTP. What waits for a disk runs on threads of its own, with a write
@@ -20,45 +19,65 @@ mod write;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::response::Response;
 use bytes::Bytes;
-use engine::LetIn;
 use httpd::permits::IdleLimit;
 use httpd::problem::ApiProblem;
 
 use self::answers::{ID, refused};
+pub(super) use self::fields::path as path_of;
+use self::fields::{LiveMode, ReadQuery};
 pub(crate) use self::kept::Streams;
 pub use self::kept::StreamsConfig;
 use self::kept::Undone;
-use self::memory::{Holder, Holders, StreamsMemory};
-use super::state::Api;
-
-/// Where streams are.
-pub(super) const PATH: &str = "/v1/stream/{*path}";
-
-/// The methods that a stream has.
-const METHODS: &str = "GET, HEAD, PUT, POST, DELETE";
+use self::memory::StreamsMemory;
+pub(super) use self::memory::{Holder, Holders};
+pub(super) use self::write::BODY_BYTES_MAX;
 
 /// A request about a stream.
-struct Call {
-    streams: Arc<Streams>,
+pub(super) struct Call {
+    pub(super) streams: Arc<Streams>,
     /// Whether only who has a key may read, or a token.
-    is_private: bool,
-    /// Whether it came to the public port.
-    is_public: bool,
+    pub(super) is_private: bool,
+    /// Whether it came to the public port, where streams are neither made nor deleted.
+    pub(super) is_public: bool,
     /// The longest body, and how long its client may be silent.
-    body_bytes_max: usize,
-    idle_limit: IdleLimit,
+    pub(super) body_bytes_max: usize,
+    pub(super) idle_limit: IdleLimit,
     /// Whose share of the memory it takes.
-    holders: Holders,
-    path: Arc<str>,
-    head: Parts,
+    pub(super) holders: Holders,
+    pub(super) path: Arc<str>,
+    pub(super) head: Parts,
 }
 
 impl Call {
+    /// The answer to it.
+    pub(super) async fn answer(self, body: Body) -> Result<Response, ApiProblem> {
+        let id = self.streams.id_of(&self.path);
+        let is_public = self.is_public;
+        let answer = match self.head.method {
+            Method::GET => self.read().await,
+            Method::HEAD => read::head(self).await,
+            Method::POST => write::append(self, body).await,
+            Method::PUT if !is_public => write::create(self, body).await,
+            Method::DELETE if !is_public => write::delete(self).await,
+            _ => Err(ApiProblem::method_not_allowed()),
+        };
+        answer.map(|response| with_id(response, id))
+    }
+
+    /// `GET`.
+    async fn read(self) -> Result<Response, ApiProblem> {
+        let wanted = ReadQuery::parse(&self.head.uri, &self.head.headers)?;
+        match wanted.live {
+            LiveMode::CatchUp => read::catch_up(self, wanted).await,
+            LiveMode::LongPoll => read::poll(self, wanted).await,
+            LiveMode::Sse => live::get(self, wanted).await,
+        }
+    }
+
     /// What it may hold.
     fn memory(&self) -> &StreamsMemory {
         if self.is_public { &self.streams.public_memory } else { &self.streams.api_memory }
@@ -77,103 +96,6 @@ impl Call {
             Undone::NoPermit(no_permit) => no_permit.answer(self.head, Body::from(body)).await,
         }
     }
-}
-
-/// Every request about a stream.
-pub(super) async fn serve(State(api): State<Arc<Api>>, request: Request) -> Response {
-    let mut response = match answer(api, request).await {
-        Ok(response) => response,
-        Err(problem) => problem.into_response(),
-    };
-    dress(response.headers_mut());
-    response
-}
-
-/// Serves a request of the public port that was let in there.
-pub(super) async fn serve_let_in(
-    api: &Api,
-    let_in: &LetIn,
-    idle_limit: &IdleLimit,
-    request: Request,
-) -> Result<Response, ApiProblem> {
-    let Some(streams) = api.streams().cloned() else { return Err(ApiProblem::not_found()) };
-    let path = fields::path(request.uri().path())?;
-    let id = streams.id_of(&path);
-    let (head, body) = request.into_parts();
-    let call = Call {
-        idle_limit: idle_limit.clone(),
-        streams,
-        holders: Holder::all_of(let_in),
-        is_private: let_in.holder.is_some(),
-        is_public: true,
-        body_bytes_max: let_in.limits.payload_bytes_max,
-        path: path.into(),
-        head,
-    };
-    let answer = match call.head.method {
-        Method::GET => read::get(call).await,
-        Method::HEAD => read::head(call).await,
-        Method::POST => write::append(call, body).await,
-        _ => Err(ApiProblem::method_not_allowed()),
-    };
-    answer.map(|response| with_id(response, id))
-}
-
-/// What each answer says.
-pub(super) fn dress(fields: &mut HeaderMap) {
-    fields.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    let policy = HeaderName::from_static("cross-origin-resource-policy");
-    fields.insert(policy, HeaderValue::from_static("cross-origin"));
-    // Whoever writes streams chooses their type. A page among them is none of the API's: it runs no
-    // script, and has nothing of the dashboard's session.
-    fields.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
-}
-
-async fn answer(api: Arc<Api>, request: Request) -> Result<Response, ApiProblem> {
-    use super::access::Permission;
-    let is_method = METHODS.split(", ").any(|method| method == request.method().as_str());
-    if !is_method && request.method() != Method::OPTIONS {
-        let mut response = ApiProblem::method_not_allowed().into_response();
-        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(METHODS));
-        return Ok(response);
-    }
-    let Some(streams) = api.streams().cloned() else { return Err(ApiProblem::not_found()) };
-    if request.method() == Method::OPTIONS {
-        let fields = [
-            (header::ALLOW, METHODS),
-            (header::ACCESS_CONTROL_ALLOW_METHODS, METHODS),
-            (header::ACCESS_CONTROL_ALLOW_HEADERS, "Content-Type, If-None-Match, Last-Event-ID"),
-        ];
-        return Ok((StatusCode::NO_CONTENT, fields).into_response());
-    }
-    let permission = Permission::of(request.extensions())?;
-    let is_private = matches!(permission, Permission::Key(_));
-    let path = fields::path(request.uri().path())?;
-    if !request.method().is_safe() {
-        api.access.check_about(&permission, [path.as_str()].into_iter())?;
-    }
-    let id = streams.id_of(&path);
-    let (head, body) = request.into_parts();
-    let call = Call {
-        idle_limit: api.idle_limit.clone(),
-        streams,
-        // Whoever calls the API is trusted with its memory.
-        holders: [].into(),
-        is_private,
-        is_public: false,
-        body_bytes_max: write::BODY_BYTES_MAX,
-        path: path.into(),
-        head,
-    };
-    let answer = match call.head.method {
-        Method::GET => read::get(call).await,
-        Method::HEAD => read::head(call).await,
-        Method::PUT => write::create(call, body).await,
-        Method::POST => write::append(call, body).await,
-        Method::DELETE => write::delete(call).await,
-        _ => Err(ApiProblem::method_not_allowed()),
-    };
-    answer.map(|response| with_id(response, id))
 }
 
 /// The answer, which says about which id the stream's appends are events.

@@ -10,10 +10,10 @@ use httpd::problem::ApiProblem;
 use streams::{LiveReader, Piece, Start, array, cursor, is_json};
 use tokio::time::{Instant, timeout_at};
 
+use super::Call;
 use super::answers::{CLOSED, CURSOR, TRUE, UP_TO_DATE, push_head, push_tail, value};
 use super::fields::{LiveMode, ReadQuery};
 use super::kept::Undone;
-use super::{Call, live};
 
 /// Bytes of an answer, beside the rest of its last append.
 pub(super) const PIECE_BYTES: usize = 1 << 20;
@@ -35,16 +35,11 @@ pub(super) async fn head(call: Call) -> Result<Response, ApiProblem> {
     }
 }
 
-/// `GET`.
-pub(super) async fn get(call: Call) -> Result<Response, ApiProblem> {
-    let wanted = ReadQuery::parse(&call.head.uri, &call.head.headers)?;
-    match wanted.live {
-        LiveMode::CatchUp => match piece(&call, wanted.start).await {
-            Ok(piece) => piece_answer(&call, &wanted, piece),
-            Err(undone) => call.undone(undone, Bytes::new()).await,
-        },
-        LiveMode::LongPoll => poll(call, wanted).await,
-        LiveMode::Sse => live::get(call, wanted).await,
+/// `GET` of what is there.
+pub(super) async fn catch_up(call: Call, wanted: ReadQuery) -> Result<Response, ApiProblem> {
+    match piece(&call, wanted.start).await {
+        Ok(piece) => piece_answer(&call, &wanted, piece),
+        Err(undone) => call.undone(undone, Bytes::new()).await,
     }
 }
 
@@ -66,7 +61,7 @@ pub(super) async fn first(call: &Call, start: Start) -> Result<(LiveReader, Piec
 }
 
 /// `GET` with `live=long-poll`.
-async fn poll(call: Call, wanted: ReadQuery) -> Result<Response, ApiProblem> {
+pub(super) async fn poll(call: Call, wanted: ReadQuery) -> Result<Response, ApiProblem> {
     let end = Instant::now() + POLL_TIME;
     let (mut reader, mut piece) = match first(&call, wanted.start).await {
         Ok(first) => first,

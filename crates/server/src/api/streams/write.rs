@@ -7,7 +7,7 @@ use bytes::Bytes;
 use httpd::body::{Pieces, read_bytes};
 use httpd::problem::ApiProblem;
 use streams::{
-    Append, Appended, Create, Created, Head, JsonFault, Life, Producer, Refusal, Store, Teller,
+    Append, Appended, Create, Created, Head, JsonFault, Lifetime, Producer, Refusal, Store, Teller,
     is_json, messages,
 };
 
@@ -15,7 +15,7 @@ use super::answers::{CLOSED, PRODUCER_EPOCH, PRODUCER_SEQ, TRUE, push_head, push
 use super::{Call, fields};
 
 /// The longest body of one request.
-pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
+pub(in crate::api) const BODY_BYTES_MAX: usize = 8 << 20;
 
 /// The type of a stream that is created without one.
 const TYPE_DEFAULT: &str = "application/octet-stream";
@@ -34,13 +34,13 @@ pub(super) async fn create(call: Call, body: Body) -> Result<Response, ApiProble
         let detail = "This server has no forks. Create the stream without Stream-Forked-From.";
         return Err(ApiProblem::new(StatusCode::NOT_IMPLEMENTED, detail));
     }
-    let (life, closed) = (fields::life(headers)?, fields::closes(headers));
+    let (lifetime, closed) = (fields::lifetime(headers)?, fields::closes(headers));
     let content_type = fields::text(headers, "content-type")?.filter(|text| !text.is_empty());
     let content_type = content_type.unwrap_or(TYPE_DEFAULT).to_owned();
     let bytes = read(&call, body).await?;
     let (path, data) = (call.path.clone(), bytes.clone());
     let work = move |store: &Store, teller: Option<&dyn Teller>| {
-        create_in(store, &path, (&content_type, life, closed), &data, teller)
+        create_in(store, &path, (&content_type, lifetime, closed), &data, teller)
     };
     match call.streams.change(&call.path, work).await {
         Ok(Written::Done(created)) => Ok(created_answer(&call, &created)),
@@ -52,7 +52,7 @@ pub(super) async fn create(call: Call, body: Body) -> Result<Response, ApiProble
 fn create_in(
     store: &Store,
     path: &str,
-    (content_type, life, closed): (&str, Life, bool),
+    (content_type, lifetime, closed): (&str, Lifetime, bool),
     body: &[u8],
     teller: Option<&dyn Teller>,
 ) -> Result<Written<Created>, Refusal> {
@@ -66,7 +66,7 @@ fn create_in(
         false => None,
     };
     let data = json.as_deref().unwrap_or(body);
-    store.create(path, &Create { content_type, life, closed, data }, teller).map(Written::Done)
+    store.create(path, &Create { content_type, lifetime, closed, data }, teller).map(Written::Done)
 }
 
 fn created_answer(call: &Call, created: &Created) -> Response {

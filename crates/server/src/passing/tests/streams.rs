@@ -198,7 +198,7 @@ async fn line_whose_successor_is_gone_is_told_what_became_of_it() {
 }
 
 #[tokio::test]
-async fn body_that_is_read_behind_the_closed_gate_goes_to_the_successor_whole() {
+async fn body_that_is_read_behind_the_closed_barrier_goes_to_the_successor_whole() {
     let mut two = Two::start().await;
     let stream = TcpStream::connect(two.old.api().unwrap()).await.unwrap();
     let (mut reader, mut writer) = stream.into_split();

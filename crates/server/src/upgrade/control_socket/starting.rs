@@ -27,7 +27,7 @@ const FIRST_PROCESS: u32 = 1;
 
 const CONTAINER: &str = "this server is the first process of its container, which would end with \
                          it: start the new version in a container of its own with encke serve \
-                         --inherit, on the same data (docs/upgrade.md)";
+                         --take-over, on the same data (docs/upgrade.md)";
 
 pub(super) const OVER: &str = "another program has taken over from this one: ask again, and where \
                                nobody answers then its log says why";
@@ -85,7 +85,8 @@ impl Upgrades {
                 let ended = ended.map_or_else(|_| "ended".to_owned(), |it| program::ended(&it));
                 Err(format!(
                     "the new program ({}) {ended} before it said a word: what it has written to \
-                     standard error says why; one that knows no --inherit is too old",
+                     standard error says why; one that knows no --inherit, as --take-over was \
+                     called, is too old",
                     binary.display()
                 ))
             }

@@ -65,9 +65,9 @@ pub(super) async fn change(
             _ = ticks.tick() => {}
             () = stop.cancelled() => break,
         }
-        let lot = (mix(round) % u64::from(users)) as u32;
+        let drawn = (mix(round) % u64::from(users)) as u32;
         // The last node is killed.
-        let user = if home(lot, in_all) == in_all - 1 { lot - 1 } else { lot };
+        let user = if home(drawn, in_all) == in_all - 1 { drawn - 1 } else { drawn };
         let subject = format!("demo:{round}");
         for (path, step, expected) in
             [("/subscriptions/add", 0, 1), ("/subscriptions/remove", 1, 0)]

@@ -193,7 +193,7 @@ async fn start(
         api,
         data: &demo.data.join(name),
         member: Some(member),
-        limits: &args.limits.clone().with_room_for(room),
+        limits: &args.limits.clone().with_capacity_for(room),
         token_key: None,
         certificate: None,
         token_claims: &args.token_claims,

@@ -160,7 +160,7 @@ impl Open {
         self.online == self.oracle.audience().users() && self.oracle.is_settled()
     }
 
-    /// Judges what is open: nothing more is heard.
+    /// Checks what is open: nothing more is heard.
     pub(super) fn settle(&mut self) -> (Totals, Times) {
         let totals = self.oracle.settle().clone();
         self.take_latency();

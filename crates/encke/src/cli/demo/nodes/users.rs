@@ -106,10 +106,10 @@ impl Listener {
                 }
                 Err(error) => record.open().fail(format!("{}: {error}", nodes[home])),
             }
-            let lot = mix(u64::from(self.id) << 32 | trial);
-            sleep(Duration::from_millis(PAUSE_MS + lot % PAUSE_MS)).await;
+            let drawn = mix(u64::from(self.id) << 32 | trial);
+            sleep(Duration::from_millis(PAUSE_MS + drawn % PAUSE_MS)).await;
             // Any but the one that it had.
-            home = (home + 1 + (lot >> 32) as usize % (nodes.len() - 1)) % nodes.len();
+            home = (home + 1 + (drawn >> 32) as usize % (nodes.len() - 1)) % nodes.len();
         }
     }
 

@@ -1,11 +1,11 @@
 //! The nemesis: three nodes on real servers, listeners that come and go on, senders and changes of
-//! the graph, and a plan of faults that a seed draws. Every run is judged by the same oracle
-//! ([`judge`]), and its seed is told with its plan when one of them breaks.
+//! the graph, and a plan of faults that a seed draws. Every run is checked by the same oracle
+//! ([`check`]), and its seed is told with its plan when one of them breaks.
 //!
 //! The runs here are short and few; `cargo bench --bench nodes -- nemesis --runs 100` has longer
 //! ones.
 
-mod judge;
+mod checker;
 mod listener;
 mod plan;
 mod record;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use judge::{Sums, judge};
+use checker::{Sums, check};
 use listener::Listener;
 use plan::{NODES, Plan};
 use record::{Entry, Outcome, Pair, Record, Sample, Subject};
@@ -99,7 +99,7 @@ fn run_plan(plan: Plan, options: &[&str]) -> Option<Outcomes> {
     });
     let open = lock(&record.open);
     // What took longer than it should was wrong for longer.
-    let (sums, wrong) = judge(&open, &Plan { steps: open.done.clone(), ..plan.clone() });
+    let (sums, wrong) = check(&open, &Plan { steps: open.done.clone(), ..plan.clone() });
     let stderr = scene.stderr();
     let (kinds, plan) = (plan.kinds(), plan.to_string());
     Some(Outcomes { plan, kinds, sums, wrong, stderr })
@@ -160,7 +160,7 @@ fn play(scene: &Scene, record: &Record, plan: &Plan) {
         thread::sleep(at.saturating_sub(record.now()));
         let fault = plan.steps[number].fault;
         if begins {
-            // What is to be judged by it must not be before it.
+            // What is to be checked by it must not be before it.
             lock(&record.open).done[number].from = record.now();
             lock(&record.open).done[number].until = Duration::MAX;
             scene.begin(fault);

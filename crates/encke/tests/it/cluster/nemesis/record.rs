@@ -1,5 +1,5 @@
 //! What was sent, what it was answered, and what each listener heard: the record of a whole run,
-//! which is judged at its end ([`judge`](super::judge)).
+//! which is checked at its end ([`check`](super::check)).
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

@@ -126,7 +126,7 @@ fn gap_is_counted() {
 }
 
 #[test]
-fn event_that_stays_open_is_judged_when_it_comes_late() {
+fn event_that_stays_open_is_checked_when_it_comes_late() {
     let record = record();
     let mut open = record.open();
     let number = send(&mut open, 1);

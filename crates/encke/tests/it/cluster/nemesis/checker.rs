@@ -57,17 +57,17 @@ pub(super) struct Sums {
     pub(super) counts: usize,
 }
 
-/// Judges a run; what is wrong is in the list.
-pub(super) fn judge(open: &Open, plan: &Plan) -> (Sums, Vec<String>) {
+/// Checks a run; what is wrong is in the list.
+pub(super) fn check(open: &Open, plan: &Plan) -> (Sums, Vec<String>) {
     let oracle = Oracle::new(Followers(open));
-    let mut judge = Judge { open, plan, oracle, wrong: open.faults.clone() };
-    let mut sums = judge.senders();
+    let mut checker = Checker { open, plan, oracle, wrong: open.faults.clone() };
+    let mut sums = checker.senders();
     let heard: Vec<Listener> =
-        (0..open.listeners.len()).map(|listener| judge.listener(listener, &mut sums)).collect();
-    judge.complete(&heard);
-    judge.ids();
-    judge.counts(&mut sums);
-    (sums, judge.wrong)
+        (0..open.listeners.len()).map(|listener| checker.listener(listener, &mut sums)).collect();
+    checker.complete(&heard);
+    checker.ids();
+    checker.counts(&mut sums);
+    (sums, checker.wrong)
 }
 
 /// Who is to hear what, by all that became of the subscriptions.
@@ -99,14 +99,14 @@ impl<'r> Audience for Followers<'r> {
     }
 }
 
-struct Judge<'r> {
+struct Checker<'r> {
     open: &'r Open,
     plan: &'r Plan,
     oracle: Oracle<Followers<'r>>,
     wrong: Vec<String>,
 }
 
-impl<'r> Judge<'r> {
+impl<'r> Checker<'r> {
     /// Tells the oracle what was sent and answered, and looks at the order of each sender's.
     fn senders(&mut self) -> Sums {
         let mut sums = Sums { pairs: self.open.pairs.len(), ..Sums::default() };

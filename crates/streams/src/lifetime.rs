@@ -2,7 +2,7 @@
 
 /// The life of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Life {
+pub enum Lifetime {
     /// Until it is deleted.
     Unbounded,
     /// For so many seconds after the last read or write.
@@ -14,27 +14,29 @@ pub enum Life {
 /// What is wrong with a life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("Stream-TTL is a number of seconds: digits without sign, point or leading zero")]
-pub struct LifeFault;
+pub struct LifetimeFault;
 
-impl Life {
+impl Lifetime {
     /// A life of `Stream-TTL` seconds.
     ///
     /// # Errors
     /// It is no number of the protocol's form.
-    pub fn parse_ttl(text: &str) -> Result<Life, LifeFault> {
+    pub fn parse_ttl(text: &str) -> Result<Lifetime, LifetimeFault> {
         let is_plain = !text.is_empty()
             && text.bytes().all(|byte| byte.is_ascii_digit())
             && (text == "0" || !text.starts_with('0'));
         let seconds = is_plain.then(|| text.parse().ok()).flatten();
-        seconds.map(Life::Ttl).ok_or(LifeFault)
+        seconds.map(Lifetime::Ttl).ok_or(LifetimeFault)
     }
 
     /// When a stream ends that was last used at `touched_ms`, if it ever does.
     pub(crate) fn end_ms(self, touched_ms: u64) -> Option<u64> {
         match self {
-            Life::Unbounded => None,
-            Life::Ttl(seconds) => Some(touched_ms.saturating_add(seconds.saturating_mul(1_000))),
-            Life::ExpiresAt(ms) => Some(ms),
+            Lifetime::Unbounded => None,
+            Lifetime::Ttl(seconds) => {
+                Some(touched_ms.saturating_add(seconds.saturating_mul(1_000)))
+            }
+            Lifetime::ExpiresAt(ms) => Some(ms),
         }
     }
 }
@@ -45,10 +47,10 @@ mod tests {
 
     #[test]
     fn ttl_has_one_form() {
-        assert_eq!(Life::parse_ttl("3600"), Ok(Life::Ttl(3600)));
-        assert_eq!(Life::parse_ttl("0"), Ok(Life::Ttl(0)));
+        assert_eq!(Lifetime::parse_ttl("3600"), Ok(Lifetime::Ttl(3600)));
+        assert_eq!(Lifetime::parse_ttl("0"), Ok(Lifetime::Ttl(0)));
         for wrong in ["", "+1", "-1", "01", "00", "1.0", "1e3", " 1", "99999999999999999999"] {
-            assert_eq!(Life::parse_ttl(wrong), Err(LifeFault), "{wrong}");
+            assert_eq!(Lifetime::parse_ttl(wrong), Err(LifetimeFault), "{wrong}");
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::pusher_apps::{AppsRead, PusherApps, ServedApp};
 
 /// Apps that connections of this shard are at.
 #[derive(Default)]
-pub(super) struct SeenApps {
+pub(in crate::shard) struct SeenApps {
     /// By slot: which of `seen`, from 1.
     of: Column<u32>,
     seen: Vec<Option<SeenApp>>,
@@ -26,7 +26,7 @@ struct SeenApp {
 
 impl SeenApps {
     /// The connection in `slot` is at this app, where it is counted.
-    pub(super) fn enter(&mut self, slot: u32, served: ServedApp) {
+    pub(in crate::shard) fn enter(&mut self, slot: u32, served: ServedApp) {
         let is_it = |seen: &Option<SeenApp>| {
             seen.as_ref().is_some_and(|seen| Arc::ptr_eq(&seen.served.usage, &served.usage))
         };
@@ -44,7 +44,7 @@ impl SeenApps {
     }
 
     /// The connection in `slot` is there no more, if it was.
-    pub(super) fn leave(&mut self, slot: u32) {
+    pub(in crate::shard) fn leave(&mut self, slot: u32) {
         let Some(place) = (self.of.take(slot) as usize).checked_sub(1) else { return };
         let Some(seen) = &mut self.seen[place] else { return };
         seen.served.usage.give_back();
@@ -55,19 +55,19 @@ impl SeenApps {
     }
 
     /// Whether the connection in `slot` is at one.
-    pub(super) fn has(&self, slot: u32) -> bool {
+    pub(in crate::shard) fn has(&self, slot: u32) -> bool {
         self.of.get(slot) > 0
     }
 
     /// The app of the connection in `slot`, as it was last seen.
-    pub(super) fn last_seen(&self, slot: u32) -> Option<&Arc<App>> {
+    pub(in crate::shard) fn last_seen(&self, slot: u32) -> Option<&Arc<App>> {
         let place = (self.of.get(slot) as usize).checked_sub(1)?;
         self.seen[place].as_ref().map(|seen| &seen.served.app)
     }
 
     /// The app of the connection in `slot` as it is now. One that is gone is what it was: its
     /// connections stay.
-    pub(super) fn app(&mut self, slot: u32, live: &PusherApps) -> Option<Arc<App>> {
+    pub(in crate::shard) fn app(&mut self, slot: u32, live: &PusherApps) -> Option<Arc<App>> {
         if self.version != live.version() {
             (self.version, self.read) = (live.version(), live.read());
             for seen in self.seen.iter_mut().flatten() {

@@ -2,7 +2,7 @@
 
 /// How a stream tells a place, beside its head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Told {
+pub enum PlaceStyle {
     /// Not at all. So libraries of SSE in other programs than browsers hear no empty event, of
     /// which some make one at each blank line, some of an `id` line that the end of the stream cuts
     /// off from its event.

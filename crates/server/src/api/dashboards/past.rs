@@ -16,29 +16,29 @@ const _: () = assert!(size_of::<Second>() <= 128);
 
 /// What charts need of one second. Counts are since the start.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Second {
-    pub(super) unix_seconds: f64,
-    pub(super) uptime_seconds: f64,
-    pub(super) cpu_seconds: f64,
-    pub(super) resident_anonymous_bytes: u64,
-    pub(super) resident_file_bytes: u64,
-    pub(super) kernel_socket_bytes: Option<u64>,
-    pub(super) connections_open: u64,
-    pub(super) events: u64,
-    pub(super) deliveries: u64,
-    pub(super) client_sends: u64,
-    pub(super) client_sends_refused: u64,
-    pub(super) send_p50_seconds: Option<f64>,
-    pub(super) send_p99_seconds: Option<f64>,
+pub(in crate::api) struct Second {
+    pub(in crate::api) unix_seconds: f64,
+    pub(in crate::api) uptime_seconds: f64,
+    pub(in crate::api) cpu_seconds: f64,
+    pub(in crate::api) resident_anonymous_bytes: u64,
+    pub(in crate::api) resident_file_bytes: u64,
+    pub(in crate::api) kernel_socket_bytes: Option<u64>,
+    pub(in crate::api) connections_open: u64,
+    pub(in crate::api) events: u64,
+    pub(in crate::api) deliveries: u64,
+    pub(in crate::api) client_sends: u64,
+    pub(in crate::api) client_sends_refused: u64,
+    pub(in crate::api) send_p50_seconds: Option<f64>,
+    pub(in crate::api) send_p99_seconds: Option<f64>,
 }
 
 /// The last seconds, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Past(Mutex<VecDeque<Second>>);
+pub(in crate::api) struct Past(Mutex<VecDeque<Second>>);
 
 /// The last seconds in columns.
 #[derive(Debug, Serialize)]
-pub(super) struct Columns {
+pub(in crate::api) struct Columns {
     unix_seconds: Vec<f64>,
     uptime_seconds: Vec<f64>,
     cpu_seconds: Vec<f64>,
@@ -56,7 +56,7 @@ pub(super) struct Columns {
 
 impl Past {
     /// Keeps a second, and forgets the oldest one when there are too many.
-    pub(super) fn push(&self, second: Second) {
+    pub(in crate::api) fn push(&self, second: Second) {
         let mut seconds = self.seconds();
         if seconds.len() == SECONDS_MAX {
             seconds.pop_front();
@@ -65,7 +65,7 @@ impl Past {
         debug_assert!(seconds.len() <= SECONDS_MAX);
     }
 
-    pub(super) fn columns(&self) -> Columns {
+    pub(in crate::api) fn columns(&self) -> Columns {
         fn column<T>(seconds: &VecDeque<Second>, read: fn(&Second) -> T) -> Vec<T> {
             seconds.iter().map(read).collect()
         }

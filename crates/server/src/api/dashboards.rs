@@ -1,11 +1,11 @@
-//! What dashboards themselves add to the figures: their streams, and the figures that they hear.
+//! What dashboards themselves add to the figures: those that they hear, and the last minutes that
+//! they show.
+
+pub(super) mod past;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hub::IdText;
-
-use super::past::Past;
-use crate::api::state::Api;
+use self::past::Past;
 
 /// What is known of the dashboards of this server.
 #[derive(Debug, Default)]
@@ -16,11 +16,6 @@ pub(crate) struct Dashboards {
 }
 
 impl Dashboards {
-    /// Streams of pages that are open.
-    pub(super) fn open(&self, api: &Api) -> u64 {
-        IdText::parse(&api.live_id).map_or(0, |id| api.router.connections(id) as u64)
-    }
-
     pub(super) fn count_deliveries(&self, more: u64) {
         self.deliveries.fetch_add(more, Ordering::Relaxed);
     }

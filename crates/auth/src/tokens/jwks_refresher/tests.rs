@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -114,17 +115,17 @@ async fn keys_rotate_without_a_restart() {
     let (old, new) = (Pair::p256(), Pair::p256());
     let issuer = Issuer::start(&json!({ "keys": [named(&old, "old")] })).await;
     let verifier = verifier_of(&issuer.source());
-    let mut keeper = JwksKeeper::new(Arc::clone(&verifier)).unwrap().unwrap();
+    let mut refresher = JwksRefresher::new(Arc::clone(&verifier)).unwrap().unwrap();
     let (old_token, new_token) = (token(&old, "old"), token(&new, "new"));
     assert_eq!(verified(&verifier, &old_token), Some(TokenRefusal::UnknownKey));
-    assert_eq!(keeper.look().await, Duration::from_secs(600));
+    assert_eq!(refresher.look().await, Duration::from_secs(600));
     assert_eq!(verified(&verifier, &old_token), None);
     assert_eq!(verified(&verifier, &new_token), Some(TokenRefusal::UnknownKey));
     issuer.answers(200, json!({ "keys": [named(&old, "old"), named(&new, "new")] }));
-    keeper.look().await;
+    refresher.look().await;
     assert_eq!([verified(&verifier, &old_token), verified(&verifier, &new_token)], [None, None]);
     issuer.answers(200, json!({ "keys": [named(&new, "new"), Pair::Secret(SECRET).jwk()] }));
-    keeper.look().await;
+    refresher.look().await;
     let refused = Some(TokenRefusal::UnknownKey);
     assert_eq!([verified(&verifier, &old_token), verified(&verifier, &new_token)], [refused, None]);
     // A secret that everybody can read is no key.
@@ -139,26 +140,26 @@ async fn whatever_goes_wrong_the_known_keys_stay() {
     let set = json!({ "keys": [named(&pair, "a")] });
     let issuer = Issuer::start(&set).await;
     let verifier = verifier_of(&issuer.source());
-    let mut keeper = JwksKeeper::new(Arc::clone(&verifier)).unwrap().unwrap();
-    keeper.look().await;
+    let mut refresher = JwksRefresher::new(Arc::clone(&verifier)).unwrap().unwrap();
+    refresher.look().await;
     let token = token(&pair, "a");
     let long = format!("{{\"keys\":[]{}}}", " ".repeat(256 << 10));
     let answers = [(500, set.to_string()), (302, "".into()), (200, "<html>".into()), (200, long)];
     for (number, (status, body)) in answers.into_iter().enumerate() {
         issuer.answers(status, body);
-        keeper.look().await;
+        refresher.look().await;
         assert_eq!(verified(&verifier, &token), None, "{number}");
         assert_eq!(figures(&verifier)[2], number as u64 + 1);
     }
     issuer.is_silent();
     tokio::time::pause();
     let before = Instant::now();
-    keeper.look().await;
+    refresher.look().await;
     assert_eq!(before.elapsed().as_secs(), 10);
     tokio::time::resume();
     assert_eq!(verified(&verifier, &token), None);
     issuer.answers(200, json!({ "keys": [] }));
-    keeper.look().await;
+    refresher.look().await;
     assert_eq!(
         verified(&verifier, &token),
         Some(TokenRefusal::UnknownKey),
@@ -171,13 +172,13 @@ async fn whatever_goes_wrong_the_known_keys_stay() {
 async fn dead_url_at_the_start_is_asked_again_and_again() {
     // Nobody listens there.
     let verifier = verifier_of(&format!("http://127.0.0.1:{}/jwks.json", testing::free_port()));
-    let mut keeper = JwksKeeper::new(Arc::clone(&verifier)).unwrap().unwrap();
-    keeper.pause = PAUSE;
-    let (before, again) = (Instant::now(), keeper.look().await);
+    let mut refresher = JwksRefresher::new(Arc::clone(&verifier)).unwrap().unwrap();
+    refresher.pause = PAUSE;
+    let (before, again) = (Instant::now(), refresher.look().await);
     let pair = Pair::p256();
     assert_eq!(verified(&verifier, &token(&pair, "a")), Some(TokenRefusal::UnknownKey));
     let stop = CancellationToken::new();
-    let task = tokio::spawn(keeper.run(again, stop.clone()));
+    let task = tokio::spawn(refresher.run(again, stop.clone()));
     until(|| figures(&verifier)[2] >= 4).await;
     assert!(before.elapsed() >= 3 * PAUSE, "{:?}", before.elapsed());
     stop.cancel();
@@ -189,12 +190,12 @@ async fn unknown_key_calls_for_the_set_once_in_a_while() {
     let (old, new) = (Pair::p256(), Pair::p256());
     let issuer = Issuer::start(&json!({ "keys": [named(&old, "old")] })).await;
     let verifier = verifier_of(&issuer.source());
-    let mut keeper = JwksKeeper::new(Arc::clone(&verifier)).unwrap().unwrap();
-    keeper.pause = PAUSE;
-    let (before, again) = (Instant::now(), keeper.look().await);
+    let mut refresher = JwksRefresher::new(Arc::clone(&verifier)).unwrap().unwrap();
+    refresher.pause = PAUSE;
+    let (before, again) = (Instant::now(), refresher.look().await);
     issuer.answers(200, json!({ "keys": [named(&old, "old"), named(&new, "new")] }));
     let stop = CancellationToken::new();
-    let task = tokio::spawn(keeper.run(again, stop.clone()));
+    let task = tokio::spawn(refresher.run(again, stop.clone()));
     let token_of_new = token(&new, "new");
     until(|| verified(&verifier, &token_of_new).is_none()).await;
     // As often as there were pauses, and not for each token that was refused.
@@ -222,13 +223,13 @@ async fn order_is_followed_at_once() {
     let (old, new) = (Pair::p256(), Pair::p256());
     let issuer = Issuer::start(&json!({ "keys": [named(&old, "old")] })).await;
     let verifier = verifier_of(&issuer.source());
-    let mut keeper = JwksKeeper::new(Arc::clone(&verifier)).unwrap().unwrap();
+    let mut refresher = JwksRefresher::new(Arc::clone(&verifier)).unwrap().unwrap();
     // Longer than this test waits.
-    keeper.pause = Duration::from_secs(600);
-    let again = keeper.look().await;
+    refresher.pause = Duration::from_secs(600);
+    let again = refresher.look().await;
     issuer.answers(200, json!({ "keys": [named(&new, "new")] }));
     let stop = CancellationToken::new();
-    let task = tokio::spawn(keeper.run(again, stop.clone()));
+    let task = tokio::spawn(refresher.run(again, stop.clone()));
     let token_of_new = token(&new, "new");
     assert_eq!(verified(&verifier, &token_of_new), Some(TokenRefusal::UnknownKey));
     crate::tokens::reload(&verifier).await;

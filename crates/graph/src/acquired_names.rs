@@ -6,14 +6,14 @@ use std::ops::Deref;
 use hub::{Id, IdText, Names};
 
 /// Holds names as connections do, each once.
-pub(super) struct Held<N: Deref<Target = Names>> {
+pub(super) struct AcquiredNames<N: Deref<Target = Names>> {
     names: N,
     pub(super) ids: HashSet<Id>,
 }
 
-impl<N: Deref<Target = Names>> Held<N> {
-    pub(super) fn new(names: N) -> Held<N> {
-        Held { names, ids: HashSet::new() }
+impl<N: Deref<Target = Names>> AcquiredNames<N> {
+    pub(super) fn new(names: N) -> AcquiredNames<N> {
+        AcquiredNames { names, ids: HashSet::new() }
     }
 
     /// The id of `text`, which it keeps from now on.
@@ -28,7 +28,7 @@ impl<N: Deref<Target = Names>> Held<N> {
     }
 }
 
-impl<N: Deref<Target = Names>> Drop for Held<N> {
+impl<N: Deref<Target = Names>> Drop for AcquiredNames<N> {
     fn drop(&mut self) {
         self.ids.iter().for_each(|&id| self.names.release(id));
     }

@@ -4,8 +4,8 @@ use super::list::RoomChange;
 
 /// What [`Rooms`](super::Rooms) asks for and tells, in this order.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum RoomAct {
-    /// Tell [`Rooms::news`](super::Rooms::news) from now on who comes and goes in this room.
+pub enum RoomAction {
+    /// Tell [`Rooms::updates`](super::Rooms::updates) from now on who comes and goes in this room.
     Listen(Box<str>),
     /// Nobody wants to know it any more.
     Ignore(Box<str>),
@@ -22,12 +22,12 @@ pub enum RoomAct {
     },
 }
 
-impl RoomAct {
+impl RoomAction {
     /// The room that it is about.
     pub fn room(&self) -> &str {
         match self {
-            RoomAct::Listen(room) | RoomAct::Ignore(room) | RoomAct::Settled(room) => room,
-            RoomAct::Changed { room, .. } => room,
+            RoomAction::Listen(room) | RoomAction::Ignore(room) | RoomAction::Settled(room) => room,
+            RoomAction::Changed { room, .. } => room,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::event::{Draft, Event};
 ///
 /// Room is reserved before an event has its number, as in one more mailbox; then it is appended
 /// without a wait, in the order of the numbers.
-pub trait Keeper<F>: Archive<F> {
+pub trait EventStore<F>: Archive<F> {
     /// Room for what `draft` becomes; `None` when none of its subjects is kept. Never waits.
     ///
     /// # Errors

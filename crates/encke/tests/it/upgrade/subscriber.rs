@@ -21,7 +21,7 @@ pub(crate) struct Heard {
 }
 
 /// A listener on a connection of its own.
-pub(crate) struct Ear<S = TcpStream> {
+pub(crate) struct Subscriber<S = TcpStream> {
     pub(crate) kind: Kind,
     pub(crate) socket: S,
     /// What has come and is not understood yet.
@@ -44,15 +44,15 @@ pub(crate) struct Ear<S = TcpStream> {
     pub(crate) has_last: bool,
 }
 
-impl Ear {
+impl Subscriber {
     /// One that is logged in as `ids` at `address`.
-    pub(crate) fn open(address: SocketAddr, kind: Kind, ids: &[&str]) -> Ear {
-        Ear::on(connect(address), kind, ids, None)
+    pub(crate) fn open(address: SocketAddr, kind: Kind, ids: &[&str]) -> Subscriber {
+        Subscriber::on(connect(address), kind, ids, None)
     }
 
     /// The same, which goes on at `place`.
-    pub(crate) fn resume(address: SocketAddr, kind: Kind, ids: &[&str], place: &str) -> Ear {
-        Ear::on(connect(address), kind, ids, Some(place))
+    pub(crate) fn resume(address: SocketAddr, kind: Kind, ids: &[&str], place: &str) -> Subscriber {
+        Subscriber::on(connect(address), kind, ids, Some(place))
     }
 }
 
@@ -65,26 +65,26 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     socket
 }
 
-impl<S: Read + Write> Ear<S> {
+impl<S: Read + Write> Subscriber<S> {
     /// Asks on a connection that stands; but for a poll's, the head of the answer is read.
-    pub(crate) fn on(socket: S, kind: Kind, ids: &[&str], place: Option<&str>) -> Ear<S> {
+    pub(crate) fn on(socket: S, kind: Kind, ids: &[&str], place: Option<&str>) -> Subscriber<S> {
         let request = kind.request(&kind.path(ids, place));
-        Ear::ask(socket, kind, ids, &request)
+        Subscriber::ask(socket, kind, ids, &request)
     }
 
     /// The same with a request of the test's own.
-    pub(crate) fn ask(mut socket: S, kind: Kind, ids: &[&str], request: &str) -> Ear<S> {
+    pub(crate) fn ask(mut socket: S, kind: Kind, ids: &[&str], request: &str) -> Subscriber<S> {
         socket.write_all(request.as_bytes()).unwrap();
-        let mut ear = Ear::asked(socket, kind, ids);
+        let mut subscriber = Subscriber::asked(socket, kind, ids);
         if kind != Kind::Poll {
-            ear.open_head();
+            subscriber.open_head();
         }
-        ear
+        subscriber
     }
 
     /// One whose request is on its way, or is to be sent by the test.
-    pub(crate) fn asked(socket: S, kind: Kind, ids: &[&str]) -> Ear<S> {
-        Ear {
+    pub(crate) fn asked(socket: S, kind: Kind, ids: &[&str]) -> Subscriber<S> {
+        Subscriber {
             kind,
             socket,
             input: Vec::new(),
@@ -101,10 +101,10 @@ impl<S: Read + Write> Ear<S> {
     }
 
     /// The same on what `wrap` makes of its socket.
-    pub(crate) fn with_socket<T>(self, wrap: impl FnOnce(S) -> T) -> Ear<T> {
-        let Ear { kind, socket, input, records, path, asks_again, .. } = self;
-        let Ear { heard, keep_alives, gaps, answers, place, has_last, .. } = self;
-        Ear {
+    pub(crate) fn with_socket<T>(self, wrap: impl FnOnce(S) -> T) -> Subscriber<T> {
+        let Subscriber { kind, socket, input, records, path, asks_again, .. } = self;
+        let Subscriber { heard, keep_alives, gaps, answers, place, has_last, .. } = self;
+        Subscriber {
             kind,
             socket: wrap(socket),
             input,

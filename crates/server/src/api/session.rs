@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use auth::keys::ring::Known;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -21,14 +21,8 @@ use httpd::problem::ApiProblem;
 use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
 
-use super::sessions::SESSION_TIME;
-use super::{Access, Refusal};
-use crate::api::state::Api;
-
-/// Where the page is.
-pub(super) const PATH: &str = "/session";
-
-const COOKIE: &str = "encke_session";
+use super::access::{Access, COOKIE, PATH, Refusal, SESSION_TIME, cookie};
+use super::state::Api;
 
 /// The largest form: a key has 62 bytes.
 const FORM_BYTES_MAX: usize = 1024;
@@ -40,7 +34,7 @@ const WELCOME: &str = "This server needs a key. Make one with encke key new, on 
 const NOT_NEEDED: &str = "No key was made for this server, so none is needed: open the dashboard.";
 
 /// The page on which one logs in.
-pub(in crate::api) async fn page(State(api): State<Arc<Api>>) -> Response {
+pub(super) async fn page(State(api): State<Arc<Api>>) -> Response {
     let note = match api.access.ring.known() {
         Known::None => NOT_NEEDED,
         Known::Keys(_) | Known::Unusable => WELCOME,
@@ -49,7 +43,7 @@ pub(in crate::api) async fn page(State(api): State<Arc<Api>>) -> Response {
 }
 
 /// Begins a session for who shows a key.
-pub(in crate::api) async fn begin(
+pub(super) async fn begin(
     State(api): State<Arc<Api>>,
     request: Request,
 ) -> Result<Response, ApiProblem> {
@@ -73,7 +67,7 @@ pub(in crate::api) async fn begin(
 }
 
 /// Ends the session.
-pub(in crate::api) async fn end(
+pub(super) async fn end(
     State(api): State<Arc<Api>>,
     request: Request,
 ) -> Result<Response, ApiProblem> {
@@ -90,26 +84,6 @@ fn own_page(access: &Access, request: &Request) -> Result<(), ApiProblem> {
         true => Ok(()),
         false => Err(access.refuse(Refusal::ForeignPage)),
     }
-}
-
-/// Whether the cookie of a request counts. A change names its own origin, as browsers do with every
-/// `POST`. What is only looked at may lack it, but a browser that says that another page asks for
-/// it is believed, unless it goes there itself.
-pub(super) fn may_use_cookie(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
-    if *method != Method::GET && *method != Method::HEAD {
-        return origin::is_own(uri, headers);
-    }
-    let mode = headers.get("sec-fetch-mode").map(HeaderValue::as_bytes);
-    !origin::is_of_another_page(headers) || mode == Some(b"navigate")
-}
-
-/// The session's cookie in a request.
-pub(super) fn cookie(headers: &HeaderMap) -> Option<&str> {
-    let fields =
-        headers.get_all(header::COOKIE).into_iter().filter_map(|field| field.to_str().ok());
-    let mut pairs =
-        fields.flat_map(|field| field.split(';')).filter_map(|pair| pair.split_once('='));
-    pairs.find(|(name, _)| name.trim() == COOKIE).map(|(_, value)| value.trim())
 }
 
 /// Whether the browser came by TLS: to us, or to a proxy before us, when it says so in the origin.
@@ -161,22 +135,6 @@ fn style_hash() -> String {
 mod tests {
     use super::*;
 
-    fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
-        fields.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
-    }
-
-    #[test]
-    fn cookie_is_found_among_others() {
-        for (field, found) in [
-            ("encke_session=abc", Some("abc")),
-            ("a=b; encke_session=abc; c=d", Some("abc")),
-            ("not_encke_session=abc", None),
-            ("encke_session", None),
-        ] {
-            assert_eq!(cookie(&headers(&[("cookie", field)])), found, "{field}");
-        }
-    }
-
     #[test]
     fn key_is_read_out_of_a_form() {
         for (form, key) in [
@@ -186,31 +144,6 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(key_in(form.as_bytes()).as_deref(), key, "{form}");
-        }
-    }
-
-    #[test]
-    fn cookie_changes_nothing_without_the_own_origin() {
-        let uri = "/send".parse().unwrap();
-        let own = ("origin", "http://a.test:1");
-        for (method, fields, may) in [
-            (Method::POST, &[own][..], true),
-            (Method::POST, &[], false),
-            (Method::DELETE, &[], false),
-            (Method::POST, &[("origin", "http://a.test:2")], false),
-            (Method::POST, &[("origin", "null")], false),
-            (Method::GET, &[], true),
-            (Method::GET, &[("sec-fetch-site", "same-origin")], true),
-            (Method::GET, &[("sec-fetch-site", "same-site")], false),
-            (Method::GET, &[("sec-fetch-site", "cross-site")], false),
-            (Method::GET, &[("sec-fetch-site", "same-site"), ("sec-fetch-mode", "navigate")], true),
-        ] {
-            let fields = [fields, &[("host", "a.test:1")]].concat();
-            assert_eq!(
-                may_use_cookie(&method, &uri, &headers(&fields)),
-                may,
-                "{method} {fields:?}"
-            );
         }
     }
 }

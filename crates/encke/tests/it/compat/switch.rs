@@ -12,15 +12,15 @@ use socket2::SockRef;
 
 use crate::harness::DEADLINE;
 
-/// A gate, shut at first. Its thread ends with the tests.
-pub(crate) struct Gate {
+/// A switch, shut at first. Its thread ends with the tests.
+pub(crate) struct Switch {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
 struct State {
-    /// The server, while the gate is open.
+    /// The server, while the switch is open.
     to: Option<SocketAddr>,
     passing: Vec<Passing>,
 }
@@ -40,8 +40,8 @@ struct Ends {
     pieces: AtomicU64,
 }
 
-impl Gate {
-    pub(crate) fn new() -> Gate {
+impl Switch {
+    pub(crate) fn new() -> Switch {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(Mutex::new(State::default()));
@@ -55,7 +55,7 @@ impl Gate {
                 }
             }
         });
-        Gate { address, state }
+        Switch { address, state }
     }
 
     /// Where the client connects.
