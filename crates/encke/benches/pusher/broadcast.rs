@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sys::{clock, process};
 
@@ -144,7 +144,11 @@ fn triggers(api: SocketAddr, seconds: f64) -> f64 {
                 }
             });
         }
-        thread::park_timeout(Duration::from_secs_f64(seconds));
+        // It may return before its time.
+        let (began, time) = (Instant::now(), Duration::from_secs_f64(seconds));
+        while began.elapsed() < time {
+            thread::park_timeout(time.saturating_sub(began.elapsed()));
+        }
         is_over.store(true, Ordering::Relaxed);
         sent.load(Ordering::Relaxed) as f64 / seconds
     })
