@@ -4,12 +4,16 @@ import { createServer } from "node:http";
 import { once } from "node:events";
 import Pusher from "pusher";
 
-/** `HOST:PORT` of clients and of the API, then id, key and secret of the app. */
+/**
+ * `HOST:PORT` of clients and of the API, then id, key and secret of the app. With `PUSHER_TLS` in
+ * the environment both speak TLS.
+ */
 const [listen, api, appId, key, secret] = process.argv.slice(2);
 const [host, port] = api.split(":");
+const useTLS = Boolean(process.env.PUSHER_TLS);
 
 export const backend = new Pusher({
-  appId, key, secret, host, port, useTLS: false,
+  appId, key, secret, host, port, useTLS,
   encryptionMasterKeyBase64: Buffer.alloc(32, 7).toString("base64"),
 });
 
@@ -18,7 +22,8 @@ export async function page(user) {
   const [wsHost, wsPort] = listen.split(":");
   const at = await endpoint(user);
   return {
-    key, wsHost, wsPort: Number(wsPort), cluster: "", forceTLS: false, enabledTransports: ["ws"],
+    key, wsHost, wsPort: Number(wsPort), wssPort: Number(wsPort), cluster: "", forceTLS: useTLS,
+    enabledTransports: ["ws", "wss"],
     authEndpoint: `${at}/broadcasting/auth`,
     channelAuthorization: { endpoint: `${at}/broadcasting/auth`, transport: "ajax" },
     userAuthentication: { endpoint: `${at}/broadcasting/user-auth`, transport: "ajax" },

@@ -39,7 +39,7 @@ pub enum RoomNote {
     /// What began is at its end.
     End(Box<str>),
     /// The node has said whom it has in all rooms that were wanted for the first time up to this
-    /// record.
+    /// record; of 0 its next want is one of before, said once more for a node that is new.
     Answered(u64),
     /// The users of a node that is no member any more have had time to come back.
     Gone(u64),

@@ -269,15 +269,20 @@ impl RoomTeller<'_> {
             }
             // Who has gone away does not need it.
             (Some(told), ListAsker::Call(reply)) => drop(reply.send(told.text)),
-            (Some(told), ListAsker::Watch(watch)) => self.give_watch(watch, &told),
+            (Some(told), ListAsker::Watch(watch)) => self.give_watch(of, watch, &told),
         }
     }
 
-    fn give_watch(&mut self, watch: Watch, told: &ToldText) {
-        if watch.is_waiting() && !self.watches.answer(&watch, told) {
-            self.late.keep(watch);
-        } else {
-            self.watches.questions().done(1, 0);
+    fn give_watch(&mut self, of: &str, watch: Watch, told: &ToldText) {
+        let is_full = self.shared.as_ref().is_some_and(|shared| shared.is_full_for(of, &watch));
+        let is_late = watch.is_waiting()
+            && match is_full {
+                true => !self.watches.refuse(&watch),
+                false => !self.watches.answer(&watch, told),
+            };
+        match is_late {
+            true => self.late.keep(watch),
+            false => self.watches.questions().done(1, 0),
         }
     }
 

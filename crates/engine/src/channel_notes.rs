@@ -27,6 +27,9 @@ pub enum ChannelChange {
     Came,
     /// A connection has gone.
     Left,
+    /// A connection has gone, or was refused, that waited for the list of the channel: nobody was
+    /// told of it as a member, but another one may have gone meanwhile.
+    Waited,
     /// A connection has come with an upgrade: it was there before.
     WasThere,
     /// A subscriber was told that the channel keeps no event.

@@ -72,6 +72,8 @@ impl From<Arc<str>> for ToldText {
 pub(crate) struct RoomText {
     pub(crate) room: Id,
     pub(crate) told: ToldText,
+    /// Instead of a list: the channel has no place for who has asked.
+    pub(crate) is_full: bool,
     /// Whose question it answers, with a whole list. What is told to all answers nobody's.
     pub(crate) answers: Option<Asker>,
     /// Sorted by slot.

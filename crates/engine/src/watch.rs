@@ -38,6 +38,8 @@ pub struct Watch {
     pub(crate) asker: Asker,
     pub(crate) room: Id,
     pub(crate) wanted: RoomQuery,
+    /// The member that the connection is to be, of a channel that may have so many.
+    pub(crate) seat: Option<(Id, u32)>,
     /// Of the connection: as many as there are of it, so many of its questions are not answered.
     pub(crate) _ticket: Arc<()>,
 }
@@ -75,6 +77,12 @@ impl Watch {
             RoomQuery::List => None,
             RoomQuery::Since(after) => after,
         }
+    }
+
+    /// The member of a channel that the connection becomes with the list, and how many the channel
+    /// may have. The member's name is kept as long as the connection waits.
+    pub fn seat(&self) -> Option<(Id, usize)> {
+        self.seat.map(|(sub, most)| (sub, most as usize))
     }
 
     /// Which room. Its name is kept as long as the connection waits.
@@ -174,10 +182,22 @@ impl Watches {
     /// mailbox is full: it is to be [kept](Late::keep) then.
     #[must_use]
     pub fn answer(&self, watch: &Watch, told: &ToldText) -> bool {
+        self.answer_with(watch, told.clone(), false)
+    }
+
+    /// Answers that the channel has as many members as it may have, over all nodes of a cluster,
+    /// without the one that the connection [would be](Watch::seat). `false` as of
+    /// [`Watches::answer`].
+    #[must_use]
+    pub fn refuse(&self, watch: &Watch) -> bool {
+        self.answer_with(watch, ToldText::from(Arc::from("")), true)
+    }
+
+    fn answer_with(&self, watch: &Watch, told: ToldText, is_full: bool) -> bool {
         let conn = watch.asker.conn();
         let Some(mut room) = self.mailboxes[conn.worker()].reserve(1, 1) else { return false };
-        let (told, targets) = (told.clone(), Targets::from_slice(&[conn]));
-        let text = RoomText { room: watch.room, told, answers: Some(watch.asker.clone()), targets };
+        let (targets, answers) = (Targets::from_slice(&[conn]), Some(watch.asker.clone()));
+        let text = RoomText { room: watch.room, told, is_full, answers, targets };
         room.post(Mail::Room(Box::new(text)));
         true
     }
@@ -216,8 +236,8 @@ impl<'w> Telling<'w> {
             let Some((_, room)) = rooms.last_mut().filter(|(other, _)| *other == worker) else {
                 continue;
             };
-            let told = self.told.clone();
-            let text = RoomText { room: self.room, told, answers: None, targets };
+            let (told, is_full) = (self.told.clone(), false);
+            let text = RoomText { room: self.room, told, is_full, answers: None, targets };
             room.post(Mail::Room(Box::new(text)));
         }
         TellStep::Done

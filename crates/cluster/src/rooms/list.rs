@@ -6,7 +6,11 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 /// What a user in a list takes up beside its texts: a place in a tree and one holder.
-const ENTRY_BYTES: usize = 112;
+const ENTRY_BYTES: usize = 120;
+
+/// Of a user who was said to be there by a node that asked for the list later than this one, as
+/// long as the list is not settled.
+const SINCE_LATER: u64 = u64::MAX;
 
 /// What a user takes up in the list that clients are told.
 pub type ListedBytes = fn(&str, Option<&str>) -> usize;
@@ -22,6 +26,18 @@ pub enum RoomChange {
     Left,
 }
 
+/// Whose word it is that a user is there, of a list that is not settled. All nodes that want a room
+/// have one order for their users from before, so that of two that ask at one time one is first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Precedence {
+    /// Of a node that wanted to know the room before this one did.
+    Before,
+    /// Of this node; or the list is settled, so that the log's order is that of users.
+    InTurn,
+    /// Of a node that wants to know it later, or not at all.
+    Later,
+}
+
 /// A node that has a user in a room.
 #[derive(Clone, Debug)]
 struct Holder {
@@ -34,16 +50,26 @@ struct Holder {
 /// The nodes that have a user: one at least.
 type Holders = SmallVec<[Holder; 1]>;
 
+/// A user who is there.
+#[derive(Debug, Default)]
+struct Present {
+    holders: Holders,
+    /// The how manyeth note said first that it is there, 0 where that was before all of this node.
+    since: u64,
+}
+
 /// Who is in a room.
 #[derive(Debug, Default)]
 pub struct RoomList {
-    members: BTreeMap<Box<str>, Holders>,
+    members: BTreeMap<Box<str>, Present>,
     /// The nodes that are saying whom they have, and since which note.
     begun: SmallVec<[(u64, u64); 1]>,
     /// What all of them take up in a list that clients are told.
     listed_bytes: usize,
     /// What they take up here.
     bytes: usize,
+    /// The nodes that have asked before this one, of those that have.
+    pub(super) before: SmallVec<[u64; 2]>,
     /// The first record that says that this node wants to know, once it was read.
     pub(super) wanted_at: Option<u64>,
     /// All nodes have said whom they have.
@@ -68,7 +94,19 @@ impl RoomList {
 
     /// Each user, in order, with its info.
     pub fn members(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        self.members.iter().map(|(sub, holders)| (&**sub, info(holders).map(|info| &**info)))
+        self.members.iter().map(|(sub, one)| (&**sub, info(&one.holders).map(|info| &**info)))
+    }
+
+    /// Whether `most` others, or more, were there before `sub` was; `false` where it is not there.
+    /// Of those who were there before this node asked each counts for the other. So of all nodes
+    /// together no more than `most` are let in.
+    pub fn is_past(&self, sub: &str, most: usize) -> bool {
+        if self.len() <= most {
+            return false;
+        }
+        let Some(since) = self.members.get(sub).map(|one| one.since) else { return false };
+        let before = self.members.values().filter(|one| one.since <= since).count();
+        before > most
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -84,13 +122,20 @@ impl RoomList {
     /// `node` has `sub`.
     pub(super) fn joined(
         &mut self,
-        (node, at): (u64, u64),
+        (node, at, precedence): (u64, u64, Precedence),
         sub: Box<str>,
         info: Option<Arc<str>>,
         listed: ListedBytes,
     ) -> Option<(Box<str>, RoomChange)> {
         let name = sub.clone();
-        self.change(sub, listed, |holders| {
+        self.change(sub, listed, |Present { holders, since }| {
+            let is_new = holders.is_empty();
+            match precedence {
+                Precedence::Before => *since = 0,
+                Precedence::InTurn if is_new || *since == SINCE_LATER => *since = at,
+                Precedence::Later if is_new => *since = SINCE_LATER,
+                Precedence::InTurn | Precedence::Later => {}
+            }
             holders.retain(|holder| holder.node != node);
             holders.push(Holder { node, info, at });
         })
@@ -105,8 +150,8 @@ impl RoomList {
         listed: ListedBytes,
     ) -> Option<(Box<str>, RoomChange)> {
         let name = sub.clone();
-        let change = self.change(sub, listed, |holders| {
-            holders.retain(|holder| holder.node != node);
+        let change = self.change(sub, listed, |one| {
+            one.holders.retain(|holder| holder.node != node);
         });
         change.map(|change| (name, change))
     }
@@ -126,6 +171,13 @@ impl RoomList {
         self.drop_holders(node, u64::MAX, listed)
     }
 
+    /// All nodes have said whom they have, the last of them in the note `at`.
+    pub(super) fn settle(&mut self, at: u64) {
+        self.is_settled = true;
+        let later = self.members.values_mut().filter(|one| one.since == SINCE_LATER);
+        later.for_each(|one| one.since = at);
+    }
+
     /// Forgets all that was said.
     pub(super) fn clear(&mut self) {
         *self = RoomList::default();
@@ -139,7 +191,7 @@ impl RoomList {
         listed: ListedBytes,
     ) -> Vec<(Box<str>, RoomChange)> {
         let is_over = |holder: &Holder| holder.node == node && holder.at < since;
-        let over = self.members.iter().filter(|(_, holders)| holders.iter().any(is_over));
+        let over = self.members.iter().filter(|(_, one)| one.holders.iter().any(is_over));
         let over: Vec<Box<str>> = over.map(|(sub, _)| sub.clone()).collect();
         over.into_iter().filter_map(|sub| self.left(node, sub, listed)).collect()
     }
@@ -149,12 +201,13 @@ impl RoomList {
         &mut self,
         sub: Box<str>,
         listed: ListedBytes,
-        change: impl FnOnce(&mut Holders),
+        change: impl FnOnce(&mut Present),
     ) -> Option<RoomChange> {
-        let mut holders = self.members.remove(&sub).unwrap_or_default();
-        let (was_there, before) = (!holders.is_empty(), info(&holders).cloned());
-        change(&mut holders);
-        let (is_there, after) = (!holders.is_empty(), info(&holders).cloned());
+        let mut one = self.members.remove(&sub).unwrap_or_default();
+        let state = |one: &Present| (!one.holders.is_empty(), info(&one.holders).cloned());
+        let (was_there, before) = state(&one);
+        change(&mut one);
+        let (is_there, after) = state(&one);
         let taken = |is: bool, info: &Option<Arc<str>>| match is {
             true => (listed(&sub, info.as_deref()), entry_bytes(&sub, info.as_deref())),
             false => (0, 0),
@@ -163,7 +216,7 @@ impl RoomList {
         self.listed_bytes = self.listed_bytes + is.0 - was.0;
         self.bytes = self.bytes + is.1 - was.1;
         if is_there {
-            self.members.insert(sub, holders);
+            self.members.insert(sub, one);
         }
         match (was_there, is_there) {
             (true, false) => Some(RoomChange::Left),

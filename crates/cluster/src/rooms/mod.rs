@@ -19,6 +19,11 @@
 //! Which info of a user counts: that of the record which is the last in the log, of those of the
 //! nodes that still have the user.
 //!
+//! A room can have a bound: [`RoomList::is_past`] says whether a user came when others had taken
+//! all places. Each node asks that for its own users alone, once their list is settled, and takes
+//! those out who are past it. What came first is what the log says first. Of users who were there
+//! before a node asked for the list, those of nodes that had asked before are first.
+//!
 //! Cost: nothing where nobody wants to know. A room that is wanted costs some 200 bytes at each
 //! node, and a part of a record at each. Each user in it costs some 150 bytes at the nodes that
 //! want it.
@@ -43,6 +48,10 @@ use crate::room_note::RoomNote;
 /// What a room that somebody wants takes up beside its name, twice.
 const ROOM_BYTES: usize = 256;
 
+/// Stands as an answer before a want that is said once more: no record has this number, so versions
+/// that do not know it pass it over.
+const AGAIN: u64 = 0;
+
 /// A node that is no member any more, whose users may come back elsewhere.
 #[derive(Debug)]
 struct Orphans {
@@ -61,6 +70,8 @@ pub struct Rooms {
     nodes: Vec<u64>,
     /// Up to which record each has answered.
     answered: BTreeMap<u64, u64>,
+    /// Those whose next want is said once more, for a node that is new.
+    repeats: Vec<u64>,
     /// Who wants each room.
     wanted: BTreeMap<Box<str>, SmallVec<[u64; 2]>>,
     /// The rooms that this node wants.
@@ -85,6 +96,7 @@ impl Rooms {
             me: None,
             nodes: Vec::new(),
             answered: BTreeMap::new(),
+            repeats: Vec::new(),
             wanted: BTreeMap::new(),
             lists: BTreeMap::new(),
             settling: VecDeque::new(),
@@ -233,7 +245,10 @@ impl Rooms {
             }
         }
         if self.me.is_some() && is_new {
-            self.want_all();
+            for room in self.lists.keys() {
+                self.outbox.note(RoomNote::Answered(AGAIN));
+                self.outbox.note(RoomNote::Want(room.clone()));
+            }
         }
     }
 
@@ -246,6 +261,7 @@ impl Rooms {
         self.lists.values_mut().for_each(RoomList::clear);
         self.list_bytes = 0;
         self.answered.clear();
+        self.repeats.clear();
         self.settling.clear();
         self.orphans.clear();
         self.outbox.clear();
@@ -263,6 +279,7 @@ impl Rooms {
     /// `node` is no member any more.
     fn lose(&mut self, now_ms: u64, node: u64) {
         self.answered.remove(&node);
+        self.repeats.retain(|one| *one != node);
         let actions = &mut self.actions;
         self.wanted.retain(|room, wanting| {
             wanting.retain(|one| *one != node);
@@ -289,7 +306,8 @@ impl Rooms {
                 return;
             }
             if let Some(list) = list {
-                list.is_settled = true;
+                self.notes += 1;
+                list.settle(self.notes);
                 self.actions.push_back(RoomAction::Settled(room.clone()));
             }
             self.settling.pop_front();

@@ -1,7 +1,7 @@
 //! What a record of the log changes in the rooms.
 
-use super::list::{ListedBytes, RoomChange, RoomList};
-use super::{RoomAction, Rooms};
+use super::list::{ListedBytes, Precedence, RoomChange, RoomList};
+use super::{AGAIN, RoomAction, Rooms};
 use crate::room_note::RoomNote;
 
 impl Rooms {
@@ -16,8 +16,12 @@ impl Rooms {
         for note in notes {
             self.notes += 1;
             match note {
-                RoomNote::Want(room) => is_new |= self.read_want(sequence, from, room),
+                RoomNote::Want(room) => {
+                    is_new |= self.read_want(sequence, from, room);
+                    self.repeats.retain(|node| *node != from);
+                }
                 RoomNote::Unwant(room) => self.read_unwant(from, room),
+                RoomNote::Answered(AGAIN) => self.repeats.push(from),
                 RoomNote::Answered(up_to) => {
                     let answered = self.answered.entry(from).or_default();
                     *answered = up_to.max(*answered);
@@ -35,8 +39,8 @@ impl Rooms {
                     self.change(room, |list, listed| list.end(from, listed));
                 }
                 RoomNote::Joined { room, sub, info } => {
-                    let at = self.notes;
-                    self.change(room, |list, listed| list.joined((from, at), sub, info, listed));
+                    let said = (from, self.notes, self.precedence(&room, from));
+                    self.change(room, |list, listed| list.joined(said, sub, info, listed));
                 }
                 RoomNote::Left { room, sub } => {
                     self.change(room, |list, listed| list.left(from, sub, listed));
@@ -63,11 +67,35 @@ impl Rooms {
         let is_new = !wanting.contains(&from);
         if is_new {
             wanting.push(from);
+            self.put_in_order(from, &room);
             if self.me.is_some() {
                 self.outbox.state(&room, false);
             }
         }
         is_new
+    }
+
+    /// `from` wants to know `room`, which is new here: was it first, or this node?
+    ///
+    /// All nodes go by the order of the log. What a node says once more for one that is new is of
+    /// before that.
+    fn put_in_order(&mut self, from: u64, room: &str) {
+        let (Some(me), Some(wanting)) = (self.me, self.wanted.get(room)) else { return };
+        let Some(list) = self.lists.get_mut(room) else { return };
+        if from == me {
+            list.before = wanting.iter().copied().filter(|other| *other != me).collect();
+        } else if self.repeats.contains(&from) && !list.before.contains(&from) {
+            list.before.push(from);
+        }
+    }
+
+    /// Whose word that of the node `from` is for the order of users in `room`.
+    fn precedence(&self, room: &str, from: u64) -> Precedence {
+        match self.lists.get(room).filter(|list| !list.is_settled && self.me != Some(from)) {
+            None => Precedence::InTurn,
+            Some(list) if list.before.contains(&from) => Precedence::Before,
+            Some(_) => Precedence::Later,
+        }
     }
 
     fn read_unwant(&mut self, from: u64, room: Box<str>) {
@@ -77,6 +105,9 @@ impl Rooms {
         {
             list.wanted_at = None;
             list.is_settled = false;
+        }
+        if let Some(list) = self.lists.get_mut(&room) {
+            list.before.retain(|one| *one != from);
         }
         let Some(wanting) = self.wanted.get_mut(&room) else { return };
         wanting.retain(|one| *one != from);

@@ -1,5 +1,7 @@
 //! Two or three nodes whose words go straight into one log.
 
+mod bound;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

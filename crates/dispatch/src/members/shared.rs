@@ -249,6 +249,14 @@ impl Shared {
         Some(MemberList { count: list.len(), members })
     }
 
+    /// Whether the channel `room` had as many members as it may have, over all nodes, before the
+    /// one came that `watch` becomes.
+    pub(super) fn is_full_for(&self, room: &str, watch: &Watch) -> bool {
+        let Some((sub, most)) = watch.seat() else { return false };
+        let (sub, list) = (self.names.text(sub), self.rooms.list(room));
+        sub.zip(list).is_some_and(|(sub, list)| list.is_past(&sub, most))
+    }
+
     /// Somebody asks for a list. `false` where too many calls wait.
     pub(super) fn ask(&mut self, room: &str, waiting: ListAsker) -> bool {
         if waiting.is_call() && self.calls >= CALLS_MAX {

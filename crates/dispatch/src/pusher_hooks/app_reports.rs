@@ -24,6 +24,8 @@ pub(super) struct AppReports {
     pub(super) is_me: bool,
     /// The one that was to report before: what it has said may come behind its end.
     before: Option<u64>,
+    /// The others are to be told what that one has said last, as far as this node knows.
+    repeats: bool,
     /// It does not begin before.
     pub(super) begin_ms: u64,
     ask_ms: u64,
@@ -42,6 +44,7 @@ impl AppReports {
             first: None,
             is_me: false,
             before: None,
+            repeats: false,
             begin_ms: 0,
             ask_ms: 0,
             is_asking: false,
@@ -54,6 +57,7 @@ impl AppReports {
     pub(super) fn lose(&mut self) {
         self.reports.lost();
         (self.first, self.before, self.is_me) = (None, None, false);
+        self.repeats = false;
         (self.unanswered, self.unfinished) = (0, 0);
     }
 
@@ -65,8 +69,18 @@ impl AppReports {
         if !is_me {
             self.reports.passed_over();
         }
+        self.repeats = self.first.is_some() && self.first != node && !self.is_me;
         self.before = std::mem::replace(&mut self.first, node);
         self.is_me = is_me;
+    }
+
+    /// What the node that was to report before has said of what was taken, as far as this node
+    /// knows, if the others are to be told: they may not have heard of it.
+    pub(super) fn repeated(&mut self) -> Option<(u64, u64)> {
+        if !std::mem::take(&mut self.repeats) {
+            return None;
+        }
+        self.before.zip(self.reports.taken_as_known())
     }
 
     /// The node that has reported tells nothing more.

@@ -4,7 +4,7 @@
 //! Workers note what changes ([`engine::ChannelNotes`]). The [`task`] takes that twenty times a
 //! second and keeps those back who may come back within their grace ([`told`]). It pushes what is
 //! left to the [`queue`] of each webhook that wants it. So nobody waits for a receiver, and a slow
-//! one costs others nothing.
+//! one costs others nothing. A webhook that was full is told later who is in channels then.
 //!
 //! In a cluster each node tells webhooks what clients have said to it, and what it keeps not. Of
 //! who is in channels, and of numbers, [one node tells](reporter) what is so over all. Each tells
@@ -18,6 +18,7 @@ mod app_reports;
 mod counted;
 mod over_nodes;
 mod queue;
+mod refused;
 mod reporter;
 mod reports;
 mod task;
@@ -35,7 +36,9 @@ use tokio::sync::{mpsc, watch};
 use self::queue::{HookMark, HookQueue};
 pub use self::task::run;
 use crate::count::SharedCount;
-use crate::hook_rooms::{HookRooms, HookStep};
+use crate::hook_rooms::{
+    HookRooms, HookStep, Subject, channel_subject, member_subject, parse_subject,
+};
 use crate::webhook::{SharedBytes, WebhookCounts};
 
 /// The bytes that wait for all webhooks of all apps together.
@@ -100,6 +103,8 @@ pub struct PusherHooks {
     /// How often there were more changes than could be noted. All that is known is looked at anew
     /// then.
     pub overruns: SharedCount,
+    /// Channels and members that webhooks were told of later, since they were full.
+    pub told_later: SharedCount,
 }
 
 impl PusherHooks {
@@ -116,6 +121,7 @@ impl PusherHooks {
             bytes: Arc::new(SharedBytes::new(BYTES_MAX)),
             counts: Arc::default(),
             overruns: SharedCount::default(),
+            told_later: SharedCount::default(),
         })
     }
 
@@ -204,7 +210,8 @@ impl PusherHooks {
     /// Puts `event` behind what waits for each webhook of the app that wants it.
     fn push(&self, app: &Arc<App>, scope: HookScope, event: &WebhookEvent<'_>) {
         if !app.webhooks.is_empty() {
-            self.push_json(app, scope, (event.kind(), event.channel()), &event.json());
+            let subject = || subject_of(event);
+            self.push_json(app, scope, (event.kind(), event.channel()), (&event.json(), &subject));
         }
     }
 
@@ -213,7 +220,7 @@ impl PusherHooks {
         app: &Arc<App>,
         scope: HookScope,
         (kind, channel): (WebhookKind, &str),
-        json: &str,
+        (json, subject): (&str, &dyn Fn() -> Option<Subject>),
     ) {
         let wanted = app.webhooks.iter().filter(|webhook| webhook.hears_of(kind, channel));
         for webhook in wanted {
@@ -221,8 +228,18 @@ impl PusherHooks {
             let (app_key, url) = (app.key.clone(), webhook.url.clone());
             let queue = queues.entry(HookKey { app_key, url, scope });
             let queue = queue.or_insert_with(|| self.begin(app, &webhook.url));
-            if !queue.push(json.as_bytes().into()) {
-                self.counts.dropped.add(1);
+            if queue.push(json.as_bytes().into(), subject) {
+                continue;
+            }
+            self.counts.dropped.add(1);
+            if let Some(suppressed) = queue.log_due() {
+                tracing::warn!(
+                    suppressed,
+                    "the webhook of app {} at {} is full: events are dropped; who is in channels \
+                     is told once there is room",
+                    app.id,
+                    webhook.url
+                );
             }
         }
     }
@@ -237,9 +254,34 @@ impl PusherHooks {
         let Some(served) = self.apps.by_id(app) else { return Vec::new() };
         let queues = self.queues();
         let of_app = queues.iter().filter(|(key, _)| key.is_of_all_nodes(&served.app));
-        of_app
-            .map(|(key, queue)| HookMark { url: key.url.clone(), events: queue.events() })
-            .collect()
+        of_app.map(|(key, queue)| queue.mark(&key.url)).collect()
+    }
+
+    /// The webhooks that have refused something and have room for it now.
+    fn with_refused(&self) -> Vec<HookKey> {
+        let queues = self.queues();
+        let may = queues.iter().filter(|(_, queue)| queue.may_hear_refused());
+        may.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Tells a webhook of the next channel or member of which it has refused an event, as it is
+    /// now. Whether there may be more, and room for it.
+    fn tell_refused(&self, key: &HookKey, app: &App, is_there: impl Fn(&Subject) -> bool) -> bool {
+        let queues = self.queues();
+        let Some(queue) = queues.get(key).filter(|queue| queue.may_hear_refused()) else {
+            return false;
+        };
+        let Some((subject, is_there)) = queue.next_refused(is_there) else { return false };
+        let webhook = app.webhooks.iter().find(|webhook| webhook.url == key.url);
+        let event = parse_subject(&subject).map(|(channel, user)| event(channel, user, is_there));
+        let wanted = |event: &WebhookEvent<'_>| webhook.is_some_and(|hook| hook.hears(event));
+        let Some(event) = event.filter(wanted) else {
+            queue.pass_over(&subject);
+            return true;
+        };
+        let is_taken = queue.push(event.json().as_bytes().into(), || Some(Arc::clone(&subject)));
+        self.told_later.add(u64::from(is_taken));
+        is_taken
     }
 
     /// Whether all up to these marks was taken, or was given up.
@@ -248,7 +290,7 @@ impl PusherHooks {
         let (queues, scope) = (self.queues(), HookScope::Cluster);
         marks.iter().all(|mark| {
             let key = HookKey { app_key: served.app.key.clone(), url: mark.url.clone(), scope };
-            queues.get(&key).is_none_or(|queue| queue.done() >= mark.events)
+            queues.get(&key).is_none_or(|queue| queue.is_done(mark))
         })
     }
 
@@ -270,6 +312,30 @@ impl PusherHooks {
     /// Each change is one step.
     fn queues(&self) -> MutexGuard<'_, HashMap<HookKey, HookQueue>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is told of a channel, or of a user in it.
+fn event<'e>(channel: &'e str, user: Option<&'e str>, has_come: bool) -> WebhookEvent<'e> {
+    match (user, has_come) {
+        (None, true) => WebhookEvent::ChannelOccupied { channel },
+        (None, false) => WebhookEvent::ChannelVacated { channel },
+        (Some(user_id), true) => WebhookEvent::MemberAdded { channel, user_id },
+        (Some(user_id), false) => WebhookEvent::MemberRemoved { channel, user_id },
+    }
+}
+
+/// What an event is about, if that is a channel or a member that is there or has gone.
+fn subject_of(event: &WebhookEvent<'_>) -> Option<Subject> {
+    match event {
+        WebhookEvent::ChannelOccupied { channel } | WebhookEvent::ChannelVacated { channel } => {
+            Some(channel_subject(channel))
+        }
+        WebhookEvent::MemberAdded { channel, user_id }
+        | WebhookEvent::MemberRemoved { channel, user_id } => {
+            Some(member_subject(channel, user_id))
+        }
+        _ => None,
     }
 }
 

@@ -2,6 +2,9 @@
 //! moment. A batch is given up five minutes after it was sent first. What waited behind it has five
 //! minutes of its own from then on.
 //!
+//! What finds no room is dropped; of channels and members it is kept that they are to be told of
+//! ([`Refused`]).
+//!
 //! Whoever tells an event puts it into the backlog itself, so the bounds of that are the only ones.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +15,11 @@ use pusher::App;
 use pusher::limits::WEBHOOK_RETRY_SECONDS_MAX;
 use pusher::webhook::{BODY_TAIL, KEY_HEADER, SIGNATURE_HEADER, body_head, signature};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
+use super::refused::Refused;
+use crate::hook_rooms::Subject;
+use crate::log_interval::LogInterval;
 use crate::webhook::{
     Backlog, Fields, Hooked, Over, SharedBytes, WebhookClient, WebhookCounts, WebhookUrl, deliver,
 };
@@ -31,14 +38,18 @@ struct HookBacklog {
 /// How far a queue has come.
 pub(super) struct HookMark {
     pub(super) url: String,
-    /// How many events were put into it until then.
+    /// How many events were put into it until then, and how many it had refused.
     pub(super) events: u64,
+    pub(super) refused: u64,
 }
 
 struct HookEvents {
     backlog: Backlog,
     /// How many events were put into the backlog.
     events: u64,
+    refused: Refused,
+    /// When it was logged that it is full.
+    logged: LogInterval,
     is_over: bool,
 }
 
@@ -59,7 +70,9 @@ impl HookQueue {
                 return HookQueue(None);
             }
         };
-        let told = HookEvents { backlog: Backlog::sharing(shared), events: 0, is_over: false };
+        let (backlog, refused) = (Backlog::sharing(shared), Refused::default());
+        let logged = LogInterval::default();
+        let told = HookEvents { backlog, events: 0, refused, logged, is_over: false };
         let waiting =
             Arc::new(HookBacklog { told: Mutex::new(told), updates: Notify::new(), counts });
         let mut batches = AppBatches { waiting: Arc::clone(&waiting), heard: 0, apps, app };
@@ -70,13 +83,24 @@ impl HookQueue {
         HookQueue(Some(waiting))
     }
 
-    /// Puts an event behind what waits. Whether there was room for it.
-    pub(super) fn push(&self, json: Box<[u8]>) -> bool {
+    /// Puts an event about `subject` behind what waits. Whether there was room for it. Where there
+    /// was none and it is one of a channel or a member, that is told of once there is room.
+    pub(super) fn push(&self, json: Box<[u8]>, subject: impl FnOnce() -> Option<Subject>) -> bool {
         let Some(waiting) = &self.0 else { return false };
         let is_taken = {
             let mut told = waiting.told();
             let is_taken = told.backlog.push(json);
             told.events += u64::from(is_taken);
+            // What it is told now is newer than what it has refused.
+            if (!is_taken || !told.refused.is_empty())
+                && let Some(subject) = subject()
+            {
+                let events = told.events;
+                match is_taken {
+                    true => told.refused.told(&subject, events),
+                    false => told.refused.note(subject),
+                }
+            }
             // Before it can be taken away again.
             waiting.counts.backlog.add(u64::from(is_taken));
             is_taken
@@ -89,15 +113,59 @@ impl HookQueue {
 }
 
 impl HookQueue {
-    /// How many events were put into it.
-    pub(super) fn events(&self) -> u64 {
-        self.0.as_ref().map_or(0, |waiting| waiting.told().events)
+    /// How far it has come, as that of the webhook at `url`.
+    pub(super) fn mark(&self, url: &str) -> HookMark {
+        let count = |told: &HookEvents| (told.events, told.refused.count());
+        let (events, refused) = self.0.as_ref().map_or((0, 0), |waiting| count(&waiting.told()));
+        HookMark { url: url.to_owned(), events, refused }
     }
 
-    /// How many of them do not wait any more: they were taken, or given up.
-    pub(super) fn done(&self) -> u64 {
-        let done = |told: &HookEvents| told.events - told.backlog.len() as u64;
-        self.0.as_ref().map_or(u64::MAX, |waiting| done(&waiting.told()))
+    /// Whether all up to a mark waits no more: it was taken, or given up; and what was refused was
+    /// told as it is since.
+    pub(super) fn is_done(&self, mark: &HookMark) -> bool {
+        let Some(waiting) = &self.0 else { return true };
+        let mut told = waiting.told();
+        let done = told.events - told.backlog.len() as u64;
+        done >= mark.events && told.refused.is_settled(mark.refused, done)
+    }
+
+    /// Whether there is something that it has refused, and room for it.
+    pub(super) fn may_hear_refused(&self) -> bool {
+        let may = |told: &HookEvents| !told.refused.is_empty() && told.backlog.is_half_empty();
+        self.0.as_ref().is_some_and(|waiting| may(&waiting.told()))
+    }
+
+    /// The next channel or member that it is to be told of, and whether that is there.
+    pub(super) fn next_refused(
+        &self,
+        is_there: impl Fn(&Subject) -> bool,
+    ) -> Option<(Subject, bool)> {
+        self.0.as_ref()?.told().refused.next(is_there)
+    }
+
+    /// It does not want to know of `subject` what there is to be told.
+    pub(super) fn pass_over(&self, subject: &Subject) {
+        if let Some(waiting) = &self.0 {
+            let mut told = waiting.told();
+            let events = told.events;
+            told.refused.told(subject, events);
+        }
+    }
+
+    /// All that waits is taken.
+    #[cfg(test)]
+    pub(super) fn take_all(&self) {
+        let Some(waiting) = &self.0 else { return };
+        let mut told = waiting.told();
+        while let count @ 1.. = told.backlog.len().min(500) {
+            told.backlog.remove(count);
+            waiting.counts.backlog.sub(count as u64);
+        }
+    }
+
+    /// Whether to log that it is full, and how often it was not since.
+    pub(super) fn log_due(&self) -> Option<u64> {
+        self.0.as_ref()?.told().logged.due(Instant::now())
     }
 }
 

@@ -109,6 +109,11 @@ impl Reporter {
         self.apps.get(app).is_some_and(|of| of.reports.is_reporting())
     }
 
+    /// Whether the last that was to be told of a subject of the app is that it is there.
+    pub(super) fn knows(&self, app: &str, subject: &Subject) -> bool {
+        self.apps.get(app).is_some_and(|of| of.reports.knows(subject))
+    }
+
     /// Those who are there, of an app that this node reports.
     pub(super) fn there(&self, app: &str) -> Vec<Subject> {
         self.apps.get(app).into_iter().flat_map(|of| of.reports.there()).cloned().collect()
@@ -240,14 +245,22 @@ impl Reporter {
     /// What was told is in the queues of the webhooks: looks what of all that was taken, and tells
     /// the others.
     pub(super) async fn settle(&mut self, now_ms: u64, hooks: &PusherHooks) {
-        let (mut by, mut taken) = (None, Vec::new());
+        let (mut by, mut taken, mut repeated) = (None, Vec::new(), Vec::new());
         for (id, app) in &mut self.apps {
+            if let Some((by, sequence)) = app.repeated() {
+                let apps = vec![(id.clone(), sequence)];
+                repeated.push(HooksTaken { epoch: self.epoch, by, apps });
+            }
             app.reports.handed(|| hooks.marks(id));
             self.has_taken |= app.reports.take(|marks| hooks.is_taken(id, marks));
             if let Some(sequence) = app.reports.taken() {
                 by = app.first;
                 taken.push((id.clone(), sequence));
             }
+        }
+        for message in &repeated {
+            // What is not told costs doubles.
+            self.cluster.tell_hooks_taken(message).await;
         }
         let ends = hooks.is_to_end() && hooks.is_empty();
         let is_due = self.has_taken && now_ms >= self.tell_ms || now_ms >= self.tell_again_ms;

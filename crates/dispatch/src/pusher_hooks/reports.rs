@@ -15,6 +15,10 @@
 //! | is to report, and no other node knows | | tells of all who are there |
 //! | loses a part of the log | both, as of before | takes the next list for changes |
 //!
+//! When the node that reports is another one, all say up to where the one before has told them that
+//! all was taken. So whoever reports next repeats nothing that another one knows to be taken. If it
+//! is killed in the midst of that, the one behind it repeats all that it may have told.
+//!
 //! Graces are counted by the clock of the node that reports. So the one before may have told that a
 //! channel was vacated which for this one is back in time, also later. The node that begins to
 //! report says of such a channel once more that it is occupied.
@@ -22,9 +26,12 @@
 //! Cost: a subject that is there takes some 60 bytes and its name at each node, and once more at
 //! the one that reports. A change that is not taken yet takes some 50 bytes.
 
+mod reporting;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use self::reporting::Reporting;
 use super::told::{GRACE_MS, Known};
 use crate::hook_rooms::Subject;
 
@@ -49,20 +56,6 @@ pub(super) struct Change {
     pub(super) is_there: bool,
 }
 
-/// While this node reports.
-struct Reporting<M> {
-    known: Known<Subject>,
-    now_ms: u64,
-    /// What is applied may have been told by another node.
-    is_beginning: bool,
-    /// Those who had gone then, and of whom that node may have told so.
-    doubtful: HashSet<Subject>,
-    /// Changes up to this one, counted from the beginning, wait for no grace any more.
-    decided: u64,
-    /// What shows that all up to a change was taken.
-    marks: VecDeque<(u64, M)>,
-}
-
 /// What one node knows. `M` shows how far webhooks were told.
 pub(super) struct Reports<M> {
     there: HashSet<Subject>,
@@ -75,8 +68,9 @@ pub(super) struct Reports<M> {
     kept: VecDeque<Change>,
     /// Changes that were forgotten, from the beginning.
     forgotten: u64,
-    /// The last record that was read.
+    /// The last record that was read, and up to which all is known to have been taken.
     read: u64,
+    known_taken: u64,
     /// What the node before this one has not told up to a record.
     handed_over: Option<(u64, Vec<Change>)>,
     reporting: Option<Reporting<M>>,
@@ -93,6 +87,7 @@ impl<M> Reports<M> {
             kept: VecDeque::new(),
             forgotten: 0,
             read: 0,
+            known_taken: 0,
             handed_over: None,
             reporting: None,
         }
@@ -147,7 +142,9 @@ impl<M> Reports<M> {
         if let Some(reporting) = &mut self.reporting {
             reporting.apply(&change, told);
         }
-        self.kept.push_back(change);
+        if self.is_reporting() || !self.is_synced || self.read > self.known_taken {
+            self.kept.push_back(change);
+        }
         if self.kept.len() > KEPT_MAX {
             self.forget(1);
         }
@@ -158,6 +155,7 @@ impl<M> Reports<M> {
         self.settled_at = None;
         self.handed_over = None;
         self.reporting = None;
+        self.known_taken = 0;
     }
 
     /// Whether it is known who is there.
@@ -213,6 +211,7 @@ impl<M> Reports<M> {
         if self.settled_at.is_some_and(|at| at <= sequence) {
             self.is_synced = true;
         }
+        self.known_taken = self.known_taken.max(sequence);
         let taken = self.kept.iter().take_while(|change| change.sequence <= sequence).count();
         self.forget(taken);
     }
@@ -294,7 +293,7 @@ impl<M> Reports<M> {
     }
 
     /// All that was told until now has been handed to the webhooks, as `mark` shows. It is made
-    /// only where there is something new. What a full queue has refused is with it: dropped.
+    /// only where there is something new. What a full queue has refused is in the mark, too.
     pub(super) fn handed(&mut self, mark: impl FnOnce() -> M) {
         let Some(Reporting { now_ms, decided, marks, .. }) = &mut self.reporting else { return };
         let before = *decided;
@@ -326,8 +325,21 @@ impl<M> Reports<M> {
     /// Up to which record all was taken, if this node reports.
     pub(super) fn taken(&self) -> Option<u64> {
         self.reporting.as_ref()?;
+        self.taken_as_known()
+    }
+
+    /// Up to which record all was taken, as far as this node knows.
+    pub(super) fn taken_as_known(&self) -> Option<u64> {
+        if !self.is_synced() {
+            return None;
+        }
         let first = self.kept.front().map(|change| change.sequence.saturating_sub(1));
         Some(first.unwrap_or(self.read))
+    }
+
+    /// Whether this node, if it reports, has told last that `subject` is there.
+    pub(super) fn knows(&self, subject: &Subject) -> bool {
+        self.reporting.as_ref().is_some_and(|reporting| reporting.known.has(subject))
     }
 
     /// Those who are there.
@@ -356,36 +368,6 @@ impl<M> Reports<M> {
         }
         if self.kept.is_empty() {
             self.kept = VecDeque::new();
-        }
-    }
-}
-
-impl<M> Reporting<M> {
-    fn apply(&mut self, change: &Change, told: &mut SubjectChanges) {
-        self.pass(change.at_ms, told);
-        let subject = &change.subject;
-        if !change.is_there {
-            self.known.look(subject, false, self.now_ms);
-            if self.is_beginning {
-                self.doubtful.insert(Arc::clone(subject));
-            }
-        } else if self.known.has(subject) {
-            self.known.look(subject, true, self.now_ms);
-            if self.doubtful.remove(subject) {
-                told.push((Arc::clone(subject), true));
-            }
-        } else {
-            self.known.insert(Arc::clone(subject));
-            told.push((Arc::clone(subject), true));
-        }
-    }
-
-    /// Ends the graces that are over.
-    fn pass(&mut self, now_ms: u64, told: &mut SubjectChanges) {
-        self.now_ms = self.now_ms.max(now_ms);
-        while let Some(subject) = self.known.take_over(self.now_ms) {
-            self.doubtful.remove(&subject);
-            told.push((subject, false));
         }
     }
 }

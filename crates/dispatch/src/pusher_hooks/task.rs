@@ -18,9 +18,10 @@ use super::counted::ReportedCounts;
 use super::over_nodes::OverNodes;
 use super::reporter::Reporter;
 use super::told::Known;
-use super::{ClientHookEvent, HookScope, PusherHooks};
+use super::{ClientHookEvent, HookScope, PusherHooks, event};
 use crate::barrier::Barrier;
 use crate::cluster::Cluster;
+use crate::hook_rooms::Subject;
 
 /// How often it is looked what has changed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -129,6 +130,7 @@ impl<'h> HookTeller<'h> {
         self.tell_said(said).await;
         self.end_graces().await;
         self.tell_reports().await;
+        self.tell_refused().await;
         if self.is_counting {
             self.hear_nodes().await;
             self.tell_counts().await;
@@ -145,7 +147,7 @@ impl<'h> HookTeller<'h> {
         {
             if let Some(served) = self.hooks.apps.by_key(&app_key) {
                 let app = &served.app;
-                self.hooks.push_json(app, HookScope::Node, (kind, &channel), &json);
+                self.hooks.push_json(app, HookScope::Node, (kind, &channel), (&json, &|| None));
             }
             if done % SLICE == SLICE - 1 {
                 yield_now().await;
@@ -195,6 +197,9 @@ impl<'h> HookTeller<'h> {
         }
         let now_ms = self.now_ms();
         if !self.known.has(&subject) {
+            if change == ChannelChange::Waited {
+                return;
+            }
             self.keep(subject);
             self.known.insert(subject);
             if change == ChannelChange::Came {
@@ -260,6 +265,31 @@ impl<'h> HookTeller<'h> {
         }
     }
 
+    /// Webhooks that were full and have room are told of what they have refused, as it is now.
+    async fn tell_refused(&self) {
+        for key in self.hooks.with_refused() {
+            let Some(served) = self.hooks.apps.by_key(&key.app_key) else { continue };
+            let (app, mut done) = (served.app, 0);
+            let is_told = |subject: &Subject| self.is_told(&app.id, key.scope, subject);
+            while self.hooks.tell_refused(&key, &app, is_told) {
+                done += 1;
+                if done % SLICE == 0 {
+                    yield_now().await;
+                }
+            }
+        }
+    }
+
+    /// Whether the last that was to be told of a subject is that it is there.
+    fn is_told(&self, app: &str, scope: HookScope, subject: &Subject) -> bool {
+        match scope {
+            HookScope::Cluster => {
+                self.reporter.as_ref().is_some_and(|reporter| reporter.knows(app, subject))
+            }
+            HookScope::Node => self.here(app, subject).is_some_and(|ids| self.known.has(&ids)),
+        }
+    }
+
     /// Apps were read anew: what nobody wants to know any more is forgotten.
     async fn forget_unwanted(&mut self) {
         for (done, subject) in self.known.all().into_iter().enumerate() {
@@ -299,16 +329,6 @@ impl<'h> HookTeller<'h> {
 
     fn now_ms(&self) -> u64 {
         self.begun.elapsed().as_millis() as u64
-    }
-}
-
-/// What is told of a channel, or of a user in it.
-fn event<'e>(channel: &'e str, user: Option<&'e str>, has_come: bool) -> WebhookEvent<'e> {
-    match (user, has_come) {
-        (None, true) => WebhookEvent::ChannelOccupied { channel },
-        (None, false) => WebhookEvent::ChannelVacated { channel },
-        (Some(user_id), true) => WebhookEvent::MemberAdded { channel, user_id },
-        (Some(user_id), false) => WebhookEvent::MemberRemoved { channel, user_id },
     }
 }
 

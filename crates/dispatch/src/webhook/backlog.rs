@@ -85,6 +85,13 @@ impl Backlog {
         is_taken
     }
 
+    /// Whether half of what may wait has room, by its own bounds and by those of all.
+    pub(crate) fn is_half_empty(&self) -> bool {
+        let Bounds { events, bytes } = self.bounds;
+        let has_room = self.waiting.len() <= events / 2 && self.bytes <= bytes / 2;
+        has_room && self.shared.as_ref().is_none_or(|all| all.has_room_for(self.bytes))
+    }
+
     /// Puts one behind what waits that is needed to understand the others.
     pub(crate) fn push_anyway(&mut self, json: Box<[u8]>) {
         self.bytes += json.len();

@@ -160,7 +160,7 @@ impl<S: Sockets> Core<S> {
 
     /// Asks for the list of a room that the connection watches.
     fn ask_list(&mut self, at: &At<'_, S::Socket>, room: Id) -> Result<(), Problem> {
-        let asker_conn = self.conn_ref(at);
+        let (asker_conn, seat) = (self.conn_ref(at), self.seat_to_be(at, room));
         let Some(rooms) = &self.rooms else { return Ok(()) };
         let Some(watching) = self.watching.get_mut(&at.slot) else { return Ok(()) };
         let (too_often, ticket) = (watching.asks_too_often(), Arc::clone(&watching.ticket));
@@ -180,7 +180,7 @@ impl<S: Sockets> Core<S> {
             let polled = self.polled.get(&at.slot);
             let wanted =
                 polled.map_or(RoomQuery::List, |polled| RoomQuery::Since(polled.place(room)));
-            if rooms.questions.push(Watch { asker, room, wanted, _ticket: ticket }) {
+            if rooms.questions.push(Watch { asker, room, wanted, seat, _ticket: ticket }) {
                 return Ok(());
             }
             Problem::members_busy(RETRY_AFTER_SECONDS)

@@ -1,14 +1,20 @@
 //! These are users of the Pusher protocol: members of presence channels, those who are signed in,
 //! and who watches them. Another version of the server goes on with all of it.
 
-use hub::{IdText, Nobody};
+use std::sync::Arc;
+
+use hub::{Id, IdText, Nobody};
+use pusher::Apps;
 use serde_json::{Value, json};
 
-use super::channels::{Page, SUCCEEDED, close_code, events, names_of, trigger, with_apps};
+use super::channels::{Page, SECRET, SUCCEEDED, close_code, events, names_of, trigger, with_apps};
 use super::members::{Plane, settle};
+use super::one::One;
 use super::random::Random;
 use super::server::{posted, silent_config};
+use crate::channel_notes::ChannelChange;
 use crate::config::EngineConfig;
+use crate::pusher_apps::PusherApps;
 use crate::user_key;
 
 #[test]
@@ -30,6 +36,44 @@ fn members_of_a_channel_are_as_many_as_the_app_says_and_each_user_is_one() {
     assert!(again[0]["data"].as_str().unwrap().contains("\"count\":9"), "{again:?}");
     let first = pages[0].hears(&mut one);
     assert_eq!(names_of(&first)[1..], ["pusher_internal:member_added"; 8]);
+}
+
+#[test]
+fn member_for_whom_other_nodes_leave_no_place_is_let_go_of_without_a_grace() {
+    let app =
+        format!(r#"[{{"id":"1","key":"key","secret":"{SECRET}","subscription_count":true}}]"#);
+    let apps = Arc::new(PusherApps::new(Apps::parse(app.as_bytes(), false).unwrap()));
+    let pusher = Some(Arc::clone(&apps));
+    let mut one = One::start(EngineConfig { pusher, ..silent_config() });
+    let mut plane = Plane::of(&one);
+    let sits = |one: &mut One, plane: &mut Plane, page: &Page, user: &str| {
+        page.send(one, &page.wish("presence-a", user));
+        for _ in 0..2 {
+            plane.work(one, |_| {});
+            while one.turn_after(1) {}
+        }
+        page.hears(one)
+    };
+    let (bob, eve) = (Page::open(&mut one), Page::open(&mut one));
+    assert_eq!(names_of(&sits(&mut one, &mut plane, &bob, "bob")), [SUCCEEDED]);
+    plane.is_full = true;
+    let heard = sits(&mut one, &mut plane, &eve, "eve");
+    assert_eq!(names_of(&heard), ["pusher:subscription_error"]);
+    assert!(heard[0]["data"].as_str().unwrap().contains("LimitReached"), "{heard:?}");
+    let room = plane.watches.names().lookup(IdText::of_key("#c1:presence-a").unwrap()).unwrap();
+    let there = (plane.roster.list(room).count, plane.roster.waiting());
+    assert_eq!(there, (1, 0), "it has left, and waits for nothing");
+    trigger(&one, "presence-a", "1", None);
+    while one.turn_after(1) {}
+    assert!(eve.hears(&mut one).is_empty(), "it is not subscribed");
+    // Whoever is in has the list anew, whatever the others say.
+    assert!(names_of(&sits(&mut one, &mut plane, &bob, "bob")).contains(&SUCCEEDED));
+    let mut notes = Vec::new();
+    apps.notes().take(&mut notes);
+    let told: Vec<_> = notes.iter().map(|note| (note.member != Id::NONE, note.change)).collect();
+    let waited = (true, ChannelChange::Waited);
+    assert_eq!(told, [(true, ChannelChange::Came), (false, ChannelChange::Came), waited]);
+    notes.into_iter().for_each(|note| note.release(one.router.names()));
 }
 
 #[test]

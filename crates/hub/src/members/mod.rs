@@ -26,6 +26,7 @@ mod roster;
 mod tests;
 mod told_rooms;
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -93,12 +94,24 @@ struct RoomStripe {
     rooms: BucketTable<Room, 8>,
     /// Those that have changed since the roster has looked at them, each once.
     noted: Vec<Membership>,
+    /// Those of them that have no grace.
+    at_once: HashSet<Membership>,
 }
 
 /// On a cache line of its own, as the directory's stripes are.
 #[derive(Default)]
 #[repr(align(64))]
 struct LockedRooms(Mutex<RoomStripe>);
+
+/// How a connection goes from a room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Going {
+    Away,
+    /// It polls, and is likely to come back at once.
+    BetweenPolls,
+    /// It was not to be there.
+    AtOnce,
+}
 
 /// The members of all ids, shared by all threads.
 pub struct Members {
@@ -166,7 +179,7 @@ impl Members {
         debug_assert!(room != Id::NONE && sub != Id::NONE);
         let hash = self.keys.hash(room.to_bits());
         let mut stripe = self.stripe(hash);
-        let RoomStripe { rooms, noted } = &mut *stripe;
+        let RoomStripe { rooms, noted, .. } = &mut *stripe;
         let make = || {
             self.names.acquire_id(room);
             self.begin_member(sub);
@@ -205,26 +218,34 @@ impl Members {
 
     /// One of the connections of `sub` has logged out.
     pub fn leave(&self, room: Id, sub: Id) {
-        self.go(room, sub, false);
+        self.go(room, sub, Going::Away);
     }
 
     /// Likewise one that polls, and is likely to come back at once.
     pub fn leave_between_polls(&self, room: Id, sub: Id) {
-        self.go(room, sub, true);
+        self.go(room, sub, Going::BetweenPolls);
     }
 
-    fn go(&self, room: Id, sub: Id, polls: bool) {
+    /// Likewise one that was not to be there: if it was the last one, `sub` has no grace.
+    pub fn leave_at_once(&self, room: Id, sub: Id) {
+        self.go(room, sub, Going::AtOnce);
+    }
+
+    fn go(&self, room: Id, sub: Id, going: Going) {
         let hash = self.keys.hash(room.to_bits());
         let mut stripe = self.stripe(hash);
-        let RoomStripe { rooms, noted } = &mut *stripe;
+        let RoomStripe { rooms, noted, at_once } = &mut *stripe;
         let found = rooms.find_mut(hash, |found| found.id == room);
         let member = found.and_then(|found| found.member(sub, &self.keys));
         debug_assert!(member.as_ref().is_some_and(|member| member.conns > 0), "it was there");
         let Some(member) = member else { return };
         member.conns = member.conns.saturating_sub(1);
         if member.conns == 0 {
-            member.set_polls(polls);
+            member.set_polls(going == Going::BetweenPolls);
             self.note(noted, member, Membership { room, sub });
+            if going == Going::AtOnce {
+                at_once.insert(Membership { room, sub });
+            }
         }
     }
 

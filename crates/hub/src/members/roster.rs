@@ -8,6 +8,8 @@
 //! | others were told of | nothing, or joined once more: with another info | waits for its grace |
 //! | waits for its grace | waits no more | waits anew: it was there in between |
 //!
+//! One that was refused after all has no grace ([`Members::leave_at_once`]).
+//!
 //! Who waits stands in [`Graces`], which has a bound; past that a member leaves at once. Who polls
 //! goes with each answer, and has [`POLL_GRACE_MS`] at least to come back.
 
@@ -117,13 +119,14 @@ impl Roster {
     /// told to `updates`. Whether something had changed.
     pub fn look(&mut self, stripe: usize, now_ms: u64, updates: &mut Vec<MemberUpdate>) -> bool {
         let mut noted = std::mem::take(&mut self.noted);
-        {
+        let at_once = {
             let mut rooms = lock(&self.members.stripes[stripe]);
             noted.append(&mut rooms.noted);
             if rooms.noted.capacity() > NOTED_KEPT {
                 rooms.noted = Vec::new();
             }
-        }
+            std::mem::take(&mut rooms.at_once)
+        };
         let is_any = !noted.is_empty();
         for pair in noted.drain(..) {
             match self.members.find(pair) {
@@ -132,7 +135,9 @@ impl Roster {
                     self.end_grace(pair);
                     self.members.tell_joined(pair, &self.listeners, updates);
                 }
-                Standing::Gone { polls: false } if self.grace_ms == 0 => {
+                Standing::Gone { polls }
+                    if self.grace_ms == 0 && !polls || at_once.contains(&pair) =>
+                {
                     self.end_grace(pair);
                     self.members.tell_left(pair, &self.listeners, updates);
                 }

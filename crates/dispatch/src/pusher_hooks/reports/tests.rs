@@ -42,9 +42,8 @@ struct World {
     /// Changes of each subject as the log has them.
     happened: Receiver,
     kills: usize,
-    /// Where the log was lost, or a node that reported was killed: until all of before it is told,
-    /// the next one may not be. Who has not read a part of the log does not know what was told of
-    /// it, and nobody knows how far the next one has repeated what it keeps.
+    /// Where the log was lost: until all of before it is told, the node that reports may not be
+    /// killed. Who has not read a part of the log does not know what was told of it.
     settles_at: Option<usize>,
 }
 
@@ -121,6 +120,7 @@ impl World {
                 Entry::Change(subject, is_there) if node.reports.has_list() => {
                     node.reports.changed(subject, is_there, now_ms, &mut told);
                 }
+                Entry::Gone(_) => self.repeat(id),
                 _ => {}
             }
         }
@@ -128,9 +128,12 @@ impl World {
             let node = &self.nodes[&id];
             node.reports.has_list() && self.at(node.read).1.first() == Some(&id)
         };
+        // It waits for what the others repeat.
+        let gone = self.log.iter().rposition(|entry| matches!(entry, Entry::Gone(_)));
+        let have_read = gone.is_none_or(|gone| self.nodes.values().all(|node| node.read > gone));
         let is_alone = self.nodes.len() == 1 || !self.nodes.values().any(|n| n.reports.is_synced());
         let node = self.nodes.get_mut(&id).unwrap();
-        let may_begin = node.reports.is_synced() || is_alone;
+        let may_begin = have_read && (node.reports.is_synced() || is_alone);
         if is_first && !node.reports.is_reporting() && may_begin {
             node.reports.begin(now_ms, &mut told);
         }
@@ -139,6 +142,13 @@ impl World {
         node.queue.extend(told);
         let handed = node.handed;
         node.reports.handed(|| handed);
+    }
+
+    /// A node tells all others up to where it knows that all was taken.
+    fn repeat(&mut self, id: usize) {
+        let Some(taken) = self.nodes[&id].reports.taken_as_known() else { return };
+        let others = self.nodes.iter_mut().filter(|(other, _)| **other != id);
+        others.for_each(|(_, other)| other.reports.taken_up_to(taken));
     }
 
     /// The receiver takes what a node that reports has for it, and the others may hear of that.
@@ -224,7 +234,6 @@ impl World {
             return;
         }
         if knowing > 0 {
-            self.settles_at = Some(self.log.len() + 1);
             let node = self.members.remove(0);
             self.nodes.remove(&node);
             self.log.push(Entry::Gone(node));

@@ -8,12 +8,12 @@ use hub::{Id, IdText, Key, Space};
 use pusher::{App, Channel};
 use tokio::task::yield_now;
 
-use super::{HookTeller, HookedIds, SLICE, event};
+use super::{HookTeller, HookedIds, SLICE};
 use crate::cluster::Cluster;
 use crate::hook_rooms::{self, channel_subject, member_subject, parse_subject};
-use crate::pusher_hooks::HookScope;
 use crate::pusher_hooks::over_nodes::OverNodes;
 use crate::pusher_hooks::reporter::{AppReport, Reporter};
+use crate::pusher_hooks::{HookScope, event};
 
 impl HookTeller<'_> {
     /// From the beginning this is one of several.
@@ -80,7 +80,7 @@ impl HookTeller<'_> {
     }
 
     /// A subject as this node has it; `None` of what nobody here has to do with.
-    fn here(&self, app: &str, subject: &str) -> Option<HookedIds> {
+    pub(super) fn here(&self, app: &str, subject: &str) -> Option<HookedIds> {
         let (channel, user) = parse_subject(subject)?;
         let lookup = |key: &str| self.router.names().lookup(IdText::of_key(key).ok()?);
         let channel = lookup(&key_of(app, channel)?)?;

@@ -5,6 +5,7 @@ use hub::{ConnectionId, Epoch, IdText, Names, Tag};
 use pusher::Apps;
 
 use super::super::SAID_BYTES_MAX;
+use super::super::queue::HookQueue;
 use super::*;
 
 /// What makes an app one with a webhook, at which nobody listens.
@@ -67,6 +68,59 @@ async fn burst_waits_for_a_silent_receiver_up_to_the_bound_of_its_backlog() {
     assert_eq!((counts.dropped.read(), counts.backlog.read()), (5_000, 65_536));
     hooks.queues().clear();
     until(|| counts.backlog.read() == 0).await;
+}
+
+/// Fills what may wait for the only webhook.
+fn fill(hooks: &PusherHooks, scope: HookScope) {
+    let app = hooks.apps.by_key("key").unwrap().app;
+    let event = WebhookEvent::ChannelOccupied { channel: "x" };
+    (0..65_536).for_each(|_| hooks.push(&app, scope, &event));
+}
+
+#[tokio::test]
+async fn full_webhook_is_told_once_it_has_room_who_is_there_then() {
+    let World { hooks, router, guest, names, _engine } = world(WITH_WEBHOOK);
+    let mut teller = HookTeller::new(&hooks, &router, None);
+    fill(&hooks, HookScope::Node);
+    let counts = &hooks.counts;
+    assert_eq!((counts.dropped.read(), counts.backlog.read()), (0, 65_536));
+    let key = IdText::of_key(CHANNEL).unwrap();
+    let id = guest.login(0, 1, key, []).unwrap().unwrap();
+    let note = ChannelNote { channel: id, member: Id::NONE, change: ChannelChange::Came };
+    names.acquire_id(id);
+    teller.note(note);
+    note.release(&names);
+    teller.look().await;
+    assert_eq!((counts.dropped.read(), hooks.told_later.read()), (1, 0), "there is no room");
+    hooks.queues().values().for_each(HookQueue::take_all);
+    teller.look().await;
+    teller.look().await;
+    assert_eq!((counts.backlog.read(), hooks.told_later.read()), (1, 1), "it is told once");
+}
+
+#[tokio::test]
+async fn what_a_full_webhook_has_refused_is_not_taken_before_it_was_told_later() {
+    let hooks = hooks(WITH_WEBHOOK);
+    let app = hooks.apps.by_key("key").unwrap().app;
+    fill(&hooks, HookScope::Cluster);
+    hooks.push(&app, HookScope::Cluster, &WebhookEvent::ChannelVacated { channel: "a" });
+    hooks.push(&app, HookScope::Cluster, &WebhookEvent::CacheMiss { channel: "b" });
+    assert_eq!(hooks.counts.dropped.read(), 2);
+    let marks = hooks.marks("1");
+    let take = || hooks.queues().values().for_each(HookQueue::take_all);
+    take();
+    assert!(!hooks.is_taken("1", &marks), "nobody knows that it has gone");
+    let told = |subject: &Subject| {
+        assert_eq!(&**subject, "a~");
+        false
+    };
+    for key in hooks.with_refused() {
+        while hooks.tell_refused(&key, &app, told) {}
+    }
+    assert_eq!(hooks.counts.backlog.read(), 1, "a miss of a cache is lost");
+    assert!(!hooks.is_taken("1", &marks), "it waits");
+    take();
+    assert!(hooks.is_taken("1", &marks) && hooks.with_refused().is_empty());
 }
 
 /// Waits until the task that posts has seen something.

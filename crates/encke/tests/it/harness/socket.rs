@@ -1,6 +1,6 @@
 //! A WebSocket client, by an implementation that is not ours.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use serde_json::Value;
@@ -10,7 +10,7 @@ use tungstenite::{Error, Message, WebSocket};
 use super::{DEADLINE, Wire, get};
 
 /// A WebSocket that is open: the server has agreed.
-pub(crate) struct Socket(WebSocket<TcpStream>);
+pub(crate) struct Socket<S = TcpStream>(WebSocket<S>);
 
 impl Socket {
     pub(crate) fn open(address: SocketAddr, path: &str) -> Socket {
@@ -18,10 +18,7 @@ impl Socket {
         socket.set_read_timeout(Some(DEADLINE)).unwrap();
         socket.set_write_timeout(Some(DEADLINE)).unwrap();
         socket.set_nodelay(true).unwrap();
-        let (socket, answer) =
-            tungstenite::client(format!("ws://localhost{path}"), socket).unwrap();
-        assert_eq!(answer.status(), 101);
-        Socket(socket)
+        Socket::on(socket, path)
     }
 
     /// The same, as bare bytes, for a client that breaks the rules.
@@ -39,6 +36,16 @@ impl Socket {
         "Sec-WebSocket-Version: 13",
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
     ];
+}
+
+impl<S: Read + Write> Socket<S> {
+    /// Over what is open already, as TLS is.
+    pub(crate) fn on(stream: S, path: &str) -> Socket<S> {
+        let opened = tungstenite::client(format!("ws://localhost{path}"), stream);
+        let Ok((socket, answer)) = opened else { panic!("{path}: no WebSocket") };
+        assert_eq!(answer.status(), 101);
+        Socket(socket)
+    }
 
     pub(crate) fn send(&mut self, message: impl Into<Message>) {
         self.0.send(message.into()).unwrap();

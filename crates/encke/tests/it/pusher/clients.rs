@@ -3,6 +3,7 @@
 //! `compat/pusher-node`, `compat/pusher-python` and `compat/pusher-go`; `cargo xtask programs`
 //! installs what they take.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{AppServer, SECRET, data_of};
 use crate::compat::programs_of;
-use crate::harness::{DEADLINE, Program};
+use crate::harness::{Authority, DEADLINE, Program};
 
 /// Where the programs of a language are; `None` where its tools could not be had.
 fn programs(language: &str) -> Option<PathBuf> {
@@ -20,10 +21,13 @@ fn programs(language: &str) -> Option<PathBuf> {
 
 /// The addresses and the app that a program is told.
 fn told(apps: &AppServer, command: &mut Command, is_page: bool) {
-    if is_page {
-        command.arg(apps.server.listen().to_string());
-    }
-    command.arg(apps.server.api.address().to_string()).args(["1", "app-1", SECRET]);
+    let listen = is_page.then(|| apps.server.listen());
+    told_at(listen, apps.server.api.address(), command);
+}
+
+fn told_at(listen: Option<SocketAddr>, api: SocketAddr, command: &mut Command) {
+    let addresses = listen.into_iter().chain([api]);
+    command.args(addresses.map(|address| address.to_string())).args(["1", "app-1", SECRET]);
 }
 
 /// Runs a page in Node, and checks that it has done each of `steps`.
@@ -32,7 +36,11 @@ fn page(file: &str, steps: &[&str]) {
     let apps = AppServer::start(&["--presence-grace=0"]);
     let mut command = Command::new(folder.join("node"));
     told(&apps, command.arg(folder.join(file)), true);
-    let program = Program::spawn(&mut command);
+    does_each(&mut command, steps);
+}
+
+fn does_each(command: &mut Command, steps: &[&str]) {
+    let program = Program::spawn(command);
     for step in steps {
         let line = program.line_within(DEADLINE);
         let line = line.unwrap_or_else(|why| panic!("{step}: {why}{}", program.stderr()));
@@ -41,22 +49,40 @@ fn page(file: &str, steps: &[&str]) {
     assert_eq!(program.finish().code(), Some(0));
 }
 
+/// What the page of pusher-js does.
+const PUSHER_JS: [&str; 11] = [
+    "connected",
+    "public and private channels",
+    "presence",
+    "triggers",
+    "client events",
+    "encrypted channels",
+    "users",
+    "watchlist",
+    "looks",
+    "cache channels",
+    "ends",
+];
+
 #[test]
 fn pusher_js_does_all_that_its_documentation_shows() {
-    let steps = [
-        "connected",
-        "public and private channels",
-        "presence",
-        "triggers",
-        "client events",
-        "encrypted channels",
-        "users",
-        "watchlist",
-        "looks",
-        "cache channels",
-        "ends",
-    ];
-    page("pusher-js.js", &steps);
+    page("pusher-js.js", &PUSHER_JS);
+}
+
+#[test]
+fn pusher_js_and_the_library_of_its_backend_do_the_same_over_tls() {
+    let Some(folder) = programs("node") else { return };
+    let authority = Authority::new();
+    let [cert, key] = authority.issue("own", &["localhost", "127.0.0.1"]).options();
+    let ports = ["--tls-listen=127.0.0.1:0", "--tls-api=127.0.0.1:0"];
+    let apps = AppServer::start(&[&ports[..], &[&cert, &key, "--presence-grace=0"]].concat());
+    let mut command = Command::new(folder.join("node"));
+    command.env("PUSHER_TLS", "1").env("NODE_EXTRA_CA_CERTS", authority.ca());
+    let (listen, api) = (apps.server.tls_listen(), apps.server.tls_api());
+    told_at(Some(listen), api, command.arg(folder.join("pusher-js.js")));
+    does_each(&mut command, &PUSHER_JS);
+    let streams = apps.server.api.stats()["tls"]["faults"].clone();
+    assert_eq!(streams, json!({}));
 }
 
 #[test]

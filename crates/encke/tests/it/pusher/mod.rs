@@ -10,10 +10,14 @@ mod graph;
 mod hooks;
 mod http;
 mod missed;
+mod node_bounds;
 mod node_hooks;
 mod nodes;
+mod secure;
 mod upgrade;
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 
 use ::pusher::{Secret, Signed, SocketId};
@@ -91,14 +95,19 @@ fn app_with(members: &Value) -> Value {
 }
 
 /// A client over a raw WebSocket.
-struct Client {
-    socket: Socket,
+struct Client<S = TcpStream> {
+    socket: Socket<S>,
     id: SocketId,
 }
 
 impl Client {
     fn open(server: &Server, path: &str) -> Client {
-        let mut socket = Socket::open(server.listen(), path);
+        Client::on(Socket::open(server.listen(), path))
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    fn on(mut socket: Socket<S>) -> Client<S> {
         let first = socket.json();
         assert_eq!(first["event"], "pusher:connection_established", "{first}");
         let data = data_of(&first);

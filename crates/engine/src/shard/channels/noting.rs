@@ -39,8 +39,9 @@ impl<S: Sockets> Core<S> {
         }
         let member = seat.map(|seat| (channel, seat.sub));
         // It is not in as long as it waits for the list.
+        let change = if is_in { ChannelChange::Left } else { ChannelChange::Waited };
         let both = member.into_iter().chain(is_in.then_some((channel, Id::NONE)));
-        both.map(|of| ChannelNote::keeping(&self.names, of, ChannelChange::Left)).collect()
+        both.map(|of| ChannelNote::keeping(&self.names, of, change)).collect()
     }
 
     /// Keeps what is to be noted once the connection has left all that it is in.
@@ -58,10 +59,12 @@ impl<S: Sockets> Core<S> {
         if !self.is_noted(at) {
             return NotesToBe::new();
         }
-        let seats = self.channels.seats.of(at.slot).iter().map(|seat| (seat.room, seat.sub));
-        let channels = self.ids(at).map(|id| (id, Id::NONE));
-        let all = seats.chain(channels);
-        all.map(|of| ChannelNote::keeping(&self.names, of, change)).collect()
+        let seats = self.channels.seats.of(at.slot).iter().map(|seat| {
+            let waits = !self.has_id(at, seat.room);
+            ((seat.room, seat.sub), if waits { ChannelChange::Waited } else { change })
+        });
+        let all = seats.chain(self.ids(at).map(|id| ((id, Id::NONE), change)));
+        all.map(|(of, change)| ChannelNote::keeping(&self.names, of, change)).collect()
     }
 
     /// Puts notes down: what they tell of is done.

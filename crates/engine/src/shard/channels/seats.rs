@@ -6,11 +6,15 @@
 //! not come the connection is not logged in under the channel's key. So no event comes before the
 //! list, and none that is posted behind it is missed.
 //!
+//! The bound of a channel holds twice: for the members of this server when the seat is taken, and
+//! for those of all nodes of a cluster when the list has come, which is where the log says who was
+//! first. Nobody is a member for the app's webhooks before that.
+//!
 //! Cost of a seat: 24 bytes here, what a watcher costs ([`crate::watch`]), and a member's place.
 
 use std::sync::Arc;
 
-use hub::{Id, IdText, Info, Key, Space};
+use hub::{Id, IdText, Info, Key, Members, Space};
 use pusher::{App, Member, SubscriptionRefusal, server_frame};
 
 use super::super::core::{At, Core, Lives};
@@ -53,7 +57,6 @@ impl<S: Sockets> Core<S> {
                 return Err(SubscriptionRefusal::Full);
             }
             self.channels.seats.put(at.slot, Seat { room, sub });
-            self.note(at, (room, sub), ChannelChange::Came);
         }
         if self.watch(at, key).is_err() {
             self.leave_channel(at, key);
@@ -62,8 +65,29 @@ impl<S: Sockets> Core<S> {
         Ok(())
     }
 
+    /// The member that the connection becomes once it has the list of `room`, and how many that may
+    /// have: others may have been first at other nodes.
+    pub(in super::super) fn seat_to_be(
+        &mut self,
+        at: &At<'_, S::Socket>,
+        room: Id,
+    ) -> Option<(Id, u32)> {
+        let seat = self.channels.seats.find(at.slot, room)?;
+        let is_in = self.has_id(at, room);
+        self.app(at).filter(|_| !is_in).map(|app| (seat.sub, app.members_max))
+    }
+
     /// The connection is subscribed to the channel no more, and no member of it.
     pub(super) fn leave_channel(&mut self, at: &mut At<'_, S::Socket>, key: IdText<'_>) {
+        self.end_channel(at, key, Members::leave);
+    }
+
+    fn end_channel(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        key: IdText<'_>,
+        leave: fn(&Members, Id, Id),
+    ) {
         let Some(id) = self.names.lookup(key) else { return };
         let (seat, is_in) = (self.channels.seats.find(at.slot, id), self.has_id(at, id));
         let notes = self.note_leaving(at, id, (is_in, seat));
@@ -72,15 +96,15 @@ impl<S: Sockets> Core<S> {
         self.channels.missed.forget(at.slot, &text);
         self.channels.fresh.forget_channel(at.slot, &text);
         self.logout(at, &[key]);
-        self.leave_seat(at, id);
+        self.leave_seat(at, id, leave);
         self.put_notes(notes);
     }
 
     /// The connection is no member of the channel any more, and hears nothing of its members.
-    fn leave_seat(&mut self, at: &At<'_, S::Socket>, room: Id) {
+    fn leave_seat(&mut self, at: &At<'_, S::Socket>, room: Id, leave: fn(&Members, Id, Id)) {
         let Some(seat) = self.channels.seats.take(at.slot, room) else { return };
         if let Some(rooms) = &self.rooms {
-            rooms.members.leave(seat.room, seat.sub);
+            leave(&rooms.members, seat.room, seat.sub);
         }
         self.forget_watched(at, room);
         self.names.logout(seat.sub);
@@ -112,6 +136,10 @@ impl<S: Sockets> Core<S> {
         let key = text.answers.as_ref().and_then(|_| self.names.text(text.room));
         let is_user = |key: &Key<'_>| key.space == Space::SignedIn;
         let key = key.filter(|key| !Key::parse(key).as_ref().is_some_and(is_user));
+        if let (Some(key), true) = (&key, text.is_full) {
+            self.refuse_seat(at, key, SubscriptionRefusal::Full);
+            return self.put_answer(at);
+        }
         if let (Some(key), true) = (key, at.conn.state().hears()) {
             let (key_text, newest) = (IdText::of_key(&key), self.event_ids.last());
             let login = key_text.map(|key| self.login(at, &[key], None).ok());
@@ -120,7 +148,11 @@ impl<S: Sockets> Core<S> {
                 return self.put_answer(at);
             };
             if new > 0 {
-                self.note(at, (text.room, Id::NONE), ChannelChange::Came);
+                let seat = self.channels.seats.find(at.slot, text.room);
+                let member = seat.map(|seat| (text.room, seat.sub));
+                for of in member.into_iter().chain([(text.room, Id::NONE)]) {
+                    self.note(at, of, ChannelChange::Came);
+                }
             }
             if let (Ok(key), true) = (key_text, new > 0) {
                 self.say(at, DirectMessage::Message(Arc::clone(&text.told.text)))?;
@@ -133,11 +165,15 @@ impl<S: Sockets> Core<S> {
 
     /// The connection cannot be told who is in a channel, so it is not in there.
     pub(in super::super) fn refuse_list(&mut self, at: &mut At<'_, S::Socket>, key: &str) {
+        self.refuse_seat(at, key, SubscriptionRefusal::TooMany);
+    }
+
+    /// The connection is let go of that has taken a seat, and is told why.
+    fn refuse_seat(&mut self, at: &mut At<'_, S::Socket>, key: &str, refused: SubscriptionRefusal) {
         let Some(channel) = channel_name(key) else { return };
         if let Ok(text) = IdText::of_key(key) {
-            self.leave_channel(at, text);
+            self.end_channel(at, text, Members::leave_at_once);
         }
-        let refused = SubscriptionRefusal::TooMany;
         self.say_frame(&server_frame::subscription_error(&channel, refused));
     }
 }

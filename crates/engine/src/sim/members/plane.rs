@@ -19,6 +19,8 @@ pub(in super::super) struct Plane {
     pub(in super::super) roster: Roster,
     pub(super) late: Late,
     told: ToldRooms,
+    /// Channels have no place: other nodes were first.
+    pub(in super::super) is_full: bool,
 }
 
 impl Plane {
@@ -26,7 +28,7 @@ impl Plane {
         let watches = one.server.watches.clone().unwrap();
         let roster = Roster::new(Arc::clone(watches.members()), GRACE_MS);
         let told = ToldRooms::new(Arc::clone(watches.names()));
-        Plane { watches, roster, late: Late::default(), told }
+        Plane { watches, roster, late: Late::default(), told, is_full: false }
     }
 
     /// Keeps nothing of rooms that polls have asked for.
@@ -91,8 +93,13 @@ impl Plane {
             true => self.told_since(&of, &watch),
             false => self.list(&of, watch.room()).into(),
         });
+        let is_full = self.is_full && watch.seat().is_some();
+        let answer = |list: &ToldText| match is_full {
+            true => self.watches.refuse(&watch),
+            false => self.watches.answer(&watch, list),
+        };
         match told {
-            Some(list) if !self.watches.answer(&watch, &list) => self.late.keep(watch),
+            Some(list) if !answer(&list) => self.late.keep(watch),
             _ => self.watches.questions().done(1, 0),
         }
     }

@@ -97,6 +97,11 @@ pub(super) fn pusher_hooks(hooks: Option<&PusherHooks>) -> Vec<MetricFamily> {
             of(|hooks| &hooks.counts.backlog),
         ),
         counter(
+            "encke_pusher_webhook_told_later_total",
+            "Channels and members of which full webhooks of apps were told once they had room.",
+            of(|hooks| &hooks.told_later),
+        ),
+        counter(
             "encke_pusher_changes_overruns_total",
             "How often more changes of channels were made than could be noted.",
             of(|hooks| &hooks.overruns),
