@@ -29,6 +29,7 @@ mod failures;
 #[expect(dead_code, unused_imports, reason = "a part of what the tests stand on")]
 #[path = "../../tests/it/harness/mod.rs"]
 mod harness;
+#[allow(dead_code, reason = "its own tests, which no bench runs, need more of it")]
 #[path = "../../tests/it/cluster/nemesis/mod.rs"]
 mod nemesis;
 #[allow(dead_code, reason = "the benchmark of upgrades needs more of it")]
