@@ -48,7 +48,7 @@ struct Rate {
 pub(crate) fn run(plan: &Plan) -> Outcome<bool> {
     let server = Server::start(&[]);
     let role = Role { target: "/stream/all".into(), says: None };
-    let own = rate(plan, (&server, &role), &|data: &str| drop(server.api.send("all", data)))?;
+    let own = rate(plan, (&server, &role), &|data: &str| _ = server.api.send("all", data))?;
     drop(server);
     let server = AppServer::start(&[]);
     let role = Role { target: PATH.into(), says: Some(|_, _| vec![hello("all")]) };

@@ -42,9 +42,9 @@ pub(crate) enum Order {
     /// Clients come, from the number `first` to before `last`.
     Open { first: usize, last: usize, over: Duration },
     /// All are cut off.
-    Cut(#[expect(dead_code, reason = "dropped when it is done")] mpsc::Sender<()>),
+    Cut(#[expect(dead_code, reason = "dropped when it is done")] mpsc::SyncSender<()>),
     /// How many do not know of so many members?
-    Count { members: i64, wrong: mpsc::Sender<usize> },
+    Count { members: i64, wrong: mpsc::SyncSender<usize> },
 }
 
 /// How far a client has come.

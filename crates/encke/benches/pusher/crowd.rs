@@ -22,6 +22,9 @@ const CLIENTS_OF_THREAD: usize = 10_000;
 /// Threads, at least.
 const THREADS: usize = 2;
 
+/// As many orders wait for a thread, and answers of all threads for whoever asked.
+const ORDERS_MAX: usize = 1_024;
+
 /// How often it is looked how far all have come.
 const LOOK: Duration = Duration::from_micros(200);
 
@@ -52,7 +55,7 @@ pub(crate) struct Counts {
 
 /// A crowd.
 pub(crate) struct Crowd {
-    threads: Vec<(mpsc::Sender<Order>, JoinHandle<()>)>,
+    threads: Vec<(mpsc::SyncSender<Order>, JoinHandle<()>)>,
     counts: Arc<Counts>,
     clients: usize,
 }
@@ -63,7 +66,7 @@ impl Crowd {
         let counts = Arc::<Counts>::default();
         let threads = most.div_ceil(CLIENTS_OF_THREAD).max(THREADS);
         let begin = |index| {
-            let (orders, taken) = mpsc::channel();
+            let (orders, taken) = mpsc::sync_channel(ORDERS_MAX);
             let (role, counts) = (role.clone(), Arc::clone(&counts));
             let run = move || {
                 let clients = Clients::new((address, role), (index, threads), Arc::clone(&counts));
@@ -89,7 +92,7 @@ impl Crowd {
 
     /// All are cut off at once.
     pub(crate) fn cut(&mut self) {
-        let (cut, all) = mpsc::channel();
+        let (cut, all) = mpsc::sync_channel(ORDERS_MAX);
         self.tell(|| Order::Cut(cut.clone()));
         drop(cut);
         while all.recv().is_ok() {}
@@ -100,7 +103,7 @@ impl Crowd {
     /// How many do not know of `members` members of their presence channel: by its list, and by
     /// what has changed since.
     pub(crate) fn wrong_lists(&self, members: i64) -> usize {
-        let (wrong, all) = mpsc::channel();
+        let (wrong, all) = mpsc::sync_channel(ORDERS_MAX);
         self.tell(|| Order::Count { members, wrong: wrong.clone() });
         drop(wrong);
         all.iter().sum()
