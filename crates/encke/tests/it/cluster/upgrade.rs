@@ -281,12 +281,12 @@ fn node_that_meets_a_record_of_a_newer_version_says_so_and_ends() {
     assert_eq!(node.api.send("alice", 1), 1);
     assert_eq!(stream.data(), 1);
     // A head as all formats have it, by somebody who had read nothing yet, and a body to come.
-    let record = [&[8, b'E'][..], &[0; 32], b"what a later format has"].concat();
+    let record = [&[250, b'E'][..], &[0; 32], b"what a later format has"].concat();
     publish(world.nats.address(), &record);
     stream.expect_last_chunk();
     let ended = node.into_program().finish();
     assert_eq!(ended.code(), Some(1), "{ended:?}");
-    for words in ["a newer version of Encke", "of format 8", "start the newer version here"] {
+    for words in ["a newer version of Encke", "of format 250", "start the newer version here"] {
         assert!(ended.stderr.contains(words), "{words:?} in {}", ended.stderr);
     }
     // It does not come back either while the record is there.

@@ -130,7 +130,7 @@ fn page_on_durable_streams_writes_one_reads_it_and_repeats() {
     session.instead("OFFSET", offset.trim());
     session.follow(&blocks[2]);
     session.hears("curl -N", "world");
-    session.follow(&blocks[6]);
+    session.follow(&blocks[7]);
     session.hears("curl -N \"127.0.0.1:8000", "world");
     session.run("url=127.0.0.1:8001/v1/stream/run/8");
     session.run("curl -f -X PUT -H 'Content-Type: text/plain' $url");
@@ -138,7 +138,7 @@ fn page_on_durable_streams_writes_one_reads_it_and_repeats() {
     session.follow(&blocks[3]);
     assert_eq!(session.run("curl -s $url"), "once");
     session.run("openssl rand -base64 48 > secret.txt && chmod 600 secret.txt");
-    session.follow(&blocks[7]);
+    session.follow(&blocks[8]);
 }
 
 #[test]
