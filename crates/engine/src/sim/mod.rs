@@ -35,6 +35,7 @@ mod members;
 mod net;
 mod nodes;
 mod one;
+mod parked;
 mod pauses;
 mod pollers;
 mod polls;
