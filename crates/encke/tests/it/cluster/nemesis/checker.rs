@@ -22,8 +22,8 @@ use rig::oracle::{
 use super::plan::{Plan, Step};
 use super::record::{Entry, Event, Open, Outcome, Sample, Subject};
 
-/// After so long a node that is behind a client tells it a gap (`engine`'s AHEAD_MS_MAX), less what
-/// its timers may be early.
+/// After so long a node that is behind a client tells it a gap (`engine`'s FUTURE_MS_MAX), less
+/// what its timers may be early.
 const AHEAD_MIN: Duration = Duration::from_millis(4_500);
 
 /// What a stream or a node must have stood before an event for its count to be sure, and behind it.
