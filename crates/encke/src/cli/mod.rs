@@ -330,7 +330,8 @@ mod tests {
     fn every_option_says_which_values_it_takes() {
         const CURES: [&str; 5] =
             ["write ", "possible values", "must not", "a scope is ", "none was supplied"];
-        const FOR_PROGRAMMERS: [&str; 5] = ["invalid ", "target type", "..", "Error", "syntax"];
+        const FOR_PROGRAMMERS: [&str; 5] =
+            ["invalid ", "target type", " is not in ", "Error", "syntax"];
         fn check(command: &clap::Command) {
             let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
             for option in shown.filter_map(clap::Arg::get_long) {
