@@ -50,8 +50,8 @@ export class Rooms {
 
   /** Hears a message of the server's, if it is one about members. */
   hear(message: MembersMessage): void {
-    const { members, joined, left } = message;
-    this.#all.get((members ?? joined ?? left)?.of!)?.forEach((room) => room.hear(message));
+    const { of } = message.members ?? message.joined ?? message.left ?? {};
+    this.#all.get(of!)?.forEach((room) => room.hear(message));
   }
 }
 
@@ -85,9 +85,9 @@ class Room implements Members {
     } else if (joined) {
       const { of, ...member } = joined;
       // Who is there already has other `info`.
-      const at = this.list.findIndex(({ id }) => id === member.id);
       const list = [...this.list];
-      list.splice(at < 0 ? list.length : at, 1, member);
+      const at = list.findIndex(({ id }) => id === member.id);
+      list[at < 0 ? list.length : at] = member;
       this.#turn(list);
     } else {
       this.#turn(this.list.filter(({ id }) => id !== left!.id));

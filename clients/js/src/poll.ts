@@ -16,8 +16,7 @@ export async function poll(link: Link): Promise<void> {
   const { openMs, silenceMs } = link.shared;
   // What is left of the silence is for the answer to come.
   const waitS = Math.min(WAIT_S, Math.ceil(silenceMs / 1400) || WAIT_S);
-  let rooms: string | null = "";
-  for (let wait = 0; ; wait = waitS) {
+  for (let wait = 0, rooms: string | null = ""; ; wait = waitS) {
     const url = link.url("poll", "after");
     url.searchParams.set("wait", `${wait}`);
     if (rooms) {

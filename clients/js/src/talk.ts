@@ -98,8 +98,7 @@ export class Talk {
   }
 
   async #post(link: Attempt, ref: number, body: Body, signal: AbortSignal): Promise<void> {
-    const { base } = this.shared;
-    const url = new URL(base);
+    const url = new URL(this.shared.base);
     url.pathname += "send";
     const headers = {
       "content-type": "application/json",
