@@ -11,6 +11,8 @@ use crate::traces::Marks;
 pub struct SendOptions {
     /// By what all nodes of a cluster know it, if it is posted once.
     pub once: Option<Once>,
+    /// Whether it is refused where a node may not know what that is, and not sent without it.
+    pub needs_once: bool,
     /// Who is told how far it has come: only where it has a trace.
     pub marks: Option<Arc<Marks>>,
 }

@@ -180,7 +180,10 @@ impl Cluster {
         mut options: SendOptions,
     ) -> Result<Pending, LogTrouble> {
         let Standing { nats, .. } = &self.standing;
-        let needed = log_event::format_of(&outgoing);
+        let needed = match (log_event::format_of(&outgoing), options.needs_once) {
+            (format, true) => format.max(FORMAT_ONCE),
+            (format, false) => format,
+        };
         if options.once.is_some() || needed > FORMAT {
             let format = self.reading.format(nats, &self.status).await;
             if needed > FORMAT && format.is_none_or(|format| format < needed) {

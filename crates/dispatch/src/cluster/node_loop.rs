@@ -268,7 +268,7 @@ impl NodeLoop {
         let now = clock::monotonic_ms();
         let mut traced = None;
         let (taken, reply) = match command {
-            Command::Send(outgoing, SendOptions { once, marks }, reply) => {
+            Command::Send(outgoing, SendOptions { once, marks, .. }, reply) => {
                 traced = marks;
                 let durable = outgoing.durable
                     || self.router.is_always_durable() && self.router.keeps(&outgoing.draft);

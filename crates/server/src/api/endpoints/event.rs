@@ -65,7 +65,7 @@ impl Api {
         if let Some(marks) = marks {
             marks.accepted(accepted);
         }
-        let options = SendOptions { once, marks: marks.cloned() };
+        let options = SendOptions { once, marks: marks.cloned(), ..SendOptions::default() };
         let delivery = self.sender.send(permit, outgoing, options).await?;
         self.count_event();
         Ok(Posted { delivery, accepted })

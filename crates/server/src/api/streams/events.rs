@@ -143,7 +143,8 @@ impl StreamEvents {
     /// Sends what was asked for, and says what became of it.
     async fn send(&self, permit: &WritePermit<'_>, asked: AskedEvent) {
         let waits = asked.outgoing.durable;
-        let options = SendOptions { once: asked.once, ..SendOptions::default() };
+        // Where it is sent again, it is known by that alone.
+        let options = SendOptions { once: asked.once, needs_once: true, ..SendOptions::default() };
         let outcome = match self.sender.send(permit, asked.outgoing, options).await {
             Ok(Delivery::Here { event, receipt }) if waits => {
                 let number = event.number();
