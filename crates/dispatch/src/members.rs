@@ -25,9 +25,9 @@ use std::time::Duration;
 use engine::{Late, LateTask, TellStep, Telling, ToldText, Watch, Watches};
 use hub::{Id, Manner, MemberList, MemberUpdate, Roster, leave_out};
 use tokio::task::yield_now;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
+use tokio::time::Instant;
 
-use self::inputs::{Input, Inputs};
+use self::inputs::{Input, Inputs, every};
 use self::polled::Polled;
 use self::shared::{ListAsker, Shared, room_text};
 pub use self::texts::list_text;
@@ -101,12 +101,6 @@ pub async fn run(
         () = tell => {}
         () = barrier.moved() => {}
     }
-}
-
-fn every(period: Duration) -> Interval {
-    let mut ticks = interval(period);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    ticks
 }
 
 struct RoomTeller<'w> {
@@ -256,6 +250,15 @@ impl RoomTeller<'_> {
     }
 
     fn give(&mut self, of: &str, waiting: ListAsker) {
+        let shared = self.shared.as_ref();
+        let waiting = match waiting {
+            // Who is refused needs no list.
+            ListAsker::Watch(watch) if shared.is_some_and(|all| all.is_full_for(of, &watch)) => {
+                let is_taken = !watch.is_waiting() || self.watches.refuse(&watch);
+                return self.given(watch, is_taken);
+            }
+            waiting => waiting,
+        };
         let told = match &waiting {
             ListAsker::Watch(watch) if watch.is_poll() => self.told_since(of, watch),
             // The roster knows a room without an id by no name, so nobody is there.
@@ -269,20 +272,18 @@ impl RoomTeller<'_> {
             }
             // Who has gone away does not need it.
             (Some(told), ListAsker::Call(reply)) => drop(reply.send(told.text)),
-            (Some(told), ListAsker::Watch(watch)) => self.give_watch(of, watch, &told),
+            (Some(told), ListAsker::Watch(watch)) => {
+                let is_taken = !watch.is_waiting() || self.watches.answer(&watch, &told);
+                self.given(watch, is_taken);
+            }
         }
     }
 
-    fn give_watch(&mut self, of: &str, watch: Watch, told: &ToldText) {
-        let is_full = self.shared.as_ref().is_some_and(|shared| shared.is_full_for(of, &watch));
-        let is_late = watch.is_waiting()
-            && match is_full {
-                true => !self.watches.refuse(&watch),
-                false => !self.watches.answer(&watch, told),
-            };
-        match is_late {
-            true => self.late.keep(watch),
-            false => self.watches.questions().done(1, 0),
+    /// The worker's mailbox has taken the answer, or had no room.
+    fn given(&mut self, watch: Watch, is_taken: bool) {
+        match is_taken {
+            true => self.watches.questions().done(1, 0),
+            false => self.late.keep(watch),
         }
     }
 

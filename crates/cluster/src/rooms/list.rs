@@ -105,8 +105,9 @@ impl RoomList {
             return false;
         }
         let Some(since) = self.members.get(sub).map(|one| one.since) else { return false };
-        let before = self.members.values().filter(|one| one.since <= since).count();
-        before > most
+        // It is one of them itself.
+        let there = self.members.values().filter(|one| one.since <= since);
+        there.take(most + 1).count() > most
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -21,7 +21,9 @@ impl Rooms {
                     self.repeats.retain(|node| *node != from);
                 }
                 RoomNote::Unwant(room) => self.read_unwant(from, room),
-                RoomNote::Answered(AGAIN) => self.repeats.push(from),
+                RoomNote::Answered(AGAIN) if !self.repeats.contains(&from) => {
+                    self.repeats.push(from);
+                }
                 RoomNote::Answered(up_to) => {
                     let answered = self.answered.entry(from).or_default();
                     *answered = up_to.max(*answered);

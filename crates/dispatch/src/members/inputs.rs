@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use cluster::RoomStep;
 use tokio::sync::{mpsc, watch};
-use tokio::time::Interval;
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::every;
 use crate::cluster::{RoomAsk, RoomFormat, RoomsLink, RoomsSay};
 
 /// How often it is looked for rooms that nobody wants any more.
@@ -58,4 +57,11 @@ impl Inputs {
             _ = looks.tick() => Input::Look,
         }
     }
+}
+
+/// Ticks that are not made up for where one was late.
+pub(super) fn every(period: Duration) -> Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
