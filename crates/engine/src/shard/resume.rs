@@ -119,8 +119,8 @@ impl<S: Sockets> Core<S> {
         self.ask_by(at, after, Resumes::post)
     }
 
-    /// Whether it could be asked what the client has missed, once this node of a cluster has come to
-    /// the number, of an epoch with this tag.
+    /// Whether it could be asked what the client has missed, once this node of a cluster has come
+    /// to the number, of an epoch with this tag.
     pub(super) fn ask_future(
         &mut self,
         at: &mut At<'_, S::Socket>,

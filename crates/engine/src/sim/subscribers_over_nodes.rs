@@ -1,7 +1,7 @@
 //! Clients of the hub at three nodes of a cluster by seed, against the rule of the protocol: they
 //! come, with a token or without, and go on at other nodes, which may not have come to their place
-//! yet, while the log grows, and nodes lag, or are killed and read the log again. Each hears what is
-//! for it once and in the log's order, and nobody of a gap.
+//! yet, while the log grows, and nodes lag, or are killed and read the log again. Each hears what
+//! is for it once and in the log's order, and nobody of a gap.
 
 use std::sync::Arc;
 
