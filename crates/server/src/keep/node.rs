@@ -95,8 +95,7 @@ impl Keeping {
         }
     }
 
-    /// Whether it is on disk now that the cluster's log was read up to the number, if it is of the
-    /// epoch of which events are kept.
+    /// Whether it is on disk now that the cluster's log was read up to the number.
     fn set_read(&self, number: u64) -> bool {
         let mut claims = self.claims();
         let Some(kept) = &mut *claims else { return false };
