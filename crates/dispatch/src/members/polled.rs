@@ -9,6 +9,7 @@ use engine::{ToldText, Watch};
 use hub::{Id, MemberUpdate, Names, RoomPlace, ToldRooms, ToldSince};
 
 use super::RoomTeller;
+use super::shared::Shared;
 use super::texts::whole_text;
 
 /// How often it is looked for rooms that nobody polls any more, in milliseconds.
@@ -75,7 +76,9 @@ impl RoomTeller<'_> {
         *forget_ms = now_ms + FORGET_EVERY_MS;
         let shared = self.shared.as_ref();
         // What changes in a room that this node does not want is not known here.
-        let stays = |of: &str| shared.is_none_or(|shared| shared.has_list(of));
+        let is_wanted =
+            |shared: &Shared, room| shared.has_list(&self.watches.name(room).unwrap_or_default());
+        let stays = |room| shared.is_none_or(|shared| is_wanted(shared, room));
         told.forget(now_ms, &mut self.roster, stays);
         let bytes = told.bytes();
         self.watches.members().account(std::mem::replace(counted, bytes), bytes);

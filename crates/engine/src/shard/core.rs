@@ -294,7 +294,8 @@ impl<S: Sockets> Core<S> {
 
     /// Enters in the account of all what is kept for a connection now.
     pub(super) fn enter(&mut self, at: &mut At<'_, S::Socket>) -> Lives {
-        let kept = at.conn.kept_bytes() + self.io.kept_bytes(&at.conn.socket) as u32;
+        let below = self.io.kept_bytes(&at.conn.socket) as u32;
+        let kept = at.conn.kept_bytes() + self.polled_bytes(at.slot) + below;
         if kept == at.conn.charged {
             return Ok(());
         }

@@ -63,7 +63,8 @@ impl<S: Sockets> Shard<S> {
             let slot = slots.next().expect("each connection has a slot");
             let Some((_, conn)) = self.conns.at(slot) else { continue };
             left -= 1;
-            let below = self.core.io.kept_bytes(&conn.socket) as u32;
+            let polled = self.core.polled_bytes(slot);
+            let below = self.core.io.kept_bytes(&conn.socket) as u32 + polled;
             let is_counted = conn.work().is_none_or(|work| is_counted(&work.held));
             if !is_counted || conn.charged != conn.kept_bytes() + below {
                 return false;

@@ -16,8 +16,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::Hasher as _;
 use std::sync::Arc;
+
+use siphasher::sip::SipHasher24;
 
 use super::{Info, Manner, MemberChange, MemberList, MemberUpdate, Roster};
 use crate::id::Id;
@@ -131,7 +133,7 @@ impl ToldRooms {
         let told = ToldRoom::new(of, &list()?, now_ms);
         let since = told.since(after, &self.nothing);
         let bytes = told.bytes();
-        if self.bytes + bytes <= ALL_BYTES_MAX {
+        if self.bytes + bytes <= ALL_BYTES_MAX && !self.names.is_over_max() {
             self.bytes += bytes;
             self.names.acquire_id(room);
             roster.follow(room);
@@ -167,11 +169,10 @@ impl ToldRooms {
     }
 
     /// Keeps of all rooms those alone that somebody has asked for of late, and that `stay`.
-    pub fn forget(&mut self, now_ms: u64, roster: &mut Roster, stay: impl Fn(&str) -> bool) {
+    pub fn forget(&mut self, now_ms: u64, roster: &mut Roster, stay: impl Fn(Id) -> bool) {
         let (names, bytes) = (&self.names, &mut self.bytes);
         self.rooms.retain(|&room, told| {
-            let of = names.text(room).unwrap_or_default();
-            let stays = now_ms < told.asked_ms + KEPT_MS && stay(&of);
+            let stays = now_ms < told.asked_ms + KEPT_MS && stay(room);
             if !stays {
                 *bytes -= told.bytes();
                 roster.follow_no_more(room);
@@ -223,7 +224,7 @@ impl ToldRoom {
             self.known = Known::Count(*count);
             return self.begin_here();
         }
-        let id = hash_of(&**sub);
+        let id = hash_of(&[sub.as_bytes()]);
         let (before, now) = match change {
             MemberChange::Joined(info) => {
                 let now = member_hash(sub, info.as_deref());
@@ -264,8 +265,9 @@ impl ToldRoom {
 impl Known {
     fn of(list: &MemberList) -> Known {
         let Some(members) = &list.members else { return Known::Count(list.count) };
-        let hashes =
-            members.iter().map(|(id, info)| (hash_of(&**id), member_hash(id, info.as_deref())));
+        let hashes = members
+            .iter()
+            .map(|(id, info)| (hash_of(&[id.as_bytes()]), member_hash(id, info.as_deref())));
         let hashes: HashMap<u64, u64> = hashes.collect();
         let sum = hashes.values().fold(0, |sum: u64, hash| sum.wrapping_add(*hash));
         Known::Members(hashes, sum)
@@ -274,22 +276,28 @@ impl Known {
     fn place(&self, seed: u64) -> RoomPlace {
         RoomPlace(match self {
             Known::Members(_, sum) => seed.wrapping_add(*sum),
-            Known::Count(count) => hash_of((seed, count)),
+            Known::Count(count) => hash_of(&[&seed.to_le_bytes(), &(*count as u64).to_le_bytes()]),
         })
     }
 }
 
 fn seed(of: &str) -> u64 {
-    hash_of(("room", of))
+    hash_of(&[b"room", of.as_bytes()])
 }
 
 fn member_hash(id: &str, info: Option<&Info>) -> u64 {
-    hash_of((id, info.map(Info::json)))
+    match info {
+        Some(info) => hash_of(&[id.as_bytes(), info.json().as_bytes()]),
+        None => hash_of(&[id.as_bytes()]),
+    }
 }
 
-/// By fixed keys, so that all nodes come to the same.
-fn hash_of(what: impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    what.hash(&mut hasher);
+/// By a fixed key, so that all nodes come to the same, whatever built them.
+fn hash_of(parts: &[&[u8]]) -> u64 {
+    let mut hasher = SipHasher24::new();
+    for part in parts {
+        hasher.write(&(part.len() as u64).to_le_bytes());
+        hasher.write(part);
+    }
     hasher.finish()
 }

@@ -16,7 +16,7 @@ use proto::{Problem, Request};
 use super::super::core::{At, Core, Lives};
 use super::super::tables::polled::Polled;
 use crate::conn::state::State;
-use crate::limits::EXPRESS_BYTES_MAX;
+use crate::limits::{CLOSE_TO_NOTHING, EXPRESS_BYTES_MAX};
 use crate::said::RoomText;
 use crate::sockets::Sockets;
 
@@ -66,5 +66,13 @@ impl<S: Sockets> Core<S> {
     /// What the poll in `slot` is told of its rooms, which it watches no more.
     pub(in super::super) fn take_polled(&mut self, slot: u32) -> Option<Polled> {
         if self.polled.is_empty() { None } else { self.polled.remove(&slot) }
+    }
+
+    /// What the poll in `slot` is to be told of its rooms takes up so much.
+    pub(in super::super) fn polled_bytes(&self, slot: u32) -> u32 {
+        let polled = if self.polled.is_empty() { None } else { self.polled.get(&slot) };
+        let bytes = polled.map_or(0, |polled| polled.told_bytes);
+        // A few bytes are not worth a look at the account.
+        if bytes < CLOSE_TO_NOTHING { 0 } else { bytes as u32 }
     }
 }

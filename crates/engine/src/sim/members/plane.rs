@@ -53,7 +53,8 @@ impl Plane {
             let MemberUpdate { room, sub, change, manner, .. } = &update;
             let room = *room;
             assert_eq!(*manner, Manner::Whole, "so few are always listed");
-            let of = self.watches.name(room).unwrap();
+            // Nobody keeps the name where nobody watches any more: a poll was answered meanwhile.
+            let Some(of) = self.watches.name(room) else { continue };
             let text = channel_texts::change(&of, sub, change).unwrap_or_else(|| match change {
                 MemberChange::Joined(info) => {
                     members::joined(&of, sub, info.as_deref().map(hub::Info::json))
