@@ -38,7 +38,7 @@ fn stream_that_is_appended_to_again_and_again_has_its_note_synced_once() {
         notes.settle(path, Outcome::Told, position + 1);
         notes.synced.lock().syncs
     };
-    assert_eq!((1..9).map(|position| append("a", 1, position)).last(), Some(1));
+    assert!((1..9).all(|position| append("a", 1, position) == 1), "one sync for all");
     assert_eq!(append("a", 2, 8), 2, "it was made anew");
     assert_eq!(append("b", 3, 8), 3);
     notes.retire();
