@@ -26,6 +26,11 @@ pub(crate) struct Ancestor {
 }
 
 impl Lineage {
+    /// Bytes that it takes in memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.ancestors.iter().map(|ancestor| size_of::<Ancestor>() + ancestor.path.len()).sum()
+    }
+
     /// The stream that was forked.
     pub(crate) fn source(&self) -> Option<&Ancestor> {
         self.ancestors.last()

@@ -94,7 +94,11 @@ pub(crate) fn remove(file: &Path, ancestors: usize) {
 pub(crate) fn remove_stream(file: &Path, ancestors: usize) -> io::Result<Remains> {
     // By its new name nobody makes a further link to it.
     fs::rename(file, file.with_extension(GONE))?;
-    remove(file, ancestors);
+    if ancestors > 0 {
+        // A fork that comes back after a power loss has its ancestors.
+        sync_directory_of(file)?;
+        remove(file, ancestors);
+    }
     let remains = settle(file)?;
     sync_directory_of(file)?;
     Ok(remains)

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use crate::file::{self, Meta};
 use crate::lifetime::Lifetime;
+use crate::lineage::Lineage;
 use crate::links::{self, FileKind, Remains};
 use crate::notes::Notes;
 use crate::offset::Offset;
@@ -259,6 +260,8 @@ impl Store {
         state_bytes: usize,
         touched_ms: u64,
     ) {
+        let lineage = view.and_then(|view| view.meta.lineage.as_ref());
+        let state_bytes = state_bytes + lineage.map_or(0, Lineage::bytes);
         let mut public = stream.public.lock();
         public.known = true;
         public.meta = view.map(|view| Arc::clone(&view.meta));

@@ -87,6 +87,15 @@ fn unquote(quoted: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(text))
 }
 
+/// The lower half of keys of what nodes send by themselves, by which they are told from those of
+/// senders: one of 2^64 of these has it by chance.
+const OWN: u64 = 0x656e_636b_655f_6f77;
+
+/// Whether a key is of what a node sends by itself.
+pub(super) fn is_own(key: u128) -> bool {
+    key as u64 == OWN
+}
+
 /// SipHash-2-4 with 128 bits under a key of this process. Two of a million keys meet with a
 /// probability of 2^-89, and nobody outside can look for such.
 pub(super) struct Hasher {
@@ -123,7 +132,7 @@ impl Hasher {
 
     /// Of what this server sends by itself, in the name of `sender`.
     pub(super) fn own(&self, sender: &str, text: &str) -> u128 {
-        self.hash(2, sender, text)
+        self.hash(2, sender, text) >> 64 << 64 | u128::from(OWN)
     }
 
     /// Of what is sent, as it is written.

@@ -10,6 +10,7 @@ use hashbrown::HashTable;
 use tokio::sync::watch;
 
 use super::Progress;
+use super::key::is_own;
 use crate::outcome::Delivered;
 
 /// Entries of a block: 64 KiB.
@@ -54,11 +55,18 @@ pub(super) struct Remembered {
     /// The place of the oldest entry that is not over.
     oldest: u64,
     index: HashTable<Slot>,
+    /// How many are of what nodes send by themselves.
+    own: usize,
 }
 
 impl Remembered {
     pub(super) fn len(&self) -> usize {
         self.index.len()
+    }
+
+    /// How many of them are of what nodes send by themselves.
+    pub(super) fn own(&self) -> usize {
+        self.own
     }
 
     /// Memory in use.
@@ -118,6 +126,7 @@ impl Remembered {
             "the oldest is over first"
         );
         let check = check(entry.key);
+        self.own += usize::from(is_own(entry.key));
         match self.blocks.back_mut().filter(|block| block.len() < BLOCK) {
             Some(block) => block.push(entry),
             None => {
@@ -133,7 +142,9 @@ impl Remembered {
 
     /// Forgets the oldest, of which there must be one.
     pub(super) fn pop(&mut self) {
-        let (place, check) = (self.oldest as u32, check(self.at(self.oldest as u32).key));
+        let (place, key) = (self.oldest as u32, self.at(self.oldest as u32).key);
+        let check = check(key);
+        self.own -= usize::from(is_own(key));
         let found = self.index.find_entry(hash(check), |slot| slot.place == place);
         debug_assert!(found.is_ok(), "an entry that nobody finds is never forgotten");
         if let Ok(slot) = found {

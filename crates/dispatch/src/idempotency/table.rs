@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use tokio::sync::watch;
 
+use super::key::is_own;
 use super::remembered::{Entry, Outcome, Remembered};
 use super::shares::{Share, Shares};
 use super::{EventId, KeyHolder, Progress};
@@ -99,7 +100,7 @@ impl Table {
             KeyHolder::Application(_) => self.keys_max,
             KeyHolder::Client { .. } => self.keys_max - self.keys_max / APPLICATIONS_PART,
         };
-        if self.len() >= places {
+        if self.of_senders() >= places {
             let until_ms = self.remembered.oldest().map_or(now_ms, |entry| entry.until_ms);
             return Err(Refusal::Full { retry_after: seconds_until(until_ms, now_ms) });
         }
@@ -156,7 +157,11 @@ impl Table {
         }
         let Some(entry) = self.remembered.find_mut(key, now_ms) else {
             // Each node refuses new ones where there is no place: more are only on their way.
-            if self.len() < 2 * self.keys_max {
+            let (there, most) = match is_own(key) {
+                true => (self.remembered.own(), self.keys_max),
+                false => (self.of_senders(), 2 * self.keys_max),
+            };
+            if there < most {
                 self.remember_brought(key, body, id, now_ms);
             }
             return true;
@@ -232,6 +237,11 @@ impl Table {
         let (until_ms, outcome) = (until_ms.max(before_ms), Outcome::Answered(answer));
         self.remembered.push(Entry { key, body, until_ms, outcome });
         true
+    }
+
+    /// Keys that senders have places for: what nodes send by themselves takes none of these.
+    fn of_senders(&self) -> usize {
+        self.len() - self.remembered.own()
     }
 
     /// Keys that are remembered or claimed.

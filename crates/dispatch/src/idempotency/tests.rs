@@ -78,3 +78,17 @@ fn refusals_for_want_of_a_place_are_counted() {
     assert!(matches!(claim(&keys, "b", "1"), Err(Refusal::Full { .. })));
     assert_eq!(keys.refused(), 1);
 }
+
+#[test]
+fn what_nodes_send_by_themselves_takes_no_place_of_senders() {
+    let keys = IdempotencyKeys::with_bounds(Hasher::random().unwrap(), 2, REMEMBERED);
+    let once = |text| keys.once_of("streams", text, "run:1");
+    for text in ["a", "b"] {
+        assert!(keys.brought(once(text), *b"0000000000000001"), "{text}");
+        assert!(keys.has_brought(once(text)), "{text}");
+        assert!(!keys.brought(once(text), *b"0000000000000002"), "{text}");
+    }
+    assert!(!keys.has_brought(once("c")));
+    let _claims = [first(&keys, "a"), first(&keys, "b")];
+    assert!(matches!(claim(&keys, "c", "x"), Err(Refusal::Full { .. })));
+}

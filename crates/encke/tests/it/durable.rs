@@ -247,7 +247,9 @@ fn fork_needs_a_key_for_its_source_too() {
     for path in ["run/1", "a/b"] {
         put(&all, path);
     }
-    let key = new_key(data.path(), &["--scope=send", "--about=run*"]);
+    let sends = format!("Authorization: Bearer {}", new_key(data.path(), &["--scope=send"]));
+    fork(&server.api, "run/2", &[&sends, FORKED]).problem(403);
+    let key = new_key(data.path(), &["--scope=send,read", "--about=run*"]);
     let key = format!("Authorization: Bearer {key}");
     assert_eq!(fork(&server.api, "run/2", &[&key, FORKED]).status(), 201);
     let other = "Stream-Forked-From: /v1/stream/a%2Fb";

@@ -87,6 +87,9 @@ async fn answer(api: Arc<Api>, request: Request) -> Result<Response, ApiProblem>
         let source = source_of(request.headers())?;
         let paths = [path.as_str()].into_iter().chain(source.as_deref());
         api.access.check_about(&permission, paths)?;
+        if source.is_some() {
+            api.access.check_read(&permission)?;
+        }
     }
     let (head, body) = request.into_parts();
     let call = Call {

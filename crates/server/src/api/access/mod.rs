@@ -251,6 +251,16 @@ impl Access {
         Err(self.refuse(fault))
     }
 
+    /// Whether `permission` lets read, too.
+    pub(crate) fn check_read(&self, permission: &Permission) -> Result<(), ApiProblem> {
+        match permission {
+            Permission::Key(key) if !key.allows(Scope::Read) => {
+                Err(self.refuse(Refusal::Scope(Scope::Read)))
+            }
+            Permission::Key(_) | Permission::Everything => Ok(()),
+        }
+    }
+
     /// Whether `permission` lets send about each of `subjects`.
     pub(crate) fn check_about<'s>(
         &self,
