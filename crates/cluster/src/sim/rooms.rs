@@ -31,6 +31,9 @@ pub(super) struct HostRooms {
     told: BTreeMap<Box<str>, Users>,
 }
 
+/// Of a room, a user and the process that said it: where in the log, and with which info.
+type SaidOfUsers = BTreeMap<(Box<str>, Box<str>, u64), (usize, Option<Arc<str>>)>;
+
 impl Default for HostRooms {
     fn default() -> HostRooms {
         HostRooms {
@@ -167,7 +170,7 @@ impl World {
     }
 
     /// What each member has said last of a user in a room, and where in the log.
-    fn said_of_users(&self) -> BTreeMap<(Box<str>, Box<str>, u64), (usize, Option<Arc<str>>)> {
+    fn said_of_users(&self) -> SaidOfUsers {
         let (mut said, mut batches) = (BTreeMap::new(), BTreeMap::<u64, u64>::new());
         for (at, record) in self.logs[&self.epoch.number].all.iter().enumerate() {
             let Record { head, body } = Record::decode(record).unwrap();
