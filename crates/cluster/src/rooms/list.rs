@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 /// What a user in a list takes up beside its texts: a place in a tree and one holder.
-const ENTRY_BYTES: usize = 120;
+const ENTRY_BYTES: usize = 128;
 
 /// Of a user who was said to be there by a node that asked for the list later than this one, as
 /// long as the list is not settled.
@@ -56,6 +56,8 @@ struct Present {
     holders: Holders,
     /// The how manyeth note said first that it is there, 0 where that was before all of this node.
     since: u64,
+    /// Several nodes had it at one time: they may not agree on when it came.
+    is_shared: bool,
 }
 
 /// Who is in a room.
@@ -104,9 +106,10 @@ impl RoomList {
         if self.len() <= most {
             return false;
         }
-        let Some(since) = self.members.get(sub).map(|one| one.since) else { return false };
-        // It is one of them itself.
-        let there = self.members.values().filter(|one| one.since <= since);
+        let Some(Present { since, is_shared, .. }) = self.members.get(sub) else { return false };
+        // It is one of them itself. Who was at several nodes counts for all, and all for it.
+        let is_before = |one: &&Present| *is_shared || one.is_shared || one.since <= *since;
+        let there = self.members.values().filter(is_before);
         there.take(most + 1).count() > most
     }
 
@@ -129,8 +132,9 @@ impl RoomList {
         listed: ListedBytes,
     ) -> Option<(Box<str>, RoomChange)> {
         let name = sub.clone();
-        self.change(sub, listed, |Present { holders, since }| {
+        self.change(sub, listed, |Present { holders, since, is_shared }| {
             let is_new = holders.is_empty();
+            *is_shared |= holders.iter().any(|holder| holder.node != node);
             match precedence {
                 Precedence::Before => *since = 0,
                 Precedence::InTurn if is_new || *since == SINCE_LATER => *since = at,

@@ -25,12 +25,14 @@ fn places_are_given_in_the_order_of_the_log_whichever_node_a_user_is_at() {
     cluster.left(1, "b");
     cluster.run();
     assert!(!is_past(&cluster, 2, "c"), "a place is free");
-    // A member that is at another node too stays what it is.
+    // A member that is at another node too takes no other place.
     cluster.joined(1, "c", None);
+    cluster.run();
+    assert!(!is_past(&cluster, 1, "c"));
     cluster.joined(1, "d", None);
     cluster.run();
-    let past = ["a", "c", "d"].map(|sub| is_past(&cluster, 1, sub));
-    assert_eq!(past, [false, false, true]);
+    let past = ["a", "d"].map(|sub| is_past(&cluster, 1, sub));
+    assert_eq!(past, [false, true]);
 }
 
 #[test]
