@@ -78,7 +78,7 @@ impl Sums {
         }
     }
 
-    /// Counts of the member `from`. MessageBody twice they count once.
+    /// Counts of the member `from`. Said twice they count once.
     pub(crate) fn add(
         &mut self,
         epoch: Epoch,

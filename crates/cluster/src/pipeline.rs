@@ -259,7 +259,7 @@ impl Pipeline {
         self.open.push_back(Open { sequence, origin, me, waiting, counts, posted: 0 });
     }
 
-    /// The event at `sequence` and `index` was posted, or the order obeyed. MessageBody twice, or
+    /// The event at `sequence` and `index` was posted, or the order obeyed. Said twice, or
     /// of none, it changes nothing.
     pub(crate) fn posted(&mut self, sequence: u64, index: u16, count: u32) {
         let Some(open) = self.open.iter_mut().find(|open| open.sequence == sequence) else {

@@ -257,6 +257,8 @@ impl RoomTeller<'_> {
                 let is_taken = !watch.is_waiting() || self.watches.refuse(&watch);
                 return self.given(watch, is_taken);
             }
+            // Who has gone needs none either, and its room may have no name any more.
+            ListAsker::Watch(watch) if !watch.is_waiting() => return self.given(watch, true),
             waiting => waiting,
         };
         let told = match &waiting {

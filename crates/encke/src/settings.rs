@@ -121,7 +121,9 @@ pub(crate) fn read(
 fn of_line(error: clap::Error, command: &Command, words: &[&str]) -> SettingsError {
     let Some(arg) = arg_of(command, words, &error) else { return error.into() };
     match error.get(ContextKind::InvalidValue) {
-        Some(ContextValue::String(value)) if is_secret(arg) || has_password(arg, value) => {
+        Some(ContextValue::String(value))
+            if !value.is_empty() && (is_secret(arg) || has_password(arg, value)) =>
+        {
             let text = text_of(&error, arg) + "\n\nFor more information, try '--help'.\n";
             clap::Error::raw(error.kind(), text).into()
         }
@@ -247,7 +249,9 @@ fn text_of(error: &clap::Error, arg: &Arg) -> String {
     let text = text.strip_prefix("error: ").unwrap_or(&text);
     let text = text.split("\n\nFor more information").next().unwrap_or_default().trim_end();
     match error.get(ContextKind::InvalidValue) {
-        Some(ContextValue::String(value)) if is_secret(arg) || has_password(arg, value) => {
+        Some(ContextValue::String(value))
+            if !value.is_empty() && (is_secret(arg) || has_password(arg, value)) =>
+        {
             text.replace(value.as_str(), "…")
         }
         _ => text.to_owned(),

@@ -23,7 +23,7 @@ impl Store {
             let path = match FileKind::of(&found) {
                 FileKind::Stream => file::path_if_over(&found, self.now_ms()),
                 FileKind::Gone => file::name(&found).map(|(_, path)| Some(path)),
-                FileKind::Link | FileKind::Unfinished => continue,
+                FileKind::Link | FileKind::Unfinished | FileKind::Foreign => continue,
             };
             // A file that cannot be read is told to who asks for its stream.
             let Ok(Some(path)) = path else { continue };

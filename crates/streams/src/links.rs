@@ -31,6 +31,8 @@ pub(crate) enum FileKind {
     Link,
     /// One that was being made when its process ended.
     Unfinished,
+    /// Nothing of ours.
+    Foreign,
 }
 
 impl FileKind {
@@ -40,7 +42,8 @@ impl FileKind {
             None => FileKind::Stream,
             Some(Some(NEW)) => FileKind::Unfinished,
             Some(Some(GONE)) => FileKind::Gone,
-            Some(_) => FileKind::Link,
+            Some(Some(number)) if number.parse::<u8>().is_ok() => FileKind::Link,
+            Some(_) => FileKind::Foreign,
         }
     }
 }

@@ -45,13 +45,18 @@ impl Store {
         let mut end = place;
         if place != content.tail() {
             let separates = is_json(&view.meta.content_type);
-            end = content.read(place, |more| {
+            let read = content.read(place, |more| {
                 if separates && !data.is_empty() && !more.is_empty() {
                     data.push(b',');
                 }
                 data.extend_from_slice(more);
                 data.len() >= bytes_max
-            })?;
+            });
+            // Its files' names are another stream's once it is deleted.
+            if stream.public.lock().is_another(&view.meta) {
+                return Err(Refusal::Unknown);
+            }
+            end = read?;
         }
         let next = content.offset(end);
         Ok(Piece {

@@ -327,6 +327,7 @@ fn open_directory(directory: &Path) -> io::Result<u64> {
             FileKind::Unfinished => fs::remove_file(path)?,
             // It is counted with the stream whose file it is.
             FileKind::Link => links.push(path),
+            FileKind::Foreign => {}
             FileKind::Stream | FileKind::Gone => bytes += entry?.len(),
         }
     }

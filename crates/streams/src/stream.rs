@@ -64,6 +64,11 @@ impl Public {
         Some(View { meta, tail: self.tail, closed: self.closed })
     }
 
+    /// Whether what is here now is known not to be the stream of `meta`.
+    pub(crate) fn is_another(&self, meta: &Meta) -> bool {
+        self.known && self.meta.as_ref().is_none_or(|here| here.id != meta.id)
+    }
+
     /// Whether its lifetime has ended.
     pub(crate) fn is_over(&self, now_ms: u64) -> bool {
         let Some(meta) = &self.meta else { return false };

@@ -5,7 +5,7 @@ use super::list::RoomChange;
 /// What [`Rooms`](super::Rooms) asks for and tells, in this order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RoomAction {
-    /// Tell [`Rooms::updates`](super::Rooms::updates) from now on who comes and goes in this room.
+    /// Tell [`Rooms::update`](super::Rooms::update) from now on who comes and goes in this room.
     Listen(Box<str>),
     /// Nobody wants to know it any more.
     Ignore(Box<str>),

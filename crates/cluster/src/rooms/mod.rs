@@ -170,7 +170,7 @@ impl Rooms {
         }
     }
 
-    /// Somebody has come or gone in `room` of whom [`Rooms::updates`] was not told one by one: all
+    /// Somebody has come or gone in `room` of whom [`Rooms::update`] was not told one by one: all
     /// that this node has there is said anew.
     pub fn restate(&mut self, room: &str) {
         if self.me.is_some() && self.wanted.contains_key(room) {

@@ -39,7 +39,7 @@ use crate::count::SharedCount;
 use crate::hook_rooms::{
     HookRooms, HookStep, Subject, channel_subject, member_subject, parse_subject,
 };
-use crate::webhook::{SharedBytes, WebhookCounts};
+use crate::webhook::{SharedBytes, WebhookCounts, WebhookUrl};
 
 /// The bytes that wait for all webhooks of all apps together.
 const BYTES_MAX: usize = 64 << 20;
@@ -238,7 +238,7 @@ impl PusherHooks {
                     "the webhook of app {} at {} is full: events are dropped; who is in channels \
                      is told once there is room",
                     app.id,
-                    webhook.url
+                    host_of(&webhook.url)
                 );
             }
         }
@@ -272,9 +272,9 @@ impl PusherHooks {
             return false;
         };
         let Some((subject, is_there)) = queue.next_refused(is_there) else { return false };
-        let webhook = app.webhooks.iter().find(|webhook| webhook.url == key.url);
         let event = parse_subject(&subject).map(|(channel, user)| event(channel, user, is_there));
-        let wanted = |event: &WebhookEvent<'_>| webhook.is_some_and(|hook| hook.hears(event));
+        let mut hooks = app.webhooks.iter().filter(|webhook| webhook.url == key.url);
+        let wanted = |event: &WebhookEvent<'_>| hooks.any(|hook| hook.hears(event));
         let Some(event) = event.filter(wanted) else {
             queue.pass_over(&subject);
             return true;
@@ -313,6 +313,11 @@ impl PusherHooks {
     fn queues(&self) -> MutexGuard<'_, HashMap<HookKey, HookQueue>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What of a webhook's URL may be shown: its path and its query may be secrets.
+fn host_of(url: &str) -> String {
+    url.parse::<WebhookUrl>().map(|url| url.host().to_owned()).unwrap_or_default()
 }
 
 /// What is told of a channel, or of a user in it.

@@ -108,8 +108,8 @@ struct NewTokenArgs {
 
 /// Reads a token from standard input, and prints what it grants or why it is refused.
 ///
-/// It is with_findings as a server with the same options would do it. What was revoked is known
-/// with --data only.
+/// It is checked as a server with the same options would do it. What was revoked is known with
+/// --data only.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

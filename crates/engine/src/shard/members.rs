@@ -41,7 +41,11 @@ impl<S: Sockets> Core<S> {
         let Ok(subject) = IdText::parse(subject) else { return };
         // It is let in, so it gets a name.
         let Ok(subject) = self.names.login(subject, true) else { return };
-        self.ids(at).for_each(|id| rooms.members.join(id, subject, info));
+        let polls = at.conn.wire.format() == Format::Poll;
+        self.ids(at).for_each(|id| match polls {
+            true => rooms.members.join_by_poll(id, subject, info),
+            false => rooms.members.join(id, subject, info),
+        });
         self.subjects.set(at.slot, Subject(subject));
         self.budget.spend_ids(self.ids_len(at));
     }

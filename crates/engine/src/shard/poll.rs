@@ -44,6 +44,10 @@ impl<S: Sockets> Core<S> {
         granted: Option<Granted>,
         reply: &Reply<'_>,
     ) -> Lives {
+        // Its body has a length: the connection ends with it, or it may carry another answer.
+        let carrier = if request.keep_alive { Carrier::Chunked } else { Carrier::Close };
+        // Before the log-in: a member that polls comes and goes as one.
+        at.conn.wire = Wire::new(Format::Poll, carrier);
         // Read before the log-in, see `begin_at`.
         let (gaps, newest) = self.event_ids.begin_stream();
         if let Err(problem) = self.login_with(at, ids, granted) {
@@ -62,10 +66,6 @@ impl<S: Sockets> Core<S> {
             0 => 0,
             seconds => ticks(u64::from(seconds) * 1000),
         };
-        let conn = &mut at.conn;
-        // Its body has a length: the connection ends with it, or it may carry another answer.
-        let carrier = if request.keep_alive { Carrier::Chunked } else { Carrier::Close };
-        conn.wire = Wire::new(Format::Poll, carrier);
         self.keep_cors(at, request, reply);
         self.counters.streams_opened[Transport::Poll.index()].add(1);
         self.note_begun(at.slot, gaps);

@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 pub use self::room::Info;
-use self::room::{Member, Room};
+use self::room::{Going, Member, Room, Shown};
 pub use self::roster::{Manner, MemberChange, MemberUpdate, Roster, leave_out, listed_bytes};
 pub use self::told_rooms::{RoomPlace, ToldRooms, ToldSince};
 use crate::bucket_table::BucketTable;
@@ -81,14 +81,6 @@ pub struct MemberList {
 /// The id of a member, and what is told of it.
 pub type ListedMember = (Box<str>, Option<Arc<Info>>);
 
-/// What a connection shows of its user, and how many may be there.
-#[derive(Clone, Copy)]
-struct Shown<'i> {
-    info: Option<&'i Arc<Info>>,
-    /// Where there is a bound, what is told of a user stays what it is.
-    most: Option<usize>,
-}
-
 #[derive(Default)]
 struct RoomStripe {
     rooms: BucketTable<Room, 8>,
@@ -102,16 +94,6 @@ struct RoomStripe {
 #[derive(Default)]
 #[repr(align(64))]
 struct LockedRooms(Mutex<RoomStripe>);
-
-/// How a connection goes from a room.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Going {
-    Away,
-    /// It polls, and is likely to come back at once.
-    BetweenPolls,
-    /// It was not to be there.
-    AtOnce,
-}
 
 /// The members of all ids, shared by all threads.
 pub struct Members {
@@ -150,7 +132,14 @@ impl Members {
 
     /// A connection of `sub` has logged in under the id `room`; somebody keeps both names.
     pub fn join(&self, room: Id, sub: Id, info: Option<&Arc<Info>>) {
-        let shown = Shown { info, most: None };
+        let shown = Shown { info, most: None, by_poll: false };
+        self.change(Membership { room, sub }, |member| member.conns += 1, shown);
+    }
+
+    /// Likewise a poll. What is told of a member stays as another of its connections has it: two
+    /// that poll with tokens that differ would else call each other back at full speed.
+    pub fn join_by_poll(&self, room: Id, sub: Id, info: Option<&Arc<Info>>) {
+        let shown = Shown { info, most: None, by_poll: true };
         self.change(Membership { room, sub }, |member| member.conns += 1, shown);
     }
 
@@ -159,13 +148,14 @@ impl Members {
     /// over, as others see it. What is told of a member stays as its first connection had it.
     pub fn join_within(&self, room: Id, sub: Id, info: Option<&Arc<Info>>, most: usize) -> bool {
         debug_assert!(most > 0, "the first is let in");
-        let shown = Shown { info, most: Some(most) };
+        let shown = Shown { info, most: Some(most), by_poll: false };
         self.change(Membership { room, sub }, |member| member.conns += 1, shown)
     }
 
     /// A connection of `sub` under the id `room` has shown another token.
     pub fn renew(&self, room: Id, sub: Id, info: Option<&Arc<Info>>) {
-        self.change(Membership { room, sub }, |_| {}, Shown { info, most: None });
+        let shown = Shown { info, most: None, by_poll: false };
+        self.change(Membership { room, sub }, |_| {}, shown);
     }
 
     /// Changes a member, new or known, unless there are too many; whether it has.
@@ -173,7 +163,7 @@ impl Members {
         &self,
         pair: Membership,
         change: impl FnOnce(&mut Member),
-        Shown { info, most }: Shown<'_>,
+        Shown { info, most, by_poll }: Shown<'_>,
     ) -> bool {
         let Membership { room, sub } = pair;
         debug_assert!(room != Id::NONE && sub != Id::NONE);
@@ -202,7 +192,7 @@ impl Members {
         let before = member.conns;
         change(member);
         let is_new = before == 0 && member.conns > 0;
-        let keeps_info = is_known && !is_first && most.is_some();
+        let keeps_info = is_known && !is_first && (most.is_some() || by_poll && before > 0);
         let is_renewed = !keeps_info && member.info.as_ref() != info && self.put_info(member, info);
         if is_renewed {
             member.renew();

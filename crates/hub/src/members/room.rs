@@ -12,6 +12,26 @@ use crate::bucket_table::BucketTable;
 use crate::id::Id;
 use crate::keys::Keys;
 
+/// How a connection goes from a room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Going {
+    Away,
+    /// It polls, and is likely to come back at once.
+    BetweenPolls,
+    /// It was not to be there.
+    AtOnce,
+}
+
+/// What a connection shows of its user, and how many may be there.
+#[derive(Clone, Copy)]
+pub(super) struct Shown<'i> {
+    pub(super) info: Option<&'i Arc<Info>>,
+    /// Where there is a bound, what is told of a user stays what it is.
+    pub(super) most: Option<usize>,
+    /// A poll has shown it.
+    pub(super) by_poll: bool,
+}
+
 /// So many beside the first are looked through one by one.
 const FEW: usize = 32;
 

@@ -335,3 +335,18 @@ fn random_forks_are_as_the_naive_model_has_them() {
         assert_eq!((store.bytes(), files(dir.path())), (0, 0));
     }
 }
+
+/// Somebody's copy of a file, an editor's folder.
+#[test]
+fn files_of_others_beside_the_streams_stay_and_stop_no_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    create(&store, "a", b"a");
+    let beside = store.file(&store.stream("a")).with_extension("bak");
+    drop(store);
+    fs::write(&beside, b"mine").unwrap();
+    fs::create_dir(beside.with_extension("old")).unwrap();
+    let store = open(dir.path());
+    assert_eq!(piece(&store, "a", Start::Beginning, 10).data, b"a");
+    assert_eq!(fs::read(&beside).unwrap(), b"mine");
+}

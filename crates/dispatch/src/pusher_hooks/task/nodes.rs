@@ -48,7 +48,10 @@ impl HookTeller<'_> {
             if has_come {
                 rooms.set(&app.id, &member, true);
             }
-            rooms.set(&app.id, &member, is_there);
+            // Who waits for the list is no member: such a note takes one away, or says nothing.
+            if change != ChannelChange::Waited || !is_there {
+                rooms.set(&app.id, &member, is_there);
+            }
         }
         // A member that waits for the list is in the channel before it hears that.
         let is_occupied = has_come && is_there || self.is_there(channel);

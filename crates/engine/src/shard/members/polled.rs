@@ -16,7 +16,7 @@ use proto::{Problem, Request};
 use super::super::core::{At, Core, Lives};
 use super::super::tables::polled::Polled;
 use crate::conn::state::State;
-use crate::limits::{CLOSE_TO_NOTHING, EXPRESS_BYTES_MAX};
+use crate::limits::{CLOSE_TO_NOTHING, EXPRESS_BYTES_MAX, WATCHES_PER_CONNECTION_MAX};
 use crate::said::RoomText;
 use crate::sockets::Sockets;
 
@@ -29,6 +29,12 @@ impl<S: Sockets> Core<S> {
     ) -> Result<bool, Problem> {
         if request.members.is_empty() {
             return Ok(false);
+        }
+        if request.members.len() > WATCHES_PER_CONNECTION_MAX {
+            return Err(Problem::bad_request(format!(
+                "A poll is told of at most {WATCHES_PER_CONNECTION_MAX} rooms who is there. Ask \
+                 for fewer, or by several polls."
+            )));
         }
         self.polled.insert(at.slot, Polled::of(request));
         for of in &request.members {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hub::{Id, RoomPlace};
 use proto::{Request, poll};
 
-use crate::limits::EXPRESS_BYTES_MAX;
+use crate::limits::{EXPRESS_BYTES_MAX, WATCHES_PER_CONNECTION_MAX};
 use crate::said::ToldText;
 
 /// What a poll has asked of rooms, and what it is to be told.
@@ -41,8 +41,9 @@ enum Standing {
 
 impl Polled {
     pub(in crate::shard) fn of(request: &Request<'_>) -> Polled {
-        let named = request.members_after.into_iter().flat_map(|places| places.split('.'));
-        let named = named.map(RoomPlace::parse).collect();
+        let places = request.members_after.into_iter().flat_map(|places| places.split('.'));
+        let most = request.members.len().min(WATCHES_PER_CONNECTION_MAX);
+        let named = places.take(most).map(RoomPlace::parse).collect();
         Polled { named, is_brief: request.wait_seconds == 0, ..Polled::default() }
     }
 

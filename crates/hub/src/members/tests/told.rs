@@ -187,6 +187,25 @@ fn who_polls_has_two_seconds_to_come_back_even_without_a_grace() {
     assert_eq!(world.told(), ["-bob 0 Whole"]);
 }
 
+/// Two tabs that poll, with a token from before a change of the name and one from after it.
+#[test]
+fn polls_with_tokens_that_differ_do_not_renew_each_other() {
+    let mut world = world(LIMITS);
+    let (room, bob) = (world.id("room:7"), world.id("bob"));
+    world.watch(room);
+    world.members.join_by_poll(room, bob, info("1").as_ref());
+    assert_eq!(world.told(), ["+bob1 1 Whole"]);
+    for other in ["2", "1", "2"] {
+        world.members.join_by_poll(room, bob, info(other).as_ref());
+        world.members.leave_between_polls(room, bob);
+        assert_eq!(world.told(), [""; 0]);
+    }
+    // One that is there alone says what it is.
+    world.members.leave_between_polls(room, bob);
+    world.members.join_by_poll(room, bob, info("2").as_ref());
+    assert_eq!(world.told(), ["+bob2 1 Whole"]);
+}
+
 /// What is told of it is what its last token says, also where that came just before it went.
 #[test]
 fn user_that_comes_back_with_an_info_of_which_nobody_was_told_is_told_anew() {
