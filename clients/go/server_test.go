@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -47,11 +48,17 @@ type server struct {
 	process     *exec.Cmd
 }
 
+// nextPort counts the ports that were looked at, from one that other runs hardly begin with: none is
+// given to two servers of a run, of which one may not listen yet.
+var nextPort = atomic.Uint32{}
+
+func init() { nextPort.Store(rand.Uint32()) }
+
 // freeAddress is one to take again after an end: not of those ports that the kernel gives to anybody,
 // nor of those that the tests of the server, the browser client and Python take.
 func freeAddress() string {
 	for {
-		address := fmt.Sprintf("127.0.0.1:%d", 30_000+rand.Intn(2_000))
+		address := fmt.Sprintf("127.0.0.1:%d", 30_000+nextPort.Add(1)%2_000)
 		if listener, err := net.Listen("tcp", address); err == nil {
 			listener.Close()
 			return address

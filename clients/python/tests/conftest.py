@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import queue
@@ -24,11 +25,15 @@ IN_TIME_S = 60.0
 """Only a test that fails waits so long."""
 
 
+PORTS = itertools.count(random.randrange(2_000))
+"""None is given to two servers of a run, of which one may not listen yet."""
+
+
 def free_address() -> str:
     """One to take again after an end: not of those ports that the kernel gives to anybody, nor of
     those that the tests of the server, the browser client and Go take."""
     while True:
-        port = random.randrange(28_000, 30_000)
+        port = 28_000 + next(PORTS) % 2_000
         try:
             socket.create_server(("127.0.0.1", port)).close()
         except OSError:
