@@ -58,24 +58,6 @@ pub(crate) async fn log(nats: &NatsClient, epoch: u64) -> Log {
     }
 }
 
-/// Tokio's clock, which stands still until it is told to go on, and moves by `advance` alone.
-pub(crate) struct Clock(std::sync::mpsc::SyncSender<()>);
-
-impl Clock {
-    pub(crate) fn stopped() -> Clock {
-        let (sender, receiver) = std::sync::mpsc::sync_channel::<()>(1);
-        tokio::time::pause();
-        // It would move by itself while all wait for a socket, but not beside a blocking task.
-        tokio::task::spawn_blocking(move || receiver.recv());
-        Clock(sender)
-    }
-
-    pub(crate) fn go_on(self) {
-        tokio::time::resume();
-        drop(self.0);
-    }
-}
-
 pub(crate) fn soon() -> Instant {
     Instant::now() + DEADLINE
 }
