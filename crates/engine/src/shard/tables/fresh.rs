@@ -1,4 +1,4 @@
-//! What subscribers of channels have just been told ([`crate::shard::channels::fresh`]).
+//! What subscribers of channels have just been told (`crate::shard::channels::fresh`).
 
 use std::collections::HashMap;
 

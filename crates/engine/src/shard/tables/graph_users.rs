@@ -1,5 +1,5 @@
 //! Users of channels who hear what they follow in the stored graph
-//! ([`crate::shard::channels::graph`]).
+//! (`crate::shard::channels::graph`).
 
 use std::collections::HashMap;
 

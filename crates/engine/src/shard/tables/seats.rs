@@ -1,4 +1,4 @@
-//! The presence channels that connections are in ([`crate::shard::channels::seats`]).
+//! The presence channels that connections are in (`crate::shard::channels::seats`).
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Connections that are signed in as a user of their app ([`crate::shard::channels::users`]).
+//! Connections that are signed in as a user of their app (`crate::shard::channels::users`).
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
 //! Channels of which subscribers want to hear what they have missed
-//! ([`crate::shard::channels::missed`]).
+//! (`crate::shard::channels::missed`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
