@@ -13,9 +13,6 @@ pub(crate) const SECRET: &str = "a-secret-of-some-length";
 /// Where clients of the app connect.
 pub(crate) const PATH: &str = "/app/app-1?protocol=7&client=js&version=8.6.0";
 
-/// A text frame of a client, whole.
-pub(crate) const TEXT: u8 = 0x81;
-
 /// A server, and the folder of its file of apps.
 pub(crate) struct AppServer(pub(crate) Server, #[expect(dead_code, reason = "removed")] TempDir);
 

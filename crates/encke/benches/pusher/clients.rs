@@ -15,15 +15,13 @@ use sys::{clock, socket, table};
 
 use crate::Outcome;
 use crate::crowd::{Counts, Role};
+use crate::frames::{TEXT, message};
 use crate::harness::frame;
 
 /// What stands in an event whose time is measured, before and behind the time at which it was due,
 /// in nanoseconds and with so many digits.
 const MARK: &[u8] = b"@@";
 const MARK_DIGITS: usize = 20;
-
-/// A text frame of a client, whole.
-const TEXT: u8 = 0x81;
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -306,17 +304,4 @@ fn say(socket: &OwnedFd, bytes: &[u8]) -> Outcome<()> {
         true => Ok(()),
         false => Err("the kernel has no room for what a client says".into()),
     }
-}
-
-/// The first frame of a server in `bytes`, its text if it has one, and what stands behind it (RFC
-/// 6455, section 5.2). `None` where it is not whole.
-pub(crate) fn message(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
-    let (&first, &len) = (bytes.first()?, bytes.get(1)?);
-    let (head, len) = match len {
-        126 => (4, u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?) as usize),
-        127 => (10, u64::from_be_bytes(bytes.get(2..10)?.try_into().ok()?) as usize),
-        len => (2, usize::from(len)),
-    };
-    let payload = bytes.get(head..head + len)?;
-    Some(((first == TEXT).then_some(payload), &bytes[head + len..]))
 }

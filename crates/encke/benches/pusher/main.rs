@@ -34,6 +34,8 @@ mod app;
 mod broadcast;
 mod clients;
 mod crowd;
+#[path = "../rooms/frames.rs"]
+mod frames;
 #[expect(dead_code, unused_imports, reason = "a part of what the tests stand on")]
 #[path = "../../tests/it/harness/mod.rs"]
 mod harness;

@@ -12,9 +12,10 @@ use pusher::{Secret, Signed, SocketId};
 use serde_json::json;
 use sys::clock;
 
-use crate::app::{AppServer, KEY, PATH, SECRET, TEXT, expect_success, hello, open};
-use crate::clients::{mark, message};
+use crate::app::{AppServer, KEY, PATH, SECRET, expect_success, hello, open};
+use crate::clients::mark;
 use crate::crowd::{Crowd, Role};
+use crate::frames::{TEXT, message};
 use crate::harness::{Socket, Wire, frame};
 use crate::{Outcome, Plan, bounded};
 

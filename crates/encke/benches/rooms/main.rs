@@ -23,6 +23,7 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 mod crowd;
+mod frames;
 #[allow(clippy::unwrap_used, dead_code, unused_imports, reason = "a part of what the tests use")]
 #[path = "../../tests/it/harness/mod.rs"]
 mod harness;
