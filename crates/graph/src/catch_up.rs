@@ -14,7 +14,7 @@ use std::iter::Peekable;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
-use heed::RoTxn;
+use heed::{RoTxn, WithTls};
 use hub::Id;
 
 use super::error::OpenReason;
@@ -35,8 +35,7 @@ impl Store {
         known: &mut State,
         unmatched: &mut Vec<Unmatched>,
     ) -> Result<(), OpenReason> {
-        let txn = self.env.read_txn()?;
-        let state = read_state(&txn, self.tables)?;
+        let (txn, state) = newest(|| self.env.read_txn(), self.tables)?;
         if state.sums.of(Table::Names) != known.sums.of(Table::Names) {
             *unmatched = self.compare_names(&txn)?;
         }
@@ -87,6 +86,29 @@ impl Store {
 /// Takes off what stands before `id`.
 fn below(ids: &mut Peekable<impl Iterator<Item = Id>>, id: Id) -> impl Iterator<Item = Id> {
     std::iter::from_fn(move || ids.next_if(|before| *before < id))
+}
+
+/// How often a snapshot is taken anew before its state is called damaged.
+const LOOKS_MAX: usize = 4;
+
+/// A snapshot while another process may commit, and what its commit says.
+///
+/// LMDB writes a commit's head, and then tells readers its number. A reader that stands still
+/// between its two looks (`mdb_txn_renew0`) has the head of the commit under way with the number of
+/// two before. What it reads is whole, but the state is not that number's: it looks again. The next
+/// look may be of the commit between them, so a snapshot can be older than the one before.
+pub(super) fn newest<'env>(
+    mut snapshot: impl FnMut() -> heed::Result<RoTxn<'env, WithTls>>,
+    tables: Tables,
+) -> Result<(RoTxn<'env, WithTls>, State), OpenReason> {
+    let mut looks = 1;
+    loop {
+        let txn = snapshot()?;
+        match read_state(&txn, tables) {
+            Err(OpenReason::Damaged(_)) if looks < LOOKS_MAX => looks += 1,
+            state => return Ok((txn, state?)),
+        }
+    }
 }
 
 /// What the newest commit says about the whole, in a store that is its own record.

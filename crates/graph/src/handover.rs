@@ -28,7 +28,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
 use super::Graph;
-use super::catch_up::{Unmatched, read_state};
+use super::catch_up::{Unmatched, newest, read_state};
 use super::error::{OpenError, OpenReason, Unusable};
 use super::lock::{DirectoryLock, lock_until, look_until};
 use super::map::{data_file, map};
@@ -196,8 +196,7 @@ impl Store {
             }
             other => other,
         })?;
-        let txn = env.read_txn()?;
-        let state = read_state(&txn, tables)?;
+        let (txn, state) = newest(|| env.read_txn(), tables)?;
         let names = Arc::new(restore_names(&txn, tables)?);
         drop(txn);
         Store::new(dir, dir, env, state, Some(names), lock)

@@ -1,10 +1,13 @@
 //! A store that is let go of and taken back, within one process. What two do is tried in
 //! `tests/it/handover.rs`.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::sync::mpsc;
 use std::time::Instant;
 
 use super::*;
+use crate::catch_up::{newest, read_state};
 use crate::lock::DirectoryLock;
 
 #[test]
@@ -120,4 +123,41 @@ fn file_beside_the_store_is_written_before_it_is_let_go_of() {
     finish.send(()).unwrap();
     let (written, gone) = (write.join().unwrap().unwrap(), let_go.join().unwrap().unwrap());
     assert!(written < gone);
+}
+
+/// LMDB's number of the newest commit, where readers look for it: behind `lock.mdb`'s two marks.
+const NUMBER_AT: u64 = 8;
+
+/// What a reader gets that stands still inside LMDB's look for the newest commit.
+#[test]
+fn head_of_a_commit_under_way_is_not_taken_for_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let graph = open(dir.path());
+    for name in ["alice", "carol", "dave"] {
+        assert_eq!(graph.add_blocking(vec![pair(name, "bob")]), Ok(1));
+    }
+    let lock = File::options().read(true).write(true).open(dir.path().join("lock.mdb")).unwrap();
+    let mut number = [0; 8];
+    lock.read_exact_at(&mut number, NUMBER_AT).unwrap();
+    let told = |number: u64| lock.write_all_at(&number.to_ne_bytes(), NUMBER_AT).unwrap();
+    let number = u64::from_ne_bytes(number);
+    let store = graph.store();
+    let (env, tables) = (&store.env, store.tables);
+
+    told(number - 2);
+    let ahead = env.read_txn().unwrap();
+    assert_eq!(ahead.id() as u64, number - 2);
+    assert!(matches!(read_state(&ahead, tables), Err(OpenReason::Damaged(_))));
+    drop(ahead);
+    let mut looks = 0;
+    let (snapshot, state) = newest(
+        || {
+            told(number - 2 * u64::from(looks == 0));
+            looks += 1;
+            env.read_txn()
+        },
+        tables,
+    )
+    .unwrap();
+    assert_eq!((snapshot.id() as u64, state.transaction, looks), (number, number, 2));
 }
