@@ -187,6 +187,37 @@ fn who_polls_has_two_seconds_to_come_back_even_without_a_grace() {
     assert_eq!(world.told(), ["-bob 0 Whole"]);
 }
 
+/// They would call each other back at full speed just when the server has too much already.
+#[test]
+fn who_polls_has_its_two_seconds_also_past_the_maximum_of_ids_and_few_have() {
+    let mut world = world(LIMITS);
+    let (room, bob, zoe) = (world.id("room:7"), world.id("bob"), world.id("zoe"));
+    world.watch(room);
+    world.members.join(room, bob, None);
+    world.members.join(room, zoe, None);
+    assert_eq!(world.told(), ["+bob 1 Whole", "+zoe 2 Whole"]);
+    world.names.set_bytes_max(0);
+    world.members.leave_between_polls(room, bob);
+    world.members.leave(room, zoe);
+    assert_eq!(world.told(), ["-zoe 1 Whole"], "a stream that ends leaves at once");
+    world.now_ms += 1_999;
+    world.members.join(room, bob, None);
+    assert_eq!(world.told(), [""; 0]);
+    world.members.leave_between_polls(room, bob);
+    world.now_ms += 1;
+    assert_eq!(world.told(), [""; 0]);
+    world.now_ms += 2_000;
+    assert_eq!(world.told(), ["-bob 0 Whole"]);
+    // Of ever new ones some keep their names.
+    let id = |kind: &str, n: usize| world.id(&format!("{kind}:{n}"));
+    let all: Vec<_> = (0..40_000).map(|n| (id("room", n), id("user", n))).collect();
+    all.iter().for_each(|&(room, user)| world.members.join(room, user, None));
+    world.updates();
+    all.iter().for_each(|&(room, user)| world.members.leave_between_polls(room, user));
+    world.updates();
+    assert_eq!((world.roster.waiting(), world.members.len()), (1 << 14, 1 << 14));
+}
+
 /// Two tabs that poll, with a token from before a change of the name and one from after it.
 #[test]
 fn polls_with_tokens_that_differ_do_not_renew_each_other() {
