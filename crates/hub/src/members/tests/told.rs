@@ -155,6 +155,34 @@ fn room_that_nobody_polls_any_more_keeps_neither_its_name_nor_its_changes() {
     assert!(world.updates().is_empty());
 }
 
+/// A client can name ever new rooms in which nobody is.
+#[test]
+fn room_in_which_nobody_is_is_kept_for_who_waits_and_not_between_two_polls() {
+    let mut world = world(LIMITS);
+    let [room, other] = ["room:7", "room:8"].map(|room| world.id(room));
+    let bob = world.id("bob");
+    let mut told = ToldRooms::new(Arc::clone(&world.names));
+    let (mut waits, mut between) = (Poller::default(), Poller::default());
+    world.watch(room);
+    waits.ask(&mut told, &mut world, room);
+    between.ask(&mut told, &mut world, other);
+    let forget = |told: &mut ToldRooms, world: &mut World| {
+        told.forget(world.now_ms, &mut world.roster, |_| true);
+        (told.place(room).is_some(), told.place(other).is_some())
+    };
+    assert_eq!(forget(&mut told, &mut world), (true, false));
+    // Who waits hears of the first who comes, and where it stands then.
+    world.members.join(room, bob, None);
+    world.members.join(other, bob, None);
+    tell(&mut told, &mut world);
+    waits.ask(&mut told, &mut world, room);
+    between.ask(&mut told, &mut world, other);
+    assert_eq!((waits.lists, between.lists), (1, 2), "one is told what has changed");
+    assert_eq!(waits.list, between.list);
+    world.members.watchers().logout(room, ConnRef::new(0, 0, 0));
+    assert_eq!(forget(&mut told, &mut world), (true, true), "somebody is there");
+}
+
 /// Two who poll would else call each other back at full speed.
 #[test]
 fn who_polls_has_two_seconds_to_come_back_even_without_a_grace() {
