@@ -123,6 +123,22 @@ async fn what_a_full_webhook_has_refused_is_not_taken_before_it_was_told_later()
     assert!(hooks.is_taken("1", &marks) && hooks.with_refused().is_empty());
 }
 
+/// A node that ends gives all up that is not told yet.
+#[tokio::test]
+async fn webhook_that_is_still_to_be_told_what_it_refused_holds_up_the_end() {
+    let hooks = hooks(WITH_WEBHOOK);
+    let app = hooks.apps.by_key("key").unwrap().app;
+    fill(&hooks, HookScope::Cluster);
+    hooks.push(&app, HookScope::Cluster, &WebhookEvent::ChannelVacated { channel: "a" });
+    let take = || hooks.queues().values().for_each(HookQueue::take_all);
+    take();
+    assert!(hooks.counts.backlog.read() == 0 && !hooks.is_empty());
+    hooks.with_refused().iter().for_each(|key| while hooks.tell_refused(key, &app, |_| false) {});
+    assert!(!hooks.is_empty(), "it waits");
+    take();
+    assert!(hooks.is_empty());
+}
+
 /// Waits until the task that posts has seen something.
 async fn until(mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + testing::DEADLINE;
