@@ -4,6 +4,10 @@
 //! how it becomes what clients are told. A question waits until the list is settled and has all
 //! that this node has said before: who asks is in its own list.
 
+mod held;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -15,9 +19,11 @@ use hub::{
 };
 use tokio::sync::oneshot;
 
+use self::held::Held;
 use super::hooked::HookedRooms;
 use crate::cluster::{RoomFormat, RoomsSay};
 use crate::hook_rooms::{HookRooms, HookStep, app_of};
+use crate::pusher_hooks::PusherHooks;
 
 /// Calls of the API that wait for lists; further ones are refused.
 const CALLS_MAX: usize = 4096;
@@ -85,8 +91,10 @@ pub(super) struct Shared {
     calls: usize,
     /// What all of it is counted for.
     bytes: usize,
-    /// Rooms that stand for apps with webhooks, if apps may have some.
+    /// The apps, if there may be some, and the rooms that stand for those with webhooks.
+    hooks: Option<Arc<PusherHooks>>,
     hooked: Option<HookedRooms>,
+    held: Held,
 }
 
 impl Shared {
@@ -109,13 +117,16 @@ impl Shared {
             ready: VecDeque::new(),
             calls: 0,
             bytes: 0,
+            hooks: None,
             hooked: None,
+            held: Held::default(),
         }
     }
 
     /// One whose apps may have webhooks.
-    pub(super) fn with_hooks(mut self, rooms: Option<Arc<HookRooms>>) -> Shared {
-        self.hooked = rooms.map(HookedRooms::new);
+    pub(super) fn with_hooks(mut self, hooks: Option<Arc<PusherHooks>>) -> Shared {
+        self.hooked = hooks.as_ref().map(|hooks| HookedRooms::new(Arc::clone(hooks.rooms())));
+        self.hooks = hooks;
         self
     }
 
@@ -177,6 +188,7 @@ impl Shared {
                     room_text(&room).into_iter().for_each(|room| roster.ignore(room));
                 }
                 RoomAction::Settled(room) => {
+                    self.held.forget(&room);
                     self.counted.remove(&room);
                     self.manner(&room);
                     for waiting in self.unsettled.remove(&room).unwrap_or_default() {
@@ -185,7 +197,9 @@ impl Shared {
                     told.whole.push(room);
                 }
                 RoomAction::Changed { room, sub, change } => {
-                    told.updates.extend(self.update_of(&room, sub, change));
+                    if !self.is_held(now_ms, (&room, &sub), &change) {
+                        told.updates.extend(self.told_of(&room, sub, change));
+                    }
                 }
             }
         }
@@ -197,8 +211,9 @@ impl Shared {
         told
     }
 
-    fn update_of(&mut self, room: &str, sub: Box<str>, change: RoomChange) -> Option<MemberUpdate> {
+    fn told_of(&mut self, room: &str, sub: Box<str>, change: RoomChange) -> Option<MemberUpdate> {
         let (manner, count) = (self.manner(room), self.rooms.list(room)?.len());
+        let count = count - self.held.len(room).min(count);
         let room = self.id(room)?;
         let change = match change {
             // Members of a channel come and go, and nothing else is told of them.
@@ -245,8 +260,10 @@ impl Shared {
             (Box::from(sub), info.map(|info| Arc::new(Info::new(info))))
         };
         let is_counted = self.counted.contains(room);
-        let members = (!is_counted).then(|| list.members().map(member).collect());
-        Some(MemberList { count: list.len(), members })
+        let is_told = |(sub, _): &(&str, Option<&str>)| !self.held.has(room, sub);
+        let told = || list.members().filter(is_told).map(member).collect();
+        let count = list.len() - self.held.len(room).min(list.len());
+        Some(MemberList { count, members: (!is_counted).then(told) })
     }
 
     /// Whether the channel `room` had as many members as it may have, over all nodes, before the
@@ -371,25 +388,5 @@ impl Shared {
             stays
         });
         over
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// NATS may be away for long, and clients come and go meanwhile.
-    #[test]
-    fn who_waits_for_what_this_node_has_said_takes_no_place_once_it_is_gone() {
-        let names = Arc::new(Names::new([1; 16]));
-        let members = Members::new(Arc::clone(&names), ListLimits { members: 10, bytes: 1_000 });
-        let mut shared = Shared::new(&members, names, 0, RoomsSay::to_nobody());
-        let [(gone, asker), (waits, _asker)] = [oneshot::channel(), oneshot::channel()];
-        let calls = [gone, waits].map(|reply| (7, "a".into(), ListAsker::Call(reply)));
-        shared.behind.extend(calls);
-        shared.calls = 2;
-        drop(asker);
-        assert_eq!(shared.look(&members), 0, "no connection has gone");
-        assert_eq!((shared.behind.len(), shared.calls), (1, 1));
     }
 }
