@@ -76,6 +76,8 @@ pub struct RoomList {
     pub(super) wanted_at: Option<u64>,
     /// All nodes have said whom they have.
     pub(super) is_settled: bool,
+    /// Only the count is told of it.
+    pub(super) is_counted: bool,
 }
 
 impl RoomList {
@@ -92,6 +94,12 @@ impl RoomList {
     /// What they take up in a list that clients are told.
     pub fn listed_bytes(&self) -> usize {
         self.listed_bytes
+    }
+
+    /// Whether only the count is told of it, here or at a node that said so before this list was
+    /// settled.
+    pub fn is_counted(&self) -> bool {
+        self.is_counted
     }
 
     /// Each user, in order, with its info.

@@ -8,7 +8,7 @@ mod held;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use cluster::{RoomAction, RoomChange, RoomStep, RoomUser, Rooms};
@@ -82,8 +82,6 @@ pub(super) struct Shared {
     format: RoomFormat,
     /// Rooms that clients of this node have asked for, and for how many looks nobody wants them.
     asked: HashMap<Box<str>, u32>,
-    /// Rooms of which only the count is told.
-    counted: HashSet<Box<str>>,
     /// Who waits for lists that are not settled; for what this node has said; and for nothing more.
     unsettled: HashMap<Box<str>, Vec<ListAsker>>,
     behind: VecDeque<(u64, Box<str>, ListAsker)>,
@@ -111,7 +109,6 @@ impl Shared {
             say,
             format: RoomFormat::Unknown,
             asked: HashMap::new(),
-            counted: HashSet::new(),
             unsettled: HashMap::new(),
             behind: VecDeque::new(),
             ready: VecDeque::new(),
@@ -189,7 +186,6 @@ impl Shared {
                 }
                 RoomAction::Settled(room) => {
                     self.held.forget(&room);
-                    self.counted.remove(&room);
                     self.manner(&room);
                     for waiting in self.unsettled.remove(&room).unwrap_or_default() {
                         self.place(&room, waiting);
@@ -233,13 +229,8 @@ impl Shared {
             return Manner::Whole;
         }
         let Some(list) = self.rooms.list(room) else { return Manner::Whole };
-        let was_counted = self.counted.contains(room);
-        let manner = self.limits.manner(was_counted, list.len(), list.listed_bytes());
-        match manner {
-            Manner::Count if !was_counted => drop(self.counted.insert(room.into())),
-            Manner::List => drop(self.counted.remove(room)),
-            Manner::Count | Manner::Whole => {}
-        }
+        let manner = self.limits.manner(list.is_counted(), list.len(), list.listed_bytes());
+        self.rooms.set_counted(room, manner == Manner::Count);
         manner
     }
 
@@ -259,11 +250,10 @@ impl Shared {
         let member = |(sub, info): (&str, Option<&str>)| {
             (Box::from(sub), info.map(|info| Arc::new(Info::new(info))))
         };
-        let is_counted = self.counted.contains(room);
         let is_told = |(sub, _): &(&str, Option<&str>)| !self.held.has(room, sub);
         let told = || list.members().filter(is_told).map(member).collect();
         let count = list.len() - self.held.len(room).min(list.len());
-        Some(MemberList { count, members: (!is_counted).then(told) })
+        Some(MemberList { count, members: (!list.is_counted()).then(told) })
     }
 
     /// Whether the channel `room` had as many members as it may have, over all nodes, before the
@@ -374,7 +364,7 @@ impl Shared {
         });
         // While the log cannot be reached they may wait for as long as for one that is unsettled.
         self.behind.retain(|(.., waiting)| !is_over(waiting));
-        let (rooms, counted, unsettled) = (&mut self.rooms, &mut self.counted, &self.unsettled);
+        let (rooms, unsettled) = (&mut self.rooms, &self.unsettled);
         let names = &self.names;
         self.asked.retain(|room, looks| {
             let id = room_text(room).and_then(|room| names.lookup(room));
@@ -383,7 +373,6 @@ impl Shared {
             let stays = *looks <= LOOKS_KEPT;
             if !stays {
                 rooms.unwant(room);
-                counted.remove(room);
             }
             stays
         });

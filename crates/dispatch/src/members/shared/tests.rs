@@ -97,3 +97,30 @@ fn user_who_comes_to_a_full_channel_is_told_of_only_if_it_stays() {
     assert_eq!(world.notes(2, vec![left("c")]), [("c".into(), 0)]);
     assert_eq!(world.notes(2, vec![joined("d")]), [("d".into(), 1)], "there is a place");
 }
+
+/// Who polls at one node and then at the other is told the same at both.
+#[test]
+fn room_that_another_node_counts_is_counted_here_until_it_has_shrunk() {
+    for is_counted in [true, false] {
+        let (mut world, room) = (World::new(), "room:7");
+        world.shared.names.acquire(IdText::parse(room).unwrap());
+        assert!(world.shared.ask(room, ListAsker::Call(oneshot::channel().0)));
+        world.notes(1, vec![RoomNote::Want(room.into())]);
+        let want = world.sequence;
+        world.notes(1, vec![RoomNote::Answered(want)]);
+        // Nine of ten that may be listed.
+        let joined =
+            |n: u8| RoomNote::Joined { room: room.into(), sub: n.to_string().into(), info: None };
+        let mut notes = vec![RoomNote::Begin(room.into())];
+        notes.extend((0..9).map(joined));
+        notes.extend([RoomNote::End(room.into()), RoomNote::Answered(want)]);
+        if is_counted {
+            notes.insert(0, RoomNote::Gone(0));
+        }
+        world.notes(2, notes);
+        let is_listed = |world: &World| world.shared.list(room).unwrap().members.is_some();
+        assert_eq!(is_listed(&world), !is_counted);
+        world.notes(2, vec![RoomNote::Left { room: room.into(), sub: "3".into() }]);
+        assert!(is_listed(&world));
+    }
+}
