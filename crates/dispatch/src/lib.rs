@@ -17,6 +17,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
 pub mod barrier;
+#[cfg(test)]
+mod captured_log;
 pub mod channels;
 pub mod cluster;
 pub mod count;

@@ -239,6 +239,16 @@ impl Problem {
         )
     }
 
+    /// 431: a poll behind whose answer the next one would have a head that is too long.
+    pub fn places_too_long() -> Problem {
+        Problem::new(
+            431,
+            "The next poll names where it stands, with 17 bytes for each room, and a request head \
+             has at most 8192 bytes here. Ask for fewer rooms in a poll, send fewer ids, or smaller \
+             header fields, such as cookies.",
+        )
+    }
+
     /// 503: no time to look at a token; `retry_after` is in seconds.
     pub fn tokens_busy(retry_after: u32) -> Problem {
         let detail = "The server cannot check the token now. Try again later.";

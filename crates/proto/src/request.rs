@@ -50,7 +50,7 @@ pub use bearer::{Bearer, tokens_of};
 pub use fields::{Body, is_form};
 pub use host::{Hosts, host_name, name_of, split_port};
 pub use origin::{is_origin_at_port, is_own_origin, origin};
-pub use query::{POLL_WAIT_SECONDS_DEFAULT, POLL_WAIT_SECONDS_MAX};
+pub use query::{MARKED_PLACE_LEN, POLL_WAIT_SECONDS_DEFAULT, POLL_WAIT_SECONDS_MAX};
 pub(crate) use secret::PROTOCOL_PREFIX;
 pub use secret::Secret;
 pub use target::{METHODS, Route, durable_path};

@@ -76,6 +76,8 @@ pub struct RoomList {
     pub(super) wanted_at: Option<u64>,
     /// All nodes have said whom they have.
     pub(super) is_settled: bool,
+    /// Only the count is told of it.
+    pub(super) is_counted: bool,
 }
 
 impl RoomList {
@@ -92,6 +94,12 @@ impl RoomList {
     /// What they take up in a list that clients are told.
     pub fn listed_bytes(&self) -> usize {
         self.listed_bytes
+    }
+
+    /// Whether only the count is told of it, here or at a node that said so before this list was
+    /// settled.
+    pub fn is_counted(&self) -> bool {
+        self.is_counted
     }
 
     /// Each user, in order, with its info.
@@ -111,6 +119,11 @@ impl RoomList {
         let is_before = |one: &&Present| *is_shared || one.is_shared || one.since <= *since;
         let there = self.members.values().filter(is_before);
         there.take(most + 1).count() > most
+    }
+
+    /// Whether several nodes had `sub` at one time, of whom one may be gone.
+    pub fn is_shared(&self, sub: &str) -> bool {
+        self.members.get(sub).is_some_and(|one| one.is_shared)
     }
 
     pub(super) fn bytes(&self) -> usize {

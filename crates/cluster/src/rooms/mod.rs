@@ -52,6 +52,10 @@ const ROOM_BYTES: usize = 256;
 /// that do not know it pass it over.
 const AGAIN: u64 = 0;
 
+/// Stands for a node that is gone before the users of a room of which only the count is told, which
+/// is passed over likewise.
+const COUNTED: u64 = 0;
+
 /// A node that is no member any more, whose users may come back elsewhere.
 #[derive(Debug)]
 struct Orphans {
@@ -72,6 +76,8 @@ pub struct Rooms {
     answered: BTreeMap<u64, u64>,
     /// Those whose next want is said once more, for a node that is new.
     repeats: Vec<u64>,
+    /// Those that tell the count alone of the room of which they say next whom they have there.
+    counting: Vec<u64>,
     /// Who wants each room.
     wanted: BTreeMap<Box<str>, SmallVec<[u64; 2]>>,
     /// The rooms that this node wants.
@@ -97,6 +103,7 @@ impl Rooms {
             nodes: Vec::new(),
             answered: BTreeMap::new(),
             repeats: Vec::new(),
+            counting: Vec::new(),
             wanted: BTreeMap::new(),
             lists: BTreeMap::new(),
             settling: VecDeque::new(),
@@ -191,7 +198,17 @@ impl Rooms {
         users: impl FnMut(&str) -> Vec<RoomUser>,
     ) -> Option<(u64, Vec<RoomNote>)> {
         let me = self.me?;
-        Some((me, self.outbox.next(users)?))
+        let lists = &self.lists;
+        let is_counted = |room: &str| lists.get(room).is_some_and(RoomList::is_counted);
+        Some((me, self.outbox.next(users, is_counted)?))
+    }
+
+    /// Of a room that this node wants only the count is told from now on, or the list. Nodes that
+    /// want it later do as this one does: whoever goes from one to the other is told the same.
+    pub fn set_counted(&mut self, room: &str, is_counted: bool) {
+        if let Some(list) = self.lists.get_mut(room) {
+            list.is_counted = is_counted;
+        }
     }
 
     /// What comes out next. Take all of it after each input.
@@ -262,6 +279,7 @@ impl Rooms {
         self.list_bytes = 0;
         self.answered.clear();
         self.repeats.clear();
+        self.counting.clear();
         self.settling.clear();
         self.orphans.clear();
         self.outbox.clear();
@@ -280,6 +298,7 @@ impl Rooms {
     fn lose(&mut self, now_ms: u64, node: u64) {
         self.answered.remove(&node);
         self.repeats.retain(|one| *one != node);
+        self.counting.retain(|one| *one != node);
         let actions = &mut self.actions;
         self.wanted.retain(|room, wanting| {
             wanting.retain(|one| *one != node);

@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use super::COUNTED;
 use crate::limits::{
     RECORD_BYTES_MAX, RECORD_HEAD_BYTES, ROOM_NOTES_MAX, ROOM_QUEUE_BYTES_MAX, ROOM_QUEUE_MAX,
 };
@@ -109,10 +110,11 @@ impl Outbox {
     }
 
     /// The next record, if none is on its way and there is something to say. `users` are those of
-    /// this node in a room.
+    /// this node in a room, of which perhaps only the count is told.
     pub(super) fn next(
         &mut self,
         mut users: impl FnMut(&str) -> Vec<RoomUser>,
+        is_counted: impl Fn(&str) -> bool,
     ) -> Option<Vec<RoomNote>> {
         if self.on_its_way.is_some() {
             return None;
@@ -130,12 +132,17 @@ impl Outbox {
             // All of the item before is in the record.
             last = self.queue.front().map_or(self.queued, |(number, _)| number - 1);
             let Some((_, item)) = self.queue.pop_front() else { break };
-            self.open(item, &mut users);
+            self.open(item, &mut users, &is_counted);
         }
         self.send(notes, last)
     }
 
-    fn open(&mut self, item: ToSay, users: &mut impl FnMut(&str) -> Vec<RoomUser>) {
+    fn open(
+        &mut self,
+        item: ToSay,
+        users: &mut impl FnMut(&str) -> Vec<RoomUser>,
+        is_counted: &impl Fn(&str) -> bool,
+    ) {
         match item {
             ToSay::Note(note) => {
                 if matches!(note, RoomNote::Joined { .. } | RoomNote::Left { .. }) {
@@ -146,9 +153,12 @@ impl Outbox {
             }
             ToSay::State { room, says_nobody } => {
                 self.states.remove(&room);
-                let users = users(&room);
-                if users.is_empty() && !says_nobody {
+                let (users, is_counted) = (users(&room), is_counted(&room));
+                if users.is_empty() && !says_nobody && !is_counted {
                     return;
+                }
+                if is_counted {
+                    self.opened.push_back(RoomNote::Gone(COUNTED));
                 }
                 self.opened.push_back(RoomNote::Begin(room.clone()));
                 let joined = |(sub, info)| RoomNote::Joined { room: room.clone(), sub, info };

@@ -1,7 +1,7 @@
 //! What a record of the log changes in the rooms.
 
 use super::list::{ListedBytes, Precedence, RoomChange, RoomList};
-use super::{AGAIN, RoomAction, Rooms};
+use super::{AGAIN, COUNTED, RoomAction, Rooms};
 use crate::room_note::RoomNote;
 
 impl Rooms {
@@ -28,11 +28,17 @@ impl Rooms {
                     let answered = self.answered.entry(from).or_default();
                     *answered = up_to.max(*answered);
                 }
+                RoomNote::Gone(COUNTED) if !self.counting.contains(&from) => {
+                    self.counting.push(from);
+                }
                 RoomNote::Gone(node) if !self.nodes.contains(&node) => self.read_gone(node),
                 RoomNote::Gone(_) => {}
                 RoomNote::Begin(room) => {
-                    let at = self.notes;
+                    let (at, counting) = (self.notes, self.counting.len());
+                    self.counting.retain(|node| *node != from);
+                    let is_counted = self.counting.len() < counting;
                     self.change(room, |list, _| {
+                        list.is_counted |= is_counted && !list.is_settled;
                         list.begin(from, at);
                         None
                     });
@@ -106,7 +112,7 @@ impl Rooms {
             && let Some(list) = self.lists.get_mut(&room)
         {
             list.wanted_at = None;
-            list.is_settled = false;
+            (list.is_settled, list.is_counted) = (false, false);
         }
         if let Some(list) = self.lists.get_mut(&room) {
             list.before.retain(|one| *one != from);

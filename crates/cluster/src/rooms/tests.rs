@@ -268,3 +268,34 @@ fn first_that_wants_a_room_is_the_oldest_member_whoever_wanted_it_first() {
     assert_eq!(first(&cluster), [Some(2); 2]);
     assert_eq!(cluster.nodes[&3].0.me(), Some(3));
 }
+
+/// A poll that goes from one to the other would else be told the count, and the list, for ever.
+#[test]
+fn node_that_asks_later_tells_the_count_where_another_one_does() {
+    for (has_users, is_counted) in [(true, true), (false, true), (true, false)] {
+        let mut cluster = Cluster::new(&[1, 2, 3]);
+        cluster.want(1);
+        cluster.joined(2, "bob", None);
+        if has_users {
+            cluster.joined(1, "eve", None);
+        }
+        cluster.run();
+        cluster.nodes.get_mut(&1).unwrap().0.set_counted(ROOM, is_counted);
+        cluster.want(3);
+        cluster.run();
+        let is_told = |cluster: &Cluster| cluster.nodes[&3].0.list(ROOM).unwrap().is_counted();
+        assert_eq!(is_told(&cluster), is_counted, "with users: {has_users}");
+        // What another one says later changes nothing: both have read the same since.
+        cluster.nodes.get_mut(&3).unwrap().0.set_counted(ROOM, false);
+        cluster.nodes.get_mut(&1).unwrap().0.restate(ROOM);
+        cluster.run();
+        assert!(!is_told(&cluster));
+        // One that has lost its place asks anew.
+        cluster.nodes.get_mut(&1).unwrap().0.set_counted(ROOM, is_counted);
+        cluster.nodes.get_mut(&3).unwrap().0.unwant(ROOM);
+        cluster.run();
+        cluster.want(3);
+        cluster.run();
+        assert_eq!(is_told(&cluster), is_counted);
+    }
+}

@@ -89,7 +89,7 @@ fn unquote(quoted: &str) -> Option<Cow<'_, str>> {
 
 /// The lower half of keys of what nodes send by themselves, by which they are told from those of
 /// senders: one of 2^64 of these has it by chance.
-const OWN: u64 = 0x656e_636b_655f_6f77;
+pub(super) const OWN: u64 = 0x656e_636b_655f_6f77;
 
 /// Whether a key is of what a node sends by itself.
 pub(super) fn is_own(key: u128) -> bool {

@@ -108,6 +108,11 @@ impl Remembered {
         (!self.index.is_empty()).then(|| self.at(self.oldest as u32))
     }
 
+    /// The oldest but `n`.
+    pub(super) fn nth(&self, n: usize) -> Option<&Entry> {
+        (n < self.len()).then(|| self.at(self.oldest.wrapping_add(n as u64) as u32))
+    }
+
     pub(super) fn youngest(&self) -> Option<&Entry> {
         self.blocks.back()?.last()
     }

@@ -6,6 +6,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 
+/// Entries that are looked through for the one whose place is free next: some 10 µs.
+pub(super) const LOOKED_THROUGH_MAX: usize = 4096;
+
 /// Who is counted, by a hash of its name. Two that share one share their places.
 pub(super) type Share = u64;
 
@@ -68,9 +71,13 @@ impl Shares {
         }
     }
 
-    /// When the oldest of all is over.
-    pub(super) fn oldest_ms(&self) -> Option<u64> {
-        self.ends.front().map(|&(until_ms, _)| until_ms)
+    /// When the oldest of a share is over, or what stands before it as far as it is looked through:
+    /// not before then.
+    pub(super) fn oldest_ms(&self, share: Share) -> Option<u64> {
+        let mut ends = self.ends.iter().take(LOOKED_THROUGH_MAX);
+        let own = ends.find(|(_, of)| *of == share);
+        let own = own.or_else(|| self.ends.get(LOOKED_THROUGH_MAX - 1));
+        own.map(|&(until_ms, _)| until_ms)
     }
 
     /// Memory in use.

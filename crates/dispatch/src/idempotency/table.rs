@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::key::is_own;
 use super::remembered::{Entry, Outcome, Remembered};
-use super::shares::{Share, Shares};
+use super::shares::{LOOKED_THROUGH_MAX, Share, Shares};
 use super::{EventId, KeyHolder, Progress};
 use crate::outcome::Delivered;
 
@@ -60,7 +60,7 @@ pub enum Refusal {
     Share {
         /// How many those are.
         keys: usize,
-        /// Seconds after which it may have a place again.
+        /// Seconds before which it has no place again.
         retry_after: u32,
     },
 }
@@ -101,7 +101,7 @@ impl Table {
             KeyHolder::Client { .. } => self.keys_max - self.keys_max / APPLICATIONS_PART,
         };
         if self.of_senders() >= places {
-            let until_ms = self.remembered.oldest().map_or(now_ms, |entry| entry.until_ms);
+            let until_ms = self.has_fewer_ms(places).unwrap_or(now_ms);
             return Err(Refusal::Full { retry_after: seconds_until(until_ms, now_ms) });
         }
         let share = match holder {
@@ -111,7 +111,7 @@ impl Table {
         if let Some(share) = share {
             let keys = (self.keys_max / CLIENT_PART).max(1);
             if self.shares.count(share) >= keys {
-                let until_ms = self.shares.oldest_ms().unwrap_or(now_ms);
+                let until_ms = self.shares.oldest_ms(share).unwrap_or(now_ms);
                 let retry_after = seconds_until(until_ms, now_ms);
                 return Err(Refusal::Share { keys, retry_after });
             }
@@ -237,6 +237,18 @@ impl Table {
         let (until_ms, outcome) = (until_ms.max(before_ms), Outcome::Answered(answer));
         self.remembered.push(Entry { key, body, until_ms, outcome });
         true
+    }
+
+    /// When senders have fewer than `places` keys, as far as that is a matter of time: applications
+    /// may have taken places that clients leave to them. What nodes send by themselves is passed
+    /// over, as far as it is looked through.
+    fn has_fewer_ms(&self, places: usize) -> Option<u64> {
+        let past = self.of_senders() - places;
+        let is_of_sender = |(_, entry): &(u64, &Entry)| !is_own(entry.key);
+        let found = self.remembered.from(0).take(LOOKED_THROUGH_MAX).filter(is_of_sender).nth(past);
+        let found = found.map(|(_, entry)| entry);
+        let further = || self.remembered.nth(past.max(LOOKED_THROUGH_MAX));
+        found.or_else(further).map(|entry| entry.until_ms)
     }
 
     /// Keys that senders have places for: what nodes send by themselves takes none of these.

@@ -4,7 +4,11 @@
 //! how it becomes what clients are told. A question waits until the list is settled and has all
 //! that this node has said before: who asks is in its own list.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+mod held;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use cluster::{RoomAction, RoomChange, RoomStep, RoomUser, Rooms};
@@ -15,9 +19,11 @@ use hub::{
 };
 use tokio::sync::oneshot;
 
+use self::held::Held;
 use super::hooked::HookedRooms;
 use crate::cluster::{RoomFormat, RoomsSay};
 use crate::hook_rooms::{HookRooms, HookStep, app_of};
+use crate::pusher_hooks::PusherHooks;
 
 /// Calls of the API that wait for lists; further ones are refused.
 const CALLS_MAX: usize = 4096;
@@ -76,8 +82,6 @@ pub(super) struct Shared {
     format: RoomFormat,
     /// Rooms that clients of this node have asked for, and for how many looks nobody wants them.
     asked: HashMap<Box<str>, u32>,
-    /// Rooms of which only the count is told.
-    counted: HashSet<Box<str>>,
     /// Who waits for lists that are not settled; for what this node has said; and for nothing more.
     unsettled: HashMap<Box<str>, Vec<ListAsker>>,
     behind: VecDeque<(u64, Box<str>, ListAsker)>,
@@ -85,8 +89,10 @@ pub(super) struct Shared {
     calls: usize,
     /// What all of it is counted for.
     bytes: usize,
-    /// Rooms that stand for apps with webhooks, if apps may have some.
+    /// The apps, if there may be some, and the rooms that stand for those with webhooks.
+    hooks: Option<Arc<PusherHooks>>,
     hooked: Option<HookedRooms>,
+    held: Held,
 }
 
 impl Shared {
@@ -103,19 +109,21 @@ impl Shared {
             say,
             format: RoomFormat::Unknown,
             asked: HashMap::new(),
-            counted: HashSet::new(),
             unsettled: HashMap::new(),
             behind: VecDeque::new(),
             ready: VecDeque::new(),
             calls: 0,
             bytes: 0,
+            hooks: None,
             hooked: None,
+            held: Held::default(),
         }
     }
 
     /// One whose apps may have webhooks.
-    pub(super) fn with_hooks(mut self, rooms: Option<Arc<HookRooms>>) -> Shared {
-        self.hooked = rooms.map(HookedRooms::new);
+    pub(super) fn with_hooks(mut self, hooks: Option<Arc<PusherHooks>>) -> Shared {
+        self.hooked = hooks.as_ref().map(|hooks| HookedRooms::new(Arc::clone(hooks.rooms())));
+        self.hooks = hooks;
         self
     }
 
@@ -177,7 +185,7 @@ impl Shared {
                     room_text(&room).into_iter().for_each(|room| roster.ignore(room));
                 }
                 RoomAction::Settled(room) => {
-                    self.counted.remove(&room);
+                    self.held.forget(&room);
                     self.manner(&room);
                     for waiting in self.unsettled.remove(&room).unwrap_or_default() {
                         self.place(&room, waiting);
@@ -185,7 +193,9 @@ impl Shared {
                     told.whole.push(room);
                 }
                 RoomAction::Changed { room, sub, change } => {
-                    told.updates.extend(self.update_of(&room, sub, change));
+                    if !self.is_held(now_ms, (&room, &sub), &change) {
+                        told.updates.extend(self.told_of(&room, sub, change));
+                    }
                 }
             }
         }
@@ -197,8 +207,9 @@ impl Shared {
         told
     }
 
-    fn update_of(&mut self, room: &str, sub: Box<str>, change: RoomChange) -> Option<MemberUpdate> {
+    fn told_of(&mut self, room: &str, sub: Box<str>, change: RoomChange) -> Option<MemberUpdate> {
         let (manner, count) = (self.manner(room), self.rooms.list(room)?.len());
+        let count = count - self.held.len(room).min(count);
         let room = self.id(room)?;
         let change = match change {
             // Members of a channel come and go, and nothing else is told of them.
@@ -218,13 +229,8 @@ impl Shared {
             return Manner::Whole;
         }
         let Some(list) = self.rooms.list(room) else { return Manner::Whole };
-        let was_counted = self.counted.contains(room);
-        let manner = self.limits.manner(was_counted, list.len(), list.listed_bytes());
-        match manner {
-            Manner::Count if !was_counted => drop(self.counted.insert(room.into())),
-            Manner::List => drop(self.counted.remove(room)),
-            Manner::Count | Manner::Whole => {}
-        }
+        let manner = self.limits.manner(list.is_counted(), list.len(), list.listed_bytes());
+        self.rooms.set_counted(room, manner == Manner::Count);
         manner
     }
 
@@ -244,9 +250,10 @@ impl Shared {
         let member = |(sub, info): (&str, Option<&str>)| {
             (Box::from(sub), info.map(|info| Arc::new(Info::new(info))))
         };
-        let is_counted = self.counted.contains(room);
-        let members = (!is_counted).then(|| list.members().map(member).collect());
-        Some(MemberList { count: list.len(), members })
+        let is_told = |(sub, _): &(&str, Option<&str>)| !self.held.has(room, sub);
+        let told = || list.members().filter(is_told).map(member).collect();
+        let count = list.len() - self.held.len(room).min(list.len());
+        Some(MemberList { count, members: (!list.is_counted()).then(told) })
     }
 
     /// Whether the channel `room` had as many members as it may have, over all nodes, before the
@@ -357,7 +364,7 @@ impl Shared {
         });
         // While the log cannot be reached they may wait for as long as for one that is unsettled.
         self.behind.retain(|(.., waiting)| !is_over(waiting));
-        let (rooms, counted, unsettled) = (&mut self.rooms, &mut self.counted, &self.unsettled);
+        let (rooms, unsettled) = (&mut self.rooms, &self.unsettled);
         let names = &self.names;
         self.asked.retain(|room, looks| {
             let id = room_text(room).and_then(|room| names.lookup(room));
@@ -366,30 +373,9 @@ impl Shared {
             let stays = *looks <= LOOKS_KEPT;
             if !stays {
                 rooms.unwant(room);
-                counted.remove(room);
             }
             stays
         });
         over
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// NATS may be away for long, and clients come and go meanwhile.
-    #[test]
-    fn who_waits_for_what_this_node_has_said_takes_no_place_once_it_is_gone() {
-        let names = Arc::new(Names::new([1; 16]));
-        let members = Members::new(Arc::clone(&names), ListLimits { members: 10, bytes: 1_000 });
-        let mut shared = Shared::new(&members, names, 0, RoomsSay::to_nobody());
-        let [(gone, asker), (waits, _asker)] = [oneshot::channel(), oneshot::channel()];
-        let calls = [gone, waits].map(|reply| (7, "a".into(), ListAsker::Call(reply)));
-        shared.behind.extend(calls);
-        shared.calls = 2;
-        drop(asker);
-        assert_eq!(shared.look(&members), 0, "no connection has gone");
-        assert_eq!((shared.behind.len(), shared.calls), (1, 1));
     }
 }

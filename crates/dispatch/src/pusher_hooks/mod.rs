@@ -28,12 +28,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::{PusherApps, SentToChannel, channel_name};
-use hub::Key;
+use hub::{Key, Space};
 use pusher::webhook::{WebhookEvent, WebhookKind};
 use pusher::{App, SocketId, plain_text};
 use tokio::sync::{mpsc, watch};
 
 use self::queue::{HookMark, HookQueue};
+use self::refused::Refused;
 pub use self::task::run;
 use crate::count::SharedCount;
 use crate::hook_rooms::{
@@ -98,6 +99,7 @@ pub struct PusherHooks {
     end: watch::Sender<HookEnd>,
     said: Mutex<ClientHookEvents>,
     bytes: Arc<SharedBytes>,
+    refused_bytes: Arc<SharedBytes>,
     /// What is counted.
     pub counts: Arc<WebhookCounts>,
     /// How often there were more changes than could be noted. All that is known is looked at anew
@@ -119,6 +121,7 @@ impl PusherHooks {
             end: watch::Sender::new(HookEnd::No),
             said: Mutex::default(),
             bytes: Arc::new(SharedBytes::new(BYTES_MAX)),
+            refused_bytes: Refused::shared(),
             counts: Arc::default(),
             overruns: SharedCount::default(),
             told_later: SharedCount::default(),
@@ -170,6 +173,13 @@ impl PusherHooks {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many members a channel may have, by its key; `None` of what is no app's channel.
+    pub(crate) fn members_max(&self, key: &str) -> Option<usize> {
+        let is_channel = |key: &Key<'_>| matches!(key.space, Space::Channel | Space::CacheChannel);
+        let key = Key::parse(key).filter(is_channel)?;
+        Some(self.apps.by_id(key.app)?.app.members_max as usize)
+    }
+
     /// What nodes of a cluster tell each other of apps with webhooks.
     pub(crate) fn rooms(&self) -> &Arc<HookRooms> {
         &self.rooms
@@ -202,9 +212,9 @@ impl PusherHooks {
         self.end.send_replace(HookEnd::Done);
     }
 
-    /// Whether nothing waits for a webhook.
+    /// Whether nothing waits for a webhook, and none is to be told of what it has refused.
     fn is_empty(&self) -> bool {
-        self.counts.backlog.read() == 0
+        self.counts.backlog.read() == 0 && !self.queues().values().any(HookQueue::has_refused)
     }
 
     /// Puts `event` behind what waits for each webhook of the app that wants it.
@@ -245,8 +255,9 @@ impl PusherHooks {
     }
 
     fn begin(&self, app: &Arc<App>, url: &str) -> HookQueue {
-        let (apps, shared) = (Arc::clone(&self.apps), Arc::clone(&self.bytes));
-        HookQueue::begin((apps, Arc::clone(app)), url, shared, Arc::clone(&self.counts))
+        let shared = (Arc::clone(&self.bytes), Arc::clone(&self.refused_bytes));
+        let of = (Arc::clone(&self.apps), Arc::clone(app));
+        HookQueue::begin(of, url, shared, Arc::clone(&self.counts))
     }
 
     /// How far what is of all nodes was put into the queues of an app.

@@ -54,12 +54,12 @@ struct HookEvents {
 }
 
 impl HookQueue {
-    /// One for the webhook of `app` at `url`. Where nothing can be posted there, that is told, and
-    /// it takes nothing.
+    /// One for the webhook of `app` at `url`, which shares the room of what waits, and of what was
+    /// refused, with others. Where nothing can be posted there, that is told, and it takes nothing.
     pub(super) fn begin(
         (apps, app): (Arc<PusherApps>, Arc<App>),
         url: &str,
-        shared: Arc<SharedBytes>,
+        (waiting, refused): (Arc<SharedBytes>, Arc<SharedBytes>),
         counts: Arc<WebhookCounts>,
     ) -> HookQueue {
         let client = url.parse::<WebhookUrl>().map_err(anyhow::Error::new);
@@ -70,7 +70,7 @@ impl HookQueue {
                 return HookQueue(None);
             }
         };
-        let (backlog, refused) = (Backlog::sharing(shared), Refused::default());
+        let (backlog, refused) = (Backlog::sharing(waiting), Refused::sharing(refused));
         let logged = LogInterval::default();
         let told = HookEvents { backlog, events: 0, refused, logged, is_over: false };
         let waiting =
@@ -127,6 +127,11 @@ impl HookQueue {
         let mut told = waiting.told();
         let done = told.events - told.backlog.len() as u64;
         done >= mark.events && told.refused.is_settled(mark.refused, done)
+    }
+
+    /// Whether there is something that it has refused.
+    pub(super) fn has_refused(&self) -> bool {
+        self.0.as_ref().is_some_and(|waiting| !waiting.told().refused.is_empty())
     }
 
     /// Whether there is something that it has refused, and room for it.

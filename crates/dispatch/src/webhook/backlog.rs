@@ -25,7 +25,7 @@ impl Default for Bounds {
     }
 }
 
-/// What several backlogs may have together. One that has much leaves room for the others: it may
+/// What several queues may have together. One that has much leaves room for the others: it may
 /// take no more than is free.
 #[derive(Debug)]
 pub(crate) struct SharedBytes {
@@ -40,8 +40,18 @@ impl SharedBytes {
     }
 
     /// Whether one that has `own` bytes may have more.
-    fn has_room_for(&self, own: usize) -> bool {
+    pub(crate) fn has_room_for(&self, own: usize) -> bool {
         own < self.most.saturating_sub(self.used.load(Ordering::Relaxed))
+    }
+
+    /// One of them has so many bytes more.
+    pub(crate) fn take(&self, bytes: usize) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// One of them has so many bytes less.
+    pub(crate) fn give_back(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
@@ -96,7 +106,7 @@ impl Backlog {
     pub(crate) fn push_anyway(&mut self, json: Box<[u8]>) {
         self.bytes += json.len();
         if let Some(all) = &self.shared {
-            all.used.fetch_add(json.len(), Ordering::Relaxed);
+            all.take(json.len());
         }
         self.waiting.push_back(json);
     }
@@ -132,7 +142,7 @@ impl Backlog {
     fn give_back(&mut self, bytes: usize) {
         self.bytes -= bytes;
         if let Some(all) = &self.shared {
-            all.used.fetch_sub(bytes, Ordering::Relaxed);
+            all.give_back(bytes);
         }
     }
 }

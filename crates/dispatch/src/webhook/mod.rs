@@ -161,6 +161,7 @@ mod tests {
     use std::future::pending;
 
     use super::*;
+    use crate::captured_log::CapturedLog;
 
     /// Has one event, and nothing more once that is done with.
     struct One {
@@ -211,8 +212,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn batch_that_nobody_takes_is_given_up_after_its_time() {
+        let (log, _guard) = CapturedLog::start();
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/", taken.local_addr().unwrap());
+        let address = taken.local_addr().unwrap();
+        let url = format!("http://{address}/s3cret?k=s3cret");
         // Nobody else is given the port so soon.
         drop(taken);
         let client = WebhookClient::new(url.parse().unwrap()).unwrap();
@@ -225,5 +228,9 @@ mod tests {
         let WebhookCounts { taken, failed, dropped, .. } = &one.counts;
         assert_eq!((taken.read(), dropped.read()), (0, 1));
         assert!(failed.read() >= 8, "{}", failed.read());
+        // Path and query of its URL may be secrets.
+        let log = log.text();
+        let line = format!("the webhook at {address} takes nothing");
+        assert!(log.contains(&line) && !log.contains("s3cret"), "{log}");
     }
 }

@@ -181,6 +181,42 @@ fn many_rooms_and_rooms_without_members_have_places_too() {
 }
 
 #[test]
+fn poll_asks_for_a_hundred_rooms_at_most_also_where_none_has_members() {
+    for server in [Server::start(&[]), serve(&[])] {
+        let path = |rooms: usize| {
+            let rooms: String = (0..rooms).map(|n| format!("&members=room:{n}")).collect();
+            format!("/poll/bob?wait=0&token={}{rooms}", token("bob", None))
+        };
+        let asked = |rooms| server.ask(get(&path(rooms), &[]));
+        let answer = read_answer(&mut asked(100), "GET").unwrap().ok();
+        assert!(!answer.as_array().unwrap().is_empty(), "{answer}");
+        check_problem(&read_answer(&mut asked(101), "GET").unwrap().json(), 400);
+    }
+}
+
+/// It could begin anew for ever, with whole lists each time.
+#[test]
+fn poll_is_refused_at_once_whose_next_one_would_have_a_head_that_is_too_long() {
+    const HEAD_BYTES_MAX: usize = 8 * 1024;
+    let server = Server::start(&[]);
+    let path = "/poll/bob?members=room:1&members=room:2&wait=0";
+    let fills = |path: &str, bytes: usize| {
+        let len = get(path, &["X: "]).len();
+        get(path, &[&format!("X: {}", "x".repeat(bytes - len))])
+    };
+    let spare = "&members_after=.&after=".len() + 2 * 16 + 27;
+    let fitting = fills(path, HEAD_BYTES_MAX - spare);
+    let answer = read_answer(&mut server.ask(fitting), "GET").unwrap();
+    let places = answer.head.field("encke-members").unwrap();
+    let next = format!("{path}&members_after={places}&after={}", "2".repeat(27));
+    assert_eq!(answer.ok().as_array().unwrap().len(), 2);
+    let again = fills(&next, HEAD_BYTES_MAX);
+    assert_eq!(read_answer(&mut server.ask(again), "GET").unwrap().ok(), json!([]));
+    let longer = fills(path, HEAD_BYTES_MAX - spare + 1);
+    check_problem(&read_answer(&mut server.ask(longer), "GET").unwrap().json(), 431);
+}
+
+#[test]
 fn classic_page_is_told_in_lines_of_its_own() {
     let server = serve(&[]);
     let path = format!("/test/eve?members=room:7&token={}", token("eve", None));

@@ -11,7 +11,8 @@
 //! One that was refused after all has no grace ([`Members::leave_at_once`]).
 //!
 //! Who waits stands in [`Graces`], which has a bound; past that a member leaves at once. Who polls
-//! goes with each answer, and has [`POLL_GRACE_MS`] at least to come back.
+//! goes with each answer, and has [`POLL_GRACE_MS`] at least to come back. While ids take up more
+//! than they may, only those who poll have that time, and [few](POLL_GRACES_PAST_MAX) of them.
 
 mod graces;
 mod listeners;
@@ -28,6 +29,10 @@ use crate::id::Id;
 /// The shortest grace of one who polls, in milliseconds: a slow network takes as long for an answer
 /// and the next request. Without one, two who poll would call each other back at full speed.
 const POLL_GRACE_MS: u64 = 2_000;
+
+/// How many who poll wait for their grace while ids take up more than they may: their names, of 255
+/// bytes at most, take 17 MiB.
+const POLL_GRACES_PAST_MAX: usize = 1 << 14;
 
 /// So many places for notes a stripe keeps.
 const NOTED_KEPT: usize = 16;
@@ -203,20 +208,25 @@ impl Roster {
         now_ms: u64,
         updates: &mut Vec<MemberUpdate>,
     ) {
+        // One that waits keeps names, and a connection's first ids are let in past the bound of all
+        // ids. So whoever comes and goes under ever new ones past that keeps none, or few.
+        let is_past_max = self.members.names.is_over_max();
         // A queue of graces is in the order in which they end.
-        let is_longer = polls && self.grace_ms < POLL_GRACE_MS;
-        let (graces, others, grace_ms) = match is_longer {
+        let is_of_polls = polls && (is_past_max || self.grace_ms < POLL_GRACE_MS);
+        let (graces, others, grace_ms) = match is_of_polls {
             true => (&mut self.poll_graces, &mut self.graces, POLL_GRACE_MS),
             false => (&mut self.graces, &mut self.poll_graces, self.grace_ms),
         };
         others.end(pair);
-        // One that waits keeps names, and a connection's first ids are let in past the bound of all
-        // ids. So whoever comes and goes under ever new ones past that keeps none.
-        if self.members.names.is_over_max() {
-            graces.end(pair);
-        } else if graces.begin(pair, now_ms + grace_ms) {
+        let most = match (is_past_max, is_of_polls) {
+            (false, _) => usize::MAX,
+            (true, true) => POLL_GRACES_PAST_MAX,
+            (true, false) => 0,
+        };
+        if graces.begin(pair, now_ms + grace_ms, most) {
             return;
         }
+        graces.end(pair);
         self.early += 1;
         self.members.tell_left(pair, &self.listeners, updates);
     }

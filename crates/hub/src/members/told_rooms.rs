@@ -7,9 +7,9 @@
 //! of now. Elsewhere the list is told anew. Where a list came back to what it was, there is nothing
 //! to be told of what happened meanwhile.
 //!
-//! A room is kept from a poll on, and for [`KEPT_MS`] after the last one. Of one that is not,
-//! since there is no room for more, polls are told whole lists, and nothing where theirs is the
-//! list of now.
+//! A room is kept from a poll on, and for [`KEPT_MS`] after the last one, or for as long as one
+//! waits if nobody is there. Of a room that is not kept, since there is no room for more, polls are
+//! told whole lists, and nothing where theirs is the list of now.
 //!
 //! Cost: nothing where nobody polls. Of a room some 24 bytes for each member, and what was told
 //! of late, [`ROOM_BYTES_MAX`] at most; [`ALL_BYTES_MAX`] for all.
@@ -168,11 +168,14 @@ impl ToldRooms {
         self.rooms.get(&room).map(|told| told.known.place(told.seed))
     }
 
-    /// Keeps of all rooms those alone that somebody has asked for of late, and that `stay`.
+    /// Keeps of all rooms those alone that somebody has asked for of late, and that `stay`. A room
+    /// in which nobody is stays as long as somebody watches it: between two polls there is nothing
+    /// that a list does not tell as shortly.
     pub fn forget(&mut self, now_ms: u64, roster: &mut Roster, stay: impl Fn(Id) -> bool) {
         let (names, bytes) = (&self.names, &mut self.bytes);
         self.rooms.retain(|&room, told| {
-            let stays = now_ms < told.asked_ms + KEPT_MS && stay(room);
+            let is_of_use = !told.known.is_of_nobody() || roster.is_watched(room);
+            let stays = now_ms < told.asked_ms + KEPT_MS && is_of_use && stay(room);
             if !stays {
                 *bytes -= told.bytes();
                 roster.follow_no_more(room);
@@ -271,6 +274,10 @@ impl Known {
         let hashes: HashMap<u64, u64> = hashes.collect();
         let sum = hashes.values().fold(0, |sum: u64, hash| sum.wrapping_add(*hash));
         Known::Members(hashes, sum)
+    }
+
+    fn is_of_nobody(&self) -> bool {
+        matches!(self, Known::Members(members, _) if members.is_empty())
     }
 
     fn place(&self, seed: u64) -> RoomPlace {

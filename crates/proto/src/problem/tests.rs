@@ -33,6 +33,7 @@ fn all() -> Vec<Problem> {
         Problem::send_unanswered(),
         Problem::too_many("Slowly.", 1),
         Problem::head_too_large(),
+        Problem::places_too_long(),
         Problem::unavailable(5),
         Problem::moving(1),
         Problem::http_version(),

@@ -30,7 +30,7 @@ const EARLIEST: &str = "earliest";
 /// The length of an event's id, which is a place.
 const EVENT_ID_LEN: usize = 16;
 /// The length of a place that says where a gap ends of which its client was told.
-const MARKED_PLACE_LEN: usize = 27;
+pub const MARKED_PLACE_LEN: usize = 27;
 
 /// Where a client wants to go on.
 #[derive(Clone, Copy, Default)]

@@ -1,5 +1,6 @@
 //! The table of keys without a clock: what is claimed, remembered, refused and forgotten.
 
+use super::super::key::OWN;
 use super::*;
 
 const TIME: u64 = 300_000;
@@ -86,6 +87,43 @@ fn clients_leave_a_part_of_the_places_to_applications() {
     assert!(matches!(table.claim(client, 5, 0, seconds(1)), Ok(Found::UnderWay(_))));
     (6..8).for_each(|key| send(&mut table, key, seconds(1)));
     assert!(matches!(table.claim(APPLICATION, 8, 0, seconds(1)), Err(Refusal::Full { .. })));
+}
+
+#[test]
+fn client_is_told_when_it_has_a_place_where_applications_have_taken_those_left_to_them() {
+    let mut table = Table::new(8, TIME);
+    let client = KeyHolder::Client { name: "client/bob", counted: None };
+    (0..8).for_each(|key| send(&mut table, key, seconds(10 * key as u64)));
+    // Two are past the six of clients, so three must be over.
+    for (now, retry_after) in [(100, 220), (319, 1)] {
+        let refused = table.claim(client, 9, 0, seconds(now)).unwrap_err();
+        assert_eq!(refused, Refusal::Full { retry_after }, "at {now} s");
+    }
+    table.forget(seconds(320), 10);
+    assert!(matches!(table.claim(client, 9, 0, seconds(320)), Ok(Found::New(_))));
+    // What a node sends by itself takes no place of a sender, and gives none back.
+    let mut table = Table::new(2, TIME);
+    assert!(table.brought(u128::from(OWN), 0, ANSWER.id, seconds(0)));
+    (2..4).for_each(|key| send(&mut table, key, seconds(100)));
+    let refused = table.claim(APPLICATION, 9, 0, seconds(200)).unwrap_err();
+    assert_eq!(refused, Refusal::Full { retry_after: 200 });
+}
+
+#[test]
+fn client_is_told_when_a_key_of_its_own_is_over_whoever_came_before() {
+    let mut table = Table::new(128, TIME);
+    let of = |name| KeyHolder::Client { name, counted: Some(name) };
+    let mut claim = |holder, key, at| match table.claim(holder, key, 0, seconds(at)) {
+        Ok(_) => {
+            table.remember(key, seconds(at));
+            None
+        }
+        Err(refusal) => Some(refusal),
+    };
+    assert_eq!((claim(of("carol"), 1, 0), claim(of("bob"), 2, 200)), (None, None));
+    assert_eq!(claim(of("bob"), 3, 210), None);
+    let refused = Refusal::Share { keys: 2, retry_after: 280 };
+    assert_eq!(claim(of("bob"), 4, 220), Some(refused));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use tokio::task::yield_now;
 
 use super::{HookTeller, HookedIds, SLICE};
 use crate::cluster::Cluster;
-use crate::hook_rooms::{self, channel_subject, member_subject, parse_subject};
+use crate::hook_rooms::{self, HookRooms, channel_subject, member_subject, parse_subject};
 use crate::pusher_hooks::over_nodes::OverNodes;
 use crate::pusher_hooks::reporter::{AppReport, Reporter};
 use crate::pusher_hooks::{HookScope, event};
@@ -32,12 +32,22 @@ impl HookTeller<'_> {
 
     /// Somebody has come here, or has gone: the nodes are told.
     pub(super) fn change_here(&self, subject: HookedIds, change: ChannelChange, app: &App) {
-        let Some(reporter) = self.reporter.as_ref().filter(|_| !app.webhooks.is_empty()) else {
-            return;
-        };
+        if let Some(reporter) = self.reporter.as_ref().filter(|_| !app.webhooks.is_empty()) {
+            self.put_change(reporter.rooms(), subject, change, app);
+        }
+    }
+
+    /// Puts it into what this node has.
+    pub(super) fn put_change(
+        &self,
+        rooms: &HookRooms,
+        subject: HookedIds,
+        change: ChannelChange,
+        app: &App,
+    ) {
         let (channel, is_member) = ((subject.0, Id::NONE), subject.1 != Id::NONE);
         let Some(of_channel) = self.subject(channel) else { return };
-        let (rooms, has_come) = (reporter.rooms(), change == ChannelChange::Came);
+        let has_come = change == ChannelChange::Came;
         if has_come {
             // It may have gone again: that is told behind it. Whoever is told of a member knows the
             // channel.

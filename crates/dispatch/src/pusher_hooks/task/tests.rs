@@ -7,6 +7,7 @@ use pusher::Apps;
 use super::super::SAID_BYTES_MAX;
 use super::super::queue::HookQueue;
 use super::*;
+use crate::captured_log::CapturedLog;
 
 /// What makes an app one with a webhook, at which nobody listens.
 const WITH_WEBHOOK: &str = r#","client_events":true,"webhooks":[{"url":"http://127.0.0.1:9/"}]"#;
@@ -33,11 +34,13 @@ struct World {
 fn world(more: &str) -> World {
     let mut config = EngineConfig::new("127.0.0.1:0".parse().unwrap());
     (config.workers, config.guest) = (1, true);
+    let hooks = hooks(more);
+    config.pusher = Some(Arc::clone(&hooks.apps));
     let names = Arc::new(Names::new([7; 16]));
     let epoch = Epoch::begin(Tag::of(7), 0, 1_000_000);
     let mut engine = Engine::prepare(config, epoch, Arc::clone(&names)).unwrap();
     let (guest, router) = (engine.take_guest().unwrap(), Arc::clone(engine.router()));
-    World { hooks: hooks(more), router, guest, names, _engine: engine }
+    World { hooks, router, guest, names, _engine: engine }
 }
 
 fn said() -> SentToChannel {
@@ -121,6 +124,76 @@ async fn what_a_full_webhook_has_refused_is_not_taken_before_it_was_told_later()
     assert!(!hooks.is_taken("1", &marks), "it waits");
     take();
     assert!(hooks.is_taken("1", &marks) && hooks.with_refused().is_empty());
+}
+
+/// A node that ends gives all up that is not told yet.
+#[tokio::test]
+async fn webhook_that_is_still_to_be_told_what_it_refused_holds_up_the_end() {
+    let hooks = hooks(WITH_WEBHOOK);
+    let app = hooks.apps.by_key("key").unwrap().app;
+    fill(&hooks, HookScope::Cluster);
+    hooks.push(&app, HookScope::Cluster, &WebhookEvent::ChannelVacated { channel: "a" });
+    let take = || hooks.queues().values().for_each(HookQueue::take_all);
+    take();
+    assert!(hooks.counts.backlog.read() == 0 && !hooks.is_empty());
+    hooks.with_refused().iter().for_each(|key| while hooks.tell_refused(key, &app, |_| false) {});
+    assert!(!hooks.is_empty(), "it waits");
+    take();
+    assert!(hooks.is_empty());
+}
+
+#[tokio::test]
+async fn webhook_that_has_its_url_twice_is_told_later_what_either_of_both_wants() {
+    let url = "http://127.0.0.1:9/";
+    let hooks = hooks(&format!(
+        r#","webhooks":[{{"url":"{url}","event_types":["client_event"]}},
+                        {{"url":"{url}","event_types":["channel_occupied"]}}]"#
+    ));
+    let app = hooks.apps.by_key("key").unwrap().app;
+    fill(&hooks, HookScope::Node);
+    hooks.push(&app, HookScope::Node, &WebhookEvent::ChannelOccupied { channel: "a" });
+    hooks.queues().values().for_each(HookQueue::take_all);
+    hooks.with_refused().iter().for_each(|key| while hooks.tell_refused(key, &app, |_| true) {});
+    assert_eq!((hooks.counts.backlog.read(), hooks.told_later.read()), (1, 1));
+}
+
+#[tokio::test]
+async fn log_of_a_full_webhook_names_its_host_and_no_secret_of_its_url() {
+    let (log, _guard) = CapturedLog::start();
+    let hooks = hooks(r#","webhooks":[{"url":"http://127.0.0.1:9/s3cret?k=s3cret"}]"#);
+    fill(&hooks, HookScope::Node);
+    let app = hooks.apps.by_key("key").unwrap().app;
+    hooks.push(&app, HookScope::Node, &WebhookEvent::ChannelOccupied { channel: "a" });
+    let log = log.text();
+    assert!(log.contains("the webhook of app 1 at 127.0.0.1:9 is full"), "{log}");
+    assert!(!log.contains("s3cret"), "{log}");
+}
+
+/// Somebody who waits for the list of a presence channel, and is refused, is no member.
+#[tokio::test(start_paused = true)]
+async fn member_that_only_waited_for_a_list_is_told_to_nobody() {
+    let World { hooks, router, names, _engine: engine, .. } = world(WITH_WEBHOOK);
+    let watches = engine.watches().cloned();
+    let mut teller = HookTeller::new(&hooks, &router, watches.clone());
+    let (watches, member) = (watches.unwrap(), Key { space: Space::Member, app: "", name: "bob" });
+    let key = |key: &str| names.acquire(IdText::of_key(key).unwrap());
+    let ids = (key("#c1:presence-a"), key(&member.text()));
+    let note = || ChannelNote { channel: ids.0, member: ids.1, change: ChannelChange::Waited };
+    let app = hooks.apps.by_key("key").unwrap().app;
+    hooks.rooms.want("1");
+    // It is there as long as it waits.
+    for is_there in [true, false] {
+        match is_there {
+            true => watches.members().join(ids.0, ids.1, None),
+            false => watches.members().leave_at_once(ids.0, ids.1),
+        }
+        teller.note(note());
+        tokio::time::advance(Duration::from_secs(60)).await;
+        teller.look().await;
+        assert_eq!(hooks.counts.backlog.read(), 0, "it has neither come nor gone");
+        teller.put_change(&hooks.rooms, ids, ChannelChange::Waited, &app);
+        assert!(hooks.rooms.all().is_empty(), "{:?}", hooks.rooms.all());
+    }
 }
 
 /// Waits until the task that posts has seen something.

@@ -11,10 +11,11 @@
 //! Cost: nothing of a poll without rooms. Else some 100 bytes while it waits, and 32 for each room.
 
 use hub::IdText;
+use proto::request::HEAD_BYTES_MAX;
 use proto::{Problem, Request};
 
 use super::super::core::{At, Core, Lives};
-use super::super::tables::polled::Polled;
+use super::super::tables::polled::{self, Polled};
 use crate::conn::state::State;
 use crate::limits::{CLOSE_TO_NOTHING, EXPRESS_BYTES_MAX, WATCHES_PER_CONNECTION_MAX};
 use crate::said::RoomText;
@@ -35,6 +36,10 @@ impl<S: Sockets> Core<S> {
                 "A poll is told of at most {WATCHES_PER_CONNECTION_MAX} rooms who is there. Ask \
                  for fewer, or by several polls."
             )));
+        }
+        // The next one would else be refused by its length, and its client could only begin anew.
+        if polled::next_head_len(request) > HEAD_BYTES_MAX {
+            return Err(Problem::places_too_long());
         }
         self.polled.insert(at.slot, Polled::of(request));
         for of in &request.members {

@@ -3,10 +3,25 @@
 use std::sync::Arc;
 
 use hub::{Id, RoomPlace};
+use proto::request::MARKED_PLACE_LEN;
 use proto::{Request, poll};
 
 use crate::limits::{EXPRESS_BYTES_MAX, WATCHES_PER_CONNECTION_MAX};
 use crate::said::ToldText;
+
+/// `&members_after=` and `&after=` with the longest place, as the next poll has them, and how long
+/// the place of a room is with the dot between two.
+const PLACES_NAME_LEN: usize = 15;
+const AFTER_LEN: usize = 7 + MARKED_PLACE_LEN;
+const ROOM_PLACE_LEN: usize = 17;
+
+/// How long the head of the next poll is at most, if it differs from this one by its places alone.
+pub(in crate::shard) fn next_head_len(request: &Request<'_>) -> usize {
+    let has_places = request.members_after.map_or(0, |places| PLACES_NAME_LEN + places.len());
+    let has_after = request.cursor.map_or(0, |place| AFTER_LEN - MARKED_PLACE_LEN + place.len());
+    let places = PLACES_NAME_LEN + (request.members.len() * ROOM_PLACE_LEN).saturating_sub(1);
+    request.head_len + places + AFTER_LEN - has_places - has_after
+}
 
 /// What a poll has asked of rooms, and what it is to be told.
 #[derive(Debug, Default)]
@@ -127,5 +142,24 @@ impl Polled {
         let is_any = places.iter().any(Option::is_some);
         let places = places.into_iter().map(Option::unwrap_or_default);
         is_any.then(|| places.collect::<Vec<_>>().join("."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::request::{Parsed, parse};
+
+    use super::*;
+
+    /// A head of 8 KiB has room for thousands of dots.
+    #[test]
+    fn places_are_read_for_as_many_rooms_as_are_asked_for() {
+        for (rooms, most) in [(1, 1), (3, 3), (200, WATCHES_PER_CONNECTION_MAX)] {
+            let (members, dots) = ("&members=a".repeat(rooms), ".".repeat(5_000));
+            let head =
+                format!("GET /poll/b?x{members}&members_after={dots} HTTP/1.1\r\nHost: a\r\n\r\n");
+            let Parsed::Request(request) = parse(head.as_bytes(), 0) else { panic!("{head}") };
+            assert_eq!(Polled::of(&request).named.len(), most);
+        }
     }
 }

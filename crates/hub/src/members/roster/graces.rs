@@ -70,11 +70,13 @@ impl Graces {
     }
 
     /// The grace of `pair` begins, or begins anew; no other that waits ends later than `over_ms`.
-    /// `false` where there is no place for it.
+    /// `false` where there is no place for it, as if there were `most` places at most.
     #[must_use]
-    pub(super) fn begin(&mut self, pair: Membership, over_ms: u64) -> bool {
+    pub(super) fn begin(&mut self, pair: Membership, over_ms: u64, most: usize) -> bool {
         debug_assert!(self.queue.back().is_none_or(|last| last.over_ms <= over_ms));
-        if !self.waiting.contains_key(&pair) && !self.has_place(pair) {
+        let most = self.most.min(most);
+        let has_one = self.waiting.contains_key(&pair) && self.len() <= most;
+        if !has_one && !self.has_place(pair, most) {
             return false;
         }
         self.turns += 1;
@@ -90,9 +92,9 @@ impl Graces {
         true
     }
 
-    /// Whether the room and the user have taken fewer places than are free.
-    fn has_place(&self, pair: Membership) -> bool {
-        let free = self.most.saturating_sub(self.len());
+    /// Whether the room and the user have taken fewer places than are free of `most`.
+    fn has_place(&self, pair: Membership, most: usize) -> bool {
+        let free = most.saturating_sub(self.len());
         let taken = |counts: &HashMap<Id, usize>, id| counts.get(&id).copied().unwrap_or(0);
         taken(&self.of_rooms, pair.room).max(taken(&self.of_users, pair.sub)) < free
     }

@@ -18,17 +18,25 @@ pub(super) enum Listeners {
 impl Listeners {
     pub(super) fn has(&self, members: &Members, room: Id) -> bool {
         match self {
-            Listeners::Watchers(followed) => {
-                let watchers = members.watchers.get();
-                watchers.is_some_and(|watchers| watchers.connections(room) > 0)
-                    || followed.contains(&room)
-            }
+            Listeners::Watchers(followed) => members.is_watched(room) || followed.contains(&room),
             Listeners::Rooms(rooms) => rooms.contains(&room),
         }
     }
 }
 
+impl Members {
+    /// Whether a connection watches `room`.
+    fn is_watched(&self, room: Id) -> bool {
+        self.watchers.get().is_some_and(|watchers| watchers.connections(room) > 0)
+    }
+}
+
 impl Roster {
+    /// Whether a connection watches `room`.
+    pub(in crate::members) fn is_watched(&self, room: Id) -> bool {
+        self.members.is_watched(room)
+    }
+
     /// From now on it tells of those rooms that it is made to [listen to](Roster::listen), whoever
     /// watches here.
     pub fn share(&mut self) {

@@ -155,6 +155,34 @@ fn room_that_nobody_polls_any_more_keeps_neither_its_name_nor_its_changes() {
     assert!(world.updates().is_empty());
 }
 
+/// A client can name ever new rooms in which nobody is.
+#[test]
+fn room_in_which_nobody_is_is_kept_for_who_waits_and_not_between_two_polls() {
+    let mut world = world(LIMITS);
+    let [room, other] = ["room:7", "room:8"].map(|room| world.id(room));
+    let bob = world.id("bob");
+    let mut told = ToldRooms::new(Arc::clone(&world.names));
+    let (mut waits, mut between) = (Poller::default(), Poller::default());
+    world.watch(room);
+    waits.ask(&mut told, &mut world, room);
+    between.ask(&mut told, &mut world, other);
+    let forget = |told: &mut ToldRooms, world: &mut World| {
+        told.forget(world.now_ms, &mut world.roster, |_| true);
+        (told.place(room).is_some(), told.place(other).is_some())
+    };
+    assert_eq!(forget(&mut told, &mut world), (true, false));
+    // Who waits hears of the first who comes, and where it stands then.
+    world.members.join(room, bob, None);
+    world.members.join(other, bob, None);
+    tell(&mut told, &mut world);
+    waits.ask(&mut told, &mut world, room);
+    between.ask(&mut told, &mut world, other);
+    assert_eq!((waits.lists, between.lists), (1, 2), "one is told what has changed");
+    assert_eq!(waits.list, between.list);
+    world.members.watchers().logout(room, ConnRef::new(0, 0, 0));
+    assert_eq!(forget(&mut told, &mut world), (true, true), "somebody is there");
+}
+
 /// Two who poll would else call each other back at full speed.
 #[test]
 fn who_polls_has_two_seconds_to_come_back_even_without_a_grace() {
@@ -185,6 +213,37 @@ fn who_polls_has_two_seconds_to_come_back_even_without_a_grace() {
     world.members.leave_between_polls(room, bob);
     world.members.leave(room, bob);
     assert_eq!(world.told(), ["-bob 0 Whole"]);
+}
+
+/// They would call each other back at full speed just when the server has too much already.
+#[test]
+fn who_polls_has_its_two_seconds_also_past_the_maximum_of_ids_and_few_have() {
+    let mut world = world(LIMITS);
+    let (room, bob, zoe) = (world.id("room:7"), world.id("bob"), world.id("zoe"));
+    world.watch(room);
+    world.members.join(room, bob, None);
+    world.members.join(room, zoe, None);
+    assert_eq!(world.told(), ["+bob 1 Whole", "+zoe 2 Whole"]);
+    world.names.set_bytes_max(0);
+    world.members.leave_between_polls(room, bob);
+    world.members.leave(room, zoe);
+    assert_eq!(world.told(), ["-zoe 1 Whole"], "a stream that ends leaves at once");
+    world.now_ms += 1_999;
+    world.members.join(room, bob, None);
+    assert_eq!(world.told(), [""; 0]);
+    world.members.leave_between_polls(room, bob);
+    world.now_ms += 1;
+    assert_eq!(world.told(), [""; 0]);
+    world.now_ms += 2_000;
+    assert_eq!(world.told(), ["-bob 0 Whole"]);
+    // Of ever new ones some keep their names.
+    let id = |kind: &str, n: usize| world.id(&format!("{kind}:{n}"));
+    let all: Vec<_> = (0..40_000).map(|n| (id("room", n), id("user", n))).collect();
+    all.iter().for_each(|&(room, user)| world.members.join(room, user, None));
+    world.updates();
+    all.iter().for_each(|&(room, user)| world.members.leave_between_polls(room, user));
+    world.updates();
+    assert_eq!((world.roster.waiting(), world.members.len()), (1 << 14, 1 << 14));
 }
 
 /// Two tabs that poll, with a token from before a change of the name and one from after it.
