@@ -98,13 +98,14 @@ impl Store {
         let mut prefix = Vec::new();
         let mut is_enough = fork.sub_offset == 0;
         if place != content.tail() {
-            content.read(place, |data| {
+            let taken = |data: &[u8]| {
                 if !is_enough && !data.is_empty() {
                     prefix = first_part(data, fork).unwrap_or_default();
                     is_enough = true;
                 }
                 is_enough
-            })?;
+            };
+            self.read_content(&source, &view, (&content, place), taken)?;
         }
         if fork.sub_offset > 0 && prefix.is_empty() {
             return Err(Refusal::SubOffset);

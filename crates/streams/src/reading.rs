@@ -1,13 +1,14 @@
 //! Reading: pieces of a stream, and waiting for more.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
-use crate::content::Content;
+use crate::content::{Content, Place};
 use crate::offset::{Offset, Start};
 use crate::refusal::Refusal;
 use crate::state::is_json;
 use crate::store::{Head, Store, head};
-use crate::stream::LiveReader;
+use crate::stream::{LiveReader, Stream, View};
 
 /// A piece of a stream.
 #[derive(Clone, Debug)]
@@ -45,18 +46,14 @@ impl Store {
         let mut end = place;
         if place != content.tail() {
             let separates = is_json(&view.meta.content_type);
-            let read = content.read(place, |more| {
+            let taken = |more: &[u8]| {
                 if separates && !data.is_empty() && !more.is_empty() {
                     data.push(b',');
                 }
                 data.extend_from_slice(more);
                 data.len() >= bytes_max
-            });
-            // Its files' names are another stream's once it is deleted.
-            if stream.public.lock().is_another(&view.meta) {
-                return Err(Refusal::Unknown);
-            }
-            end = read?;
+            };
+            end = self.read_content(&stream, &view, (&content, place), taken)?;
         }
         let next = content.offset(end);
         Ok(Piece {
@@ -65,6 +62,30 @@ impl Store {
             data,
             up_to_date: end == content.tail(),
         })
+    }
+
+    /// Reads `content`, which is a stream's as of `view`, from a place on: [`Content::read`].
+    ///
+    /// # Errors
+    /// The stream is deleted meanwhile, or its files cannot be read.
+    pub(crate) fn read_content(
+        &self,
+        stream: &Stream,
+        view: &View,
+        (content, place): (&Content, Place),
+        take: impl FnMut(&[u8]) -> bool,
+    ) -> Result<Place, Refusal> {
+        let read = content.read(place, take);
+        if matches!(&read, Err(Refusal::Disk(error)) if error.kind() == ErrorKind::NotFound) {
+            // Who deletes a stream removes its files first, and has its writer until it says so.
+            drop(stream.writer.lock());
+            self.look(stream)?;
+        }
+        // Its files' names are another stream's once it is deleted.
+        if stream.public.lock().is_another(&view.meta) {
+            return Err(Refusal::Unknown);
+        }
+        read
     }
 
     /// Who waits for more of the stream at `path`. It does not wait.

@@ -91,6 +91,15 @@ impl Worker {
 
     /// Who speaks TLS could not read an answer, and is closed without one.
     fn refuse(&mut self, socket: &OwnedFd, why: NoPlace, is_tls: bool) {
+        // Before it is answered: who reads that it was refused finds itself in the figures.
+        self.shard.note_no_place(socket, why);
+        let reason = match why {
+            NoPlace::Full => DisconnectReason::Full,
+            NoPlace::Bound(_) => DisconnectReason::AddressLimit,
+            NoPlace::Moving => DisconnectReason::Moved,
+        };
+        self.counters.opened.add(1);
+        self.counters.closed[reason as usize].add(1);
         // All that it has sent is read, because closing over unread bytes would reset the answer
         // away. Best effort: a client that cannot even take the answer is closed all the same.
         let mut head = [0; HEAD_BYTES_MAX];
@@ -100,14 +109,6 @@ impl Worker {
             let _ = socket::send(socket, &answer);
         }
         let _ = socket::shutdown_write(socket);
-        self.shard.note_no_place(socket, why);
-        let reason = match why {
-            NoPlace::Full => DisconnectReason::Full,
-            NoPlace::Bound(_) => DisconnectReason::AddressLimit,
-            NoPlace::Moving => DisconnectReason::Moved,
-        };
-        self.counters.opened.add(1);
-        self.counters.closed[reason as usize].add(1);
     }
 
     /// How many clients wait in this worker's queues, as far as the kernel tells it.

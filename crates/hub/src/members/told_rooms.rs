@@ -22,7 +22,7 @@ use std::sync::Arc;
 use siphasher::sip::SipHasher24;
 
 use super::{Info, Manner, MemberChange, MemberList, MemberUpdate, Roster};
-use crate::id::Id;
+use crate::id::{Id, IdText};
 use crate::names::Names;
 
 /// How long a room is kept after the last poll has asked, in milliseconds: the longest wait of a
@@ -117,7 +117,8 @@ impl ToldRooms {
     }
 
     /// Somebody polls `room` with a place `after`, or without one. `list` makes the list as it is
-    /// told now, behind all that was told before; `None` where there is none yet.
+    /// told now, behind all that was told before; `None` where there is none yet. Who polls may
+    /// have gone meanwhile, and the room's name with it.
     pub fn ask(
         &mut self,
         (room, of): (Id, &str),
@@ -133,13 +134,24 @@ impl ToldRooms {
         let told = ToldRoom::new(of, &list()?, now_ms);
         let since = told.since(after, &self.nothing);
         let bytes = told.bytes();
-        if self.bytes + bytes <= ALL_BYTES_MAX && !self.names.is_over_max() {
+        let has_room = self.bytes + bytes <= ALL_BYTES_MAX && !self.names.is_over_max();
+        if has_room && self.keep_name(room, of) {
             self.bytes += bytes;
-            self.names.acquire_id(room);
             roster.follow(room);
             self.rooms.insert(room, told);
         }
         Some(since)
+    }
+
+    /// Keeps the name of `room`, unless its last user has gone meanwhile: then it has no id any
+    /// more, or another one.
+    fn keep_name(&self, room: Id, of: &str) -> bool {
+        let Ok(text) = IdText::of_key(of) else { return false };
+        let kept = self.names.acquire(text);
+        if kept != room {
+            self.names.release(kept);
+        }
+        kept == room
     }
 
     /// All who watch are told this change by `text`. Where they stand then, if that is known.

@@ -3,7 +3,9 @@
 use std::cell::Cell;
 use std::fs;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
 
 use tempfile::TempDir;
 
@@ -289,4 +291,28 @@ fn messages_of_json_are_joined_and_bytes_are_bounded() {
     assert!(store.append("s", &Append { closes: true, ..bytes(b"") }, None).is_ok(), "a close may");
     store.delete("s", None).unwrap();
     assert!(store.create("s", &text(), None).is_ok());
+}
+
+#[test]
+fn reader_beside_a_delete_is_told_that_there_is_no_stream() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    match store.read("a", Start::Beginning, 100) {
+                        Ok(_) | Err(Refusal::Unknown) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            });
+        }
+        for _ in 0..300 {
+            store.create("a", &Create { data: b"x", ..text() }, None).unwrap();
+            store.delete("a", None).unwrap();
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
 }

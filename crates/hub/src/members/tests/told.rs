@@ -183,6 +183,24 @@ fn room_in_which_nobody_is_is_kept_for_who_waits_and_not_between_two_polls() {
     assert_eq!(forget(&mut told, &mut world), (true, true), "somebody is there");
 }
 
+/// Connections end on other threads than the one that answers what they have asked.
+#[test]
+fn room_whose_last_user_has_gone_before_it_is_answered_is_not_kept() {
+    let mut world = world(LIMITS);
+    let names = Arc::clone(&world.names);
+    let mut told = ToldRooms::new(Arc::clone(&names));
+    let room = names.acquire(IdText::parse("room:7").unwrap());
+    names.release(room);
+    Poller::default().ask(&mut told, &mut world, room);
+    assert!(told.is_empty() && names.is_empty());
+    // Another has come, for whom it has another id.
+    let again = world.id("room:7");
+    Poller::default().ask(&mut told, &mut world, room);
+    assert!(told.is_empty() && again != room && names.len() == 1);
+    names.release(again);
+    assert!(names.is_empty());
+}
+
 /// Two who poll would else call each other back at full speed.
 #[test]
 fn who_polls_has_two_seconds_to_come_back_even_without_a_grace() {
