@@ -6,17 +6,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::{DefaultGuard, set_default};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Metadata, Subscriber};
 
 /// The lines of the thread that has started it.
 #[derive(Clone, Default)]
 pub(crate) struct CapturedLog(Arc<Mutex<String>>);
 
+/// Captures until it is dropped.
+pub(crate) struct LogCapture {
+    _default: DefaultGuard,
+    /// If there were one subscriber alone, a line that another test logs first, on a thread without
+    /// one, would be switched off for all threads.
+    _second: Dispatch,
+}
+
 impl CapturedLog {
-    /// Captures until the guard is dropped.
-    pub(crate) fn start() -> (CapturedLog, DefaultGuard) {
+    /// Captures from now on.
+    pub(crate) fn start() -> (CapturedLog, LogCapture) {
         let log = CapturedLog::default();
-        (log.clone(), set_default(log))
+        let _second = Dispatch::new(log.clone());
+        let _default = set_default(log.clone());
+        (log, LogCapture { _default, _second })
     }
 
     /// What was logged so far.

@@ -12,7 +12,6 @@
 //! Cost while nothing changes: a load, twenty times a second. A change that nobody watches costs
 //! two look-ups.
 
-mod answers;
 mod hooked;
 mod inputs;
 mod polled;
@@ -23,7 +22,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Late, LateTask, TellStep, Telling, ToldText, Watches};
+use engine::{Late, LateTask, TellStep, Telling, ToldText, Watch, Watches};
 use hub::{Id, Manner, MemberList, MemberUpdate, Roster, leave_out};
 use tokio::task::yield_now;
 use tokio::time::Instant;
@@ -64,7 +63,7 @@ pub async fn run(
     let (mut inputs, say) = Inputs::of(link);
     let names = || Arc::clone(watches.names());
     let shared = say.map(|say| Shared::new(watches.members(), names(), grace_ms, say));
-    let shared = shared.map(|shared| shared.with_hooks(hooks));
+    let shared = shared.map(|shared| shared.with_hooks(hooks.map(|hooks| hooks.rooms().clone())));
     let mut teller = RoomTeller {
         watches: &watches,
         roster,
@@ -137,10 +136,6 @@ impl RoomTeller<'_> {
             yield_now().await;
         }
         self.tell_updates().await;
-        if let Some(shared) = &mut self.shared {
-            let mut over = shared.take_over(now_ms);
-            self.tell_all_updates(&mut over).await;
-        }
         self.forget_polled(now_ms);
     }
 
@@ -242,6 +237,58 @@ impl RoomTeller<'_> {
         }
     }
 
+    /// Gives a slice of those their lists who have waited for them.
+    async fn answer_ready(&mut self) {
+        let mut answers = 0;
+        while let Some((of, waiting)) = self.shared.as_mut().and_then(Shared::take_ready) {
+            self.give(&of, waiting);
+            answers += 1;
+            if answers % ANSWERS_SLICE == 0 {
+                yield_now().await;
+            }
+        }
+    }
+
+    fn give(&mut self, of: &str, waiting: ListAsker) {
+        let shared = self.shared.as_ref();
+        let waiting = match waiting {
+            // Who is refused needs no list.
+            ListAsker::Watch(watch) if shared.is_some_and(|all| all.is_full_for(of, &watch)) => {
+                let is_taken = !watch.is_waiting() || self.watches.refuse(&watch);
+                return self.given(watch, is_taken);
+            }
+            // Who has gone needs none either, and its room may have no name any more.
+            ListAsker::Watch(watch) if !watch.is_waiting() => return self.given(watch, true),
+            waiting => waiting,
+        };
+        let told = match &waiting {
+            ListAsker::Watch(watch) if watch.is_poll() => self.told_since(of, watch),
+            // The roster knows a room without an id by no name, so nobody is there.
+            _ => self.list_given(of).map(ToldText::from),
+        };
+        match (told, waiting) {
+            (None, waiting) => {
+                if let Some(shared) = &mut self.shared {
+                    shared.again(of, waiting);
+                }
+            }
+            // Who has gone away does not need it.
+            (Some(told), ListAsker::Call(reply)) => drop(reply.send(told.text)),
+            (Some(told), ListAsker::Watch(watch)) => {
+                let is_taken = !watch.is_waiting() || self.watches.answer(&watch, &told);
+                self.given(watch, is_taken);
+            }
+        }
+    }
+
+    /// The worker's mailbox has taken the answer, or had no room.
+    fn given(&mut self, watch: Watch, is_taken: bool) {
+        match is_taken {
+            true => self.watches.questions().done(1, 0),
+            false => self.late.keep(watch),
+        }
+    }
+
     /// Hands on what this node has to say to the others.
     async fn flush(&mut self) {
         let now_ms = self.now_ms();
@@ -288,6 +335,34 @@ impl RoomTeller<'_> {
             let telling = self.watches.tell_late(worker, room, list);
             self.tell_all(telling).await;
         }
+    }
+
+    /// Answers a slice of those who ask for a list: what changes is told in between.
+    async fn answer_some(&mut self) {
+        for _ in 0..ANSWERS_SLICE {
+            let Some(watch) = self.watches.questions().take_and_count() else { return };
+            self.answer(watch).await;
+        }
+        yield_now().await;
+    }
+
+    async fn answer(&mut self, watch: Watch) {
+        // A list is not made for who has asked anew since, or has gone.
+        if !watch.is_waiting() {
+            return self.watches.questions().done(1, 0);
+        }
+        let Some(of) = self.watches.name(watch.room()) else {
+            return self.watches.questions().done(1, 0);
+        };
+        if self.shared.is_some() {
+            return self.ask(&of, ListAsker::Watch(watch)).await;
+        }
+        // Who asks was logged in before: it finds itself in the list.
+        if self.roster.look_at(watch.room(), self.now_ms(), &mut self.updates) {
+            self.list = None;
+            self.tell_updates().await;
+        }
+        self.give(&of, ListAsker::Watch(watch));
     }
 
     /// The list of a room, behind all that is told before.

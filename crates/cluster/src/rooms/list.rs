@@ -121,11 +121,6 @@ impl RoomList {
         there.take(most + 1).count() > most
     }
 
-    /// Whether several nodes had `sub` at one time, of whom one may be gone.
-    pub fn is_shared(&self, sub: &str) -> bool {
-        self.members.get(sub).is_some_and(|one| one.is_shared)
-    }
-
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -4,10 +4,6 @@
 //! how it becomes what clients are told. A question waits until the list is settled and has all
 //! that this node has said before: who asks is in its own list.
 
-mod held;
-#[cfg(test)]
-mod tests;
-
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -19,11 +15,9 @@ use hub::{
 };
 use tokio::sync::oneshot;
 
-use self::held::Held;
 use super::hooked::HookedRooms;
 use crate::cluster::{RoomFormat, RoomsSay};
 use crate::hook_rooms::{HookRooms, HookStep, app_of};
-use crate::pusher_hooks::PusherHooks;
 
 /// Calls of the API that wait for lists; further ones are refused.
 const CALLS_MAX: usize = 4096;
@@ -89,10 +83,8 @@ pub(super) struct Shared {
     calls: usize,
     /// What all of it is counted for.
     bytes: usize,
-    /// The apps, if there may be some, and the rooms that stand for those with webhooks.
-    hooks: Option<Arc<PusherHooks>>,
+    /// Rooms that stand for apps with webhooks, if apps may have some.
     hooked: Option<HookedRooms>,
-    held: Held,
 }
 
 impl Shared {
@@ -114,16 +106,13 @@ impl Shared {
             ready: VecDeque::new(),
             calls: 0,
             bytes: 0,
-            hooks: None,
             hooked: None,
-            held: Held::default(),
         }
     }
 
     /// One whose apps may have webhooks.
-    pub(super) fn with_hooks(mut self, hooks: Option<Arc<PusherHooks>>) -> Shared {
-        self.hooked = hooks.as_ref().map(|hooks| HookedRooms::new(Arc::clone(hooks.rooms())));
-        self.hooks = hooks;
+    pub(super) fn with_hooks(mut self, rooms: Option<Arc<HookRooms>>) -> Shared {
+        self.hooked = rooms.map(HookedRooms::new);
         self
     }
 
@@ -185,7 +174,6 @@ impl Shared {
                     room_text(&room).into_iter().for_each(|room| roster.ignore(room));
                 }
                 RoomAction::Settled(room) => {
-                    self.held.forget(&room);
                     self.manner(&room);
                     for waiting in self.unsettled.remove(&room).unwrap_or_default() {
                         self.place(&room, waiting);
@@ -193,9 +181,7 @@ impl Shared {
                     told.whole.push(room);
                 }
                 RoomAction::Changed { room, sub, change } => {
-                    if !self.is_held(now_ms, (&room, &sub), &change) {
-                        told.updates.extend(self.told_of(&room, sub, change));
-                    }
+                    told.updates.extend(self.update_of(&room, sub, change));
                 }
             }
         }
@@ -207,9 +193,8 @@ impl Shared {
         told
     }
 
-    fn told_of(&mut self, room: &str, sub: Box<str>, change: RoomChange) -> Option<MemberUpdate> {
+    fn update_of(&mut self, room: &str, sub: Box<str>, change: RoomChange) -> Option<MemberUpdate> {
         let (manner, count) = (self.manner(room), self.rooms.list(room)?.len());
-        let count = count - self.held.len(room).min(count);
         let room = self.id(room)?;
         let change = match change {
             // Members of a channel come and go, and nothing else is told of them.
@@ -250,10 +235,8 @@ impl Shared {
         let member = |(sub, info): (&str, Option<&str>)| {
             (Box::from(sub), info.map(|info| Arc::new(Info::new(info))))
         };
-        let is_told = |(sub, _): &(&str, Option<&str>)| !self.held.has(room, sub);
-        let told = || list.members().filter(is_told).map(member).collect();
-        let count = list.len() - self.held.len(room).min(list.len());
-        Some(MemberList { count, members: (!list.is_counted()).then(told) })
+        let members = (!list.is_counted()).then(|| list.members().map(member).collect());
+        Some(MemberList { count: list.len(), members })
     }
 
     /// Whether the channel `room` had as many members as it may have, over all nodes, before the
@@ -379,3 +362,6 @@ impl Shared {
         over
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,7 +28,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::{PusherApps, SentToChannel, channel_name};
-use hub::{Key, Space};
+use hub::Key;
 use pusher::webhook::{WebhookEvent, WebhookKind};
 use pusher::{App, SocketId, plain_text};
 use tokio::sync::{mpsc, watch};
@@ -171,13 +171,6 @@ impl PusherHooks {
     fn said(&self) -> MutexGuard<'_, ClientHookEvents> {
         // Each change is whole when the lock is given back.
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How many members a channel may have, by its key; `None` of what is no app's channel.
-    pub(crate) fn members_max(&self, key: &str) -> Option<usize> {
-        let is_channel = |key: &Key<'_>| matches!(key.space, Space::Channel | Space::CacheChannel);
-        let key = Key::parse(key).filter(is_channel)?;
-        Some(self.apps.by_id(key.app)?.app.members_max as usize)
     }
 
     /// What nodes of a cluster tell each other of apps with webhooks.

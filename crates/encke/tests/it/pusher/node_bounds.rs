@@ -98,30 +98,3 @@ fn crowd_that_comes_to_all_nodes_at_once_has_as_many_members_as_may_be() {
         world.nodes.iter().all(|node| users(node) == let_in)
     });
 }
-
-/// Who is refused is in the log for a moment, and stands before whoever comes back.
-#[test]
-fn member_of_a_killed_node_keeps_its_place_from_those_who_knock_and_whom_nobody_sees() {
-    let Some(mut world) = nodes("60") else { return };
-    let _two = ["a", "b"].map(|user| comes(&world.nodes[0], user).expect("there is room"));
-    // At both nodes that are left somebody hears of the channel.
-    let [mut stays, _too] =
-        [1, 2].map(|node| comes(&world.nodes[node], "c").expect("there is room"));
-    assert!(comes(&world.nodes[2], "d").is_none());
-    world.nodes.remove(0).into_program().kill();
-    let [second, third] = &world.nodes[..] else { panic!("two nodes are left") };
-    let mut all_back = Vec::new();
-    for round in 0..3 {
-        let mut crowd: Vec<_> = (0..20).map(|n| (client(third), format!("{round}-{n}"))).collect();
-        let mut back = client(second);
-        crowd.iter_mut().for_each(|(one, user)| one.ask_to_sit(ROOM, user));
-        back.ask_to_sit(ROOM, "a");
-        for (one, user) in &mut crowd {
-            assert_eq!(one.hear()["event"], REFUSED, "{user}");
-        }
-        assert_eq!(back.hear_list(ROOM), set(&["a", "b", "c"]), "its place is its own");
-        all_back.push(back);
-    }
-    wait_for("those who were refused have left", || users(second) == set(&["a", "c"]));
-    stays.hear_nothing();
-}
