@@ -7,6 +7,7 @@
 
 mod environment;
 mod file;
+mod renamed;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -67,6 +68,8 @@ pub(crate) struct Settings {
     /// The whole program, with what the environment and the file say.
     command: Command,
     file: Option<SettingsFile>,
+    /// What is to be said of old names among them: one sentence each.
+    pub(crate) old_names: Vec<String>,
 }
 
 /// Reads `args`, with the program's name first, as a command line of `program`, with what the
@@ -108,7 +111,10 @@ pub(crate) fn read(
         parsed = command.clone().try_get_matches_from(args);
     }
     match parsed {
-        Ok(matches) => Ok(Settings { matches, command, file }),
+        Ok(matches) => {
+            let old_names = renamed::warnings(&command, &words, args, environment, file.as_ref());
+            Ok(Settings { matches, command, file, old_names })
+        }
         Err(error) => Err(match (&file, arg_of(&command, &words, &error)) {
             (Some(file), Some(arg)) => file.error(&words, arg, &error),
             _ => of_line(error, &command, &words),
@@ -262,6 +268,18 @@ fn text_of(error: &clap::Error, arg: &Arg) -> String {
 fn is_setting(arg: &Arg) -> bool {
     let takes = matches!(arg.get_action(), ArgAction::Set | ArgAction::SetTrue | ArgAction::Append);
     takes && arg.get_long().is_some_and(|long| long != "config")
+}
+
+/// What an option was called before.
+fn old_names(arg: &Arg) -> Vec<&str> {
+    let visible = arg.get_visible_aliases().unwrap_or_default();
+    let all = arg.get_all_aliases().unwrap_or_default();
+    all.into_iter().filter(|name| !visible.contains(name)).collect()
+}
+
+/// Whether `name` is what the option is called, or was called before.
+fn is_called(arg: &Arg, name: &str) -> bool {
+    arg.get_long() == Some(name) || old_names(arg).contains(&name)
 }
 
 /// The option, whose flag is given by a word: `ENCKE_JSON=1`, `json = true`.

@@ -76,7 +76,7 @@ use crate::pusher_apps::AppsFile;
 pub use crate::pusher_apps::AppsFileError;
 pub use crate::start::open_graph;
 use crate::upgrade::Upgrades;
-pub use crate::upgrade::{Done, Program, Step, Upgrade, UpgradeError, UpgradeProgress};
+pub use crate::upgrade::{Done, Program, SUCCESSOR, Step, Upgrade, UpgradeError, UpgradeProgress};
 pub use auth::token_service::StreamAccess;
 pub use dispatch::cluster;
 pub use dispatch::presence::{PresenceConfig, Webhook, WebhookSecret};

@@ -184,8 +184,8 @@ pub(crate) fn run() -> ExitCode {
         Err(error) => return usage(&error),
     };
     console::start_logging(cli.common.log_level.into(), cli.common.log_format);
-    for unknown in environment.unknown(&program()) {
-        tracing::warn!("{unknown}");
+    for warning in environment.unknown(&program()).iter().chain(&settings.old_names) {
+        tracing::warn!("{warning}");
     }
     let done = match cli.command {
         Command::Demo(args) => demo::run(args),

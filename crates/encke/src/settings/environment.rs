@@ -11,7 +11,7 @@ use std::env;
 
 use clap::{Arg, Command};
 
-use super::{is_setting, with_words};
+use super::{is_setting, old_names, with_words};
 
 const PREFIX: &str = "ENCKE_";
 
@@ -47,8 +47,8 @@ const STANDARD: [(&str, &str); 5] = [
     ("otlp-ratio", "OTEL_TRACES_SAMPLER_ARG"),
 ];
 
-/// Names that are no options: where the demo finds programs.
-const OTHERS: [&str; 2] = ["ENCKE_NATS_SERVER", "ENCKE_POSTGRES_BIN"];
+/// Names that are no options: where the demo finds programs, and what a server tells its successor.
+const OTHERS: [&str; 3] = ["ENCKE_NATS_SERVER", "ENCKE_POSTGRES_BIN", server::SUCCESSOR];
 
 /// The variables that may be meant for this program.
 #[derive(Default)]
@@ -77,6 +77,22 @@ impl Environment {
             .filter(|(name, value)| !is_known(name.as_str()) && !is_service_link(name, value));
         unknown.map(|(name, _)| sentence(name, &known)).collect()
     }
+
+    /// Whether a server has started this one as its successor, by a command line that is not ours.
+    pub(super) fn is_of_successor(&self) -> bool {
+        self.variables.contains_key(server::SUCCESSOR)
+    }
+
+    /// The old names that are given for `arg` of the command `words`, with the present ones.
+    pub(super) fn old_names_of(&self, arg: &Arg, words: &[&str]) -> Vec<(String, String)> {
+        let words: String = match arg.is_global_set() {
+            true => String::new(),
+            false => words.iter().map(|word| format!("{word}-")).collect(),
+        };
+        let present = names(arg, &words);
+        let pairs = old_variables(arg, &words).into_iter().zip(present.into_iter().cycle());
+        pairs.filter(|(old, _)| self.variables.contains_key(old)).collect()
+    }
 }
 
 impl FromIterator<(String, String)> for Environment {
@@ -92,7 +108,7 @@ impl FromIterator<(String, String)> for Environment {
 }
 
 /// Gives every long option of `program` and of its commands its variable, but for those that hide
-/// it: of two names the one that `environment` has.
+/// it: of its names the first that `environment` has.
 pub(crate) fn with_variables(program: Command, environment: &Environment) -> Command {
     with_variables_below(program, "", environment)
 }
@@ -100,8 +116,9 @@ pub(crate) fn with_variables(program: Command, environment: &Environment) -> Com
 fn with_variables_below(command: Command, words: &str, environment: &Environment) -> Command {
     let with_variable = |arg: Arg| {
         let names = names(&arg, words);
+        let old = old_variables(&arg, words);
         let standard = standard(&arg, words);
-        let mut all = names.iter().chain(&standard);
+        let mut all = names.iter().chain(&old).chain(&standard);
         let set = all.find(|name| environment.variables.contains_key(*name));
         // The shortest is the one to read about.
         let Some(name) = set.or(names.last()) else { return arg };
@@ -116,6 +133,16 @@ fn with_variables_below(command: Command, words: &str, environment: &Environment
 /// The names of an option of the command that is called `words`, each with a hyphen behind it; the
 /// one that is meant most closely first.
 fn names(arg: &Arg, words: &str) -> Vec<String> {
+    arg.get_long().map(|long| names_by(arg, words, long)).unwrap_or_default()
+}
+
+/// What they were before.
+fn old_variables(arg: &Arg, words: &str) -> Vec<String> {
+    old_names(arg).into_iter().flat_map(|old| names_by(arg, words, old)).collect()
+}
+
+/// The names of an option where it is called `called`.
+fn names_by(arg: &Arg, words: &str, called: &str) -> Vec<String> {
     let is_config = arg.get_long() == Some("config");
     let Some(long) = arg.get_long().filter(|_| is_setting(arg) || is_config) else {
         return Vec::new();
@@ -127,7 +154,7 @@ fn names(arg: &Arg, words: &str) -> Vec<String> {
     let is_shared = SHARED.contains(&long) || (command, long) == ("listen", SHARED_TOKEN);
     let is_short = command == SERVER || (is_shared && command != ALONE);
     let variable = |words: &str| {
-        format!("{PREFIX}{}", format!("{words}{long}").replace('-', "_").to_uppercase())
+        format!("{PREFIX}{}", format!("{words}{called}").replace('-', "_").to_uppercase())
     };
     match (words, is_short) {
         ("", _) => vec![variable("")],
@@ -144,7 +171,8 @@ fn standard(arg: &Arg, words: &str) -> Option<String> {
 }
 
 fn collect_names(command: &Command, words: &str, into: &mut Vec<String>) {
-    into.extend(command.get_arguments().flat_map(|arg| names(arg, words)));
+    let all = |arg| [names(arg, words), old_variables(arg, words)].concat();
+    into.extend(command.get_arguments().flat_map(all));
     for command in command.get_subcommands() {
         collect_names(command, &format!("{words}{}-", command.get_name()), into);
     }
@@ -194,7 +222,7 @@ mod tests {
         fn check(command: &Command, words: &str, seen: &mut BTreeMap<String, String>) {
             for arg in command.get_arguments() {
                 let long = arg.get_long().unwrap_or_default();
-                for name in names(arg, words) {
+                for name in [names(arg, words), old_variables(arg, words)].concat() {
                     let short = format!("{PREFIX}{}", long.replace('-', "_").to_uppercase());
                     let may_share = name == short;
                     let option = format!("{} --{long}", if may_share { "" } else { words });

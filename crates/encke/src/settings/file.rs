@@ -24,7 +24,9 @@ use clap::{Arg, ArgAction, Command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{SettingsError, arg_of, arg_shown, closest, is_setting, text_of, with_words};
+use super::{
+    SettingsError, arg_of, arg_shown, closest, is_called, is_setting, text_of, with_words,
+};
 
 /// What is wrong with one line.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -106,10 +108,17 @@ impl SettingsFile {
 
     /// The line that gives `arg` its value where the command `words` is run.
     pub(crate) fn line(&self, words: &[&str], arg: &Arg) -> Option<usize> {
-        let names = |entry: &&Entry| Some(entry.option().as_str()) == arg.get_long();
+        let names = |entry: &&Entry| is_called(arg, &entry.option());
         let of = |entry: &&Entry| entry.tables.is_empty() || entry.tables == words;
         // The last one counts, as in `apply`.
         self.entries.iter().rev().filter(of).find(names).map(|entry| entry.line)
+    }
+
+    /// Where the option `name` stands, in words, for who runs the command `words`.
+    pub(super) fn places(&self, words: &[&str], name: &str) -> Vec<String> {
+        let of = |entry: &&Entry| entry.tables.is_empty() || entry.tables == words;
+        let named = self.entries.iter().filter(of).filter(|entry| entry.option() == name);
+        named.map(|entry| format!("{}, line {}", self.path.display(), entry.line)).collect()
     }
 
     /// Whether `error` is that options are missing, and this file has them all.
@@ -222,7 +231,7 @@ fn set(program: &mut Command, words: &[&str], entry: &Entry) -> Result<(), Fault
         }
         EntryValue::Values(values) => values,
     };
-    *command = std::mem::take(command).mut_args(|arg| match arg.get_long() == Some(&name) {
+    *command = std::mem::take(command).mut_args(|arg| match is_called(&arg, &name) {
         true => with_words(arg.default_values(values.clone()).required(false)),
         false => arg,
     });
@@ -244,12 +253,12 @@ fn fault(program: &Command, words: &[&str], entry: &Entry) -> Option<Fault> {
 }
 
 fn has_option(command: &Command, name: &str) -> bool {
-    command.get_arguments().any(|arg| arg.get_long() == Some(name) && is_setting(arg))
+    command.get_arguments().any(|arg| is_called(arg, name) && is_setting(arg))
 }
 
 fn is_list(command: &Command, name: &str) -> bool {
     let mut args = command.get_arguments();
-    args.any(|arg| arg.get_long() == Some(name) && matches!(arg.get_action(), ArgAction::Append))
+    args.any(|arg| is_called(arg, name) && matches!(arg.get_action(), ArgAction::Append))
 }
 
 fn unknown(command: &Command, entry: &Entry, called: &str) -> String {

@@ -140,10 +140,14 @@ fn token_grants_to_read_and_to_append_by_path() {
 fn appends_of_a_token_share_the_rate_of_what_it_sends() {
     let server = guarded(&["--client-send-rate=1"]);
     let bob = bearer(&token());
-    let answers: Vec<Answer> = (0..8).map(|_| append_by(&server, "run/1", &[&bob], "x")).collect();
-    let refused = answers.iter().find(|answer| answer.status() == 429).unwrap();
-    assert_eq!(refused.head.field("retry-after"), Some("1"));
-    assert!(answers.iter().any(|answer| answer.status() == 204));
+    assert_eq!(append_by(&server, "run/1", &[&bob], "x").status(), 204);
+    // However slow they are.
+    wait_for("one is too many", || {
+        let answer = append_by(&server, "run/1", &[&bob], "x");
+        let refused = answer.status() == 429;
+        assert!(!refused || answer.head.field("retry-after") == Some("1"), "{answer:?}");
+        refused
+    });
     assert_eq!(read(&server, "run/1", &[&bob]).status(), 200, "reads have no rate");
 }
 

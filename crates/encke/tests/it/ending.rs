@@ -99,13 +99,22 @@ fn stream_of_events_is_answered_up_to_where_it_was_stopped() {
     listener.expect_last_chunk();
 }
 
+/// A request whose head the server has read, and whose body never ends.
+fn half_a_send(server: &Server) -> Wire {
+    let mut wire = Wire::connect(server.api.address());
+    wire.send(
+        "POST /send HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n",
+    );
+    assert_eq!(wire.head().status, 100, "it waits for the rest");
+    wire.send("{\"about\":1,");
+    wire
+}
+
 #[test]
 fn request_that_never_ends_is_cut_off_within_the_grace_time() {
     let server = Server::start(&["--grace=2"]);
     let mut listener = server.listener("1");
-    let mut wire = Wire::connect(server.api.address());
-    wire.send("POST /send HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"about\":1,");
-    // Answered on a later connection, so the one before is known to the server.
+    let _wire = half_a_send(&server);
     assert_eq!(server.api.send("1", "x"), 1);
     assert_eq!(server.stop("TERM").code(), Some(0));
     assert_eq!(listener.data(), "x");
@@ -116,9 +125,7 @@ fn request_that_never_ends_is_cut_off_within_the_grace_time() {
 fn second_signal_ends_at_once() {
     for signals in [["TERM", "TERM"], ["INT", "INT"], ["TERM", "INT"]] {
         let server = Server::start(&["--grace=100000"]);
-        let mut wire = Wire::connect(server.api.address());
-        wire.send("POST /send HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"about\":1,");
-        assert_eq!(server.api.send("1", "x"), 0);
+        let _wire = half_a_send(&server);
         server.signal(signals[0]);
         wait_for("the API takes no more connections", || {
             Wire::try_connect(server.api.address()).is_err()

@@ -78,16 +78,25 @@ fn request_may_come_in_pieces_and_its_client_may_close_its_side() {
     wire.half_close();
     answer(&mut wire).ok();
     assert_eq!(answer(&mut wire).status(), 400);
-    // Half a request is waited for elsewhere, and goes on there.
+}
+
+#[test]
+fn half_a_request_is_waited_for_elsewhere_and_goes_on_there() {
+    let server = Server::start(&[]);
+    let text = event("rj", "in halves");
+    let _subscriber = server.listener("rj");
+    // What lies with a worker is among its descriptors.
+    let without = server.worker_sockets();
     let mut wire = Wire::connect(server.api.address());
     wire.send(event("nobody", "first"));
     answer(&mut wire).ok();
+    wait_for("it is leased", || server.worker_sockets() > without);
     let before = at_once(&server);
     wire.send(&text[..30]);
-    thread::park_timeout(Duration::from_millis(3_500));
+    wait_for("it is given back", || server.worker_sockets() == without);
     wire.send(&text[30..]);
     assert_eq!(answer(&mut wire).ok()["delivered"], 1);
-    assert_eq!(at_once(&server), before, "it was given back");
+    assert_eq!(at_once(&server), before);
 }
 
 /// More at once than a lane reads of one, while all lanes want to post.

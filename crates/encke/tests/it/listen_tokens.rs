@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tempfile::tempdir;
 
 use crate::harness::{
     Finished, Program, Server, TOKEN_SECRET, Wire, encke, get, in_seconds, read_answer, signed,
@@ -63,29 +62,37 @@ fn listener_with_a_key_signs_a_token_for_all_its_ids() {
 #[test]
 fn listener_goes_on_with_the_next_token_of_its_file() {
     let server = guarded();
-    let dir = tempdir().unwrap();
-    for transport in TRANSPORTS {
-        let path = dir.path().join(transport);
-        let short = signed(&json!({ "sub": "bob", "exp": in_seconds(-8) }));
-        fs::write(&path, format!("{short}\n")).unwrap();
-        let given = format!("@{}", path.display());
+    let file = tempfile::NamedTempFile::new().unwrap();
+    // It is over after the server's leeway of 10 s: time enough for all of them to begin.
+    let short = signed(&json!({ "sub": "bob", "exp": in_seconds(0) }));
+    fs::write(file.path(), format!("{short}\n")).unwrap();
+    let given = format!("@{}", file.path().display());
+    let listener = |transport| {
         let options = ["--token", &given, "--transport", transport, "--silence=20"];
-        let listener = Program::spawn(&mut listen(&server, &["bob"], &options));
-        server.wait_online("bob", 1);
-        server.api.send("bob", 1);
-        assert_eq!(data(&listener), 1);
-        fs::write(&path, token_for("bob")).unwrap();
-        // The first one is over after the server's leeway of 10 s, and nothing is lost by that.
-        wait_for("the first token is over", || is_refused(&server, &short));
-        server.api.send("bob", 2);
-        assert_eq!(data(&listener), 2, "{transport}");
-        server.wait_online("bob", 1);
-        server.api.send("bob", 3);
-        assert_eq!(data(&listener), 3, "{transport}");
+        Program::spawn(&mut listen(&server, &["bob"], &options))
+    };
+    let listeners = TRANSPORTS.map(listener);
+    let send = |n: u64| {
+        server.wait_online("bob", TRANSPORTS.len() as u64);
+        server.api.send("bob", n);
+    };
+    let hear = |n: u64| {
+        for (listener, transport) in listeners.iter().zip(TRANSPORTS) {
+            assert_eq!(data(listener), n, "{transport}");
+        }
+    };
+    send(1);
+    hear(1);
+    fs::write(file.path(), token_for("bob")).unwrap();
+    wait_for("the first token is over", || is_refused(&server, &short));
+    // Nothing is lost by that.
+    server.api.send("bob", 2);
+    hear(2);
+    send(3);
+    hear(3);
+    for listener in listeners {
         let said = listener.stderr();
         assert!(!said.contains("gap") && !said.contains(&short), "{said}");
-        listener.kill();
-        server.wait_online("bob", 0);
     }
 }
 
@@ -207,7 +214,7 @@ fn tokens_are_signed_for_whoever_asks_for_issuer_and_audience() {
 fn demo_with_tokens_loses_nothing_and_its_page_has_one() {
     let fixed = ["demo", "--listen=127.0.0.1:0", "--api=127.0.0.1:0", "--json", "--users=200"];
     let mut command = encke(fixed);
-    command.args(["--rate=200", "--seconds=4", &key()]).args(CLAIMS);
+    command.args(["--rate=200", &key()]).args(CLAIMS);
     let demo = Program::spawn(&mut command);
     let said = |words: &str| {
         wait_for(&format!("it says {words}"), || demo.stderr().contains(words));
@@ -216,6 +223,7 @@ fn demo_with_tokens_loses_nothing_and_its_page_has_one() {
     };
     let (process, look) = (said("server   process "), said("look     http://"));
     said("online   200");
+    said("sending");
     let address = look.trim_end_matches('/').parse().unwrap();
     let mut page = Wire::connect(address);
     page.send(get("/", &[]));
@@ -227,7 +235,9 @@ fn demo_with_tokens_loses_nothing_and_its_page_has_one() {
     let line = fs::read_to_string(Path::new("/proc").join(process).join("cmdline")).unwrap();
     assert!(CLAIMS.iter().all(|claim| line.contains(claim)), "{line}");
     assert!(line.contains("--token-key") && !line.contains(token), "{line}");
+    assert!(!stream.chunk().unwrap().is_empty(), "its user hears something");
     drop((page, stream));
+    demo.signal("INT");
     let finished = demo.finish();
     assert_eq!(finished.code(), Some(0), "{finished:?}");
     let report: Value = serde_json::from_str(&finished.stdout).unwrap();

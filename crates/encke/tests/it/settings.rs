@@ -87,6 +87,26 @@ fn unknown_variables_are_warned_of() {
     assert!(said.contains("ENCKE_MAX_BACKLGO") && said.contains("is ENCKE_MAX_BACKLOG meant?"));
 }
 
+/// An option that was renamed is taken by its old name, and the log says what it is called now.
+#[test]
+fn old_names_are_taken_with_one_warning() {
+    // It ends at once, since nobody could send.
+    let serve = ["serve", "--open", "--api=none", "--config=encke.toml"];
+    let warned = |more: &[&str], variables: &[(&str, &str)], text: &str| {
+        let finished = run(&[&serve, more].concat(), variables, text);
+        assert_eq!(finished.code(), Some(2), "{finished:?}");
+        let lines = finished.stderr.lines().filter(|line| line.contains("is an old name"));
+        lines.map(|line| line.split_once("WARN ").unwrap().1.to_owned()).collect::<Vec<_>>()
+    };
+    let end = "is an old name, which version 1.0 will not know; write";
+    assert_eq!(warned(&["--inherit"], &[], ""), [format!("--inherit {end} --take-over")]);
+    let variable = [("ENCKE_INHERIT", "1")];
+    assert_eq!(warned(&[], &variable, ""), [format!("ENCKE_INHERIT {end} ENCKE_TAKE_OVER")]);
+    let line = format!("encke.toml, line 2: inherit {end} take-over");
+    assert_eq!(warned(&[], &[], "[serve]\ninherit = true\n"), [line]);
+    assert_eq!(warned(&["--take-over"], &[], ""), [""; 0]);
+}
+
 #[test]
 fn check_names_every_line_that_is_wrong() {
     let check = ["config", "check", "encke.toml"];

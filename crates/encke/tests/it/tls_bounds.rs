@@ -38,8 +38,10 @@ fn half_open_handshakes_block_neither_probes_nor_the_plain_port() {
             wire
         })
         .collect();
+    let mut probes = 0;
     for _ in 0..10 {
         wait_for("a probe is answered over TLS", || {
+            probes += 1;
             probe(address, &authority).is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
         });
         assert_eq!(server.api.get("/healthz").status(), 200);
@@ -50,7 +52,11 @@ fn half_open_handshakes_block_neither_probes_nor_the_plain_port() {
     };
     wait_for("silent ones go since places are scarce", || ended("displaced") > DISPLACED_MIN);
     drop(crowd);
-    wait_for("all are gone", || ended("displaced") + ended("abandoned") == CROWD as u64);
+    // A probe that had no answer is among them.
+    let most = CROWD as u64 + probes - 10;
+    wait_for("all are gone", || {
+        (CROWD as u64..=most).contains(&(ended("displaced") + ended("abandoned")))
+    });
     assert!(probe(address, &authority).unwrap().starts_with("HTTP/1.1 200"));
 }
 

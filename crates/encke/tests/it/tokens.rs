@@ -192,7 +192,7 @@ fn key_files_change_while_the_server_runs_and_streams_stay() {
     replace(&new, &first);
     wait_for("the new key is known", || status(&server, "/stream", &by_new) == 200);
     assert_eq!(statuses(), [401, 200, 200], "a key that is gone is good no more");
-    assert_eq!((reloads("ok"), reloads("failed")), (2, 0));
+    wait_for("both files are counted", || (reloads("ok"), reloads("failed")) == (2, 0));
     // What cannot be used is refused, and hinders no other file.
     std::fs::write(&second, "short").unwrap();
     wait_for("it is refused", || reloads("failed") == 1);

@@ -37,6 +37,6 @@ mod starter;
 
 pub(crate) use self::control_socket::Upgrades;
 pub use self::messages::{Done, Step};
-pub use self::program::Program;
+pub use self::program::{Program, SUCCESSOR};
 pub(crate) use self::serving::Serving;
 pub use self::starter::{Upgrade, UpgradeError, UpgradeProgress};

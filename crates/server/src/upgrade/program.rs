@@ -25,6 +25,10 @@ const TAKE_OVER: &str = "--take-over";
 /// Its first name, which all versions know: a successor may be an earlier one.
 const INHERIT: &str = "--inherit";
 
+/// In the environment of a successor: its command line is no user's, who would be warned of an old
+/// name there.
+pub const SUCCESSOR: &str = "ENCKE_SUCCESSOR";
+
 /// The option that names a file of settings.
 const CONFIG: &str = "--config";
 
@@ -33,7 +37,7 @@ impl Program {
     /// standard streams are ours.
     pub(super) fn start(&self, binary: Option<&Path>, config: Option<&Path>) -> io::Result<Child> {
         let mut command = Command::new(binary.unwrap_or(&self.binary));
-        command.args(successor_args(&self.args, config));
+        command.args(successor_args(&self.args, config)).env(SUCCESSOR, "1");
         command.spawn()
     }
 }

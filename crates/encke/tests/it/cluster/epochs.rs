@@ -9,7 +9,7 @@ use testing::NatsServer;
 
 use super::failures::copy;
 use super::graph::{node, world};
-use super::{World, cluster_stats, hear, resume};
+use super::{World, cluster_stats, hear, resume, wait_ready};
 use crate::harness::wait_for;
 
 /// What JetStream's API answers.
@@ -80,7 +80,7 @@ fn log_that_went_back_while_no_node_was_there_is_a_gap() {
         world.nats.kill();
         copy(&store, &older);
         world.nats.restart();
-        wait_for("the node is ready", || first.api.get("/readyz").status() == 200);
+        wait_ready(&[&first]);
         let mut stream = first.listener("bob");
         assert_eq!(first.api.send("bob", "lost"), 1);
         let (_, place) = hear(&mut stream, 1);

@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::json;
 
 use super::failures::copy;
-use super::{NAME, World, cluster_stats, wait_members};
+use super::{NAME, World, cluster_stats, wait_members, wait_ready};
 use crate::erlang::node::World as Erlang;
 use crate::harness::{Server, wait_for};
 
@@ -76,7 +76,7 @@ fn processes_are_told_of_a_gap_when_the_log_lost_its_tail() {
     world.nats.kill();
     copy(&store, &older);
     world.nats.restart();
-    wait_for("the node is ready", || second.api.get("/readyz").status() == 200);
+    wait_ready(&[&first, &second]);
     assert_eq!(second.api.send("eve", 2), 1);
     world.nats.kill();
     fs::remove_dir_all(&store).unwrap();

@@ -92,6 +92,13 @@ fn wait_members(node: &Server, members: u64) {
     wait_for(&format!("{members} members"), || cluster_stats(node)["members"] == members);
 }
 
+/// Waits until all of them reach NATS and have read the log: from then on each counts in time.
+fn wait_ready(nodes: &[&Server]) {
+    wait_for("all nodes are ready", || {
+        nodes.iter().all(|node| node.api.get("/readyz").status() == 200)
+    });
+}
+
 /// A stream that goes on at `node` where `place` says.
 fn resume(node: &Server, id: &str, place: &str) -> Stream {
     let fields = ["Accept: application/x-ndjson", &format!("Last-Event-ID: {place}")];

@@ -7,7 +7,7 @@ use testing::postgres::Postgres;
 
 use super::failures::copy;
 use super::graph::{followers, node, nodes, pairs, world};
-use super::{World, wait_members};
+use super::{World, wait_members, wait_ready};
 use crate::harness::{Api, Program, Server, encke, wait_for};
 
 /// In so much time a node keeps its place in the log with its replica twice.
@@ -93,7 +93,7 @@ fn node_that_meets_another_log_waits_for_postgresql() {
     world.nats.kill();
     copy(&store, &older);
     world.nats.restart();
-    wait_for("the node is ready", || first.api.get("/readyz").status() == 200);
+    wait_ready(&[&first]);
     first.api.subscribe("eve", "rj");
     first.stop("TERM");
     world.nats.kill();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testing::tried_again;
 
 use super::failures::copy;
-use super::{World, cluster_stats, wait_members};
+use super::{World, cluster_stats, wait_members, wait_ready};
 use crate::harness::{Server, TOKEN_SECRET, Wire, get, in_seconds, read_answer, signed, wait_for};
 
 /// So long a node may let clients in without having read the log.
@@ -200,7 +200,7 @@ fn what_nats_does_not_know_it_learns_from_the_nodes() {
     world.nats.kill();
     copy(&store, &older);
     world.nats.restart();
-    wait_for("the node is ready", || a.api.get("/readyz").status() == 200);
+    wait_ready(&[&a]);
     revoke(&a, &json!({ "jti": "new" }));
     let b = guarded(&world, "n2");
     assert!(refusal(&b, &old).contains("revoked") && refusal(&b, &new).contains("revoked"));

@@ -71,7 +71,7 @@ fn server_goes_by_changes_of_the_file_and_keeps_its_apps_where_it_is_wrong() {
     assert_eq!(before.json()["event"], "pusher:connection_established");
     write(&["2"]);
     wait_for("the other app is there", || (status("1"), status("2")) == (404, 200));
-    assert!(server.stderr().contains("its apps are in use"), "{}", server.stderr());
+    wait_for("the log says so", || server.stderr().contains("its apps are in use"));
     before.send(r#"{"event":"pusher:ping","data":{}}"#);
     assert_eq!(before.json()["event"], "pusher:pong", "who is there stays");
     let mut late = Socket::open(server.listen(), "/app/app-1");

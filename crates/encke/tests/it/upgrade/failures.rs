@@ -133,8 +133,9 @@ fn configuration_that_cannot_be_read_leaves_the_old_server() {
         // What nobody can read is wrong usage of the command itself.
         assert!(matches!(said.code, Some(1 | 2)), "{said:?}");
         // Why stands here, or where the new process says things: in the server's log.
-        let told = format!("{}{}", said.stderr, kept.server.stderr());
-        assert!(told.contains("bad.toml"), "{told}");
+        wait_for("somebody says why", || {
+            [&said.stderr, &kept.server.stderr()].iter().any(|told| told.contains("bad.toml"))
+        });
         assert_eq!(kept.server.owner(), owner);
         wait_for("nobody else is left", || kept.server.processes() == [owner]);
         kept.check();
@@ -271,7 +272,7 @@ fn starter_that_is_killed_leaves_a_server_with_all_streams() {
 
 #[test]
 fn successor_that_starts_by_itself_beside_no_server_begins_anew() {
-    let server = Server::start(&["--inherit"]);
+    let server = Server::start(&["--take-over"]);
     let mut subscriber = Subscriber::open(server.listen(), STREAMS[0], &["bob"]);
     assert_eq!(server.api.send("bob", "hello"), 1);
     assert_eq!(subscriber.data(), "hello");

@@ -70,7 +70,7 @@ fn tls_that_is_switched_off_is_refused() {
     kept.refuses(&["--binary", &off], &["--tls-listen"]);
     let bad = rewriting(&kept.path("bad"), &[("--tls-key=", "--tls-key=nowhere.key")]);
     kept.refuses(&["--binary", &bad], &[]);
-    assert!(kept.server.stderr().contains("nowhere.key"), "{}", kept.server.stderr());
+    wait_for("the log tells which", || kept.server.stderr().contains("nowhere.key"));
     kept.then_upgrades();
 }
 
@@ -121,7 +121,7 @@ fn socket_answers_its_own_user_alone() {
     assert!(sentence.contains("user"), "{sentence}");
     fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).unwrap();
     kept.server.assert_refused(&run(&mut as_nobody(&ask)), owner);
-    assert!(kept.server.stderr().contains("another user"), "{}", kept.server.stderr());
+    wait_for("the log tells who", || kept.server.stderr().contains("another user"));
     kept.check();
     kept.then_upgrades();
 }

@@ -86,11 +86,13 @@ fn upgrade_is_seen_on_the_terminal_in_the_log_and_in_the_figures() {
     let lines = || server.stderr().matches("has taken over").count();
     wait_for("both have said so", || lines() >= 2);
     assert_eq!(lines(), 2, "{}", server.stderr());
+    // Its command line is ours, so its user is not warned of it.
+    assert!(!server.stderr().contains("old name"), "{}", server.stderr());
     let metrics = server.api.get("/metrics").body;
     assert_eq!(metric(&metrics, "encke_upgrade_streams"), subscribers.len() as f64);
     let names = ["encke_upgrade_seconds", "encke_upgrade_pause_seconds"];
     let [seconds, pause] = names.map(|name| metric(&metrics, name));
-    assert!(pause > 0.0 && seconds >= pause && seconds < 30.0, "{seconds} s, {pause} s");
+    assert!(pause > 0.0 && seconds >= pause, "{seconds} s, {pause} s");
     server.wait_ended(old);
 }
 

@@ -159,8 +159,8 @@ fn slow_readers_go_on_inside_of_a_record() {
     for n in 0..count {
         assert_eq!(server.api.send("all", text(n)), subscribers.len() as u64);
     }
-    let buffered = server.api.stats()["buffered_bytes"].as_u64().unwrap();
-    assert!(buffered > 1 << 18, "{buffered} bytes wait");
+    let buffered = || server.api.stats()["buffered_bytes"].as_u64().unwrap();
+    wait_for("enough waits", || buffered() > 1 << 18);
     server.upgrade(&[]);
     for subscriber in &mut subscribers {
         for n in 0..count {
