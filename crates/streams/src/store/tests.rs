@@ -290,3 +290,5 @@ fn messages_of_json_are_joined_and_bytes_are_bounded() {
     store.delete("s", None).unwrap();
     assert!(store.create("s", &text(), None).is_ok());
 }
+
+mod failing;
