@@ -120,6 +120,7 @@ impl Store {
         };
         state.apply(&record);
         self.count_bytes(tail - position);
+        stream.keep_newest((view.offset(position), tail), append.data);
         let view = View { tail, closed: state.is_closed(), ..view };
         self.publish(&stream, Some(&view), state.bytes(), self.now_ms());
         self.tell(&stream, &view, (position, &record), teller);
