@@ -153,6 +153,39 @@ fn crash_after_each_call_that_fails_keeps_what_was_told_durable() {
     assert!(failed > 100, "most cases meet their failing call: {failed}");
 }
 
+/// Syncs fail, and what they leave may not be cut off; the process is killed, the next one goes on,
+/// and then the power fails.
+#[test]
+fn what_a_failed_sync_left_is_on_disk_before_the_next_process_goes_on() {
+    let mut failed = 0;
+    for case in 0..400 {
+        let (call, calls) = (case / 8, 1 + case % 8);
+        let mut rng = Rng(case);
+        let disk = SimDisk::default();
+        let settings = || config(150 + 400 * (case % 3), 1 << 20);
+        let journal = Journal::open(settings(), Arc::new(disk.clone())).expect("it opens").journal;
+        disk.fail(call..call + calls);
+        let (mut model, safe) = append_until_failure(&journal, &mut rng);
+        let killed = disk.after(End::Kill, &mut rng);
+        failed += u64::from(disk.failed() > 0);
+        drop(journal);
+        let opened = Journal::open(settings(), Arc::new(killed.clone())).expect("it opens");
+        let last = compare(&opened, &model, safe, case);
+        model.retain(|number, _| *number <= last);
+        for number in last + 1..last + 4 {
+            let body = body(number, &mut rng);
+            append(&opened.journal, number, &body);
+            model.insert(number, body);
+            assert_eq!(waited(&opened.journal, number).recv(), Ok(Ok(())), "case {case}");
+        }
+        let off = killed.after(End::Power, &mut rng);
+        drop(opened);
+        let opened = Journal::open(settings(), Arc::new(off)).expect("it opens");
+        assert_eq!(compare(&opened, &model, last + 3, case), last + 3);
+    }
+    assert!(failed > 200, "most cases meet their failing call: {failed}");
+}
+
 /// One call fails; all is appended, waited for as often as it takes, and is there after it.
 fn mended(call: u64) -> u64 {
     let mut rng = Rng(call);

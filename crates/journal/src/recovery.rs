@@ -1,5 +1,6 @@
 //! The start: the last segment is read, of each other one the small tables; a torn tail is cut.
 
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use crate::OpenError;
 use crate::disk::{Disk, DiskFile};
 use crate::format::{HEADER, Header, index_path, new_salt, parse_name};
 use crate::index::{Index, Summary};
-use crate::scan::Bounds;
+use crate::scan::{Bounds, last_mark};
 use crate::table::{OpenSegment, Sealed, Table};
 
 /// What was in the directory.
@@ -68,6 +69,14 @@ struct Segment {
     file: Arc<dyn DiskFile>,
     bytes: u64,
     header: Option<Header>,
+}
+
+impl Segment {
+    fn read(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; self.bytes as usize];
+        self.file.read_at(&mut bytes, 0)?;
+        Ok(bytes)
+    }
 }
 
 /// What the writer goes on from.
@@ -193,7 +202,7 @@ fn sealed(
             let id = (segment.named.sequence, path.clone());
             Ok(Sealed::new(id, Arc::clone(&segment.file), header.salt, index))
         }
-        None => Ok(scanned(segment, header, Some(next))?.seal(disk)),
+        None => Ok(scanned(segment, &segment.read()?, header, Some(next)).seal(disk)),
     }
 }
 
@@ -205,13 +214,7 @@ fn take_over(summary: &Summary, path: &Path, table: &mut Table, found: &mut Foun
     }
 }
 
-fn scanned(
-    segment: &Segment,
-    header: Header,
-    next: Option<&Segment>,
-) -> Result<OpenSegment, OpenError> {
-    let mut bytes = vec![0; segment.bytes as usize];
-    segment.file.read_at(&mut bytes, 0)?;
+fn scanned(segment: &Segment, bytes: &[u8], header: Header, next: Option<&Segment>) -> OpenSegment {
     let named = &segment.named;
     let id = (named.sequence, named.path.clone());
     let summary = Summary { first: named.first, ..Summary::default() };
@@ -219,8 +222,22 @@ fn scanned(
     let until = next.and_then(|next| next.header).map(|header| header.previous);
     let next = next.map(|next| next.named.first);
     let bounds = Bounds { salt: header.salt, previous: header.previous, next, until };
-    open.fill(&bytes, bounds);
-    Ok(open)
+    open.fill(bytes, bounds);
+    open
+}
+
+/// Has on disk what is read of the segment that was written last. Of a process that was killed the
+/// kernel may hold what is not there yet. After a sync that failed it holds what no other sync would
+/// bring there, so that is written once more.
+fn store_again(segment: &Segment, bytes: &[u8], header: Header) -> io::Result<()> {
+    // A mark is written when all before it is on disk.
+    let from = last_mark(bytes, 0, header.salt).unwrap_or(0);
+    match segment.file.write_at(&bytes[from..], from as u64) {
+        // A full file system that writes nothing in its place: that is no reason not to start.
+        Err(error) if error.kind() == ErrorKind::StorageFull => {}
+        written => written?,
+    }
+    segment.file.sync()
 }
 
 /// The segment that was written last: the writer goes on in it.
@@ -234,14 +251,20 @@ fn last(
     let path = &segment.named.path;
     // It grows again, so an index that is there is out of date soon.
     let _ = disk.remove(&index_path(path));
-    let open = scanned(segment, header, None)?;
+    let mut bytes = segment.read()?;
+    let open = scanned(segment, &bytes, header, None);
     let (end, after) = (open.summary.end, open.summary.last);
     if end < segment.bytes {
         segment.file.cut(end)?;
         found.cut = Some(Cut { file: path.clone(), bytes: segment.bytes - end, after });
     }
-    // Of a process that was killed the kernel may hold what is not on disk yet.
-    segment.file.sync()?;
+    bytes.resize(end as usize, 0);
+    // One of its copies may be damaged, or not be there.
+    bytes[..HEADER as usize].copy_from_slice(&header.bytes());
+    store_again(segment, &bytes, header)?;
+    if let Some(dir) = path.parent() {
+        disk.sync_dir(dir)?;
+    }
     take_over(&open.summary, path, table, found);
     table.open = Some(open);
     Ok(())

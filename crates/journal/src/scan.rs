@@ -65,7 +65,8 @@ pub(crate) fn scan(bytes: &[u8], bounds: Bounds, each: &mut dyn FnMut(u32, View<
             each(at as u32, record);
             at += length;
         } else {
-            let safe = *safe.get_or_insert_with(|| last_mark(bytes, at, bounds.salt));
+            let marked = || last_mark(bytes, at, bounds.salt).map_or(at, |mark| mark + MARK);
+            let safe = *safe.get_or_insert_with(marked);
             let Some(again) = search(&bytes[..safe.max(at)], at + 1, bounds.salt) else { break };
             unread_after.get_or_insert(found.last);
             at = again;
@@ -80,12 +81,9 @@ pub(crate) fn scan(bytes: &[u8], bounds: Bounds, each: &mut dyn FnMut(u32, View<
     found
 }
 
-/// Where the last mark behind a place ends; the place itself if there is none.
-fn last_mark(bytes: &[u8], from: usize, salt: u32) -> usize {
-    (from..bytes.len()).rev().find(|at| mark_at(bytes, *at, salt).is_some()).map_or(from, |at| {
-        debug_assert!(at >= from);
-        at + MARK
-    })
+/// Where the last mark from a place on begins.
+pub(crate) fn last_mark(bytes: &[u8], from: usize, salt: u32) -> Option<usize> {
+    (from..bytes.len()).rev().find(|at| mark_at(bytes, *at, salt).is_some())
 }
 
 /// The next place that holds a whole record or a mark.

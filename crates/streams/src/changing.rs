@@ -61,8 +61,14 @@ impl Store {
         let teller = teller.filter(|_| !create.data.is_empty() || create.closed);
         self.note(path, (id, FIRST), teller)?;
         let record = Record::Create { id, path, create: *create, lineage: lineage.clone() };
-        let created = file::create(&self.file(stream), &record);
-        let tail = created.inspect_err(|_| self.put_off(path))?;
+        let tail = match file::create(&self.file(stream), &record) {
+            Ok(tail) => tail,
+            Err(error) => {
+                self.put_off(path);
+                self.fail(stream, writer);
+                return Err(error.into());
+            }
+        };
         let mut state = State::new(create.content_type);
         state.apply(&record);
         self.count_bytes(tail);
@@ -107,15 +113,14 @@ impl Store {
         let tail = match file::append(&self.file(&stream), position, &record) {
             Ok(tail) => tail,
             Err(error) => {
-                // What is on disk is not known any more: the next request looks.
                 self.put_off(path);
-                *writer = None;
-                self.forget(&stream);
+                self.fail(&stream, &mut writer);
                 return Err(error.into());
             }
         };
         state.apply(&record);
         self.count_bytes(tail - position);
+        stream.keep_newest((view.offset(position), tail), append.data);
         let view = View { tail, closed: state.is_closed(), ..view };
         self.publish(&stream, Some(&view), state.bytes(), self.now_ms());
         self.tell(&stream, &view, (position, &record), teller);
@@ -148,7 +153,8 @@ impl Store {
         view: &View,
     ) -> Result<(), Refusal> {
         let ancestors = view.meta.lineage.as_ref().map_or(0, |lineage| lineage.ancestors.len());
-        let remains = links::remove_stream(&self.file(stream), ancestors)?;
+        let removed = links::remove_stream(&self.file(stream), ancestors);
+        let remains = removed.inspect_err(|_| self.fail(stream, writer))?;
         *writer = None;
         self.publish(stream, None, 0, 0);
         if self.settle_remains(remains).is_err() {

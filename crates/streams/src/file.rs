@@ -1,7 +1,8 @@
 //! The file of one stream: made whole or not at all, and appended to by whole records.
 //!
 //! One record at a time is on its way to the disk, so only the last one of a file can be torn. It
-//! was never acknowledged, and is cut off. A record that is wrong anywhere else is damage.
+//! was never acknowledged, and is cut off. A record that is wrong anywhere else is damage. So only
+//! the last one may be read and not be on disk, too: whoever finds it writes it once more.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
@@ -12,6 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sha2::{Digest as _, Sha256};
 use sys::plain_file;
 
+use crate::disk;
 use crate::lifetime::Lifetime;
 use crate::lineage::Lineage;
 use crate::links::{NEW, sync_directory_of};
@@ -72,8 +74,9 @@ pub(crate) fn create(file: &Path, record: &Record<'_>) -> io::Result<u64> {
         sync_directory_of(file)
     })();
     if written.is_err() {
-        // What is left of it is removed at the next start, too.
-        let _ = fs::remove_file(&unfinished);
+        // What is left of it is removed at the next start, too. It has its own name already if only
+        // that may not be on disk.
+        let _ = fs::remove_file(&unfinished).or_else(|_| fs::remove_file(file));
     }
     written.map(|()| bytes.len() as u64)
 }
@@ -83,11 +86,11 @@ pub(crate) fn append(file: &Path, tail: u64, record: &Record<'_>) -> io::Result<
     let mut bytes = Vec::new();
     record.write(&mut bytes);
     let file = plain_file::open(file, File::options().write(true))?;
-    let written = file.write_all_at(&bytes, tail).and_then(|()| file.sync_data());
+    let written = disk::write_at(&file, &bytes, tail).and_then(|()| disk::sync(&file));
     if let Err(error) = written {
         // What was not acknowledged is not to be there at the next start. If this fails too, it is
         // a repeat for a producer that sends it again.
-        let _ = file.set_len(tail);
+        let _ = disk::cut(&file, tail);
         return Err(error);
     }
     Ok(tail + bytes.len() as u64)
@@ -104,8 +107,9 @@ pub(crate) fn touch(file: &Path, now_ms: u64) -> io::Result<()> {
     plain_file::open(file, File::options().write(true))?.set_modified(time)
 }
 
-/// Reads all of `file`; nothing where there is none. A torn record at its end is cut off.
-pub(crate) fn load(file: &Path) -> Result<Option<Loaded>, Refusal> {
+/// Reads all of `file`; nothing where there is none. A torn record at its end is cut off. The end of
+/// one that was last changed up to `doubtful_ms` is on disk when this is done.
+pub(crate) fn load(file: &Path, doubtful_ms: u64) -> Result<Option<Loaded>, Refusal> {
     let opened = match plain_file::open(file, File::options().read(true).write(true)) {
         Ok(opened) => opened,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -125,16 +129,40 @@ pub(crate) fn load(file: &Path) -> Result<Option<Loaded>, Refusal> {
     };
     let mut state = State::new(&meta.content_type);
     let mut again = Reader::open(&opened)?;
-    while let Some(record) = again.next()? {
+    let mut last = FIRST;
+    loop {
+        let begun = again.position;
+        let Some(record) = again.next()? else { break };
         state.apply(&record);
+        last = begun;
     }
     let tail = again.position;
-    if tail < again.len {
-        opened.set_len(tail)?;
-        opened.sync_all()?;
-        touch(file, touched_ms)?;
+    let is_torn = tail < again.len;
+    if is_torn {
+        disk::cut(&opened, tail)?;
+    }
+    if is_torn || touched_ms <= doubtful_ms {
+        store_again(&opened, (last, tail))?;
+        sync_directory_of(file)?;
+        if let Lifetime::Ttl(_) = meta.lifetime {
+            touch(file, touched_ms)?;
+        }
     }
     Ok(Some(Loaded { meta, state, tail, touched_ms }))
+}
+
+/// Has the last record of a file on disk as it is read. Of a process that was killed the kernel may
+/// hold what is not there yet. After a sync that failed it holds what no other sync would bring
+/// there: it counts as written.
+fn store_again(file: &File, (last, tail): (u64, u64)) -> io::Result<()> {
+    let mut record = vec![0; (tail - last) as usize];
+    file.read_exact_at(&mut record, last)?;
+    match disk::write_at(file, &record, last) {
+        // A full file system that writes nothing in its place: readers are served all the same.
+        Err(error) if error.kind() == ErrorKind::StorageFull => {}
+        written => written?,
+    }
+    disk::sync(file)
 }
 
 /// The number and the path of the stream in `file`, by its first record alone.

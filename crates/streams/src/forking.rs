@@ -100,7 +100,7 @@ impl Store {
         if place != content.tail() {
             let taken = |data: &[u8]| {
                 if !is_enough && !data.is_empty() {
-                    prefix = first_part(data, fork).unwrap_or_default();
+                    prefix = first_part(data, fork).unwrap_or_default().to_vec();
                     is_enough = true;
                 }
                 is_enough
@@ -138,12 +138,11 @@ fn ancestors(content: &Content, view: &View, (path, place): (&str, Place)) -> Bo
 }
 
 /// What a fork has of an append with this data; `None` where it has less.
-fn first_part(data: &[u8], fork: &Fork<'_>) -> Option<Vec<u8>> {
-    let wanted = usize::try_from(fork.sub_offset).ok()?;
+fn first_part<'b>(data: &'b [u8], fork: &Fork<'_>) -> Option<&'b [u8]> {
     if is_json(fork.content_type) {
-        return first_messages(data, wanted);
+        return first_messages(data, fork.sub_offset);
     }
-    data.get(..wanted).map(<[u8]>::to_vec)
+    data.get(..usize::try_from(fork.sub_offset).ok()?)
 }
 
 /// The data of a fork's first record.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::de::{Deserializer as _, SeqAccess, Visitor};
+use serde::de::{Deserializer as _, IgnoredAny, SeqAccess, Visitor};
 use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
@@ -33,12 +33,19 @@ pub fn messages(body: &[u8]) -> Result<Vec<u8>, JsonFault> {
     if stored.is_empty() { Err(JsonFault::Empty) } else { Ok(stored) }
 }
 
-/// The first `count` of stored messages; `None` where there are fewer.
-pub(crate) fn first_messages(stored: &[u8], count: usize) -> Option<Vec<u8>> {
-    let array = array(stored);
-    let all: Vec<&RawValue> = serde_json::from_slice(&array).ok()?;
-    let first: Vec<&[u8]> = all.get(..count)?.iter().map(|one| one.get().as_bytes()).collect();
-    Some(first.join(&b','))
+/// The first `count` of stored messages; `None` where there are fewer. They are a part of what is
+/// stored, and nothing is held of each.
+pub(crate) fn first_messages(stored: &[u8], count: u64) -> Option<&[u8]> {
+    let mut end = 0;
+    for number in 0..count {
+        // A comma stands before each but the first.
+        let start = end + usize::from(number > 0);
+        let rest = stored.get(start..)?;
+        let mut messages = Deserializer::from_slice(rest).into_iter::<IgnoredAny>();
+        messages.next()?.ok()?;
+        end = start + messages.byte_offset();
+    }
+    stored.get(..end)
 }
 
 /// Stored messages as the array that readers get.
@@ -91,10 +98,25 @@ mod tests {
     #[test]
     fn first_messages_are_told_from_those_behind() {
         let stored = br#"{"a":[1,2]},",",3"#;
-        let first = |count| first_messages(stored, count).map(|b| String::from_utf8(b).unwrap());
-        assert_eq!(first(0).as_deref(), Some(""));
-        assert_eq!(first(2).as_deref(), Some(r#"{"a":[1,2]},",""#));
-        assert_eq!(first(3).as_deref(), Some(r#"{"a":[1,2]},",",3"#));
+        let first = |count| first_messages(stored, count).map(|b| std::str::from_utf8(b).unwrap());
+        assert_eq!(first(0), Some(""));
+        assert_eq!(first(1), Some(r#"{"a":[1,2]}"#));
+        assert_eq!(first(2), Some(r#"{"a":[1,2]},",""#));
+        assert_eq!(first(3), Some(r#"{"a":[1,2]},",",3"#));
         assert_eq!(first(4), None);
+        for other in ["1e999,-0.5,null", "\"\\\"\",[],{}", "true, 1 ,2"] {
+            let of_other = first_messages(other.as_bytes(), 2).map(<[u8]>::len);
+            assert_eq!(of_other, other.rfind(',').map(|comma| other[..comma].trim_end().len()));
+        }
+        assert_eq!(first_messages(b"", 1), None);
+    }
+
+    /// Whatever the number of messages: what is told is a part of what is stored.
+    #[test]
+    fn first_messages_of_an_append_with_many_take_no_memory() {
+        let stored = messages(format!("[{}0]", "0,".repeat(1 << 20)).as_bytes()).unwrap();
+        let first = first_messages(&stored, 1 << 20).unwrap();
+        assert_eq!(first.as_ptr_range().start, stored.as_ptr());
+        assert_eq!(first.len(), stored.len() - 2);
     }
 }

@@ -10,7 +10,8 @@
 //! to again and again has its note synced once. One that is not is cleared some seconds later.
 //!
 //! Cost: 512 KiB of disk; for an append that is told one short write, and for the first one of a
-//! stream a second, with a sync where what is told outlives the process.
+//! stream a second, with a sync where what is told outlives the process. Notes that are made at one
+//! time share it.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,10 +20,13 @@ use std::mem;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use sys::plain_file;
 use xxhash_rust::xxh3::xxh3_64;
 
+#[cfg(test)]
+use self::synced::Synced;
+use crate::group_sync::GroupSync;
 use crate::refusal::Refusal;
 use crate::teller::Outcome;
 
@@ -46,25 +50,11 @@ pub(crate) const NOTE_PATH_BYTES_MAX: usize = PLACE_BYTES - HEAD_BYTES;
 pub(crate) struct Notes {
     file: File,
     noted: Mutex<Noted>,
+    /// Held by whoever writes a place, and alone by whoever writes all of them once more.
+    writing: RwLock<()>,
+    group: GroupSync,
     #[cfg(test)]
     pub(crate) synced: Mutex<Synced>,
-}
-
-/// What is on disk of the file whatever happens.
-#[cfg(test)]
-#[derive(Debug, Default)]
-pub(crate) struct Synced {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) syncs: u64,
-}
-
-#[cfg(test)]
-impl Synced {
-    fn take(&mut self, file: &File) {
-        self.bytes.resize(NOTES_MAX * PLACE_BYTES, 0);
-        file.read_exact_at(&mut self.bytes, 0).unwrap();
-        self.syncs += 1;
-    }
 }
 
 #[derive(Debug)]
@@ -147,8 +137,10 @@ impl Notes {
         let notes = Notes {
             file,
             noted: Mutex::new(noted),
+            writing: RwLock::default(),
+            group: GroupSync::default(),
             #[cfg(test)]
-            synced: Mutex::new(Synced { bytes: all.clone(), syncs: 0 }),
+            synced: Mutex::new(Synced { bytes: all.clone(), ..Synced::default() }),
         };
         stale.into_iter().for_each(|place| notes.clear(place));
         Ok(notes)
@@ -195,8 +187,7 @@ impl Notes {
             }
         };
         let sync = |()| if is_synced { self.sync() } else { Ok(()) };
-        let written =
-            self.file.write_all_at(&written(path, id, position), at(place)).and_then(sync);
+        let written = self.write(place, &written(path, id, position)).and_then(sync);
         if let Err(error) = written {
             self.clear(place);
             return Err(error.into());
@@ -231,7 +222,7 @@ impl Notes {
         }
         // Before another stream may have its place. If it fails, the note says less than is told,
         // and the next process asks whether the last append was.
-        let _ = self.file.write_all_at(&written(path, id, end), at(place));
+        let _ = self.write(place, &written(path, id, end));
         let mut noted = self.noted.lock();
         let round = noted.round;
         if let Some(note) = noted.by_path.get_mut(path) {
@@ -279,16 +270,40 @@ impl Notes {
     }
 
     fn sync(&self) -> io::Result<()> {
+        self.group.sync(|is_doubtful| self.sync_all(is_doubtful))
+    }
+
+    /// Syncs the file, and writes all of it once more if a sync before has failed.
+    fn sync_all(&self, is_doubtful: bool) -> io::Result<()> {
+        if is_doubtful {
+            let _alone = self.writing.write();
+            let mut all = vec![0; NOTES_MAX * PLACE_BYTES];
+            self.file.read_exact_at(&mut all, 0)?;
+            self.file.write_all_at(&all, 0)?;
+            #[cfg(test)]
+            self.synced.lock().written.extend(0..NOTES_MAX);
+        }
+        #[cfg(test)]
+        self.wait_and_fail()?;
         self.file.sync_data()?;
         #[cfg(test)]
         self.synced.lock().take(&self.file);
         Ok(())
     }
 
+    /// Writes into a place.
+    fn write(&self, place: usize, bytes: &[u8]) -> io::Result<()> {
+        let _beside_others = self.writing.read();
+        self.file.write_all_at(bytes, at(place))?;
+        #[cfg(test)]
+        self.synced.lock().written.insert(place);
+        Ok(())
+    }
+
     fn clear(&self, place: usize) {
         // A place that says what is not so any more is given to nobody: at the next start it is
         // found that its append was told, or that its stream has a later note.
-        if self.file.write_all_at(&[0; HEAD_BYTES], at(place)).is_ok() {
+        if self.write(place, &[0; HEAD_BYTES]).is_ok() {
             self.noted.lock().free.push(place);
         }
     }
@@ -353,5 +368,7 @@ fn read(place: &[u8]) -> Option<(&str, u64, u64)> {
     Some((path, id, position))
 }
 
+#[cfg(test)]
+mod synced;
 #[cfg(test)]
 mod tests;

@@ -39,9 +39,19 @@ impl Store {
     pub fn read(&self, path: &str, start: Start, bytes_max: usize) -> Result<Piece, Refusal> {
         let stream = self.stream(path);
         let view = self.look(&stream)?;
-        let content = Content::of(self.file(&stream), &view);
+        self.read_of((&stream, &view), start, bytes_max)
+    }
+
+    /// As [`Store::read`], of a stream as it was when it was looked at.
+    fn read_of(
+        &self,
+        (stream, view): (&Stream, &View),
+        start: Start,
+        bytes_max: usize,
+    ) -> Result<Piece, Refusal> {
+        let content = Content::of(self.file(stream), view);
         let place = content.place(start)?;
-        self.touch(&stream, &view.meta);
+        self.touch(stream, &view.meta);
         let mut data = Vec::new();
         let mut end = place;
         if place != content.tail() {
@@ -53,11 +63,11 @@ impl Store {
                 data.extend_from_slice(more);
                 data.len() >= bytes_max
             };
-            end = self.read_content(&stream, &view, (&content, place), taken)?;
+            end = self.read_content(stream, view, (&content, place), taken)?;
         }
         let next = content.offset(end);
         Ok(Piece {
-            head: Head { next, ..head(&view) },
+            head: Head { next, ..head(view) },
             from: content.offset(place),
             data,
             up_to_date: end == content.tail(),
@@ -79,10 +89,9 @@ impl Store {
         if matches!(&read, Err(Refusal::Disk(error)) if error.kind() == ErrorKind::NotFound) {
             // Who deletes a stream removes its files first, and has its writer until it says so.
             drop(stream.writer.lock());
-            self.look(stream)?;
         }
-        // Its files' names are another stream's once it is deleted.
-        if stream.public.lock().is_another(&view.meta) {
+        // Its files' names are another stream's once it is deleted, or nobody's.
+        if self.look(stream)?.meta.id != view.meta.id {
             return Err(Refusal::Unknown);
         }
         read
@@ -104,3 +113,15 @@ impl Store {
         Ok(())
     }
 }
+
+impl LiveReader {
+    /// What was appended last, if that is all that there is behind `offset`. It waits for no disk.
+    /// Where there is none, [`Store::read`] may have more.
+    pub fn newest_piece(&self, offset: Offset) -> Option<Piece> {
+        let (view, data) = self.newest(offset)?;
+        Some(Piece { head: head(&view), from: offset, data: data.to_vec(), up_to_date: true })
+    }
+}
+
+#[cfg(test)]
+mod tests;

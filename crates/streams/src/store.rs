@@ -46,6 +46,10 @@ pub struct Store {
     pub(crate) notes: Option<Notes>,
     /// The last number that a stream was given. Relaxed: only its own order counts.
     last_id: AtomicU64,
+    /// What was changed up to this time may not be on disk as it is read: a process before this one
+    /// has left it, or the disk has failed. Relaxed: it is raised by who forgets the stream, under
+    /// whose lock it is read again.
+    doubtful_ms: AtomicU64,
     cache: Mutex<Cache>,
     /// Bytes of all states in memory. Relaxed, as `bytes`.
     states_bytes: AtomicUsize,
@@ -104,6 +108,7 @@ impl Store {
             bytes: AtomicU64::new(bytes),
             notes: None,
             last_id: AtomicU64::new(0),
+            doubtful_ms: AtomicU64::new(sys::clock::unix_ms()),
             cache: Mutex::new(cache),
             states_bytes: AtomicUsize::new(0),
         })
@@ -210,7 +215,11 @@ impl Store {
     ) -> Result<Option<View>, Refusal> {
         let is_known = stream.public.lock().known;
         if !is_known {
-            match file::load(&self.file(stream))? {
+            let loaded = file::load(&self.file(stream), self.doubtful_ms.load(Ordering::Relaxed));
+            if let Err(Refusal::Disk(_)) = loaded {
+                self.doubt();
+            }
+            match loaded? {
                 None => {
                     self.settle_remains(links::settle(&self.file(stream))?)?;
                     self.publish(stream, None, 0, 0);
@@ -236,7 +245,11 @@ impl Store {
         match remains {
             Remains::None => {}
             Remains::Needed => return Err(Refusal::Gone),
-            Remains::Removed(bytes) => drop(self.bytes.fetch_sub(bytes, Ordering::Relaxed)),
+            Remains::Removed(bytes) => {
+                // The end of an append that failed may be in its file, and was never counted.
+                let less = |all: u64| Some(all.saturating_sub(bytes));
+                let _ = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+            }
         }
         Ok(())
     }
@@ -272,7 +285,19 @@ impl Store {
         public.wake();
     }
 
-    /// What is on disk of a stream is not known any more.
+    /// The disk has failed with a stream: what is on disk of it is not known any more.
+    pub(crate) fn fail(&self, stream: &Stream, writer: &mut Option<State>) {
+        *writer = None;
+        self.forget(stream);
+        self.doubt();
+    }
+
+    /// What was changed up to now may not be on disk.
+    fn doubt(&self) {
+        self.doubtful_ms.fetch_max(sys::clock::unix_ms(), Ordering::Relaxed);
+    }
+
+    /// What is there of a stream is not known any more.
     pub(crate) fn forget(&self, stream: &Stream) {
         let mut public = stream.public.lock();
         public.known = false;

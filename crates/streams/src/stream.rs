@@ -12,6 +12,9 @@ use crate::lifetime::Lifetime;
 use crate::offset::Offset;
 use crate::state::State;
 
+/// Bytes of the last append that are kept for its live readers at most: some tokens, not a file.
+const NEWEST_BYTES_MAX: usize = 4 << 10;
+
 /// A path that is in use, whether there is a stream at it or not.
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -36,12 +39,22 @@ pub(crate) struct Public {
     pub(crate) touched_ms: u64,
     /// Bytes of the writer's state, as the store has counted them.
     pub(crate) state_bytes: usize,
+    /// The last append, if there are live readers and it is short.
+    newest: Option<Newest>,
     /// Live readers, which hold it alive.
     live: u32,
     /// Who waits, by number: one more costs the same however many there are.
     waiting: HashMap<u64, Waker>,
     /// The number of the next who waits.
     next_number: u64,
+}
+
+/// What one request has appended.
+#[derive(Debug)]
+struct Newest {
+    from: Offset,
+    end: u64,
+    data: Arc<[u8]>,
 }
 
 /// A stream at one moment.
@@ -64,11 +77,6 @@ impl Public {
         Some(View { meta, tail: self.tail, closed: self.closed })
     }
 
-    /// Whether what is here now is known not to be the stream of `meta`.
-    pub(crate) fn is_another(&self, meta: &Meta) -> bool {
-        self.known && self.meta.as_ref().is_none_or(|here| here.id != meta.id)
-    }
-
     /// Whether its lifetime has ended.
     pub(crate) fn is_over(&self, now_ms: u64) -> bool {
         let Some(meta) = &self.meta else { return false };
@@ -86,6 +94,14 @@ impl Stream {
     pub(crate) fn new(path: &str) -> Arc<Stream> {
         let (writer, public) = (Mutex::new(None), Mutex::default());
         Arc::new(Stream { path: path.into(), writer, public })
+    }
+
+    /// Keeps what is appended between two places, so that live readers need no disk for it. They
+    /// have it once the stream is shown up to there.
+    pub(crate) fn keep_newest(&self, (from, end): (Offset, u64), data: &[u8]) {
+        let mut public = self.public.lock();
+        let is_kept = public.live > 0 && data.len() <= NEWEST_BYTES_MAX;
+        public.newest = is_kept.then(|| Newest { from, end, data: data.into() });
     }
 }
 
@@ -121,6 +137,15 @@ impl LiveReader {
         })
         .await;
     }
+
+    /// The stream, and the data of its last append, if that is all that there is behind `offset`.
+    pub(crate) fn newest(&self, offset: Offset) -> Option<(View, Arc<[u8]>)> {
+        let public = self.stream.public.lock();
+        let newest = public.newest.as_ref().filter(|newest| newest.from == offset)?;
+        let view = public.view().filter(|_| public.known && !public.is_over((self.clock)()))?;
+        let is_last = (view.meta.id, view.tail) == (offset.id, newest.end);
+        is_last.then(|| (view, Arc::clone(&newest.data)))
+    }
 }
 
 impl Drop for LiveReader {
@@ -129,6 +154,9 @@ impl Drop for LiveReader {
         let mut public = self.stream.public.lock();
         public.waiting.remove(&self.number);
         public.live -= 1;
+        if public.live == 0 {
+            public.newest = None;
+        }
         public.touched_ms = public.touched_ms.max(now_ms);
     }
 }

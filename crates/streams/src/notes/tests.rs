@@ -1,5 +1,7 @@
 //! Notes on a real disk: found again, given back, synced as often as they must be.
 
+use std::thread;
+
 use tempfile::TempDir;
 
 use super::*;
@@ -56,6 +58,40 @@ fn stream_that_is_appended_to_again_and_again_has_its_note_synced_once() {
     }
     assert_eq!(append("a", 2, 11), 4 + NOTES_MAX as u64 + 1, "others have taken its place");
     assert_eq!(Notes::open(dir.path()).unwrap().due().len(), NOTES_MAX);
+}
+
+/// Makes notes of as many streams at one time; which of them are made.
+fn make_at_once(notes: &Notes, count: u64) -> Vec<bool> {
+    notes.synced.lock().waits_for = notes.group.asked() + count;
+    thread::scope(|scope| {
+        let make = |number: u64| notes.make(&number.to_string(), (number, 8), true).is_ok();
+        let made: Vec<_> = (0..count).map(|number| scope.spawn(move || make(number))).collect();
+        made.into_iter().map(|made| made.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn notes_that_are_made_while_one_is_synced_share_the_next_sync() {
+    let dir = TempDir::new().unwrap();
+    let notes = Notes::open(dir.path()).unwrap();
+    assert_eq!(make_at_once(&notes, 9), [true; 9]);
+    let synced = notes.synced.lock();
+    assert_eq!(synced.syncs, 2, "the first one's, and one of all others");
+    assert!(synced.bytes.chunks(PLACE_BYTES).filter_map(read).count() == 9);
+}
+
+#[test]
+fn note_that_a_failed_sync_has_lost_is_on_disk_before_it_counts() {
+    let dir = TempDir::new().unwrap();
+    let notes = Notes::open(dir.path()).unwrap();
+    notes.synced.lock().failing = 1;
+    let made = make_at_once(&notes, 9);
+    assert_eq!(made.iter().filter(|is_made| **is_made).count(), 8, "{made:?}");
+    let synced = notes.synced.lock();
+    for (number, _) in made.iter().enumerate().filter(|(_, is_made)| **is_made) {
+        let mut on_disk = synced.bytes.chunks(PLACE_BYTES).filter_map(read);
+        assert!(on_disk.any(|(_, id, _)| id == number as u64), "{number}");
+    }
 }
 
 #[test]

@@ -316,3 +316,5 @@ fn reader_beside_a_delete_is_told_that_there_is_no_stream() {
         is_over.store(true, Ordering::Relaxed);
     });
 }
+
+mod failing;

@@ -6,8 +6,8 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::{World, wait_members};
-use crate::harness::{Api, Stream, wait_for};
+use super::{World, cluster_stats, wait_members};
+use crate::harness::{Api, Server, Stream, wait_for};
 
 const EVENTS: [&str; 2] = ["--streams", "--streams-events=run:*"];
 
@@ -93,4 +93,30 @@ fn append_is_heard_once_and_in_order_at_all_nodes_over_kills_and_without_nats() 
     for stream in &mut streams {
         assert_eq!(hear_run(stream), whole);
     }
+}
+
+/// What came of sends to the cluster's log that were not counted.
+fn sends_in_vain(node: &Server) -> [Value; 2] {
+    let mut sends = cluster_stats(node)["sends"].take();
+    ["not_sent", "unknown"].map(|outcome| sends[outcome].take())
+}
+
+/// Its event is not even offered to the log: a thread would wait until it is given up.
+#[test]
+fn append_is_answered_while_nats_is_away_without_a_try_to_send_its_event() {
+    let Some(mut world) = World::new() else { return };
+    let node = world.node("n1", &EVENTS);
+    node.api.request("PUT", PATH, Some("text/plain"), b"").unwrap();
+    let mut listener = node.listener("run:1");
+    let before = sends_in_vain(&node);
+    assert!(before.iter().all(Value::is_number), "{before:?}");
+    world.nats.kill();
+    wait_for("the node says so", || node.api.get("/readyz").status() == 503);
+    assert_eq!(append(&node.api, 0, false), Some(200));
+    // The event of the one before is due.
+    assert_eq!(append(&node.api, 1, false), Some(503));
+    assert_eq!(sends_in_vain(&node), before);
+    world.nats.restart();
+    wait_for("the node sends", || append(&node.api, 1, true) == Some(200));
+    assert_eq!(hear_run(&mut listener), "0,1,");
 }

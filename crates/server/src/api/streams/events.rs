@@ -36,10 +36,10 @@ use engine::Outgoing;
 use hub::{Draft, EventParts, IdPatterns, IdText, PageOf, Payload};
 use streams::sse::Encoding;
 use streams::{AppendNotice, Outcome, Teller, array};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{JoinError, spawn_blocking};
 
-use super::places::TellingPlaces;
+use super::places::TELLING_MAX;
 
 /// Bytes of an event's data; fewer where connections may not have so many that wait.
 const DATA_BYTES_MAX: usize = 64 << 10;
@@ -71,7 +71,8 @@ pub(super) struct StreamEvents {
     /// Whether all that was remembered before this process began is forgotten but what is on disk:
     /// it has not taken over from another one.
     pub(super) is_fresh: AtomicBool,
-    pub(super) places: TellingPlaces,
+    /// For appends that are told at one time.
+    pub(super) places: Semaphore,
     /// How many were sent. Relaxed: it is only reported.
     sent: AtomicU64,
 }
@@ -104,7 +105,7 @@ impl StreamEvents {
             keys: Arc::clone(keys),
             data_bytes_max: room.min(DATA_BYTES_MAX),
             is_fresh: AtomicBool::new(false),
-            places: TellingPlaces::new(),
+            places: Semaphore::new(TELLING_MAX),
             sent: AtomicU64::new(0),
         })
     }

@@ -19,8 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::events::StreamEvents;
 use super::memory::StreamsMemory;
+use super::places::{PathTurns, TOLD_REQUESTS_MAX};
 
-/// Threads that wait for a disk at one time.
+/// Requests that change streams at one time, and others: each has a thread that waits for a disk.
 const DISK_THREADS_MAX: usize = 64;
 
 /// Time between two looks for streams whose lifetime is over, each into one of 256 directories.
@@ -46,13 +47,26 @@ pub(crate) struct Streams {
     events: Option<Arc<StreamEvents>>,
     /// Opened when it is first needed: by a successor not before everything is its own.
     store: OnceCell<Arc<Store>>,
-    places: Semaphore,
+    /// For who changes a stream, which takes a sync of the disk.
+    changes: Semaphore,
+    /// For all others, who do not wait behind appends.
+    reads: Semaphore,
+    /// Who changes which stream.
+    turns: PathTurns,
     /// What requests to the API hold, and those to the public port: these take no room of the
     /// others, however slowly they read and send.
     pub(super) api_memory: StreamsMemory,
     pub(super) public_memory: StreamsMemory,
     pub(super) barrier: Arc<Barrier>,
     pub(super) stop: CancellationToken,
+}
+
+/// What is to be done at the disk.
+enum DiskWork {
+    /// Nothing of a stream is changed.
+    Read,
+    /// The stream at this path is changed, or what was appended to it is told by `events`.
+    Change { path: Box<str>, events: Option<Arc<StreamEvents>> },
 }
 
 /// Why something was not done.
@@ -81,7 +95,9 @@ impl Streams {
             bytes_max: config.bytes_max,
             events: config.events.map(events),
             store: OnceCell::new(),
-            places: Semaphore::new(DISK_THREADS_MAX),
+            changes: Semaphore::new(DISK_THREADS_MAX),
+            reads: Semaphore::new(DISK_THREADS_MAX),
+            turns: PathTurns::default(),
             api_memory: StreamsMemory::default(),
             public_memory: StreamsMemory::default(),
             barrier: Arc::clone(&sender.barrier),
@@ -120,7 +136,7 @@ impl Streams {
         self: &Arc<Streams>,
         work: impl FnOnce(&Store) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Undone> {
-        self.run(None, move |store, _| work(store)).await
+        self.run(DiskWork::Read, move |store, _| work(store)).await
     }
 
     /// Does `work` on the stream at `path`, and sends what is appended, where that is an event.
@@ -129,31 +145,41 @@ impl Streams {
         path: &str,
         work: impl FnOnce(&Store, Option<&dyn Teller>) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Undone> {
-        let events = self.events_of(path).map(|events| (Arc::clone(events), path.into()));
-        self.run(events, work).await
+        let events = self.events_of(path).map(Arc::clone);
+        self.run(DiskWork::Change { path: path.into(), events }, work).await
     }
 
-    /// Does `work`, which waits for a disk, and has `events` send what it tells of this path. Once
-    /// begun it is done, whoever goes away, and an upgrade waits for it.
+    /// Does `work`, which waits for a disk, once it has its turn and a place. Once begun it is done,
+    /// whoever goes away, and an upgrade waits for it.
     async fn run<T: Send + 'static>(
         self: &Arc<Streams>,
-        events: Option<(Arc<StreamEvents>, Box<str>)>,
+        kind: DiskWork,
         work: impl FnOnce(&Store, Option<&dyn Teller>) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Undone> {
         let streams = Arc::clone(self);
         let done = tokio::spawn(async move {
-            let _telling = match &events {
-                Some((events, path)) => {
-                    let taken = events.places.take(path).await;
+            let (path, events) = match &kind {
+                DiskWork::Read => (None, None),
+                DiskWork::Change { path, events } => (Some(path), events.as_ref()),
+            };
+            let requests_max = if events.is_some() { TOLD_REQUESTS_MAX } else { usize::MAX };
+            let _turn = match path {
+                Some(path) => {
+                    let taken = streams.turns.take(path, requests_max).await;
                     Some(taken.ok_or(Undone::Refused(Refusal::Pending))?)
                 }
                 None => None,
             };
-            let _place = streams.places.acquire().await;
+            let _telling = match events {
+                Some(events) => events.places.acquire().await.ok(),
+                None => None,
+            };
+            let places = if path.is_some() { &streams.changes } else { &streams.reads };
+            let _place = places.acquire().await;
             let permit = streams.barrier.enter().await.map_err(Undone::NoPermit)?;
             let store = streams.store().await.map_err(Undone::Unusable)?;
-            let worked = match &events {
-                Some((events, _)) => {
+            let worked = match events {
+                Some(events) => {
                     events.serve(&permit, move |teller| work(&store, Some(teller))).await
                 }
                 None => spawn_blocking(move || work(&store, None)).await,
@@ -201,11 +227,11 @@ impl Streams {
             if self.stop.is_cancelled() {
                 return;
             }
-            if events.places.is_busy(&path) {
+            if self.turns.requests(&path) > 0 {
                 // Whoever changes a stream sends what is due first.
                 continue;
             }
-            let told = Some((Arc::clone(events), path.clone()));
+            let told = DiskWork::Change { path: path.clone(), events: Some(Arc::clone(events)) };
             let tell = move |store: &Store, teller: Option<&dyn Teller>| {
                 teller.map_or(Ok(()), |teller| store.tell_due(&path, teller))
             };
@@ -248,3 +274,6 @@ impl Streams {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -102,7 +102,10 @@ impl Reading {
             () = sleep_until(self.end) => return None,
             () = self.reader.changed(self.next) => {}
         }
-        piece(&self.call, Start::At(self.next)).await.ok()
+        match self.reader.newest_piece(self.next) {
+            Some(piece) => Some(piece),
+            None => piece(&self.call, Start::At(self.next)).await.ok(),
+        }
     }
 
     /// The life of the stream begins anew, which this reader has held. Nobody waits for it.

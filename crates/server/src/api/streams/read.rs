@@ -81,7 +81,11 @@ pub(super) async fn poll(call: Call, wanted: ReadQuery) -> Result<Response, ApiP
             };
             is_over = timeout_at(end, changed).await.is_err() || call.streams.stop.is_cancelled();
         }
-        piece = match self::piece(&call, Start::At(from)).await {
+        let read = match reader.newest_piece(from) {
+            Some(piece) => Ok(piece),
+            None => self::piece(&call, Start::At(from)).await,
+        };
+        piece = match read {
             Ok(piece) => piece,
             Err(undone) => return call.undone(undone, Bytes::new()).await,
         };

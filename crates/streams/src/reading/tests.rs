@@ -1,0 +1,109 @@
+//! Readers beside writers: what is deleted under a read, and what needs no disk.
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::{Append, Create, Fork, Lifetime, Limits, file};
+
+fn open(dir: &Path) -> Store {
+    Store::open(dir, Limits { bytes_max: 1 << 20 }, sys::clock::unix_ms).unwrap()
+}
+
+fn create(store: &Store, path: &str, data: &[u8]) -> Offset {
+    let (content_type, lifetime) = ("text/plain", Lifetime::Unbounded);
+    let create = Create { content_type, lifetime, closed: false, data };
+    store.create(path, &create, None).unwrap().head.next
+}
+
+fn fork(store: &Store, path: &str, source: &str) {
+    let fork = Fork {
+        source,
+        at: None,
+        sub_offset: 0,
+        content_type: "text/plain",
+        lifetime: None,
+        closed: false,
+        data: b"",
+    };
+    store.fork(path, &fork, None).unwrap();
+}
+
+fn append(store: &Store, path: &str, data: &[u8], closes: bool) -> Offset {
+    let content_type = Some("text/plain");
+    let append = Append { closes, producer: None, sequence: None, data, content_type };
+    store.append(path, &append, None).unwrap().next
+}
+
+/// Of the fork's ancestors nothing is read that belongs to another fork of its name.
+#[test]
+fn fork_that_is_deleted_and_made_anew_under_a_read_is_gone_for_the_reader() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    for (path, text) in [("a", b"one "), ("c", b"else")] {
+        create(&store, path, text);
+    }
+    for source in ["c", "a"] {
+        fork(&store, "b", "a");
+        append(&store, "b", b"own", false);
+        let stream = store.stream("b");
+        let view = store.look(&stream).unwrap();
+        let read = || store.read_of((&stream, &view), Start::Beginning, 99);
+        assert_eq!(read().unwrap().data, b"one own");
+        store.delete("b", None).unwrap();
+        assert!(matches!(read(), Err(Refusal::Unknown)), "nothing is there");
+        fork(&store, "b", source);
+        assert!(matches!(read(), Err(Refusal::Unknown)), "another one is there, of {source}");
+        store.delete("b", None).unwrap();
+    }
+}
+
+#[test]
+fn source_that_is_deleted_under_a_read_and_stays_for_its_forks_is_gone() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    create(&store, "a", b"one ");
+    fork(&store, "b", "a");
+    let stream = store.stream("a");
+    let view = store.look(&stream).unwrap();
+    store.delete("a", None).unwrap();
+    let read = store.read_of((&stream, &view), Start::Beginning, 99);
+    assert!(matches!(read, Err(Refusal::Gone)), "{read:?}");
+}
+
+#[test]
+fn live_readers_have_the_last_append_without_the_disk() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    let first = create(&store, "a", b"");
+    let second = append(&store, "a", b"unheard", false);
+    let (reader, other) = (store.live("a"), store.live("a"));
+    assert!(reader.newest_piece(first).is_none(), "nobody has waited for it");
+    let third = append(&store, "a", b"token", false);
+    let names = file::file_of(dir.path(), "a");
+    let away = names.with_extension("away");
+    fs::rename(&names, &away).unwrap();
+    for reader in [&reader, &other] {
+        let piece = reader.newest_piece(second).unwrap();
+        assert_eq!((piece.data.as_slice(), piece.from), (b"token".as_slice(), second));
+        assert_eq!((piece.head.next, piece.up_to_date, piece.ends()), (third, true, false));
+        assert!(reader.newest_piece(first).is_none() && reader.newest_piece(third).is_none());
+    }
+    fs::rename(&away, &names).unwrap();
+    let fourth = append(&store, "a", &[b'x'; 4097], false);
+    assert!(reader.newest_piece(third).is_none(), "it is long");
+    append(&store, "a", b"", true);
+    let end = other.newest_piece(fourth).unwrap();
+    assert!(end.data.is_empty() && end.ends());
+    drop(reader);
+    assert!(other.newest_piece(fourth).is_some());
+    drop(other);
+    let reader = store.live("a");
+    assert!(reader.newest_piece(fourth).is_none(), "nothing is kept for nobody");
+    store.delete("a", None).unwrap();
+    let first = create(&store, "a", b"");
+    append(&store, "a", b"anew", false);
+    assert!(reader.newest_piece(fourth).is_none() && reader.newest_piece(first).is_some());
+}

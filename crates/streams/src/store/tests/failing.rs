@@ -1,0 +1,91 @@
+//! A disk that fails, and what a process leaves that was killed: nothing counts before it is on
+//! disk.
+
+use super::*;
+use crate::disk::DiskCall::{Cut, Sync, Write};
+use crate::disk::faults::{calls, fail};
+
+fn nth(sequence: u64, data: &[u8]) -> Append<'_> {
+    Append { producer: Some(Producer { id: "p", epoch: 0, sequence }), ..bytes(data) }
+}
+
+fn is_disk<T>(result: Result<T, Refusal>) -> bool {
+    matches!(result, Err(Refusal::Disk(_)))
+}
+
+#[test]
+fn append_costs_one_sync_and_a_repeat_a_refusal_and_a_read_none() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    store.create("s", &text(), None).unwrap();
+    calls();
+    store.append("s", &nth(0, b"once"), None).unwrap();
+    assert_eq!(calls(), [Write, Sync]);
+    assert!(store.append("s", &nth(0, b"once"), None).unwrap().repeated);
+    assert!(matches!(store.append("s", &nth(2, b"x"), None), Err(Refusal::Gap { .. })));
+    assert_eq!(all(&store, "s"), "once");
+    assert_eq!(calls(), []);
+}
+
+/// Its process was killed: the kernel may hold the end of the file for days, or have failed with it.
+#[test]
+fn end_of_a_file_that_a_process_has_left_is_stored_again_before_it_counts() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    store.create("s", &text(), None).unwrap();
+    store.append("s", &nth(0, b"once"), None).unwrap();
+    drop(store);
+    let store = open(&dir);
+    for failing in [Write, Sync] {
+        fail(&[failing]);
+        assert!(is_disk(store.append("s", &nth(0, b"once"), None)), "{failing:?}");
+        assert!(is_disk(store.read("s", Start::Beginning, 9)) && is_disk(store.head("s")));
+    }
+    fail(&[]);
+    calls();
+    assert!(store.append("s", &nth(0, b"once"), None).unwrap().repeated);
+    assert_eq!(calls(), [Write, Sync]);
+    assert_eq!(all(&store, "s"), "once");
+    assert_eq!(calls(), [], "once is enough");
+}
+
+#[test]
+fn append_that_fails_is_cut_off_and_the_next_one_is_taken() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    store.create("s", &text(), None).unwrap();
+    let tail = store.append("s", &nth(0, b"one "), None).unwrap().next;
+    for failing in [Write, Sync] {
+        fail(&[failing]);
+        calls();
+        assert!(is_disk(store.append("s", &nth(1, b"two "), None)), "{failing:?}");
+        assert_eq!(calls().last(), Some(&Cut));
+        fail(&[]);
+        assert_eq!(store.head("s").unwrap().next, tail);
+    }
+    assert!(!store.append("s", &nth(1, b"two"), None).unwrap().repeated);
+    assert_eq!(all(&store, "s"), "one two");
+    assert_eq!(all(&open(&dir), "s"), "one two");
+}
+
+/// Linux holds what a sync has failed to write, as if it were on disk.
+#[test]
+fn append_that_fails_and_cannot_be_cut_off_counts_once_it_is_on_disk() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    store.create("s", &text(), None).unwrap();
+    store.append("s", &nth(0, b"one "), None).unwrap();
+    fail(&[Sync, Cut]);
+    assert!(is_disk(store.append("s", &nth(1, b"two"), None)));
+    for _ in 0..2 {
+        assert!(is_disk(store.append("s", &nth(1, b"two"), None)), "it is not on disk");
+        assert!(is_disk(store.read("s", Start::Beginning, 9)) && is_disk(store.head("s")));
+    }
+    fail(&[]);
+    calls();
+    assert!(store.append("s", &nth(1, b"two"), None).unwrap().repeated);
+    assert_eq!(calls(), [Write, Sync]);
+    assert_eq!(all(&store, "s"), "one two");
+    store.delete("s", None).unwrap();
+    assert_eq!(store.bytes(), 0, "what was not counted is not taken off");
+}
