@@ -6,9 +6,8 @@ use std::borrow::Cow;
 use std::future::pending;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
-use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
@@ -23,6 +22,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, reload};
 
 use errors::Errors;
+
+use crate::threads;
 
 /// Standard output cannot be written any more.
 #[derive(Debug, Error)]
@@ -66,7 +67,7 @@ pub(crate) async fn unread() -> Result<()> {
             let _ = done.send(());
         }
     };
-    thread::Builder::new().name("unread".into()).spawn(wait).context("cannot start a thread")?;
+    threads::start("unread", wait)?;
     if closed.await.is_err() {
         pending::<()>().await;
     }

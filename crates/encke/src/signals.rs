@@ -31,8 +31,11 @@ impl Signals {
     pub(crate) fn with_hangup() -> Result<Signals> {
         let signals = Signals::new()?;
         let is_ignored = sys::signals::is_ignored(SignalKind::hangup().as_raw_value());
-        let hangup =
-            if is_ignored.context("cannot read /proc")? { None } else { Some(Signals::hangups()?) };
+        let hangup = if is_ignored.context("cannot read /proc/self; see that /proc is mounted")? {
+            None
+        } else {
+            Some(Signals::hangups()?)
+        };
         Ok(Signals { hangup, ..signals })
     }
 

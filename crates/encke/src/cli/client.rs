@@ -75,7 +75,8 @@ pub(crate) fn parse_id(text: &str) -> Result<String, IdError> {
 
 /// The runtime of a command that is a client.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot start; check the limit on descriptors (ulimit -n)")
 }
 
 /// The answer to `body` at `path`.

@@ -162,8 +162,8 @@ fn check(args: &LookArgs) -> Result<()> {
     }
     if damaged {
         bail!(
-            "the log in {} is damaged: what is lost is not answered, and clients are told of a \
-             gap there; the damage may come from the disk, see its log",
+            "the log in {} is damaged: the server goes on without the events that are lost, and \
+             tells clients of a gap; the cause may be the disk, so check it (dmesg)",
             dir.display()
         );
     }

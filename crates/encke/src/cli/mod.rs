@@ -53,7 +53,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use thiserror::Error;
@@ -264,10 +264,10 @@ fn parse(environment: &Environment) -> Result<(Cli, Settings), SettingsError> {
 /// The options of a server that runs, read again: all may differ that stand in the file.
 fn parse_serve() -> Result<(Box<serve::ServeArgs>, LogLevel, Settings)> {
     let (cli, settings) = parse(&Environment::of_process())?;
-    match cli.command {
-        Command::Serve(args) => Ok((args, cli.common.log_level, settings)),
-        _ => bail!("the command is another one now"),
-    }
+    let Command::Serve(args) = cli.command else {
+        unreachable!("the command line of a process stays, and no file names a command")
+    };
+    Ok((args, cli.common.log_level, settings))
 }
 
 /// Tells why there are no options to go by, or what was asked for with `--help`.

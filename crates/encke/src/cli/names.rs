@@ -112,7 +112,7 @@ pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
         ErrorKind::InvalidInput => hint.to_owned(),
         _ => format!("{error}; {hint}"),
     });
-    resolved?.next().ok_or_else(|| format!("no such host; {hint}"))
+    resolved?.next().ok_or_else(|| hint.to_owned())
 }
 
 /// `ENCKE_API` is also what clients are told, and they write `http://` or `https://`

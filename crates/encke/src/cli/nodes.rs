@@ -1,6 +1,6 @@
 //! `encke cluster`: the nodes of a cluster, from a terminal.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::Value;
@@ -69,16 +69,15 @@ pub(crate) fn run(args: NodesArgs) -> Result<()> {
     let answer: Value =
         runtime()?.block_on(async { ApiClient::connect(&server).await?.get("/cluster").await })?;
     let whole = answer["at_least"] != true;
-    if json {
-        say(answer.to_string())?;
-    } else {
-        say(table(&serde_json::from_value(answer)?))?;
-    }
-    if whole {
-        Ok(())
-    } else {
-        Err(anyhow::anyhow!("not all nodes have answered: look at those that are missing above"))
-    }
+    let cluster: Cluster = serde_json::from_value(answer.clone())?;
+    say(if json { answer.to_string() } else { table(&cluster) })?;
+    let (answered, members) = (cluster.nodes.len(), cluster.members);
+    ensure!(
+        whole,
+        "only {answered} of {members} nodes have answered: see that those which are missing above \
+         run, and look at their logs"
+    );
+    Ok(())
 }
 
 fn table(Cluster { cluster, members, nodes }: &Cluster) -> String {

@@ -42,7 +42,9 @@ Examples:
 pub(crate) fn run(args: UpgradeArgs, config: Option<&Path>) -> Result<()> {
     // The server stands in another directory, perhaps.
     let full = |path: &Path| {
-        absolute(path).with_context(|| format!("there is no current directory: {}", path.display()))
+        absolute(path).with_context(|| {
+            format!("{} is in a directory that is gone: give its whole path", path.display())
+        })
     };
     let binary = args.binary.as_deref().map(full).transpose()?;
     let config = config.map(full).transpose()?;

@@ -1,7 +1,6 @@
 //! Work that takes a while and blocks: how far it is, and what a signal does to it.
 
 use std::io::{self, IsTerminal};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -11,6 +10,7 @@ use tokio::sync::oneshot;
 use super::client::runtime;
 use crate::console::tell;
 use crate::signals::Signals;
+use crate::threads;
 
 /// Time between two lines where there is no terminal.
 const LINE_PERIOD: Duration = Duration::from_secs(5);
@@ -38,8 +38,8 @@ pub(crate) async fn on_own_thread<T: Send + 'static>(
         // Fails only when nobody waits any more.
         let _ = done.send(work());
     };
-    thread::Builder::new().name("work".into()).spawn(run).context("cannot start a thread")?;
-    result.await.context("the command failed")?
+    threads::start("work", run)?;
+    result.await.context("the command failed; its error is above")?
 }
 
 /// How far a piece of work is: a bar on a terminal, a line now and then elsewhere. On standard

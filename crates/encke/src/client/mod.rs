@@ -68,9 +68,15 @@ impl FromStr for ServerUrl {
         }
         let (host, port) = split_port(&authority);
         let port = port.and_then(|port| port.parse::<u16>().ok());
-        if host.is_empty() || authority.contains(['/', '?', '#', '@', ' ']) || port.is_none() {
+        // It stands in the head of each request (RFC 9110, section 7.2).
+        let is_plain = authority.bytes().all(|byte| byte.is_ascii_graphic());
+        if host.is_empty()
+            || authority.contains(['/', '?', '#', '@'])
+            || !is_plain
+            || port.is_none()
+        {
             return Err("write it as http://host:port, such as http://127.0.0.1:8001, or as \
-                        https://host"
+                        https://host (other than ASCII as xn--…)"
                 .into());
         }
         Ok(ServerUrl { authority, is_tls, ca: None, key: None })
@@ -109,8 +115,8 @@ impl ServerUrl {
         } else {
             Box::new(stream)
         };
-        let (sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.context("the server speaks no HTTP")?;
+        let handshake = http1::handshake(TokioIo::new(stream)).await;
+        let (sender, connection) = handshake.with_context(|| no_answer(self))?;
         // It ends with the sender; what went wrong is told to whoever waits for an answer.
         tokio::spawn(connection.with_upgrades());
         Ok(sender)
@@ -200,7 +206,7 @@ impl ApiClient {
             return Ok(response.into_body());
         }
         let refused = read_answer(response, &self.url).await.err();
-        Err(refused.context("the server's answer is not understood")?)
+        Err(refused.unwrap_or_else(|| anyhow!(no_answer(&self.url))))
     }
 
     async fn exchange<T: DeserializeOwned>(&mut self, request: Request<Body>) -> Result<T> {
@@ -287,6 +293,8 @@ mod tests {
             "http://a:1/x",
             "u@a:1",
             "a:99999",
+            "bücher.example:80",
+            "a\u{7f}:80",
         ] {
             assert!(text.parse::<ServerUrl>().is_err(), "{text}");
         }

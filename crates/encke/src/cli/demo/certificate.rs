@@ -28,9 +28,9 @@ impl Certificate {
         let names = [NAME, "127.0.0.1", "::1"].map(str::to_owned).to_vec();
         let CertifiedKey { cert, signing_key } =
             generate_simple_self_signed(names).context("cannot make a certificate")?;
-        certificate
-            .write(&dir, &cert.pem(), &signing_key.serialize_pem())
-            .with_context(|| format!("cannot keep a certificate in {}", dir.display()))?;
+        certificate.write(&dir, &cert.pem(), &signing_key.serialize_pem()).with_context(|| {
+            format!("cannot write to {}; check its owner and free space", dir.display())
+        })?;
         Ok(certificate)
     }
 

@@ -28,7 +28,8 @@ impl Folder {
         Ok(match asked {
             Some(dir) => Folder::Named(dir.to_owned()),
             None => Folder::Temporary(
-                tempfile::tempdir().context("cannot make a directory for the graph")?,
+                tempfile::tempdir()
+                    .context("there is no place for the graph; name one with --data or TMPDIR")?,
             ),
         })
     }
@@ -45,7 +46,10 @@ impl Folder {
         match self {
             Folder::Named(_) => Ok(()),
             Folder::Temporary(dir) => {
-                remove(dir.path()).context("cannot remove the directory of the graph")
+                let path = dir.path();
+                remove(path).with_context(|| {
+                    format!("cannot remove {}; see what is left there", path.display())
+                })
             }
         }
     }

@@ -144,7 +144,11 @@ impl Load<'_> {
         };
         drop(live);
         if let Some(failure) = flood.snapshot().first_failure {
-            bail!("{} streams did not open: {failure}", grouped(totals.failed_total()));
+            let (failed, users) = (grouped(totals.failed_total()), grouped(users));
+            bail!(
+                "{failed} of {users} streams did not open: {failure}; see what limits there are \
+                 with `encke tune --with-clients`"
+            );
         }
         let last = Duration::from_nanos(totals.opened_after_ns);
         opening.push(last, totals.opened);

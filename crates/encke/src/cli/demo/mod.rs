@@ -24,12 +24,12 @@ mod process;
 mod report;
 
 use std::fmt::Display;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::time::Instant;
 
 use ::load::findings::Findings;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use auth::keys::KeyFile;
 use figures::numbers::grouped;
 use serde::Serialize;
@@ -54,8 +54,8 @@ use super::signer::Signer;
 use crate::console::tell;
 use crate::signals::Signals;
 
-const DEFAULT_LISTEN: &str = "127.0.0.1:8000";
-const DEFAULT_API: &str = "127.0.0.1:8001";
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
+const DEFAULT_API: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8001);
 
 /// Connections for which there is room beside the crowd.
 const ROOM_FOR_VISITORS: u32 = 10_000;
@@ -94,8 +94,9 @@ fn play<R: Serialize + Display, F: Future<Output = Result<Option<R>>>>(
         // Nobody is left who could be told what is not removed.
         DemoEnd::AtOnce(code) => std::process::exit(code),
     };
+    let outcome = outcome.map_err(unchecked)?;
     removed?;
-    let Some(report) = outcome.map_err(unchecked)? else {
+    let Some(report) = outcome else {
         tell("stopped before the first event was sent: nothing was checked");
         return Ok(());
     };
@@ -299,17 +300,16 @@ impl Demo {
     }
 
     /// The address that was asked for; else the usual one, or a free one when that is taken.
-    fn address(&self, asked: Option<SocketAddr>, usual: &str) -> Result<SocketAddr> {
+    fn address(&self, asked: Option<SocketAddr>, usual: SocketAddr) -> Result<SocketAddr> {
         if let Some(address) = asked {
             return Ok(address);
         }
-        let address: SocketAddr = usual.parse().context("the usual address is one")?;
         // Closed again at once, so that the server can take it.
-        if TcpListener::bind(address).is_ok() {
-            return Ok(address);
+        if TcpListener::bind(usual).is_ok() {
+            return Ok(usual);
         }
         self.note(&format!("{usual} is taken, so a free port is used instead"))?;
-        Ok(SocketAddr::new(address.ip(), 0))
+        Ok(SocketAddr::new(usual.ip(), 0))
     }
 
     /// What comes of `work`; `None` when the demo was stopped first.

@@ -104,8 +104,9 @@ struct Addresses {
 impl ServerProcess {
     /// Starts it, and waits until clients can connect.
     pub(super) async fn start(options: ServerOptions<'_>) -> Result<ServerProcess> {
-        let program = env::current_exe().context("cannot tell where this program is")?;
-        let mut command = Command::new(program);
+        let program = env::current_exe()
+            .context("cannot find this program's file; see that /proc is mounted")?;
+        let mut command = Command::new(&program);
         // Whatever the environment says has been heard by the demo and is passed on.
         for (name, _) in env::vars_os().filter(|(name, _)| is_setting(name)) {
             command.env_remove(name);
@@ -136,8 +137,8 @@ impl ServerProcess {
             command.arg("--tls-cert").arg(file).arg("--tls-key").arg(key);
         }
         let mut child = OwnChild::spawn(command.stdout(Stdio::piped()), AtDrop::Kill)
-            .context("cannot start the server")?;
-        let output = child.take_output().context("its output is piped")?;
+            .with_context(|| format!("cannot start {} as the server", program.display()))?;
+        let output = child.take_output().expect("its output is piped");
         let output = ChildStdout::from_std(output).context("cannot read what the server prints")?;
         let mut lines = BufReader::new(output).lines();
         let Some(line) = lines.next_line().await.context("cannot read what the server prints")?
@@ -145,8 +146,10 @@ impl ServerProcess {
             let status = child::ended(&mut child).await?;
             bail!("the server did not start ({status}); its messages are above");
         };
-        let addresses: Addresses =
-            serde_json::from_str(&line).context("the server did not print its addresses")?;
+        let addresses: Addresses = serde_json::from_str(&line).with_context(|| {
+            let program = program.display();
+            format!("{program} is not the server: it printed no addresses but {line:?}")
+        })?;
         let url: ServerUrl = addresses.api.to_string().parse().map_err(anyhow::Error::msg)?;
         let port = addresses.tls_listen.map(|address| address.port());
         let secured = options.certificate.zip(port);
@@ -188,13 +191,15 @@ impl ServerProcess {
         let ask = async { ApiClient::connect(&self.url).await?.get("/stats").await };
         let figures = match timeout(ANSWER_TIMEOUT, ask).await {
             Ok(figures) => figures,
-            Err(_) => Err(anyhow!("the server has not answered for {ANSWER_TIMEOUT:?}")),
+            Err(_) => Err(anyhow!(
+                "the server has not answered for {ANSWER_TIMEOUT:?}; its messages are above"
+            )),
         };
         if figures.is_err() {
             // Then that is what to tell: its end may be seen a moment after its silence.
             if let Ok(status) = timeout(Duration::from_secs(1), child::ended(&mut self.child)).await
             {
-                return Err(ended_early(status?));
+                return Err(ended_early(status.context("cannot watch the server")?));
             }
         }
         figures
@@ -215,7 +220,8 @@ impl ServerProcess {
     /// Ends it in order, and waits for that.
     pub(super) async fn stop(mut self) -> Result<()> {
         let Some(status) = child::end(&mut self.child, END_TIMEOUT).await? else {
-            bail!("the server did not end within {} s and was killed", END_TIMEOUT.as_secs());
+            let seconds = END_TIMEOUT.as_secs();
+            bail!("the server did not end within {seconds} s and was killed; look at its messages");
         };
         match status.code() {
             Some(0) => Ok(()),

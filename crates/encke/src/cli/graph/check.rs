@@ -63,8 +63,8 @@ pub(super) fn run(args: GraphCheckArgs) -> Result<()> {
     if damaged {
         bail!(
             "the friends graph in {} is damaged: put a backup of the directory in its place, or \
-             move the directory away and load the graph again; what is damaged may come from the \
-             disk, see its log",
+             move the directory away and load the graph again; the cause may be the disk, so check \
+             it (dmesg)",
             args.data.display()
         );
     }

@@ -118,3 +118,20 @@ async fn said<T>(server: &ServerUrl, what: impl Future<Output = T>) -> Result<T>
 pub(super) fn copy(data: &Path, file: &mut File) -> Result<()> {
     Ok(open_unused(data)?.backup_to(file)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    /// It takes two minutes, of a clock that stands until nobody does anything.
+    #[tokio::test(start_paused = true)]
+    async fn server_that_says_nothing_is_given_up_and_named() {
+        let server: ServerUrl = "http://127.0.0.1:8001".parse().unwrap();
+        let told = said(&server, pending::<()>()).await.unwrap_err().to_string();
+        let cure = "see that it runs, and try again";
+        assert_eq!(told, format!("http://127.0.0.1:8001 has said nothing for 120 s; {cure}"));
+        assert_eq!(said(&server, ready(7)).await.unwrap(), 7);
+    }
+}

@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::future::pending;
 use std::io;
 use std::pin::pin;
-use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail};
 use engine::EngineConfig;
@@ -20,6 +19,7 @@ use crate::console::told;
 use crate::service::{self, State};
 use crate::settings::Settings;
 use crate::signals::Signals;
+use crate::threads;
 
 /// Descriptors that a server needs at the least: the control plane has some 40 with TLS, a log on
 /// disk, a cluster and an Erlang node, and a worker has as many as are open when it starts.
@@ -108,9 +108,10 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
         service::tell(State::Stopping);
         server.stop(grace.get()).await?;
         match end {
-            End::ByItself => {
-                Err(anyhow!("this node is no longer part of its cluster: start it again"))
-            }
+            End::ByItself => Err(anyhow!(
+                "this node is no longer part of its cluster: do what the line above says, and \
+                     start it again"
+            )),
             End::Asked | End::Moved(_) => Ok(()),
         }
     })
@@ -205,7 +206,7 @@ async fn input_ended(watched: bool) -> Result<()> {
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         drop(reader);
     };
-    thread::Builder::new().name("input".into()).spawn(read).context("cannot start a thread")?;
+    threads::start("input", read)?;
     // Nothing is sent: the reader is dropped.
     let _ = ended.await;
     Ok(())

@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use figures::run::row_line;
 use figures::run::{Row, RunWriter};
@@ -160,9 +160,7 @@ fn create(path: &Path) -> Result<Box<dyn Write>> {
             "`{}` exists and is left as it is: remove it, or choose another name",
             path.display()
         ),
-        Err(error) => Err(error).with_context(|| {
-            format!("cannot write `{}`; check its directory, owner and free space", path.display())
-        }),
+        Err(error) => Err(explain(error, path)),
     }
 }
 
@@ -170,6 +168,9 @@ fn create(path: &Path) -> Result<Box<dyn Write>> {
 fn explain(error: io::Error, path: &Path) -> anyhow::Error {
     match is_standard_output(path) {
         true => OutputError::from(error).into(),
-        false => anyhow!("cannot write `{}`: {error}", path.display()),
+        false => anyhow!(
+            "cannot write `{}`: {error}; check its directory, owner and free space",
+            path.display()
+        ),
     }
 }

@@ -127,7 +127,9 @@ impl Follower {
 
     async fn open(&mut self) -> Result<(), Loss> {
         let opening = Stream::open(&self.wanted, self.place.as_deref(), &mut self.heard);
-        let late = || anyhow!("no answer from {} for {OPEN_TIMEOUT:?}", self.wanted.url);
+        let late = || {
+            anyhow!("no answer from {} within {OPEN_TIMEOUT:?}; look at its log", self.wanted.url)
+        };
         let stream = timeout(OPEN_TIMEOUT, opening).await.unwrap_or_else(|_| Err(late().into()))?;
         self.stream = Some((stream, Instant::now()));
         if self.was_online && self.place.is_none() {

@@ -33,10 +33,10 @@ impl From<StreamError> for Loss {
     fn from(error: StreamError) -> Loss {
         match error {
             // It would come again with each resume.
-            StreamError::Event(EventError::TooLong) => {
-                Loss::Final(anyhow!("{error}, more than a terminal is shown"))
-            }
-            _ => Loss::Cut(anyhow!("what the server sends cannot be read: {error}")),
+            StreamError::Event(EventError::TooLong) => Loss::Final(anyhow!(
+                "{error}, more than this command shows; read it with `encke events`"
+            )),
+            _ => Loss::Cut(anyhow!("what the server sends cannot be read: {error}; is it Encke?")),
         }
     }
 }

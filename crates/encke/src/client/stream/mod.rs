@@ -15,7 +15,7 @@ use axum::body::Body;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use hyper::http::{HeaderValue, request::Builder};
-use hyper::{Method, Response, StatusCode, header};
+use hyper::{Method, Request, Response, StatusCode, header};
 use proto::Transport;
 
 use super::{ServerUrl, TokenSource, escape, no_answer};
@@ -84,15 +84,15 @@ impl Stream {
 }
 
 /// `start` with the ids to be online as, and further parameters.
-fn path(start: &str, ids: &[String], parameters: &[(&str, &str)]) -> Result<String> {
-    let (first, more) = ids.split_first().context("name at least one id")?;
+fn path(start: &str, ids: &[String], parameters: &[(&str, &str)]) -> String {
+    let (first, more) = ids.split_first().expect("there is at least one id");
     let mut path = format!("{start}{}", escape(first));
     let ids = more.iter().map(|id| ("id", &**id));
     for (place, (name, value)) in ids.chain(parameters.iter().copied()).enumerate() {
         let separator = if place == 0 { '?' } else { '&' };
         path.extend([&format!("{separator}{name}="), &*escape(value).to_string()]);
     }
-    Ok(path)
+    path
 }
 
 /// A request for `path`, with the token of this moment.
@@ -110,12 +110,17 @@ fn request(wanted: &Wanted, place: Option<&str>) -> Result<Builder, Loss> {
     // The head does not say where such a stream stands: it does, behind the last events.
     let parameters = last.iter().flat_map(|last| [("last", &**last), ("next", "1")]);
     let parameters: Vec<_> = parameters.collect();
-    let request = authorized(wanted, &path("/stream/", &wanted.ids, &parameters)?)?;
+    let request = authorized(wanted, &path("/stream/", &wanted.ids, &parameters))?;
     let Some(place) = place else { return Ok(request) };
     // Another server's may be any text (WHATWG HTML, section 9.2.4): UTF-8 on the wire.
     let value = HeaderValue::from_bytes(place.as_bytes());
     let odd = |_| Loss::Final(anyhow!("the event id {place} cannot be given back; is it Encke?"));
     Ok(request.header("last-event-id", value.map_err(odd)?))
+}
+
+/// A request with nothing behind its head.
+fn written(request: Builder) -> Result<Request<Body>> {
+    request.body(Body::empty()).context("the request is too long; name fewer ids, or shorter ones")
 }
 
 /// Sends `request`, which asks for an answer of the type `content_type`.
@@ -125,8 +130,8 @@ async fn ask(
     url: &ServerUrl,
     content_type: &str,
 ) -> Result<Response<Incoming>, Loss> {
-    let request = request.header(header::ACCEPT, content_type).body(Body::empty());
-    let request = request.context("the request cannot be written")?;
+    let request = request.header(header::ACCEPT, content_type);
+    let request = written(request)?;
     let response = sender.send_request(request).await;
     let response = response.with_context(|| no_answer(url))?;
     let given = response.headers().get(header::CONTENT_TYPE);
@@ -149,7 +154,7 @@ mod tests {
     #[test]
     fn path_names_all_ids_and_parameters() {
         let ids = ["photo:789".to_owned(), "b&c".to_owned()];
-        let path = |ids, parameters| path("/poll/", ids, parameters).unwrap();
+        let path = |ids, parameters| path("/poll/", ids, parameters);
         assert_eq!(path(&ids, &[("wait", "0")]), "/poll/photo%3A789?id=b%26c&wait=0");
         assert_eq!(path(&ids[1..], &[("wait", "5"), ("after", "x")]), "/poll/b%26c?wait=5&after=x");
         assert_eq!(path(&ids[..1], &[]), "/poll/photo%3A789");

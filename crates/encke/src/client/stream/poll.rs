@@ -55,7 +55,7 @@ impl Polls {
         let last = self.wanted.last.filter(|_| after.is_none()).map(|last| last.to_string());
         let from = after.or(last.as_deref().map(|last| ("last", last)));
         let parameters: Vec<_> = [("wait", &*wait)].into_iter().chain(from).collect();
-        let request = authorized(&self.wanted, &path("/poll/", &self.wanted.ids, &parameters)?)?;
+        let request = authorized(&self.wanted, &path("/poll/", &self.wanted.ids, &parameters))?;
         let response = ask(&mut self.sender, request, url, "application/json").await?;
         let field = |name| response.headers().get(name)?.to_str().ok();
         let next = field("encke-next").map(str::to_owned);

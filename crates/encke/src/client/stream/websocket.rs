@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 
 use anyhow::{Context, Result, anyhow};
-use axum::body::Body;
 use client::{BodyLength, Reply, StreamDecoder};
 use hyper::upgrade::Upgraded;
 use hyper::{StatusCode, header};
@@ -16,7 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{Loss, StreamItem, Wanted, request};
+use super::{Loss, StreamItem, Wanted, request, written};
 use crate::client::no_answer;
 
 /// Bytes read at once.
@@ -60,11 +59,9 @@ impl Socket {
             .header(header::UPGRADE, "websocket")
             .header(header::SEC_WEBSOCKET_VERSION, "13")
             .header(header::SEC_WEBSOCKET_PROTOCOL, PROTOCOL)
-            .header(header::SEC_WEBSOCKET_KEY, &key[..])
-            .body(Body::empty())
-            .context("the request cannot be written")?;
+            .header(header::SEC_WEBSOCKET_KEY, &key[..]);
         let url = &wanted.url;
-        let response = url.connect().await?.send_request(request).await;
+        let response = url.connect().await?.send_request(written(request)?).await;
         let response = response.with_context(|| no_answer(url))?;
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             return Err(Loss::refused(response, url).await);
@@ -75,7 +72,7 @@ impl Socket {
             return Err(anyhow!(wrong).into());
         }
         let is_encke = field(header::SEC_WEBSOCKET_PROTOCOL) == Some(PROTOCOL);
-        let io = hyper::upgrade::on(response).await.context("the upgrade broke off")?;
+        let io = hyper::upgrade::on(response).await.context("the connection broke off")?;
         let decoder = StreamDecoder::new(Transport::WebSocket, BodyLength::UntilClose);
         let (io, buffer) = (TokioIo::new(io), vec![0; READ_BYTES]);
         let mut socket = Socket { io, decoder, buffer, is_encke };

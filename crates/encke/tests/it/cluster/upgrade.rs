@@ -286,7 +286,8 @@ fn node_that_meets_a_record_of_a_newer_version_says_so_and_ends() {
     stream.expect_last_chunk();
     let ended = node.into_program().finish();
     assert_eq!(ended.code(), Some(1), "{ended:?}");
-    for words in ["a newer version of Encke", "of format 250", "start the newer version here"] {
+    let words = ["a newer version of Encke", "of format 250", "start the newer version here"];
+    for words in words.into_iter().chain(["no longer part of its cluster"]) {
         assert!(ended.stderr.contains(words), "{words:?} in {}", ended.stderr);
     }
     // It does not come back either while the record is there.

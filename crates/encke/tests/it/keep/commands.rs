@@ -1,13 +1,14 @@
 //! `encke log`, beside a server and without one.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::send_durable;
 use crate::harness::{Finished, Program, Server, encke};
 
-pub(super) fn log(command: &str, data: &std::path::Path, options: &[&str]) -> Finished {
+pub(super) fn log(command: &str, data: &Path, options: &[&str]) -> Finished {
     Program::run(encke(["log", command, "--data"]).arg(data).args(options))
 }
 
@@ -36,19 +37,24 @@ fn log_is_described_checked_and_exported() {
     look(false);
 }
 
-#[test]
-fn damage_is_found_and_told() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::start_in(dir.path(), &["--keep=*=7d"]);
+/// Makes a log in `data`, in the middle of which a bit is wrong.
+pub(crate) fn damaged_log(data: &Path) {
+    let server = Server::start_in(data, &["--keep=*=7d"]);
     (0..20).for_each(|n| drop(send_durable(&server.api, "x", n)));
     server.stop("TERM");
-    let files = fs::read_dir(dir.path().join("log")).unwrap().map(|file| file.unwrap().path());
+    let files = fs::read_dir(data.join("log")).unwrap().map(|file| file.unwrap().path());
     let segment =
         files.filter(|path| path.extension().is_some_and(|of| of == "log")).max().unwrap();
     let mut bytes = fs::read(&segment).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&segment, bytes).unwrap();
+}
+
+#[test]
+fn damage_is_found_and_told() {
+    let dir = tempfile::tempdir().unwrap();
+    damaged_log(dir.path());
     let check = log("check", dir.path(), &[]);
     assert_eq!(check.code(), Some(1), "{check:?}");
     assert!(check.stdout.contains("are lost") && check.stderr.contains("damaged"), "{check:?}");

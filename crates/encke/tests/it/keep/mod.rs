@@ -11,6 +11,8 @@ mod upgrades;
 
 use serde_json::{Value, json};
 
+pub(crate) use commands::damaged_log;
+
 use crate::harness::Api;
 
 /// Sends an event; its id.

@@ -5,6 +5,7 @@
 //! case, or listed in `elsewhere.tsv` with the reason. That list only shrinks: an entry is a fault
 //! if a case says its message, or if that is gone.
 
+mod peers;
 mod scene;
 mod sites;
 
@@ -12,6 +13,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use self::peers::Then;
 use self::scene::Scene;
 use self::sites::Site;
 use crate::harness::Finished;
@@ -42,8 +44,16 @@ const NAMES: [&str; 1] = ["WebSocket"];
 struct Case {
     /// For a shell, with `{api}` and the like for what the scene has.
     typed: String,
-    /// What a peer answers to everybody, a byte for each character, and whether it then waits.
-    peer: Option<(String, bool)>,
+    /// What a peer answers to everybody, and what then becomes of the connection.
+    peer: Option<(String, Then)>,
+    /// What who asks for an upgrade is told.
+    upgrade: Option<String>,
+    /// What a machine may lack.
+    needs: Option<String>,
+    /// It takes long, and is begun before all others.
+    slow: bool,
+    /// It is stopped in the middle.
+    stop: bool,
     /// The program goes on: it is stopped when it has said this.
     until: Option<String>,
     /// What is typed elsewhere then, instead of stopping it.
@@ -62,7 +72,11 @@ impl Case {
         let text = |name: &str| case[name].as_str().map(str::to_owned);
         Case {
             typed: text("type").unwrap(),
-            peer: text("peer").map(|answer| (answer, case["hold"] == true)),
+            peer: text("peer").map(|answer| (answer, then(&case))),
+            upgrade: text("upgrade"),
+            needs: text("needs"),
+            slow: case["slow"] == true,
+            stop: case["stop"] == true,
             until: text("until"),
             then: text("then"),
             code: case["code"].as_i64().unwrap(),
@@ -105,6 +119,15 @@ impl Case {
     }
 }
 
+fn then(case: &Value) -> Then {
+    match case["peer_then"].as_str() {
+        None => Then::Close,
+        Some("hold") => Then::Hold,
+        Some("reset") => Then::Reset,
+        Some(other) => panic!("{other}?"),
+    }
+}
+
 /// Whether a word looks like the name of a type: `ParseIntError`. A path does not, nor a unit.
 fn is_type(word: &str) -> bool {
     let is_word = word.chars().all(char::is_alphabetic) && !NAMES.contains(&word);
@@ -125,9 +148,16 @@ fn has_path(said: &str) -> bool {
 fn every_message_says_what_happened_the_value_and_the_cure() {
     let scene = Scene::start();
     let (mut said, mut faults) = (Vec::new(), String::new());
-    for (number, line) in CASES.lines().enumerate() {
-        let case = Case::read(line);
-        let (finished, peer) = scene.run(number, &case);
+    let cases: Vec<Case> = CASES.lines().map(Case::read).collect();
+    let (here, elsewhere): (Vec<_>, Vec<_>) =
+        cases.iter().enumerate().partition(|(_, case)| scene.has(case));
+    let (slow, quick): (Vec<_>, Vec<_>) = here.into_iter().partition(|(_, case)| case.slow);
+    let begin = |(number, case)| (number, case, scene.begin(number, case));
+    // What waits for its time waits beside the others.
+    let slow: Vec<_> = slow.into_iter().map(begin).collect();
+    for (number, case, begun) in quick.into_iter().map(begin).chain(slow) {
+        let peer = begun.peer.clone();
+        let finished = scene.end(case, begun);
         for fault in case.faults(&scene, &finished, &peer) {
             let shown: String = finished.stderr.chars().take(300).collect();
             writeln!(faults, "case {}: {}: {fault}: {shown}", number + 1, case.typed).unwrap();
@@ -135,6 +165,10 @@ fn every_message_says_what_happened_the_value_and_the_cure() {
         said.push(finished.stderr);
     }
     assert!(faults.is_empty(), "{faults}");
+    if !elsewhere.is_empty() {
+        // What they say nobody has said here.
+        return;
+    }
     let left: Vec<Site> = sites::all().into_iter().filter(|site| !site.is_said(&said)).collect();
     let listed: Vec<[&str; 3]> = ELSEWHERE.lines().map(entry).collect();
     for site in &left {

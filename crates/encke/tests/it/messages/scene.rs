@@ -1,23 +1,23 @@
 //! What the cases are typed against: a server, a graph, an address at which nobody listens, one at
 //! which nobody answers, and peers that answer what a case says.
 
-use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
 use std::{env, fs};
 
 use tempfile::TempDir;
+use testing::postgres::Postgres;
 
-use super::Case;
+use super::{Case, peers};
 use crate::harness::{Finished, Program, Server, encke, wait_for, without_settings};
-
-/// What a peer takes of a request.
-const REQUEST_BYTES: usize = 1 << 16;
+use crate::keep::damaged_log;
 
 /// An argument that is longer than any option takes.
 const LONG_BYTES: usize = 5_000;
+
+/// What cases type beside the program's own commands.
+const TYPED: &str = include_str!("typed.sh");
 
 pub(super) struct Scene {
     server: Server,
@@ -26,6 +26,15 @@ pub(super) struct Scene {
     closed: socket2::Socket,
     /// Listening, and nobody accepts.
     silent: TcpListener,
+    nats: Option<PathBuf>,
+    postgres: Option<Postgres>,
+}
+
+/// A case that was begun.
+pub(super) struct Begun {
+    program: Program,
+    dir: PathBuf,
+    pub(super) peer: String,
 }
 
 impl Scene {
@@ -37,11 +46,31 @@ impl Scene {
         let mut load = encke(["graph", "load"]);
         let load = Program::run(load.arg(pairs).arg("--data").arg(dir.path().join("loaded")));
         assert_eq!(load.code(), Some(0), "{load:?}");
+        damaged_log(&dir.path().join("damaged"));
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let closed = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
         let closed = closed.unwrap();
         closed.bind(&local.into()).unwrap();
-        Scene { server, dir, closed, silent: TcpListener::bind(local).unwrap() }
+        let silent = TcpListener::bind(local).unwrap();
+        let (nats, postgres) = (testing::nats_current(), Postgres::start(&[]));
+        Scene { server, dir, closed, silent, nats, postgres }
+    }
+
+    /// Whether all is here that the case needs; else the test is skipped.
+    pub(super) fn has(&self, case: &Case) -> bool {
+        match case.needs.as_deref() {
+            None => true,
+            Some("nats") => self.nats.is_some(),
+            Some("postgres") => self.postgres.is_some(),
+            Some("namespaces") => {
+                let works = Program::run(&mut self.shell("apart true", "", self.dir.path()));
+                if works.code() != Some(0) {
+                    testing::skip("this user may have no namespaces of its own");
+                }
+                works.code() == Some(0)
+            }
+            Some(other) => panic!("{other}?"),
+        }
     }
 
     /// `text` with the scene's own addresses and directories.
@@ -60,21 +89,37 @@ impl Scene {
             ("{peer}", peer.to_owned()),
             ("{data}", path("data")),
             ("{loaded}", path("loaded")),
+            ("{damaged}", path("damaged")),
+            ("{nats}", self.nats.as_ref().map_or("", |path| path.to_str().unwrap()).to_owned()),
+            ("{postgres}", self.postgres.as_ref().map(Postgres::url).unwrap_or_default()),
             ("{long}", "x".repeat(LONG_BYTES)),
         ]
         .into_iter()
         .fold(text.to_owned(), |text, (name, value)| text.replace(name, &value))
     }
 
-    /// Types the case in a directory of its own, and waits for the end; also where its peer was.
-    pub(super) fn run(&self, number: usize, case: &Case) -> (Finished, String) {
+    /// Types the case in a directory of its own.
+    pub(super) fn begin(&self, number: usize, case: &Case) -> Begun {
         let dir = self.dir.path().join(format!("case{number}"));
         fs::create_dir(&dir).unwrap();
-        let peer = case.peer.as_ref().map(|(answer, holds)| peer(answer, *holds));
+        let peer = case.peer.as_ref().map(|(answer, then)| peers::answering(answer, *then));
         let peer = peer.map_or_else(String::new, |address| address.to_string());
+        if let Some(word) = &case.upgrade {
+            peers::upgrading(&dir, word);
+        }
         let program = Program::spawn(&mut self.shell(&case.typed, &peer, &dir));
-        let Some(until) = &case.until else { return (program.finish(), peer) };
-        wait_for(&format!("{} says {until:?}", case.typed), || program.stderr().contains(until));
+        Begun { program, dir, peer }
+    }
+
+    /// Waits for the end of what was begun.
+    pub(super) fn end(&self, case: &Case, Begun { program, dir, peer }: Begun) -> Finished {
+        if case.stop {
+            wait_for(&format!("{} minds signals", case.typed), || minds_signals(program.pid()));
+            program.signal("INT");
+        }
+        let Some(until) = &case.until else { return program.finish() };
+        let until = self.filled(until, &peer);
+        wait_for(&format!("{} says {until:?}", case.typed), || program.stderr().contains(&until));
         match &case.then {
             Some(then) => {
                 let then = Program::run(&mut self.shell(then, &peer, &dir));
@@ -82,7 +127,7 @@ impl Scene {
             }
             None => program.signal("INT"),
         }
-        (program.finish(), peer)
+        program.finish()
     }
 
     fn shell(&self, typed: &str, peer: &str, dir: &Path) -> Command {
@@ -91,25 +136,16 @@ impl Scene {
         let folders = [program.to_owned()].into_iter().chain(env::split_paths(&path));
         let mut shell = without_settings(Path::new("sh"));
         shell.env("PATH", env::join_paths(folders).unwrap()).env("HOME", dir).current_dir(dir);
-        shell.arg("-c").arg(self.filled(typed, peer));
+        shell.arg("-c").arg(format!("{TYPED}\n{}", self.filled(typed, peer)));
         shell
     }
 }
 
-/// A peer that answers `answer`, a byte for each character, to everybody, and closes the
-/// connection, or else holds it.
-fn peer(answer: &str, holds: bool) -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let address = listener.local_addr().unwrap();
-    let answer: Vec<u8> = answer.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
-    thread::spawn(move || {
-        let mut held = Vec::new();
-        for mut stream in listener.incoming().map_while(Result::ok) {
-            let mut request = vec![0; REQUEST_BYTES];
-            // A client that is gone already has nothing to be told.
-            let _ = stream.read(&mut request).and_then(|_| stream.write_all(&answer));
-            held.extend(holds.then_some(stream));
-        }
-    });
-    address
+/// Whether the process is the program by now, and does something of its own at SIGINT.
+fn minds_signals(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // The second signal.
+    status.starts_with("Name:\tencke\n") && caught.is_some_and(|mask| mask & 2 != 0)
 }

@@ -1,7 +1,7 @@
 //! Who is to hear what: the friends graph once more, as the demo itself knows it and not as a node
 //! says.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use rig::oracle::{Audience, Expected};
 
@@ -25,9 +25,8 @@ impl Audiences {
     pub(super) fn of(friends: &Friends) -> Result<Audiences> {
         // Everybody hears what is about themselves.
         let mut audiences: Vec<Vec<u32>> = (0..friends.users).map(|user| vec![user]).collect();
-        let lines = String::from_utf8(friends.lines()?).context("the graph is digits")?;
-        for line in lines.lines() {
-            let (subscriber, subscribee) = line.split_once(' ').context("a line has two ids")?;
+        let lines = friends.lines()?;
+        for (subscriber, subscribee) in pairs(&lines) {
             let (subscriber, subscribee) = (subscriber.parse::<u32>()?, subscribee.parse::<u32>()?);
             audiences[subscribee as usize].push(subscriber);
             if friends.both {
@@ -52,6 +51,12 @@ impl Audiences {
     fn has(&self, subject: u32, listener: u32) -> bool {
         self.0[subject as usize].binary_search(&listener).is_ok()
     }
+}
+
+/// The pairs in what [`Friends::lines`] has made.
+pub(super) fn pairs(lines: &[u8]) -> impl Iterator<Item = (&str, &str)> {
+    let lines = str::from_utf8(lines).expect("the graph is digits").lines();
+    lines.map(|line| line.split_once(' ').expect("a line has two ids"))
 }
 
 impl Audience for Audiences {

@@ -14,12 +14,13 @@ mod record;
 mod report;
 mod sender;
 mod users;
+mod waiting;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use figures::latency::Quantiles;
 use figures::numbers::{grouped, short};
 use load::report::LiveText;
@@ -27,7 +28,7 @@ use rig::oracle::Totals;
 use serde_json::Value;
 use server::DemoFacts;
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use self::audiences::Audiences;
@@ -38,6 +39,7 @@ use self::record::Record;
 use self::report::Killed;
 pub(super) use self::report::NodesReport;
 use self::users::Users;
+use self::waiting::{in_time, unless_panicked};
 use super::friends::{Friends, Stored};
 use super::process::{Member, ServerOptions, ServerProcess};
 use super::{DEFAULT_API, DEFAULT_LISTEN, Demo, ROOM_FOR_VISITORS};
@@ -124,8 +126,9 @@ async fn with_graph(
     let mut nodes = Vec::new();
     for (place, name) in names.iter().enumerate() {
         let start = start(demo, place, Member { nats, node: name, database }, graph.1);
-        match demo.unless_stopped(timeout(START_TIMEOUT, start)).await {
-            Some(started) => nodes.push(started.context("a node does not start")??),
+        let what = format!("node {name} does not start");
+        match demo.unless_stopped(in_time(START_TIMEOUT, start, &what)).await {
+            Some(started) => nodes.push(started?),
             None => return Ok(None),
         }
     }
@@ -146,7 +149,6 @@ async fn with_graph(
 async fn load_once(demo: &Demo, postgres: &PostgresProcess) -> Result<(u64, f64)> {
     let (friends, args) = (friends(demo), &demo.args);
     let lines = on_own_thread(move || friends.lines()).await?;
-    let lines = String::from_utf8(lines).context("the graph is digits")?;
     let subscriptions = postgres.load(&lines, args.both).await?;
     let (users, pairs) = (grouped(args.users.into()), grouped(subscriptions));
     let url = &postgres.database().url;
@@ -162,7 +164,7 @@ async fn load(demo: &Demo, names: &[&'static str]) -> Result<(u64, f64)> {
     for name in names {
         stored = Some(friends.provide(&demo.data.join(name)).await?);
     }
-    let stored = stored.context("there are nodes")?;
+    let stored = stored.expect("there are nodes");
     let (users, subscriptions) = (grouped(demo.args.users.into()), grouped(stored.subscriptions));
     demo.note(&format!("graph    {users} users, {subscriptions} subscriptions, loaded into each"))?;
     Ok((stored.subscriptions, stored.mean_audience(demo.args.users)))
@@ -221,9 +223,10 @@ impl Run<'_> {
     /// `None` when it was stopped before the first event was sent.
     async fn play(&mut self) -> Result<Option<NodesReport>> {
         let (demo, friends) = (self.demo, friends(self.demo));
-        let members = timeout(START_TIMEOUT, self.wait_members());
+        let members =
+            in_time(START_TIMEOUT, self.wait_members(), "the nodes do not find each other");
         let Some(members) = demo.unless_stopped(members).await else { return Ok(None) };
-        members.context("the nodes do not find each other")??;
+        members?;
         let record = Record::new(on_own_thread(move || Audiences::of(&friends)).await?);
         let record = Arc::new(record);
         sys::limits::raise_descriptors()?;
@@ -239,11 +242,9 @@ impl Run<'_> {
         let changer = self.changes.then(|| self.start_changing(&sending));
         let watched = self.watch(&record, started, &sender).await;
         sending.cancel();
-        let sent = sender.await.context("the task that sends events failed")?;
+        let sent = unless_panicked(sender.await);
         let changes = match changer {
-            Some(changer) => {
-                Some(changer.await.context("the task that changes subscriptions failed")??)
-            }
+            Some(changer) => Some(unless_panicked(changer.await)?),
             None => None,
         };
         let seconds = started.elapsed().as_secs_f64();
@@ -359,7 +360,7 @@ impl Run<'_> {
         let listeners = (0..users).filter(|&id| users::home(id, nodes) == nodes - 1).count() as u64;
         let after = started.elapsed().as_secs_f64();
         record.open().disturb();
-        self.nodes.pop().context("there are nodes")?.kill().await?;
+        self.nodes.pop().expect("there are nodes").kill().await?;
         self.demo.note(&format!("killed   {name}, which had {} listeners", grouped(listeners)))?;
         Ok(Killed { node: name, after, listeners })
     }

@@ -34,7 +34,8 @@ impl NatsProcess {
                 return Ok(NatsProcess { nats, url: format!("nats://{address}") });
             }
             if Instant::now() >= deadline {
-                bail!("{} does not listen; it said:\n{}", program.display(), nats.log());
+                let (program, seconds) = (program.display(), START_TIMEOUT.as_secs());
+                bail!("{program} does not listen within {seconds} s; it said:\n{}", nats.log());
             }
             sleep(Duration::from_millis(20)).await;
         }
@@ -49,7 +50,9 @@ impl NatsProcess {
     pub(super) async fn stop(mut self) -> Result<()> {
         match child::end_server(self.nats.server(), END_TIMEOUT).await {
             Ok(true) => Ok(()),
-            Ok(false) => bail!("NATS does not end"),
+            Ok(false) => {
+                bail!("NATS did not end within {} s and was killed", END_TIMEOUT.as_secs())
+            }
             Err(error) => Err(error).context("cannot watch NATS"),
         }
     }

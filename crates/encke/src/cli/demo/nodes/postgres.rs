@@ -17,6 +17,7 @@ use rig::Postgres;
 use rig::postgres::{Place, User};
 use tokio::time::{Instant, sleep};
 
+use super::audiences::pairs;
 use crate::cli::demo::child;
 use crate::cli::demo::process::Database;
 
@@ -39,7 +40,10 @@ impl PostgresProcess {
     /// Makes one of the `programs` in `folder`, and waits until it answers.
     pub(super) async fn start(programs: &Path, folder: &Path) -> Result<PostgresProcess> {
         let user = User::of_server()?;
-        fs::create_dir_all(folder).context("cannot make a directory for PostgreSQL")?;
+        let cannot = |what: &str, path: &Path| {
+            format!("cannot {what} {}; see what is there, and the free space", path.display())
+        };
+        fs::create_dir_all(folder).with_context(|| cannot("make", folder))?;
         let_in(folder, user)?;
         let port = rig::free_port()?;
         let database = Database {
@@ -52,7 +56,7 @@ impl PostgresProcess {
         options.write(true).create(true).truncate(true).mode(0o600);
         let file = options.open(&secret);
         let written = file.and_then(|mut file| file.write_all(database.password.as_bytes()));
-        written.context("cannot write to the directory")?;
+        written.with_context(|| cannot("write", &secret))?;
         user.own(&secret)?;
         let (data, log) = (folder.join("data"), folder.join("log"));
         let place = Place { programs: programs.to_owned(), data, log, user };
@@ -62,18 +66,19 @@ impl PostgresProcess {
         if !child::ended(&mut making).await.context("cannot watch initdb")?.success() {
             bail!("initdb fails; it said:\n{}", place.said());
         }
-        fs::remove_file(&secret).context("cannot remove what was written")?;
+        fs::remove_file(&secret).with_context(|| cannot("remove", &secret))?;
         let postgres = Postgres::start(&place, port, &SETTINGS)?;
         let deadline = Instant::now() + START_TIMEOUT;
         while !postgres.ready()? {
             if Instant::now() >= deadline {
-                bail!("PostgreSQL does not answer; it said:\n{}", place.said());
+                let seconds = START_TIMEOUT.as_secs();
+                bail!("PostgreSQL does not start within {seconds} s; it said:\n{}", place.said());
             }
             sleep(Duration::from_millis(20)).await;
         }
         let store = PostgresStore::connect(database.config()?).await;
-        let store = store
-            .with_context(|| format!("PostgreSQL does not answer; it said:\n{}", place.said()))?;
+        let silent = || format!("PostgreSQL does not answer; it said:\n{}", place.said());
+        let store = store.with_context(silent)?;
         Ok(PostgresProcess { postgres, database, store })
     }
 
@@ -83,10 +88,9 @@ impl PostgresProcess {
     }
 
     /// Puts the pairs of `lines` into it, both ways if `both`. Returns how many there are.
-    pub(super) async fn load(&self, lines: &str, both: bool) -> Result<u64> {
+    pub(super) async fn load(&self, lines: &[u8], both: bool) -> Result<u64> {
         let mut load = self.store.load();
-        for line in lines.lines() {
-            let (subscriber, subscribee) = line.split_once(' ').context("a line has two ids")?;
+        for (subscriber, subscribee) in pairs(lines) {
             load.push(subscriber, subscribee)?;
             if both {
                 load.push(subscribee, subscriber)?;
@@ -99,7 +103,9 @@ impl PostgresProcess {
     pub(super) async fn stop(mut self) -> Result<()> {
         match child::end_server(self.postgres.server(), END_TIMEOUT).await {
             Ok(true) => Ok(()),
-            Ok(false) => bail!("PostgreSQL does not end"),
+            Ok(false) => {
+                bail!("PostgreSQL did not end within {} s and was killed", END_TIMEOUT.as_secs())
+            }
             Err(error) => Err(error).context("cannot watch PostgreSQL"),
         }
     }
@@ -116,9 +122,9 @@ impl Database {
 /// Gives `folder` to whom the server runs as, and lets that one through to it.
 fn let_in(folder: &Path, user: User) -> Result<()> {
     if user != User::Ours {
-        let above = folder.parent().context("the folder stands in another one")?;
+        let above = folder.parent().expect("the folder stands in another one");
         fs::set_permissions(above, Permissions::from_mode(0o711))
-            .context("cannot let PostgreSQL into the demo's directory")?;
+            .with_context(|| format!("cannot let PostgreSQL into {}", above.display()))?;
     }
     Ok(user.own(folder)?)
 }
