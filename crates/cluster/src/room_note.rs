@@ -41,8 +41,8 @@ pub enum RoomNote {
     /// The node has said whom it has in all rooms that were wanted for the first time up to this
     /// record; of 0 its next want is one of before, said once more for a node that is new.
     Answered(u64),
-    /// The users of a node that is no member any more have had time to come back; of 0 the room that
-    /// the node begins next is one of which it tells the count alone.
+    /// The users of a node that is no member any more have had time to come back; of 0 the room
+    /// that the node begins next is one of which it tells the count alone.
     Gone(u64),
 }
 

@@ -244,8 +244,8 @@ impl Problem {
         Problem::new(
             431,
             "The next poll names where it stands, with 17 bytes for each room, and a request head \
-             has at most 8192 bytes here. Ask for fewer rooms in a poll, send fewer ids, or smaller \
-             header fields, such as cookies.",
+             has at most 8192 bytes here. Ask for fewer rooms in a poll, send fewer ids, or \
+             smaller header fields, such as cookies.",
         )
     }
 
