@@ -204,8 +204,8 @@ impl DiskArchive {
     }
 
     /// Opens the log after [`DiskArchive::let_go`], and says what was in it; `None` when it is
-    /// open. What this process has appended and is not in it is [lost](DiskArchive::lost): of events
-    /// up to there nothing is claimed.
+    /// open. What this process has appended and is not in it is [lost](DiskArchive::lost).
+    /// Nothing is claimed of events up to there.
     ///
     /// # Errors
     ///
