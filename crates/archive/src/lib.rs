@@ -62,8 +62,6 @@ pub struct DiskArchive {
     since: RwLock<Option<Since>>,
     /// The last number that was in the log when it was opened: what comes again is there.
     was_kept: AtomicU64,
-    /// The last number that this process has appended.
-    appended: AtomicU64,
     /// Nothing is kept until it is written down what is missing.
     paused: AtomicBool,
     /// Up to which number some that were to be kept are missing.
@@ -117,7 +115,6 @@ impl DiskArchive {
             hub_path: None,
             since: RwLock::new(None),
             was_kept: AtomicU64::new(0),
-            appended: AtomicU64::new(0),
             paused: AtomicBool::new(false),
             lost: AtomicU64::new(0),
         }
@@ -151,11 +148,6 @@ impl DiskArchive {
     /// Not all that was to be kept up to the number is in the log.
     pub fn lose(&self, up_to: u64) {
         self.lost.fetch_max(up_to, Ordering::AcqRel);
-    }
-
-    /// Up to which number some that were to be kept are not in the log.
-    pub fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Acquire)
     }
 
     /// Whether all that was kept up to the number, and was posted, is on disk.
@@ -204,8 +196,7 @@ impl DiskArchive {
     }
 
     /// Opens the log after [`DiskArchive::let_go`], and says what was in it; `None` when it is
-    /// open. What this process has appended and is not in it is [lost](DiskArchive::lost): of events
-    /// up to there nothing is claimed.
+    /// open.
     ///
     /// # Errors
     ///
@@ -217,15 +208,8 @@ impl DiskArchive {
         }
         let Opened { journal: open, found } =
             Journal::open(self.config.clone(), Arc::clone(&self.disk))?;
-        let (last, appended) = (found.last.unwrap_or(0), self.appended.load(Ordering::Acquire));
-        if last < appended {
-            self.lose(appended);
-            if let Some(since) = &mut *self.since.write() {
-                since.rules.iter_mut().for_each(|since| *since = appended.max(*since));
-            }
-        }
         *journal = Some(open);
-        self.was_kept.store(last, Ordering::Release);
+        self.was_kept.store(found.last.unwrap_or(0), Ordering::Release);
         Ok(Some(found))
     }
 
@@ -358,7 +342,6 @@ impl<F> KeepRoom<F> for EventRoom<'_> {
         // whoever lets go of it has closed the way of all sends before.
         if let Some(journal) = &*archive.journal.read() {
             journal.append(room, record);
-            archive.appended.fetch_max(event.number(), Ordering::AcqRel);
         }
     }
 }

@@ -10,7 +10,8 @@
 //!
 //! After a crash the log ends at the first byte that cannot be read behind the last known sync. The
 //! torn tail is cut and told. What is behind that sync is written once more before it counts. What
-//! cannot be read before it is damage: told, never served, and what follows it counts. A segment that is gone is told as a hole. `src/scan.rs` has the rules.
+//! cannot be read before it is damage: told, never served, and what follows it counts. A segment
+//! that is gone is told as a hole. `src/scan.rs` has the rules.
 //!
 //! What it does not do: a bit that flips behind the last mark of the segment that was written last
 //! is taken for a torn tail (the last sync's mark is written at once and synced with the next). A

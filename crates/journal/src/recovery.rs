@@ -227,8 +227,8 @@ fn scanned(segment: &Segment, bytes: &[u8], header: Header, next: Option<&Segmen
 }
 
 /// Has on disk what is read of the segment that was written last. Of a process that was killed the
-/// kernel may hold what is not there yet. After a sync that failed it holds what no other sync would
-/// bring there, so that is written once more.
+/// kernel may hold what is not there yet. After a sync that failed it holds what no other sync
+/// would bring there, so that is written once more.
 fn store_again(segment: &Segment, bytes: &[u8], header: Header) -> io::Result<()> {
     // A mark is written when all before it is on disk.
     let from = last_mark(bytes, 0, header.salt).unwrap_or(0);

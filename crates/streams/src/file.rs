@@ -107,8 +107,8 @@ pub(crate) fn touch(file: &Path, now_ms: u64) -> io::Result<()> {
     plain_file::open(file, File::options().write(true))?.set_modified(time)
 }
 
-/// Reads all of `file`; nothing where there is none. A torn record at its end is cut off. The end of
-/// one that was last changed up to `doubtful_ms` is on disk when this is done.
+/// Reads all of `file`; nothing where there is none. A torn record at its end is cut off. Of one
+/// that was last changed up to `doubtful_ms` the end is on disk when this is done.
 pub(crate) fn load(file: &Path, doubtful_ms: u64) -> Result<Option<Loaded>, Refusal> {
     let opened = match plain_file::open(file, File::options().read(true).write(true)) {
         Ok(opened) => opened,

@@ -168,12 +168,7 @@ impl Keeping {
             tries.tick().await;
             let archive = Arc::clone(&self.archive);
             match spawn_blocking(move || archive.take_back()).await {
-                Ok(Ok(_)) => {
-                    let keeping = self.clone();
-                    let _ = spawn_blocking(move || keeping.claim_what_is_there()).await;
-                    return;
-                }
-                Err(_) => return,
+                Ok(Ok(_)) | Err(_) => return,
                 Ok(Err(error)) if !is_told => {
                     is_told = true;
                     tracing::warn!("events that are to be kept are refused: {error}");

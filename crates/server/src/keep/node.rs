@@ -119,22 +119,6 @@ impl Keeping {
         kept
     }
 
-    /// Writes down what is claimed of a log that was let go of and is taken back: its end may not
-    /// have been written, and is gone.
-    pub(super) fn claim_what_is_there(&self) {
-        let (lost, claims) = (self.archive.lost(), self.claims().clone());
-        let Some(mut kept) = claims.or_else(|| KeptFile::read(&self.dir())) else { return };
-        if kept.since().iter().all(|since| *since >= lost) {
-            return;
-        }
-        tracing::error!(
-            "the end of the log was not written: events up to {lost} are missing, and who comes \
-             back from before is told of a gap"
-        );
-        kept.lose(lost);
-        self.claim(kept);
-    }
-
     /// Claims what `kept` says. Until that is on disk nothing more is kept.
     fn claim(&self, kept: KeptFile) {
         let mut claims = self.claims();
@@ -295,27 +279,6 @@ mod tests {
         tokio::time::advance(SAY_LOST_EVERY).await;
         keeping.lost(tag, 140);
         assert_eq!(since(&keeping), [140]);
-    }
-
-    /// Its disk failed when it was let go of, and the upgrade was given up.
-    #[tokio::test]
-    async fn end_of_a_log_that_is_gone_when_it_is_taken_back_is_not_claimed() {
-        let data = tempfile::tempdir().unwrap();
-        let keeping = opened(data.path(), &["a*"]).await;
-        keeping.go_on_behind(Tag::of(5 << 50), 100);
-        for (number, is_there, claimed) in [(120, true, 100), (130, false, 130)] {
-            let draft = hub::Draft::new("a1", "1").unwrap();
-            let room = hub::EventStore::<()>::reserve(&*keeping.archive, &draft).unwrap().unwrap();
-            room.append(&draft.numbered(hub::EventId::new(number, Tag::of(3))), 1);
-            keeping.let_go().await.unwrap();
-            let segments = fs::read_dir(keeping.dir()).unwrap().map(|file| file.unwrap().path());
-            let is_segment = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "log");
-            segments.filter(|path| !is_there && is_segment(path)).for_each(|path| {
-                fs::remove_file(path).unwrap();
-            });
-            keeping.clone().take_back().await;
-            assert_eq!(since(&keeping), [claimed]);
-        }
     }
 
     #[tokio::test]

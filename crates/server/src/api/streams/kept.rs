@@ -149,7 +149,7 @@ impl Streams {
         self.run(DiskWork::Change { path: path.into(), events }, work).await
     }
 
-    /// Does `work`, which waits for a disk, once it has its turn and a place. Once begun it is done,
+    /// Does `work`, which waits for a disk, when it has a turn and a place. What is begun is done,
     /// whoever goes away, and an upgrade waits for it.
     async fn run<T: Send + 'static>(
         self: &Arc<Streams>,

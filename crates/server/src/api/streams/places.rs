@@ -42,7 +42,7 @@ struct Counted<'p> {
 }
 
 impl PathTurns {
-    /// Waits for a turn to work on the stream at `path`; `None` where as many requests as may be do.
+    /// Waits for a turn to work on the stream at `path`. `None` where `requests_max` do or wait.
     pub(super) async fn take<'p>(
         &'p self,
         path: &'p str,

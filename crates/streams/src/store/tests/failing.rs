@@ -27,7 +27,7 @@ fn append_costs_one_sync_and_a_repeat_a_refusal_and_a_read_none() {
     assert_eq!(calls(), []);
 }
 
-/// Its process was killed: the kernel may hold the end of the file for days, or have failed with it.
+/// Its process was killed: the kernel may hold the end of the file, or have failed with it.
 #[test]
 fn end_of_a_file_that_a_process_has_left_is_stored_again_before_it_counts() {
     let dir = TempDir::new().unwrap();
