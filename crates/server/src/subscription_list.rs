@@ -11,17 +11,24 @@
 //! [bound](ChangeBudget) are lost, as those are that cannot be posted. Then those who listen to
 //! paths have their streams ended, and come back behind a gap.
 //!
+//! In a cluster the list is that of [all nodes](over_nodes).
+//!
 //! Cost: a load and a free lock twenty times a second as long as nobody may hear of it. Then some
 //! 100 bytes a subscription and its texts, and what an update costs for each that begins or ends.
 
 mod answers;
 mod handed_over;
+mod nodes_state;
+mod over_nodes;
+mod subject;
 mod waiting;
 
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use dispatch::posting::{Sender, finish};
+use dispatch::subject_rooms::SubjectRooms;
+use engine::Router;
 use hub::{ConnRef, Id, IdText, LeftOut};
 use mercure::{Dialect, EARLIEST, MatchType, Subscription, SubscriptionPath, Update};
 use serde_json::value::RawValue;
@@ -37,6 +44,8 @@ use topics::{
 pub(crate) use self::answers::{Answer, AnswerBody, ListPart, ListRequest, NoAnswer};
 use self::answers::{AnswerPlaces, answer_places};
 pub(crate) use self::handed_over::ListRest;
+use self::nodes_state::NodesState;
+use self::over_nodes::OverNodes;
 use self::waiting::{ListChange, Waiting};
 use crate::subscription_changes::{ChangeBudget, ChangeCounts, has_path, path_keys};
 use crate::updates;
@@ -63,6 +72,8 @@ pub(crate) struct SubscriptionList {
     /// Locked for a moment, also by whoever has the lock of what is kept.
     waiting: StdMutex<Waiting>,
     places: AnswerPlaces,
+    /// Of a node of a cluster.
+    nodes: Option<Arc<OverNodes>>,
 }
 
 #[derive(Default)]
@@ -73,8 +84,10 @@ struct ListState {
     table: SubscriptionTable,
     /// When it was read from the directory.
     read_at: Option<Instant>,
-    /// A number above all changes that nobody was told of.
+    /// A number above all changes that nobody was told of. Over nodes that of the last change that
+    /// is in the table.
     mark: u64,
+    nodes: NodesState,
 }
 
 /// A turn among other tasks: a subscriber has up to some hundred selectors, so it is updates that
@@ -106,9 +119,24 @@ impl SubscriptionList {
         let (sender, kept, budget) = (sender.clone(), Arc::default(), StdMutex::new(budget));
         let places = answer_places();
         let waiting = StdMutex::default();
-        let list = Arc::new(SubscriptionList { sender, topics, kept, budget, waiting, places });
-        tokio::spawn(Arc::clone(&list).run(stop.clone()));
+        let (nodes, steps) =
+            sender.cluster.as_ref().map(|cluster| OverNodes::new(cluster.node())).unzip();
+        let nodes: Option<Arc<OverNodes>> = nodes.map(Arc::new);
+        let of = (nodes.clone().zip(steps), stop.clone());
+        let list = SubscriptionList { sender, topics, kept, budget, waiting, places, nodes };
+        let list = Arc::new(list);
+        match of {
+            (Some((nodes, steps)), stop) => {
+                tokio::spawn(Arc::clone(&list).run_over_nodes(nodes, steps, stop));
+            }
+            (None, stop) => drop(tokio::spawn(Arc::clone(&list).run(stop))),
+        }
         Some(list)
+    }
+
+    /// Where a node tells the others who is subscribed.
+    pub(crate) fn rooms(&self) -> Option<Arc<SubjectRooms>> {
+        self.nodes.as_ref().map(|nodes| Arc::clone(nodes.rooms()))
     }
 
     /// Posts updates as long as somebody may hear them, until `stop`.
@@ -195,6 +223,11 @@ impl SubscriptionList {
         if self.budget().take_unmarked() {
             self.subscriptions().raise_since(self.new_mark().await);
         }
+        self.end_those_who_missed().await;
+    }
+
+    /// Ends the streams of those who listen, if something was lost for them.
+    async fn end_those_who_missed(&self) {
         let listeners = self.subscriptions().listeners();
         // Behind the mark: of those who come meanwhile each is found here, or sees it.
         if self.budget().take_end(listeners, sys::clock::monotonic_ms()) {
@@ -307,33 +340,43 @@ impl SubscriptionList {
     async fn read(&self) -> SubscriptionTable {
         let (topics, router) = (Arc::clone(&self.topics), Arc::clone(&self.sender.router));
         let read = move || {
-            let mut keys: Vec<(Id, HeldSelector)> = Vec::new();
-            router.names().visit_keys(|id, text| {
-                let held = subscribed(text).filter(|held| has_path(&held.text));
-                keys.extend(held.map(|held| (id, held)));
+            let mut table = SubscriptionTable::default();
+            visit_subscribed(&router, topics.subscriptions(), |held, who, payload| {
+                table.insert(held, who, payload);
+                table.is_whole()
             });
-            let (mut table, subscriptions) = (SubscriptionTable::default(), topics.subscriptions());
-            'keys: for (id, held) in keys {
-                let mut after: Option<ConnRef> = None;
-                loop {
-                    let mut conns = Vec::new();
-                    after = router.walk(id, after, WALKED_AT_ONCE, |conn| conns.push(conn));
-                    for conn in conns {
-                        let who: SubscriberNumber = subscriptions.number(conn);
-                        table.insert(&held, who, subscriptions.payload(conn));
-                    }
-                    if !table.is_whole() {
-                        break 'keys;
-                    }
-                    if after.is_none() {
-                        break;
-                    }
-                }
-            }
             table
         };
         // It fails only while the runtime ends.
         spawn_blocking(read).await.unwrap_or_default()
+    }
+}
+
+/// Visits the subscriptions in the directory, until `visit` wants no more.
+fn visit_subscribed(
+    router: &Router,
+    subscriptions: &Subscriptions,
+    mut visit: impl FnMut(&HeldSelector, SubscriberNumber, Option<Arc<str>>) -> bool,
+) {
+    let mut keys: Vec<(Id, HeldSelector)> = Vec::new();
+    router.names().visit_keys(|id, text| {
+        let held = subscribed(text).filter(|held| has_path(&held.text));
+        keys.extend(held.map(|held| (id, held)));
+    });
+    for (id, held) in keys {
+        let mut after: Option<ConnRef> = None;
+        loop {
+            let mut conns = Vec::new();
+            after = router.walk(id, after, WALKED_AT_ONCE, |conn| conns.push(conn));
+            for conn in conns {
+                if !visit(&held, subscriptions.number(conn), subscriptions.payload(conn)) {
+                    return;
+                }
+            }
+            if after.is_none() {
+                break;
+            }
+        }
     }
 }
 

@@ -57,7 +57,7 @@ pub use places::PublisherIds;
 pub use state::{LastUpdate, Topics, TopicsFigures, TopicsFull, TopicsLimits, UnderWay};
 pub use subscription_table::{ListedSubscription, SUBSCRIPTIONS_MAX, SubscriptionTable};
 pub use subscriptions::{
-    SubscriberNote, SubscriberNumber, Subscriptions, SubscriptionsRest, asks_for_paths,
+    SubscriberNote, SubscriberNumber, Subscriptions, SubscriptionsRest, ToldChange, asks_for_paths,
     subscriber_number, subscriber_text,
 };
 pub use text::{own_id, payload, read_own_id, stream_text};

@@ -14,6 +14,8 @@
 //! Cost: a load for each subscriber that comes or goes. While somebody may hear of it, the texts of
 //! its selectors. A token's payload is kept as long as its subscriber is there.
 
+mod nodes;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -24,6 +26,7 @@ use mercure::{Grants, PATH, Selector, SelectorKind};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
+pub use self::nodes::ToldChange;
 use crate::held_selector::HeldSelector;
 
 /// Notes that wait at most: more subscribers than come or go in a twentieth of a second.
@@ -89,6 +92,13 @@ pub struct SubscriptionsRest {
 struct Noted {
     /// Clients that may hear of it.
     listeners: usize,
+    /// Whether somebody at this node wants it, or did so of late.
+    is_here: bool,
+    /// Whether some node of the cluster wants it.
+    is_elsewhere: bool,
+    is_node: bool,
+    /// What the log has brought and nobody has taken.
+    told: Vec<ToldChange>,
     /// Whether somebody has come, gone or asked since the last look.
     is_fresh: bool,
     fresh_ms: u64,
@@ -105,14 +115,18 @@ struct Noted {
 
 impl Noted {
     fn want(&mut self, is_wanted: &AtomicBool, newest: impl FnOnce() -> u64) {
-        self.is_fresh = true;
+        (self.is_fresh, self.is_here) = (true, true);
+        self.begin(is_wanted, newest);
+    }
+
+    pub(super) fn begin(&mut self, is_wanted: &AtomicBool, newest: impl FnOnce() -> u64) {
         if is_wanted.swap(true, Ordering::SeqCst) {
             return;
         }
         self.periods += 1;
         self.since = match newest() {
             newest if newest == self.begun => 0,
-            newest if self.periods == 1 => newest,
+            newest if self.periods == 1 && !self.is_node => newest,
             // One who has heard of it before may have the newest place, and has missed what came
             // since then.
             newest => newest + 1,
@@ -170,9 +184,13 @@ impl Subscriptions {
         if now_ms < noted.fresh_ms.saturating_add(quiet_ms) {
             return true;
         }
+        noted.is_here = false;
+        if noted.is_elsewhere {
+            return true;
+        }
         self.is_wanted.store(false, Ordering::SeqCst);
-        let (begun, periods) = (noted.begun, noted.periods);
-        *noted = Noted { begun, periods, ..Noted::default() };
+        let (begun, periods, is_node) = (noted.begun, noted.periods, noted.is_node);
+        *noted = Noted { begun, periods, is_node, ..Noted::default() };
         self.forget_numbers();
         false
     }
@@ -237,7 +255,7 @@ impl Subscriptions {
         let SubscriptionsRest { is_wanted, since, begun, periods } = rest;
         let mut noted = self.noted.lock();
         (noted.since, noted.begun, noted.periods) = (since, begun, periods);
-        noted.is_fresh = true;
+        (noted.is_fresh, noted.is_here) = (true, is_wanted);
         self.is_wanted.store(is_wanted, Ordering::SeqCst);
         if !is_wanted {
             self.forget_numbers();

@@ -228,9 +228,8 @@ impl<S: Sockets> Core<S> {
         if let Some(subscriber) = subscriber {
             self.keep_token(at, subscriber.granted);
         }
-        // In 1.0 such updates have another form, in which nobody is told of them yet, and over the
-        // nodes of a cluster nobody is.
-        let may_hear = may_hear && dialect == Dialect::Old && !self.config.cluster;
+        // In 1.0 such updates have another form, in which nobody is told of them yet.
+        let may_hear = may_hear && dialect == Dialect::Old;
         self.note_subscriber(at, has_token, may_hear, payload);
         self.counters.streams_opened[wire.transport().index()].add(1);
         self.note_begun(at.slot, gaps);

@@ -40,10 +40,6 @@ pub(super) const BELOW: &str = "/.well-known/mercure/subscriptions/{*path}";
 /// Bytes of a piece of an answer, about.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Why a node of a cluster has no list.
-const OF_NODES: &str = "A node of a cluster does not tell yet who is subscribed. Everything else \
-                        of the protocol is served.";
-
 /// How long a client has to take a long answer: it holds a place, and memory.
 const TAKE_MAX: Duration = Duration::from_secs(30);
 
@@ -88,9 +84,7 @@ impl Api {
         is_public: bool,
     ) -> Result<Response, ApiProblem> {
         let dialect = claims.dialect();
-        let Some(list) = &self.subscription_list else {
-            return Err(ApiProblem::new(StatusCode::NOT_FOUND, OF_NODES));
-        };
+        let list = self.subscription_list.as_ref().ok_or_else(ApiProblem::not_found)?;
         if dialect == Dialect::V1 {
             // Its documents have another form, of which there is none yet.
             return Err(ApiProblem::not_found());

@@ -115,6 +115,9 @@ impl SubscriptionList {
     ) -> Result<Answer, NoAnswer> {
         self.subscriptions().ask(|| self.newest());
         let answer = async {
+            if let Some(nodes) = &self.nodes {
+                nodes.settled().await;
+            }
             let kept = Arc::clone(&self.kept).lock_owned().await;
             let list = Arc::clone(self);
             // A client that goes meanwhile must not take notes along that are half told.
@@ -127,21 +130,34 @@ impl SubscriptionList {
         }
     }
 
+    /// The last id of a list that is brought to where all is before.
+    async fn last_id_here(&self, kept: &mut ListState) -> String {
+        self.catch_up(kept).await;
+        let is_old = kept.read_at.is_none_or(|at| at.elapsed() > READ_AGAIN);
+        if !kept.table.is_whole() && is_old {
+            // Some may have gone.
+            self.read_into(kept).await;
+        }
+        self.last_id(kept.mark)
+    }
+
+    /// Behind the last change that is in the list the log has all updates of others.
+    fn last_id_over_nodes(&self, kept: &ListState) -> Result<String, NoAnswer> {
+        kept.nodes.is_settled.then(|| self.own_id(kept.mark)).ok_or(NoAnswer::Busy)
+    }
+
     async fn answer_of(
         &self,
         mut kept: OwnedMutexGuard<ListState>,
         request: ListRequest,
     ) -> Result<Answer, NoAnswer> {
-        self.catch_up(&mut kept).await;
-        let is_old = kept.read_at.is_none_or(|at| at.elapsed() > READ_AGAIN);
-        if !kept.table.is_whole() && is_old {
-            // Some may have gone.
-            self.read_into(&mut kept).await;
-        }
-        if !kept.table.is_whole() {
+        let last_id = match self.nodes.is_some() {
+            true => self.last_id_over_nodes(&kept)?,
+            false => self.last_id_here(&mut kept).await,
+        };
+        if !kept.table.is_whole() || !kept.nodes.overfull.is_empty() {
             return Err(NoAnswer::TooMany);
         }
-        let last_id = self.last_id(kept.mark);
         let ListRequest { part, known, is_head, is_public } = request;
         let (selector, who) = (part.selector(), part.subscriber());
         let count = match (selector, who) {

@@ -8,6 +8,7 @@ mod graph;
 mod kept;
 mod nodes;
 mod nodes_by_seed;
+mod nodes_subscriptions;
 mod refused;
 mod subscription_bounds;
 mod subscriptions;
