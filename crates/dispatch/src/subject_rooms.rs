@@ -285,3 +285,29 @@ impl Here {
         self.updates.push(SubjectUpdate::Change { app: app.into(), subject, change });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stays_when_all_is_said_anew_has_its_info_and_the_rest_goes() {
+        let (rooms, _steps) = SubjectRooms::new(Space::Subscribers, true);
+        let [stays, goes, comes]: [Subject; 3] = ["a", "b", "c"].map(Into::into);
+        rooms.put("", &stays, Some("1".into()));
+        assert_eq!(rooms.users(""), [], "a room that is not open");
+        rooms.open("");
+        rooms.put("", &stays, Some("1".into()));
+        rooms.put("", &goes, None);
+        let all = [(Arc::clone(&stays), None), (Arc::clone(&comes), Some("3".into()))];
+        rooms.replace("", all.into_iter().collect());
+        // So much that only the whole state is said.
+        for _ in 0..UPDATES_MAX {
+            rooms.put("", &goes, None);
+            rooms.take("", &goes);
+        }
+        let users = [("c".into(), Some("3".into())), ("a".into(), Some("1".into()))];
+        assert_eq!(rooms.users(""), users);
+        assert!(rooms.here().is_overrun);
+    }
+}

@@ -14,7 +14,7 @@ use mercure::{Dialect, is_not_modified};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use topics::{ListedSubscription, SubscriberNumber};
+use topics::{HeldKind, ListedBy, ListedSubscription, SubscriberNumber};
 
 use super::{ListState, READ_AGAIN, SubscriptionList};
 
@@ -38,6 +38,10 @@ pub(super) fn answer_places() -> AnswerPlaces {
 /// What somebody asks of the list.
 #[derive(Debug)]
 pub(crate) struct ListRequest {
+    /// In which dialect.
+    pub(crate) dialect: Dialect,
+    /// Of which kinds of selectors.
+    pub(crate) kinds: &'static [HeldKind],
     /// Which of it.
     pub(crate) part: ListPart,
     /// The tags that it knows, as in `If-None-Match`.
@@ -113,7 +117,10 @@ impl SubscriptionList {
         self: &Arc<SubscriptionList>,
         request: ListRequest,
     ) -> Result<Answer, NoAnswer> {
-        self.subscriptions().ask(|| self.newest());
+        match request.dialect {
+            Dialect::Old => self.subscriptions().ask(|| self.newest()),
+            Dialect::V1 => self.subscriptions().ask_v1(|| self.newest()),
+        }
         let answer = async {
             if let Some(nodes) = &self.nodes {
                 nodes.settled().await;
@@ -158,25 +165,24 @@ impl SubscriptionList {
         if !kept.table.is_whole() || !kept.nodes.overfull.is_empty() {
             return Err(NoAnswer::TooMany);
         }
-        let ListRequest { part, known, is_head, is_public } = request;
-        let (selector, who) = (part.selector(), part.subscriber());
-        let count = match (selector, who) {
-            (Some(selector), Some(who)) => usize::from(kept.table.contains(selector, who)),
-            _ => kept.table.count(selector),
-        };
-        // Those of 1.0 have paths of their own, and those that are here are of the old one.
-        let body = if who.is_some() && count == 0 {
+        let ListRequest { dialect, kinds, part, known, is_head, is_public } = request;
+        let by = ListedBy { kinds, selector: part.selector(), subscriber: part.subscriber() };
+        let count = kept.table.count(by);
+        let body = if by.subscriber.is_some() && count == 0 {
             return Err(NoAnswer::Nothing);
-        } else if known.is_some_and(|tag| is_not_modified(&tag, Dialect::Old, &last_id)) {
+        } else if known.is_some_and(|tag| is_not_modified(&tag, dialect, &last_id)) {
             AnswerBody::Known
         } else if is_head {
             AnswerBody::Omitted
         } else if count <= SHORT {
-            AnswerBody::Short(kept.table.listed(selector, who))
+            AnswerBody::Short(kept.table.listed(by))
         } else {
             let place = Arc::clone(&self.places[usize::from(is_public)]).try_acquire_owned();
             let place = place.map_err(|_| NoAnswer::Busy)?;
-            let copy = move || kept.table.listed(part.selector(), None);
+            let copy = move || {
+                let by = ListedBy { kinds, selector: part.selector(), subscriber: None };
+                kept.table.listed(by)
+            };
             AnswerBody::Long(spawn_blocking(copy).await.map_err(|_| NoAnswer::Busy)?, place)
         };
         Ok(Answer { last_id, body })

@@ -18,28 +18,36 @@ use std::time::{Duration, Instant};
 use cluster::{Epoch, RoomChange};
 use dispatch::subject_rooms::{Subject, SubjectAction, SubjectInfo, SubjectRooms, SubjectStep};
 use hub::Space;
+use mercure::Dialect;
 use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use topics::{HeldSelector, ListedSubscription, SubscriberNote, SubscriptionTable};
 
+use super::directory::visit_subscribed;
 use super::nodes_state::{ListEffect, NodesState};
 use super::subject::HubSubject;
-use super::{LOOK_EVERY, ListState, READ_AGAIN, SubscriptionList, Turn, forget, visit_subscribed};
+use super::{LOOK_EVERY, ListState, READ_AGAIN, SubscriptionList, Turn, forget};
 use crate::subscription_changes::has_path;
 
 /// The only room: a server is one hub.
 const HUB: &str = "";
 
-/// Before a node wants to know again what it did not want to know any more.
-const REST: Duration = Duration::from_secs(2);
+/// Before a node wants to know again what it did not want to know any more, and nobody at it wants:
+/// each time all nodes say all that they have.
+const REST: Duration = Duration::from_secs(60);
 
 /// What this node has to do with the others.
 pub(super) struct OverNodes {
     rooms: Arc<SubjectRooms>,
     node: Box<str>,
     is_settled: watch::Sender<bool>,
+}
+
+/// Whether nodes tell each other of it: what has a path in the old dialect.
+fn is_told(held: &HeldSelector) -> bool {
+    has_path(held) && held.kind.dialects().contains(&Dialect::Old)
 }
 
 impl OverNodes {
@@ -75,11 +83,11 @@ impl OverNodes {
     fn say(&self, own: &mut SubscriptionTable, note: SubscriberNote) {
         let SubscriberNote { who, came, selectors, payload } = note;
         let Some(selectors) = selectors else {
-            for ListedSubscription { selector, .. } in own.of_subscriber(who) {
-                own.remove(&selector, who);
+            for ListedSubscription { kind, selector, .. } in own.of_subscriber(who) {
+                own.remove(kind, &selector, who);
                 for is_granted in [true, false] {
                     let text = (&*selector).into();
-                    let held = HeldSelector { text, is_granted };
+                    let held = HeldSelector { kind, text, is_granted };
                     self.take(&HubSubject::Subscription(who, held));
                 }
             }
@@ -88,9 +96,9 @@ impl OverNodes {
         if let (Some(_), Some(payload)) = (came, &payload) {
             self.put(&HubSubject::Payload(who), Some(Arc::clone(payload)));
         }
-        for held in selectors.into_iter().filter(|held| has_path(&held.text)) {
+        for held in selectors.into_iter().filter(is_told) {
             if came.is_none() {
-                own.remove(&held.text, who);
+                own.remove(held.kind, &held.text, who);
                 self.take(&HubSubject::Subscription(who, held));
             } else if own.insert(&held, who, payload.clone()) {
                 let info = came.map(|came| came.bits().to_string().into());
@@ -155,8 +163,13 @@ impl SubscriptionList {
                 }
                 SubjectAction::Settled { subjects, .. } => {
                     self.forget_list(nodes, kept);
-                    kept.nodes.settle(&mut kept.table, subjects);
-                    self.mark(kept, number);
+                    let has_missed = kept.nodes.settle(&mut kept.table, subjects);
+                    // It may be of a log that has begun anew, with lower numbers.
+                    self.subscriptions().set_since(number);
+                    kept.mark = number;
+                    if has_missed {
+                        self.budget().owe_end();
+                    }
                     kept.read_at = Some(Instant::now());
                     nodes.is_settled.send_replace(true);
                 }
@@ -216,12 +229,12 @@ impl SubscriptionList {
             told.into_iter().for_each(|told| kept.nodes.told(told));
         }
         self.publish_untold(kept).await;
-        if self.budget().take_unmarked() && !kept.nodes.is_losing && kept.nodes.is_settled {
-            kept.nodes.is_losing = true;
-            let info = sys::clock::monotonic_ms().to_string();
-            nodes.put(&HubSubject::Lost(nodes.node.clone()), Some(info.into()));
+        if self.budget().take_unmarked() && kept.nodes.losing.is_none() && kept.nodes.is_settled {
+            let info: Arc<str> = sys::clock::monotonic_ms().to_string().into();
+            kept.nodes.losing = Some(Arc::clone(&info));
+            nodes.put(&HubSubject::Lost(nodes.node.clone()), Some(info));
         }
-        if !kept.nodes.is_losing {
+        if kept.nodes.losing.is_none() {
             self.end_those_who_missed().await;
         }
     }
@@ -241,20 +254,15 @@ impl SubscriptionList {
                 false => nodes.take(&wants),
             }
         }
-        let is_old = kept.read_at.is_none_or(|at| at.elapsed() > READ_AGAIN);
         let of = &mut kept.nodes;
         let has_rested = of.rests_since.is_none_or(|since| since.elapsed() > REST);
         if !of.is_known && (is_wanted || of.is_heard && has_rested) {
             of.is_known = true;
             nodes.rooms.want(HUB);
-        } else if of.is_known && of.is_settled {
-            let is_over = !is_wanted && of.wanting.is_empty();
-            // Some may have gone: then it is whole when it is settled anew.
-            if is_over || !kept.table.is_whole() && is_old {
-                (of.is_known, of.rests_since) = (false, Some(Instant::now()));
-                nodes.rooms.unwant(HUB);
-                self.forget_list(nodes, kept);
-            }
+        } else if of.is_known && of.is_settled && !is_wanted && of.wanting.is_empty() {
+            (of.is_known, of.rests_since) = (false, Some(Instant::now()));
+            nodes.rooms.unwant(HUB);
+            self.forget_list(nodes, kept);
         }
     }
 
@@ -266,7 +274,7 @@ impl SubscriptionList {
         let read = move || {
             let (mut own, mut subjects) = (SubscriptionTable::default(), Vec::new());
             visit_subscribed(&router, topics.subscriptions(), |held, who, payload| {
-                if own.insert(held, who, payload.clone()) {
+                if is_told(held) && own.insert(held, who, payload.clone()) {
                     subjects.push((HubSubject::Subscription(who, held.clone()), None));
                     let payload = payload.map(|payload| (HubSubject::Payload(who), Some(payload)));
                     subjects.extend(payload);
@@ -277,13 +285,11 @@ impl SubscriptionList {
         };
         // It fails only while the runtime ends.
         let Ok((own, mut subjects)) = spawn_blocking(read).await else { return };
-        let node = || nodes.node.clone();
-        subjects.extend(of.is_wanted.then(|| (HubSubject::Wants(node()), None)));
-        subjects.extend((!own.is_whole()).then(|| (HubSubject::Overfull(node()), None)));
+        forget(std::mem::replace(&mut of.own, own));
+        subjects.extend(of.of_itself(&nodes.node));
         let subjects = subjects.into_iter();
         let all = subjects.filter_map(|(subject, info)| Some((subject.text()?.into(), info)));
         nodes.rooms.replace(HUB, all.collect());
-        forget(std::mem::replace(&mut of.own, own));
         of.own_read_at = Some(Instant::now());
     }
 

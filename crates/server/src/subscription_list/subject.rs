@@ -2,8 +2,8 @@
 //! says in the log which it has.
 //!
 //! ```text
-//! HEX/gSELECTOR  a subscription that a token grants; HEX/oSELECTOR one that none does. Its info is
-//!                the id of its connection
+//! HEX/KgSELECTOR a subscription that a token grants; HEX/KoSELECTOR one that none does. K is p of
+//!                a plain one, t of a template. Its info is the id of its connection
 //! HEX~           the subscriber's payload, which is its info
 //! !NODE          the node wants to know who is subscribed
 //! +NODE          the node has more subscriptions than are listed
@@ -14,7 +14,7 @@
 //! is told to be gone in that order, and who comes is said to have come in the other one.
 
 use cluster::limits::ID_BYTES_MAX;
-use topics::{HeldSelector, SubscriberNumber};
+use topics::{HeldKind, HeldSelector, SubscriberNumber};
 
 /// Digits of a subscriber's number.
 const DIGITS: usize = 32;
@@ -30,13 +30,18 @@ pub(super) enum HubSubject {
 }
 
 impl HubSubject {
-    /// Its text; `None` of a subscription with too long a selector, which is neither listed nor
-    /// told.
+    /// Its text; `None` of a subscription with too long a selector or with a URL pattern, which is
+    /// neither listed nor told.
     pub(super) fn text(&self) -> Option<String> {
         let text = match self {
-            HubSubject::Subscription(who, HeldSelector { text, is_granted }) => {
+            HubSubject::Subscription(who, HeldSelector { kind, text, is_granted }) => {
+                let kind = match kind {
+                    HeldKind::Plain => 'p',
+                    HeldKind::Template => 't',
+                    HeldKind::UrlPattern => return None,
+                };
                 let mark = if *is_granted { 'g' } else { 'o' };
-                format!("{who:032x}/{mark}{text}")
+                format!("{who:032x}/{kind}{mark}{text}")
             }
             HubSubject::Payload(who) => format!("{who:032x}~"),
             HubSubject::Wants(node) => format!("!{node}"),
@@ -60,12 +65,21 @@ impl HubSubject {
         if of == "~" {
             return Some(HubSubject::Payload(who));
         }
-        let of = of.strip_prefix('/')?;
+        let mut of = of.strip_prefix('/')?.chars();
+        let kind = match of.next()? {
+            'p' => HeldKind::Plain,
+            't' => HeldKind::Template,
+            _ => return None,
+        };
+        let of = of.as_str();
         let (selector, is_granted) = match (of.strip_prefix('g'), of.strip_prefix('o')) {
             (Some(selector), _) => (selector, true),
             (None, selector) => (selector?, false),
         };
-        Some(HubSubject::Subscription(who, HeldSelector { text: selector.into(), is_granted }))
+        Some(HubSubject::Subscription(
+            who,
+            HeldSelector { kind, text: selector.into(), is_granted },
+        ))
     }
 }
 
@@ -76,12 +90,17 @@ mod tests {
     #[test]
     fn subject_is_read_as_it_was_made_and_a_payload_stands_behind_its_subscriptions() {
         let who = 7 << 100 | 5;
-        let held = |text: &str, is_granted| HeldSelector { text: text.into(), is_granted };
-        let one = |text, is_granted| HubSubject::Subscription(who, held(text, is_granted));
+        let held =
+            |kind, text: &str, is_granted| HeldSelector { kind, text: text.into(), is_granted };
+        let one = |text, is_granted| {
+            HubSubject::Subscription(who, held(HeldKind::Plain, text, is_granted))
+        };
+        let pattern = |kind| HubSubject::Subscription(who, held(kind, "/:id", true));
         for subject in [
             one("https://a.test/{id}", true),
             one("~", false),
             one("é", true),
+            pattern(HeldKind::Template),
             HubSubject::Payload(who),
             HubSubject::Wants("n1".into()),
             HubSubject::Overfull("n1".into()),
@@ -91,8 +110,9 @@ mod tests {
             assert_eq!(HubSubject::parse(&text), Some(subject));
         }
         assert!(one("\u{10ffff}", true).text() < HubSubject::Payload(who).text());
-        assert_eq!(one(&"x".repeat(ID_BYTES_MAX - DIGITS - 1), true).text(), None);
-        for other in ["", "x", "7/gx", &"0".repeat(DIGITS), &format!("{:032x}/x", 7)] {
+        assert_eq!(pattern(HeldKind::UrlPattern).text(), None);
+        assert_eq!(one(&"x".repeat(ID_BYTES_MAX - DIGITS - 2), true).text(), None);
+        for other in ["", "x", "7/gx", &"0".repeat(DIGITS), &format!("{:032x}/pxx", 7)] {
             assert_eq!(HubSubject::parse(other), None, "{other}");
         }
     }

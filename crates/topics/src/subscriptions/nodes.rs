@@ -3,7 +3,8 @@
 
 use serde::Deserialize;
 
-use super::{NOTES_MAX, Subscriptions, below};
+use super::paths::below;
+use super::{NOTES_MAX, Subscriptions};
 
 /// A change of who is subscribed whose update a cluster's log has brought.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -16,6 +16,7 @@ mod upgraded;
 mod upgraded_load;
 mod upgraded_subscriptions;
 mod v1;
+mod v1_subscriptions;
 
 use std::borrow::Borrow;
 use std::path::Path;

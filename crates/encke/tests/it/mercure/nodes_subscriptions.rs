@@ -114,6 +114,7 @@ fn what_is_subscribed_at_any_node_is_listed_at_all_and_told_once() {
     assert_eq!(ids(&list).len(), 3);
     let mut listeners: Vec<Listener> = vec![Listener::behind(nodes[1], &list)];
     settle(&nodes, &mut listeners, 3, &mut mark);
+    assert!(listeners[0].heard.is_empty(), "it does not hear of itself");
     for node in [0, 2] {
         let list = list_at(nodes[node], PATH);
         listeners.push(Listener::behind(nodes[node], &list));
