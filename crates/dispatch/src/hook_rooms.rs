@@ -1,5 +1,6 @@
-//! What the nodes of a cluster call the channels of an app with webhooks, and the users in them: the
-//! [subjects](crate::subject_rooms) of the app's room. All nodes with such an app want to know it.
+//! What the nodes of a cluster call the channels of an app with webhooks, and the users in them:
+//! the [subjects](crate::subject_rooms) of the app's room. All nodes with such an app want to know
+//! it.
 
 use crate::subject_rooms::Subject;
 

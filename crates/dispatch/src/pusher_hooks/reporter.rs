@@ -1,7 +1,7 @@
 //! Webhooks over the nodes of a cluster: which node tells those of an app, and what drives it.
 //!
-//! [`AppReports`] is what a node knows of one app. What the log says comes by [`SubjectRooms`]; what
-//! was taken, and what was not, nodes tell each other ([`HookMessages`]). A node that has no
+//! [`AppReports`] is what a node knows of one app. What the log says comes by [`SubjectRooms`];
+//! what was taken, and what was not, nodes tell each other ([`HookMessages`]). A node that has no
 //! connection to NATS reports nothing: the others may have declared it gone, and report themselves.
 //!
 //! Cost: of an app a message every five seconds from the node that reports, and two a second while

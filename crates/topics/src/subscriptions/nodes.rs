@@ -1,5 +1,5 @@
-//! What the nodes of a cluster have more of it: others may want it, and the log brings the updates of
-//! changes.
+//! What the nodes of a cluster have more of it: others may want it, and the log brings the updates
+//! of changes.
 
 use serde::Deserialize;
 
