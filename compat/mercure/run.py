@@ -36,6 +36,7 @@ KNOWN = {
     "subscribe": CLIENT | {"query", "method", "body"},
     "publish": CLIENT | {"form", "content_type", "origin"},
     "place": {"published", "ask", "field", "replayed", "v1"},
+    "list": CLIENT | {"path", "status", "listed", "challenge"},
 }
 FLAT = {"name", "hears", "lines", "status", "challenge"}
 
@@ -91,9 +92,10 @@ class Hub:
         self.topic = "match" if is_v1 else "topic"
         self.place_field = "Mercure-Last-Event-ID" if is_v1 else "Last-Event-ID"
 
-    def ask(self, method, query, fields, body=None):
+    def ask(self, method, query, fields, body=None, below=""):
         connection = http.client.HTTPConnection(self.at, timeout=PATIENCE_S)
-        target = f"{self.path}?{query}" if query else self.path
+        path = self.path + below
+        target = f"{path}?{query}" if query else path
         try:
             connection.request(method, target, body, fields)
             return connection, connection.getresponse()
@@ -266,6 +268,28 @@ def try_stored(hub, stored, missed, own):
         stream.close()
 
 
+def try_list(hub, case, own):
+    wanted, (query, fields) = case["list"], hub.shown(case["list"])
+    stream = Stream(hub, *hub.subscribe(case["subscribe"]))
+    connection, answer = hub.ask(
+        "GET", urllib.parse.urlencode(query), fields, below="/subscriptions" + wanted["path"]
+    )
+    body = answer.read().decode()
+    connection.close()
+    stream.close()
+    if answer.status != wanted["status"]:
+        raise Fault(f"the list is answered {answer.status}")
+    if "listed" not in wanted:
+        return
+    named = {"match_type", "match", "topic", "payload"}
+    listed = [
+        {member: value for member, value in one.items() if member in named}
+        for one in json.loads(body)["subscriptions"]
+    ]
+    if listed != wanted["listed"]:
+        raise Fault(f"the list has {listed}")
+
+
 def store(hub, count, own):
     """The ids of so many updates, of 100 topics in turn."""
     of = [("topic", f"stored-{own}/{number % 100}") for number in range(count)]
@@ -281,7 +305,7 @@ def unknown(case):
 
 
 def try_case(hub, case, own):
-    tries = {"hears": try_hears, "status": try_status, "place": try_place}
+    tries = {"hears": try_hears, "status": try_status, "place": try_place, "list": try_list}
     [each(hub, case, own) for member, each in tries.items() if member in case]
 
 

@@ -33,6 +33,7 @@ pub mod presence;
 mod presence_channels;
 pub mod pusher_hooks;
 pub mod send_options;
+pub mod subject_rooms;
 pub mod successor;
 pub mod traces;
 pub mod wake_fd;

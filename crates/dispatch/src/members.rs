@@ -12,10 +12,10 @@
 //! Cost while nothing changes: a load, twenty times a second. A change that nobody watches costs
 //! two look-ups.
 
-mod hooked;
 mod inputs;
 mod polled;
 mod shared;
+mod subjects;
 mod texts;
 
 use std::future::poll_fn;
@@ -34,7 +34,7 @@ pub use self::texts::list_text;
 use self::texts::{text, whole_text};
 use crate::barrier::Barrier;
 use crate::cluster::{RoomAsk, RoomFormat, RoomsLink};
-use crate::pusher_hooks::PusherHooks;
+use crate::subject_rooms::SubjectRooms;
 
 /// How often it is looked what has changed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -50,20 +50,20 @@ const TRY_AGAIN: Duration = Duration::from_millis(1);
 
 /// Tells for as long as the runtime lives, or until another server goes on, which is known at the
 /// `barrier`. Who has gone is told to have left after `grace`. A node of a cluster has a `link` to
-/// the others, and `hooks` if apps may have webhooks.
+/// the others, and `subjects`, where other tasks want to know what is in rooms of theirs.
 pub async fn run(
     watches: Watches,
     barrier: Arc<Barrier>,
     grace: Duration,
     link: Option<RoomsLink>,
-    hooks: Option<Arc<PusherHooks>>,
+    subjects: Vec<Arc<SubjectRooms>>,
 ) {
     let grace_ms = grace.as_millis() as u64;
     let roster = Roster::new(Arc::clone(watches.members()), grace_ms);
     let (mut inputs, say) = Inputs::of(link);
     let names = || Arc::clone(watches.names());
     let shared = say.map(|say| Shared::new(watches.members(), names(), grace_ms, say));
-    let shared = shared.map(|shared| shared.with_hooks(hooks.map(|hooks| hooks.rooms().clone())));
+    let shared = shared.map(|shared| shared.with_subjects(subjects));
     let mut teller = RoomTeller {
         watches: &watches,
         roster,
@@ -191,8 +191,7 @@ impl RoomTeller<'_> {
                 }
                 let mut updates = told.updates;
                 self.tell_all_updates(&mut updates).await;
-                let rooms = self.shared.as_ref().and_then(Shared::hook_rooms);
-                if let Some((rooms, step)) = rooms.zip(told.hooked) {
+                for (rooms, step) in told.of_subjects {
                     rooms.tell(step).await;
                 }
             }

@@ -163,9 +163,11 @@ impl EngineConfig {
         Some(Arc::new(topics))
     }
 
-    /// Who is in a room, where that is kept.
+    /// Who is in a room, where that is kept. Nodes that are a hub of the Mercure protocol tell each
+    /// other who is subscribed as they tell who is in rooms.
     pub(crate) fn rooms(&self, names: &Arc<Names>, replies: &Arc<Replies>) -> Option<Arc<Rooms>> {
-        let is_kept = self.has_members_of_ids() || self.pusher.is_some();
+        let tells_nodes = self.cluster && self.mercure.is_some();
+        let is_kept = self.has_members_of_ids() || self.pusher.is_some() || tells_nodes;
         is_kept.then(|| {
             let limits = ListLimits {
                 members: self.members_max,

@@ -27,6 +27,8 @@ pub struct MercureConfig {
     pub check: Option<Arc<dyn TokenCheck>>,
     /// By whom tokens of Mercure 1.0 are issued; anybody where none is named.
     pub issuers: Arc<[Box<str>]>,
+    /// Whether clients of 1.0 are told who is subscribed.
+    pub tells_v1: bool,
 }
 
 impl MercureConfig {
@@ -58,7 +60,7 @@ impl MercureConfig {
     pub fn metadata_at(&self, path: &str, url: &HubUrl) -> Option<String> {
         let is_there = path == metadata_path(url) || path == METADATA_PATH;
         let issuers: Vec<&str> = self.issuers.iter().map(|issuer| &**issuer).collect();
-        is_there.then(|| metadata(url, &issuers, TELLS_SUBSCRIPTIONS))
+        is_there.then(|| metadata(url, &issuers, self.tells_v1))
     }
 }
 
@@ -67,9 +69,6 @@ pub const METADATA_PATH: &str = "/.well-known/oauth-protected-resource/.well-kno
 
 const NO_HOST: &str = "The request does not name the hub. Send a name, and perhaps a port, in the \
                        field Host.";
-
-/// Whether clients of 1.0 are told who is subscribed.
-const TELLS_SUBSCRIPTIONS: bool = false;
 
 /// What a client is told that is refused by the hub at `url`.
 pub fn refused_by_hub(refusal: &Refusal, dialect: Dialect, url: &HubUrl) -> Problem {

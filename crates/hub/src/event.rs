@@ -185,6 +185,11 @@ impl Draft {
         line::own_id(self.parts.data(&self.json))
     }
 
+    /// Its payload as it was written.
+    pub fn data(&self) -> &str {
+        self.parts.data(&self.json)
+    }
+
     /// What `look` makes of all subjects, of which the first one is the first.
     pub fn subjects<T>(&self, look: impl FnOnce(&[IdText<'_>]) -> T) -> T {
         let texts: SmallVec<[Cow<'_, str>; 1]> =

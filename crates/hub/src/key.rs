@@ -45,11 +45,14 @@ pub enum Space {
     /// No log-in: the channels of an app that somebody hears and the users in them, as the nodes of
     /// a cluster tell each other for webhooks. It has no name.
     Webhooks,
+    /// No log-in: who is subscribed at the hub of the Mercure protocol, as the nodes of a cluster
+    /// tell each other. It has neither app nor name.
+    Subscribers,
 }
 
 impl Space {
     /// Each one.
-    pub const ALL: [Space; 11] = [
+    pub const ALL: [Space; 12] = [
         Space::Channel,
         Space::CacheChannel,
         Space::UserChannel,
@@ -61,6 +64,7 @@ impl Space {
         Space::PrivatePattern,
         Space::Granted,
         Space::Webhooks,
+        Space::Subscribers,
     ];
 
     const fn letter(self) -> char {
@@ -76,6 +80,7 @@ impl Space {
             Space::PrivatePattern => 'v',
             Space::Granted => 'g',
             Space::Webhooks => 'w',
+            Space::Subscribers => 'h',
         }
     }
 }

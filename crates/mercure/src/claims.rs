@@ -98,11 +98,6 @@ impl Claims {
         (self.publish, self.subscribe)
     }
 
-    /// What a token of the old dialect tells of its holder, whatever it listens to.
-    pub fn payload(&self) -> Option<&RawValue> {
-        self.payloads.first().filter(|_| self.dialect == Dialect::Old)?.payload.as_deref()
-    }
-
     /// What is told of its holder in the documents of a subscription: of the old dialect the
     /// token's payload, of 1.0 that of the first detail that opens the selector's own text.
     pub fn payload_of(&self, selector: &Selector) -> Option<&RawValue> {

@@ -99,11 +99,12 @@ const VERIFIED_AT_ONCE: usize = 1;
 impl Hub {
     /// Reads the keys. Where others than this machine can reach the server no secret is taken that
     /// everybody knows. `public_url` is the address of the public port, where the operator has
-    /// named it. What is revoked is known where streams need tokens.
+    /// named it. A node of a cluster tells clients of 1.0 less. What is revoked is known where
+    /// streams need tokens.
     pub(crate) fn open(
         config: HubConfig,
         public_url: Option<String>,
-        is_reached: bool,
+        (is_reached, is_node): (bool, bool),
         revoked: Option<&KnownRevoked>,
     ) -> Result<Hub> {
         let tokens = |keys: Vec<PathBuf>| {
@@ -125,7 +126,8 @@ impl Hub {
         }
         let check = subscribe.clone().map(|tokens| tokens as Arc<dyn TokenCheck>);
         let issuers = issuers.into_iter().map(Into::into).collect();
-        let config = MercureConfig { hub: url.transpose()?, is_open, check, issuers };
+        let hub = url.transpose()?;
+        let config = MercureConfig { hub, is_open, check, issuers, tells_v1: !is_node };
         Ok(Hub { publish, subscribe, config, verifying, publishes: Default::default() })
     }
 

@@ -11,9 +11,9 @@
 
 use engine::Router;
 use hub::{Id, KEY_BYTES_MAX, Key};
-use mercure::{Dialect, MatchType, SubscriptionPath};
+use mercure::{Dialect, SubscriptionPath, Update};
 use serde::{Deserialize, Serialize};
-use topics::{Topics, asks_for_paths};
+use topics::{HeldSelector, Topics, asks_for_paths};
 
 /// What an update counts for beside its texts, in the history and among topics.
 const UPDATE_BYTES: usize = 512;
@@ -82,11 +82,15 @@ impl ChangeBudget {
         }
     }
 
-    /// Whether an update with these texts may be posted. One that may not is lost.
-    pub(crate) fn admits(&mut self, topic: &str, data: &str, now_ms: u64) -> bool {
+    /// Whether these updates of one change may be posted. One that may not is lost.
+    pub(crate) fn admits(&mut self, updates: &[Update], now_ms: u64) -> bool {
         self.fill(now_ms);
         // Both stand in the event and in its frame; the topic is known by itself, too.
-        let bytes = (UPDATE_BYTES + 3 * topic.len() + 2 * data.len()) as u64;
+        let bytes_of = |update: &Update| {
+            let topics = update.topics.iter().map(String::len).sum::<usize>();
+            UPDATE_BYTES + 3 * topics + 2 * update.data.len()
+        };
+        let bytes = updates.iter().map(bytes_of).sum::<usize>() as u64;
         if self.owes_end || bytes > self.left {
             self.lose();
             return false;
@@ -167,13 +171,16 @@ impl ChangeBudget {
 /// What a path has in its key beside that of its selector: `#p:` and `/urn%3Auuid%3A…`.
 const SUBSCRIBER_BYTES: usize = 53;
 
-/// Whether the path of a subscription to `selector` is short enough for a key. What has a longer
-/// one is neither listed nor told: percent-encoded, a selector may be three times as long.
-pub(crate) fn has_path(selector: &str) -> bool {
+/// Whether the paths of a subscription to the selector are short enough for a key. What has a
+/// longer one is neither listed nor told: percent-encoded, a selector may be three times as long.
+pub(crate) fn has_path(held: &HeldSelector) -> bool {
     const MOST: usize = KEY_BYTES_MAX - SUBSCRIBER_BYTES;
+    let is_short = |dialect: &Dialect| {
+        let path = SubscriptionPath::of(*dialect, held.kind.match_type(), &held.text);
+        path.to_string().len() <= MOST
+    };
     // Most are short.
-    selector.len() <= MOST / 4
-        || SubscriptionPath::of(Dialect::Old, MatchType::Exact, selector).to_string().len() <= MOST
+    held.text.len() <= MOST / 4 || held.kind.dialects().iter().all(is_short)
 }
 
 /// The keys of paths of subscriptions that somebody is logged in under.
@@ -189,14 +196,48 @@ pub(crate) fn path_keys(router: &Router) -> Vec<Box<str>> {
 
 #[cfg(test)]
 mod tests {
+    use topics::{HeldKind, UpdateKeys};
+
     use super::*;
+
+    fn update(topic: &str, data: &str) -> Update {
+        Update {
+            topics: vec![topic.to_owned()],
+            data: data.to_owned(),
+            is_private: true,
+            id: None,
+            kind: None,
+            retry: None,
+        }
+    }
+
+    #[test]
+    fn selector_has_a_path_if_each_form_of_it_is_a_topic() {
+        for kind in [HeldKind::Plain, HeldKind::Template, HeldKind::UrlPattern] {
+            let held = |count: usize| HeldSelector {
+                kind,
+                text: ":".repeat(count).into(),
+                is_granted: false,
+            };
+            let longest = (1_000..2_000).rev().find(|count| has_path(&held(*count))).unwrap();
+            let is_key = |count: usize| {
+                kind.dialects().iter().all(|dialect| {
+                    let text = held(count).text;
+                    let path = SubscriptionPath::of(*dialect, kind.match_type(), &text);
+                    let path =
+                        path.with("urn:uuid:bb3de268-05b0-4c65-b44e-8f9acefc29d6").to_string();
+                    UpdateKeys::of(&[path], true).and_then(UpdateKeys::checked).is_some()
+                })
+            };
+            assert!(is_key(longest) && !is_key(longest + 1), "{kind:?}: {longest}");
+        }
+    }
 
     /// Changes that are admitted at this time.
     fn admitted(budget: &mut ChangeBudget, now_ms: u64) -> u64 {
-        let topic = "x".repeat(100);
-        let data = "y".repeat(94);
+        let update = update(&"x".repeat(100), &"y".repeat(94));
         let mut count = 0;
-        while budget.admits(&topic, &data, now_ms) {
+        while budget.admits(std::slice::from_ref(&update), now_ms) {
             count += 1;
         }
         count
@@ -209,7 +250,10 @@ mod tests {
         let mut bytes = 1_000 * admitted(&mut budget, 7);
         assert_eq!(bytes, 1_000_000);
         for now_ms in (8..=180_007).step_by(50) {
-            assert!(!budget.admits("", "", now_ms), "nothing before the streams are ended");
+            assert!(
+                !budget.admits(&[update("", "")], now_ms),
+                "nothing before the streams are ended"
+            );
             budget.take_end(0, now_ms);
             bytes += 1_000 * admitted(&mut budget, now_ms);
         }
@@ -225,15 +269,17 @@ mod tests {
         budget.lose();
         assert!(budget.take_unmarked() && !budget.take_unmarked());
         assert!(budget.take_end(1, 10) && !budget.take_end(1, 10));
-        assert!(budget.admits("", "", 10), "those who come back have read the list");
+        assert!(budget.admits(&[update("", "")], 10), "those who come back have read the list");
         budget.told();
         budget.lose();
         assert!(budget.take_unmarked() && !budget.take_end(1, 9 + PAUSE_MS));
-        assert!(!budget.admits("", "", 9 + PAUSE_MS));
+        assert!(!budget.admits(&[update("", "")], 9 + PAUSE_MS));
         assert!(budget.take_end(1, 10 + PAUSE_MS));
         assert_eq!(budget.counts(), ChangeCounts { told: 1, lost: 3 });
         budget.lose();
-        assert!(!budget.take_end(0, 11 + PAUSE_MS) && budget.admits("", "", 12 + PAUSE_MS));
+        assert!(
+            !budget.take_end(0, 11 + PAUSE_MS) && budget.admits(&[update("", "")], 12 + PAUSE_MS)
+        );
     }
 
     #[test]

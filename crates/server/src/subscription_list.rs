@@ -11,45 +11,54 @@
 //! [bound](ChangeBudget) are lost, as those are that cannot be posted. Then those who listen to
 //! paths have their streams ended, and come back behind a gap.
 //!
+//! In a cluster the list is that of [all nodes](over_nodes).
+//!
 //! Cost: a load and a free lock twenty times a second as long as nobody may hear of it. Then some
 //! 100 bytes a subscription and its texts, and what an update costs for each that begins or ends.
 
 mod answers;
+mod directory;
 mod handed_over;
+mod nodes_state;
+mod over_nodes;
+mod subject;
 mod waiting;
 
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use dispatch::posting::{Sender, finish};
-use hub::{ConnRef, Id, IdText, LeftOut};
-use mercure::{Dialect, EARLIEST, MatchType, Subscription, SubscriptionPath, Update};
+use dispatch::subject_rooms::SubjectRooms;
+use hub::{IdText, LeftOut};
+use mercure::{Dialect, EARLIEST, Subscription, SubscriptionPath, Update};
 use serde_json::value::RawValue;
 use tokio::sync::Mutex;
 use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use topics::{
-    HeldSelector, LastUpdate, ListedSubscription, SubscriberNumber, SubscriptionTable,
-    Subscriptions, Topics, subscribed, subscriber_text,
+    LastUpdate, ListedSubscription, SubscriptionTable, Subscriptions, Topics, subscriber_text,
 };
 
 pub(crate) use self::answers::{Answer, AnswerBody, ListPart, ListRequest, NoAnswer};
 use self::answers::{AnswerPlaces, answer_places};
+use self::directory::visit_subscribed;
 pub(crate) use self::handed_over::ListRest;
+use self::nodes_state::NodesState;
+use self::over_nodes::OverNodes;
 use self::waiting::{ListChange, Waiting};
-use crate::subscription_changes::{ChangeBudget, ChangeCounts, has_path, path_keys};
+use crate::subscription_changes::{ChangeBudget, ChangeCounts, path_keys};
 use crate::updates;
 
 /// How often it is looked what workers have noted.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Connections of a topic that are read at one time, under a lock.
-const WALKED_AT_ONCE: usize = 1_024;
-
 /// How often a directory is read again that has more subscriptions than are listed: it takes some
 /// time, and whoever may read the list may ask all the time.
 const READ_AGAIN: Duration = Duration::from_secs(10);
+
+/// The event name of the hub's own updates in 1.0.
+const OWN_KIND: &str = "mercure";
 
 /// Updates that are posted before other tasks have their turn.
 const POSTED_AT_ONCE: usize = 64;
@@ -63,6 +72,8 @@ pub(crate) struct SubscriptionList {
     /// Locked for a moment, also by whoever has the lock of what is kept.
     waiting: StdMutex<Waiting>,
     places: AnswerPlaces,
+    /// Of a node of a cluster.
+    nodes: Option<Arc<OverNodes>>,
 }
 
 #[derive(Default)]
@@ -73,8 +84,10 @@ struct ListState {
     table: SubscriptionTable,
     /// When it was read from the directory.
     read_at: Option<Instant>,
-    /// A number above all changes that nobody was told of.
+    /// A number above all changes that nobody was told of. Over nodes that of the last change that
+    /// is in the table.
     mark: u64,
+    nodes: NodesState,
 }
 
 /// A turn among other tasks: a subscriber has up to some hundred selectors, so it is updates that
@@ -106,9 +119,24 @@ impl SubscriptionList {
         let (sender, kept, budget) = (sender.clone(), Arc::default(), StdMutex::new(budget));
         let places = answer_places();
         let waiting = StdMutex::default();
-        let list = Arc::new(SubscriptionList { sender, topics, kept, budget, waiting, places });
-        tokio::spawn(Arc::clone(&list).run(stop.clone()));
+        let (nodes, steps) =
+            sender.cluster.as_ref().map(|cluster| OverNodes::new(cluster.node())).unzip();
+        let nodes: Option<Arc<OverNodes>> = nodes.map(Arc::new);
+        let of = (nodes.clone().zip(steps), stop.clone());
+        let list = SubscriptionList { sender, topics, kept, budget, waiting, places, nodes };
+        let list = Arc::new(list);
+        match of {
+            (Some((nodes, steps)), stop) => {
+                tokio::spawn(Arc::clone(&list).run_over_nodes(nodes, steps, stop));
+            }
+            (None, stop) => drop(tokio::spawn(Arc::clone(&list).run(stop))),
+        }
         Some(list)
+    }
+
+    /// Where a node tells the others who is subscribed.
+    pub(crate) fn rooms(&self) -> Option<Arc<SubjectRooms>> {
+        self.nodes.as_ref().map(|nodes| Arc::clone(nodes.rooms()))
     }
 
     /// Posts updates as long as somebody may hear them, until `stop`.
@@ -195,6 +223,11 @@ impl SubscriptionList {
         if self.budget().take_unmarked() {
             self.subscriptions().raise_since(self.new_mark().await);
         }
+        self.end_those_who_missed().await;
+    }
+
+    /// Ends the streams of those who listen, if something was lost for them.
+    async fn end_those_who_missed(&self) {
         let listeners = self.subscriptions().listeners();
         // Behind the mark: of those who come meanwhile each is found here, or sees it.
         if self.budget().take_end(listeners, sys::clock::monotonic_ms()) {
@@ -267,34 +300,48 @@ impl SubscriptionList {
         self.tell(&mut kept.table).await;
     }
 
-    /// Posts the update of the next change. Not if all is another process's by now.
+    /// Posts the updates of the next change. Not if all is another process's by now.
     async fn post(&self, change: &ListChange) -> bool {
-        let ListChange { listed, is_active, except } = change;
-        let name = subscriber_text(listed.subscriber);
-        let subscription = subscription(listed, &name, *is_active);
-        let (path, data) = (subscription.path.to_string(), subscription.json());
         let Ok(permit) = self.sender.barrier.enter().await else { return false };
-        if self.budget().admits(&path, &data, sys::clock::monotonic_ms()) {
-            let update = Update {
-                topics: vec![path],
-                data,
-                is_private: true,
-                id: None,
-                kind: None,
-                retry: None,
-            };
+        let updates = self.updates_of(change);
+        if !updates.is_empty() && self.budget().admits(&updates, sys::clock::monotonic_ms()) {
             // A connection does not hear of itself.
-            let except = LeftOut::from(*except);
-            let posted = updates::post(&self.sender, &permit, &update, except, |_| Ok(())).await;
-            match posted {
-                Ok(_) => self.budget().told(),
-                Err(_) => self.budget().lose(),
+            let except = LeftOut::from(change.except);
+            let mut is_told = true;
+            for update in &updates {
+                let posted = updates::post(&self.sender, &permit, update, except, |_| Ok(())).await;
+                is_told &= posted.is_ok();
+            }
+            match is_told {
+                true => self.budget().told(),
+                false => self.budget().lose(),
             }
         }
         // As long as nobody writes down what waits.
         self.waiting().changes.pop_front();
         drop(permit);
         true
+    }
+
+    /// What a change is told as, in each dialect in which somebody may hear it.
+    fn updates_of(&self, change: &ListChange) -> Vec<Update> {
+        let ListChange { listed, is_active, .. } = change;
+        let name = subscriber_text(listed.subscriber);
+        let is_v1 = self.subscriptions().is_v1_wanted();
+        let dialects = listed.kind.dialects().iter();
+        let heard = dialects.filter(|dialect| is_v1 || **dialect == Dialect::Old);
+        let update = |dialect: &Dialect| {
+            let subscription = subscription(listed, *dialect, &name, *is_active);
+            Update {
+                topics: vec![subscription.path.to_string()],
+                data: subscription.json(),
+                is_private: true,
+                id: None,
+                kind: (*dialect == Dialect::V1).then(|| OWN_KIND.to_owned()),
+                retry: None,
+            }
+        };
+        heard.map(update).collect()
     }
 
     async fn read_into(&self, kept: &mut ListState) {
@@ -307,29 +354,11 @@ impl SubscriptionList {
     async fn read(&self) -> SubscriptionTable {
         let (topics, router) = (Arc::clone(&self.topics), Arc::clone(&self.sender.router));
         let read = move || {
-            let mut keys: Vec<(Id, HeldSelector)> = Vec::new();
-            router.names().visit_keys(|id, text| {
-                let held = subscribed(text).filter(|held| has_path(&held.text));
-                keys.extend(held.map(|held| (id, held)));
+            let mut table = SubscriptionTable::default();
+            visit_subscribed(&router, topics.subscriptions(), |held, who, payload| {
+                table.insert(held, who, payload);
+                table.is_whole()
             });
-            let (mut table, subscriptions) = (SubscriptionTable::default(), topics.subscriptions());
-            'keys: for (id, held) in keys {
-                let mut after: Option<ConnRef> = None;
-                loop {
-                    let mut conns = Vec::new();
-                    after = router.walk(id, after, WALKED_AT_ONCE, |conn| conns.push(conn));
-                    for conn in conns {
-                        let who: SubscriberNumber = subscriptions.number(conn);
-                        table.insert(&held, who, subscriptions.payload(conn));
-                    }
-                    if !table.is_whole() {
-                        break 'keys;
-                    }
-                    if after.is_none() {
-                        break;
-                    }
-                }
-            }
             table
         };
         // It fails only while the runtime ends.
@@ -344,13 +373,14 @@ fn forget(table: SubscriptionTable) {
     }
 }
 
-/// The document of a subscription of `subscriber`.
+/// The document of a subscription of `subscriber` in a dialect in which it has a path.
 pub(crate) fn subscription<'l>(
     listed: &'l ListedSubscription,
+    dialect: Dialect,
     subscriber: &'l str,
     is_active: bool,
 ) -> Subscription<'l> {
-    let path = SubscriptionPath::of(Dialect::Old, MatchType::Exact, &listed.selector);
+    let path = SubscriptionPath::of(dialect, listed.kind.match_type(), &listed.selector);
     let payload = listed.payload.as_deref();
     let payload = payload.and_then(|payload| serde_json::from_str::<&RawValue>(payload).ok());
     Subscription { path: path.with(subscriber), is_active, payload }

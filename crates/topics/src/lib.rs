@@ -49,15 +49,15 @@ mod text;
 pub use claims::{HubNames, read_claims};
 pub use following::{TopicFollowers, UpdateFollowers};
 pub use handed_over::{TopicsDumped, TopicsPart, TopicsRest};
-pub use held_selector::{HeldSelector, subscribed};
+pub use held_selector::{HeldKind, HeldSelector, subscribed};
 pub use ids::{granted_id, id_of_selector, id_of_topic};
 pub use keys::{Listening, UpdateKeys};
 pub use let_in_before::list_number;
 pub use places::PublisherIds;
 pub use state::{LastUpdate, Topics, TopicsFigures, TopicsFull, TopicsLimits, UnderWay};
-pub use subscription_table::{ListedSubscription, SUBSCRIPTIONS_MAX, SubscriptionTable};
+pub use subscription_table::{ListedBy, ListedSubscription, SUBSCRIPTIONS_MAX, SubscriptionTable};
 pub use subscriptions::{
-    SubscriberNote, SubscriberNumber, Subscriptions, SubscriptionsRest, asks_for_paths,
+    SubscriberNote, SubscriberNumber, Subscriptions, SubscriptionsRest, ToldChange, asks_for_paths,
     subscriber_number, subscriber_text,
 };
 pub use text::{own_id, payload, read_own_id, stream_text};

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::held_selector::HeldSelector;
+use crate::held_selector::{HeldKind, HeldSelector};
 use crate::subscriptions::SubscriberNumber;
 
 /// How many subscriptions are listed.
@@ -26,6 +26,8 @@ const ENTRY_BYTES: usize = 96;
 /// A subscription.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ListedSubscription {
+    /// Which kind of selector that is.
+    pub kind: HeldKind,
     /// What is listened to.
     pub selector: Arc<str>,
     /// Who listens.
@@ -37,13 +39,32 @@ pub struct ListedSubscription {
 /// Those that are there.
 #[derive(Debug, Default)]
 pub struct SubscriptionTable {
-    of: BTreeMap<Arc<str>, BTreeMap<SubscriberNumber, ListedEntry>>,
+    /// By their kind.
+    of: [SubscriptionsOfKind; HeldKind::COUNT],
     /// How many subscriptions have the payload of a subscriber, which counts once.
     payloads: HashMap<SubscriberNumber, usize>,
     all: Taken,
     /// What those take that no token grants.
     open: Taken,
     is_whole_no_more: bool,
+}
+
+/// By selector and subscriber.
+#[derive(Debug, Default)]
+struct SubscriptionsOfKind {
+    of: BTreeMap<Arc<str>, BTreeMap<SubscriberNumber, ListedEntry>>,
+    len: usize,
+}
+
+/// Which subscriptions of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct ListedBy<'l> {
+    /// Of which kinds.
+    pub kinds: &'static [HeldKind],
+    /// Of which selector; of all without one.
+    pub selector: Option<&'l str>,
+    /// Of which subscriber; of all without one.
+    pub subscriber: Option<SubscriberNumber>,
 }
 
 #[derive(Debug)]
@@ -75,12 +96,12 @@ impl SubscriptionTable {
         who: SubscriberNumber,
         payload: Option<Arc<str>>,
     ) -> bool {
-        let HeldSelector { text: selector, is_granted } = held;
-        let known = self.of.get(&**selector).and_then(|of| of.get(&who));
+        let HeldSelector { kind, text: selector, is_granted } = held;
+        let known = self.of[*kind as usize].of.get(&**selector).and_then(|of| of.get(&who));
         if known.is_some_and(|known| known.payload.is_some() || payload.is_none()) {
             return true;
         }
-        self.remove(selector, who);
+        self.remove(*kind, selector, who);
         let own = ENTRY_BYTES + selector.len();
         if !is_granted && !self.open.has_room(own, OPEN_SHARE) {
             return false;
@@ -94,9 +115,11 @@ impl SubscriptionTable {
         if payload.is_some() {
             *self.payloads.entry(who).or_default() += 1;
         }
-        let of = match self.of.get_mut(&**selector) {
+        let SubscriptionsOfKind { of, len } = &mut self.of[*kind as usize];
+        *len += 1;
+        let of = match of.get_mut(&**selector) {
             Some(of) => of,
-            None => self.of.entry((**selector).into()).or_default(),
+            None => of.entry((**selector).into()).or_default(),
         };
         of.insert(who, ListedEntry { payload, is_granted: *is_granted });
         self.all.len += 1;
@@ -109,12 +132,14 @@ impl SubscriptionTable {
     }
 
     /// One has ended. Whether it was there.
-    pub fn remove(&mut self, selector: &str, who: SubscriberNumber) -> bool {
-        let Some(of) = self.of.get_mut(selector) else { return false };
+    pub fn remove(&mut self, kind: HeldKind, selector: &str, who: SubscriberNumber) -> bool {
+        let all = &mut self.of[kind as usize];
+        let Some(of) = all.of.get_mut(selector) else { return false };
         let Some(ListedEntry { payload, is_granted }) = of.remove(&who) else { return false };
         if of.is_empty() {
-            self.of.remove(selector);
+            all.of.remove(selector);
         }
+        all.len -= 1;
         let own = ENTRY_BYTES + selector.len();
         self.all.len -= 1;
         self.all.bytes -= own;
@@ -137,39 +162,55 @@ impl SubscriptionTable {
         self.all().filter(|listed| listed.subscriber == who).collect()
     }
 
-    /// Those of a selector, of one subscriber or of all; all without a selector.
-    pub fn listed(
-        &self,
-        selector: Option<&str>,
-        who: Option<SubscriberNumber>,
-    ) -> Vec<ListedSubscription> {
-        let Some(selector) = selector else { return self.all().collect() };
-        let Some((selector, of)) = self.of.get_key_value(selector) else { return Vec::new() };
-        let listed = |(who, entry): (&SubscriberNumber, &ListedEntry)| {
+    /// Those that are asked for.
+    pub fn listed(&self, by: ListedBy<'_>) -> Vec<ListedSubscription> {
+        by.kinds.iter().flat_map(|kind| self.of_kind(*kind, by)).collect()
+    }
+
+    fn of_kind(&self, kind: HeldKind, by: ListedBy<'_>) -> Vec<ListedSubscription> {
+        let listed = move |selector: &Arc<str>, who: &SubscriberNumber, entry: &ListedEntry| {
             let (selector, payload) = (Arc::clone(selector), entry.payload.clone());
-            ListedSubscription { selector, subscriber: *who, payload }
+            ListedSubscription { kind, selector, subscriber: *who, payload }
         };
-        match who {
-            Some(who) => of.get_key_value(&who).map(listed).into_iter().collect(),
-            None => of.iter().map(listed).collect(),
+        let all = &self.of[kind as usize].of;
+        let Some(selector) = by.selector else {
+            let of_each = all.iter().flat_map(|(selector, of)| {
+                of.iter().map(move |(who, entry)| listed(selector, who, entry))
+            });
+            return of_each.collect();
+        };
+        let Some((selector, of)) = all.get_key_value(selector) else { return Vec::new() };
+        match by.subscriber {
+            Some(who) => {
+                of.get(&who).map(|entry| listed(selector, &who, entry)).into_iter().collect()
+            }
+            None => of.iter().map(|(who, entry)| listed(selector, who, entry)).collect(),
         }
     }
 
-    /// How many there are of a selector; of all without one.
-    pub fn count(&self, selector: Option<&str>) -> usize {
-        let Some(selector) = selector else { return self.all.len };
-        self.of.get(selector).map_or(0, BTreeMap::len)
+    /// How many are asked for.
+    pub fn count(&self, by: ListedBy<'_>) -> usize {
+        let of_kind = |kind: &HeldKind| {
+            let all = &self.of[*kind as usize];
+            match (by.selector, by.subscriber) {
+                (None, _) => all.len,
+                (Some(selector), None) => all.of.get(selector).map_or(0, BTreeMap::len),
+                (Some(selector), Some(who)) => usize::from(self.contains(*kind, selector, who)),
+            }
+        };
+        by.kinds.iter().map(of_kind).sum()
     }
 
     /// Whether there is this one.
-    pub fn contains(&self, selector: &str, who: SubscriberNumber) -> bool {
-        self.of.get(selector).is_some_and(|of| of.contains_key(&who))
+    pub fn contains(&self, kind: HeldKind, selector: &str, who: SubscriberNumber) -> bool {
+        self.of[kind as usize].of.get(selector).is_some_and(|of| of.contains_key(&who))
     }
 
     /// Those that are here and not in `other`.
     pub fn without(&self, other: &SubscriptionTable) -> Vec<ListedSubscription> {
-        let is_there =
-            |listed: &ListedSubscription| other.contains(&listed.selector, listed.subscriber);
+        let is_there = |listed: &ListedSubscription| {
+            other.contains(listed.kind, &listed.selector, listed.subscriber)
+        };
         self.all().filter(|listed| !is_there(listed)).collect()
     }
 
@@ -189,13 +230,9 @@ impl SubscriptionTable {
     }
 
     fn all(&self) -> impl Iterator<Item = ListedSubscription> {
-        self.of.iter().flat_map(|(selector, of)| {
-            of.iter().map(|(who, entry)| ListedSubscription {
-                selector: Arc::clone(selector),
-                subscriber: *who,
-                payload: entry.payload.clone(),
-            })
-        })
+        const ALL: &[HeldKind] = &[HeldKind::Plain, HeldKind::Template, HeldKind::UrlPattern];
+        let by = ListedBy { kinds: ALL, selector: None, subscriber: None };
+        ALL.iter().flat_map(move |kind| self.of_kind(*kind, by))
     }
 }
 
@@ -208,7 +245,17 @@ mod tests {
     use super::*;
 
     fn held(text: &str, is_granted: bool) -> HeldSelector {
-        HeldSelector { text: text.into(), is_granted }
+        HeldSelector { kind: kind(text), text: text.into(), is_granted }
+    }
+
+    /// Of the texts of these tests.
+    fn kind(text: &str) -> HeldKind {
+        if text.contains('{') { HeldKind::Template } else { HeldKind::Plain }
+    }
+
+    fn by(selector: Option<&str>, subscriber: Option<SubscriberNumber>) -> ListedBy<'_> {
+        let kinds = &[HeldKind::Plain, HeldKind::Template, HeldKind::UrlPattern];
+        ListedBy { kinds, selector, subscriber }
     }
 
     #[test]
@@ -227,7 +274,10 @@ mod tests {
                     model.insert((selector, who));
                 }
                 false => {
-                    assert_eq!(table.remove(selector, who), model.remove(&(selector, who)));
+                    assert_eq!(
+                        table.remove(kind(selector), selector, who),
+                        model.remove(&(selector, who))
+                    );
                 }
             }
             let pairs = |listed: Vec<ListedSubscription>| -> BTreeSet<(String, u128)> {
@@ -238,11 +288,14 @@ mod tests {
                 let found = model.iter().filter(|(selector, who)| wanted(selector, *who));
                 found.map(|(selector, who)| ((*selector).to_owned(), *who)).collect()
             };
-            assert_eq!(table.len(), model.len());
-            assert_eq!(pairs(table.listed(None, None)), of(&|_, _| true));
-            assert_eq!(pairs(table.listed(Some(selector), None)), of(&|text, _| text == selector));
+            assert_eq!((table.len(), table.count(by(None, None))), (model.len(), model.len()));
+            assert_eq!(pairs(table.listed(by(None, None))), of(&|_, _| true));
+            assert_eq!(
+                pairs(table.listed(by(Some(selector), None))),
+                of(&|text, _| text == selector)
+            );
             let one = of(&|text, name| text == selector && name == who);
-            assert_eq!(pairs(table.listed(Some(selector), Some(who))), one);
+            assert_eq!(pairs(table.listed(by(Some(selector), Some(who)))), one);
             assert_eq!(pairs(table.of_subscriber(who)), of(&|_, name| name == who));
             if let Some((old, old_model)) = &before {
                 let fresh = of(&|text, name| !old_model.contains(&(text.to_owned(), name)));
@@ -256,7 +309,7 @@ mod tests {
                 before = Some((copy, of(&|_, _| true)));
             }
         }
-        assert!(model.iter().all(|(selector, who)| table.remove(selector, *who)));
+        assert!(model.iter().all(|(selector, who)| table.remove(kind(selector), selector, *who)));
         assert!(table.is_empty() && table.is_whole() && table.payloads.is_empty());
         assert_eq!((table.all, table.open), (Taken::default(), Taken::default()));
     }
@@ -278,9 +331,12 @@ mod tests {
         let mut table = SubscriptionTable::default();
         let half = (SUBSCRIPTIONS_MAX / OPEN_SHARE) as u128;
         assert!((0..half).all(|who| table.insert(&held("a", false), who, None)));
-        assert!(!table.insert(&held("a", false), half, None) && !table.remove("a", half));
+        assert!(
+            !table.insert(&held("a", false), half, None)
+                && !table.remove(HeldKind::Plain, "a", half)
+        );
         assert!(table.is_whole() && table.insert(&held("a", true), half, None));
-        assert!(table.remove("a", 0) && table.insert(&held("b", false), 0, None));
+        assert!(table.remove(HeldKind::Plain, "a", 0) && table.insert(&held("b", false), 0, None));
         let long = "x".repeat(1 << 20);
         let mut table = SubscriptionTable::default();
         assert_eq!((0..64).filter(|who| table.insert(&held(&long, false), *who, None)).count(), 31);
@@ -293,6 +349,6 @@ mod tests {
         assert!(table.insert(&held("a", true), 1, None));
         assert!(table.insert(&held("a", true), 1, Some("{}".into())));
         assert!(table.insert(&held("a", true), 1, None) && table.len() == 1);
-        assert_eq!(table.listed(Some("a"), None)[0].payload.as_deref(), Some("{}"));
+        assert_eq!(table.listed(by(Some("a"), None))[0].payload.as_deref(), Some("{}"));
     }
 }

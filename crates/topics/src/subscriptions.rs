@@ -14,16 +14,21 @@
 //! Cost: a load for each subscriber that comes or goes. While somebody may hear of it, the texts of
 //! its selectors. A token's payload is kept as long as its subscriber is there.
 
+mod nodes;
+mod paths;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hub::{ConnRef, ConnectionId, Key, Space};
-use mercure::{Grants, PATH, Selector, SelectorKind};
+use hub::{ConnRef, ConnectionId};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
+pub use self::nodes::ToldChange;
+pub use self::paths::asks_for_paths;
+pub(crate) use self::paths::may_hear;
 use crate::held_selector::HeldSelector;
 
 /// Notes that wait at most: more subscribers than come or go in a twentieth of a second.
@@ -34,9 +39,6 @@ const NOTE_BYTES_MAX: usize = 16 << 20;
 
 /// What a selector's text takes beside itself: where it stands, and what an allocator adds.
 const TEXT_BYTES: usize = 48;
-
-/// What the path of every subscription begins with, below the hub's own.
-const BELOW: &str = "/subscriptions";
 
 /// A subscriber, by a number that nobody outside can tell its connection by.
 pub type SubscriberNumber = u128;
@@ -83,12 +85,22 @@ pub struct SubscriptionsRest {
     since: u64,
     begun: u64,
     periods: u64,
+    is_v1: bool,
 }
 
 #[derive(Debug, Default)]
 struct Noted {
     /// Clients that may hear of it.
     listeners: usize,
+    /// Whether somebody at this node wants it, or did so of late.
+    is_here: bool,
+    /// Whether some node of the cluster wants it.
+    is_elsewhere: bool,
+    is_node: bool,
+    /// Whether somebody wants it in the form of 1.0, or did so since it is wanted.
+    is_v1: bool,
+    /// What the log has brought and nobody has taken.
+    told: Vec<ToldChange>,
     /// Whether somebody has come, gone or asked since the last look.
     is_fresh: bool,
     fresh_ms: u64,
@@ -105,14 +117,29 @@ struct Noted {
 
 impl Noted {
     fn want(&mut self, is_wanted: &AtomicBool, newest: impl FnOnce() -> u64) {
-        self.is_fresh = true;
+        (self.is_fresh, self.is_here) = (true, true);
+        self.begin(is_wanted, newest);
+    }
+
+    /// It is wanted in the form of 1.0. What was posted before that up to `newest` was without it.
+    fn want_v1(&mut self, is_wanted: &AtomicBool, newest: u64) {
+        if !std::mem::replace(&mut self.is_v1, true)
+            && is_wanted.load(Ordering::SeqCst)
+            && newest != self.begun
+        {
+            self.since = self.since.max(newest + 1);
+        }
+        self.want(is_wanted, || newest);
+    }
+
+    pub(super) fn begin(&mut self, is_wanted: &AtomicBool, newest: impl FnOnce() -> u64) {
         if is_wanted.swap(true, Ordering::SeqCst) {
             return;
         }
         self.periods += 1;
         self.since = match newest() {
             newest if newest == self.begun => 0,
-            newest if self.periods == 1 => newest,
+            newest if self.periods == 1 && !self.is_node => newest,
             // One who has heard of it before may have the newest place, and has missed what came
             // since then.
             newest => newest + 1,
@@ -137,6 +164,23 @@ impl Subscriptions {
         let mut noted = self.noted.lock();
         noted.listeners += 1;
         noted.want(&self.is_wanted, newest);
+    }
+
+    /// As [`Subscriptions::listen`], in the form of 1.0.
+    pub fn listen_v1(&self, newest: impl FnOnce() -> u64) {
+        let mut noted = self.noted.lock();
+        noted.listeners += 1;
+        noted.want_v1(&self.is_wanted, newest());
+    }
+
+    /// As [`Subscriptions::ask`], in the form of 1.0.
+    pub fn ask_v1(&self, newest: impl FnOnce() -> u64) {
+        self.noted.lock().want_v1(&self.is_wanted, newest());
+    }
+
+    /// Whether changes are told in the form of 1.0, too.
+    pub fn is_v1_wanted(&self) -> bool {
+        self.noted.lock().is_v1
     }
 
     /// Such a client has come from another process.
@@ -170,9 +214,13 @@ impl Subscriptions {
         if now_ms < noted.fresh_ms.saturating_add(quiet_ms) {
             return true;
         }
+        noted.is_here = false;
+        if noted.is_elsewhere {
+            return true;
+        }
         self.is_wanted.store(false, Ordering::SeqCst);
-        let (begun, periods) = (noted.begun, noted.periods);
-        *noted = Noted { begun, periods, ..Noted::default() };
+        let (begun, periods, is_node) = (noted.begun, noted.periods, noted.is_node);
+        *noted = Noted { begun, periods, is_node, ..Noted::default() };
         self.forget_numbers();
         false
     }
@@ -190,6 +238,11 @@ impl Subscriptions {
     /// How often it began to be wanted. Between two such times nothing was noted.
     pub fn periods(&self) -> u64 {
         self.noted.lock().periods
+    }
+
+    /// Changes up to this number may not have been told, and all later ones are.
+    pub fn set_since(&self, number: u64) {
+        self.noted.lock().since = number;
     }
 
     /// Changes up to this number may not have been told.
@@ -228,16 +281,17 @@ impl Subscriptions {
     /// What the process that goes on is to know.
     pub(crate) fn rest(&self) -> SubscriptionsRest {
         let noted = self.noted.lock();
-        let Noted { since, begun, periods, .. } = *noted;
-        SubscriptionsRest { is_wanted: self.is_wanted(), since, begun, periods }
+        let Noted { since, begun, periods, is_v1, .. } = *noted;
+        SubscriptionsRest { is_wanted: self.is_wanted(), since, begun, periods, is_v1 }
     }
 
     /// Goes on from there: all clients that may hear of it have come.
     pub(crate) fn take_over(&self, rest: SubscriptionsRest) {
-        let SubscriptionsRest { is_wanted, since, begun, periods } = rest;
+        let SubscriptionsRest { is_wanted, since, begun, periods, is_v1 } = rest;
         let mut noted = self.noted.lock();
         (noted.since, noted.begun, noted.periods) = (since, begun, periods);
-        noted.is_fresh = true;
+        noted.is_v1 = is_v1;
+        (noted.is_fresh, noted.is_here) = (true, is_wanted);
         self.is_wanted.store(is_wanted, Ordering::SeqCst);
         if !is_wanted {
             self.forget_numbers();
@@ -298,47 +352,6 @@ pub fn subscriber_number(text: &str) -> Option<SubscriberNumber> {
     let hex = text.strip_prefix("urn:uuid:")?.replace('-', "");
     let number = SubscriberNumber::from_str_radix(&hex, 16).ok()?;
     (subscriber_text(number) == text).then_some(number)
-}
-
-/// Whether one who listens to these selectors with these grants may hear who is subscribed: some
-/// selector may match the path of a subscription, and so may some grant.
-pub(crate) fn may_hear<'s>(
-    selectors: impl IntoIterator<Item = &'s Arc<Selector>>,
-    grants: &Grants,
-) -> bool {
-    let exact = |topic: &str| below(topic).is_some();
-    let pattern = |pattern: &Selector| {
-        let literal = pattern.literal();
-        below(literal).is_some() || format!("{PATH}{BELOW}").starts_with(literal)
-    };
-    let asks = |selector: &Selector| match selector.kind() {
-        SelectorKind::All => true,
-        SelectorKind::Exact => exact(selector.text()),
-        SelectorKind::Pattern => pattern(selector),
-    };
-    selectors.into_iter().any(|selector| asks(selector))
-        && (grants.is_all()
-            || grants.exact().any(exact)
-            || grants.patterns().any(|each| pattern(each)))
-}
-
-fn below(text: &str) -> Option<&str> {
-    text.strip_prefix(PATH)?.strip_prefix(BELOW)
-}
-
-/// Whether a key asks for paths of subscriptions and for nothing else. Who asks for more, such as
-/// `*`, comes back to updates, and is not told of a gap for what it may not have asked for.
-pub fn asks_for_paths(key: Key<'_>) -> bool {
-    let name = match key.space {
-        Space::PrivateTopic => key.name,
-        Space::PrivatePattern => key.name.strip_prefix("template ").unwrap_or(key.name),
-        Space::Granted if key.app.ends_with('*') => {
-            key.name.strip_prefix("template ").unwrap_or(key.name)
-        }
-        Space::Granted => key.name,
-        _ => return false,
-    };
-    below(name).is_some()
 }
 
 #[cfg(test)]

@@ -232,6 +232,14 @@ impl Rooms {
         self.wanted.get(room)?.iter().min().copied()
     }
 
+    /// Whether this node has a settled list of `room`, and asked for it before all others that
+    /// still want to know. It is at one node at most at each record, and its list was settled first.
+    pub fn asked_first(&self, room: &str) -> bool {
+        let wanting = self.wanted.get(room);
+        let wants = |node: &u64| wanting.is_some_and(|wanting| wanting.contains(node));
+        self.list(room).is_some_and(|list| !list.before.iter().any(wants))
+    }
+
     /// What this node is as a member, if it is one.
     pub fn me(&self) -> Option<u64> {
         self.me

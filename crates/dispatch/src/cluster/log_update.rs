@@ -10,12 +10,15 @@
 use std::sync::Arc;
 
 use hub::{Draft, Followers};
-use topics::{Topics, UnderWay, UpdateFollowers, UpdateKeys, read_own_id};
+use topics::{ToldChange, Topics, UnderWay, UpdateFollowers, UpdateKeys, read_own_id};
 
 /// An update that is being posted here.
 pub(super) struct LogUpdate<'r> {
     followers: UpdateFollowers<'r>,
     under_way: UnderWay,
+    topics: &'r Topics,
+    /// What it tells, if it is of a subscription.
+    change: Option<ToldChange>,
     /// The id that its publisher gave it.
     own_id: Option<String>,
 }
@@ -32,7 +35,9 @@ impl<'r> LogUpdate<'r> {
         let then_ms = sys::clock::monotonic_ms().saturating_sub(age_ms);
         let (_, under_way) = topics.begin(&of, is_private, then_ms)?;
         let own_id = draft.own_id().and_then(read_own_id);
-        Some(LogUpdate { followers: UpdateFollowers::new(topics, of), under_way, own_id })
+        let change = topics.subscriptions().change_of(&of, draft.data());
+        let followers = UpdateFollowers::new(topics, of);
+        Some(LogUpdate { followers, under_way, topics, change, own_id })
     }
 
     /// Who hears it.
@@ -43,5 +48,6 @@ impl<'r> LogUpdate<'r> {
     /// It is posted under this number.
     pub(super) fn posted(self, number: u64) {
         self.under_way.posted(number, self.own_id.as_deref());
+        self.change.into_iter().for_each(|change| self.topics.subscriptions().tell(change));
     }
 }

@@ -15,9 +15,9 @@ use hub::{
 };
 use tokio::sync::oneshot;
 
-use super::hooked::HookedRooms;
+use super::subjects::SubjectReader;
 use crate::cluster::{RoomFormat, RoomsSay};
-use crate::hook_rooms::{HookRooms, HookStep, app_of};
+use crate::subject_rooms::{SubjectRooms, SubjectStep};
 
 /// Calls of the API that wait for lists; further ones are refused.
 const CALLS_MAX: usize = 4096;
@@ -57,8 +57,8 @@ pub(super) struct StepUpdates {
     pub(super) updates: Vec<MemberUpdate>,
     /// Somebody wants to know a room: whoever is there by now is to be told as being there.
     pub(super) listens: bool,
-    /// What it says of apps with webhooks.
-    pub(super) hooked: Option<HookStep>,
+    /// What it says of rooms that stand for something else than users.
+    pub(super) of_subjects: Vec<(Arc<SubjectRooms>, SubjectStep)>,
 }
 
 /// A room by its text, as nodes tell each other, an id or a key; `None` of what is neither.
@@ -83,8 +83,8 @@ pub(super) struct Shared {
     calls: usize,
     /// What all of it is counted for.
     bytes: usize,
-    /// Rooms that stand for apps with webhooks, if apps may have some.
-    hooked: Option<HookedRooms>,
+    /// Rooms that stand for something else than users, of each kind.
+    subjects: Vec<SubjectReader>,
 }
 
 impl Shared {
@@ -106,19 +106,14 @@ impl Shared {
             ready: VecDeque::new(),
             calls: 0,
             bytes: 0,
-            hooked: None,
+            subjects: Vec::new(),
         }
     }
 
-    /// One whose apps may have webhooks.
-    pub(super) fn with_hooks(mut self, rooms: Option<Arc<HookRooms>>) -> Shared {
-        self.hooked = rooms.map(HookedRooms::new);
+    /// One that also tells of rooms that stand for something else than users.
+    pub(super) fn with_subjects(mut self, rooms: Vec<Arc<SubjectRooms>>) -> Shared {
+        self.subjects = rooms.into_iter().map(SubjectReader::new).collect();
         self
-    }
-
-    /// Where it goes what the log says of apps.
-    pub(super) fn hook_rooms(&self) -> Option<Arc<HookRooms>> {
-        self.hooked.as_ref().map(|hooked| Arc::clone(hooked.rooms()))
     }
 
     pub(super) fn format(&self) -> RoomFormat {
@@ -152,17 +147,13 @@ impl Shared {
         if matches!(step, RoomStep::Notes { .. }) {
             self.found(RoomFormat::Read, roster);
         }
-        if let Some(hooked) = &mut self.hooked {
-            hooked.begin(&step);
-        }
+        self.subjects.iter_mut().for_each(|reader| reader.begin(&step));
         self.rooms.step(now_ms, step);
         let mut told = StepUpdates::default();
         while let Some(action) = self.rooms.next_action() {
-            if let Some(app) = app_of(action.room()) {
+            let rooms = &self.rooms;
+            if self.subjects.iter_mut().any(|reader| reader.take(&action, rooms)) {
                 // Nobody is logged in there.
-                if let Some(hooked) = &mut self.hooked {
-                    hooked.take(app, &action, &self.rooms);
-                }
                 continue;
             }
             match action {
@@ -185,7 +176,10 @@ impl Shared {
                 }
             }
         }
-        told.hooked = self.hooked.as_mut().and_then(|hooked| hooked.end(&self.rooms));
+        for reader in &mut self.subjects {
+            let step = reader.end(&self.rooms);
+            told.of_subjects.extend(step.map(|step| (Arc::clone(reader.rooms()), step)));
+        }
         let read = self.rooms.said().1;
         while let Some((_, room, waiting)) = self.behind.pop_front_if(|(said, ..)| *said <= read) {
             self.place(&room, waiting);
@@ -308,13 +302,11 @@ impl Shared {
         if self.format == RoomFormat::Read {
             self.rooms.tick(now_ms);
             let names = &self.names;
-            let hooked = &self.hooked;
-            if let Some(hooked) = hooked {
-                hooked.pass_on(&mut self.rooms);
-            }
+            let subjects = &self.subjects;
+            subjects.iter().for_each(|reader| reader.pass_on(&mut self.rooms));
             let users = |room: &str| -> Vec<RoomUser> {
-                if let Some(app) = app_of(room) {
-                    return hooked.as_ref().map(|hooked| hooked.users(app)).unwrap_or_default();
+                if let Some(there) = subjects.iter().find_map(|reader| reader.users(room)) {
+                    return there;
                 }
                 let id = room_text(room).and_then(|room| names.lookup(room));
                 let info = |info: Option<Arc<Info>>| info.map(|info| Arc::from(info.json()));
@@ -324,7 +316,7 @@ impl Shared {
             if let Some((me, notes)) = self.rooms.next_record(users) {
                 self.say.say(me, notes).await;
             }
-        } else if self.hooked.as_ref().is_some_and(HookedRooms::has_updates) {
+        } else if self.subjects.iter().any(SubjectReader::has_updates) {
             self.say.need_format();
         }
         let bytes = self.rooms.bytes();

@@ -28,7 +28,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::{PusherApps, SentToChannel, channel_name};
-use hub::Key;
+use hub::{Key, Space};
 use pusher::webhook::{WebhookEvent, WebhookKind};
 use pusher::{App, SocketId, plain_text};
 use tokio::sync::{mpsc, watch};
@@ -37,9 +37,8 @@ use self::queue::{HookMark, HookQueue};
 use self::refused::Refused;
 pub use self::task::run;
 use crate::count::SharedCount;
-use crate::hook_rooms::{
-    HookRooms, HookStep, Subject, channel_subject, member_subject, parse_subject,
-};
+use crate::hook_rooms::{channel_subject, member_subject, parse_subject};
+use crate::subject_rooms::{Subject, SubjectRooms, SubjectStep};
 use crate::webhook::{SharedBytes, WebhookCounts, WebhookUrl};
 
 /// The bytes that wait for all webhooks of all apps together.
@@ -94,8 +93,8 @@ pub struct PusherHooks {
     apps: Arc<PusherApps>,
     queues: Mutex<HashMap<HookKey, HookQueue>>,
     /// What nodes of a cluster have, and what the log says until the task takes it.
-    rooms: Arc<HookRooms>,
-    steps: Mutex<Option<mpsc::Receiver<HookStep>>>,
+    rooms: Arc<SubjectRooms>,
+    steps: Mutex<Option<mpsc::Receiver<SubjectStep>>>,
     end: watch::Sender<HookEnd>,
     said: Mutex<ClientHookEvents>,
     bytes: Arc<SharedBytes>,
@@ -112,7 +111,7 @@ pub struct PusherHooks {
 impl PusherHooks {
     /// Those of `apps`, of which nothing was told yet.
     pub fn new(apps: Arc<PusherApps>) -> Arc<PusherHooks> {
-        let (rooms, steps) = HookRooms::new();
+        let (rooms, steps) = SubjectRooms::new(Space::Webhooks, false);
         Arc::new(PusherHooks {
             apps,
             queues: Mutex::default(),
@@ -174,12 +173,12 @@ impl PusherHooks {
     }
 
     /// What nodes of a cluster tell each other of apps with webhooks.
-    pub(crate) fn rooms(&self) -> &Arc<HookRooms> {
+    pub fn rooms(&self) -> &Arc<SubjectRooms> {
         &self.rooms
     }
 
     /// What the log says: once.
-    fn take_steps(&self) -> Option<mpsc::Receiver<HookStep>> {
+    fn take_steps(&self) -> Option<mpsc::Receiver<SubjectStep>> {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 

@@ -18,8 +18,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::refused::Refused;
-use crate::hook_rooms::Subject;
 use crate::log_interval::LogInterval;
+use crate::subject_rooms::Subject;
 use crate::webhook::{
     Backlog, Fields, Hooked, Over, SharedBytes, WebhookClient, WebhookCounts, WebhookUrl, deliver,
 };

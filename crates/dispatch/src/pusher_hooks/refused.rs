@@ -11,7 +11,8 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::hook_rooms::{Subject, channel_subject, parse_subject};
+use crate::hook_rooms::{channel_subject, parse_subject};
+use crate::subject_rooms::Subject;
 use crate::webhook::SharedBytes;
 
 /// As many as events that may wait, and the bytes of their names. Of more nothing is kept.

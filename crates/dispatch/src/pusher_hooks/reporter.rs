@@ -1,7 +1,7 @@
 //! Webhooks over the nodes of a cluster: which node tells those of an app, and what drives it.
 //!
-//! [`AppReports`] is what a node knows of one app. What the log says comes by [`HookRooms`]; what
-//! was taken, and what was not, nodes tell each other ([`HookMessages`]). A node that has no
+//! [`AppReports`] is what a node knows of one app. What the log says comes by [`SubjectRooms`];
+//! what was taken, and what was not, nodes tell each other ([`HookMessages`]). A node that has no
 //! connection to NATS reports nothing: the others may have declared it gone, and report themselves.
 //!
 //! Cost: of an app a message every five seconds from the node that reports, and two a second while
@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use cluster::RoomChange;
 use engine::ServedApp;
 use tokio::sync::mpsc;
 
@@ -17,7 +18,7 @@ use super::PusherHooks;
 use super::app_reports::{AppReports, PAUSE_MS, kept_of};
 use super::reports::SubjectChanges;
 use crate::cluster::{Cluster, HookMessages, HooksAsked, HooksEnded, HooksKept, HooksTaken};
-use crate::hook_rooms::{HookAction, HookRooms, HookStep, Subject};
+use crate::subject_rooms::{Subject, SubjectAction, SubjectRooms, SubjectStep};
 
 /// How often it is told what was taken, where something was, and where nothing was.
 const TELL_MS: u64 = 500;
@@ -45,8 +46,8 @@ pub(super) struct AppReport {
 /// What a node does about the webhooks of all nodes.
 pub(super) struct Reporter {
     cluster: Arc<Cluster>,
-    rooms: Arc<HookRooms>,
-    steps: mpsc::Receiver<HookStep>,
+    rooms: Arc<SubjectRooms>,
+    steps: mpsc::Receiver<SubjectStep>,
     messages: Option<HookMessages>,
     epoch: u64,
     apps: HashMap<Box<str>, AppReports>,
@@ -81,7 +82,7 @@ impl Reporter {
     }
 
     /// What this node has of apps, for all.
-    pub(super) fn rooms(&self) -> &Arc<HookRooms> {
+    pub(super) fn rooms(&self) -> &Arc<SubjectRooms> {
         &self.rooms
     }
 
@@ -94,13 +95,15 @@ impl Reporter {
         self.apps.retain(|id, _| {
             let stays = has_hooks(id);
             if !stays {
-                rooms.unwant(id);
+                rooms.leave(id);
             }
             stays
         });
         for served in apps.iter().filter(|served| !served.app.webhooks.is_empty()) {
-            self.rooms.want(&served.app.id);
-            self.apps.entry(served.app.id.as_str().into()).or_insert_with(AppReports::new);
+            self.apps.entry(served.app.id.as_str().into()).or_insert_with(|| {
+                rooms.want(&served.app.id);
+                AppReports::new()
+            });
         }
     }
 
@@ -169,31 +172,36 @@ impl Reporter {
         told.into_values().collect()
     }
 
-    fn step(&mut self, step: HookStep, now_ms: u64, told: &mut HashMap<Box<str>, AppReport>) {
-        let HookStep { epoch, sequence, actions } = step;
+    fn step(&mut self, step: SubjectStep, now_ms: u64, told: &mut HashMap<Box<str>, AppReport>) {
+        let SubjectStep { epoch, sequence, actions, .. } = step;
         self.epoch = epoch;
         self.apps.values_mut().for_each(|app| app.reports.read(sequence));
         for action in actions {
             let id = match &action {
-                HookAction::Lost => {
+                SubjectAction::Lost => {
                     self.apps.values_mut().for_each(AppReports::lose);
                     continue;
                 }
-                HookAction::Settled { app, .. }
-                | HookAction::Changed { app, .. }
-                | HookAction::First { app, .. } => app.clone(),
+                // What this node has it says always.
+                SubjectAction::Heard { .. } => continue,
+                SubjectAction::Settled { app, .. }
+                | SubjectAction::Changed { app, .. }
+                | SubjectAction::First { app, .. } => app.clone(),
             };
             let Some(app) = self.apps.get_mut(&id) else { continue };
             let mut updates = SubjectChanges::new();
             match action {
-                HookAction::Lost => {}
-                HookAction::Settled { subjects, .. } => {
+                SubjectAction::Lost | SubjectAction::Heard { .. } => {}
+                SubjectAction::Settled { subjects, .. } => {
+                    let subjects = subjects.into_iter().map(|(subject, _)| subject).collect();
                     app.reports.settled(subjects, now_ms, &mut updates);
                 }
-                HookAction::Changed { subject, is_there, .. } => {
+                SubjectAction::Changed { change: RoomChange::Renewed(_), .. } => {}
+                SubjectAction::Changed { subject, change, .. } => {
+                    let is_there = matches!(change, RoomChange::Joined(_));
                     app.reports.changed(subject, is_there, now_ms, &mut updates);
                 }
-                HookAction::First { node, is_me, .. } => app.take_first(node, is_me, now_ms),
+                SubjectAction::First { node, is_me, .. } => app.take_first(node, is_me, now_ms),
             }
             if !updates.is_empty() {
                 told.entry(id.clone()).or_insert_with(|| AppReport::new(&id)).told.extend(updates);

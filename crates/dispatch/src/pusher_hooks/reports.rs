@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use self::reporting::Reporting;
 use super::told::{GRACE_MS, Known};
-use crate::hook_rooms::Subject;
+use crate::subject_rooms::Subject;
 
 /// Changes that are kept, as many as may wait for a webhook. Of more the oldest are taken for told:
 /// the list stays true.

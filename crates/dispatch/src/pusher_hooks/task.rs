@@ -21,7 +21,7 @@ use super::told::Known;
 use super::{ClientHookEvent, HookScope, PusherHooks, event};
 use crate::barrier::Barrier;
 use crate::cluster::Cluster;
-use crate::hook_rooms::Subject;
+use crate::subject_rooms::Subject;
 
 /// How often it is looked what has changed.
 const LOOK: Duration = Duration::from_millis(50);

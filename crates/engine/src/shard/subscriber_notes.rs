@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use mercure::Dialect;
 use topics::{HeldSelector, SubscriberNote, subscribed};
 
 use super::core::{At, Core};
@@ -18,27 +19,30 @@ use crate::sockets::Sockets;
 pub(super) struct SubscriberLeaving(Option<Vec<HeldSelector>>);
 
 impl<S: Sockets> Core<S> {
-    /// A subscriber is logged in, with a token or without, which has this payload.
+    /// A subscriber is logged in, with a token or without, which has this payload. It may hear who
+    /// is subscribed in the form of a dialect, or not.
     pub(super) fn note_subscriber(
         &mut self,
         at: &At<'_, S::Socket>,
         has_token: bool,
-        hears_subscriptions: bool,
+        hears_subscriptions: Option<Dialect>,
         payload: Option<Arc<str>>,
     ) {
         let Some(topics) = self.topics.clone() else { return };
         let (subscriptions, conn) = (topics.subscriptions(), self.conn_ref(at));
         let marks = HubMarks::of(&[
             (HubMarks::HAS_TOKEN, has_token),
-            (HubMarks::HEARS_SUBSCRIPTIONS, hears_subscriptions),
+            (HubMarks::HEARS_SUBSCRIPTIONS, hears_subscriptions.is_some()),
             (HubMarks::HAS_PAYLOAD, payload.is_some()),
         ]);
         self.hub_marks.set(at.slot, marks);
         if let Some(payload) = &payload {
             subscriptions.keep_payload(conn, Arc::clone(payload));
         }
-        if hears_subscriptions {
-            subscriptions.listen(|| self.event_ids.last());
+        match hears_subscriptions {
+            Some(Dialect::Old) => subscriptions.listen(|| self.event_ids.last()),
+            Some(Dialect::V1) => subscriptions.listen_v1(|| self.event_ids.last()),
+            None => {}
         }
         if subscriptions.is_wanted() {
             let (came, selectors) = (Some(self.connection_id(conn)), Some(self.selectors(at)));

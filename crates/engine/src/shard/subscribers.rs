@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use hub::{DisconnectReason, IdText, TokenRefusal};
 use mercure::{
-    Dialect, Grants, HubUrl, Presented, Refusal, Subscribe, SubscribeRequest, TokenFields,
+    Claims, Dialect, Grants, HubUrl, Presented, Refusal, Selector, Subscribe, SubscribeRequest,
+    TokenFields,
 };
 use proto::resume::PlaceStyle;
 use proto::{Format, Method, Problem, Request, request};
@@ -37,6 +38,28 @@ struct Subscriber {
     grants: Arc<Grants>,
     /// What others are told of it, as JSON.
     payload: Option<Arc<str>>,
+}
+
+impl Subscriber {
+    /// What a client asks for, and who it is by its token.
+    fn of(
+        asked: SubscribeRequest<'_>,
+        token: Option<(Granted, Claims)>,
+    ) -> Result<(Subscribe, Option<Subscriber>), Refusal> {
+        let subscribe = Subscribe::parse(asked)?;
+        let subscriber = token.map(|(granted, claims)| {
+            let payload = payload_of_all(&claims, &subscribe.selectors);
+            Subscriber { granted, grants: Arc::new(claims.into_grants().1), payload }
+        });
+        Ok((subscribe, subscriber))
+    }
+}
+
+/// What all these selectors have as payload; `None` where they have different ones.
+fn payload_of_all(claims: &Claims, selectors: &[Selector]) -> Option<Arc<str>> {
+    let mut payloads = selectors.iter().map(|of| claims.payload_of(of).map(|raw| raw.get()));
+    let first = payloads.next()??;
+    payloads.all(|other| other == Some(first)).then(|| first.into())
 }
 
 /// What is known of the token of a request.
@@ -112,11 +135,10 @@ impl<S: Sockets> Core<S> {
             asked.token = verified.map(|claims| Dialect::of_token(claims.kind.as_deref()));
             self.spend_on(verified.map_or(0, |claims| patterns_of_token(&claims.json)));
             let claims = config.read_claims(verified, &hub)?;
-            let payload = claims.payload().map(|payload| payload.get().into());
-            Ok(Some(Subscriber { granted, grants: Arc::new(claims.into_grants().1), payload }))
+            Ok(Some((granted, claims)))
         });
         self.spend_on(asked.url_patterns());
-        match subscriber.and_then(|of| Ok((Subscribe::parse(asked)?, of))) {
+        match subscriber.and_then(|of| Subscriber::of(asked, of)) {
             Ok((subscribe, subscriber)) => self.listen(at, request, subscribe, subscriber, reply),
             Err(refusal) => {
                 let problem = refused_by_hub(&refusal, Subscribe::dialect_of(asked), &hub);
@@ -228,10 +250,9 @@ impl<S: Sockets> Core<S> {
         if let Some(subscriber) = subscriber {
             self.keep_token(at, subscriber.granted);
         }
-        // In 1.0 such updates have another form, in which nobody is told of them yet, and over the
-        // nodes of a cluster nobody is.
-        let may_hear = may_hear && dialect == Dialect::Old && !self.config.cluster;
-        self.note_subscriber(at, has_token, may_hear, payload);
+        // Nodes tell each other in the form of the old dialect alone.
+        let is_told = may_hear && (dialect == Dialect::Old || !self.config.cluster);
+        self.note_subscriber(at, has_token, is_told.then_some(dialect), payload);
         self.counters.streams_opened[wire.transport().index()].add(1);
         self.note_begun(at.slot, gaps);
         let place: Option<Arc<str>> = place.map(Arc::from);

@@ -13,19 +13,20 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use engine::LetIn;
+use engine::{LetIn, refused_by_hub};
 use futures_util::stream;
 use httpd::problem::ApiProblem;
 use mercure::{
-    Claims, Dialect, SubscriptionPath, Topic, collection, etag, subscriptions_content_type,
+    Claims, Dialect, HubUrl, Refusal, SubscriptionPath, Topic, collection, etag,
+    subscriptions_content_type,
 };
 use proto::Problem;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::yield_now;
 use tokio::time::timeout;
-use topics::{ListedSubscription, subscriber_number, subscriber_text};
+use topics::{HeldKind, ListedSubscription, subscriber_number, subscriber_text};
 
 use super::mercure::{NoToken, Purpose, claims_of};
 use super::state::Api;
@@ -40,9 +41,9 @@ pub(super) const BELOW: &str = "/.well-known/mercure/subscriptions/{*path}";
 /// Bytes of a piece of an answer, about.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Why a node of a cluster has no list.
-const OF_NODES: &str = "A node of a cluster does not tell yet who is subscribed. Everything else \
-                        of the protocol is served.";
+/// Why a node of a cluster has no list in 1.0.
+const OF_NODES: &str = "A node of a cluster does not tell yet who is subscribed to clients of 1.0. \
+                        Use a token of the old dialect for that.";
 
 /// How long a client has to take a long answer: it holds a place, and memory.
 const TAKE_MAX: Duration = Duration::from_secs(30);
@@ -57,7 +58,7 @@ pub(super) async fn list(
     let (head, _) = request.into_parts();
     let hub = api.hub.as_ref().ok_or_else(ApiProblem::not_found)?;
     match claims_of(hub, &head, None, Purpose::Subscribe).await {
-        Ok((claims, _)) => api.subscriptions(&claims, &head, false).await,
+        Ok((claims, url)) => api.subscriptions((&claims, &url), &head, false).await,
         Err(NoToken { problem, is_guess }) => {
             if is_guess {
                 api.access.signed_wrong(peer).await;
@@ -76,34 +77,36 @@ pub(super) async fn list_publicly(
     let (head, _) = request.into_parts();
     let hub = api.hub.as_ref().ok_or_else(ApiProblem::not_found)?;
     let claims = claims_of(hub, &head, Some(let_in), Purpose::Subscribe).await;
-    let (claims, _) = claims.map_err(|no| no.problem)?;
-    api.subscriptions(&claims, &head, true).await
+    let (claims, url) = claims.map_err(|no| no.problem)?;
+    api.subscriptions((&claims, &url), &head, true).await
 }
 
 impl Api {
     async fn subscriptions(
         &self,
-        claims: &Claims,
+        (claims, url): (&Claims, &HubUrl),
         head: &Parts,
         is_public: bool,
     ) -> Result<Response, ApiProblem> {
+        let list = self.subscription_list.as_ref().ok_or_else(ApiProblem::not_found)?;
         let dialect = claims.dialect();
-        let Some(list) = &self.subscription_list else {
+        if dialect == Dialect::V1 && self.sender.cluster.is_some() {
             return Err(ApiProblem::new(StatusCode::NOT_FOUND, OF_NODES));
-        };
-        if dialect == Dialect::V1 {
-            // Its documents have another form, of which there is none yet.
-            return Err(ApiProblem::not_found());
         }
         let path = SubscriptionPath::parse(dialect, head.uri.path());
         let path = path.ok_or_else(ApiProblem::not_found)?;
         if !claims.subscribe().opens(&Topic::new(&path.to_string())) {
-            return Err(not_granted());
+            return Err(match dialect {
+                Dialect::Old => not_granted(),
+                Dialect::V1 => refused_by_hub(&Refusal::NoGrant, dialect, url).into(),
+            });
         }
         let known = head.headers.get(header::IF_NONE_MATCH);
         let request = ListRequest {
+            dialect,
+            kinds: HeldKind::of(dialect, path.match_type()),
             part: part(&path).ok_or_else(ApiProblem::not_found)?,
-            known: known.and_then(|value| value.to_str().ok()).map(str::to_owned),
+            known: known.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()),
             is_head: head.method == Method::HEAD,
             is_public,
         };
@@ -120,8 +123,13 @@ impl Api {
             Some(body) => (kind, body).into_response(),
         };
         let fields = response.headers_mut();
-        fields.extend(etag(dialect, &last_id).parse().ok().map(|tag| (header::ETAG, tag)));
-        fields.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("private, no-cache"));
+        // The id may be a publisher's, of any letters.
+        let value = |text: String| HeaderValue::from_bytes(text.as_bytes()).ok();
+        fields.extend(value(etag(dialect, &last_id)).map(|tag| (header::ETAG, tag)));
+        if dialect == Dialect::V1 {
+            fields.extend(value(link(url, &last_id)).map(|link| (header::LINK, link)));
+        }
+        fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
         Ok(response)
     }
 }
@@ -139,21 +147,21 @@ fn part(path: &SubscriptionPath<'_>) -> Option<ListPart> {
 fn short(path: &SubscriptionPath<'_>, last_id: &str, listed: &[ListedSubscription]) -> Body {
     if let (Some(_), Some(one)) = (path.subscriber(), listed.first()) {
         let name = subscriber_text(one.subscriber);
-        return Body::from(subscription(one, &name, true).answer(last_id));
+        return Body::from(subscription(one, path.dialect(), &name, true).answer(last_id));
     }
     let (mut text, foot) = collection(path, last_id);
     for (n, one) in listed.iter().enumerate() {
-        push(&mut text, one, n == 0);
+        push(&mut text, one, path.dialect(), n == 0);
     }
     text.push_str(foot);
     Body::from(text)
 }
 
 /// One more of a collection.
-fn push(text: &mut String, one: &ListedSubscription, is_first: bool) {
+fn push(text: &mut String, one: &ListedSubscription, dialect: Dialect, is_first: bool) {
     text.push_str(if is_first { "" } else { "," });
     let name = subscriber_text(one.subscriber);
-    text.push_str(&subscription(one, &name, true).listed());
+    text.push_str(&subscription(one, dialect, &name, true).listed());
 }
 
 /// A collection in pieces, of which one is made ahead. What is left of it, and its place, go once
@@ -165,11 +173,12 @@ fn long(
     place: OwnedSemaphorePermit,
 ) -> Body {
     let (mut piece, foot) = collection(path, last_id);
+    let dialect = path.dialect();
     let (sender, receiver) = mpsc::channel(1);
     let make = async move {
         let _place = place;
         for (n, one) in listed.into_iter().enumerate() {
-            push(&mut piece, &one, n == 0);
+            push(&mut piece, &one, dialect, n == 0);
             if piece.len() >= PIECE_BYTES {
                 // It fails once the client has gone.
                 let is_last = false;
@@ -192,6 +201,16 @@ fn long(
             None => (Err(io::Error::from(io::ErrorKind::TimedOut)), None),
         })
     }))
+}
+
+/// Where in the hub's updates an answer of 1.0 stands. The id may be a publisher's.
+fn link(hub: &HubUrl, last_id: &str) -> String {
+    let quoted = last_id.replace('\\', "\\\\").replace('"', "\\\"");
+    format!(
+        "<{}>; rel=\"mercure\"; last-event-id=\"{quoted}\"; type=\"mercure\"; \
+         content-type=\"application/json\"",
+        hub.as_str()
+    )
 }
 
 fn not_granted() -> ApiProblem {
@@ -222,6 +241,7 @@ mod tests {
         let places = Arc::new(Semaphore::new(1));
         let place = Arc::clone(&places).try_acquire_owned().unwrap();
         let of = |n: u128| ListedSubscription {
+            kind: HeldKind::Plain,
             selector: n.to_string().into(),
             subscriber: n,
             payload: None,

@@ -16,6 +16,7 @@ use dispatch::idempotency::IdempotencyKeys;
 use dispatch::posting::Sender;
 use dispatch::presence::Presence;
 use dispatch::pusher_hooks::PusherHooks;
+use dispatch::subject_rooms::SubjectRooms;
 use dispatch::traces::Traces;
 use engine::{ClientSends, Engine, History, PusherApps, Resumes, Router, Snapshot, Watches};
 use gateway::{Erlang, Rooms};
@@ -144,10 +145,7 @@ impl Api {
             let sends = Arc::clone(engine.client_sends());
             (resumes, sends, engine.watches().cloned(), engine.address(), engine.tls_address())
         };
-        // Over nodes nobody is told yet who is subscribed.
-        let is_alone = sender.cluster.is_none();
-        let subscription_list =
-            is_alone.then(|| SubscriptionList::begin(&sender, &parts.stop)).flatten();
+        let subscription_list = SubscriptionList::begin(&sender, &parts.stop);
         Ok(Api {
             router: Arc::clone(&sender.router),
             graph: sender.graph.clone(),
@@ -195,6 +193,11 @@ impl Api {
             Ok(engine) => Ok(engine.snapshot()),
             Err(_) => Err(ApiProblem::starting_or_stopping()),
         }
+    }
+
+    /// Where a node of a cluster tells the others who is subscribed at the hub.
+    pub(crate) fn subscriber_rooms(&self) -> Option<Arc<SubjectRooms>> {
+        self.subscription_list.as_ref()?.rooms()
     }
 
     /// Streams that are kept on disk, if there may be some.

@@ -14,7 +14,7 @@ use mercure::{Dialect, is_not_modified};
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use topics::{ListedSubscription, SubscriberNumber};
+use topics::{HeldKind, ListedBy, ListedSubscription, SubscriberNumber};
 
 use super::{ListState, READ_AGAIN, SubscriptionList};
 
@@ -38,6 +38,10 @@ pub(super) fn answer_places() -> AnswerPlaces {
 /// What somebody asks of the list.
 #[derive(Debug)]
 pub(crate) struct ListRequest {
+    /// In which dialect.
+    pub(crate) dialect: Dialect,
+    /// Of which kinds of selectors.
+    pub(crate) kinds: &'static [HeldKind],
     /// Which of it.
     pub(crate) part: ListPart,
     /// The tags that it knows, as in `If-None-Match`.
@@ -113,8 +117,14 @@ impl SubscriptionList {
         self: &Arc<SubscriptionList>,
         request: ListRequest,
     ) -> Result<Answer, NoAnswer> {
-        self.subscriptions().ask(|| self.newest());
+        match request.dialect {
+            Dialect::Old => self.subscriptions().ask(|| self.newest()),
+            Dialect::V1 => self.subscriptions().ask_v1(|| self.newest()),
+        }
         let answer = async {
+            if let Some(nodes) = &self.nodes {
+                nodes.settled().await;
+            }
             let kept = Arc::clone(&self.kept).lock_owned().await;
             let list = Arc::clone(self);
             // A client that goes meanwhile must not take notes along that are half told.
@@ -127,40 +137,52 @@ impl SubscriptionList {
         }
     }
 
+    /// The last id of a list that is brought to where all is before.
+    async fn last_id_here(&self, kept: &mut ListState) -> String {
+        self.catch_up(kept).await;
+        let is_old = kept.read_at.is_none_or(|at| at.elapsed() > READ_AGAIN);
+        if !kept.table.is_whole() && is_old {
+            // Some may have gone.
+            self.read_into(kept).await;
+        }
+        self.last_id(kept.mark)
+    }
+
+    /// Behind the last change that is in the list the log has all updates of others.
+    fn last_id_over_nodes(&self, kept: &ListState) -> Result<String, NoAnswer> {
+        kept.nodes.is_settled.then(|| self.own_id(kept.mark)).ok_or(NoAnswer::Busy)
+    }
+
     async fn answer_of(
         &self,
         mut kept: OwnedMutexGuard<ListState>,
         request: ListRequest,
     ) -> Result<Answer, NoAnswer> {
-        self.catch_up(&mut kept).await;
-        let is_old = kept.read_at.is_none_or(|at| at.elapsed() > READ_AGAIN);
-        if !kept.table.is_whole() && is_old {
-            // Some may have gone.
-            self.read_into(&mut kept).await;
-        }
-        if !kept.table.is_whole() {
+        let last_id = match self.nodes.is_some() {
+            true => self.last_id_over_nodes(&kept)?,
+            false => self.last_id_here(&mut kept).await,
+        };
+        if !kept.table.is_whole() || !kept.nodes.overfull.is_empty() {
             return Err(NoAnswer::TooMany);
         }
-        let last_id = self.last_id(kept.mark);
-        let ListRequest { part, known, is_head, is_public } = request;
-        let (selector, who) = (part.selector(), part.subscriber());
-        let count = match (selector, who) {
-            (Some(selector), Some(who)) => usize::from(kept.table.contains(selector, who)),
-            _ => kept.table.count(selector),
-        };
-        // Those of 1.0 have paths of their own, and those that are here are of the old one.
-        let body = if who.is_some() && count == 0 {
+        let ListRequest { dialect, kinds, part, known, is_head, is_public } = request;
+        let by = ListedBy { kinds, selector: part.selector(), subscriber: part.subscriber() };
+        let count = kept.table.count(by);
+        let body = if by.subscriber.is_some() && count == 0 {
             return Err(NoAnswer::Nothing);
-        } else if known.is_some_and(|tag| is_not_modified(&tag, Dialect::Old, &last_id)) {
+        } else if known.is_some_and(|tag| is_not_modified(&tag, dialect, &last_id)) {
             AnswerBody::Known
         } else if is_head {
             AnswerBody::Omitted
         } else if count <= SHORT {
-            AnswerBody::Short(kept.table.listed(selector, who))
+            AnswerBody::Short(kept.table.listed(by))
         } else {
             let place = Arc::clone(&self.places[usize::from(is_public)]).try_acquire_owned();
             let place = place.map_err(|_| NoAnswer::Busy)?;
-            let copy = move || kept.table.listed(part.selector(), None);
+            let copy = move || {
+                let by = ListedBy { kinds, selector: part.selector(), subscriber: None };
+                kept.table.listed(by)
+            };
             AnswerBody::Long(spawn_blocking(copy).await.map_err(|_| NoAnswer::Busy)?, place)
         };
         Ok(Answer { last_id, body })

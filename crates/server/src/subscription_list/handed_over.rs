@@ -2,12 +2,13 @@
 //! that goes on. The list itself is read there from those who came along. So nobody is told of an
 //! end or a begin that was none, and of each that was once.
 
+use std::iter::repeat;
 use std::sync::Arc;
 
 use hub::ConnectionId;
 use serde::{Deserialize, Serialize};
 use topics::{
-    HeldSelector, ListedSubscription, SubscriberNote, TopicsRest, subscriber_number,
+    HeldKind, HeldSelector, ListedSubscription, SubscriberNote, TopicsRest, subscriber_number,
     subscriber_text,
 };
 
@@ -39,6 +40,7 @@ pub(crate) struct ListRest {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct WrittenChange {
+    kind: HeldKind,
     selector: String,
     subscriber: String,
     payload: Option<String>,
@@ -53,6 +55,8 @@ struct WrittenNote {
     came: Option<u64>,
     /// Texts, and whether a token grants each.
     selectors: Vec<(String, bool)>,
+    /// The kinds of them, where they are written.
+    kinds: Vec<HeldKind>,
     payload: Option<String>,
 }
 
@@ -77,8 +81,9 @@ impl ListRest {
 
 impl WrittenChange {
     fn of(change: &ListChange) -> WrittenChange {
-        let ListedSubscription { selector, subscriber, payload } = &change.listed;
+        let ListedSubscription { kind, selector, subscriber, payload } = &change.listed;
         WrittenChange {
+            kind: *kind,
             selector: selector.to_string(),
             subscriber: subscriber_text(*subscriber),
             payload: payload.as_deref().map(str::to_owned),
@@ -92,10 +97,11 @@ impl WrittenChange {
     }
 
     fn read(self) -> Option<ListChange> {
-        let WrittenChange { selector, subscriber, payload, is_active, except } = self;
+        let WrittenChange { kind, selector, subscriber, payload, is_active, except } = self;
         let subscriber = subscriber_number(&subscriber)?;
         let payload = payload.map(Arc::from);
-        let listed = ListedSubscription { selector: selector.into(), subscriber, payload };
+        let selector = selector.into();
+        let listed = ListedSubscription { kind, selector, subscriber, payload };
         Some(ListChange { listed, is_active, except: except.and_then(ConnectionId::of_bits) })
     }
 }
@@ -108,6 +114,7 @@ impl WrittenNote {
             subscriber: subscriber_text(note.who),
             came: note.came.map(ConnectionId::bits),
             selectors: note.selectors.as_ref()?.iter().map(text).collect(),
+            kinds: note.selectors.as_ref()?.iter().map(|held| held.kind).collect(),
             payload: note.payload.as_deref().map(str::to_owned),
         })
     }
@@ -118,16 +125,21 @@ impl WrittenNote {
     }
 
     fn read(self) -> Option<SubscriberNote> {
-        let WrittenNote { subscriber, came, selectors, payload } = self;
-        let held =
-            |(text, is_granted): (String, bool)| HeldSelector { text: text.into(), is_granted };
+        let WrittenNote { subscriber, came, selectors, kinds, payload } = self;
+        // Versions that write none know no URL patterns.
+        let kinds = kinds.into_iter().chain(repeat(HeldKind::Plain));
+        let held = |((text, is_granted), kind): ((String, bool), HeldKind)| HeldSelector {
+            kind,
+            text: text.into(),
+            is_granted,
+        };
         Some(SubscriberNote {
             who: subscriber_number(&subscriber)?,
             came: match came {
                 Some(bits) => Some(ConnectionId::of_bits(bits)?),
                 None => None,
             },
-            selectors: Some(selectors.into_iter().map(held).collect()),
+            selectors: Some(selectors.into_iter().zip(kinds).map(held).collect()),
             payload: payload.map(Arc::from),
         })
     }
@@ -140,10 +152,10 @@ fn changes_of<'l>(
     is_listed: impl Fn(&HeldSelector) -> bool + 'l,
 ) -> impl Iterator<Item = ListChange> + 'l {
     let SubscriberNote { who, came, selectors, payload } = note;
-    let held = selectors.into_iter().flatten().filter(|held| has_path(&held.text));
+    let held = selectors.into_iter().flatten().filter(has_path);
     held.filter(move |held| came.is_none() || is_listed(held)).map(move |held| {
-        let (selector, payload) = (held.text.into(), payload.clone());
-        let listed = ListedSubscription { selector, subscriber: who, payload };
+        let (kind, selector, payload) = (held.kind, held.text.into(), payload.clone());
+        let listed = ListedSubscription { kind, selector, subscriber: who, payload };
         ListChange { listed, is_active: came.is_some(), except: came }
     })
 }
@@ -190,7 +202,7 @@ impl SubscriptionList {
         }
         for note in notes {
             let (table, who) = (&kept.table, note.who);
-            let is_listed = move |held: &HeldSelector| table.contains(&held.text, who);
+            let is_listed = move |held: &HeldSelector| table.contains(held.kind, &held.text, who);
             waiting.changes.extend(changes_of(note, is_listed));
         }
     }
@@ -202,6 +214,7 @@ mod tests {
 
     fn note(who: u128, came: Option<u64>, selectors: &[(&str, bool)]) -> SubscriberNote {
         let held = |(text, is_granted): &(&str, bool)| HeldSelector {
+            kind: HeldKind::Template,
             text: (*text).into(),
             is_granted: *is_granted,
         };
@@ -218,7 +231,12 @@ mod tests {
         let who = (7 << 76) | (0b10 << 62);
         let mut waiting = Waiting::default();
         waiting.set_list(3, 12);
-        let listed = ListedSubscription { selector: "a{b}".into(), subscriber: who, payload: None };
+        let listed = ListedSubscription {
+            kind: HeldKind::UrlPattern,
+            selector: "a{b}".into(),
+            subscriber: who,
+            payload: None,
+        };
         waiting.changes.push_back(ListChange {
             listed,
             is_active: true,
@@ -231,6 +249,8 @@ mod tests {
         assert_eq!((rest.period, rest.mark, rest.has_lost), (3, 12, false));
         let change = rest.changes[0].clone().read().unwrap();
         assert_eq!(change, waiting.changes[0]);
+        let kinds = |note: &WrittenNote| note.kinds.clone();
+        assert_eq!(kinds(&rest.notes[0]), [HeldKind::Template; 2]);
         let notes: Vec<SubscriberNote> =
             rest.notes.into_iter().filter_map(WrittenNote::read).collect();
         assert_eq!(

@@ -52,22 +52,22 @@ impl Waiting {
         let SubscriberNote { who, came, selectors, payload } = note;
         let Some(selectors) = selectors else {
             for listed in table.of_subscriber(who) {
-                table.remove(&listed.selector, who);
+                table.remove(listed.kind, &listed.selector, who);
                 self.changes.push_back(ListChange { listed, is_active: false, except: None });
             }
             return true;
         };
-        for held in selectors.into_iter().filter(|held| has_path(&held.text)) {
+        for held in selectors.into_iter().filter(has_path) {
             let is_listed = match came {
                 Some(_) => table.insert(&held, who, payload.clone()),
-                None => table.remove(&held.text, who),
+                None => table.remove(held.kind, &held.text, who),
             };
             if !is_listed && table.is_whole() {
                 // It is left out, as one that no token grants: then its end is not told, either.
                 continue;
             }
-            let (selector, payload) = (held.text.into(), payload.clone());
-            let listed = ListedSubscription { selector, subscriber: who, payload };
+            let (kind, selector, payload) = (held.kind, held.text.into(), payload.clone());
+            let listed = ListedSubscription { kind, selector, subscriber: who, payload };
             let (is_active, except) = (came.is_some(), came);
             self.changes.push_back(ListChange { listed, is_active, except });
         }

@@ -1,5 +1,8 @@
 //! Who wants to hear who is subscribed, what is noted of it, and what keys ask for it.
 
+use hub::{Key, Space};
+use mercure::{Grants, Selector};
+
 use super::*;
 
 fn selectors(texts: &[&str]) -> Vec<Arc<Selector>> {
@@ -29,6 +32,40 @@ fn only_who_may_hear_of_it_wants_it() {
 }
 
 #[test]
+fn url_pattern_asks_for_paths_if_it_is_of_the_hub_and_begins_as_they_do() {
+    let hub = mercure::HubUrl::parse("https://hub.example/.well-known/mercure").unwrap();
+    let all = Grants::new(selectors(&["*"]));
+    for (text, may, asks) in [
+        ("/.well-known/mercure/subscriptions/*", true, true),
+        ("https://hub.example/.well-known/mercure/subscriptions/exact/:match/:who", true, true),
+        ("/.well-known/*", true, false),
+        ("*://*/:path*", true, false),
+        ("https://a.test/books/:id", false, false),
+        ("https://a.test/.well-known/mercure/subscriptions/*", false, false),
+        ("/books/:id", false, false),
+    ] {
+        let selector = Selector::v1(mercure::MatchType::UrlPattern, text, &hub).unwrap();
+        let key = selector.key().into_owned();
+        assert_eq!(may_hear([&Arc::new(selector)], &all), may, "{text}");
+        let key = Key { space: Space::PrivatePattern, app: "", name: &key };
+        assert_eq!(asks_for_paths(key), asks, "{text}");
+    }
+}
+
+#[test]
+fn who_wants_the_form_of_1_0_has_missed_what_was_told_before() {
+    let of = Subscriptions::default();
+    of.listen_v1(|| 7);
+    assert!(of.is_v1_wanted() && of.since() == 7);
+    let of = Subscriptions::default();
+    of.listen(|| 7);
+    assert!(!of.is_v1_wanted());
+    of.ask_v1(|| 9);
+    of.listen_v1(|| 11);
+    assert!(of.is_v1_wanted() && of.since() == 10);
+}
+
+#[test]
 fn it_is_wanted_until_nobody_has_asked_for_some_time() {
     let of = Subscriptions::default();
     assert!(!of.is_wanted() && !of.look(0, 100));
@@ -55,7 +92,11 @@ fn notes_past_their_bound_are_told_as_lost() {
     of.note(note(1));
     assert!(of.take().0.len() == 1 && !of.take().1);
     let held = |len, count| {
-        let held = HeldSelector { text: "x".repeat(len).into(), is_granted: false };
+        let held = HeldSelector {
+            kind: crate::HeldKind::Plain,
+            text: "x".repeat(len).into(),
+            is_granted: false,
+        };
         SubscriberNote { selectors: Some(vec![held; count]), ..note(1) }
     };
     let long = held(4096, 1);

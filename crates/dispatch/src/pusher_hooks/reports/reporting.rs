@@ -4,8 +4,8 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::{Change, SubjectChanges};
-use crate::hook_rooms::Subject;
 use crate::pusher_hooks::told::Known;
+use crate::subject_rooms::Subject;
 
 /// While this node reports.
 pub(super) struct Reporting<M> {

@@ -10,10 +10,11 @@ use tokio::task::yield_now;
 
 use super::{HookTeller, HookedIds, SLICE};
 use crate::cluster::Cluster;
-use crate::hook_rooms::{self, HookRooms, channel_subject, member_subject, parse_subject};
+use crate::hook_rooms::{channel_subject, member_subject, parse_subject};
 use crate::pusher_hooks::over_nodes::OverNodes;
 use crate::pusher_hooks::reporter::{AppReport, Reporter};
 use crate::pusher_hooks::{HookScope, event};
+use crate::subject_rooms::{Subject, SubjectRooms};
 
 impl HookTeller<'_> {
     /// From the beginning this is one of several.
@@ -40,7 +41,7 @@ impl HookTeller<'_> {
     /// Puts it into what this node has.
     pub(super) fn put_change(
         &self,
-        rooms: &HookRooms,
+        rooms: &SubjectRooms,
         subject: HookedIds,
         change: ChannelChange,
         app: &App,
@@ -69,7 +70,7 @@ impl HookTeller<'_> {
     }
 
     /// What nodes call a subject.
-    fn subject(&self, (channel, member): HookedIds) -> Option<hook_rooms::Subject> {
+    fn subject(&self, (channel, member): HookedIds) -> Option<Subject> {
         let names = self.router.names();
         let key = names.text(channel)?;
         let name = channel_name(&key)?;

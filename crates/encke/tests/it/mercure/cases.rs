@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
+use super::subscriptions::PATH;
 use super::v1::{ISSUER, PUBLIC_URL, access_token};
 use super::{BOOKS, FORM, HUB, Hub, PAGE, begin, token};
 use crate::harness::{Answer, Stream, escape, get, read_answer};
@@ -234,6 +235,45 @@ fn each_place_is_where_its_case_says() {
             }
         }
         hub.hears_nothing_else(&mut stream, &topic, &name);
+    }
+}
+
+/// What each document has, whichever subscription it is of.
+fn check_listed(listed: &Value, expected: &Value, is_v1: bool, name: &str) {
+    let id = text(&listed["id"]);
+    assert!(id.ends_with(&text(&listed["subscriber"]).replace(':', "%3A")), "{name}: {listed}");
+    let kind = if is_v1 { "subscription" } else { "Subscription" };
+    let mut document = json!({
+        "id": id, "type": kind, "subscriber": listed["subscriber"], "active": true,
+    });
+    for (member, value) in expected.as_object().unwrap() {
+        document[member] = value.clone();
+    }
+    assert_eq!(*listed, document, "{name}");
+}
+
+#[test]
+fn each_list_is_answered_as_its_case_says() {
+    let hub = hub();
+    for (name, case) in cases("list") {
+        let (list, is_v1) = (&case["list"], name.starts_with("1.0 "));
+        let _stream = begin(&hub.server, subscription(&case["subscribe"], ""));
+        let path = format!("{PATH}{}", text(&list["path"]));
+        let (_, fields) = shown(list);
+        let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+        let answer = hub.ask_list(&path, &fields);
+        assert_eq!(Value::from(answer.status()), list["status"], "{name}: {answer:?}");
+        check_challenge(list, answer.head.field("www-authenticate"), &name);
+        let Some(expected) = list["listed"].as_array() else { continue };
+        let kind = if is_v1 { "application/json" } else { "application/ld+json" };
+        assert_eq!(answer.head.field("content-type"), Some(kind), "{name}");
+        let all = answer.ok();
+        assert_eq!(text(&all["id"]), path, "{name}");
+        let listed = all["subscriptions"].as_array().unwrap();
+        assert_eq!(listed.len(), expected.len(), "{name}: {all}");
+        for (listed, expected) in listed.iter().zip(expected) {
+            check_listed(listed, expected, is_v1, &name);
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod graph;
 mod kept;
 mod nodes;
 mod nodes_by_seed;
+mod nodes_subscriptions;
 mod refused;
 mod subscription_bounds;
 mod subscriptions;
@@ -15,6 +16,7 @@ mod upgraded;
 mod upgraded_load;
 mod upgraded_subscriptions;
 mod v1;
+mod v1_subscriptions;
 
 use std::borrow::Borrow;
 use std::path::Path;

@@ -6,10 +6,9 @@ use std::thread;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::subscriptions::PATH;
 use super::{BOOKS, FORM, HUB, Hub, bearer, listen, publisher, subscriber};
 use crate::cluster::World;
-use crate::harness::{Answer, Api, Server, Stream, TOKEN_SECRET, get, read_answer, wait_for};
+use crate::harness::{Answer, Api, Server, Stream, TOKEN_SECRET, get, wait_for};
 
 /// Nodes that are one hub.
 pub(super) struct Nodes {
@@ -277,20 +276,6 @@ fn what_the_log_does_not_take_is_refused() {
     let heard = hear_until(&mut stream, "back");
     let may_be = away.body.contains("may still be sent");
     assert!(may_be || !texts(&heard).contains(&"away"), "{heard:?}");
-}
-
-#[test]
-fn who_is_subscribed_is_refused_with_a_sentence_and_told_to_nobody() {
-    let Some(hub) = Nodes::start(&[]) else { return };
-    let first = &hub.nodes[0];
-    let token = subscriber(&["*", "/.well-known/mercure/subscriptions"]);
-    let mut stream = listen(first, "topic=*", &[&token]);
-    let refused = read_answer(&mut first.ask(get(PATH, &[&token])), "GET").unwrap();
-    let problem = refused.problem(404);
-    assert!(problem["detail"].as_str().unwrap().contains("node of a cluster"), "{problem}");
-    let _another = listen(first, "topic=a", &[]);
-    publish(&first.api, "topic=a&data=first");
-    assert_eq!(texts(&hear_until(&mut stream, "first")), ["first"]);
 }
 
 #[test]

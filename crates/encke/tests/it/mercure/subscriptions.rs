@@ -24,17 +24,26 @@ pub(super) fn reader() -> String {
 
 impl<S: Borrow<Server>> Hub<S> {
     pub(super) fn ask_list(&self, path: &str, fields: &[&str]) -> Answer {
-        read_answer(&mut self.server().ask(get(path, fields)), "GET").unwrap()
+        ask_list_at(self.server(), path, fields)
     }
 
     /// The list of a path, by a token that may read all.
     pub(super) fn list(&self, path: &str) -> Value {
-        let answer = self.ask_list(path, &[&reader()]);
-        assert_eq!(answer.head.field("content-type"), Some("application/ld+json"), "{answer:?}");
-        let value = answer.ok();
-        assert_eq!(answer.head.field("etag"), value["lastEventID"].as_str(), "{answer:?}");
-        value
+        list_at(self.server(), path)
     }
+}
+
+pub(super) fn ask_list_at(server: &Server, path: &str, fields: &[&str]) -> Answer {
+    read_answer(&mut server.ask(get(path, fields)), "GET").unwrap()
+}
+
+/// The list of a path at this server, by a token that may read all.
+pub(super) fn list_at(server: &Server, path: &str) -> Value {
+    let answer = ask_list_at(server, path, &[&reader()]);
+    assert_eq!(answer.head.field("content-type"), Some("application/ld+json"), "{answer:?}");
+    let value = answer.ok();
+    assert_eq!(answer.head.field("etag"), value["lastEventID"].as_str(), "{answer:?}");
+    value
 }
 
 /// The subscriptions of a list, by their ids.

@@ -107,7 +107,7 @@ fn metadata_are_on_both_ports_and_say_who_issues() {
         "bearer_methods_supported": ["header"],
         "mercure_cookie": "__Secure-mercure_access_token",
         "mercure_matcher_types_supported": ["exact", "urlpattern"],
-        "mercure_subscriptions": false,
+        "mercure_subscriptions": true,
     });
     assert_eq!(serde_json::from_str::<Value>(&public.body).unwrap(), expected);
     assert_eq!(hub.server.api.get(METADATA).ok(), expected);

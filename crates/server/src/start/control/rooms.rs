@@ -16,9 +16,10 @@ impl ControlPlane {
         }
         let Some(watches) = watches else { return };
         let link = self.cluster.as_ref().and_then(|cluster| cluster.rooms_link());
-        let (barrier, hooks) = (Arc::clone(barrier), self.pusher_hooks.clone());
-        let grace = self.presence_grace;
-        tokio::spawn(dispatch::members::run(watches.clone(), barrier, grace, link, hooks));
+        let of_hooks = self.pusher_hooks.as_ref().map(|hooks| Arc::clone(hooks.rooms()));
+        let subjects = of_hooks.into_iter().chain(self.state.subscriber_rooms()).collect();
+        let (barrier, grace) = (Arc::clone(barrier), self.presence_grace);
+        tokio::spawn(dispatch::members::run(watches.clone(), barrier, grace, link, subjects));
         let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
         tokio::spawn(watchlists::answer(watches.clone(), self.graph.clone(), engine.answers()));
     }
