@@ -186,6 +186,39 @@ fn what_a_failed_sync_left_is_on_disk_before_the_next_process_goes_on() {
     assert!(failed > 200, "most cases meet their failing call: {failed}");
 }
 
+/// Nothing of the end of the log can be written once more: the disk is full, or has no room in its
+/// place.
+#[test]
+fn log_that_starts_on_a_full_disk_writes_behind_no_hole() {
+    for call in 1..4 {
+        let mut rng = Rng(call);
+        let disk = SimDisk::default();
+        let settings = || config(1 << 20, 1 << 22);
+        let journal = Journal::open(settings(), Arc::new(disk.clone())).expect("it opens").journal;
+        let mut model = Model::new();
+        let mut store = |journal: &Journal, number: u64, rng: &mut Rng| {
+            let body = body(number, rng);
+            append(journal, number, &body);
+            model.insert(number, body);
+            waited(journal, number).recv().expect("the writer answers")
+        };
+        assert_eq!(store(&journal, 1, &mut rng), Ok(()));
+        // Its sync fails, and it is not cut off: it is read at the next start.
+        disk.fail(1..3);
+        let _ = store(&journal, 2, &mut rng);
+        let killed = disk.after(End::Kill, &mut rng);
+        drop(journal);
+        killed.fail(call..call + 1);
+        let Ok(opened) = Journal::open(settings(), Arc::new(killed.clone())) else { continue };
+        assert_eq!(store(&opened.journal, 3, &mut rng), Ok(()), "call {call}");
+        let off = killed.after(End::Power, &mut rng);
+        drop(opened);
+        let opened = Journal::open(settings(), Arc::new(off)).expect("it opens");
+        let (_, there) = read(&opened.journal);
+        assert!(there.contains_key(&1) && there.contains_key(&3), "call {call}: {there:?}");
+    }
+}
+
 /// One call fails; all is appended, waited for as often as it takes, and is there after it.
 fn mended(call: u64) -> u64 {
     let mut rng = Rng(call);

@@ -228,16 +228,19 @@ fn scanned(segment: &Segment, bytes: &[u8], header: Header, next: Option<&Segmen
 
 /// Has on disk what is read of the segment that was written last. Of a process that was killed the
 /// kernel may hold what is not there yet. After a sync that failed it holds what no other sync
-/// would bring there, so that is written once more.
-fn store_again(segment: &Segment, bytes: &[u8], header: Header) -> io::Result<()> {
+/// would bring there, so that is written once more. Whether the disk had room for that: a full one
+/// is no reason not to start.
+fn store_again(segment: &Segment, bytes: &[u8], header: Header) -> io::Result<bool> {
     // A mark is written when all before it is on disk.
     let from = last_mark(bytes, 0, header.salt).unwrap_or(0);
-    match segment.file.write_at(&bytes[from..], from as u64) {
-        // A full file system that writes nothing in its place: that is no reason not to start.
-        Err(error) if error.kind() == ErrorKind::StorageFull => {}
-        written => written?,
+    let written = segment.file.write_at(&bytes[from..], from as u64);
+    match written.and_then(|()| segment.file.sync()) {
+        Ok(()) => Ok(true),
+        Err(error) => match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Ok(false),
+            _ => Err(error),
+        },
     }
-    segment.file.sync()
 }
 
 /// The segment that was written last: the writer goes on in it.
@@ -261,11 +264,16 @@ fn last(
     bytes.resize(end as usize, 0);
     // One of its copies may be damaged, or not be there.
     bytes[..HEADER as usize].copy_from_slice(&header.bytes());
-    store_again(segment, &bytes, header)?;
+    let is_stored = store_again(segment, &bytes, header)?;
     if let Some(dir) = path.parent() {
         disk.sync_dir(dir)?;
     }
     take_over(&open.summary, path, table, found);
-    table.open = Some(open);
+    if is_stored {
+        table.open = Some(open);
+    } else {
+        // What is written from now on is behind no hole of it.
+        table.push(open.seal(disk));
+    }
     Ok(())
 }

@@ -61,7 +61,7 @@ impl Store {
         let teller = teller.filter(|_| !create.data.is_empty() || create.closed);
         self.note(path, (id, FIRST), teller)?;
         let record = Record::Create { id, path, create: *create, lineage: lineage.clone() };
-        let tail = match file::create(&self.file(stream), &record) {
+        let tail = match file::create(&self.file(stream), &record, &self.doubt) {
             Ok(tail) => tail,
             Err(error) => {
                 self.put_off(path);
@@ -110,7 +110,7 @@ impl Store {
         }
         let (record, position) = (Record::Append(*append), view.tail);
         self.note(path, (view.meta.id, position), teller)?;
-        let tail = match file::append(&self.file(&stream), position, &record) {
+        let tail = match file::append(&self.file(&stream), position, &record, &self.doubt) {
             Ok(tail) => tail,
             Err(error) => {
                 self.put_off(path);
@@ -153,15 +153,16 @@ impl Store {
         view: &View,
     ) -> Result<(), Refusal> {
         let ancestors = view.meta.lineage.as_ref().map_or(0, |lineage| lineage.ancestors.len());
-        let removed = links::remove_stream(&self.file(stream), ancestors);
+        let removed = links::remove_stream(&self.file(stream), ancestors, &self.doubt);
         let remains = removed.inspect_err(|_| self.fail(stream, writer))?;
         *writer = None;
         self.publish(stream, None, 0, 0);
-        if self.settle_remains(remains).is_err() {
-            // The next request looks whether forks need it still.
+        let synced = self.doubt.sync_directory_of(&self.file(stream));
+        if self.settle_remains(remains).is_err() || synced.is_err() {
+            // The next request looks whether forks need it still, and syncs the directory.
             self.forget(stream);
         }
-        Ok(())
+        Ok(synced?)
     }
 
     fn count_bytes(&self, more: u64) {

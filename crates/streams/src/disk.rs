@@ -1,8 +1,13 @@
 //! What is asked of the disk about what is appended: few calls, which a test counts and has fail.
 
+use std::collections::HashSet;
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
 
 /// One of the calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -10,6 +15,55 @@ pub(crate) enum DiskCall {
     Write,
     Sync,
     Cut,
+    SyncDirectory,
+}
+
+/// What may not be on disk as it is read.
+#[derive(Debug)]
+pub(crate) struct Doubt {
+    /// Files that were last changed up to this time, in milliseconds since 1970. Relaxed: it is
+    /// raised by who forgets the stream, under whose lock it is read again.
+    until_ms: AtomicU64,
+    /// Directories that were not synced: no more than there are.
+    directories: Mutex<HashSet<PathBuf>>,
+}
+
+impl Doubt {
+    /// In files that were last changed up to this time.
+    pub(crate) fn until(ms: u64) -> Doubt {
+        Doubt { until_ms: AtomicU64::new(ms), directories: Mutex::default() }
+    }
+
+    /// Whether it is in a file that was last changed at this time.
+    pub(crate) fn is_in(&self, changed_ms: u64) -> bool {
+        changed_ms <= self.until_ms.load(Ordering::Relaxed)
+    }
+
+    /// A call has failed: it is in all that was changed up to now.
+    fn raise(&self) {
+        self.until_ms.fetch_max(sys::clock::unix_ms(), Ordering::Relaxed);
+    }
+
+    /// Raises it if what was written, synced or cut has failed.
+    pub(crate) fn raise_by<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        result.inspect_err(|_| self.raise())
+    }
+
+    /// Syncs the directory of `file`.
+    pub(crate) fn sync_directory_of(&self, file: &Path) -> io::Result<()> {
+        let directory = file.parent().ok_or(ErrorKind::InvalidInput)?;
+        self.directories.lock().insert(directory.into());
+        called(DiskCall::SyncDirectory)?;
+        File::open(directory)?.sync_all()?;
+        self.directories.lock().remove(directory);
+        Ok(())
+    }
+
+    /// Syncs the directory of `file` if that has failed.
+    pub(crate) fn settle_directory_of(&self, file: &Path) -> io::Result<()> {
+        let is_in = file.parent().is_some_and(|parent| self.directories.lock().contains(parent));
+        if is_in { self.sync_directory_of(file) } else { Ok(()) }
+    }
 }
 
 /// Writes all of the bytes at a place.

@@ -13,10 +13,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sha2::{Digest as _, Sha256};
 use sys::plain_file;
 
-use crate::disk;
+use crate::disk::{self, Doubt};
 use crate::lifetime::Lifetime;
 use crate::lineage::Lineage;
-use crate::links::{NEW, sync_directory_of};
+use crate::links::NEW;
 use crate::record::{self, FIRST, Found, HEAD_BYTES, MAGIC, Record};
 use crate::refusal::Refusal;
 use crate::state::State;
@@ -62,7 +62,7 @@ pub(crate) fn file_of(dir: &Path, path: &str) -> PathBuf {
 }
 
 /// Makes `file` with its first record; where it ends.
-pub(crate) fn create(file: &Path, record: &Record<'_>) -> io::Result<u64> {
+pub(crate) fn create(file: &Path, record: &Record<'_>, doubt: &Doubt) -> io::Result<u64> {
     let mut bytes = MAGIC.to_vec();
     record.write(&mut bytes);
     let unfinished = file.with_extension(NEW);
@@ -71,7 +71,7 @@ pub(crate) fn create(file: &Path, record: &Record<'_>) -> io::Result<u64> {
         made.write_all(&bytes)?;
         made.sync_all()?;
         fs::rename(&unfinished, file)?;
-        sync_directory_of(file)
+        doubt.raise_by(doubt.sync_directory_of(file))
     })();
     if written.is_err() {
         // What is left of it is removed at the next start, too. It has its own name already if only
@@ -82,7 +82,12 @@ pub(crate) fn create(file: &Path, record: &Record<'_>) -> io::Result<u64> {
 }
 
 /// Appends a record to `file` at its `tail`, and syncs it; where it ends.
-pub(crate) fn append(file: &Path, tail: u64, record: &Record<'_>) -> io::Result<u64> {
+pub(crate) fn append(
+    file: &Path,
+    tail: u64,
+    record: &Record<'_>,
+    doubt: &Doubt,
+) -> io::Result<u64> {
     let mut bytes = Vec::new();
     record.write(&mut bytes);
     let file = plain_file::open(file, File::options().write(true))?;
@@ -91,7 +96,7 @@ pub(crate) fn append(file: &Path, tail: u64, record: &Record<'_>) -> io::Result<
         // What was not acknowledged is not to be there at the next start. If this fails too, it is
         // a repeat for a producer that sends it again.
         let _ = disk::cut(&file, tail);
-        return Err(error);
+        return doubt.raise_by(Err(error));
     }
     Ok(tail + bytes.len() as u64)
 }
@@ -107,43 +112,22 @@ pub(crate) fn touch(file: &Path, now_ms: u64) -> io::Result<()> {
     plain_file::open(file, File::options().write(true))?.set_modified(time)
 }
 
-/// Reads all of `file`; nothing where there is none. A torn record at its end is cut off. Of one
-/// that was last changed up to `doubtful_ms` the end is on disk when this is done.
-pub(crate) fn load(file: &Path, doubtful_ms: u64) -> Result<Option<Loaded>, Refusal> {
+/// Reads all of `file`; nothing where there is none. A torn record at its end is cut off. If the
+/// file is in `doubt`, its end is on disk when this is done.
+pub(crate) fn load(file: &Path, doubt: &Doubt) -> Result<Option<Loaded>, Refusal> {
     let opened = match plain_file::open(file, File::options().read(true).write(true)) {
         Ok(opened) => opened,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     let touched_ms = modified_ms(&opened)?;
-    let mut reader = Reader::open(&opened)?;
-    let meta = match reader.next()? {
-        Some(Record::Create { id, create, lineage, .. }) => Meta {
-            id,
-            content_type: create.content_type.into(),
-            lifetime: create.lifetime,
-            lineage,
-        },
-        // It is made whole, or not at all.
-        Some(Record::Append(_)) | None => return Err(Refusal::Damaged(FIRST)),
-    };
+    let meta = meta(&opened)?;
     let mut state = State::new(&meta.content_type);
-    let mut again = Reader::open(&opened)?;
-    let mut last = FIRST;
-    loop {
-        let begun = again.position;
-        let Some(record) = again.next()? else { break };
-        state.apply(&record);
-        last = begun;
-    }
-    let tail = again.position;
-    let is_torn = tail < again.len;
-    if is_torn {
-        disk::cut(&opened, tail)?;
-    }
-    if is_torn || touched_ms <= doubtful_ms {
-        store_again(&opened, (last, tail))?;
-        sync_directory_of(file)?;
+    let Ends { last, tail, len } = apply_all(&opened, &mut state)?;
+    if tail < len || doubt.is_in(touched_ms) {
+        let cut = || if tail < len { disk::cut(&opened, tail) } else { Ok(()) };
+        doubt.raise_by(cut().and_then(|()| store_again(&opened, (last, tail))))?;
+        doubt.sync_directory_of(file)?;
         if let Lifetime::Ttl(_) = meta.lifetime {
             touch(file, touched_ms)?;
         }
@@ -151,16 +135,51 @@ pub(crate) fn load(file: &Path, doubtful_ms: u64) -> Result<Option<Loaded>, Refu
     Ok(Some(Loaded { meta, state, tail, touched_ms }))
 }
 
+/// What the first record of a file says.
+fn meta(opened: &File) -> Result<Meta, Refusal> {
+    match Reader::open(opened)?.next()? {
+        Some(Record::Create { id, create, lineage, .. }) => Ok(Meta {
+            id,
+            content_type: create.content_type.into(),
+            lifetime: create.lifetime,
+            lineage,
+        }),
+        // It is made whole, or not at all.
+        Some(Record::Append(_)) | None => Err(Refusal::Damaged(FIRST)),
+    }
+}
+
+/// Where the last record of a file begins and ends, and the file.
+struct Ends {
+    last: u64,
+    tail: u64,
+    len: u64,
+}
+
+fn apply_all(opened: &File, state: &mut State) -> Result<Ends, Refusal> {
+    let mut reader = Reader::open(opened)?;
+    let mut last = FIRST;
+    loop {
+        let begun = reader.position;
+        let Some(record) = reader.next()? else {
+            return Ok(Ends { last, tail: reader.position, len: reader.len });
+        };
+        state.apply(&record);
+        last = begun;
+    }
+}
+
 /// Has the last record of a file on disk as it is read. Of a process that was killed the kernel may
 /// hold what is not there yet. After a sync that failed it holds what no other sync would bring
 /// there: it counts as written.
 fn store_again(file: &File, (last, tail): (u64, u64)) -> io::Result<()> {
-    let mut record = vec![0; (tail - last) as usize];
-    file.read_exact_at(&mut record, last)?;
-    match disk::write_at(file, &record, last) {
-        // A full file system that writes nothing in its place: readers are served all the same.
-        Err(error) if error.kind() == ErrorKind::StorageFull => {}
-        written => written?,
+    let mut position = last;
+    let mut buffer = [0; READ_BYTES];
+    while position < tail {
+        let piece = &mut buffer[..READ_BYTES.min((tail - position) as usize)];
+        file.read_exact_at(piece, position)?;
+        disk::write_at(file, piece, position)?;
+        position += piece.len() as u64;
     }
     disk::sync(file)
 }
@@ -187,8 +206,12 @@ pub(crate) fn path_if_over(file: &Path, now_ms: u64) -> Result<Option<Box<str>>,
 }
 
 fn modified_ms(file: &File) -> io::Result<u64> {
-    let since: Duration =
-        file.metadata()?.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    changed_ms(&file.metadata()?)
+}
+
+/// When a file was last changed, in milliseconds since 1970.
+pub(crate) fn changed_ms(metadata: &fs::Metadata) -> io::Result<u64> {
+    let since = metadata.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Ok(since.as_millis() as u64)
 }
 

@@ -66,7 +66,7 @@ impl Store {
         let data = with_prefix(prefix, fork)?;
         let file = self.file(&stream);
         let ancestors = lineage.ancestors.clone();
-        links::make(&file, &files).map_err(no_link)?;
+        links::make(&file, &files, &self.doubt).map_err(no_link)?;
         let begun = check_ancestors(&file, &ancestors).and_then(|()| {
             let Fork { content_type, closed, .. } = *fork;
             let create = Create { content_type, lifetime, closed, data: &data };

@@ -1,6 +1,7 @@
 //! One sync of a file for all who have written into it and wait.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -45,7 +46,11 @@ impl GroupSync {
         }
         waiting.is_under_way = true;
         let (all, is_doubtful) = (waiting.last, waiting.is_doubtful);
-        let result = MutexGuard::unlocked(&mut waiting, || sync(is_doubtful));
+        let result = MutexGuard::unlocked(&mut waiting, || {
+            // Whoever waits is told so, and nobody waits for ever.
+            catch_unwind(AssertUnwindSafe(|| sync(is_doubtful)))
+                .unwrap_or_else(|_| Err(io::Error::other("the sync came to grief")))
+        });
         (waiting.is_under_way, waiting.is_doubtful) = (false, result.is_err());
         *(if result.is_ok() { &mut waiting.done } else { &mut waiting.failed }) = all;
         self.is_over.notify_all();
@@ -56,5 +61,18 @@ impl GroupSync {
     #[cfg(test)]
     pub(crate) fn asked(&self) -> u64 {
         self.waiting.lock().last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panic_of_one_sync_is_a_failure_and_holds_up_nobody() {
+        let group = GroupSync::default();
+        assert!(group.sync(|_| panic!("on purpose")).is_err());
+        group.sync(|is_doubtful| if is_doubtful { Ok(()) } else { panic!("it is") }).unwrap();
+        group.sync(|is_doubtful| if is_doubtful { panic!("it is not") } else { Ok(()) }).unwrap();
     }
 }

@@ -9,10 +9,12 @@
 //!
 //! Links are on disk before their fork is. Those without one are removed at the next start.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+use crate::disk::Doubt;
 
 /// The suffix of files that are being made.
 pub(crate) const NEW: &str = "new";
@@ -70,7 +72,7 @@ pub(crate) fn fork_of(link: &Path) -> PathBuf {
 }
 
 /// Gives each of these files, the oldest ancestor's first, a name beside the fork's `file`.
-pub(crate) fn make(file: &Path, ancestors: &[PathBuf]) -> io::Result<()> {
+pub(crate) fn make(file: &Path, ancestors: &[PathBuf], doubt: &Doubt) -> io::Result<()> {
     let made = (|| {
         for (number, ancestor) in ancestors.iter().enumerate() {
             let link = link_of(file, number);
@@ -78,7 +80,7 @@ pub(crate) fn make(file: &Path, ancestors: &[PathBuf]) -> io::Result<()> {
             remove_if_there(&link)?;
             fs::hard_link(ancestor, link)?;
         }
-        sync_directory_of(file)
+        doubt.sync_directory_of(file)
     })();
     if made.is_err() {
         remove(file, ancestors.len());
@@ -93,18 +95,17 @@ pub(crate) fn remove(file: &Path, ancestors: usize) {
     }
 }
 
-/// Removes the stream in `file`, but keeps the file as long as forks need it.
-pub(crate) fn remove_stream(file: &Path, ancestors: usize) -> io::Result<Remains> {
+/// Removes the stream in `file`, but keeps the file as long as forks need it. Its directory is to
+/// be synced then.
+pub(crate) fn remove_stream(file: &Path, ancestors: usize, doubt: &Doubt) -> io::Result<Remains> {
     // By its new name nobody makes a further link to it.
     fs::rename(file, file.with_extension(GONE))?;
     if ancestors > 0 {
         // A fork that comes back after a power loss has its ancestors.
-        sync_directory_of(file)?;
+        doubt.sync_directory_of(file)?;
         remove(file, ancestors);
     }
-    let remains = settle(file)?;
-    sync_directory_of(file)?;
-    Ok(remains)
+    settle(file)
 }
 
 /// What is left of a stream that was deleted and had this `file`.
@@ -120,11 +121,6 @@ pub(crate) fn settle(file: &Path) -> io::Result<Remains> {
     }
     fs::remove_file(gone)?;
     Ok(Remains::Removed(found.len()))
-}
-
-pub(crate) fn sync_directory_of(file: &Path) -> io::Result<()> {
-    let directory = file.parent().ok_or(ErrorKind::InvalidInput)?;
-    File::open(directory)?.sync_all()
 }
 
 fn remove_if_there(file: &Path) -> io::Result<()> {

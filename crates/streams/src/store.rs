@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::disk::Doubt;
 use crate::file::{self, Meta};
 use crate::lifetime::Lifetime;
 use crate::lineage::Lineage;
@@ -46,10 +47,8 @@ pub struct Store {
     pub(crate) notes: Option<Notes>,
     /// The last number that a stream was given. Relaxed: only its own order counts.
     last_id: AtomicU64,
-    /// What was changed up to this time may not be on disk as it is read: a process before this one
-    /// has left it, or the disk has failed. Relaxed: it is raised by who forgets the stream, under
-    /// whose lock it is read again.
-    doubtful_ms: AtomicU64,
+    /// What may not be on disk: a process before this one has left it, or the disk has failed.
+    pub(crate) doubt: Doubt,
     cache: Mutex<Cache>,
     /// Bytes of all states in memory. Relaxed, as `bytes`.
     states_bytes: AtomicUsize,
@@ -92,11 +91,13 @@ impl Store {
     /// # Errors
     /// The directory cannot be made, read or changed.
     pub fn open(dir: &Path, limits: Limits, clock: fn() -> u64) -> io::Result<Store> {
-        let mut bytes = 0;
+        // The clock may have been set back since a file was changed.
+        let (mut bytes, mut changed_ms) = (0, 0);
         for number in 0..file::DIRECTORIES {
             let directory = file::directory(dir, number);
             fs::create_dir_all(&directory)?;
-            bytes += open_directory(&directory)?;
+            let (more, changed) = open_directory(&directory)?;
+            (bytes, changed_ms) = (bytes + more, changed_ms.max(changed));
         }
         fs::File::open(dir)?.sync_all()?;
         let cache =
@@ -108,7 +109,7 @@ impl Store {
             bytes: AtomicU64::new(bytes),
             notes: None,
             last_id: AtomicU64::new(0),
-            doubtful_ms: AtomicU64::new(sys::clock::unix_ms()),
+            doubt: Doubt::until(changed_ms.max(sys::clock::unix_ms())),
             cache: Mutex::new(cache),
             states_bytes: AtomicUsize::new(0),
         })
@@ -215,12 +216,9 @@ impl Store {
     ) -> Result<Option<View>, Refusal> {
         let is_known = stream.public.lock().known;
         if !is_known {
-            let loaded = file::load(&self.file(stream), self.doubtful_ms.load(Ordering::Relaxed));
-            if let Err(Refusal::Disk(_)) = loaded {
-                self.doubt();
-            }
-            match loaded? {
+            match file::load(&self.file(stream), &self.doubt)? {
                 None => {
+                    self.doubt.settle_directory_of(&self.file(stream))?;
                     self.settle_remains(links::settle(&self.file(stream))?)?;
                     self.publish(stream, None, 0, 0);
                 }
@@ -228,6 +226,7 @@ impl Store {
                     let (tail, closed) = (loaded.tail, loaded.state.is_closed());
                     let view = View { meta: Arc::new(loaded.meta), tail, closed };
                     let bytes = loaded.state.bytes();
+                    self.count_uncounted(stream, tail);
                     self.publish(stream, Some(&view), bytes, loaded.touched_ms);
                     *writer = Some(loaded.state);
                 }
@@ -246,7 +245,8 @@ impl Store {
             Remains::None => {}
             Remains::Needed => return Err(Refusal::Gone),
             Remains::Removed(bytes) => {
-                // The end of an append that failed may be in its file, and was never counted.
+                // Of a stream that was dropped from memory the end of an append that failed may not
+                // be counted.
                 let less = |all: u64| Some(all.saturating_sub(bytes));
                 let _ = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
             }
@@ -257,7 +257,14 @@ impl Store {
     /// Begins the lifetime of a stream anew, which was read or written now.
     pub(crate) fn touch(&self, stream: &Stream, meta: &Meta) {
         let now_ms = self.now_ms();
-        stream.public.lock().touched_ms = now_ms;
+        {
+            let mut public = stream.public.lock();
+            public.touched_ms = now_ms;
+            // The time of change says whether the file is in doubt.
+            if !public.known {
+                return;
+            }
+        }
         if matches!(meta.lifetime, Lifetime::Ttl(_)) {
             // A disk that does not take it is no reason to refuse what was asked for.
             let _ = file::touch(&self.file(stream), now_ms);
@@ -281,6 +288,7 @@ impl Store {
         public.tail = view.map_or(0, |view| view.tail);
         public.closed = view.is_some_and(|view| view.closed);
         public.touched_ms = touched_ms;
+        public.counted = None;
         self.count_state(&mut public, state_bytes);
         public.wake();
     }
@@ -288,13 +296,18 @@ impl Store {
     /// The disk has failed with a stream: what is on disk of it is not known any more.
     pub(crate) fn fail(&self, stream: &Stream, writer: &mut Option<State>) {
         *writer = None;
+        {
+            let mut public = stream.public.lock();
+            public.counted = public.counted.or(Some(public.tail));
+        }
         self.forget(stream);
-        self.doubt();
     }
 
-    /// What was changed up to now may not be on disk.
-    fn doubt(&self) {
-        self.doubtful_ms.fetch_max(sys::clock::unix_ms(), Ordering::Relaxed);
+    /// Counts the end of an append that has failed and is there all the same.
+    fn count_uncounted(&self, stream: &Stream, tail: u64) {
+        if let Some(counted) = stream.public.lock().counted.take() {
+            self.bytes.fetch_add(tail.saturating_sub(counted), Ordering::Relaxed);
+        }
     }
 
     /// What is there of a stream is not known any more.
@@ -343,9 +356,10 @@ impl Store {
     }
 }
 
-/// Removes from a directory what is left of streams that were being made; the bytes of the others.
-fn open_directory(directory: &Path) -> io::Result<u64> {
-    let (mut bytes, mut links) = (0, Vec::new());
+/// Removes from a directory what is left of streams that were being made; the bytes of the others,
+/// and when one was changed last.
+fn open_directory(directory: &Path) -> io::Result<(u64, u64)> {
+    let (mut bytes, mut changed_ms, mut links) = (0, 0, Vec::new());
     for entry in fs::read_dir(directory)? {
         let (entry, path) = entry.map(|entry| (entry.metadata(), entry.path()))?;
         match FileKind::of(&path) {
@@ -353,7 +367,11 @@ fn open_directory(directory: &Path) -> io::Result<u64> {
             // It is counted with the stream whose file it is.
             FileKind::Link => links.push(path),
             FileKind::Foreign => {}
-            FileKind::Stream | FileKind::Gone => bytes += entry?.len(),
+            FileKind::Stream | FileKind::Gone => {
+                let entry = entry?;
+                bytes += entry.len();
+                changed_ms = changed_ms.max(file::changed_ms(&entry)?);
+            }
         }
     }
     for link in links {
@@ -361,7 +379,7 @@ fn open_directory(directory: &Path) -> io::Result<u64> {
             fs::remove_file(link)?;
         }
     }
-    Ok(bytes)
+    Ok((bytes, changed_ms))
 }
 
 pub(crate) fn head(view: &View) -> Head {

@@ -39,6 +39,8 @@ pub(crate) struct Public {
     pub(crate) touched_ms: u64,
     /// Bytes of the writer's state, as the store has counted them.
     pub(crate) state_bytes: usize,
+    /// What was counted of its file, if the disk has failed with it since.
+    pub(crate) counted: Option<u64>,
     /// The last append, if there are live readers and it is short.
     newest: Option<Newest>,
     /// Live readers, which hold it alive.

@@ -2,7 +2,7 @@
 //! disk.
 
 use super::*;
-use crate::disk::DiskCall::{Cut, Sync, Write};
+use crate::disk::DiskCall::{Cut, Sync, SyncDirectory, Write};
 use crate::disk::faults::{calls, fail};
 
 fn nth(sequence: u64, data: &[u8]) -> Append<'_> {
@@ -44,7 +44,7 @@ fn end_of_a_file_that_a_process_has_left_is_stored_again_before_it_counts() {
     fail(&[]);
     calls();
     assert!(store.append("s", &nth(0, b"once"), None).unwrap().repeated);
-    assert_eq!(calls(), [Write, Sync]);
+    assert_eq!(calls(), [Write, Sync, SyncDirectory]);
     assert_eq!(all(&store, "s"), "once");
     assert_eq!(calls(), [], "once is enough");
 }
@@ -73,6 +73,8 @@ fn append_that_fails_is_cut_off_and_the_next_one_is_taken() {
 fn append_that_fails_and_cannot_be_cut_off_counts_once_it_is_on_disk() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir);
+    store.create("other", &text(), None).unwrap();
+    let other = store.bytes();
     store.create("s", &text(), None).unwrap();
     store.append("s", &nth(0, b"one "), None).unwrap();
     fail(&[Sync, Cut]);
@@ -84,8 +86,54 @@ fn append_that_fails_and_cannot_be_cut_off_counts_once_it_is_on_disk() {
     fail(&[]);
     calls();
     assert!(store.append("s", &nth(1, b"two"), None).unwrap().repeated);
-    assert_eq!(calls(), [Write, Sync]);
+    assert_eq!(calls(), [Write, Sync, SyncDirectory]);
     assert_eq!(all(&store, "s"), "one two");
+    assert_eq!(store.bytes(), open(&dir).bytes(), "it is counted");
     store.delete("s", None).unwrap();
-    assert_eq!(store.bytes(), 0, "what was not counted is not taken off");
+    assert_eq!(store.bytes(), other);
+}
+
+/// The time of change of its file is the last use of such a stream.
+#[test]
+fn use_of_a_stream_takes_no_doubt_from_its_file() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    store.create("s", &Create { lifetime: Lifetime::Ttl(600), ..text() }, None).unwrap();
+    let stream = store.stream("s");
+    let view = store.look(&stream).unwrap();
+    fail(&[Sync, Cut]);
+    assert!(is_disk(store.append("s", &nth(0, b"one"), None)));
+    NOW_MS.set(sys::clock::unix_ms() + 1_000);
+    store.touch(&stream, &view.meta);
+    assert!(is_disk(store.head("s")), "it is not on disk");
+    fail(&[]);
+}
+
+#[test]
+fn file_that_is_dated_ahead_is_in_doubt_too() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    store.create("s", &text(), None).unwrap();
+    store.append("s", &nth(0, b"one"), None).unwrap();
+    file::touch(&file::file_of(dir.path(), "s"), sys::clock::unix_ms() + 3_600_000).unwrap();
+    let store = open(&dir);
+    calls();
+    assert_eq!(all(&store, "s"), "one");
+    assert_eq!(calls(), [Write, Sync, SyncDirectory]);
+}
+
+#[test]
+fn deletion_whose_directory_is_not_synced_counts_once_it_is() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    store.create("s", &text(), None).unwrap();
+    fail(&[SyncDirectory]);
+    assert!(is_disk(store.delete("s", None)));
+    assert!(is_disk(store.delete("s", None)) && is_disk(store.head("s")));
+    fail(&[]);
+    calls();
+    assert!(matches!(store.delete("s", None), Err(Refusal::Unknown)));
+    assert_eq!(calls(), [SyncDirectory]);
+    assert!(matches!(store.head("s"), Err(Refusal::Unknown)));
+    assert_eq!((calls(), store.bytes()), (vec![], 0));
 }

@@ -44,9 +44,12 @@ fn appends_that_wait(streams: &Arc<Streams>, paths: impl Iterator<Item = String>
 }
 
 async fn wait_for(is_so: impl Fn() -> bool) {
-    while !is_so() {
-        tokio::task::yield_now().await;
-    }
+    let waits = async {
+        while !is_so() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(DEADLINE, waits).await.unwrap();
 }
 
 fn create(store: &Store, path: &str) -> Result<(), Refusal> {
