@@ -306,7 +306,7 @@ mod tests {
             rooms.put("", &goes, None);
             rooms.take("", &goes);
         }
-        let users = [("c".into(), Some("3".into())), ("a".into(), Some("1".into()))];
+        let users: [RoomUser; 2] = [("c".into(), Some("3".into())), ("a".into(), Some("1".into()))];
         assert_eq!(rooms.users(""), users);
         assert!(rooms.here().is_overrun);
     }

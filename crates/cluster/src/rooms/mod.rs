@@ -233,7 +233,7 @@ impl Rooms {
     }
 
     /// Whether this node has a settled list of `room`, and asked for it before all others that
-    /// still want to know. It is at one node at most at each record, and its list was settled first.
+    /// still want to know. One node at most has at each record, and its list was settled first.
     pub fn asked_first(&self, room: &str) -> bool {
         let wanting = self.wanted.get(room);
         let wants = |node: &u64| wanting.is_some_and(|wanting| wanting.contains(node));

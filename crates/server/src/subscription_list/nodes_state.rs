@@ -75,11 +75,16 @@ pub(super) enum ListEffect {
 }
 
 impl NodesState {
+    /// This node has lost its place, or a part of the log: who listens here has missed something.
+    pub(super) fn miss(&mut self) {
+        self.has_missed |= self.is_settled;
+    }
+
     /// What others have is not known any more. What this node has, it has still.
     pub(super) fn forget_others(&mut self) {
         let before = std::mem::take(self);
         let NodesState { is_heard, own, own_read_at, is_wanted, is_known, .. } = before;
-        let has_missed = before.has_missed || before.is_settled;
+        let has_missed = before.has_missed;
         let this = NodesState { is_heard, own, own_read_at, has_missed, ..NodesState::default() };
         *self = NodesState { is_wanted, is_known, rests_since: before.rests_since, ..this };
     }
@@ -307,10 +312,15 @@ mod tests {
     #[test]
     fn list_that_is_settled_again_has_missed_something_and_the_first_one_not() {
         let (mut of, mut table) = (NodesState::default(), SubscriptionTable::default());
+        of.miss();
         of.forget_others();
         assert!(!of.settle(&mut table, Vec::new()));
+        of.miss();
         of.forget_others();
         assert!(of.settle(&mut table, Vec::new()));
+        // Nobody wanted it meanwhile.
+        of.forget_others();
+        assert!(!of.settle(&mut table, Vec::new()));
     }
 
     #[test]

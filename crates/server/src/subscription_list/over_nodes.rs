@@ -146,7 +146,10 @@ impl SubscriptionList {
         let number = Epoch { number: epoch, base }.number_of(sequence, 0);
         for action in actions {
             match action {
-                SubjectAction::Lost => self.forget_list(nodes, kept),
+                SubjectAction::Lost => {
+                    kept.nodes.miss();
+                    self.forget_list(nodes, kept);
+                }
                 SubjectAction::Heard { is_heard: true, .. } => {
                     kept.nodes.is_heard = true;
                     nodes.rooms.open(HUB);
