@@ -15,8 +15,16 @@ pub(super) struct SubjectReader {
     sequence: u64,
     me: Option<u64>,
     /// The rooms of apps whose lists are settled, with the node that was said to tell of them.
-    settled: HashMap<Box<str>, Option<(Option<u64>, bool, bool)>>,
+    settled: HashMap<Box<str>, Option<RoomTeller>>,
     actions: Vec<SubjectAction>,
+}
+
+/// Who tells others of a room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct RoomTeller {
+    node: Option<u64>,
+    is_me: bool,
+    asked_first: bool,
 }
 
 impl SubjectReader {
@@ -93,11 +101,12 @@ impl SubjectReader {
         for (room, said) in &mut self.settled {
             let node = rooms.first_wanting(room);
             let is_me = node.is_some() && node == rooms.me();
-            let now = (node, is_me, rooms.asked_first(room));
+            let asked_first = rooms.asked_first(room);
+            let now = RoomTeller { node, is_me, asked_first };
             if said.replace(now) != Some(now)
                 && let Some(app) = self.rooms.app_of(room)
             {
-                let (app, asked_first) = (app.into(), now.2);
+                let app = app.into();
                 self.actions.push(SubjectAction::First { app, node, is_me, asked_first });
             }
         }

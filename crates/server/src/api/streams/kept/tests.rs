@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::mpsc::{Sender as Ending, channel};
+use std::sync::mpsc::{SyncSender as Ending, sync_channel};
 
 use streams::{Create, Lifetime, Start};
 use testing::DEADLINE;
@@ -27,7 +27,7 @@ fn streams(data: &Path) -> Arc<Streams> {
 
 /// Begins appends, none of which ends before what is given back.
 fn appends_that_wait(streams: &Arc<Streams>, paths: impl Iterator<Item = String>) -> Ending<()> {
-    let (end, ended) = channel::<()>();
+    let (end, ended) = sync_channel::<()>(0);
     let ended = Arc::new(Mutex::new(ended));
     for path in paths {
         let (streams, ended) = (Arc::clone(streams), Arc::clone(&ended));
