@@ -8,6 +8,10 @@ use cluster::{RoomAction, RoomStep, RoomUser, Rooms};
 
 use crate::subject_rooms::{Subject, SubjectAction, SubjectRooms, SubjectStep};
 
+/// The node that was said to tell of a room, whether it is this one, and whether this one was the
+/// first to ask.
+type SaidFirst = (Option<u64>, bool, bool);
+
 /// What of the log concerns them.
 pub(super) struct SubjectReader {
     rooms: Arc<SubjectRooms>,
@@ -15,7 +19,7 @@ pub(super) struct SubjectReader {
     sequence: u64,
     me: Option<u64>,
     /// The rooms of apps whose lists are settled, with the node that was said to tell of them.
-    settled: HashMap<Box<str>, Option<(Option<u64>, bool, bool)>>,
+    settled: HashMap<Box<str>, Option<SaidFirst>>,
     actions: Vec<SubjectAction>,
 }
 
