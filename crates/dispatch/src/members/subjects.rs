@@ -15,13 +15,13 @@ pub(super) struct SubjectReader {
     sequence: u64,
     me: Option<u64>,
     /// The rooms of apps whose lists are settled, with the node that was said to tell of them.
-    settled: HashMap<Box<str>, Option<RoomTeller>>,
+    settled: HashMap<Box<str>, Option<SubjectTeller>>,
     actions: Vec<SubjectAction>,
 }
 
 /// Who tells others of a room.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct RoomTeller {
+struct SubjectTeller {
     node: Option<u64>,
     is_me: bool,
     asked_first: bool,
@@ -102,7 +102,7 @@ impl SubjectReader {
             let node = rooms.first_wanting(room);
             let is_me = node.is_some() && node == rooms.me();
             let asked_first = rooms.asked_first(room);
-            let now = RoomTeller { node, is_me, asked_first };
+            let now = SubjectTeller { node, is_me, asked_first };
             if said.replace(now) != Some(now)
                 && let Some(app) = self.rooms.app_of(room)
             {

@@ -11,8 +11,8 @@ fn integer(number: u64) -> Id {
     Id::integer(number).unwrap()
 }
 
-/// A hub gains followers by the hundred, always the next numbers. Readers see a prefix of that, with
-/// all that was acknowledged, in both directions, while the file grows a hundredfold.
+/// A hub gains followers by the hundred, always the next numbers. Readers see a prefix of that,
+/// with all that was acknowledged, in both directions, while the file grows a hundredfold.
 /// Of a commit under way one look may see more than the next ([`crate::catch_up::newest`]).
 #[test]
 fn readers_see_whole_snapshots_while_the_store_grows() {
