@@ -16,7 +16,8 @@
 //! What it does not do: a bit that flips behind the last mark of the segment that was written last
 //! is taken for a torn tail (the last sync's mark is written at once and synced with the next). A
 //! segment is dropped as a whole, so counts and ages of each key are for the reader to obey. The
-//! first segments, once dropped or lost all together, are not missed.
+//! first segments, once dropped or lost all together, are not missed. A start on a full disk cannot
+//! write what was not synced once more: that counts, and a power loss may take it.
 //!
 //! # Streams of bytes
 //!

@@ -234,7 +234,12 @@ fn store_again(segment: &Segment, bytes: &[u8], header: Header) -> io::Result<bo
     // A mark is written when all before it is on disk.
     let from = last_mark(bytes, 0, header.salt).unwrap_or(0);
     let written = segment.file.write_at(&bytes[from..], from as u64);
-    match written.and_then(|()| segment.file.sync()) {
+    unless_full(written.and_then(|()| segment.file.sync()))
+}
+
+/// Whether it was done; a disk that has no room for it is no error.
+fn unless_full(done: io::Result<()>) -> io::Result<bool> {
+    match done {
         Ok(()) => Ok(true),
         Err(error) => match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Ok(false),
@@ -266,7 +271,7 @@ fn last(
     bytes[..HEADER as usize].copy_from_slice(&header.bytes());
     let is_stored = store_again(segment, &bytes, header)?;
     if let Some(dir) = path.parent() {
-        disk.sync_dir(dir)?;
+        unless_full(disk.sync_dir(dir))?;
     }
     take_over(&open.summary, path, table, found);
     if is_stored {

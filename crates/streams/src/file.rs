@@ -127,7 +127,7 @@ pub(crate) fn load(file: &Path, doubt: &Doubt) -> Result<Option<Loaded>, Refusal
     if tail < len || doubt.is_in(touched_ms) {
         let cut = || if tail < len { disk::cut(&opened, tail) } else { Ok(()) };
         doubt.raise_by(cut().and_then(|()| store_again(&opened, (last, tail))))?;
-        doubt.sync_directory_of(file)?;
+        doubt.raise_by(doubt.sync_directory_of(file))?;
         if let Lifetime::Ttl(_) = meta.lifetime {
             touch(file, touched_ms)?;
         }

@@ -61,8 +61,11 @@ impl AppReports {
         (self.unanswered, self.unfinished) = (0, 0);
     }
 
-    /// From now on `node` is to report, which may be this one.
+    /// From now on `node` is to report, which may be this one. That may be said again.
     pub(super) fn take_first(&mut self, node: Option<u64>, is_me: bool, now_ms: u64) {
+        if node.is_some() && (self.first, self.is_me) == (node, is_me) {
+            return;
+        }
         if is_me && !self.is_me {
             self.begin_ms = now_ms + PAUSE_MS;
         }
@@ -194,12 +197,15 @@ mod tests {
             if !is_late {
                 app.take_ended(ended.take().unwrap(), 1_000);
             }
-            app.take_first(Some(2), true, 2_000);
+            for _ in 0..2 {
+                app.take_first(Some(2), true, 2_000);
+            }
             ended.into_iter().for_each(|ended| app.take_ended(ended, 2_000));
             app.reports.begin(3_000, &mut told);
             assert_eq!(told, [], "node 1 has told it; late: {is_late}");
         }
     }
+
     #[test]
     fn all_is_told_only_where_nobody_knows_in_a_row_or_no_answer_is_ever_whole() {
         let new = || {

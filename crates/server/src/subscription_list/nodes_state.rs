@@ -27,6 +27,9 @@ const GIVEN_MAX: Duration = Duration::from_secs(15);
 /// For how long a node keeps a change that another one is to publish: that has given it up by then.
 const KEPT_MAX: Duration = Duration::from_secs(60);
 
+/// Updates that are kept before their changes were read. What is past them is told twice at worst.
+const EARLY_MAX: usize = 4_096;
+
 /// A change, until the log has its update.
 struct UntoldChange {
     path: String,
@@ -210,7 +213,8 @@ impl NodesState {
         };
         match self.untold.iter().position(is_it) {
             Some(at) => drop(self.untold.remove(at)),
-            None => self.early.push((told, Instant::now())),
+            None if self.early.len() < EARLY_MAX => self.early.push((told, Instant::now())),
+            None => {}
         }
     }
 

@@ -50,9 +50,13 @@ fn literal_path<'t>(hub: &str, text: &'t str) -> Option<&'t str> {
     if let Some(path) = text.strip_prefix(origin).filter(|path| path.starts_with('/')) {
         return path.split([':', '*', '{', '(', '\\']).next();
     }
-    // A scheme and a host without a pattern in them are others.
-    let host = text.split_once("://").and_then(|(_, rest)| rest.split('/').next());
-    let is_other = host.is_some_and(|host| !host.contains([':', '*', '{', '(']));
+    // A scheme and a host without a pattern in them are others, unless they only look otherwise.
+    let is_other = text.split_once("://").is_some_and(|(scheme, rest)| {
+        let host = rest.split('/').next().unwrap_or_default();
+        let is_plain = |part: &str| !part.contains([':', '*', '{', '(', '\\', '?']);
+        let is_own = format!("{scheme}://{host}").eq_ignore_ascii_case(origin);
+        is_plain(scheme) && is_plain(host) && !is_own
+    });
     (!is_other).then_some("")
 }
 

@@ -41,6 +41,9 @@ fn url_pattern_asks_for_paths_if_it_is_of_the_hub_and_begins_as_they_do() {
         ("/.well-known/*", true, false),
         ("*://*/:path*", true, false),
         ("https://a.test/books/:id", false, false),
+        ("http{s}?://hub.example/.well-known/mercure/subscriptions/*", true, false),
+        ("HTTPS://Hub.Example/.well-known/mercure/subscriptions/*", true, false),
+        (r"https://hub\.example/.well-known/mercure/subscriptions/*", true, false),
         ("https://a.test/.well-known/mercure/subscriptions/*", false, false),
         ("/books/:id", false, false),
     ] {

@@ -36,7 +36,7 @@ fn end_of_a_file_that_a_process_has_left_is_stored_again_before_it_counts() {
     store.append("s", &nth(0, b"once"), None).unwrap();
     drop(store);
     let store = open(&dir);
-    for failing in [Write, Sync] {
+    for failing in [Write, Sync, SyncDirectory] {
         fail(&[failing]);
         assert!(is_disk(store.append("s", &nth(0, b"once"), None)), "{failing:?}");
         assert!(is_disk(store.read("s", Start::Beginning, 9)) && is_disk(store.head("s")));
