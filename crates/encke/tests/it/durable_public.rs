@@ -248,9 +248,10 @@ fn readers_that_take_nothing_are_bounded_and_take_nothing_of_the_api() {
         // The answer before may hold its room for a moment behind its end.
         wait_for("there is room", || status() == 200);
         let mut readers: Vec<Box<dyn Any>> = Vec::new();
-        // What the kernel takes of each answer leaves room for another one.
+        // What the kernel takes of each answer leaves room for another one. Several at a time: who
+        // takes nothing is cut off after a while, and then there must be as many already.
         wait_for("all room is taken", || {
-            readers.push(reader(is_tls));
+            readers.extend((0..8).map(|_| reader(is_tls)));
             status() == 503
         });
         let by_key = server.api.request("GET", "/v1/stream/run/1", None, b"").unwrap();

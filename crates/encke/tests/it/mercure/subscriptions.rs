@@ -355,7 +355,8 @@ fn storm_of_subscriptions_pushes_out_no_history_and_is_told_as_a_gap() {
 fn selector_whose_path_is_no_topic_is_neither_listed_nor_told() {
     let hub = Hub::start(&["--mercure-open"]);
     let mut listener = hub.listen(LISTEN, &[&reader()]);
-    let beside = "#p:".len() + PATH.len() + "/".len() + "/urn%3Auuid%3A".len() + 36;
+    // The path of 1.0 is the longer one.
+    let beside = "#p:".len() + PATH.len() + "/exact/".len() + "/urn%3Auuid%3A".len() + 36;
     let most = (4_608 - beside) / 3;
     let longest = hub.listen(&format!("topic={}", "/".repeat(most)), &[]);
     assert_eq!(change(&mut listener)["topic"].as_str().unwrap().len(), most);
