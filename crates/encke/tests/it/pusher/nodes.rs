@@ -36,6 +36,12 @@ impl Nodes {
         let grace = format!("--presence-grace={grace}");
         let options = [option_of(files.path(), apps), grace, "--members-max=1".to_owned()];
         let nodes: [Server; 3] = world.nodes_with(&options.each_ref().map(String::as_str));
+        // Until each has read what the others know of records, it refuses with 503.
+        let body = json!({ "name": "n", "channel": "nobody", "data": "" });
+        for node in &nodes {
+            let post = || post(&node.api, "1", "/events", &body);
+            wait_for("all have said what they know", || post().status() == 200);
+        }
         Some(Nodes { nodes: nodes.into(), options, world, _files: files })
     }
 
