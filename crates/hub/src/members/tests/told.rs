@@ -12,10 +12,12 @@ struct Poller {
 
 impl Poller {
     fn ask(&mut self, told: &mut ToldRooms, world: &mut World, room: Id) {
-        let World { roster, now_ms, .. } = world;
+        let World { roster, now_ms, names, .. } = world;
         let list = roster.list(room);
         let list = || Some(list);
-        match told.ask((room, "room:7"), self.place, *now_ms, roster, list).unwrap() {
+        // Nobody is left to tell the name of one that is gone.
+        let name = names.text(room).unwrap_or_else(|| "room:7".into());
+        match told.ask((room, &*name), self.place, *now_ms, roster, list).unwrap() {
             ToldSince::Changes(text, place) => {
                 text.split(",\n").filter(|change| !change.is_empty()).for_each(|change| {
                     self.apply(change);
