@@ -132,8 +132,12 @@ async fn ask(
 ) -> Result<Response<Incoming>, Loss> {
     let request = request.header(header::ACCEPT, content_type);
     let request = written(request)?;
-    let response = sender.send_request(request).await;
-    let response = response.with_context(|| no_answer(url))?;
+    let response =
+        sender.send_request(request).await.map_err(|error| match error.is_canceled() {
+            // It was not sent: the connection was closed behind the answer before.
+            true => anyhow!("the server ended the connection"),
+            false => anyhow::Error::new(error).context(no_answer(url)),
+        })?;
     let given = response.headers().get(header::CONTENT_TYPE);
     let is_of_type =
         given.is_some_and(|given| given.as_bytes().starts_with(content_type.as_bytes()));

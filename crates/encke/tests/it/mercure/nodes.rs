@@ -42,7 +42,16 @@ fn publish_by(api: &Api, authorization: &str, form: &str) -> Answer {
 /// The id of what was published, and how many have heard it at all nodes.
 #[track_caller]
 pub(super) fn publish(api: &Api, form: &str) -> (String, u64) {
-    let answer = publish_by(api, &publisher(), form);
+    let mut answer = publish_by(api, &publisher(), form);
+    // A node that has just come has not said yet what it knows of records. With `Retry-After`
+    // nothing was published.
+    wait_for("it may be published", || {
+        let is_early = answer.status() == 503 && answer.head.field("retry-after").is_some();
+        if is_early {
+            answer = publish_by(api, &publisher(), form);
+        }
+        !is_early
+    });
     assert_eq!(answer.status(), 200, "{answer:?}");
     let delivered = answer.head.field("encke-delivered").unwrap().parse().unwrap();
     (answer.body, delivered)
