@@ -301,6 +301,15 @@ mod tests {
     }
 
     #[test]
+    fn updates_of_changes_that_nobody_has_said_take_so_much_room_at_most() {
+        let mut of = NodesState::default();
+        for number in 0..2 * EARLY_MAX {
+            of.told(ToldChange { path: number.to_string(), is_active: true });
+        }
+        assert_eq!((of.early.len(), of.untold.len()), (EARLY_MAX, 0));
+    }
+
+    #[test]
     fn loss_is_said_until_it_was_read() {
         let (mut of, mut table) = (NodesState::default(), SubscriptionTable::default());
         of.settle(&mut table, Vec::new());
