@@ -50,5 +50,5 @@ pub use record::{Body, Event, FORMAT, FORMAT_KEYS, FORMAT_MAX, FORMAT_ONCE, FORM
 pub use record::{FORMAT_SENDER, FORMAT_SUBJECTS, FORMAT_TWO, Head, Join, LeaveReason, Once};
 pub use record::{FORMAT_UPDATES, Order, Record};
 pub use room_note::RoomNote;
-pub use rooms::{ListedBytes, RoomAction, RoomChange, RoomList, RoomUser, Rooms};
+pub use rooms::{Doubt, ListedBytes, RoomAction, RoomChange, RoomList, RoomUser, Rooms};
 pub use wire::Malformed;

@@ -12,6 +12,8 @@
 //! Cost while nothing changes: a load, twenty times a second. A change that nobody watches costs
 //! two look-ups.
 
+mod answers;
+mod doubtful;
 mod inputs;
 mod polled;
 mod shared;
@@ -22,11 +24,12 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Late, LateTask, TellStep, Telling, ToldText, Watch, Watches};
+use engine::{Late, LateTask, TellStep, Telling, ToldText, Watches};
 use hub::{Id, Manner, MemberList, MemberUpdate, Roster, leave_out};
 use tokio::task::yield_now;
 use tokio::time::Instant;
 
+use self::doubtful::DoubtfulSeats;
 use self::inputs::{Input, Inputs, every};
 use self::polled::Polled;
 use self::shared::{ListAsker, Shared, room_text};
@@ -72,6 +75,7 @@ pub async fn run(
         late: Late::default(),
         list: None,
         polled: Polled::new(names()),
+        doubtful: DoubtfulSeats::default(),
         shared,
     };
     let tell = async {
@@ -91,6 +95,7 @@ pub async fn run(
             };
             if is_look {
                 teller.look().await;
+                teller.answer_doubtful().await;
                 teller.answer_some().await;
             }
             teller.answer_ready().await;
@@ -115,6 +120,8 @@ struct RoomTeller<'w> {
     list: Option<(Id, Arc<str>)>,
     /// What was told of rooms that polls ask for.
     polled: Polled,
+    /// Who waits for a place in a channel that is full, perhaps.
+    doubtful: DoubtfulSeats,
     /// What all nodes of a cluster say.
     shared: Option<Shared>,
 }
@@ -236,58 +243,6 @@ impl RoomTeller<'_> {
         }
     }
 
-    /// Gives a slice of those their lists who have waited for them.
-    async fn answer_ready(&mut self) {
-        let mut answers = 0;
-        while let Some((of, waiting)) = self.shared.as_mut().and_then(Shared::take_ready) {
-            self.give(&of, waiting);
-            answers += 1;
-            if answers % ANSWERS_SLICE == 0 {
-                yield_now().await;
-            }
-        }
-    }
-
-    fn give(&mut self, of: &str, waiting: ListAsker) {
-        let shared = self.shared.as_ref();
-        let waiting = match waiting {
-            // Who is refused needs no list.
-            ListAsker::Watch(watch) if shared.is_some_and(|all| all.is_full_for(of, &watch)) => {
-                let is_taken = !watch.is_waiting() || self.watches.refuse(&watch);
-                return self.given(watch, is_taken);
-            }
-            // Who has gone needs none either, and its room may have no name any more.
-            ListAsker::Watch(watch) if !watch.is_waiting() => return self.given(watch, true),
-            waiting => waiting,
-        };
-        let told = match &waiting {
-            ListAsker::Watch(watch) if watch.is_poll() => self.told_since(of, watch),
-            // The roster knows a room without an id by no name, so nobody is there.
-            _ => self.list_given(of).map(ToldText::from),
-        };
-        match (told, waiting) {
-            (None, waiting) => {
-                if let Some(shared) = &mut self.shared {
-                    shared.again(of, waiting);
-                }
-            }
-            // Who has gone away does not need it.
-            (Some(told), ListAsker::Call(reply)) => drop(reply.send(told.text)),
-            (Some(told), ListAsker::Watch(watch)) => {
-                let is_taken = !watch.is_waiting() || self.watches.answer(&watch, &told);
-                self.given(watch, is_taken);
-            }
-        }
-    }
-
-    /// The worker's mailbox has taken the answer, or had no room.
-    fn given(&mut self, watch: Watch, is_taken: bool) {
-        match is_taken {
-            true => self.watches.questions().done(1, 0),
-            false => self.late.keep(watch),
-        }
-    }
-
     /// Hands on what this node has to say to the others.
     async fn flush(&mut self) {
         let now_ms = self.now_ms();
@@ -334,34 +289,6 @@ impl RoomTeller<'_> {
             let telling = self.watches.tell_late(worker, room, list);
             self.tell_all(telling).await;
         }
-    }
-
-    /// Answers a slice of those who ask for a list: what changes is told in between.
-    async fn answer_some(&mut self) {
-        for _ in 0..ANSWERS_SLICE {
-            let Some(watch) = self.watches.questions().take_and_count() else { return };
-            self.answer(watch).await;
-        }
-        yield_now().await;
-    }
-
-    async fn answer(&mut self, watch: Watch) {
-        // A list is not made for who has asked anew since, or has gone.
-        if !watch.is_waiting() {
-            return self.watches.questions().done(1, 0);
-        }
-        let Some(of) = self.watches.name(watch.room()) else {
-            return self.watches.questions().done(1, 0);
-        };
-        if self.shared.is_some() {
-            return self.ask(&of, ListAsker::Watch(watch)).await;
-        }
-        // Who asks was logged in before: it finds itself in the list.
-        if self.roster.look_at(watch.room(), self.now_ms(), &mut self.updates) {
-            self.list = None;
-            self.tell_updates().await;
-        }
-        self.give(&of, ListAsker::Watch(watch));
     }
 
     /// The list of a room, behind all that is told before.

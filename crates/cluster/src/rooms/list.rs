@@ -26,6 +26,16 @@ pub enum RoomChange {
     Left,
 }
 
+/// That it is not known here who came first: a user of this node was there before its list was
+/// settled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Doubt {
+    /// How many nodes asked before this one.
+    pub nodes: usize,
+    /// Orders the users of this node.
+    pub since: u64,
+}
+
 /// Whose word it is that a user is there, of a list that is not settled. All nodes that want a room
 /// have one order for their users from before, so that of two that ask at one time one is first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,8 +84,9 @@ pub struct RoomList {
     pub(super) before: SmallVec<[u64; 2]>,
     /// The first record that says that this node wants to know, once it was read.
     pub(super) wanted_at: Option<u64>,
-    /// All nodes have said whom they have.
+    /// All nodes have said whom they have, the last of them in the note `settled_at`.
     pub(super) is_settled: bool,
+    settled_at: u64,
     /// Only the count is told of it.
     pub(super) is_counted: bool,
 }
@@ -119,6 +130,14 @@ impl RoomList {
         let is_before = |one: &&Present| *is_shared || one.is_shared || one.since <= *since;
         let there = self.members.values().filter(is_before);
         there.take(most + 1).count() > most
+    }
+
+    /// Whether users of other nodes count for earlier than `sub` although it came first, perhaps.
+    /// Those nodes may refuse users on account of it, so there can be a place once they have.
+    pub fn in_doubt(&self, sub: &str) -> Option<Doubt> {
+        let since = self.members.get(sub)?.since;
+        let doubt = Doubt { nodes: self.before.len(), since };
+        (since < self.settled_at && doubt.nodes > 0).then_some(doubt)
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -186,7 +205,7 @@ impl RoomList {
 
     /// All nodes have said whom they have, the last of them in the note `at`.
     pub(super) fn settle(&mut self, at: u64) {
-        self.is_settled = true;
+        (self.is_settled, self.settled_at) = (true, at);
         let later = self.members.values_mut().filter(|one| one.since == SINCE_LATER);
         later.for_each(|one| one.since = at);
     }

@@ -22,7 +22,9 @@
 //! A room can have a bound: [`RoomList::is_past`] says whether a user came when others had taken
 //! all places. Each node asks that for its own users alone, once their list is settled, and takes
 //! those out who are past it. What came first is what the log says first. Of users who were there
-//! before a node asked for the list, those of nodes that had asked before are first.
+//! before a node asked for the list, those of nodes that had asked before are first. Two nodes can
+//! each hold the other's user for the first one ([`RoomList::in_doubt`]), so the node that asked
+//! later waits for what the other refuses.
 //!
 //! Cost: nothing where nobody wants to know. A room that is wanted costs some 200 bytes at each
 //! node, and a part of a record at each. Each user in it costs some 150 bytes at the nodes that
@@ -38,7 +40,7 @@ use std::collections::{BTreeMap, VecDeque};
 use smallvec::SmallVec;
 
 pub use self::action::RoomAction;
-pub use self::list::{ListedBytes, RoomChange, RoomList};
+pub use self::list::{Doubt, ListedBytes, RoomChange, RoomList};
 use self::outbox::Outbox;
 pub use self::outbox::RoomUser;
 use crate::action::RoomStep;

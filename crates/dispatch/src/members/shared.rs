@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use cluster::{RoomAction, RoomChange, RoomStep, RoomUser, Rooms};
+use cluster::{Doubt, RoomAction, RoomChange, RoomStep, RoomUser, Rooms};
 use engine::Watch;
 use hub::{
     Id, IdText, Info, ListLimits, Manner, MemberChange, MemberList, MemberUpdate, Members, Names,
@@ -239,6 +239,12 @@ impl Shared {
         let Some((sub, most)) = watch.seat() else { return false };
         let (sub, list) = (self.names.text(sub), self.rooms.list(room));
         sub.zip(list).is_some_and(|(sub, list)| list.is_past(&sub, most))
+    }
+
+    /// Whether `watch` came first, perhaps, although the channel is full for it.
+    pub(super) fn in_doubt(&self, room: &str, watch: &Watch) -> Option<Doubt> {
+        let sub = self.names.text(watch.seat()?.0)?;
+        self.rooms.list(room)?.in_doubt(&sub)
     }
 
     /// Somebody asks for a list. `false` where too many calls wait.

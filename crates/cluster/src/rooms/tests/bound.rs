@@ -66,6 +66,8 @@ struct One {
     here: Users,
     /// Users that wait for a list which has this of what their node has said.
     waiting: BTreeMap<Box<str>, u64>,
+    /// Users that are past the bound, which is in doubt.
+    held: BTreeSet<Box<str>>,
     let_in: BTreeSet<Box<str>>,
     refused: usize,
 }
@@ -78,7 +80,8 @@ impl World {
             let mut rooms = Rooms::new(5_000, |sub, _| sub.len());
             rooms.step(0, RoomStep::View { nodes: ids.to_vec(), me: Some(me), epoch: 1 });
             let (here, waiting) = (Users::new(), BTreeMap::new());
-            One { rooms, read: 0, here, waiting, let_in: BTreeSet::new(), refused: 0 }
+            let (held, let_in) = (BTreeSet::new(), BTreeSet::new());
+            One { rooms, read: 0, here, waiting, held, let_in, refused: 0 }
         };
         let nodes = ids.into_iter().map(|me| (me, one(me))).collect();
         World { most: random.usize(1..4), random, log: Vec::new(), nodes, users: 0 }
@@ -90,15 +93,10 @@ impl World {
         let one = self.nodes.get_mut(&id).unwrap();
         match what {
             0 => {
-                one.rooms.want(ROOM);
                 self.users += 1;
                 // Now and then a user of another node.
                 let user = self.random.usize(1..self.users + 1).max(self.users.saturating_sub(2));
-                let sub: Box<str> = user.to_string().into();
-                if one.here.insert(sub.clone(), None).is_none() {
-                    one.rooms.update(ROOM, sub.clone(), RoomChange::Joined(None));
-                    one.waiting.insert(sub, one.rooms.said().0);
-                }
+                one.come(user.to_string().into());
             }
             1 => {
                 let place = self.random.usize(0..one.here.len().max(1));
@@ -108,6 +106,16 @@ impl World {
             }
             2..5 => self.say(id),
             _ => self.read(id),
+        }
+        self.look(id);
+    }
+
+    /// Some node says what it has to say, or reads on.
+    fn talk(&mut self) {
+        let id = self.random.u64(1..4);
+        match self.random.bool() {
+            true => self.say(id),
+            false => self.read(id),
         }
         self.look(id);
     }
@@ -134,56 +142,82 @@ impl World {
         let come = |said: &u64| *said <= read && one.rooms.list(ROOM).is_some();
         let ready = one.waiting.iter().filter(|(_, said)| come(said));
         let ready: Vec<Box<str>> = ready.map(|(sub, _)| sub.clone()).collect();
-        for sub in ready {
-            one.waiting.remove(&sub);
-            if one.rooms.list(ROOM).unwrap().is_past(&sub, self.most) {
-                one.refused += 1;
-                one.leave(sub);
-            } else {
-                one.let_in.insert(sub);
-            }
-        }
+        one.waiting.retain(|sub, _| !ready.contains(sub));
+        one.held.extend(ready);
+        one.judge(self.most, 0);
+        self.check();
+    }
+
+    fn check(&self) {
         let all: BTreeSet<&Box<str>> = self.nodes.values().flat_map(|one| &one.let_in).collect();
         assert!(all.len() <= self.most, "{all:?} of {}", self.most);
     }
 }
 
 impl One {
+    fn come(&mut self, sub: Box<str>) {
+        if self.here.insert(sub.clone(), None).is_none() {
+            self.rooms.update(ROOM, sub.clone(), RoomChange::Joined(None));
+            self.rooms.want(ROOM);
+            self.waiting.insert(sub, self.rooms.said().0);
+        }
+    }
+
+    /// Lets in and refuses, but for those who are in doubt of more than `most_doubt` nodes.
+    fn judge(&mut self, most: usize, most_doubt: usize) {
+        for sub in self.held.clone() {
+            let list = self.rooms.list(ROOM).unwrap();
+            let nodes = list.in_doubt(&sub).map_or(0, |doubt| doubt.nodes);
+            match (list.is_past(&sub, most), nodes > most_doubt) {
+                (true, true) => continue,
+                (true, false) => {
+                    self.refused += 1;
+                    self.leave(sub.clone());
+                }
+                (false, _) => drop(self.let_in.insert(sub.clone())),
+            }
+            self.held.remove(&sub);
+        }
+    }
+
     fn leave(&mut self, sub: Box<str>) {
         self.here.remove(&sub);
         self.waiting.remove(&sub);
+        self.held.remove(&sub);
         self.let_in.remove(&sub);
         self.rooms.update(ROOM, sub, RoomChange::Left);
     }
 }
 
-/// All ask at once, at nodes that have just begun; nobody leaves.
+/// They come while nodes ask and answer, or all before; nobody leaves.
 #[test]
 fn crowd_that_comes_to_all_nodes_at_once_gets_all_places() {
     let first = testing::seed();
-    for seed in first..first + 1_000 {
+    let mut late = 0;
+    for seed in first..first + 2_000 {
         let mut world = World::new(seed);
-        for id in 1..4 {
-            let one = world.nodes.get_mut(&id).unwrap();
-            for user in 0..3 {
-                one.rooms.want(ROOM);
-                let sub: Box<str> = format!("{id}-{user}").into();
-                one.here.insert(sub.clone(), None);
-                one.rooms.update(ROOM, sub.clone(), RoomChange::Joined(None));
-                one.waiting.insert(sub, one.rooms.said().0);
-            }
+        let mut crowd: Vec<_> = (0..9).map(|user| (user % 3 + 1, user.to_string())).collect();
+        world.random.shuffle(&mut crowd);
+        let at_once = world.random.bool();
+        while let Some((id, user)) = crowd.pop() {
+            world.nodes.get_mut(&id).unwrap().come(user.into());
+            let steps = if at_once { 0 } else { world.random.usize(0..12) };
+            (0..steps).for_each(|_| world.talk());
         }
-        for _ in 0..500 {
-            let id = world.random.u64(1..4);
-            match world.random.bool() {
-                true => world.say(id),
-                false => world.read(id),
+        // Who is in doubt waits as long as all do who asked before.
+        for doubt in 0..3 {
+            (0..500).for_each(|_| world.talk());
+            late += world.nodes.values().map(|one| one.held.len()).sum::<usize>();
+            for id in 1..4 {
+                let one = world.nodes.get_mut(&id).unwrap();
+                one.judge(world.most, doubt);
+                world.check();
             }
-            world.look(id);
         }
         let let_in: usize = world.nodes.values().map(|one| one.let_in.len()).sum();
         assert_eq!(let_in, world.most, "seed {seed}");
     }
+    assert!(late > 100, "{late} were in doubt");
 }
 
 #[test]
