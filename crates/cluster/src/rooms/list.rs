@@ -26,7 +26,7 @@ pub enum RoomChange {
     Left,
 }
 
-/// That it is not known here who came first: a user of this node was there before its list was
+/// Why a node does not know who came first: a user of its own was there before its list was
 /// settled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Doubt {

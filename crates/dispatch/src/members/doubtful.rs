@@ -1,9 +1,9 @@
 //! Who comes to a full channel while it is not known who came first.
 //!
 //! When a crowd comes to several nodes at one time, each of them can count the users of the others
-//! for earlier ([`cluster::RoomList::in_doubt`]). If all refused at once, places would stay free. So
-//! a node waits here for those that asked before it: [`TURN`] for each of them. Who they refuse has
-//! left by then, and the first of this node have the places.
+//! for earlier ([`cluster::RoomList::in_doubt`]). If all refused at once, places would stay free.
+//! So a node waits here for those that asked before it: [`TURN`] for each of them. Who they refuse
+//! has left by then, and the first of this node have the places.
 
 use std::collections::{BTreeMap, HashMap};
 
