@@ -27,8 +27,6 @@ pub struct MercureConfig {
     pub check: Option<Arc<dyn TokenCheck>>,
     /// By whom tokens of Mercure 1.0 are issued; anybody where none is named.
     pub issuers: Arc<[Box<str>]>,
-    /// Whether clients of 1.0 are told who is subscribed.
-    pub tells_v1: bool,
 }
 
 impl MercureConfig {
@@ -60,7 +58,7 @@ impl MercureConfig {
     pub fn metadata_at(&self, path: &str, url: &HubUrl) -> Option<String> {
         let is_there = path == metadata_path(url) || path == METADATA_PATH;
         let issuers: Vec<&str> = self.issuers.iter().map(|issuer| &**issuer).collect();
-        is_there.then(|| metadata(url, &issuers, self.tells_v1))
+        is_there.then(|| metadata(url, &issuers))
     }
 }
 

@@ -28,8 +28,8 @@ pub fn metadata_address(hub: &HubUrl) -> String {
 }
 
 /// The metadata, as JSON. `issuers` are those whose tokens the hub takes; where none is known the
-/// member is left out. `subscriptions` says whether the hub tells who is subscribed.
-pub fn metadata(hub: &HubUrl, issuers: &[&str], subscriptions: bool) -> String {
+/// member is left out.
+pub fn metadata(hub: &HubUrl, issuers: &[&str]) -> String {
     let metadata = Metadata {
         resource: hub.as_str(),
         authorization_servers: issuers,
@@ -37,7 +37,7 @@ pub fn metadata(hub: &HubUrl, issuers: &[&str], subscriptions: bool) -> String {
         bearer_methods_supported: ["header"],
         mercure_cookie: Dialect::V1.cookie(),
         mercure_matcher_types_supported: MatchType::ALL.map(MatchType::name),
-        mercure_subscriptions: subscriptions,
+        mercure_subscriptions: true,
     };
     serde_json::to_string(&metadata).expect("texts and flags have a form in JSON")
 }

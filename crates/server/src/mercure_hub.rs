@@ -104,7 +104,7 @@ impl Hub {
     pub(crate) fn open(
         config: HubConfig,
         public_url: Option<String>,
-        (is_reached, is_node): (bool, bool),
+        is_reached: bool,
         revoked: Option<&KnownRevoked>,
     ) -> Result<Hub> {
         let tokens = |keys: Vec<PathBuf>| {
@@ -127,7 +127,7 @@ impl Hub {
         let check = subscribe.clone().map(|tokens| tokens as Arc<dyn TokenCheck>);
         let issuers = issuers.into_iter().map(Into::into).collect();
         let hub = url.transpose()?;
-        let config = MercureConfig { hub, is_open, check, issuers, tells_v1: !is_node };
+        let config = MercureConfig { hub, is_open, check, issuers };
         Ok(Hub { publish, subscribe, config, verifying, publishes: Default::default() })
     }
 

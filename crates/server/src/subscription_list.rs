@@ -325,11 +325,14 @@ impl SubscriptionList {
 
     /// What a change is told as, in each dialect in which somebody may hear it.
     fn updates_of(&self, change: &ListChange) -> Vec<Update> {
-        let ListChange { listed, is_active, .. } = change;
+        let ListChange { listed, is_active, only, .. } = change;
         let name = subscriber_text(listed.subscriber);
         let is_v1 = self.subscriptions().is_v1_wanted();
         let dialects = listed.kind.dialects().iter();
-        let heard = dialects.filter(|dialect| is_v1 || **dialect == Dialect::Old);
+        let heard = dialects.filter(|dialect| match only {
+            Some(only) => only == *dialect,
+            None => is_v1 || **dialect == Dialect::Old,
+        });
         let update = |dialect: &Dialect| {
             let subscription = subscription(listed, *dialect, &name, *is_active);
             Update {

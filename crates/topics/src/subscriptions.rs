@@ -99,6 +99,8 @@ struct Noted {
     is_node: bool,
     /// Whether somebody wants it in the form of 1.0, or did so since it is wanted.
     is_v1: bool,
+    /// Whether the nodes of the cluster tell changes in that form.
+    is_v1_told: bool,
     /// What the log has brought and nobody has taken.
     told: Vec<ToldChange>,
     /// Whether somebody has come, gone or asked since the last look.
@@ -123,10 +125,8 @@ impl Noted {
 
     /// It is wanted in the form of 1.0. What was posted before that up to `newest` was without it.
     fn want_v1(&mut self, is_wanted: &AtomicBool, newest: u64) {
-        if !std::mem::replace(&mut self.is_v1, true)
-            && is_wanted.load(Ordering::SeqCst)
-            && newest != self.begun
-        {
+        let is_told = std::mem::replace(&mut self.is_v1, true) || self.is_v1_told;
+        if !is_told && is_wanted.load(Ordering::SeqCst) && newest != self.begun {
             self.since = self.since.max(newest + 1);
         }
         self.want(is_wanted, || newest);
@@ -214,7 +214,7 @@ impl Subscriptions {
         if now_ms < noted.fresh_ms.saturating_add(quiet_ms) {
             return true;
         }
-        noted.is_here = false;
+        (noted.is_here, noted.is_v1) = (false, false);
         if noted.is_elsewhere {
             return true;
         }

@@ -7,9 +7,8 @@ use crate::hub;
 
 #[test]
 fn metadata_says_what_the_hub_takes() {
-    let read = |issuers: &[&str]| -> Value {
-        serde_json::from_str(&metadata(&hub(), issuers, true)).unwrap()
-    };
+    let read =
+        |issuers: &[&str]| -> Value { serde_json::from_str(&metadata(&hub(), issuers)).unwrap() };
     let expected = json!({
         "resource": "https://hub.example/.well-known/mercure",
         "authorization_servers": ["https://app.example"],
@@ -21,7 +20,6 @@ fn metadata_says_what_the_hub_takes() {
     });
     assert_eq!(read(&["https://app.example"]), expected);
     assert!(read(&[]).get("authorization_servers").is_none());
-    assert!(metadata(&hub(), &[], false).ends_with("\"mercure_subscriptions\":false}"));
     let path = "/.well-known/oauth-protected-resource/.well-known/mercure";
     assert_eq!(metadata_path(&hub()), path);
     assert_eq!(metadata_address(&hub()), format!("https://hub.example{path}"));

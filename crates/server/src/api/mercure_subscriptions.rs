@@ -41,10 +41,6 @@ pub(super) const BELOW: &str = "/.well-known/mercure/subscriptions/{*path}";
 /// Bytes of a piece of an answer, about.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Why a node of a cluster has no list in 1.0.
-const OF_NODES: &str = "A node of a cluster does not tell yet who is subscribed to clients of 1.0. \
-                        Use a token of the old dialect for that.";
-
 /// How long a client has to take a long answer: it holds a place, and memory.
 const TAKE_MAX: Duration = Duration::from_secs(30);
 
@@ -90,9 +86,6 @@ impl Api {
     ) -> Result<Response, ApiProblem> {
         let list = self.subscription_list.as_ref().ok_or_else(ApiProblem::not_found)?;
         let dialect = claims.dialect();
-        if dialect == Dialect::V1 && self.sender.cluster.is_some() {
-            return Err(ApiProblem::new(StatusCode::NOT_FOUND, OF_NODES));
-        }
         let path = SubscriptionPath::parse(dialect, head.uri.path());
         let path = path.ok_or_else(ApiProblem::not_found)?;
         if !claims.subscribe().opens(&Topic::new(&path.to_string())) {

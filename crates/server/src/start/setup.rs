@@ -79,8 +79,7 @@ fn load_hub(config: &mut ServeConfig, known: &Credentials) -> Result<Option<Arc<
     let is_reached = !ports.into_iter().flatten().all(auth::is_loopback);
     let public_url = config.public_url.as_ref().map(ToString::to_string);
     let revoked = known.tokens.as_ref().map(AuthenticatorSetup::revoked);
-    let is_node = config.cluster.is_some();
-    let hub = Arc::new(Hub::open(hub, public_url, (is_reached, is_node), revoked.as_ref())?);
+    let hub = Arc::new(Hub::open(hub, public_url, is_reached, revoked.as_ref())?);
     config.engine.mercure = Some(hub.config().clone());
     Ok(Some(hub))
 }

@@ -123,7 +123,7 @@ impl SubscriptionList {
         }
         let answer = async {
             if let Some(nodes) = &self.nodes {
-                nodes.settled().await;
+                nodes.known(request.dialect).await;
             }
             let kept = Arc::clone(&self.kept).lock_owned().await;
             let list = Arc::clone(self);
@@ -149,8 +149,9 @@ impl SubscriptionList {
     }
 
     /// Behind the last change that is in the list the log has all updates of others.
-    fn last_id_over_nodes(&self, kept: &ListState) -> Result<String, NoAnswer> {
-        kept.nodes.is_settled.then(|| self.own_id(kept.mark)).ok_or(NoAnswer::Busy)
+    fn last_id_over_nodes(&self, kept: &ListState, dialect: Dialect) -> Result<String, NoAnswer> {
+        let is_known = kept.nodes.known().contains(&dialect);
+        is_known.then(|| self.own_id(kept.mark)).ok_or(NoAnswer::Busy)
     }
 
     async fn answer_of(
@@ -159,7 +160,7 @@ impl SubscriptionList {
         request: ListRequest,
     ) -> Result<Answer, NoAnswer> {
         let last_id = match self.nodes.is_some() {
-            true => self.last_id_over_nodes(&kept)?,
+            true => self.last_id_over_nodes(&kept, request.dialect)?,
             false => self.last_id_here(&mut kept).await,
         };
         if !kept.table.is_whole() || !kept.nodes.overfull.is_empty() {

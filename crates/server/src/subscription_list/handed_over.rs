@@ -6,6 +6,7 @@ use std::iter::repeat;
 use std::sync::Arc;
 
 use hub::ConnectionId;
+use mercure::Dialect;
 use serde::{Deserialize, Serialize};
 use topics::{
     HeldKind, HeldSelector, ListedSubscription, SubscriberNote, TopicsRest, subscriber_number,
@@ -46,6 +47,8 @@ struct WrittenChange {
     payload: Option<String>,
     is_active: bool,
     except: Option<u64>,
+    /// Of a node: whether it is told in the form of 1.0, or in the old one.
+    only_v1: Option<bool>,
 }
 
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -89,6 +92,7 @@ impl WrittenChange {
             payload: payload.as_deref().map(str::to_owned),
             is_active: change.is_active,
             except: change.except.map(ConnectionId::bits),
+            only_v1: change.only.map(|only| only == Dialect::V1),
         }
     }
 
@@ -97,12 +101,15 @@ impl WrittenChange {
     }
 
     fn read(self) -> Option<ListChange> {
-        let WrittenChange { kind, selector, subscriber, payload, is_active, except } = self;
+        let WrittenChange { kind, selector, subscriber, payload, .. } = self;
+        let (is_active, except) = (self.is_active, self.except);
+        let only = self.only_v1.map(|is_v1| if is_v1 { Dialect::V1 } else { Dialect::Old });
         let subscriber = subscriber_number(&subscriber)?;
         let payload = payload.map(Arc::from);
         let selector = selector.into();
         let listed = ListedSubscription { kind, selector, subscriber, payload };
-        Some(ListChange { listed, is_active, except: except.and_then(ConnectionId::of_bits) })
+        let except = except.and_then(ConnectionId::of_bits);
+        Some(ListChange { listed, is_active, except, only })
     }
 }
 
@@ -156,7 +163,7 @@ fn changes_of<'l>(
     held.filter(move |held| came.is_none() || is_listed(held)).map(move |held| {
         let (kind, selector, payload) = (held.kind, held.text.into(), payload.clone());
         let listed = ListedSubscription { kind, selector, subscriber: who, payload };
-        ListChange { listed, is_active: came.is_some(), except: came }
+        ListChange { except: came, ..ListChange::new(listed, came.is_some()) }
     })
 }
 
@@ -241,6 +248,7 @@ mod tests {
             listed,
             is_active: true,
             except: ConnectionId::of_bits(5),
+            only: Some(Dialect::V1),
         });
         waiting.notes.push_back(note(who, None, &[("*", true), ("a", false)]));
         let rest = ListRest::of(&waiting, vec![note(who, Some(5), &[("b", false)])]);

@@ -30,7 +30,10 @@ const KEPT_MAX: Duration = Duration::from_secs(60);
 /// Updates that are kept before their changes were read. What is past them is told twice at worst.
 const EARLY_MAX: usize = 4_096;
 
-/// A change, until the log has its update.
+/// What a node says of itself that wants changes in the form of 1.0, too.
+const WANTS_V1: &str = "1.0";
+
+/// A change in one form, until the log has its update.
 struct UntoldChange {
     path: String,
     change: ListChange,
@@ -49,10 +52,12 @@ pub(super) struct NodesState {
     pub(super) own_read_at: Option<Instant>,
     /// Somebody here wants it, and this node wants to know; and since when it does not.
     pub(super) is_wanted: bool,
+    pub(super) is_v1_wanted: bool,
     pub(super) is_known: bool,
     pub(super) rests_since: Option<Instant>,
     pub(super) is_settled: bool,
     pub(super) wanting: BTreeSet<Box<str>>,
+    wanting_v1: BTreeSet<Box<str>>,
     pub(super) overfull: BTreeSet<Box<str>>,
     payloads: HashMap<SubscriberNumber, Arc<str>>,
     untold: VecDeque<UntoldChange>,
@@ -73,6 +78,8 @@ pub(super) enum ListEffect {
     None,
     /// It is another one, and the change is to be told.
     Changed,
+    /// Changes up to now are told in the old form alone, and later ones in that of 1.0, too.
+    NewForm,
     /// Some changes are told to nobody.
     Lost,
 }
@@ -86,15 +93,29 @@ impl NodesState {
     /// What others have is not known any more. What this node has, it has still.
     pub(super) fn forget_others(&mut self) {
         let before = std::mem::take(self);
-        let NodesState { is_heard, own, own_read_at, is_wanted, is_known, .. } = before;
-        let has_missed = before.has_missed;
+        let NodesState { is_heard, own, own_read_at, is_wanted, is_v1_wanted, .. } = before;
+        let NodesState { is_known, rests_since, has_missed, .. } = before;
         let this = NodesState { is_heard, own, own_read_at, has_missed, ..NodesState::default() };
-        *self = NodesState { is_wanted, is_known, rests_since: before.rests_since, ..this };
+        *self = NodesState { is_wanted, is_v1_wanted, is_known, rests_since, ..this };
+    }
+
+    /// In which forms the list is known, and its changes are told.
+    pub(super) fn known(&self) -> &'static [Dialect] {
+        match (self.is_settled, self.wanting_v1.is_empty()) {
+            (false, _) => &[],
+            (true, true) => &[Dialect::Old],
+            (true, false) => &[Dialect::Old, Dialect::V1],
+        }
+    }
+
+    /// What stands beside the word that this node wants to know.
+    pub(super) fn wants_info(&self) -> SubjectInfo {
+        self.is_v1_wanted.then(|| WANTS_V1.into())
     }
 
     /// What this node says of itself, beside its subscriptions.
     pub(super) fn of_itself(&self, node: &str) -> Vec<(HubSubject, SubjectInfo)> {
-        let wants = self.is_wanted.then(|| (HubSubject::Wants(node.into()), None));
+        let wants = self.is_wanted.then(|| (HubSubject::Wants(node.into()), self.wants_info()));
         let overfull = (!self.own.is_whole()).then(|| (HubSubject::Overfull(node.into()), None));
         let lost = self.losing.clone().map(|info| (HubSubject::Lost(node.into()), Some(info)));
         wants.into_iter().chain(overfull).chain(lost).collect()
@@ -141,8 +162,8 @@ impl NodesState {
                     let is_other = payload.is_some() && table.insert(&held, who, payload);
                     return if is_other { ListEffect::Changed } else { ListEffect::None };
                 }
-                if let Some(told) = self.apply(table, (who, held), change) {
-                    self.expect(told);
+                if let Some(change) = self.apply(table, (who, held), change) {
+                    self.expect_all(&change);
                     return ListEffect::Changed;
                 }
             }
@@ -152,7 +173,21 @@ impl NodesState {
                 }
                 RoomChange::Left => drop(self.payloads.remove(&who)),
             },
-            HubSubject::Wants(node) => drop(set(&mut self.wanting, node)),
+            HubSubject::Wants(node) => {
+                set(&mut self.wanting, node.clone());
+                let had_v1 = !self.wanting_v1.is_empty();
+                match change {
+                    RoomChange::Joined(info) | RoomChange::Renewed(info)
+                        if info.as_deref() == Some(WANTS_V1) =>
+                    {
+                        self.wanting_v1.insert(node)
+                    }
+                    _ => self.wanting_v1.remove(&node),
+                };
+                if self.is_settled && !had_v1 && !self.wanting_v1.is_empty() {
+                    return ListEffect::NewForm;
+                }
+            }
             HubSubject::Overfull(node) => drop(set(&mut self.overfull, node)),
             HubSubject::Lost(_) if is_there && self.is_settled => {
                 self.untold.clear();
@@ -188,13 +223,22 @@ impl NodesState {
         }
         let (kind, selector) = (held.kind, held.text.into());
         let listed = ListedSubscription { kind, selector, subscriber: who, payload };
-        Some(ListChange { listed, is_active: matches!(change, RoomChange::Joined(_)), except })
+        let change = ListChange::new(listed, matches!(change, RoomChange::Joined(_)));
+        Some(ListChange { except, ..change })
     }
 
-    /// A change whose update the log is to bring.
-    fn expect(&mut self, change: ListChange) {
+    /// A change whose updates the log is to bring, one in each form.
+    fn expect_all(&mut self, change: &ListChange) {
+        let is_v1 = !self.wanting_v1.is_empty();
+        let forms = change.listed.kind.dialects().iter();
+        for form in forms.filter(|form| is_v1 || **form == Dialect::Old) {
+            self.expect(ListChange { only: Some(*form), ..change.clone() }, *form);
+        }
+    }
+
+    fn expect(&mut self, change: ListChange, form: Dialect) {
         let name = subscriber_text(change.listed.subscriber);
-        let path = subscription(&change.listed, Dialect::Old, &name, true).path.to_string();
+        let path = subscription(&change.listed, form, &name, true).path.to_string();
         let is_it = |(told, _): &(ToldChange, Instant)| {
             told.is_active == change.is_active && told.path == path
         };
@@ -251,113 +295,4 @@ impl NodesState {
 }
 
 #[cfg(test)]
-mod tests {
-    use topics::HeldKind;
-
-    use super::*;
-
-    fn held(text: &str) -> HeldSelector {
-        HeldSelector { kind: HeldKind::Plain, text: text.into(), is_granted: true }
-    }
-
-    /// The subject of a subscription, as the log has it.
-    fn subject(who: SubscriberNumber, text: &str) -> (Subject, SubjectInfo) {
-        (HubSubject::Subscription(who, held(text)).text().unwrap().into(), None)
-    }
-
-    fn came(
-        of: &mut NodesState,
-        table: &mut SubscriptionTable,
-        (who, text): (SubscriberNumber, &str),
-    ) -> ListEffect {
-        let subject = HubSubject::Subscription(who, held(text));
-        of.change(table, subject, RoomChange::Joined(None))
-    }
-
-    fn given(of: &mut NodesState) -> Vec<(String, bool)> {
-        let text = |change: ListChange| (change.listed.selector.to_string(), change.is_active);
-        of.give().into_iter().map(text).collect()
-    }
-
-    #[test]
-    fn change_is_kept_until_its_update_has_come_and_given_to_who_publishes() {
-        let (mut of, mut table) = (NodesState::default(), SubscriptionTable::default());
-        assert!(!of.settle(&mut table, vec![subject(1, "before")]));
-        assert_eq!(came(&mut of, &mut table, (2, "a")), ListEffect::Changed);
-        assert_eq!(came(&mut of, &mut table, (2, "b")), ListEffect::Changed);
-        assert_eq!(given(&mut of), []);
-        // The log has brought what another one has published.
-        let path = of.untold[0].path.clone();
-        of.told(ToldChange { path, is_active: true });
-        of.publishes_from = Some(Instant::now());
-        assert_eq!(given(&mut of), [("b".to_owned(), true)]);
-        assert_eq!(given(&mut of), [], "once");
-        // An update that is here before its change.
-        let path = of.untold[0].path.clone();
-        of.told(ToldChange { path: path.clone(), is_active: false });
-        let gone = HubSubject::Subscription(2, held("b"));
-        assert_eq!(of.change(&mut table, gone, RoomChange::Left), ListEffect::Changed);
-        assert!(of.untold.iter().all(|untold| untold.change.is_active) && of.early.is_empty());
-    }
-
-    #[test]
-    fn updates_of_changes_that_nobody_has_said_take_so_much_room_at_most() {
-        let mut of = NodesState::default();
-        for number in 0..2 * EARLY_MAX {
-            of.told(ToldChange { path: number.to_string(), is_active: true });
-        }
-        assert_eq!((of.early.len(), of.untold.len()), (EARLY_MAX, 0));
-    }
-
-    #[test]
-    fn loss_is_said_until_it_was_read() {
-        let (mut of, mut table) = (NodesState::default(), SubscriptionTable::default());
-        of.settle(&mut table, Vec::new());
-        assert_eq!(of.of_itself("n1"), []);
-        let lost = HubSubject::Lost("n1".into());
-        of.losing = Some("7".into());
-        assert_eq!(of.of_itself("n1"), [(lost.clone(), Some("7".into()))]);
-        came(&mut of, &mut table, (1, "a"));
-        let read = of.change(&mut table, lost, RoomChange::Renewed(Some("7".into())));
-        assert_eq!((read, of.of_itself("n1").len(), of.untold.len()), (ListEffect::Lost, 0, 0));
-    }
-
-    #[test]
-    fn list_that_is_settled_again_has_missed_something_and_the_first_one_not() {
-        let (mut of, mut table) = (NodesState::default(), SubscriptionTable::default());
-        of.miss();
-        of.forget_others();
-        assert!(!of.settle(&mut table, Vec::new()));
-        of.miss();
-        of.forget_others();
-        assert!(of.settle(&mut table, Vec::new()));
-        // Nobody wanted it meanwhile.
-        of.forget_others();
-        assert!(!of.settle(&mut table, Vec::new()));
-    }
-
-    #[test]
-    fn changes_past_the_bound_of_the_list_are_told() {
-        let (mut of, mut table) = (NodesState::default(), SubscriptionTable::default());
-        of.settle(&mut table, Vec::new());
-        let long: Arc<str> = "x".repeat(1 << 20).into();
-        for who in 0..70 {
-            of.payloads.insert(who, Arc::clone(&long));
-            assert_eq!(came(&mut of, &mut table, (who, "a")), ListEffect::Changed);
-        }
-        assert!(!table.is_whole() && of.untold.len() == 70);
-        let gone = HubSubject::Subscription(69, held("a"));
-        assert_eq!(of.change(&mut table, gone, RoomChange::Left), ListEffect::Changed);
-    }
-
-    #[test]
-    fn payload_that_is_found_later_is_in_the_list() {
-        let (mut of, mut table) = (NodesState::default(), SubscriptionTable::default());
-        of.settle(&mut table, vec![subject(1, "a")]);
-        of.change(&mut table, HubSubject::Payload(1), RoomChange::Joined(Some("{}".into())));
-        let renewed = RoomChange::Renewed(Some("5".into()));
-        let effect = of.change(&mut table, HubSubject::Subscription(1, held("a")), renewed);
-        assert_eq!((effect, of.untold.len()), (ListEffect::Changed, 0));
-        assert_eq!(table.of_subscriber(1)[0].payload.as_deref(), Some("{}"));
-    }
-}
+mod tests;

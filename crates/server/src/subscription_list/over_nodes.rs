@@ -42,20 +42,16 @@ const REST: Duration = Duration::from_secs(60);
 pub(super) struct OverNodes {
     rooms: Arc<SubjectRooms>,
     node: Box<str>,
-    is_settled: watch::Sender<bool>,
-}
-
-/// Whether nodes tell each other of it: what has a path in the old dialect.
-fn is_told(held: &HeldSelector) -> bool {
-    has_path(held) && held.kind.dialects().contains(&Dialect::Old)
+    /// In which forms the list is known.
+    known: watch::Sender<&'static [Dialect]>,
 }
 
 impl OverNodes {
     /// What a node called `node` begins with, and what the log will say.
     pub(super) fn new(node: &str) -> (OverNodes, mpsc::Receiver<SubjectStep>) {
         let (rooms, steps) = SubjectRooms::new(Space::Subscribers, true);
-        let (rooms, is_settled) = (Arc::new(rooms), watch::Sender::new(false));
-        (OverNodes { rooms, node: node.into(), is_settled }, steps)
+        let (rooms, known) = (Arc::new(rooms), watch::Sender::default());
+        (OverNodes { rooms, node: node.into(), known }, steps)
     }
 
     /// Where the log says what is in the hub's room.
@@ -63,10 +59,10 @@ impl OverNodes {
         &self.rooms
     }
 
-    /// Waits until the list of all nodes is known.
-    pub(super) async fn settled(&self) {
+    /// Waits until the list of all nodes is known, and its changes are told, in this form.
+    pub(super) async fn known(&self, form: Dialect) {
         // It fails only while the runtime ends.
-        let _ = self.is_settled.subscribe().wait_for(|is| *is).await;
+        let _ = self.known.subscribe().wait_for(|known| known.contains(&form)).await;
     }
 
     fn put(&self, subject: &HubSubject, info: SubjectInfo) {
@@ -96,7 +92,7 @@ impl OverNodes {
         if let (Some(_), Some(payload)) = (came, &payload) {
             self.put(&HubSubject::Payload(who), Some(Arc::clone(payload)));
         }
-        for held in selectors.into_iter().filter(is_told) {
+        for held in selectors.into_iter().filter(has_path) {
             if came.is_none() {
                 own.remove(held.kind, &held.text, who);
                 self.take(&HubSubject::Subscription(who, held));
@@ -174,7 +170,6 @@ impl SubscriptionList {
                         self.budget().owe_end();
                     }
                     kept.read_at = Some(Instant::now());
-                    nodes.is_settled.send_replace(true);
                 }
                 SubjectAction::Changed { subject, change, .. } => {
                     if let Some(subject) = HubSubject::parse(&subject) {
@@ -184,6 +179,9 @@ impl SubscriptionList {
                 SubjectAction::First { asked_first, .. } => kept.nodes.set_publishes(asked_first),
             }
         }
+        let known = kept.nodes.known();
+        self.subscriptions().tell_v1(known.contains(&Dialect::V1));
+        nodes.known.send_replace(known);
         drop(filled);
     }
 
@@ -191,7 +189,7 @@ impl SubscriptionList {
     fn forget_list(&self, nodes: &OverNodes, kept: &mut ListState) {
         kept.nodes.forget_others();
         self.waiting().changes.clear();
-        nodes.is_settled.send_replace(false);
+        nodes.known.send_replace(&[]);
         forget(std::mem::take(&mut kept.table));
     }
 
@@ -206,6 +204,7 @@ impl SubscriptionList {
         match kept.nodes.change(&mut kept.table, subject, change) {
             ListEffect::None => {}
             ListEffect::Changed => kept.mark = number,
+            ListEffect::NewForm => self.mark(kept, number),
             ListEffect::Lost => {
                 self.waiting().changes.clear();
                 self.mark(kept, number);
@@ -246,13 +245,14 @@ impl SubscriptionList {
     /// somebody does anywhere.
     fn say_wants(&self, nodes: &OverNodes, kept: &mut ListState) {
         let is_wanted = self.subscriptions().is_wanted_here();
-        if is_wanted != kept.nodes.is_wanted {
-            kept.nodes.is_wanted = is_wanted;
+        let is_v1_wanted = self.subscriptions().is_v1_wanted();
+        if (is_wanted, is_v1_wanted) != (kept.nodes.is_wanted, kept.nodes.is_v1_wanted) {
+            (kept.nodes.is_wanted, kept.nodes.is_v1_wanted) = (is_wanted, is_v1_wanted);
             let wants = HubSubject::Wants(nodes.node.clone());
             match is_wanted {
                 true => {
                     nodes.rooms.open(HUB);
-                    nodes.put(&wants, None);
+                    nodes.put(&wants, kept.nodes.wants_info());
                 }
                 false => nodes.take(&wants),
             }
@@ -277,7 +277,7 @@ impl SubscriptionList {
         let read = move || {
             let (mut own, mut subjects) = (SubscriptionTable::default(), Vec::new());
             visit_subscribed(&router, topics.subscriptions(), |held, who, payload| {
-                if is_told(held) && own.insert(held, who, payload.clone()) {
+                if has_path(held) && own.insert(held, who, payload.clone()) {
                     subjects.push((HubSubject::Subscription(who, held.clone()), None));
                     let payload = payload.map(|payload| (HubSubject::Payload(who), Some(payload)));
                     subjects.extend(payload);

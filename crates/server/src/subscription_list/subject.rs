@@ -3,9 +3,11 @@
 //!
 //! ```text
 //! HEX/KgSELECTOR a subscription that a token grants; HEX/KoSELECTOR one that none does. K is p of
-//!                a plain one, t of a template. Its info is the id of its connection
+//!                a plain one, t of a template, u of a URL pattern. Its info is the id of its
+//!                connection
 //! HEX~           the subscriber's payload, which is its info
-//! !NODE          the node wants to know who is subscribed
+//! !NODE          the node wants to know who is subscribed; its info is 1.0 if it wants changes
+//!                in that form, too
 //! +NODE          the node has more subscriptions than are listed
 //! ?NODE          the node has told that changes were lost, each time with another info
 //! ```
@@ -30,15 +32,15 @@ pub(super) enum HubSubject {
 }
 
 impl HubSubject {
-    /// Its text; `None` of a subscription with too long a selector or with a URL pattern, which is
-    /// neither listed nor told.
+    /// Its text; `None` of a subscription with too long a selector, which is neither listed nor
+    /// told.
     pub(super) fn text(&self) -> Option<String> {
         let text = match self {
             HubSubject::Subscription(who, HeldSelector { kind, text, is_granted }) => {
                 let kind = match kind {
                     HeldKind::Plain => 'p',
                     HeldKind::Template => 't',
-                    HeldKind::UrlPattern => return None,
+                    HeldKind::UrlPattern => 'u',
                 };
                 let mark = if *is_granted { 'g' } else { 'o' };
                 format!("{who:032x}/{kind}{mark}{text}")
@@ -69,6 +71,7 @@ impl HubSubject {
         let kind = match of.next()? {
             'p' => HeldKind::Plain,
             't' => HeldKind::Template,
+            'u' => HeldKind::UrlPattern,
             _ => return None,
         };
         let of = of.as_str();
@@ -101,6 +104,7 @@ mod tests {
             one("~", false),
             one("é", true),
             pattern(HeldKind::Template),
+            pattern(HeldKind::UrlPattern),
             HubSubject::Payload(who),
             HubSubject::Wants("n1".into()),
             HubSubject::Overfull("n1".into()),
@@ -110,7 +114,6 @@ mod tests {
             assert_eq!(HubSubject::parse(&text), Some(subject));
         }
         assert!(one("\u{10ffff}", true).text() < HubSubject::Payload(who).text());
-        assert_eq!(pattern(HeldKind::UrlPattern).text(), None);
         assert_eq!(one(&"x".repeat(ID_BYTES_MAX - DIGITS - 2), true).text(), None);
         for other in ["", "x", "7/gx", &"0".repeat(DIGITS), &format!("{:032x}/pxx", 7)] {
             assert_eq!(HubSubject::parse(other), None, "{other}");

@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use hub::ConnectionId;
+use mercure::Dialect;
 use topics::{ListedSubscription, SubscriberNote, SubscriptionTable, Subscriptions};
 
 use crate::subscription_changes::has_path;
@@ -16,6 +17,15 @@ pub(super) struct ListChange {
     pub(super) is_active: bool,
     /// The connection that does not hear of itself.
     pub(super) except: Option<ConnectionId>,
+    /// In which form it is told, of those that it has; in all unless set.
+    pub(super) only: Option<Dialect>,
+}
+
+impl ListChange {
+    /// One that is told in all forms.
+    pub(super) fn new(listed: ListedSubscription, is_active: bool) -> ListChange {
+        ListChange { listed, is_active, except: None, only: None }
+    }
 }
 
 /// What waits, in its order.
@@ -53,7 +63,7 @@ impl Waiting {
         let Some(selectors) = selectors else {
             for listed in table.of_subscriber(who) {
                 table.remove(listed.kind, &listed.selector, who);
-                self.changes.push_back(ListChange { listed, is_active: false, except: None });
+                self.changes.push_back(ListChange::new(listed, false));
             }
             return true;
         };
@@ -68,8 +78,8 @@ impl Waiting {
             }
             let (kind, selector, payload) = (held.kind, held.text.into(), payload.clone());
             let listed = ListedSubscription { kind, selector, subscriber: who, payload };
-            let (is_active, except) = (came.is_some(), came);
-            self.changes.push_back(ListChange { listed, is_active, except });
+            let change = ListChange::new(listed, came.is_some());
+            self.changes.push_back(ListChange { except: came, ..change });
         }
         true
     }
@@ -77,7 +87,7 @@ impl Waiting {
     /// The list was read anew: what differs is told.
     pub(super) fn make_up(&mut self, before: &SubscriptionTable, now: &SubscriptionTable) {
         // Whose own those are that have begun, is not known any more.
-        let change = |is_active| move |listed| ListChange { listed, is_active, except: None };
+        let change = |is_active| move |listed| ListChange::new(listed, is_active);
         self.changes.extend(before.without(now).into_iter().map(change(false)));
         self.changes.extend(now.without(before).into_iter().map(change(true)));
     }

@@ -37,6 +37,11 @@ impl Subscriptions {
         }
     }
 
+    /// Whether the nodes of the cluster tell changes in the form of 1.0 from now on.
+    pub fn tell_v1(&self, is_told: bool) {
+        self.noted.lock().is_v1_told = is_told;
+    }
+
     /// Whether somebody at this node wants it, or did so of late.
     pub fn is_wanted_here(&self) -> bool {
         self.noted.lock().is_here

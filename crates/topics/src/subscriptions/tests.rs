@@ -69,6 +69,23 @@ fn who_wants_the_form_of_1_0_has_missed_what_was_told_before() {
 }
 
 #[test]
+fn who_wants_the_form_of_1_0_that_nodes_tell_has_missed_nothing() {
+    let of = Subscriptions::default();
+    of.be_node();
+    of.want_elsewhere(true, || 7);
+    of.set_since(8);
+    of.tell_v1(true);
+    of.ask_v1(|| 9);
+    assert!(of.is_v1_wanted() && of.since() == 8);
+    // As long as another node wants it, nobody has to here.
+    assert!(of.look(0, 100) && of.look(100, 100));
+    assert!(!of.is_v1_wanted() && !of.is_wanted_here());
+    of.tell_v1(false);
+    of.ask_v1(|| 9);
+    assert_eq!(of.since(), 10);
+}
+
+#[test]
 fn it_is_wanted_until_nobody_has_asked_for_some_time() {
     let of = Subscriptions::default();
     assert!(!of.is_wanted() && !of.look(0, 100));

@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 
 use super::nodes::{Nodes, publish};
 use super::subscriptions::{LISTEN, PATH, ask_list_at, ids, list_at, reader};
+use super::v1::{ISSUER, METADATA, PUBLIC_URL};
+use super::v1_subscriptions::reader_of_v1;
 use super::{bearer, listen};
-use crate::harness::{Server, Stream, wait_for};
+use crate::harness::{Server, Stream, get, read_answer, wait_for};
 
 /// Ends what a listener hears.
 const MARK: &str = "topic=mark";
@@ -35,6 +37,20 @@ impl Listener {
         );
         assert_eq!(stream.head.field("last-event-id"), Some(place), "it is no gap");
         Listener { stream, known: ids(list), heard: BTreeMap::new() }
+    }
+
+    /// At a node where it hears all changes in the form of 1.0 behind the list that is there now.
+    fn of_v1_at(node: &Server) -> Listener {
+        let answer = ask_list_at(node, PATH, &[&reader_of_v1()]);
+        let place = answer.head.field("etag").unwrap().trim_matches('"');
+        let stream = listen(
+            node,
+            &format!("match_urlpattern={PATH}/:type/:match/:who&match=mark"),
+            &[&reader_of_v1(), &format!("Last-Event-ID: {place}")],
+        );
+        let told = stream.head.field("mercure-last-event-id");
+        assert_eq!(told, Some(place), "it is no gap");
+        Listener { stream, known: BTreeSet::new(), heard: BTreeMap::new() }
     }
 
     /// Hears up to that update of a publisher.
@@ -214,5 +230,55 @@ fn changes_that_are_too_many_are_told_to_all_as_a_gap() {
             &[&reader(), &format!("Last-Event-ID: {}", tag.trim_matches('"'))],
         );
         assert!(stream.chunk().contains("event: gap"), "{}", stream.head.text);
+    }
+}
+
+#[test]
+fn nodes_have_one_list_in_the_form_of_1_0_and_tell_each_change_once_in_both_forms() {
+    let Some(hub) = Nodes::start(&[GRACE, PUBLIC_URL, ISSUER]) else { return };
+    let nodes: Vec<&Server> = hub.nodes.iter().collect();
+    let metadata = read_answer(&mut nodes[0].ask(get(METADATA, &[])), "GET").unwrap().ok();
+    assert_eq!(metadata["mercure_subscriptions"], true);
+    // From then on it is known what all nodes read, also when one of them is gone.
+    nodes.iter().for_each(|node| drop(publish(&node.api, "topic=x&data=1")));
+    // The first node publishes the changes, in the old form until somebody wants the other one.
+    let mut listeners = vec![Listener::behind(nodes[0], &list_at(nodes[0], PATH))];
+    listeners.extend([1, 2].map(|node| Listener::of_v1_at(nodes[node])));
+    let _held = listen(nodes[0], "match=a&match_urlpattern=https://a.test/:id", &[]);
+    let _template = listen(nodes[2], "topic=a%7Bb%7D", &[]);
+    let of_v1 = ["exact/a", "urlpattern/https%3A%2F%2Fa.test%2F%3Aid"];
+    let heard =
+        |one: &Listener, of: &[&str], is_active| of.iter().all(|of| one.has_heard(of, is_active));
+    let mut mark = 0;
+    wait_for("all have heard of the begins", || {
+        hear(&nodes, &mut listeners, &mut mark);
+        heard(&listeners[0], &["a", "a%7Bb%7D"], true)
+            && listeners[1..].iter().all(|one| heard(one, &of_v1, true))
+    });
+    let lists = |nodes: &[&Server]| -> Vec<BTreeSet<String>> {
+        let list = |node: &&Server| ids(&ask_list_at(node, PATH, &[&reader_of_v1()]).ok());
+        nodes.iter().map(list).collect()
+    };
+    let is_listed = |list: &BTreeSet<String>, of: &str| {
+        list.iter().any(|id| id.starts_with(&format!("{PATH}/{of}/")))
+    };
+    wait_for("all list it", || {
+        let lists = lists(&nodes);
+        lists.iter().all(|list| *list == lists[0] && of_v1.iter().all(|of| is_listed(list, of)))
+    });
+    assert!(listeners[0].heard.keys().all(|(id, _)| !id.contains("urlpattern")));
+    nodes[0].signal("KILL");
+    let mut listeners = listeners.split_off(1);
+    let nodes = &nodes[1..];
+    wait_for("all have heard of the ends", || {
+        hear(nodes, &mut listeners, &mut mark);
+        listeners.iter().all(|one| heard(one, &of_v1, false))
+    });
+    wait_for("none lists it", || {
+        lists(nodes).iter().all(|list| !of_v1.iter().any(|of| is_listed(list, of)))
+    });
+    for one in &listeners {
+        assert!(one.heard.values().all(|times| *times == 1), "{:?}", one.heard);
+        assert!(!one.has_heard("exact/a%7Bb%7D", true), "a template has no such form");
     }
 }

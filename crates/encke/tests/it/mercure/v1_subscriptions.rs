@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::nodes::Nodes;
-use super::subscriptions::{LISTEN, PATH, ask_list_at, change, ids, reader};
-use super::v1::{ISSUER, METADATA, PUBLIC_URL, grants};
+use super::subscriptions::{LISTEN, PATH, change, ids, reader};
+use super::v1::{ISSUER, PUBLIC_URL, grants};
 use super::{HUB, Hub};
-use crate::harness::{Stream, get, read_answer};
+use crate::harness::{Stream, get};
 
 /// A token of 1.0 that may read all lists and hear all changes.
-fn reader_of_v1() -> String {
+pub(super) fn reader_of_v1() -> String {
     let below = format!("{PATH}/*");
     grants("subscribe", &[("urlpattern", &below), ("exact", PATH)], &Value::Null)
 }
@@ -122,14 +121,4 @@ fn selector_that_is_too_long_for_a_path_of_1_0_ends_nobody() {
     let told = std::iter::repeat_with(|| stream.chunk()).find(|told| !told.contains("mercure"));
     assert!(told.unwrap().ends_with("data: end\n\n"));
     assert_eq!(hub.server.api.stats()["mercure"]["subscription_changes"]["lost"], 0);
-}
-
-#[test]
-fn node_of_a_cluster_tells_clients_of_1_0_nothing_and_says_so() {
-    let Some(hub) = Nodes::start(&[PUBLIC_URL, ISSUER]) else { return };
-    let node = &hub.nodes[0];
-    let refused = ask_list_at(node, PATH, &[&reader_of_v1()]).problem(404);
-    assert!(refused["detail"].as_str().unwrap().contains("1.0"), "{refused}");
-    let metadata = read_answer(&mut node.ask(get(METADATA, &[])), "GET").unwrap().ok();
-    assert_eq!(metadata["mercure_subscriptions"], false);
 }
