@@ -114,6 +114,10 @@ pub(crate) const EARLY_VERSIONS_MAX: usize = 1_024;
 /// Bytes of them.
 pub(crate) const EARLY_BYTES_MAX: usize = 16 << 20;
 
+/// Parts of changes that wait for the log: 64 MiB of the longest, and some times that for their
+/// pairs. Those of further changes come from the store of record when it is their turn.
+pub(crate) const CHANGES_WAITING_MAX: usize = 256;
+
 /// Places of the graph's parts in the log that a node remembers: 24 KiB. An acknowledgement of an
 /// older one is believed.
 pub(crate) const PARTS_REMEMBERED: usize = 1_024;

@@ -22,6 +22,10 @@ use crate::checked_file::{CheckedFile, CheckedFileError, open_private};
 /// than the millisecond within which it does not.
 const SETTLED: Duration = Duration::from_millis(2);
 
+/// How long a revoked key keeps its place, in seconds: one that a node of a cluster had forgotten
+/// before the others have heard of its end would come back from them, and be good.
+const TOLD: u64 = 86_400;
+
 const NAME: &str = "keys.json";
 const LOCK_NAME: &str = "keys.lock";
 const AUDIT_NAME: &str = "keys-audit.ndjson";
@@ -136,7 +140,7 @@ impl KeyFile {
         check(wish, now)?;
         fs::create_dir_all(self.dir()).map_err(io_error(self.dir().to_owned()))?;
         self.change(|keys| {
-            make_room(keys, now)?;
+            make_room(keys, KEYS_MAX - 1, now)?;
             let mut secret = [0; 32];
             getrandom::fill(&mut secret).map_err(KeyFileError::Random)?;
             let id = loop {
@@ -176,29 +180,46 @@ impl KeyFile {
     }
 
     /// Puts `others`, the keys of a cluster, beside those that are here; returns all of them, and
-    /// how many are new or revoked by it. A key that is revoked anywhere is revoked.
+    /// how many are new or revoked by it. A key that is revoked anywhere is revoked, also where
+    /// there is no room for those that are new.
     pub fn join(
         &self,
         others: &[KeyRecord],
         now: u64,
     ) -> Result<(Vec<KeyRecord>, usize), KeyFileError> {
+        let revoked = self.join_known(others, now)?;
         let mut keys = self.read()?.unwrap_or_default();
         if joined(&mut keys, others).is_empty() {
-            return Ok((keys, 0));
+            return Ok((keys, revoked));
         }
         fs::create_dir_all(self.dir()).map_err(io_error(self.dir().to_owned()))?;
         self.change(|keys| {
             let changes = joined(keys, others);
             // The same ones go at all nodes.
             keys.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
-            while keys.len() > KEYS_MAX {
-                make_room(keys, now)?;
-            }
+            make_room(keys, KEYS_MAX, now)?;
             // Last: what there is no room for would be written every time.
             for (change, key) in &changes {
                 self.audit(now, change, key)?;
             }
-            Ok((keys.clone(), changes.len()))
+            Ok((keys.clone(), revoked + changes.len()))
+        })
+    }
+
+    /// Revokes what is here and revoked in `others`, which needs no room; tells how many that are.
+    fn join_known(&self, others: &[KeyRecord], now: u64) -> Result<usize, KeyFileError> {
+        let mut keys = self.read()?.unwrap_or_default();
+        let is_known = |other: &&KeyRecord| keys.iter().any(|key| key.id == other.id);
+        let known: Vec<KeyRecord> = others.iter().filter(is_known).cloned().collect();
+        if joined(&mut keys, &known).is_empty() {
+            return Ok(0);
+        }
+        self.change(|keys| {
+            let changes = joined(keys, &known);
+            for (change, key) in &changes {
+                self.audit(now, change, key)?;
+            }
+            Ok(changes.len())
         })
     }
 
@@ -280,11 +301,15 @@ fn check(wish: &NewKey, now: u64) -> Result<(), KeyFileError> {
     Err(KeyFileError::Wish(problem))
 }
 
-/// Lets the oldest keys that are good for nothing go where there is no place for another one.
-fn make_room(keys: &mut Vec<KeyRecord>, now: u64) -> Result<(), KeyFileError> {
-    while keys.len() >= KEYS_MAX {
-        let useless = keys.iter().position(|key| !key.is_usable(now));
-        let full = "there are 1000 keys that can be used: revoke some";
+/// Lets the oldest keys that are good for nothing go until `most` are left. First those whose time
+/// is over, at every node of a cluster; then those of whose end every node has heard.
+fn make_room(keys: &mut Vec<KeyRecord>, most: usize, now: u64) -> Result<(), KeyFileError> {
+    let is_told = |key: &KeyRecord| key.revoked.is_some_and(|at| at.saturating_add(TOLD) <= now);
+    while keys.len() > most {
+        let expired = keys.iter().position(|key| key.has_expired(now));
+        let useless = expired.or_else(|| keys.iter().position(is_told));
+        let full = "there are 1000 keys, and no place for another: revoke some; a place is free \
+                    when its key has expired, or was revoked a day ago";
         keys.remove(useless.ok_or(KeyFileError::Wish(full))?);
     }
     Ok(())

@@ -4,6 +4,9 @@
 //! over anyway. A look-up is one in a table, or two. A change writes the whole file, and is on disk
 //! when it is answered: 60 to 80 ms where there are 100,000, which take 6 MB. The table is copied
 //! for it, so that those who look wait for no more than the exchange of the two.
+//!
+//! What is forgotten may be learnt from nobody again. So a wall clock that jumps forward for a
+//! moment is not followed: no more time goes by here than on the monotonic clock.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,10 +15,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use hub::{Grant, IdText};
+use sys::clock;
 use thiserror::Error;
 
 use super::limits::{
-    JTI_BYTES_MAX, REVOCATION_LIFETIME, REVOCATIONS_MAX, REVOKED_BYTES_MAX, TIME_MAX,
+    JTI_BYTES_MAX, LEEWAY_MAX, REVOCATION_LIFETIME, REVOCATIONS_MAX, REVOKED_BYTES_MAX, TIME_MAX,
 };
 use crate::checked_file::{CheckedFile, CheckedFileError};
 
@@ -99,6 +103,15 @@ pub struct Revocations {
     writing: Mutex<()>,
     /// For how long what has no known end is kept, in seconds.
     lifetime: u64,
+    opened: Opened,
+}
+
+/// When the revocations were opened, by both clocks.
+#[derive(Clone, Copy, Debug)]
+struct Opened {
+    /// Seconds since 1970.
+    wall: u64,
+    monotonic_ms: u64,
 }
 
 #[derive(Clone, Default, Debug)]
@@ -122,12 +135,28 @@ impl Revocations {
     /// There is a file and it cannot be read: no token is taken then, since it could be a revoked
     /// one.
     pub fn open(dir: &Path) -> Result<Revocations, RevokedError> {
+        Revocations::open_at(dir, clock::unix_ms() / 1000)
+    }
+
+    /// [`Revocations::open`], while the wall clock stands at `wall`, in seconds since 1970.
+    fn open_at(dir: &Path, wall: u64) -> Result<Revocations, RevokedError> {
+        let opened = Opened { wall, monotonic_ms: clock::monotonic_ms() };
         let (dir, bytes_max) = (dir.to_owned(), REVOKED_BYTES_MAX);
         let file = CheckedFile { dir, name: NAME, format: FORMAT, bytes_max };
         let lines: Vec<Line<'_>> = file.read()?.unwrap_or_default();
         let table = Table::of(lines).ok_or_else(|| file.damaged("a line has no sense"))?;
         let (table, writing) = (RwLock::new(table), Mutex::new(()));
-        Ok(Revocations { file, table, writing, lifetime: REVOCATION_LIFETIME.as_secs() })
+        let lifetime = REVOCATION_LIFETIME.as_secs();
+        Ok(Revocations { file, table, writing, lifetime, opened })
+    }
+
+    /// The time at which what is over by then may be forgotten, where the wall clock says `now`: no
+    /// later than it can be by a clock that was right at the start, and runs as the monotonic one.
+    /// Where it was behind then, things are remembered for longer.
+    pub fn forgets_at(&self, now: u64) -> u64 {
+        let Opened { wall, monotonic_ms } = self.opened;
+        let elapsed = clock::monotonic_ms().saturating_sub(monotonic_ms) / 1000;
+        now.min(wall + elapsed + LEEWAY_MAX.as_secs())
     }
 
     /// Revokes tokens at `now`. They are refused when this returns, also when the file could not be
@@ -138,7 +167,7 @@ impl Revocations {
         }
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut table = self.copy();
-        table.forget(now);
+        table.forget(self.forgets_at(now));
         for wish in wishes {
             table.add(&Line::of(wish, now, self.lifetime));
         }
@@ -164,7 +193,8 @@ impl Revocations {
         if room(&self.table.read().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(line);
         }
-        self.table.write().unwrap_or_else(PoisonError::into_inner).forget(now);
+        let over = self.forgets_at(now);
+        self.table.write().unwrap_or_else(PoisonError::into_inner).forget(over);
         match room(&self.table.read().unwrap_or_else(PoisonError::into_inner)) {
             true => Ok(line),
             false => Err(RevokedError::Full),
@@ -195,7 +225,8 @@ impl Revocations {
     /// Writes what was learnt, without what is over at `now`. Blocks.
     pub fn save(&self, now: u64) -> Result<(), RevokedError> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.table.write().unwrap_or_else(PoisonError::into_inner).forget(now);
+        let over = self.forgets_at(now);
+        self.table.write().unwrap_or_else(PoisonError::into_inner).forget(over);
         self.write(&self.copy())
     }
 

@@ -82,7 +82,8 @@ pub struct Node {
     joining: Joining,
     /// Leaves that this node publishes, its own too.
     leaves: BTreeMap<u64, Attempt>,
-    /// Changes that this node publishes.
+    /// Parts of changes that this node publishes: as many as may wait for the log
+    /// ([`Node::change`]).
     changes: BTreeMap<(u64, u16), (Part, Attempt)>,
     parts_read: PartsRead,
     /// Bytes of pairs in one part of a change.

@@ -1,9 +1,12 @@
 //! A node alone, with what it hears and reads put in by hand: what the simulator meets too rarely.
 
+use std::collections::BTreeSet;
+
 use super::Node;
 use crate::change::Change;
 use crate::limits::{
-    ASK_MS, BEHIND_MAX_MS, FOLLOW_AGAIN_MS, FOUND_AFTER_MS, SEQUENCE_MAX, STORE_AGAIN_MS,
+    ACK_TIMEOUT_MS, ASK_MS, BEHIND_MAX_MS, CHANGES_WAITING_MAX, FOLLOW_AGAIN_MS, FOUND_AFTER_MS,
+    SEQUENCE_MAX, STORE_AGAIN_MS,
 };
 use crate::message::{Beat, Message, MessageBody, View};
 use crate::record::{Body, Head, Join, Order, Record};
@@ -312,4 +315,74 @@ fn nothing_comes_out_behind_a_version_of_another_history() {
     driven.does(|node, now| node.graph_renewed(now, place(5, 501)));
     assert!(driven.actions.contains(&Action::ChangeApplied { version: 5, hash: 501 }));
     assert_eq!((applied(&driven), obeyed(&driven)), (1, 1), "{:?}", driven.actions);
+}
+
+/// The change that leads to `version`.
+fn change(version: u64) -> Change {
+    let added = vec![(version.to_string(), "x".to_owned())];
+    Change { version, hash: version, added, removed: Vec::new() }
+}
+
+/// Which changes it asks to be published from now on, and their records.
+fn waiting(driven: &mut Driven) -> (BTreeSet<u64>, Vec<Record>) {
+    driven.actions.clear();
+    // Each is published again once in this time.
+    driven.waits(ACK_TIMEOUT_MS);
+    let records = driven.published();
+    let version = |record: &Record| match &record.body {
+        Body::Graph(part) => Some(part.change.version),
+        _ => None,
+    };
+    (records.iter().filter_map(version).collect(), records)
+}
+
+fn applied(driven: &Driven) -> Vec<u64> {
+    let version = |action: &Action| match action {
+        Action::ChangeApplied { version, .. } => Some(*version),
+        _ => None,
+    };
+    driven.actions.iter().filter_map(version).collect()
+}
+
+/// The store of record works and the log does not. What has no place waits in the store of record,
+/// also when the replica has gone on by that.
+#[test]
+fn changes_that_wait_for_the_log_are_bounded() {
+    const CHANGES: u64 = 2_000;
+    let all: Vec<u64> = (1..=CHANGES_WAITING_MAX as u64).collect();
+    let mut driven = member();
+    for version in 1..=CHANGES {
+        driven.does(|node, now| node.change(now, change(version)));
+    }
+    assert!(waiting(&mut driven).0.into_iter().eq(all.iter().copied()));
+    assert!(driven.actions.contains(&Action::ReadChanges), "the others are asked for");
+    let read = GraphPlace { version: CHANGES, hash: CHANGES };
+    driven.does(|node, now| node.graph(now, read));
+    driven.does(|node, now| node.change(now, change(CHANGES + 1)));
+    let (versions, records) = waiting(&mut driven);
+    assert!(versions.into_iter().eq(all.iter().copied()));
+    // The log is back, and has places again.
+    assert_eq!(records.len(), all.len());
+    for (sequence, record) in (2..).zip(&records) {
+        driven.reads(sequence, &record.encode());
+    }
+    assert_eq!(applied(&driven), all);
+    let again = CHANGES / 2;
+    driven.does(|node, now| node.change(now, change(again)));
+    let (versions, mut records) = waiting(&mut driven);
+    assert!(versions.into_iter().eq([again]), "who waits for one has it told again");
+    driven.reads(2 + all.len() as u64, &records.pop().unwrap().encode());
+    assert_eq!(applied(&driven), [again]);
+    assert_eq!(waiting(&mut driven).1, []);
+}
+
+/// The first of all may come last, from a node that has crashed.
+#[test]
+fn change_that_all_others_wait_for_has_a_place_among_them() {
+    let mut driven = member();
+    let last = CHANGES_WAITING_MAX as u64 + 1;
+    for version in (2..=last + 1).chain([1]) {
+        driven.does(|node, now| node.change(now, change(version)));
+    }
+    assert!(waiting(&mut driven).0.into_iter().eq(1..=last));
 }

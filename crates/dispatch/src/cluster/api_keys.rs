@@ -65,15 +65,25 @@ impl KeysTrouble {
             _ => false,
         }
     }
+
+    /// Whether some keys have no room in the value or in the file, and all else was done.
+    fn is_for_room(&self) -> bool {
+        matches!(self, KeysTrouble::Full(_) | KeysTrouble::File(KeyFileError::Wish(_)))
+    }
 }
 
 /// Joins both before the API takes a call. Servers of NATS may be without a leader for a moment.
+/// Where there are more keys than all have room for, those of the file are good here.
 pub(super) async fn join_first(nats: &NatsClient, file: &KeyFile) -> Result<(), KeysTrouble> {
     let deadline = Instant::now() + AGREE_TIMEOUT;
     loop {
         match join(nats, file).await {
             Err(error) if error.is_passing() && Instant::now() < deadline => {
                 sleep(AGREE_PAUSE).await;
+            }
+            Err(error) if error.is_for_room() => {
+                tracing::error!("keys are not the same at all nodes: {error}");
+                return Ok(());
             }
             joined => return joined,
         }
@@ -101,18 +111,54 @@ async fn join(nats: &NatsClient, file: &KeyFile) -> Result<(), KeysTrouble> {
     let revision = there.as_ref().map_or(0, |entry| entry.revision);
     let known = there.map_or(Ok(Vec::new()), |entry| read(&entry.value))?;
     let (file, others) = (file.clone(), known.clone());
-    let joined = spawn_blocking(move || file.join(&others, clock::unix_ms() / 1000));
-    let (mut keys, changes) = joined.await??;
+    let joined = spawn_blocking(move || match file.join(&others, clock::unix_ms() / 1000) {
+        Err(full @ KeyFileError::Wish(_)) => {
+            let here = file.read()?.unwrap_or_default();
+            Ok((with_revoked(others, &here), 0, Some(full)))
+        }
+        joined => joined.map(|(keys, changes)| (keys, changes, None)),
+    });
+    let (mut keys, changes, no_room) = joined.await??;
+    let no_room = no_room.map(KeysTrouble::File);
     if changes > 0 {
         tracing::info!("{changes} keys were made or revoked at other nodes");
     }
     keys.sort_unstable_by(|one, other| one.id.cmp(&other.id));
     if keys == known {
-        return Ok(());
+        return no_room.map_or(Ok(()), Err);
     }
-    match nats.swap(VALUE, revision, written(keys)?).await? {
-        Proposal::Taken(_) | Proposal::Lost => Ok(()),
+    let (value, full) = to_write(keys, &known)?;
+    if let Some(value) = value {
+        match nats.swap(VALUE, revision, value).await? {
+            Proposal::Taken(_) | Proposal::Lost => {}
+        }
     }
+    no_room.or(full).map_or(Ok(()), Err)
+}
+
+/// The keys of the cluster where new ones have no room in the file: what is revoked `here` is so at
+/// all nodes nevertheless. Of two times the file has the first one already.
+fn with_revoked(mut others: Vec<KeyRecord>, here: &[KeyRecord]) -> Vec<KeyRecord> {
+    for other in &mut others {
+        let key = here.iter().find(|key| key.id == other.id);
+        other.revoked = key.and_then(|key| key.revoked).or(other.revoked);
+    }
+    others
+}
+
+/// What is to be written of `keys` where `known` is written, if anything, and why it is not all.
+/// New ones may have no room. What is revoked is so at all nodes nevertheless.
+fn to_write(
+    mut keys: Vec<KeyRecord>,
+    known: &[KeyRecord],
+) -> Result<(Option<Bytes>, Option<KeysTrouble>), KeysTrouble> {
+    let full = match written(keys.clone()) {
+        Ok(value) => return Ok((Some(value), None)),
+        Err(full) => full,
+    };
+    keys.retain(|key| known.iter().any(|other| other.id == key.id));
+    let value = if keys == known { None } else { Some(written(keys)?) };
+    Ok((value, Some(full)))
 }
 
 fn written(keys: Vec<KeyRecord>) -> Result<Bytes, KeysTrouble> {
@@ -164,6 +210,28 @@ mod tests {
     fn more_keys_than_a_value_holds_are_refused() {
         let key = key();
         assert!(written(vec![key.clone(); 1_000]).is_ok(), "those of one file have room");
-        assert!(matches!(written(vec![key; 2_000]), Err(KeysTrouble::Full(_))));
+        let full = written(vec![key; 2_000]).unwrap_err();
+        assert!(matches!(full, KeysTrouble::Full(_)) && full.is_for_room());
+        assert!(!KeysTrouble::Unreadable.is_for_room(), "such a value may revoke anything");
+    }
+
+    #[test]
+    fn what_is_revoked_is_written_where_new_keys_have_no_room() {
+        let known = key();
+        let (mut revoked, mut new) = (known.clone(), known.clone());
+        revoked.revoked = Some(2);
+        new.id = "0123456789ab".to_owned();
+        let with_new = |key: &KeyRecord| [vec![new.clone(); 2_000], vec![key.clone()]].concat();
+        let is_full = |full: Option<KeysTrouble>| matches!(full, Some(KeysTrouble::Full(_)));
+        let known = [known];
+        let (value, full) = to_write(with_new(&revoked), &known).unwrap();
+        assert_eq!(read(&value.unwrap()).unwrap(), std::slice::from_ref(&revoked));
+        assert!(is_full(full));
+        let (value, full) = to_write(with_new(&known[0]), &known).unwrap();
+        assert!(value.is_none() && is_full(full), "there is nothing to be written");
+        let others = vec![known[0].clone(), new];
+        assert_eq!(with_revoked(others.clone(), &known), others);
+        let with_revoked = with_revoked(others.clone(), std::slice::from_ref(&revoked));
+        assert_eq!(with_revoked, [revoked, others[1].clone()]);
     }
 }

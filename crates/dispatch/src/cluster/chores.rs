@@ -82,3 +82,39 @@ pub async fn count_streams(engine: Arc<RwLock<Engine>>, cluster: Arc<Cluster>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nats::{LogError, NatsConfig};
+    use testing::{DEADLINE, NatsServer};
+    use tokio::time::{Instant, interval};
+
+    use super::*;
+
+    /// NATS promises room to each of them, so those that nobody deletes leave none for the next.
+    #[tokio::test]
+    async fn node_deletes_the_empty_logs_of_epochs_that_have_ended() {
+        let Some(program) = testing::nats_current() else { return };
+        let server = NatsServer::start(&program);
+        let mut config = NatsConfig::new("t", [server.url()]);
+        config.connect_timeout = DEADLINE;
+        let nats = NatsClient::connect(config).await.unwrap();
+        for epoch in [1, 2] {
+            nats.make_log(epoch).await.unwrap();
+        }
+        nats.seal(1).await.unwrap();
+        let (_node, status) = watch::channel(NodeStatus { epoch: 2, ..NodeStatus::default() });
+        let forgetting = tokio::spawn(forget_logs(nats.clone(), status));
+        tokio::task::yield_now().await;
+        tokio::time::pause();
+        tokio::time::advance(FORGET_EVERY).await;
+        tokio::time::resume();
+        let (end, mut looks) = (Instant::now() + DEADLINE, interval(Duration::from_millis(20)));
+        while !matches!(nats.find_log(1).await, Err(LogError::Absent(_))) {
+            assert!(Instant::now() < end, "a log that nobody needs stays");
+            looks.tick().await;
+        }
+        nats.find_log(2).await.unwrap();
+        forgetting.abort();
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postgres::{Place, PostgresError, PostgresStore};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// Pairs as text.
@@ -69,7 +69,38 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// answers, and not all of the grace time where that is silent.
 const LAST_CHANGES: Duration = Duration::from_secs(1);
 
+/// How long a change waits for the log before it is refused: longer than a node takes to be
+/// connected to another server of NATS.
+const LOG_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How often the log is looked for meanwhile.
+const LOG_PAUSE: Duration = Duration::from_millis(50);
+
+/// Waits until the log can be reached, as `is_there` says, but not when the server ends.
+async fn wait_for_log(
+    is_there: impl Fn() -> bool,
+    stop: &CancellationToken,
+) -> Result<(), GraphTrouble> {
+    let deadline = Instant::now() + LOG_TIMEOUT;
+    while !is_there() {
+        if Instant::now() >= deadline || stop.is_cancelled() {
+            return Err(GraphTrouble::LogAway);
+        }
+        sleep(LOG_PAUSE).await;
+    }
+    Ok(())
+}
+
 impl GraphChanges {
+    /// Waits until the log can be reached, as `is_there` says. What is changed while it is away is
+    /// obeyed by no later send, and its records would wait here: so PostgreSQL is not asked then.
+    pub(super) async fn wait_for_log(
+        &self,
+        is_there: impl Fn() -> bool,
+    ) -> Result<(), GraphTrouble> {
+        wait_for_log(is_there, &self.stop).await
+    }
+
     /// Adds or removes `pairs`; answers how many were new, or were there, once every later send
     /// obeys.
     pub(super) async fn change(
@@ -127,6 +158,9 @@ pub enum GraphTrouble {
     /// There is no store of record.
     #[error("the nodes of this cluster have no --postgres, so their graph stands still")]
     StandsStill,
+    /// The log cannot be reached, so PostgreSQL was not asked.
+    #[error("the cluster's log cannot be reached, and nothing was changed")]
+    LogAway,
     /// PostgreSQL.
     #[error(transparent)]
     Postgres(#[from] PostgresError),
@@ -139,4 +173,29 @@ pub enum GraphTrouble {
          the same change again, at another node: that does no harm"
     )]
     Ending,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// By a clock that goes on while nothing else is done.
+    #[tokio::test(start_paused = true)]
+    async fn change_waits_for_the_log_for_a_while_and_is_refused_then() {
+        let stop = CancellationToken::new();
+        let looks = Cell::new(0);
+        let there_at_third = || looks.replace(looks.get() + 1) == 2;
+        wait_for_log(there_at_third, &stop).await.unwrap();
+        assert_eq!(looks.get(), 3);
+        let refused = wait_for_log(|| false, &stop).await.unwrap_err();
+        assert!(matches!(refused, GraphTrouble::LogAway), "{refused}");
+        assert!(refused.to_string().contains("nothing was changed"), "{refused}");
+        stop.cancel();
+        let looks = Cell::new(0);
+        let never = || looks.replace(looks.get() + 1) > 9;
+        wait_for_log(never, &stop).await.unwrap_err();
+        assert_eq!(looks.get(), 1, "who ends waits for nothing");
+    }
 }

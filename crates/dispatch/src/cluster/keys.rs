@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::sleep;
 
 use super::agreement::{AGREE_PAUSE, AGREE_TIMEOUT};
-use super::{NodeStatus, questions};
+use super::{NodeReport, NodeStatus, questions};
 
 /// The value in NATS. Whoever may read it there may read all events, too; it keeps senders from
 /// making keys that collide with those of others.
@@ -71,11 +71,60 @@ impl Reading {
         // Some may have come or gone while others asked.
         let members = status.borrow().node.members;
         let reports = questions::nodes(nats, members).await.unwrap_or_default();
-        let least = reports.iter().map(|report| report.reads_format).min().unwrap_or(FORMAT_MAX);
-        // Who is slow to answer does what it did before; who knows no members knows nothing.
-        let all = (reports.len() >= members.max(1)).then_some(FORMAT_MAX);
-        let format = all.or(said.and_then(|(_, format)| format)).map(|format| format.min(least));
+        let format = common(&reports, members, said.and_then(|(_, format)| format));
         *said = Some((Instant::now(), format));
         format
+    }
+}
+
+/// The latest format that all `members` read, by what nodes report; who has not said is taken to
+/// read what it did `before`. None of those that are no members stands for one that is. But it may
+/// be a member again, so it has to read the format, too.
+fn common(reports: &[NodeReport], members: usize, before: Option<u8>) -> Option<u8> {
+    let least = reports.iter().map(|report| report.reads_format).min().unwrap_or(FORMAT_MAX);
+    let said = reports.iter().filter(|report| report.member).count();
+    // Who knows no members knows nothing.
+    let all = (said >= members.max(1)).then_some(FORMAT_MAX);
+    all.or(before).map(|format| format.min(least))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(member: bool, reads_format: u8) -> NodeReport {
+        NodeReport {
+            node: String::new(),
+            address: String::new(),
+            version: String::new(),
+            member,
+            ending: false,
+            epoch: 1,
+            members: 2,
+            applied: 0,
+            lag_records: 0,
+            streams: 0,
+            ids_online: 0,
+            events: 0,
+            at_least: 0,
+            gaps: 0,
+            reads_format,
+        }
+    }
+
+    #[test]
+    fn node_that_is_no_member_says_nothing_for_one_that_is() {
+        const OLD: u8 = FORMAT_MAX - 1;
+        let (here, away) = (report(true, FORMAT_MAX), report(false, FORMAT_MAX));
+        let (old, old_away) = (report(true, OLD), report(false, OLD));
+        let both = [here.clone(), away.clone()];
+        assert_eq!(common(&both, 2, None), None, "a member has not said it");
+        assert_eq!(common(&both, 2, Some(OLD)), Some(OLD));
+        assert_eq!(common(&both, 1, None), Some(FORMAT_MAX));
+        assert_eq!(common(&[here.clone(), away, old], 2, None), Some(OLD));
+        // One that was declared gone may be a member again.
+        assert_eq!(common(&[here.clone(), here.clone(), old_away], 2, None), Some(OLD));
+        assert_eq!(common(&[here.clone(), here], 2, None), Some(FORMAT_MAX));
+        assert_eq!(common(&[], 0, None), None);
     }
 }

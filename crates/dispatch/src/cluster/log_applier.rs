@@ -164,10 +164,9 @@ impl<'r> LogApplier<'r> {
             Work::Keep(tag, before) => self.window.push_back(Item::Keep(tag, before)),
             Work::Gap(number) => self.window.push_back(Item::LostRecords(LostRecords::Gap(number))),
             Work::Epoch(epoch) => {
+                item::begin_epoch(&mut self.window, &self.keys, epoch);
                 // Nobody waits for what is of the epoch before.
-                self.window.clear();
                 self.counting.clear();
-                self.window.push_back(Item::LostRecords(LostRecords::Epoch(epoch)));
             }
         }
     }
@@ -179,7 +178,8 @@ impl<'r> LogApplier<'r> {
                 // A user of an app is a key.
                 let id = IdText::of_key(&id).ok()?;
                 let sending = self.router.logout(id);
-                Some(Item::Sending(LoggedSend { place, number: None, sending, update: None }))
+                let (number, update, once) = (None, None, None);
+                Some(Item::Sending(LoggedSend { place, number, sending, update, once }))
             }
             Order::Revoke(text) => {
                 let line = revocations::of_log(&text)?;
@@ -191,11 +191,14 @@ impl<'r> LogApplier<'r> {
     }
 
     fn event(&mut self, place: LogPlace, id: EventId, event: cluster::Event, age_ms: Option<u64>) {
-        if let Some(once) = event.once {
-            let id = id.to_string().as_bytes().try_into().expect("ids have 16 letters and digits");
-            if !self.keys.brought(once, id) {
-                return self.done.push(Counted { place, count: Some(0) });
-            }
+        let once = event.once.map(|once| {
+            let written: Result<[u8; 16], _> = id.to_string().as_bytes().try_into();
+            (once, written.expect("ids have 16 letters and digits"))
+        });
+        if let Some((once, id)) = once
+            && !self.keys.brought(once, id)
+        {
+            return self.done.push(Counted { place, count: Some(0) });
         }
         // What no node of this version would send is passed over, as what has no audience.
         let is_update = event.is_update;
@@ -216,7 +219,7 @@ impl<'r> LogApplier<'r> {
             return self.window.push_back(Item::Past(past));
         }
         let sending = self.router.send_numbered(outgoing, id);
-        let sent = LoggedSend { place, number: Some(id.number()), sending, update };
+        let sent = LoggedSend { place, number: Some(id.number()), sending, update, once };
         self.window.push_back(Item::Sending(sent));
     }
 

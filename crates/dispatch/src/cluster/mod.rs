@@ -210,7 +210,7 @@ impl Cluster {
         wish: &Revocation,
     ) -> Result<(), RevokeTrouble> {
         let line = tokens.revocations().line(wish, clock::unix_ms() / 1000)?;
-        revocations::remember(&self.standing.nats, &line).await?;
+        revocations::remember(&self.standing.nats, tokens, &line).await?;
         let order = Order::Revoke(revocations::to_log(&line));
         let pending = self.ask(0, |reply| Command::Order(order, reply)).await?;
         let Delivered { at_least, .. } = pending.answer().await?;
@@ -224,10 +224,9 @@ impl Cluster {
     /// Adds or removes pairs of the graph; answers how many were new, or were there, once every
     /// later send on any node obeys.
     pub async fn change(&self, add: bool, pairs: Vec<graph::Pair>) -> Result<u64, GraphTrouble> {
-        match &self.graph {
-            Some(graph) => graph.change(add, pairs).await,
-            None => Err(GraphTrouble::StandsStill),
-        }
+        let Some(graph) = &self.graph else { return Err(GraphTrouble::StandsStill) };
+        graph.wait_for_log(|| self.standing.is_connected()).await?;
+        graph.change(add, pairs).await
     }
 
     /// How many connections are logged in under `id` on all nodes, and whether a node has not said.

@@ -89,8 +89,14 @@ fn read(bytes: &[u8]) -> Result<Vec<Line<'static>>, LogError> {
     })
 }
 
-/// Puts `lines`, which belong into the value of that number, beside those that are there.
-async fn keep(nats: &NatsClient, value: usize, lines: &[Line<'_>]) -> Result<(), RevokeTrouble> {
+/// Puts `lines`, which belong into the value of that number, beside those that are there and not
+/// over at `now`.
+async fn keep(
+    nats: &NatsClient,
+    value: usize,
+    lines: &[Line<'_>],
+    now: u64,
+) -> Result<(), RevokeTrouble> {
     let key = key(value);
     let not = |error: LogError| NotSwapped { error, may_count: false };
     for _ in 0..TRIES {
@@ -107,7 +113,6 @@ async fn keep(nats: &NatsClient, value: usize, lines: &[Line<'_>]) -> Result<(),
         if new == old {
             return Ok(());
         }
-        let now = clock::unix_ms() / 1000;
         new.retain(|line| line.until() > now);
         let bytes = serde_json::to_vec(&RevokedValue { format: FORMAT.to_owned(), lines: new });
         let bytes = Bytes::from(bytes.expect("plain values"));
@@ -143,7 +148,7 @@ async fn try_to_learn(nats: &NatsClient, tokens: &TokenService) -> Result<(), Lo
             all[value] = read(&entry.value)?;
         }
     }
-    let now = clock::unix_ms() / 1000;
+    let now = over_at(tokens);
     let mut missing = vec![Vec::new(); VALUES];
     let there: HashMap<_, _> = all.iter().flatten().map(|line| (line.key(), line)).collect();
     for line in tokens.revocations().lines() {
@@ -158,7 +163,7 @@ async fn try_to_learn(nats: &NatsClient, tokens: &TokenService) -> Result<(), Lo
         }
     }
     for (value, lines) in missing.into_iter().enumerate().filter(|(_, lines)| !lines.is_empty()) {
-        match keep(nats, value, &lines).await {
+        match keep(nats, value, &lines, now).await {
             Err(RevokeTrouble::NotKept(not)) => return Err(not.error),
             // It holds here.
             Err(error) => tracing::warn!("not all nodes know what is revoked here: {error}"),
@@ -169,8 +174,18 @@ async fn try_to_learn(nats: &NatsClient, tokens: &TokenService) -> Result<(), Lo
 }
 
 /// Keeps a revocation for those that begin later.
-pub(super) async fn remember(nats: &NatsClient, line: &Line<'_>) -> Result<(), RevokeTrouble> {
-    keep(nats, value_of(line), std::slice::from_ref(line)).await
+pub(super) async fn remember(
+    nats: &NatsClient,
+    tokens: &TokenService,
+    line: &Line<'_>,
+) -> Result<(), RevokeTrouble> {
+    keep(nats, value_of(line), std::slice::from_ref(line), over_at(tokens)).await
+}
+
+/// What ends before this time may be forgotten by all nodes. A clock that jumps forward for a
+/// moment does not count.
+fn over_at(tokens: &TokenService) -> u64 {
+    tokens.revocations().forgets_at(clock::unix_ms() / 1000)
 }
 
 /// A line for the log.

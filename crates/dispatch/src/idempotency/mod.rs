@@ -208,6 +208,12 @@ impl IdempotencyKeys {
         self.table().brought(once.key, once.body, id, self.now_ms())
     }
 
+    /// The event `id`, which the log has [brought](IdempotencyKeys::brought), is not posted here
+    /// after all, since that log is given up: the next one that is known by `once` is the first.
+    pub fn forget_brought(&self, once: Once, id: EventId) {
+        self.table().forget_brought(once.key, id, self.now_ms());
+    }
+
     /// By what all nodes know an event that this one sends by itself, in the name of `sender`, as
     /// often as it takes: without a claim.
     pub fn once_of(&self, sender: &str, text: &str, about: &str) -> Once {

@@ -177,6 +177,19 @@ impl Table {
         is_first
     }
 
+    /// The event `id` of a key, which the log has [brought](Table::brought), is not posted here:
+    /// the next one of that key is the first.
+    pub(super) fn forget_brought(&mut self, key: u128, id: EventId, now_ms: u64) {
+        if let Some(waiting) = self.claimed.get_mut(&key) {
+            waiting.brought.take_if(|(brought, _)| *brought == id);
+        } else if let Some(entry) = self.remembered.find_mut(key, now_ms)
+            && matches!(&entry.outcome, Outcome::Answered(answer) if answer.id == id)
+        {
+            // Its time is over. It goes with those before it.
+            entry.until_ms = now_ms;
+        }
+    }
+
     /// The first event that the log has brought of a claimed key, and the hash of its body.
     pub(super) fn first_of(&self, key: u128) -> Option<(EventId, u128)> {
         self.claimed.get(&key)?.brought

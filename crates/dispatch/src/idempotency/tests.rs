@@ -92,3 +92,26 @@ fn what_nodes_send_by_themselves_takes_no_place_of_senders() {
     let _claims = [first(&keys, "a"), first(&keys, "b")];
     assert!(matches!(claim(&keys, "c", "x"), Err(Refusal::Full { .. })));
 }
+
+/// The log that has brought an event is given up before that is posted here.
+#[test]
+fn event_that_is_not_posted_after_all_is_not_known_and_its_repeat_is_the_first() {
+    const OTHER: EventId = *b"2F3y6mQsYKmaB3xA";
+    let keys = IdempotencyKeys::new().unwrap();
+    let once = keys.once_of("streams", "a", "run:1");
+    assert!(keys.brought(once, *ID));
+    keys.forget_brought(once, OTHER);
+    assert!(!keys.brought(once, OTHER), "another one is not posted");
+    keys.forget_brought(once, *ID);
+    assert!(!keys.has_brought(once));
+    assert!(keys.brought(once, OTHER) && !keys.brought(once, *ID));
+    // One that this node has sent, and whose answer it waits for.
+    let claim_here = first(&keys, "b");
+    let once = claim_here.once();
+    assert!(keys.brought(once, *ID));
+    keys.forget_brought(once, OTHER);
+    assert!(!keys.brought(once, OTHER), "another one is not posted");
+    keys.forget_brought(once, *ID);
+    claim_here.failed(LogTrouble::Silent);
+    assert!(keys.brought(once, OTHER), "nobody knows what became of it");
+}

@@ -118,13 +118,66 @@ fn keys_of_others_that_have_no_room_change_nothing_and_fill_no_audit() {
     assert_eq!(file.read().unwrap().unwrap(), [own]);
 }
 
+/// Keys of nobody, as many as a file holds.
+fn full(file: &KeyFile) -> Vec<KeyRecord> {
+    let all: Vec<KeyRecord> = (0..KEYS_MAX).map(made).collect();
+    file.file.replace(&all).unwrap();
+    all
+}
+
+fn made(n: usize) -> KeyRecord {
+    KeyRecord::make(format!("{n:012x}"), [0; 32], vec![Scope::Read], vec![], 1, None).0
+}
+
+#[test]
+fn key_that_is_revoked_elsewhere_is_so_here_though_new_ones_have_no_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = KeyFile::in_dir(dir.path());
+    let mut revoked = full(&file).swap_remove(5);
+    revoked.revoked = Some(100);
+    let others = [revoked.clone(), made(KEYS_MAX)];
+    assert!(matches!(file.join(&others, 101), Err(KeyFileError::Wish(_))));
+    assert_eq!(file.read().unwrap().unwrap()[5], revoked);
+    // When all have heard of it, it gives up its place.
+    let (keys, changes) = file.join(&others, 100 + TOLD).unwrap();
+    assert_eq!((keys.len(), changes), (KEYS_MAX, 1));
+    assert!(keys.contains(&others[1]) && !keys.contains(&revoked));
+}
+
+#[test]
+fn key_that_was_just_revoked_makes_no_room_for_a_new_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = KeyFile::in_dir(dir.path());
+    let revoked = file.revoke(&full(&file)[5].id, 100).unwrap();
+    assert!(matches!(file.make(&wish(), 99 + TOLD), Err(KeyFileError::Wish(_))));
+    assert_eq!(file.read().unwrap().unwrap()[5], revoked);
+    file.make(&wish(), 100 + TOLD).unwrap();
+    let keys = file.read().unwrap().unwrap();
+    assert!(keys.len() == KEYS_MAX && !keys.contains(&revoked));
+}
+
 #[test]
 fn useless_keys_make_room_and_usable_ones_do_not() {
-    let key = |expires| KeyRecord::make("a".into(), [0; 32], vec![], vec![], 0, expires).0;
-    let mut keys = vec![key(None); KEYS_MAX];
-    assert!(make_room(&mut keys, 10).is_err());
-    keys[7] = key(Some(10));
-    make_room(&mut keys, 10).unwrap();
-    assert_eq!(keys.len(), KEYS_MAX - 1);
-    assert!(keys.iter().all(|key| key.is_usable(10)));
+    let key = |expires, revoked| {
+        let mut key = KeyRecord::make("a".into(), [0; 32], vec![], vec![], 0, expires).0;
+        key.revoked = revoked;
+        key
+    };
+    let now = TOLD + 10;
+    let mut keys = vec![key(None, None); KEYS_MAX];
+    assert!(make_room(&mut keys, KEYS_MAX - 1, now).is_err());
+    make_room(&mut keys, KEYS_MAX, now).unwrap();
+    assert_eq!(keys.len(), KEYS_MAX, "all have room");
+    (keys[6], keys[7]) = (key(None, Some(11)), key(None, Some(10)));
+    keys[8] = key(Some(now), None);
+    // What is over is so at each node.
+    make_room(&mut keys, KEYS_MAX - 1, now).unwrap();
+    assert!(keys.iter().all(|key| key.expires.is_none()));
+    make_room(&mut keys, KEYS_MAX - 2, now).unwrap();
+    let revoked: Vec<u64> = keys.iter().filter_map(|key| key.revoked).collect();
+    assert_eq!(revoked, [11], "of the other one not all may have heard");
+    assert!(make_room(&mut keys, KEYS_MAX - 3, now).is_err());
+    make_room(&mut keys, KEYS_MAX - 3, now + 1).unwrap();
+    assert_eq!(keys.len(), KEYS_MAX - 3);
+    assert!(keys.iter().all(|key| key.is_usable(now)));
 }

@@ -21,6 +21,11 @@ fn subject(sub: &str, before: u64) -> Revocation {
     Revocation::Subject { sub: sub.into(), before }
 }
 
+/// Revocations of a server that goes on for a long time, at any moment of which a test may ask.
+fn open_for_days(dir: &Path) -> Revocations {
+    Revocations::open_at(dir, NOW + 100 * DAY).unwrap()
+}
+
 #[test]
 fn token_is_revoked_by_its_name_or_by_its_subject_and_time() {
     let dir = tempfile::tempdir().unwrap();
@@ -52,7 +57,7 @@ fn token_is_revoked_by_its_name_or_by_its_subject_and_time() {
 #[test]
 fn revocation_is_kept_until_its_token_would_be_over() {
     let dir = tempfile::tempdir().unwrap();
-    let revocations = Revocations::open(dir.path()).unwrap();
+    let revocations = open_for_days(dir.path());
     let wishes = [token("short", Some(NOW + 60)), token("x", None), subject("bob", NOW + DAY)];
     revocations.revoke(&wishes, NOW).unwrap();
     let left = |now: u64| {
@@ -60,17 +65,33 @@ fn revocation_is_kept_until_its_token_would_be_over() {
         revocations.revoke(&[token("short", Some(NOW + 60))], now).unwrap();
         revocations.count()
     };
-    let leeway = super::super::limits::LEEWAY_MAX.as_secs();
+    let leeway = LEEWAY_MAX.as_secs();
     assert_eq!(left(NOW + 60 + leeway - 1), 3);
     assert_eq!(left(NOW + 30 * DAY - 1), 3);
     assert_eq!(left(NOW + 30 * DAY), 2, "x is over, and short was said once more");
     assert_eq!(left(NOW + 31 * DAY), 1, "bob's time began a day later");
 }
 
+/// Somebody sets the wall clock a day ahead for a moment, and other tokens are revoked meanwhile.
+#[test]
+fn clock_that_jumps_forward_forgets_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let revocations = Revocations::open_at(dir.path(), NOW).unwrap();
+    revocations.revoke(&[token("early", Some(NOW + 3600))], NOW).unwrap();
+    revocations.revoke(&[token("late", None)], NOW + DAY).unwrap();
+    revocations.save(NOW + DAY).unwrap();
+    for revocations in [&revocations, &Revocations::open(dir.path()).unwrap()] {
+        for jti in ["early", "late"] {
+            assert!(revocations.covers(&grant("", jti, None)), "{jti}");
+        }
+    }
+    assert_eq!(revocations.forgets_at(NOW - DAY), NOW - DAY, "a clock that goes back is followed");
+}
+
 #[test]
 fn more_than_is_remembered_is_refused_whole_and_room_comes_back() {
     let dir = tempfile::tempdir().unwrap();
-    let revocations = Revocations::open(dir.path()).unwrap();
+    let revocations = open_for_days(dir.path());
     let wishes: Vec<_> =
         (0..REVOCATIONS_MAX).map(|n| token(&format!("token-{n}"), Some(NOW + 60))).collect();
     revocations.revoke(&wishes, NOW).unwrap();
@@ -151,7 +172,7 @@ fn wishes_without_sense_are_refused() {
 #[test]
 fn what_is_learnt_is_the_most_that_was_said_and_is_saved() {
     let dir = tempfile::tempdir().unwrap();
-    let (one, other) = (Revocations::open(dir.path()).unwrap(), tempfile::tempdir().unwrap());
+    let (one, other) = (open_for_days(dir.path()), tempfile::tempdir().unwrap());
     let other = Revocations::open(other.path()).unwrap();
     let line = |wish: &Revocation| one.line(wish, NOW).unwrap();
     let lines = vec![

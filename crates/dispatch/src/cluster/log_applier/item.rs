@@ -1,12 +1,16 @@
 //! What stands in the window of the log applier.
 
+use std::collections::VecDeque;
+
 use auth::tokens::RevocationLine;
+use cluster::Once;
 use engine::{GapStep, Outgoing, Router, Sending, Step};
 use graph::Graph;
 use hub::{Epoch, EventId, Followers, FollowersError, Tag};
 
 use super::LogPlace;
 use crate::cluster::log_update::LogUpdate;
+use crate::idempotency::IdempotencyKeys;
 
 /// What is at the head of the window, or behind it.
 #[expect(clippy::large_enum_variant, reason = "almost all are sends, a window of them at most")]
@@ -26,6 +30,8 @@ pub(super) struct LoggedSend<'r> {
     pub(super) sending: Sending<'r>,
     /// Where it is an update of topics.
     pub(super) update: Option<Box<LogUpdate<'r>>>,
+    /// By what it is known where it is posted once, and its id as it is written.
+    pub(super) once: Option<(Once, [u8; 16])>,
 }
 
 /// An event of before this node was a member, and so old.
@@ -100,5 +106,50 @@ impl LostRecords {
             LostRecords::Gap(number) => router.lose_up_to(number),
             LostRecords::Epoch(epoch) => router.begin_epoch(epoch),
         }
+    }
+}
+
+/// Another epoch begins, and nothing of the one before is posted any more. Of what was taken note
+/// of when it was taken, nothing is left half done:
+///
+/// - Nobody learns of a revoked token a second time, so its streams end all the same.
+/// - An event that is not posted here is not known here: its repeat is.
+pub(super) fn begin_epoch(window: &mut VecDeque<Item<'_>>, keys: &IdempotencyKeys, epoch: Epoch) {
+    for item in window.iter() {
+        if let Item::Sending(LoggedSend { once: Some((once, id)), .. }) = item {
+            keys.forget_brought(*once, *id);
+        }
+    }
+    window.retain(|item| matches!(item, Item::Revoked(_)));
+    window.push_back(Item::LostRecords(LostRecords::Epoch(epoch)));
+}
+
+#[cfg(test)]
+mod tests {
+    use auth::tokens::Revocation;
+
+    use super::*;
+
+    #[test]
+    fn streams_of_revoked_tokens_end_though_the_log_is_another_one() {
+        let keys = IdempotencyKeys::new().unwrap();
+        let place = LogPlace { epoch: 1, sequence: 7, index: 0 };
+        let wish = Revocation::Token { jti: "x".to_owned(), expires: None };
+        let line = RevocationLine::of(&wish, 0, 60);
+        let mut window = VecDeque::from([
+            Item::LostRecords(LostRecords::Gap(5)),
+            Item::Revoked(Revoked { place, line: line.clone() }),
+        ]);
+        let epoch = Epoch { tag: Tag::of(1 << 40), base: 100, until: 200 };
+        begin_epoch(&mut window, &keys, epoch);
+        let Some(Item::Revoked(first)) = window.pop_front() else { panic!("it is forgotten") };
+        assert_eq!((first.place, first.line), (place, line));
+        let second = window.pop_front();
+        let is_begun = |begun: Epoch| begun.base == epoch.base;
+        assert!(
+            matches!(second, Some(Item::LostRecords(LostRecords::Epoch(it))) if is_begun(it)),
+            "the epoch begins behind it"
+        );
+        assert!(window.is_empty(), "what is of the epoch before is posted no more");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use auth::keys::{KeyFile, NewKey, Scope};
+
 use super::World;
 use crate::harness::{Server, wait_for};
 use crate::keys::{new_key, revoke};
@@ -58,4 +60,16 @@ fn keys_are_good_without_nats_and_what_it_has_lost_comes_back() {
     world.nats.restart();
     wait_for("what was made meanwhile is good everywhere", || status(&first, &away) == 200);
     assert_eq!(status(&first, &key), 200);
+}
+
+#[test]
+fn node_that_has_more_keys_than_all_have_room_for_starts_and_they_are_good_there() {
+    let Some(world) = World::new() else { return };
+    let file = KeyFile::in_dir(&world.store("n1"));
+    let about = (0..16).map(|n| format!("{n:x<250}").parse().unwrap()).collect();
+    let wish = NewKey { scopes: vec![Scope::Send, Scope::Read], about, expires: None };
+    // Some 280 KB, of which the cluster's list holds 256 KiB.
+    let keys: Vec<String> = (0..70).map(|_| file.make(&wish, 1).unwrap().1).collect();
+    let node = world.node("n1", &[]);
+    assert_eq!([&keys[0], &keys[69]].map(|key| status(&node, key)), [200, 200]);
 }
