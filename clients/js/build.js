@@ -15,10 +15,10 @@ import { build } from "esbuild";
 const INTERNAL = [
   "address", "addressMax", "again", "answer", "answered", "ask", "back", "base", "begin", "change",
   "complain", "due", "dueAt", "earliest", "ears", "end", "ended", "endsAt", "failed", "hear",
-  "heard", "heardAt", "hush", "isOwn", "kinds", "opened", "openedAt", "own", "parsed", "parts",
-  "pass", "past", "proven", "refusals", "refused", "renewal", "rest", "rooms", "run", "say",
-  "sends", "settle", "shared", "source", "speak", "taken", "talk", "tell", "tokens", "url",
-  "waited", "watch", "way",
+  "heard", "heardAt", "hush", "isOwn", "kinds", "most", "opened", "openedAt", "options", "own",
+  "parsed", "parts", "pass", "past", "proven", "refusals", "refused", "renewal", "rest", "rooms",
+  "run", "say", "sends", "settle", "shared", "source", "speak", "spoken", "taken", "talk", "tell",
+  "timer", "tokens", "url", "waited", "watch", "way",
 ];
 
 /** The sources of what is in `dist`: the package's entries, and the worker of the last one. */

@@ -33,9 +33,10 @@ async function answerTo(question, answer) {
   await send(answer, number, "end", "");
 }
 
-createServer(async (request, response) => {
+async function serve(request, response) {
   if (request.method === "POST" && request.url === "/ask") {
     let question = "";
+    request.setEncoding("utf8");
     for await (const part of request) question = (question + part).slice(0, 1000);
     const answer = `answer:${randomUUID()}`;
     answerTo(question, answer).catch((error) => console.error(error.message));
@@ -45,4 +46,9 @@ createServer(async (request, response) => {
     const page = await readFile(new URL("index.html", import.meta.url));
     response.writeHead(200, { "content-type": "text/html" }).end(page);
   }
+}
+
+createServer((request, response) => {
+  // A visitor may leave in the middle of a question.
+  serve(request, response).catch((error) => response.writeHead(500).end(error.message));
 }).listen(Number(PORT), "127.0.0.1", () => console.log(`http://127.0.0.1:${PORT}/`));

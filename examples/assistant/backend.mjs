@@ -92,6 +92,7 @@ async function answerTo(chat, path, question) {
 /** Begins an answer; the path of its stream, or nothing while another one is written. */
 async function ask(request) {
   let body = "";
+  request.setEncoding("utf8");
   for await (const part of request) body += part;
   const { id, messages } = JSON.parse(body);
   if (!chats.has(id)) chats.set(id, { messages: [], answer: null, message: null });

@@ -21,7 +21,7 @@ function sign(claims) {
 }
 
 const server = createServer((request, answer) => {
-  const { pathname, searchParams } = new URL(request.url, "http://page");
+  const { pathname, searchParams } = new URL(`http://page/${request.url.slice(1)}`);
   const name = searchParams.get("name");
   if (pathname === "/token" && /^[\w-]{1,20}$/.test(name)) {
     const now = Math.floor(Date.now() / 1000);

@@ -47,21 +47,21 @@ export const escape = (text) => text.replace(/[&<>"']/g, (sign) => `&#${sign.cha
 /** Serves `routes`: each takes the fields of the query and the form, and returns an answer. */
 export function serve(routes) {
   const server = createServer(async (request, answer) => {
-    const { pathname, searchParams: fields } = new URL(request.url, "http://page");
+    const { pathname, searchParams: fields } = new URL(`http://page/${request.url.slice(1)}`);
     const say = ({ status = 200, type = "text/html; charset=utf-8", cookie, body = "" }) => {
       const headers = { "Content-Type": type, "Cache-Control": "no-store" };
       answer.writeHead(status, cookie ? { ...headers, "Set-Cookie": cookie } : headers).end(body);
     };
     const library = LIBRARIES[pathname];
     if (library) return say({ type: "text/javascript", body: library });
-    const parts = [];
-    for await (const part of request) parts.push(part);
-    new URLSearchParams(Buffer.concat(parts).toString()).forEach((value, name) => {
-      fields.set(name, value.slice(0, 1000));
-    });
     const route = routes[`${request.method} ${pathname}`];
     const missing = { status: 404, type: "text/plain", body: "There is nothing here." };
     try {
+      const parts = [];
+      for await (const part of request) parts.push(part);
+      new URLSearchParams(Buffer.concat(parts).toString()).forEach((value, name) => {
+        fields.set(name, value.slice(0, 1000));
+      });
       say(route ? await route(Object.fromEntries(fields)) : missing);
     } catch (error) {
       say({ status: 502, type: "text/plain", body: error.message });

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { openContext, openPage } from "./browser.js";
 import { atEnd } from "./ends.js";
+import { leave } from "./leave.js";
 import { look } from "./look.js";
 import { root } from "./program.js";
 import { Encke, freeAddress } from "./server.js";
@@ -41,4 +42,7 @@ test("an answer goes on from its first word after a reload in the middle", async
   await other.getByText("the answer is complete").waitFor();
   assert.equal(await other.textContent("#answer"), ANSWER);
   await look(page, "answers");
+  await leave(`http://${address}/ask`);
+  assert.equal((await fetch(`http://${address}/`)).status, 200, "it serves others still");
+  assert.equal(child.exitCode, null);
 });

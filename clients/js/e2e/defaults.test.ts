@@ -2,10 +2,13 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { OPEN_MS, RETRY_MAX_MS, SILENCE_MS } from "../src/connection.js";
 import { WAIT_S } from "../src/poll.js";
+import { FILES } from "./front.js";
 import { PROGRAM } from "./program.js";
 
 /** A network that vanishes without a word is noticed within this time. */
@@ -37,4 +40,10 @@ test("history lasts for a cut, its noticing, an attempt in vain and the longest 
   const historyMs = 1000 * (await serverDefault("history-seconds"));
   const awayMs = CUT_MS + NOTICED_MS + OPEN_MS + RETRY_MAX_MS;
   assert.ok(awayMs + 10_000 < historyMs, `${awayMs} ms away, ${historyMs} ms remembered`);
+});
+
+test("README says by which field each transport is told how long the first wait is", async () => {
+  const readme = await readFile(join(FILES, "README.md"), "utf8");
+  assert.match(readme, /`retry`, over long poll `Encke-Retry`/);
+  assert.match(await readFile(join(FILES, "src/poll.ts"), "utf8"), /encke-retry/);
 });

@@ -10,6 +10,7 @@ import { promisify } from "node:util";
 import type { Page } from "playwright-core";
 import { openContext, openPage } from "./browser.js";
 import { atEnd } from "./ends.js";
+import { leave } from "./leave.js";
 import { PROGRAM, Program, root } from "./program.js";
 import { Encke } from "./server.js";
 
@@ -60,4 +61,15 @@ test("echo: two talk, and see each other come, type and go", async (t) => {
   }
   await bob.close();
   await ann.locator("#here", { hasText: /^ann$/ }).waitFor();
+  // What nobody's page asks ends it for nobody.
+  assert.equal((await fetch(`${url}/`)).status, 404);
+  await leave(`${url}say?name=a`);
+  for (const path of ["say?name=a", "broadcasting/auth?name=a"]) {
+    await fetch(url + path, { method: "POST" });
+  }
+  await ann.close();
+  await server.kill();
+  const body = new URLSearchParams({ text: "anybody?" });
+  assert.equal((await fetch(`${url}say?name=a`, { method: "POST", body })).status, 502);
+  assert.equal((await fetch(url)).status, 200, "it serves its page still");
 });

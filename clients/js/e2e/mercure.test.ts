@@ -12,6 +12,7 @@ import type { Page } from "playwright-core";
 import { openContext, openPage } from "./browser.js";
 import { atEnd } from "./ends.js";
 import { Front } from "./front.js";
+import { leave } from "./leave.js";
 import { Program, root } from "./program.js";
 import { Encke, freeAddress } from "./server.js";
 import { Secret } from "./sign.js";
@@ -219,4 +220,8 @@ test("EventSource: the shop hears each sale, and what it missed as a gap", async
   await sell("2");
   await shows(97, 97);
   assert.deepEqual((await heard(page)).filter((what) => what === "gap"), ["gap"]);
+  // What no page of its own does ends the backend for nobody.
+  await leave(`${site.url}/sales`);
+  assert.equal((await fetch(`${site.url}//`)).status, 404);
+  assert.equal((await fetch(`${site.url}/`)).status, 200);
 });

@@ -94,6 +94,9 @@ for (const [program, file] of BACKENDS) {
     await bob.locator("#members li", { hasText: "bob (you)" }).waitFor();
     await until("it has left", async () => !(await server.connections("room:music")));
     assert.equal(await server.connections("room:code"), 1);
+    // An address that is none of its own ends it for nobody.
+    await fetch(`${url}/`);
+    assert.equal((await fetch(url)).status, 200);
     await look(ann, `chat-${file.split(".")[1]}`);
   });
 }

@@ -162,6 +162,145 @@ test("tab that logs in as soon as it connects is told that it was taken", async 
   await assert.rejects(refused, /Give an id and a transport/);
 });
 
+test("an id that was refused ends no tab when the keeper changes", async (t) => {
+  const { server, front, context } = await open(t);
+  const kept = { worker: false, transports: ["websocket", "sse"] } as const;
+  const ann = await join(t, front, context, { ids: ["me", "ann"], ...kept });
+  const bob = await join(t, front, context, { ids: ["me", "bob"], exact: true, ...kept });
+  // What it was before it still is.
+  assert.equal(await bob.login("bob", "a b"), false);
+  await server.send("bob", 1);
+  assert.deepEqual(await bob.heard(1), [1]);
+  await ann.page.close();
+  await until("ann is gone", async () => (await server.connections("ann")) === 0);
+  await until("bob goes on", async () => (await server.connections("bob")) === 1);
+  await server.send("bob", 2);
+  assert.deepEqual(await bob.heard(2), [1, 2]);
+});
+
+/** The page under test, once it can listen. */
+async function openReady(t: TestContext, front: Front, context: BrowserContext): Promise<Tab> {
+  const tab = await openTab(t, front.origin, FAILED, Promise.resolve(context));
+  await tab.page.waitForFunction(() => window.listen);
+  return tab;
+}
+
+/** Waits until it has heard that, and returns all events and gaps up to it. */
+async function logged(tab: Tab, last: unknown): Promise<unknown[]> {
+  await tab.page.waitForFunction((last) => window.told.log.includes(last), last);
+  return (await tab.told()).log;
+}
+
+/** Hears one event and ends; returns its place. */
+async function placeOf(t: TestContext, front: Front, context: BrowserContext, act: () => unknown) {
+  const tab = await join(t, front, context, { ids: "bob", worker: false });
+  await act();
+  await tab.heard(1);
+  const [{ id }] = (await tab.told()).events;
+  await tab.page.close();
+  return id;
+}
+
+test("tab that brings a place before the stream is open is told of a gap", async (t) => {
+  const { server, front, context } = await open(t);
+  const kept = { ids: "bob", worker: false, transports: ["sse"], shared: true } as const;
+  const after = await placeOf(t, front, context, () => server.send("bob", 1));
+  await server.send("bob", 2);
+  const first = await openReady(t, front, context);
+  const second = await openReady(t, front, context);
+  front.cut();
+  await first.listen(kept);
+  await first.turned("waiting");
+  await second.listen({ ...kept, after });
+  // One would be the hub, and the hub waits for the end of both: it has heard of the second.
+  await until("the second has joined", async () => {
+    const locks = await second.page.evaluate(() => navigator.locks.query());
+    return locks.pending!.length === 3;
+  });
+  front.mend();
+  await second.turned("open");
+  await server.send("bob", 3);
+  assert.deepEqual(await logged(second, 3), ["gap", 3]);
+});
+
+test("tab that asks for all that is remembered is told that, or a gap", async (t) => {
+  const kept = { ids: "bob", worker: false, after: "earliest" } as const;
+  for (const [earliest, told] of [
+    [true, [1, 2]],
+    [false, ["gap", 2]],
+  ] as const) {
+    const { server, front, context } = await open(t);
+    const first = await join(t, front, context, earliest ? kept : { ...kept, after: "" });
+    // Where nothing is remembered the stream begins at no place.
+    await server.send("bob", 1);
+    await first.heard(1);
+    const second = await join(t, front, context, kept);
+    await server.send("bob", 2);
+    assert.deepEqual(await logged(second, 2), told);
+    assert.deepEqual(await logged(first, 2), [1, 2]);
+  }
+});
+
+test("what lies between the last events of each id is a gap for a tab with a place", async (t) => {
+  const { server, front, context } = await open(t);
+  await server.subscribe("bob", "rj");
+  const after = await placeOf(t, front, context, () => server.send("bob", 1));
+  await server.send("rj", 2);
+  await server.send("bob", 3);
+  const kept = { ids: "bob", worker: false, last: 50 } as const;
+  const first = await join(t, front, context, kept);
+  assert.deepEqual(await first.heard(2), [1, 3]);
+  const second = await join(t, front, context, { ...kept, after });
+  await server.send("bob", 4);
+  assert.deepEqual(await logged(second, 4), ["gap", 4]);
+});
+
+test("tab that keeps the connection and closes during a login throws nothing", async (t) => {
+  const { front, context } = await open(t);
+  const tab = await join(t, front, context, { ids: "me", worker: false });
+  front.rule = () => "hold";
+  const taken = tab.page.evaluate(async () => {
+    const { connection } = window;
+    const begun = new Promise((done) => connection.on("state", done));
+    const taken = connection.login("late");
+    await begun;
+    connection.close();
+    connection.members("room:7").stop();
+    return taken;
+  });
+  assert.equal(await taken, false);
+  // What is thrown and not caught is told by the end of a turn.
+  await tab.page.evaluate(async () => void (await fetch("/e2e/e2e/page.html")));
+});
+
+test("tab that closes while it gathers others connects no more", async (t) => {
+  const { server, front, context } = await open(t);
+  const kept = { worker: false, transports: ["sse"] } as const;
+  const [ann, bob, eve] = [
+    await join(t, front, context, { ids: "ann", ...kept }),
+    await join(t, front, context, { ids: "bob", ...kept }),
+    await join(t, front, context, { ids: "eve", ...kept }),
+  ];
+  // It is the next one that keeps it, and ends as soon as it knows of both that are left.
+  await bob.page.evaluate(() => {
+    const joined = new Set<string>();
+    const up = new BroadcastChannel(`encke 1 ${location.origin}/  up`);
+    up.onmessage = ({ data }) => {
+      if (data.join && joined.add(data.tab).size === 2) {
+        // Its hub hears the same in a task of its own.
+        setTimeout(() => window.connection.close());
+      }
+    };
+  });
+  await ann.close();
+  await bob.turned("closed");
+  await until("ann is gone", async () => (await server.connections("ann")) === 0);
+  await server.send("eve", 1);
+  assert.deepEqual(await eve.heard(1), [1]);
+  await until("bob is gone", async () => (await server.connections("bob")) === 0);
+  await until("eve has one connection", async () => (await connections(server)) === 1);
+});
+
 test("token is had from a tab that has it", async (t) => {
   const server = await Encke.start(t);
   const front = await Front.start(t, server);

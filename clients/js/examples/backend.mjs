@@ -10,6 +10,7 @@ async function say(request) {
   const user = SESSIONS.get(session);
   if (!user) return [401, {}];
   let body = "";
+  request.setEncoding("utf8");
   for await (const part of request) {
     body += part;
     if (body.length > 10_000) return [413, {}];

@@ -8,6 +8,7 @@
  * is gone.
  */
 
+import type { Change } from "./ids.js";
 import { connect } from "./index.js";
 import type { MembersMessage } from "./members.js";
 import type { Body } from "./sends.js";
@@ -35,7 +36,7 @@ export type Said = { tab: string } & (
   | { look: string }
   | { overlook: string }
   | { send: Body; ms: number; n: number }
-  | { act: "login" | "logout"; ids: string[]; n: number }
+  | { act: Change; ids: string[]; n: number }
   | { token: string; n: number }
   | { fault: string; n: number }
   | { leave: true }
@@ -98,7 +99,7 @@ class Hub {
   /** The lowest place that a tab has brought meanwhile. */
   #after = "";
   #recent: EnckeEvent[] = [];
-  /** All events after this place are in `recent`. */
+  /** All events after this place are in `recent`; `~`, behind all ids, where some are missing. */
   #since = "";
   /** Who waits for a token. */
   #asked?: { n: number; resolve: (token: string) => void; reject: (why: Error) => void };
@@ -118,6 +119,8 @@ class Hub {
 
   end(): void {
     this.#close();
+    // What is still under way opens nothing, and tells nobody.
+    this.#tabs.clear();
     this.#up.close();
     this.#down.close();
     this.leave();
@@ -150,9 +153,7 @@ class Hub {
     } else if ("send" in said) {
       await this.#send(tab, said.send, said.ms, said.n);
     } else if ("act" in said) {
-      await this.#ready;
-      const done = await this.#change(tab, said.act, said.ids);
-      this.#tell({ to: tab, done, n: said.n });
+      await this.#change(tab, said.act, said.ids, said.n);
     } else if ("leave" in said) {
       this.#forget(tab);
     } else if (this.#asked?.n === said.n) {
@@ -166,7 +167,9 @@ class Hub {
     }
   }
 
-  #join(tab: string, ids: string[], after: string, last = 0): void {
+  #join(tab: string, ids: string[], from: string, last = 0): void {
+    // So it is before all ids in the order of text, too.
+    const after = from.replace("earliest", "!");
     if (!this.#tabs.has(tab)) {
       // Granted when the tab is gone, however it went.
       void navigator.locks.request(`${this.name} ${tab}`, () => this.#forget(tab));
@@ -175,11 +178,12 @@ class Hub {
     this.#tabs.set(tab, new Set(ids));
     const connection = this.#connection;
     if (!connection) {
-      this.#after = [this.#after, after].filter(Boolean).sort()[0] ?? "";
+      this.#after = [this.#after || after, after || this.#after].sort()[0];
       this.#ready ??= new Promise((done) => setTimeout(done, GATHER_MS)).then(() => this.#open());
       return;
     }
-    if (after && after < connection.cursor) {
+    // Before it is open nobody knows where it begins.
+    if (after && after < (connection.cursor || "~")) {
       if (!news[0] && this.#since && after >= this.#since) {
         this.#recent
           .filter(({ id }) => id > after)
@@ -250,12 +254,13 @@ class Hub {
       return;
     }
     const token = this.options.token === true ? () => this.#token() : this.options.token;
-    this.#since = this.#after;
+    // Between the last events about each id those of others are missing.
+    this.#since = this.#after || (this.options.last ? "~" : "");
     this.#recent = [];
     const connection = connect(this.url, {
       ...this.options,
       ids,
-      after: this.#after,
+      after: this.#after.replace("!", "earliest"),
       token,
       queueMax: QUEUE_MAX,
     });
@@ -272,7 +277,7 @@ class Hub {
       this.#since ||= event.id;
       this.#recent.push(event);
       if (this.#recent.length > RECENT_MAX) {
-        this.#since = this.#recent.shift()!.id;
+        this.#since = [this.#since, this.#recent.shift()!.id].sort()[1];
       }
       this.#tell(this.#named(event));
     });
@@ -302,22 +307,25 @@ class Hub {
     });
   }
 
-  async #change(tab: string, change: "login" | "logout", ids: string[]): Promise<boolean> {
+  async #change(tab: string, change: Change, ids: string[], n: number): Promise<void> {
+    await this.#ready;
+    const login = change === "login";
     const own = this.#tabs.get(tab);
-    const before = this.#all;
     if (!own || !this.#connection) {
-      return false;
+      return;
     }
-    ids.forEach((id) => own[change === "login" ? "add" : "delete"](id));
-    const taken = await this.#connection[change](
-      ...ids.filter((id) => (change === "login" ? !before.has(id) : !this.#all.has(id))),
+    ids.forEach((id) => own[login ? "add" : "delete"](id));
+    const done = await this.#connection[change](
+      ...(login ? ids : ids.filter((id) => !this.#all.has(id))),
     );
     // What was asked for may be among what its tab, or another one, came with.
     await this.#known;
-    if (!taken && change === "login") {
+    if (!done && login) {
       ids.forEach((id) => own.delete(id));
     }
-    return taken;
+    if (this.#connection) {
+      this.#tell({ to: tab, done, n });
+    }
   }
 
   #forget(tab: string): void {

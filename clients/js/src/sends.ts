@@ -28,7 +28,7 @@ interface Send {
   readonly resolve: (sent: Sent) => void;
   readonly reject: (why: Failure) => void;
   timer?: ReturnType<typeof setTimeout>;
-  /** Ends the request that is on its way, if there is one. */
+  /** Ends what was said; it has ended when that is to be said again, and may be posted already. */
   request?: AbortController;
   /** It had to wait, so a rate limit is no news to its sender. */
   waited?: boolean;
@@ -118,7 +118,7 @@ export class Sends {
   /** The server's answer to the send of that number. */
   answered(ref: number, failure?: Failure, sent?: Sent): void {
     const send = this.#all.get(ref);
-    if (!send?.request) {
+    if (send?.request?.signal.aborted !== false) {
       return;
     }
     const { status = 0, retryAfterMs } = failure ?? {};
@@ -161,7 +161,7 @@ export class Sends {
       if (!this.#say || this.#pause || this.#alone) {
         return;
       }
-      if (!send.request) {
+      if (send.request?.signal.aborted !== false) {
         send.request = new AbortController();
         if (!this.#say(ref, send.body, send.endsAt, send.request.signal)) {
           this.#alone = send;
@@ -173,7 +173,6 @@ export class Sends {
   /** It is to be said again. */
   #back(send: Send): void {
     send.request?.abort();
-    send.request = undefined;
     send.waited = true;
     if (this.#alone === send) {
       this.#alone = undefined;
@@ -184,9 +183,7 @@ export class Sends {
     const send = this.#all.get(ref)!;
     this.#all.delete(ref);
     clearTimeout(send.timer);
-    if (send.request) {
-      this.#back(send);
-    }
+    this.#back(send);
     const others = send.back.filter(({ id }) => id !== sent?.id);
     if (sent && !send.body.echo && others.length === send.back.length) {
       this.#own.add(sent.id);

@@ -11,6 +11,7 @@
 import { OPEN_MS } from "./connection.js";
 import { Cursor } from "./cursor.js";
 import { type HubOptions, isAbout, lead, type Said, type Told } from "./hub.js";
+import type { Change } from "./ids.js";
 import { connect as connectAlone } from "./index.js";
 import { iterate } from "./iterate.js";
 import { Ears, type Kind, type Listener } from "./listeners.js";
@@ -66,23 +67,23 @@ class Tab<E> implements Connection<E> {
   #down: BroadcastChannel;
   #refusal?: Failure;
   #stop?: () => void;
-  #release = () => {};
+  #release?: () => void;
   /** The hub is told of this tab before it is asked for anything. */
-  #joined = false;
+  #joined?: boolean;
   /** What is to be said, or was and is not answered. */
   #asked = new Map<number, { said: Said; answer: (taken: boolean) => void }>();
   #asks = 0;
   #sends: Sends;
   #rooms = new Rooms(
-    (id) => this.#joined && this.#say({ tab: this.#id, look: id }),
-    (id) => this.#joined && this.#say({ tab: this.#id, overlook: id }),
+    (id) => this.#say({ tab: this.#id, look: id }),
+    (id) => this.#say({ tab: this.#id, overlook: id }),
   );
 
   constructor(
     url: string | URL,
     readonly options: SharedOptions,
   ) {
-    const { ids, after = "", name = "", worker, exact, token, ...plain } = options;
+    const { ids, after = "", name = "", worker, token, ...plain } = options;
     this.#url = new URL(url, location.href).href;
     this.#name = `encke 1 ${this.#url} ${name}`;
     this.#plain = { ...plain, token: typeof token === "function" || token };
@@ -93,8 +94,7 @@ class Tab<E> implements Connection<E> {
     }
     this.transport = transport;
     this.#cursor = new Cursor(after);
-    const { queueMax, queueMs } = options;
-    this.#sends = new Sends((event) => this.#ears.event(event), queueMax, queueMs);
+    this.#sends = new Sends((event) => this.#ears.event(event), options.queueMax, options.queueMs);
     this.#up = new BroadcastChannel(`${this.#name} up`);
     this.#down = new BroadcastChannel(`${this.#name} down`);
     this.#down.onmessage = ({ data }) => this.#hear(data);
@@ -155,8 +155,9 @@ class Tab<E> implements Connection<E> {
       }
       const shared = worker
         ? new SharedWorker(worker, { type: "module", name: "encke" })
-        : // Bundlers look for this form, and bring the worker along.
-          new SharedWorker(new URL("./worker.js", import.meta.url), {
+        : // Bundlers look for this form as it is built, and bring the worker along. In quotes the
+          // build leaves it its name.
+          new SharedWorker(new URL("./worker.js", import.meta["url"]), {
             type: "module",
             name: "encke",
           });
@@ -177,17 +178,18 @@ class Tab<E> implements Connection<E> {
   }
 
   #say(said: Said): void {
-    this.#up.postMessage(said);
+    if (this.state !== "closed") {
+      this.#up.postMessage(said);
+    }
   }
 
   #join(): void {
     this.#joined = true;
-    const { last } = this.options;
     this.#say({
       tab: this.#id,
       join: [...this.#ids],
       after: this.#cursor.at,
-      last,
+      last: this.options.last,
       look: this.#rooms.ids,
     });
     // What the last hub did not answer this one does.
@@ -200,18 +202,25 @@ class Tab<E> implements Connection<E> {
     });
   }
 
-  #change(change: "login" | "logout", list: Id[]): Promise<boolean> {
-    const ids = list.map(String);
+  async #change(change: Change, list: Id[]): Promise<boolean> {
+    const login = change === "login";
+    const ids = list.map(String).filter((id) => this.#ids.has(id) !== login);
     if (this.state === "closed") {
-      return Promise.resolve(false);
+      return false;
     }
-    ids.forEach((id) => this.#ids[change === "login" ? "add" : "delete"](id));
+    ids.forEach((id) => this.#ids[login ? "add" : "delete"](id));
     const n = ++this.#asks;
     const said: Said = { tab: this.#id, act: change, ids, n };
     if (this.#joined) {
       this.#say(said);
     }
-    return new Promise((answer) => this.#asked.set(n, { said, answer }));
+    const done = await new Promise<boolean>((answer) => this.#asked.set(n, { said, answer }));
+    this.#asked.delete(n);
+    if (!done && login) {
+      // The next hub is not to be refused for them.
+      ids.forEach((id) => this.#ids.delete(id));
+    }
+    return done;
   }
 
   #hear(told: Told): void {
@@ -241,7 +250,8 @@ class Tab<E> implements Connection<E> {
         this.#lead();
       }
     } else if ("place" in told) {
-      this.#cursor.pass(told.place);
+      // That one is before all ids, and was not reached.
+      this.#cursor.pass(told.place.replace("earliest", ""));
     } else if ("error" in told) {
       this.#ears.complain(revived(told.error));
     } else if ("members" in told) {
@@ -252,7 +262,6 @@ class Tab<E> implements Connection<E> {
       this.#sends.answered(told.n, revived(told.unsent));
     } else if ("done" in told) {
       this.#asked.get(told.n)?.answer(told.done);
-      this.#asked.delete(told.n);
     } else {
       void this.#answer(told.wanted);
     }
@@ -287,7 +296,7 @@ class Tab<E> implements Connection<E> {
     this.#asked.forEach(({ answer }) => answer(false));
     this.#sends.end();
     this.#stop?.();
-    this.#release();
+    this.#release?.();
     this.#up.close();
     this.#down.close();
   }

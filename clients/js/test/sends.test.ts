@@ -265,6 +265,33 @@ test("own event that comes back is not heard, before its answer or behind it", a
   assert.deepEqual(ids, ["03", "04", "06"]);
 });
 
+test("own event that a resume brings before its send is said again is not heard", async (t) => {
+  let isBack = false;
+  const server = await FakeServer.start(t, {
+    websocket: (socket) => {
+      if (isBack) {
+        socket.send(event("02", 1));
+        socket.send(event("03", "of another"));
+      }
+      socket.on("message", (text) => {
+        const { ping, ref } = JSON.parse(String(text));
+        if (ping) {
+          socket.send('{"ok":{"ping":1,"next":"01"}}');
+        } else if (isBack) {
+          socket.send(JSON.stringify({ ok: { id: "02", delivered: 1 }, ref }));
+        } else {
+          isBack = true;
+          socket.terminate();
+        }
+      });
+    },
+  });
+  const connection = listen(t, server.url, WEBSOCKET);
+  const ids = heard(connection);
+  assert.equal((await connection.send("room:7", 1, { event: "said" })).id, "02");
+  assert.deepEqual(ids, ["03"]);
+});
+
 test("event that may be its own is heard after all when the send fails", async (t) => {
   const error = { title: "Forbidden", status: 403, detail: "No." };
   const { server } = await taking(t, ({ data }, answer, socket) => {

@@ -17,6 +17,11 @@ const BYTES_BOUNDS = {
   pusher: 600,
 };
 
+test("shared looks for its worker where bundlers do", () => {
+  const text = readFileSync(new URL("../dist/shared.js", import.meta.url), "utf8");
+  assert.match(text, /new URL\("\.\/worker\.js",import\.meta\.url\)/);
+});
+
 for (const [entry, bound] of Object.entries(BYTES_BOUNDS)) {
   test(`${entry} is small`, (t) => {
     const file = readFileSync(new URL(`../dist/${entry}.js`, import.meta.url));

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import queue
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -150,7 +152,12 @@ def test_what_a_page_says_to_a_backend_is_heard(
             assert backend.stdout is not None
             url = backend.stdout.readline().strip()
             assert url.startswith("http://127.0.0.1:"), url
-            hear(server, client, lambda body, cookie: say(url, body, cookie))
+            hear(
+                server,
+                client,
+                lambda body, cookie: say(url, body, cookie),
+                lambda body, cookie: say_in_two(url, body, cookie),
+            )
         finally:
             backend.kill()
             backend.wait()
@@ -161,7 +168,7 @@ def test_what_a_page_says_to_a_backend_is_heard(
 Say = Callable[[bytes, str], tuple[int, bytes]]
 
 
-def hear(server: Server, client: Client, say: Say) -> None:
+def hear(server: Server, client: Client, say: Say, say_in_two: Say) -> None:
     heard: queue.Queue[Event | Gap] = queue.Queue()
     with Listener(server.url, "bob") as listener:
         thread = in_thread(listener, heard)
@@ -175,12 +182,12 @@ def hear(server: Server, client: Client, say: Say) -> None:
         assert say(json.dumps(wrong).encode(), "session=s-4711")[0] == 400
         assert say(b'{"id": "m-2", "text": "a"}', "session=s-4711")[0] == 400
         assert say(b"nonsense", "session=s-4711")[0] == 400
-        last = json.dumps({"id": str(uuid.uuid4()), "text": "last"}).encode()
-        assert say(last, "session=s-4711")[0] == 200
+        last = json.dumps({"id": str(uuid.uuid4()), "text": "süß"}, ensure_ascii=False).encode()
+        assert say_in_two(last, "session=s-4711")[0] == 200
         told = [heard.get(timeout=IN_TIME_S) for _ in range(2)]
         assert [item.data for item in told if isinstance(item, Event)] == [
             {"text": "Grüße"},
-            {"text": "last"},
+            {"text": "süß"},
         ], "the one that was said twice is heard once"
         assert all(isinstance(item, Event) and item.about == "rj" for item in told)
         listener.close()
@@ -197,6 +204,23 @@ def say(url: str, body: bytes, cookie: str) -> tuple[int, bytes]:
     except urllib.error.HTTPError as refused:
         with refused:
             return refused.code, refused.read()
+
+
+def say_in_two(url: str, body: bytes, cookie: str) -> tuple[int, bytes]:
+    """The same where the network parts the first character that has two bytes."""
+    host, port = url.removeprefix("http://").split(":")
+    head = f"POST /say HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\nConnection: close\r\n"
+    head += f"Content-Length: {len(body)}\r\n\r\n"
+    cut = next(at for at, byte in enumerate(body) if byte > 127) + 1
+    with socket.create_connection((host, int(port)), IN_TIME_S) as page:
+        page.sendall(head.encode() + body[:cut])
+        # Who has answered another page since has read that.
+        for _ in range(2):
+            assert say(url, b"nonsense", cookie)[0] == 400
+        page.sendall(body[cut:])
+        answer = http.client.HTTPResponse(page)
+        answer.begin()
+        return answer.status, answer.read()
 
 
 def test_wheel_has_types_and_licences(tmp_path: Path) -> None:

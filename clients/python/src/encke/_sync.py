@@ -20,6 +20,7 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from ._async import AsyncClient, Listed
@@ -59,19 +60,22 @@ os.register_at_fork(after_in_child=_forget)
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
     global _loop
-    with _lock:
-        if _loop is None:
-            _loop = asyncio.new_event_loop()
-            threading.Thread(target=_loop.run_forever, name=THREAD, daemon=True).start()
-        if threading.current_thread().name == THREAD:
-            work.close()
-            raise RuntimeError("`token` and `on_state` may not call what waits for their thread")
-        future = asyncio.run_coroutine_threadsafe(work, _loop)
+    future: Future[T] | None = None
     try:
+        with _lock:
+            if _loop is None:
+                _loop = asyncio.new_event_loop()
+                threading.Thread(target=_loop.run_forever, name=THREAD, daemon=True).start()
+            if threading.current_thread().name == THREAD:
+                work.close()
+                why = "`token` and `on_state` may not call what waits for their thread"
+                raise RuntimeError(why)
+            future = asyncio.run_coroutine_threadsafe(work, _loop)
         return future.result()
     except BaseException:
         # Ctrl-C ends the wait; what was waited for ends too.
-        future.cancel()
+        if future is not None:
+            future.cancel()
         raise
 
 
@@ -83,6 +87,9 @@ async def _step(steps: AsyncIterator[T]) -> tuple[T] | None:
 
 
 async def _close(steps: AsyncGenerator[T, None]) -> None:
+    # A step that was given up is still ending.
+    while getattr(steps, "ag_running", False):
+        await asyncio.sleep(0)
     await steps.aclose()
 
 

@@ -70,7 +70,7 @@ pub(crate) struct ListenArgs {
     /// Take the connection for dead when nothing came for so many seconds, not even a keep-alive: 2
     /// or more, 0 is never.
     ///
-    /// The default suits a server that sends one every 20 s.
+    /// The default suits a server that sends one every 30 s, as it does by default.
     #[arg(long, value_name = "SECONDS", default_value = SILENCE, value_parser = parse_silence)]
     silence: Duration,
     /// Begin with the last N events about each id, as far as the server remembers them.

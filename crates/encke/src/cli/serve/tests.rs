@@ -65,6 +65,13 @@ fn silence_of_ninety_seconds_is_noticed_in_time_and_is_no_gap() {
     assert!(engine.history.bytes_max / 335 >= 1_042 * one_a_second, "{:?}", engine.history);
 
     assert_eq!(parse_seconds(crate::cli::listen::SILENCE), Ok(CLIENT_SILENCE));
+
+    // And its help names the keep-alive that it is made for.
+    let program = crate::cli::program();
+    let listen = program.find_subcommand("listen").unwrap();
+    let silence = listen.get_arguments().find(|arg| arg.get_id() == "silence").unwrap();
+    let help = silence.get_long_help().unwrap().to_string();
+    assert!(help.contains(&format!("every {} s", keepalive.as_secs())), "{help}");
 }
 
 #[test]
