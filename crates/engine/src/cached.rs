@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hub::{Id, IdText, Names};
 use pusher::limits::CACHE_SECONDS;
 
-use crate::Event;
+use crate::{Event, History};
 
 /// What all last events together may take up: 1,500 of the longest, 100,000 short ones.
 const BYTES_MAX: usize = 16 << 20;
@@ -42,9 +42,25 @@ struct CacheState {
 
 /// Those events.
 #[derive(Default)]
-pub(crate) struct CachedEvents(Mutex<CacheState>);
+pub(crate) struct CachedEvents {
+    state: Mutex<CacheState>,
+    /// Where sends begin.
+    history: Mutex<Option<Arc<History>>>,
+}
 
 impl CachedEvents {
+    /// From now on events are sent there.
+    pub(crate) fn set_history(&self, history: Option<Arc<History>>) {
+        *self.history.lock().unwrap_or_else(PoisonError::into_inner) = history;
+    }
+
+    /// Whether an event about the channel `key` is being sent, which may become the last one. If it
+    /// is not, each is either the last one by now or goes to all who are subscribed.
+    pub(crate) fn is_sending(&self, key: Id) -> bool {
+        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        history.is_some_and(|history| history.is_sending(key))
+    }
+
     /// `event` is the last one of the channel that it is about.
     pub(crate) fn record(&self, names: &Names, event: &Arc<Event>, now_ms: u64) {
         self.record_until(names, event, now_ms + LIFETIME_MS);
@@ -111,7 +127,7 @@ impl CachedEvents {
 
     /// Each change is whole when the lock is given back.
     fn lock(&self) -> MutexGuard<'_, CacheState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -55,7 +55,7 @@ pub struct Router {
     replies: Arc<Replies>,
     event_ids: Arc<EventIds>,
     /// `None` when nothing is remembered.
-    history: Option<History>,
+    history: Option<Arc<History>>,
     /// `None` when nothing is kept on disk.
     archive: Option<Arc<EventArchive>>,
     event_store: Option<Arc<FrameStore>>,
@@ -96,7 +96,7 @@ impl Router {
         history: HistoryLimits,
         clock: Clock,
     ) -> Router {
-        let history = history.is_on().then(|| History::new(names.clone(), history));
+        let history = history.is_on().then(|| Arc::new(History::new(names.clone(), history)));
         let posting = Posting::default();
         Router {
             names,
@@ -122,6 +122,9 @@ impl Router {
 
     /// This router, which remembers last events of channels of these apps.
     pub(crate) fn with_pusher(self, pusher: Option<Arc<PusherApps>>) -> Router {
+        if let Some(apps) = &pusher {
+            apps.cached().set_history(self.history.clone());
+        }
         Router { pusher, ..self }
     }
 
@@ -165,7 +168,7 @@ impl Router {
     pub(crate) fn with_rules(self, limits: HistoryLimits, rules: &HistoryRules) -> Router {
         let names = &self.names;
         let history = (limits.is_on() && !rules.is_empty())
-            .then(|| History::with_rules(names.clone(), limits, rules.clone()));
+            .then(|| Arc::new(History::with_rules(names.clone(), limits, rules.clone())));
         Router { history: history.or(self.history), ..self }
     }
 
@@ -267,7 +270,7 @@ impl Router {
 
     /// What was sent of late; `None` when nothing is remembered.
     pub fn history(&self) -> Option<&History> {
-        self.history.as_ref()
+        self.history.as_deref()
     }
 
     /// What is kept on disk; `None` when nothing is.
@@ -364,8 +367,10 @@ fn is_of_key(draft: &Draft) -> bool {
 
 /// The event `id`, that perhaps has its Erlang term already.
 fn made(outgoing: Outgoing, id: EventId) -> Arc<Event> {
+    let is_remembered = is_for_history(&outgoing);
     let Outgoing { draft, term, except, .. } = outgoing;
     let event: Event = draft.numbered(id);
+    let event = if is_remembered { event } else { event.forgotten() };
     let event = event.leaving_out(except);
     if let Some(term) = term {
         event.frame(TERM_SLOT, |_| term);

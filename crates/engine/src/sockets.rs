@@ -55,8 +55,8 @@ pub(crate) trait Sockets {
     }
 
     /// Goes on with that, as far as its client lets it. `false` is that it is not done yet;
-    /// `UnexpectedEof` that the client has ended its side.
-    fn handshake(&mut self, _socket: &Self::Socket) -> io::Result<bool> {
+    /// `UnexpectedEof` that the client has ended its side, which is found where it `hung_up`.
+    fn handshake(&mut self, _socket: &Self::Socket, _hung_up: bool) -> io::Result<bool> {
         Ok(true)
     }
 

@@ -271,6 +271,16 @@ impl<F> Event<F> {
         self
     }
 
+    /// The event, of which those who come back are never told.
+    pub fn forgotten(self) -> Event<F> {
+        Event { parts: self.parts.forgotten(), ..self }
+    }
+
+    /// Whether those who come back are told it, as far as events are remembered.
+    pub fn is_remembered(&self) -> bool {
+        !self.parts.is_forgotten()
+    }
+
     /// The connections that do not hear it, whatever they are logged in under.
     pub fn except(&self) -> LeftOut {
         if self.parts.followed_by() == 0 {

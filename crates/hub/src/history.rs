@@ -340,6 +340,11 @@ impl<F> History<F> {
         Since::Read { covered, subjects: read, up_to }
     }
 
+    /// Whether a send about `subject` has begun, and its event is not recorded.
+    pub fn is_sending(&self, subject: Id) -> bool {
+        self.lock().begun.iter().any(|open| open.begun.subjects.contains(&subject))
+    }
+
     /// The bytes that are remembered, at most.
     pub fn bytes_max(&self) -> usize {
         self.bytes_max

@@ -133,11 +133,12 @@ impl RoomList {
     }
 
     /// Whether users of other nodes count for earlier than `sub` although it came first, perhaps.
-    /// Those nodes may refuse users on account of it, so there can be a place once they have.
+    /// Those nodes may refuse users on account of it, so there can be a place once they have. One
+    /// who was at several nodes is past the bound at each: who counts it waits for it to go.
     pub fn in_doubt(&self, sub: &str) -> Option<Doubt> {
-        let since = self.members.get(sub)?.since;
+        let Present { since, is_shared, .. } = *self.members.get(sub)?;
         let doubt = Doubt { nodes: self.before.len(), since };
-        (since < self.settled_at && doubt.nodes > 0).then_some(doubt)
+        (since < self.settled_at && doubt.nodes > 0 && !is_shared).then_some(doubt)
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -69,12 +69,16 @@ impl RoomTeller<'_> {
         let mut answers = 0;
         let mut rooms = std::mem::take(&mut self.doubtful.0);
         for (of, seats) in &mut rooms {
-            // Whoever came behind one that is past the bound is past it, too.
-            let mut is_full = false;
+            let mut is_over = false;
             while let Some(first) = seats.waiting.first_entry() {
-                is_full |= self.shared.as_ref().is_some_and(|all| all.is_full_for(of, first.get()));
-                if is_full && now_ms < seats.due_ms && first.get().is_waiting() {
-                    break;
+                let (shared, watch) = (self.shared.as_ref(), first.get());
+                let is_full = is_over || shared.is_some_and(|shared| shared.is_full_for(of, watch));
+                if is_full && shared.is_some_and(|shared| shared.in_doubt(of, watch).is_some()) {
+                    if now_ms < seats.due_ms && watch.is_waiting() {
+                        break;
+                    }
+                    // Whoever came behind it is past the bound, too.
+                    is_over = true;
                 }
                 match (first.remove(), is_full) {
                     (watch, true) => self.refuse(watch),

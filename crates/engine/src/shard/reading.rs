@@ -74,7 +74,7 @@ impl<S: Sockets> Core<S> {
         if !self.read_proxied(at, hung_up)? {
             return Ok(());
         }
-        let outcome = self.io.handshake(&at.conn.socket);
+        let outcome = self.io.handshake(&at.conn.socket, hung_up);
         self.budget.spend(work::READ + self.io.take_work());
         match outcome {
             Ok(false) => Ok(()),

@@ -31,7 +31,9 @@ impl<S: Sockets> Core<S> {
 impl<S: Sockets> Shard<S> {
     /// Whether the wall clock matters.
     pub(crate) fn has_tokens(&self) -> bool {
-        self.core.config.tokens.is_some()
+        let config = &self.core.config;
+        let is_hubs = config.mercure.as_ref().is_some_and(|hub| hub.check.is_some());
+        config.tokens.is_some() || is_hubs
     }
 
     /// The wall clock shows `unix_ms`.

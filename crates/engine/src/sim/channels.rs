@@ -125,12 +125,17 @@ pub(super) fn close_code(frames: &[u8]) -> Option<u16> {
 }
 
 /// An event on a channel of the app 1, for all but one.
-pub(super) fn trigger(one: &One, channel: &str, data: &str, except: Option<ConnectionId>) {
+/// An event of a channel.
+pub(super) fn on_channel(channel: &str, data: &str) -> Outgoing {
     let about = channel_key("1", pusher::Channel::parse(channel).unwrap());
     let payload = Payload::Text(data);
     let parts = EventParts { about: &about, also: &[], name: Some("new"), from: None, payload };
-    let outgoing = Outgoing::on_channel(Draft::of_key(parts).unwrap());
-    posted(&mut one.router.send(Outgoing { except: except.into(), ..outgoing }), &Nobody);
+    Outgoing::on_channel(Draft::of_key(parts).unwrap())
+}
+
+pub(super) fn trigger(one: &One, channel: &str, data: &str, except: Option<ConnectionId>) {
+    let outgoing = Outgoing { except: except.into(), ..on_channel(channel, data) };
+    posted(&mut one.router.send(outgoing), &Nobody);
 }
 
 pub(super) fn names_of(events: &[Value]) -> Vec<&str> {

@@ -208,8 +208,8 @@ impl Sockets for SimSockets {
         self.tls.as_mut().and_then(Tls::take_stalled)
     }
 
-    fn handshake(&mut self, socket: &usize) -> io::Result<bool> {
-        self.tls.as_mut().map_or(Ok(true), |tls| tls.handshake(socket))
+    fn handshake(&mut self, socket: &usize, hung_up: bool) -> io::Result<bool> {
+        self.tls.as_mut().map_or(Ok(true), |tls| tls.handshake(socket, hung_up))
     }
 
     /// There is none: what is handed out gets one that is no connection.

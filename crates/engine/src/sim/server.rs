@@ -218,7 +218,9 @@ impl Server {
         let now_ms = self.clock.now_ms();
         self.nets[shard].tell(now_ms);
         self.shards[shard].begin_turn((now_ms as i64 - self.started_ms) as u64);
-        self.shards[shard].set_wall(self.clock.unix_ms());
+        if self.shards[shard].has_tokens() {
+            self.shards[shard].set_wall(self.clock.unix_ms());
+        }
         self.shards[shard].do_due();
         if !self.shards[shard].is_behind() {
             self.nets[shard].check_silence();
@@ -293,7 +295,9 @@ impl Server {
         let (net, shard) = (&self.nets[shard], &mut self.shards[shard]);
         net.tell(now_ms);
         shard.begin_turn((now_ms as i64 - self.started_ms) as u64);
-        shard.set_wall(unix_ms);
+        if shard.has_tokens() {
+            shard.set_wall(unix_ms);
+        }
         let mut turn = Turn::ask(net, shard);
         service::begin(&mut turn, slice);
         if !turn.shard.is_behind() {

@@ -18,7 +18,10 @@ use crate::tokens::{Granted, Outcome, TokenCheck};
 
 /// Verifies tokens that have their claims in the open.
 #[derive(Debug)]
-struct InTheOpen;
+struct InTheOpen {
+    /// For how long they are good.
+    remaining_ms: Option<u64>,
+}
 
 /// Headers of tokens of the old dialect and of 1.0: `{"typ":"JWT"}` and `{"typ":"at+jwt"}`.
 const HEADERS: [&str; 2] = ["eyJ0eXAiOiJKV1QifQ", "eyJ0eXAiOiJhdCtqd3QifQ"];
@@ -36,7 +39,7 @@ impl TokenCheck for InTheOpen {
         let kind = is_v1.then(|| "at+jwt".into());
         let claims = Some(Box::new(Claims { kind, json: json.into() }));
         let grant = Grant { claims, ..Grant::default() };
-        Some(Ok(Granted { grant: Arc::new(grant), remaining_ms: None }))
+        Some(Ok(Granted { grant: Arc::new(grant), remaining_ms: self.remaining_ms }))
     }
 }
 
@@ -63,7 +66,8 @@ pub(super) fn bearer(is_v1: bool, granted: &[(MatchType, &str)]) -> String {
 }
 
 fn hub_config(is_open: bool, has_check: bool) -> MercureConfig {
-    let check = has_check.then(|| Arc::new(InTheOpen) as Arc<dyn TokenCheck>);
+    let check =
+        has_check.then(|| Arc::new(InTheOpen { remaining_ms: None }) as Arc<dyn TokenCheck>);
     MercureConfig { is_open, check, ..MercureConfig::default() }
 }
 
@@ -72,13 +76,20 @@ pub(super) fn guarded() -> One {
     One::start(EngineConfig { mercure: Some(hub_config(true, true)), ..silent_config() })
 }
 
+/// Such a hub whose tokens are good for so long.
+pub(super) fn guarded_for(remaining_ms: u64) -> One {
+    let check = Some(Arc::new(InTheOpen { remaining_ms: Some(remaining_ms) }) as _);
+    let mercure = Some(MercureConfig { check, ..MercureConfig::default() });
+    One::start(EngineConfig { mercure, ..silent_config() })
+}
+
 /// Such a hub as a node of a cluster.
 pub(super) fn guarded_node() -> One {
     let mercure = Some(hub_config(true, true));
     One::start(EngineConfig { mercure, cluster: true, ..silent_config() })
 }
 
-fn subscribe(one: &mut One, query: &str, lines: &str) -> Place {
+pub(super) fn subscribe(one: &mut One, query: &str, lines: &str) -> Place {
     let request = format!("GET {HUB}?{query} HTTP/1.0\r\nHost: hub.test\r\n{lines}\r\n");
     one.client(1 << 20, &request)
 }

@@ -1,6 +1,9 @@
 //! A shard whose wall clock somebody sets.
 
+use mercure::MatchType;
+
 use super::one::One;
+use super::subscribers_upgraded::{bearer, guarded_for, subscribe};
 use super::token_ends::in_all_ways;
 use super::tokens::request;
 
@@ -51,4 +54,21 @@ fn ends_by_the_wall_clock(mut one: One) {
     set(&mut one, 2 * 3_600_000);
     assert!(ended(&one, hours) && !ended(&one, for_ever));
     assert!(polled.starts_with(b"HTTP/1.1 200"), "it is answered: {}", polled.escape_ascii());
+}
+
+/// A hub that has keys of its own knows what time it is without any other tokens.
+#[test]
+fn stream_of_the_hub_ends_by_the_wall_clock() {
+    let mut one = guarded_for(60_000);
+    let token = bearer(false, &[(MatchType::Exact, "note")]);
+    let stream = subscribe(&mut one, "topic=note", &token);
+    one.turn_after(1_000);
+    assert!(!one.wire(stream).server_ended);
+    let clock = &one.server.clock;
+    clock.set_unix(clock.unix_ms() + 3_600_000);
+    for _ in 0..10 {
+        one.turn_after(50);
+        one.reads(stream);
+    }
+    assert!(one.wire(stream).server_ended, "its time is over");
 }

@@ -11,7 +11,7 @@ use crate::limits::{HELLO_BYTES_MAX, work};
 
 impl<S: Numbered> Tls<S> {
     /// Goes on with a handshake; `true` once it is done, and all of it sent.
-    pub(super) fn shake_hands(&mut self, socket: &S::Socket) -> io::Result<bool> {
+    pub(super) fn shake_hands(&mut self, socket: &S::Socket, hung_up: bool) -> io::Result<bool> {
         let number = S::number(socket);
         let mut emptied = false;
         loop {
@@ -23,7 +23,8 @@ impl<S: Numbered> Tls<S> {
                 self.tidy(number);
                 return Ok(true);
             }
-            if emptied {
+            // The client's end is reported once.
+            if emptied && !hung_up {
                 return Ok(false);
             }
             let begun = std::mem::take(&mut under.text);

@@ -304,8 +304,8 @@ impl<S: Numbered> Sockets for Tls<S> {
         self.stalled()
     }
 
-    fn handshake(&mut self, socket: &S::Socket) -> io::Result<bool> {
-        self.shake_hands(socket)
+    fn handshake(&mut self, socket: &S::Socket, hung_up: bool) -> io::Result<bool> {
+        self.shake_hands(socket, hung_up)
     }
 
     fn peer(&self, socket: &S::Socket) -> Option<SocketAddr> {

@@ -58,6 +58,9 @@ const _: () = assert!(NO_ID.len() == ID_LEN);
 const FOLLOWED_SHIFT: u32 = 14;
 const FOLLOWED: u16 = 3 << FOLLOWED_SHIFT;
 
+/// The bit of `data_start` of an event that nobody remembers.
+const FORGOTTEN: u32 = 1 << 31;
+
 // A subject of which each byte is escaped ends far below those bits.
 const _: () = assert!(ID_BYTES_MAX < KEY_BYTES_MAX);
 const _: () = assert!(ABOUT_START + 2 * KEY_BYTES_MAX < 1 << FOLLOWED_SHIFT);
@@ -70,7 +73,7 @@ pub(super) struct Parts {
     about_end: u16,
     /// Where the name begins; 0 where there is none.
     name_start: u16,
-    /// Where the payload begins. It ends with the line, but for [`END`].
+    /// Where the payload begins, and a bit. It ends with the line, but for [`END`].
     data_start: u32,
 }
 
@@ -82,7 +85,17 @@ impl Parts {
         assert!(ABOUT_START < about_end && about_end < data_start, "the parts are in their order");
         let about_end = u16::try_from(about_end).ok()?;
         let name_start = name_start.map_or(Some(0), |start| u16::try_from(start).ok())?;
-        Some(Parts { about_end, name_start, data_start: u32::try_from(data_start).ok()? })
+        let data_start = u32::try_from(data_start).ok().filter(|start| *start < FORGOTTEN)?;
+        Some(Parts { about_end, name_start, data_start })
+    }
+
+    /// Notes that nobody remembers the event.
+    pub(super) fn forgotten(self) -> Parts {
+        Parts { data_start: self.data_start | FORGOTTEN, ..self }
+    }
+
+    pub(super) fn is_forgotten(self) -> bool {
+        self.data_start & FORGOTTEN != 0
     }
 
     /// Notes that so many ids stand behind the line.
@@ -156,7 +169,7 @@ impl Parts {
 
     /// The payload in `line`.
     pub(super) fn data(self, line: &str) -> &str {
-        &line[self.data_start as usize..line.len() - END.len()]
+        &line[(self.data_start & !FORGOTTEN) as usize..line.len() - END.len()]
     }
 }
 

@@ -185,6 +185,9 @@ fn connections_that_are_left_out_are_no_part_of_the_line_and_cost_others_nothing
             assert_eq!((leaving.id(), leaving.also().count()), (plain.id(), 0));
             assert_eq!(leaving.text_len(), plain.text_len() + 16 * except.count());
             assert_eq!(leaving.form(), LineForm::Plain);
+            let forgotten = event().forgotten().leaving_out(except);
+            assert!(leaving.is_remembered() && !forgotten.is_remembered());
+            assert_eq!((forgotten.json(), forgotten.data()), (plain.json(), "[1]"));
         }
     }
 }

@@ -248,6 +248,14 @@ impl Members {
         member.is_some_and(|member| member.conns > 0)
     }
 
+    /// Whether `sub` is in `room`, or was until its grace ends.
+    pub fn knows(&self, room: Id, sub: Id) -> bool {
+        let hash = self.keys.hash(room.to_bits());
+        let mut stripe = self.stripe(hash);
+        let found = stripe.rooms.find_mut(hash, |found| found.id == room);
+        found.is_some_and(|found| found.member(sub, &self.keys).is_some())
+    }
+
     /// What is told of a member beside its id.
     pub fn info(&self, room: Id, sub: Id) -> Option<Arc<Info>> {
         let hash = self.keys.hash(room.to_bits());

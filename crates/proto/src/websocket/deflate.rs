@@ -20,6 +20,9 @@ const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 /// An empty last block: whatever comes before it must have been whole.
 const LAST_BLOCK: [u8; 5] = [1, 0, 0, 0xff, 0xff];
 
+/// Last blocks of one message, with ours: no sender known makes more than one.
+const LAST_BLOCKS_MAX: usize = 9;
+
 /// Output is made room for in steps of this, so that a few bytes of input claim little.
 const STEP: usize = 4096;
 
@@ -89,50 +92,65 @@ pub fn inflate<'r>(
     out: &'r mut Vec<u8>,
 ) -> Result<Received<'r>, ReadError> {
     out.clear();
-    let mut decoder = Decompress::new(false);
+    let mut inflating = Inflating { decoder: Decompress::new(false), ends: 0 };
     for piece in [bytes, &TAIL] {
-        inflate_piece(&mut decoder, piece, bytes_max, out)?;
+        inflating.read(piece, bytes_max, out)?;
     }
-    match inflate_piece(&mut decoder, &LAST_BLOCK, bytes_max, out)? {
+    match inflating.read(&LAST_BLOCK, bytes_max, out)? {
         true => received(is_text, out),
         false => Err(ReadError::Undecompressable),
     }
 }
 
-/// Says whether the piece ended with the end of a last block.
-fn inflate_piece(
-    decoder: &mut Decompress,
-    piece: &[u8],
-    bytes_max: usize,
-    out: &mut Vec<u8>,
-) -> Result<bool, ReadError> {
-    debug_assert!(out.len() <= bytes_max);
-    let mut input = piece;
-    let mut ended = false;
-    while !input.is_empty() || out.len() == out.capacity() {
-        if out.len() == out.capacity() {
-            out.reserve_exact((bytes_max - out.len() + 1).min(STEP));
-        }
-        let (total_in, len) = (decoder.total_in(), out.len());
-        let status = decoder.decompress_vec(input, out, FlushDecompress::None);
-        let status = status.map_err(|_| ReadError::Undecompressable)?;
-        if out.len() > bytes_max {
-            return Err(ReadError::TooLong);
-        }
-        let read = (decoder.total_in() - total_in) as usize;
-        input = &input[read..];
-        ended = status == Status::StreamEnd;
-        if ended {
-            // Section 7.2.3.4: a sender may end each block as if it were the last.
-            decoder.reset(false);
-            if input.is_empty() {
+/// A message that is being decompressed.
+struct Inflating {
+    decoder: Decompress,
+    /// Last blocks that have ended.
+    ends: usize,
+}
+
+impl Inflating {
+    /// Says whether the piece ended with the end of a last block.
+    fn read(
+        &mut self,
+        piece: &[u8],
+        bytes_max: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, ReadError> {
+        let decoder = &mut self.decoder;
+        debug_assert!(out.len() <= bytes_max);
+        let mut input = piece;
+        let mut ended = false;
+        while !input.is_empty() || out.len() == out.capacity() {
+            if out.len() == out.capacity() {
+                out.reserve_exact((bytes_max - out.len() + 1).min(STEP));
+            }
+            let (total_in, len) = (decoder.total_in(), out.len());
+            let status = decoder.decompress_vec(input, out, FlushDecompress::None);
+            let status = status.map_err(|_| ReadError::Undecompressable)?;
+            if out.len() > bytes_max {
+                return Err(ReadError::TooLong);
+            }
+            let read = (decoder.total_in() - total_in) as usize;
+            input = &input[read..];
+            ended = status == Status::StreamEnd;
+            if ended {
+                // Section 7.2.3.4: a sender may end each block as if it were the last. Each takes
+                // as long as a new decoder does.
+                self.ends += 1;
+                if self.ends > LAST_BLOCKS_MAX {
+                    return Err(ReadError::Undecompressable);
+                }
+                decoder.reset(false);
+                if input.is_empty() {
+                    break;
+                }
+            } else if read == 0 && out.len() == len {
                 break;
             }
-        } else if read == 0 && out.len() == len {
-            break;
         }
+        Ok(ended)
     }
-    Ok(ended)
 }
 
 #[cfg(test)]

@@ -5,6 +5,10 @@
 //! connection as well. It is passed over, up to the event that the client has been told. As soon as
 //! all mail up to there has come nothing of that is kept.
 //!
+//! Of an event that is being sent at that moment it is not known whether its audience was looked up
+//! before the log-in. Then the connection asks for what is behind the event that it was told, as
+//! one that comes back does (`missed.rs`).
+//!
 //! Cost of a delivery: a look whether there is such a connection at this moment.
 
 use hub::{Id, IdText};
@@ -21,18 +25,32 @@ const FORM: Form = Form { format: Format::Pusher, carrier: Carrier::WebSocket, d
 
 impl<S: Sockets> Core<S> {
     /// Puts the last event of a channel into the buffer for answers, or that there is none. The
-    /// connection has just been logged in there.
-    pub(super) fn say_last(&mut self, at: &At<'_, S::Socket>, key: IdText<'_>, channel: &str) {
-        let id = self.names.lookup(key);
-        let last =
-            id.zip(self.config.pusher.as_ref()).and_then(|(id, apps)| apps.cached().last(id));
-        let Some(event) = last else {
-            if let Some(id) = id {
-                self.note(at, (id, Id::NONE), ChannelChange::Missed);
-            }
-            return self.say_frame(&server_frame::cache_miss(channel));
+    /// connection has just been logged in there, behind the number `newest`.
+    pub(super) fn say_last(
+        &mut self,
+        at: &At<'_, S::Socket>,
+        (key, channel): (IdText<'_>, &str),
+        newest: u64,
+    ) {
+        let Some((id, apps)) = self.names.lookup(key).zip(self.config.pusher.clone()) else {
+            return;
         };
-        self.answer.extend_from_slice(FORM.frame(&event).for_carrier(Carrier::WebSocket));
-        self.channels.fresh.note(at.slot, event.number(), &key.to_string());
+        // Before the look-up: what is recorded in between is found by both.
+        let is_sending = apps.cached().is_sending(id);
+        let mut told = newest;
+        match apps.cached().last(id) {
+            None => {
+                self.note(at, (id, Id::NONE), ChannelChange::Missed);
+                self.say_frame(&server_frame::cache_miss(channel));
+            }
+            Some(event) => {
+                told = newest.max(event.number());
+                self.answer.extend_from_slice(FORM.frame(&event).for_carrier(Carrier::WebSocket));
+                self.channels.fresh.note(at.slot, event.number(), &key.to_string());
+            }
+        }
+        if is_sending {
+            self.wish_rest(at, key, told);
+        }
     }
 }

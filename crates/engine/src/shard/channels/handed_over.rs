@@ -20,11 +20,12 @@ impl<S: Sockets> Core<S> {
             let info = user.info.as_ref().map(|info| info.get().to_owned());
             (user.id.clone(), info, user.watchlist.clone())
         });
-        let seats = self.channels.seats.of(slot).iter().filter_map(|&Seat { room, sub }| {
-            let info = self.rooms.as_ref().and_then(|rooms| rooms.members.info(room, sub));
-            let info = info.map(|info| info.json().to_owned());
-            Some((self.names.text(room)?, self.names.text(sub)?, info))
-        });
+        let seats =
+            self.channels.seats.of(slot).iter().filter_map(|&Seat { room, sub, .. }| {
+                let info = self.rooms.as_ref().and_then(|rooms| rooms.members.info(room, sub));
+                let info = info.map(|info| info.json().to_owned());
+                Some((self.names.text(room)?, self.names.text(sub)?, info))
+            });
         let (mut missed, mut pending) = (Vec::new(), Vec::new());
         for (key, start) in self.channels.missed.written(slot) {
             match start {
@@ -87,7 +88,7 @@ impl<S: Sockets> Core<S> {
         let (Ok(room), Ok(sub)) = logins else { return false };
         let info = info.map(|info| Arc::new(Info::new(info)));
         rooms.members.join_within(room, sub, info.as_ref(), usize::MAX);
-        self.channels.seats.put(at.slot, Seat { room, sub });
+        self.channels.seats.put(at.slot, Seat { room, sub, is_unseen: false });
         true
     }
 }

@@ -107,7 +107,7 @@ impl<S: Sockets> Core<S> {
         let text = key.to_string();
         let name = channel_name(&text).unwrap_or_default();
         if Channel::parse(&name).is_ok_and(Channel::is_cached) {
-            self.say_last(at, key, &name);
+            self.say_last(at, (key, &name), newest);
         }
     }
 

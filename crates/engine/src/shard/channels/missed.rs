@@ -62,10 +62,21 @@ impl<S: Sockets> Core<S> {
             is_in: false,
             has_graph: false,
             asked: None,
+            asked_over: 0,
             is_first: true,
             gap_up_to: 0,
             passed_over: 0,
         });
+    }
+
+    /// Asks for what is posted behind the number `told`, since one that is being sent may not come
+    /// otherwise. The connection is logged in under `key`, and has come back from nowhere.
+    pub(super) fn wish_rest(&mut self, at: &At<'_, S::Socket>, key: IdText<'_>, told: u64) {
+        self.wish(at.slot, key, Start::Behind(told));
+        if let Some(wish) = self.channels.missed.find(at.slot, &key.to_string()) {
+            (wish.is_in, wish.is_first) = (true, false);
+        }
+        self.ask_missed(at);
     }
 
     /// The connection was logged in under `key`, behind the number `newest`, and its success is in
@@ -108,7 +119,7 @@ impl<S: Sockets> Core<S> {
             };
             if is_asked {
                 if let Some(wish) = self.channels.missed.find(slot, &key) {
-                    wish.asked = Some(client);
+                    (wish.asked, wish.asked_over) = (Some(client), wish.passed_over);
                 }
                 return;
             }
@@ -162,13 +173,14 @@ impl<S: Sockets> Core<S> {
         let is_it = |asked: &Arc<()>| Weak::as_ptr(&client) == Arc::as_ptr(asked);
         let mut wishes = self.channels.missed.of(at.slot).iter_mut();
         let Some(wish) = wishes.find(|wish| wish.asked.as_ref().is_some_and(is_it)) else {
-            // It has left the channel since.
-            return Ok(());
+            // It has left the channel since, and others may wait.
+            self.ask_missed(at);
+            return self.put_answer(at);
         };
         let (key, start) = (wish.key.clone(), wish.start);
         let before = if let Start::Behind(number) = start { number } else { 0 };
         let heard = match whole {
-            true => events.last().map_or(before, |last| last.number()),
+            true => events.last().map_or(before, |last| last.number()).max(wish.asked_over),
             false => up_to.max(before),
         };
         let is_first = std::mem::take(&mut wish.is_first);

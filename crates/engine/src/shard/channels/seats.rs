@@ -8,7 +8,8 @@
 //!
 //! The bound of a channel holds twice: for the members of this server when the seat is taken, and
 //! for those of all nodes of a cluster when the list has come, which is where the log says who was
-//! first. Nobody is a member for the app's webhooks before that.
+//! first. Nobody is a member for the app's webhooks before that, and who goes before that leaves at
+//! once: a place is kept for a grace after members alone.
 //!
 //! Cost of a seat: 24 bytes here, what a watcher costs ([`crate::watch`]), and a member's place.
 
@@ -51,12 +52,13 @@ impl<S: Sockets> Core<S> {
             let room = room.inspect_err(|_| self.names.logout(sub)).map_err(full)?;
             let info = member.info.as_ref().map(|info| Arc::new(Info::new(info.get())));
             let most = app.members_max as usize;
+            let is_unseen = !rooms.members.knows(room, sub);
             if !rooms.members.join_within(room, sub, info.as_ref(), most) {
                 self.names.logout(sub);
                 self.names.logout(room);
                 return Err(SubscriptionRefusal::Full);
             }
-            self.channels.seats.put(at.slot, Seat { room, sub });
+            self.channels.seats.put(at.slot, Seat { room, sub, is_unseen });
         }
         if self.watch(at, key).is_err() {
             self.leave_channel(at, key);
@@ -98,12 +100,15 @@ impl<S: Sockets> Core<S> {
         self.logout(at, &[key]);
         self.leave_seat(at, id, leave);
         self.put_notes(notes);
+        // Others may have waited for what was asked for this one.
+        self.ask_missed(at);
     }
 
     /// The connection is no member of the channel any more, and hears nothing of its members.
     fn leave_seat(&mut self, at: &At<'_, S::Socket>, room: Id, leave: fn(&Members, Id, Id)) {
         let Some(seat) = self.channels.seats.take(at.slot, room) else { return };
         if let Some(rooms) = &self.rooms {
+            let leave = if seat.is_unseen { Members::leave_at_once } else { leave };
             leave(&rooms.members, seat.room, seat.sub);
         }
         self.forget_watched(at, room);
@@ -116,9 +121,12 @@ impl<S: Sockets> Core<S> {
     pub(super) fn leave_seats(&mut self, at: &At<'_, S::Socket>) {
         let seats = self.channels.seats.0.remove(&at.slot).unwrap_or_default();
         self.budget.spend_ids(seats.len());
-        for Seat { room, sub } in seats {
+        for Seat { room, sub, is_unseen } in seats {
             if let Some(rooms) = &self.rooms {
-                rooms.members.leave(room, sub);
+                match is_unseen {
+                    true => rooms.members.leave_at_once(room, sub),
+                    false => rooms.members.leave(room, sub),
+                }
             }
             self.names.logout(sub);
             self.names.logout(room);
@@ -148,6 +156,7 @@ impl<S: Sockets> Core<S> {
                 return self.put_answer(at);
             };
             if new > 0 {
+                self.channels.seats.let_in(at.slot, text.room);
                 let seat = self.channels.seats.find(at.slot, text.room);
                 let member = seat.map(|seat| (text.room, seat.sub));
                 for of in member.into_iter().chain([(text.room, Id::NONE)]) {

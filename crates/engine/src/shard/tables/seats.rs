@@ -10,6 +10,8 @@ use smallvec::SmallVec;
 pub(in crate::shard) struct Seat {
     pub(in crate::shard) room: Id,
     pub(in crate::shard) sub: Id,
+    /// It waits for the list, and nobody knew the user to be there before.
+    pub(in crate::shard) is_unseen: bool,
 }
 
 /// The seats of connections, by slot.
@@ -28,6 +30,14 @@ impl Seats {
     pub(in crate::shard) fn put(&mut self, slot: u32, seat: Seat) {
         debug_assert!(self.find(slot, seat.room).is_none(), "a connection has one in a channel");
         self.0.entry(slot).or_default().push(seat);
+    }
+
+    /// The connection has the list of `room`.
+    pub(in crate::shard) fn let_in(&mut self, slot: u32, room: Id) {
+        let mut seats = self.0.get_mut(&slot).into_iter().flatten();
+        if let Some(seat) = seats.find(|seat| seat.room == room) {
+            seat.is_unseen = false;
+        }
     }
 
     pub(in crate::shard) fn take(&mut self, slot: u32, room: Id) -> Option<Seat> {

@@ -30,6 +30,8 @@ pub(in crate::shard) struct Wish {
     pub(in crate::shard) has_graph: bool,
     /// The question that was asked.
     pub(in crate::shard) asked: Option<Arc<()>>,
+    /// What `passed_over` was then: what that asks for has all up to there, or nothing has.
+    pub(in crate::shard) asked_over: u64,
     pub(in crate::shard) is_first: bool,
     /// It was told that some up to this number may be missing.
     pub(in crate::shard) gap_up_to: u64,
@@ -75,6 +77,10 @@ impl Wishes {
         let is_of = |wish: &&mut Wish| {
             wish.is_in && (*wish.key == *about || wish.has_graph && !about.starts_with(KEY_MARK))
         };
+        // What nobody remembers is told now or never.
+        if !event.is_remembered() {
+            return false;
+        }
         let Some(wish) = self.of(slot).iter_mut().find(is_of) else { return false };
         wish.passed_over = wish.passed_over.max(event.number());
         true

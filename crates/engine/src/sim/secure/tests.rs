@@ -114,6 +114,21 @@ fn hello_that_is_not_whole_costs_its_own_bytes() {
     one.all_leave(&[]);
 }
 
+/// Its end is reported once, perhaps with what it has said.
+#[test]
+fn client_that_says_a_part_of_a_hello_and_goes_at_once_is_not_waited_for() {
+    for seed in 0..20 {
+        let mut one = One::start_secure(silent_config(), seed);
+        let client = silent(&mut one);
+        one.server.shards[0].sockets().says_so_much(client.socket, 150);
+        one.wire(client).client_ends();
+        one.settle();
+        assert!(one.is_closed(client), "seed {seed}");
+        assert_eq!(ended(&one.server.figures(), DisconnectReason::TlsTimeout), 0, "seed {seed}");
+        one.all_leave(&[]);
+    }
+}
+
 #[test]
 fn client_that_goes_within_its_handshake_leaves_nothing() {
     for resets in [true, false] {

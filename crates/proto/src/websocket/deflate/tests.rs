@@ -55,6 +55,15 @@ fn event_is_compressed_where_that_makes_it_shorter() {
     assert_eq!(deflater.event("{}"), crate::websocket::event("{}"));
 }
 
+/// An empty one has two bytes, and takes a decoder some time.
+#[test]
+fn last_blocks_of_a_message_are_a_few_at_most() {
+    let message = |count: usize| [b"\x03\x00".repeat(count), vec![0]].concat();
+    for (count, expected) in [(1, Ok("")), (8, Ok("")), (2_000, Err(ReadError::Undecompressable))] {
+        assert_eq!(inflated(&message(count), 4_096), expected.map(str::to_owned), "{count}");
+    }
+}
+
 /// A few bytes that decompress to much are refused at the bound, and take no more than that.
 #[test]
 fn decompression_bomb_is_too_long() {
