@@ -72,6 +72,23 @@ impl Content {
         Offset { id: self.spans[place.span].id, position: place.position }
     }
 
+    /// Whether a record ends at `place`, or the file begins there, by all records before it.
+    ///
+    /// # Errors
+    /// One of them cannot be read.
+    pub(crate) fn is_boundary(&self, place: Place) -> Result<bool, Refusal> {
+        let Span { file, end, .. } = &self.spans[place.span];
+        let file = file::open(file)?;
+        let mut reader = Reader::between(&file, FIRST, *end);
+        while reader.position < place.position {
+            let begun = reader.position;
+            if reader.next()?.is_none() {
+                return Err(Refusal::Damaged(begun));
+            }
+        }
+        Ok(reader.position == place.position)
+    }
+
     /// Calls `take` with the data of each record from `place` on, until it says that it has enough.
     /// Where that is.
     pub(crate) fn read(

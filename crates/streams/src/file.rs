@@ -3,6 +3,9 @@
 //! One record at a time is on its way to the disk, so only the last one of a file can be torn. It
 //! was never acknowledged, and is cut off. A record that is wrong anywhere else is damage. So only
 //! the last one may be read and not be on disk, too: whoever finds it writes it once more.
+//!
+//! The time of change of a file is the last use of its stream, for `Stream-TTL`. A live read dates
+//! it when it begins.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
@@ -17,12 +20,15 @@ use crate::disk::{self, Doubt};
 use crate::lifetime::Lifetime;
 use crate::lineage::Lineage;
 use crate::links::NEW;
-use crate::record::{self, FIRST, Found, HEAD_BYTES, MAGIC, Record};
+use crate::record::{self, BODY_BYTES_MAX, FIRST, Found, HEAD_BYTES, MAGIC, Record};
 use crate::refusal::Refusal;
 use crate::state::State;
 
 /// Directories over which files are spread.
 pub(crate) const DIRECTORIES: usize = 256;
+
+/// What a disk writes as a whole, or a multiple of it.
+const SECTOR_BYTES: u64 = 512;
 
 /// How much is read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -45,7 +51,7 @@ pub(crate) struct Loaded {
     pub(crate) state: State,
     /// Where its last record ends.
     pub(crate) tail: u64,
-    /// When it was last used.
+    /// When it may have been used last.
     pub(crate) touched_ms: u64,
 }
 
@@ -132,6 +138,7 @@ pub(crate) fn load(file: &Path, doubt: &Doubt) -> Result<Option<Loaded>, Refusal
             touch(file, touched_ms)?;
         }
     }
+    let touched_ms = meta.lifetime.used_ms(touched_ms);
     Ok(Some(Loaded { meta, state, tail, touched_ms }))
 }
 
@@ -198,7 +205,7 @@ pub(crate) fn path_if_over(file: &Path, now_ms: u64) -> Result<Option<Box<str>>,
     let touched_ms = modified_ms(&opened)?;
     Ok(match Reader::open(&opened)?.next()? {
         Some(Record::Create { path, create, .. }) => {
-            let end = create.lifetime.end_ms(touched_ms);
+            let end = create.lifetime.end_ms(create.lifetime.used_ms(touched_ms));
             end.is_some_and(|end| end <= now_ms).then(|| path.into())
         }
         Some(Record::Append(_)) | None => None,
@@ -258,6 +265,7 @@ impl<'f> Reader<'f> {
                 Found::Needs(bytes) => bytes,
                 Found::Bad(bytes) if bytes as u64 == left => return Ok(None),
                 Found::Bad(_) if self.rest_is_zero()? => return Ok(None),
+                Found::Bad(HEAD_BYTES) if self.begin_is_lost()? => return Ok(None),
                 Found::Bad(_) => return Err(Refusal::Damaged(self.position)),
             };
             self.fill(missing, left)?;
@@ -297,5 +305,24 @@ impl<'f> Reader<'f> {
             position += most as u64;
         }
         Ok(true)
+    }
+
+    /// Whether the sector in which the record begins was never written with it, though later ones
+    /// were, as a loss of power leaves a last append. It is zero from the record's place to its
+    /// end, and no more follows than the rest of one record. A sector that is damaged is so from
+    /// its first byte on, so a record that begins there tells nothing.
+    fn begin_is_lost(&self) -> io::Result<bool> {
+        let left = self.len - self.position;
+        let in_sector = self.position % SECTOR_BYTES;
+        let behind = (SECTOR_BYTES - in_sector).min(left);
+        let is_last = left <= (HEAD_BYTES + BODY_BYTES_MAX) as u64;
+        // Fewer zeros than a head has may be a part of one.
+        if in_sector == 0 || behind < HEAD_BYTES as u64 || !is_last {
+            return Ok(false);
+        }
+        let mut sector = [0; SECTOR_BYTES as usize];
+        let zeros = &mut sector[..behind as usize];
+        self.file.read_exact_at(zeros, self.position)?;
+        Ok(zeros.iter().all(|byte| *byte == 0))
     }
 }

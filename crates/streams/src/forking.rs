@@ -5,7 +5,8 @@
 //! source's [file](crate::links); what it has of an append in part is copied into its first record.
 //!
 //! Cost: a name in a directory for each ancestor, [`ANCESTORS_MAX`] at most, and one file more to
-//! open for each of them that a reader passes.
+//! open for each of them that a reader passes. To make one before the source's tail, the source's
+//! file is read up to there once.
 
 use std::cmp::Ordering;
 use std::io::{self, ErrorKind};
@@ -105,7 +106,12 @@ impl Store {
                 }
                 is_enough
             };
-            self.read_content(&source, &view, (&content, place), taken)?;
+            self.read_files((&source, &view), || {
+                content.read(place, taken)?;
+                // What begins there may be bytes of a client that have the form of a record. The
+                // fork would end within another one.
+                if content.is_boundary(place)? { Ok(()) } else { Err(Refusal::BadOffset) }
+            })?;
         }
         if fork.sub_offset > 0 && prefix.is_empty() {
             return Err(Refusal::SubOffset);

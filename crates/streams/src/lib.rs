@@ -15,6 +15,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
+mod cache;
 mod changing;
 mod content;
 mod cursor;
@@ -44,7 +45,7 @@ mod telling;
 pub use cursor::cursor;
 pub use date::parse_date;
 pub use json::{JsonFault, array, messages};
-pub use lifetime::{Lifetime, LifetimeFault};
+pub use lifetime::{LIVE_READ_MAX, Lifetime, LifetimeFault};
 pub use offset::{Offset, OffsetFault, Start};
 pub use reading::Piece;
 pub use refusal::Refusal;

@@ -1,5 +1,12 @@
 //! How long a stream lives.
 
+use std::time::Duration;
+
+/// How long one live read lasts at most. It dates the file of its stream when it begins, and holds
+/// the stream without another word on disk. So the last use of a stream may be so much later than
+/// its file says.
+pub const LIVE_READ_MAX: Duration = Duration::from_secs(60);
+
 /// The life of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lifetime {
@@ -27,6 +34,15 @@ impl Lifetime {
             && (text == "0" || !text.starts_with('0'));
         let seconds = is_plain.then(|| text.parse().ok()).flatten();
         seconds.map(Lifetime::Ttl).ok_or(LifetimeFault)
+    }
+
+    /// When a stream may have been used last whose file was dated at `touched_ms`: whoever held it
+    /// may be gone with their process.
+    pub(crate) fn used_ms(self, touched_ms: u64) -> u64 {
+        match self {
+            Lifetime::Ttl(_) => touched_ms.saturating_add(LIVE_READ_MAX.as_millis() as u64),
+            Lifetime::Unbounded | Lifetime::ExpiresAt(_) => touched_ms,
+        }
     }
 
     /// When a stream ends that was last used at `touched_ms`, if it ever does.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::content::{Content, Place};
 use crate::offset::{Offset, Start};
+use crate::record::FIRST;
 use crate::refusal::Refusal;
 use crate::state::is_json;
 use crate::store::{Head, Store, head};
@@ -63,7 +64,12 @@ impl Store {
                 data.extend_from_slice(more);
                 data.len() >= bytes_max
             };
-            end = self.read_content(stream, view, (&content, place), taken)?;
+            end = self.read_files((stream, view), || {
+                let read = content.read(place, taken);
+                let is_damaged = matches!(read, Err(Refusal::Damaged(_)));
+                let is_made_up = is_damaged && self.is_made_up(&content, place)?;
+                if is_made_up { Err(Refusal::BadOffset) } else { read }
+            })?;
         }
         let next = content.offset(end);
         Ok(Piece {
@@ -74,18 +80,16 @@ impl Store {
         })
     }
 
-    /// Reads `content`, which is a stream's as of `view`, from a place on: [`Content::read`].
+    /// Does `read`, which reads the files of a stream as of `view`.
     ///
     /// # Errors
     /// The stream is deleted meanwhile, or its files cannot be read.
-    pub(crate) fn read_content(
+    pub(crate) fn read_files<T>(
         &self,
-        stream: &Stream,
-        view: &View,
-        (content, place): (&Content, Place),
-        take: impl FnMut(&[u8]) -> bool,
-    ) -> Result<Place, Refusal> {
-        let read = content.read(place, take);
+        (stream, view): (&Stream, &View),
+        read: impl FnOnce() -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let read = read();
         if matches!(&read, Err(Refusal::Disk(error)) if error.kind() == ErrorKind::NotFound) {
             // Who deletes a stream removes its files first, and has its writer until it says so.
             drop(stream.writer.lock());
@@ -95,6 +99,18 @@ impl Store {
             return Err(Refusal::Unknown);
         }
         read
+    }
+
+    /// Whether a client has made up `place`, behind which something cannot be read. It may have led
+    /// into its own append, whose bytes have the form of a record.
+    fn is_made_up(&self, content: &Content, place: Place) -> Result<bool, Refusal> {
+        if place.position == FIRST {
+            return Ok(false);
+        }
+        // The whole file may be read for it. One at a time does that, so that whoever makes up many
+        // takes one thread. What the others hear meanwhile is the likelier of the two.
+        let Some(_checking) = self.checking.try_lock() else { return Ok(true) };
+        Ok(!content.is_boundary(place)?)
     }
 
     /// Who waits for more of the stream at `path`. It does not wait.

@@ -27,6 +27,12 @@ const LEN_BITS: u32 = 25;
 /// Bytes of data that one record may have, so that its length fits with all of its fields.
 pub(crate) const DATA_BYTES_MAX: usize = 16 << 20;
 
+/// Bytes of a record behind its head: its data, and fields. Those of a fork are the longest: the
+/// paths of [`ANCESTORS_MAX`] ancestors, of 1,024 bytes each, as all other texts are at most.
+pub(crate) const BODY_BYTES_MAX: usize = DATA_BYTES_MAX + (64 << 10);
+
+const _: () = assert!(BODY_BYTES_MAX < 1 << LEN_BITS);
+
 const CREATE: u8 = 1;
 const APPEND: u8 = 2;
 /// A creation with a lineage. Versions that know no forks call the file damaged.
@@ -93,8 +99,8 @@ impl<'b> Record<'b> {
         }
         out.extend_from_slice(self.data());
         let body = &out[start + HEAD_BYTES..];
-        let len = u32::try_from(body.len()).expect("data is bounded far below 4 GiB");
-        assert!(len < 1 << LEN_BITS, "data is bounded by DATA_BYTES_MAX");
+        assert!(body.len() <= BODY_BYTES_MAX, "whoever asks has bounded its data and its fields");
+        let len = u32::try_from(body.len()).expect("it is bounded far below 4 GiB");
         let sum = checksum(body);
         out[start..start + 4].copy_from_slice(&checked(len).to_le_bytes());
         out[start + 4..start + HEAD_BYTES].copy_from_slice(&sum.to_le_bytes());
@@ -159,10 +165,12 @@ pub(crate) fn first(bytes: &[u8]) -> Found<'_> {
     let [l0, l1, l2, l3, s0, s1, s2, s3] = *head;
     let word = u32::from_le_bytes([l0, l1, l2, l3]);
     let len = word & ((1 << LEN_BITS) - 1);
-    if len == 0 || checked(len) != word {
+    let is_checked = checked(len) == word;
+    let len = len as usize;
+    // Before as many bytes are read: offsets that clients make up lead to any number.
+    if len == 0 || len > BODY_BYTES_MAX || !is_checked {
         return Found::Bad(HEAD_BYTES);
     }
-    let len = len as usize;
     let Some(body) = rest.get(..len) else { return Found::Needs(HEAD_BYTES + len) };
     let is_whole = checksum(body) == u32::from_le_bytes([s0, s1, s2, s3]);
     match Record::read(body).filter(|_| is_whole) {
@@ -285,5 +293,14 @@ mod tests {
             assert!(is_found, "bit {bit} of the length");
         }
         assert_eq!(first(&[0; 64]), Found::Bad(HEAD_BYTES), "zeros are no record");
+    }
+
+    #[test]
+    fn length_that_no_record_has_is_found_by_its_head() {
+        let head = |len: usize| [checked(len as u32).to_le_bytes(), [0; 4]].concat();
+        assert_eq!(first(&head(BODY_BYTES_MAX)), Found::Needs(HEAD_BYTES + BODY_BYTES_MAX));
+        for long in [BODY_BYTES_MAX + 1, 20 << 20] {
+            assert_eq!(first(&head(long)), Found::Bad(HEAD_BYTES), "{long}");
+        }
     }
 }

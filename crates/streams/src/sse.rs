@@ -9,6 +9,10 @@ use crate::Offset;
 use crate::json::array;
 use crate::state::{is_json, same_type};
 
+/// Bytes of the events of a piece beside its data, at most: their names, the offsets, and where the
+/// reader is.
+const REST_BYTES: usize = 192;
+
 /// How the bytes of a stream stand in events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Encoding {
@@ -33,6 +37,16 @@ impl Encoding {
         }
     }
 
+    /// How many bytes the events of a piece with this data have at most.
+    pub fn bytes_max(self, data: &[u8]) -> usize {
+        let bytes = match self {
+            Encoding::Text => lines_bytes(data),
+            Encoding::Json => lines_bytes(data) + "[]".len(),
+            Encoding::Base64 => "data:\n".len() + 4 * data.len().div_ceil(3),
+        };
+        REST_BYTES + bytes
+    }
+
     /// Appends the event of `data`, which ends at `next`.
     pub fn push_data(self, out: &mut Vec<u8>, next: Offset, data: &[u8]) {
         out.extend(b"event: data\n");
@@ -48,10 +62,7 @@ impl Encoding {
 /// Appends `data:` lines; each line end of the text, of whatever form, begins a new one, so that no
 /// payload forges a field.
 fn push_lines(out: &mut Vec<u8>, data: &[u8]) {
-    let mut rest = data;
-    loop {
-        let end = rest.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
-        let line = &rest[..end.unwrap_or(rest.len())];
+    for line in lines(data) {
         out.extend(b"data:");
         // Readers drop one space behind the colon, so a line that begins with one has two.
         if line.first() == Some(&b' ') {
@@ -59,10 +70,26 @@ fn push_lines(out: &mut Vec<u8>, data: &[u8]) {
         }
         out.extend_from_slice(line);
         out.push(b'\n');
-        let Some(end) = end else { return };
-        let is_pair = rest[end..].starts_with(b"\r\n");
-        rest = &rest[end + if is_pair { 2 } else { 1 }..];
     }
+}
+
+/// Bytes of the `data:` lines of a text at most.
+fn lines_bytes(data: &[u8]) -> usize {
+    lines(data).map(|line| "data: \n".len() + line.len()).sum()
+}
+
+/// The lines of a text; one that has no end, too.
+fn lines(data: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(data);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let end = text.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+        rest = end.map(|end| {
+            let is_pair = text[end..].starts_with(b"\r\n");
+            &text[end + if is_pair { 2 } else { 1 }..]
+        });
+        Some(&text[..end.unwrap_or(text.len())])
+    })
 }
 
 /// Appends the event that says where the reader is.
@@ -107,5 +134,21 @@ mod tests {
             "event: data\ndata:AQIDBAUGBwg=\n"
         );
         assert_eq!(data("application/json", b"1,\n2"), "event: data\ndata:[1,\ndata:2]\n");
+    }
+
+    #[test]
+    fn events_have_no_more_bytes_than_are_counted_before_they_are_made() {
+        let (lines, spaces) = (b"\n".repeat(1_000), b" \r\n".repeat(1_000));
+        for text in [&*lines, &spaces, b"", b"1", b"12", b"123", &[b'x'; 1_000]] {
+            for encoding in [Encoding::Text, Encoding::Json, Encoding::Base64] {
+                let (mut out, next) = (Vec::new(), Offset { id: (1 << 44) - 1, position: 1 << 51 });
+                encoding.push_data(&mut out, next, text);
+                push_control(&mut out, next, u64::MAX, true);
+                let most = encoding.bytes_max(text);
+                assert!(out.len() <= most, "{encoding:?} of {}", text.len());
+                // And few less, or a client would be refused for what it does not hold.
+                assert!(most <= out.len() + REST_BYTES + text.len(), "{encoding:?}");
+            }
+        }
     }
 }

@@ -1,14 +1,14 @@
 //! All streams: where they are, what is known of them, and how much they may be.
 
-use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::cache::Cache;
 use crate::disk::Doubt;
 use crate::file::{self, Meta};
 use crate::lifetime::Lifetime;
@@ -18,14 +18,7 @@ use crate::notes::Notes;
 use crate::offset::Offset;
 use crate::refusal::Refusal;
 use crate::state::State;
-use crate::stream::{Public, Stream, View};
-
-/// Streams in use that are kept in memory, beside those of requests under way.
-const CACHE_MAX: usize = 4_096;
-
-/// Bytes of their states past which those that nobody uses are dropped, too: one with all producers
-/// that it may have takes a megabyte.
-const STATES_BYTES_MAX: usize = 32 << 20;
+use crate::stream::{Stream, View};
 
 /// What all streams together may take.
 #[derive(Clone, Copy, Debug)]
@@ -49,17 +42,9 @@ pub struct Store {
     last_id: AtomicU64,
     /// What may not be on disk: a process before this one has left it, or the disk has failed.
     pub(crate) doubt: Doubt,
-    cache: Mutex<Cache>,
-    /// Bytes of all states in memory. Relaxed, as `bytes`.
-    states_bytes: AtomicUsize,
-}
-
-#[derive(Debug)]
-struct Cache {
-    streams: HashMap<Box<str>, Arc<Stream>>,
-    /// At how many those that nobody uses are dropped, and at how many bytes of states.
-    drop_at: usize,
-    drop_at_bytes: usize,
+    cache: Cache,
+    /// For who looks whether an offset is one of a stream's: one at a time.
+    pub(crate) checking: Mutex<()>,
 }
 
 /// What a stream is at one moment.
@@ -100,8 +85,6 @@ impl Store {
             (bytes, changed_ms) = (bytes + more, changed_ms.max(changed));
         }
         fs::File::open(dir)?.sync_all()?;
-        let cache =
-            Cache { streams: HashMap::new(), drop_at: CACHE_MAX, drop_at_bytes: STATES_BYTES_MAX };
         Ok(Store {
             dir: dir.into(),
             limits,
@@ -110,8 +93,8 @@ impl Store {
             notes: None,
             last_id: AtomicU64::new(0),
             doubt: Doubt::until(changed_ms.max(sys::clock::unix_ms())),
-            cache: Mutex::new(cache),
-            states_bytes: AtomicUsize::new(0),
+            cache: Cache::new(),
+            checking: Mutex::new(()),
         })
     }
 
@@ -142,43 +125,21 @@ impl Store {
         Ok(head(&view))
     }
 
+    /// Whether the stream at `path` is known, or that there is none: whoever looks at it waits for
+    /// nobody then, nor for a disk. It does not wait.
+    pub fn is_known(&self, path: &str) -> bool {
+        self.cache.find(path).is_some_and(|stream| self.seen(&stream).is_some())
+    }
+
     /// The path in use.
     pub(crate) fn stream(&self, path: &str) -> Arc<Stream> {
-        let mut cache = self.cache.lock();
-        if let Some(stream) = cache.streams.get(path) {
-            return Arc::clone(stream);
-        }
-        let states = self.states_bytes.load(Ordering::Relaxed);
-        if cache.streams.len() >= cache.drop_at || states >= cache.drop_at_bytes {
-            // Nobody gets another reference meanwhile.
-            cache.streams.retain(|_, stream| {
-                let is_used = Arc::strong_count(stream) > 1;
-                if !is_used {
-                    self.count_state(&mut stream.public.lock(), 0);
-                }
-                is_used
-            });
-            let left = self.states_bytes.load(Ordering::Relaxed);
-            cache.drop_at = CACHE_MAX.max(2 * cache.streams.len());
-            cache.drop_at_bytes = STATES_BYTES_MAX.max(2 * left);
-        }
-        let stream = Stream::new(path);
-        cache.streams.insert(path.into(), Arc::clone(&stream));
-        stream
+        self.cache.stream(path)
     }
 
     /// The stream as readers see it, for which a disk is waited for only where it is not known.
     pub(crate) fn look(&self, stream: &Stream) -> Result<View, Refusal> {
-        {
-            let public = stream.public.lock();
-            let is_over = public.is_over(self.now_ms());
-            if public.known && !is_over {
-                return public.view().ok_or(Refusal::Unknown);
-            }
-            // Who tells it has the writer, maybe for long.
-            if is_over && self.is_noted(&stream.path) {
-                return Err(Refusal::Unknown);
-            }
+        if let Some(seen) = self.seen(stream) {
+            return seen;
         }
         let mut writer = stream.writer.lock();
         match self.settle(stream, &mut writer) {
@@ -186,6 +147,17 @@ impl Store {
             Ok(None) | Err(Refusal::Pending) => Err(Refusal::Unknown),
             Err(error) => Err(error),
         }
+    }
+
+    /// The stream as readers see it, if nobody has to wait for that.
+    fn seen(&self, stream: &Stream) -> Option<Result<View, Refusal>> {
+        let public = stream.public.lock();
+        let is_over = public.is_over(self.now_ms());
+        if public.known && !is_over {
+            return Some(public.view().ok_or(Refusal::Unknown));
+        }
+        // Who tells it has the writer, maybe for long.
+        (is_over && self.is_noted(&stream.path)).then_some(Err(Refusal::Unknown))
     }
 
     /// Reads the file if nobody has, and removes it if its lifetime is over; what is there then. A
@@ -289,7 +261,7 @@ impl Store {
         public.closed = view.is_some_and(|view| view.closed);
         public.touched_ms = touched_ms;
         public.counted = None;
-        self.count_state(&mut public, state_bytes);
+        self.cache.count_state(&mut public, state_bytes);
         public.wake();
     }
 
@@ -314,15 +286,7 @@ impl Store {
     pub(crate) fn forget(&self, stream: &Stream) {
         let mut public = stream.public.lock();
         public.known = false;
-        self.count_state(&mut public, 0);
-    }
-
-    /// Counts the state of a stream, which takes so many bytes now.
-    fn count_state(&self, public: &mut Public, bytes: usize) {
-        let before = std::mem::replace(&mut public.state_bytes, bytes);
-        self.states_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let all = self.states_bytes.fetch_sub(before, Ordering::Relaxed);
-        debug_assert!(all >= before, "what was counted before is taken out");
+        self.cache.count_state(&mut public, 0);
     }
 
     pub(crate) fn has_room(&self) -> Result<(), Refusal> {

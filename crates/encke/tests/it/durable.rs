@@ -177,6 +177,43 @@ fn streams_go_on_through_an_upgrade() {
     assert_eq!(text(&api, "run/1"), "before after");
 }
 
+/// Moves the last use of the only stream below `data` back, as far as its file says it.
+fn set_back(data: &Path, by: Duration) {
+    let folders = fs::read_dir(data.join("streams")).unwrap().map(|entry| entry.unwrap().path());
+    let files = folders.filter(|path| path.is_dir()).flat_map(|folder| {
+        let files = fs::read_dir(folder).unwrap();
+        files.map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
+    });
+    let all: Vec<PathBuf> = files.collect();
+    let [file] = &all[..] else { panic!("{all:?}") };
+    let file = fs::File::options().write(true).open(file).unwrap();
+    let used = file.metadata().unwrap().modified().unwrap();
+    file.set_modified(used - by).unwrap();
+}
+
+/// Of a live read the file says only when it began.
+#[test]
+fn stream_that_a_live_reader_holds_outlives_a_kill_and_an_upgrade() {
+    const HELD: Duration = Duration::from_secs(30);
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start_in(data.path(), &["--streams"]);
+    assert_eq!(put(&server.api.with(&["Stream-TTL: 20"]), "run/1").status(), 201);
+    append(&server.api, "run/1", "", "held");
+    let mut reader = live(&server, "&offset=now");
+    reader.chunk();
+    set_back(data.path(), HELD);
+    server.into_program().kill();
+    let server = Server::start_in(data.path(), &["--streams"]);
+    assert_eq!(text(&server.api, "run/1"), "held");
+    let mut reader = live(&server, "&offset=now");
+    reader.chunk();
+    set_back(data.path(), HELD);
+    let server = Upgraded::of(server, data.path());
+    server.upgrade(&[]);
+    assert_eq!(reader.chunk(), "", "its client comes back");
+    assert_eq!(text(&server.api.another(), "run/1"), "held");
+}
+
 #[test]
 fn keys_read_or_write_and_without_the_option_there_is_nothing() {
     let (server, data) = server_with_keys(&["--streams"]);

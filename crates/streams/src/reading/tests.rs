@@ -6,6 +6,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
+use crate::record::Record;
 use crate::{Append, Create, Fork, Lifetime, Limits, file};
 
 fn open(dir: &Path) -> Store {
@@ -58,6 +59,44 @@ fn fork_that_is_deleted_and_made_anew_under_a_read_is_gone_for_the_reader() {
         assert!(matches!(read(), Err(Refusal::Unknown)), "another one is there, of {source}");
         store.delete("b", None).unwrap();
     }
+}
+
+/// Sums of records have no secret, so a client can append the bytes of one.
+#[test]
+fn offset_within_an_append_is_none_whatever_is_there() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    let first = create(&store, "a", b"");
+    let (content_type, mut forged) = (None, Vec::new());
+    let append_of_one =
+        Append { closes: false, producer: None, sequence: None, data: b"x", content_type };
+    Record::Append(append_of_one).write(&mut forged);
+    let second = append(&store, "a", &[&*forged, b"zzzzzzzzz"].concat(), false);
+    // Behind its length, its sum, its kind and its flags.
+    let made_up = Start::At(Offset { position: first.position + 10, ..first });
+    let read = |start| store.read("a", start, 1 << 20);
+    assert!(matches!(read(made_up), Err(Refusal::BadOffset)), "{:?}", read(made_up));
+    let fork = Fork {
+        source: "a",
+        at: Some(made_up),
+        sub_offset: 0,
+        content_type: "text/plain",
+        lifetime: None,
+        closed: false,
+        data: b"",
+    };
+    assert!(matches!(store.fork("b", &fork, None), Err(Refusal::BadOffset)));
+    append(&store, "a", b"more", false);
+    let at = Some(Start::At(second));
+    assert!(store.fork("b", &Fork { at, ..fork }, None).unwrap().is_new);
+    // What is damaged behind a place of the stream's own is told as that.
+    let file = file::file_of(dir.path(), "a");
+    let mut damaged = fs::read(&file).unwrap();
+    *damaged.last_mut().unwrap() ^= 1;
+    fs::write(&file, damaged).unwrap();
+    let read_on = read(Start::At(first));
+    assert!(matches!(read_on, Err(Refusal::Damaged(at)) if at == second.position), "{read_on:?}");
+    assert!(matches!(read(made_up), Err(Refusal::BadOffset)), "and it is no place still");
 }
 
 #[test]

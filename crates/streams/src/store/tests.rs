@@ -10,6 +10,7 @@ use std::thread;
 use tempfile::TempDir;
 
 use super::*;
+use crate::cache::{CACHE_MAX, STATES_BYTES_MAX};
 use crate::{Append, Create, Producer, Start, messages};
 
 thread_local! {
@@ -173,6 +174,28 @@ fn lifetime_slides_over_restarts_and_ends() {
     assert_eq!((removed, store.bytes()), (1, 0), "nobody has asked for it");
 }
 
+/// Of a live read the disk knows only when it began.
+#[test]
+fn stream_that_a_live_reader_holds_outlives_the_process_that_ends_under_it() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    store.create("s", &Create { lifetime: Lifetime::Ttl(10), ..text() }, None).unwrap();
+    let live = store.live("s");
+    store.read("s", Start::Beginning, 1).unwrap();
+    let begun = now();
+    let swept = |store: &Store| -> usize { (0..256).map(|n| store.sweep(n).unwrap()).sum() };
+    for held_ms in [20_000, 60_000] {
+        NOW_MS.set(begun + held_ms);
+        assert!(store.head("s").is_ok(), "it is held");
+        let next = open(&dir);
+        assert_eq!(swept(&next), 0, "{held_ms}");
+        assert!(next.head("s").is_ok(), "as after a kill, {held_ms}");
+    }
+    drop(live);
+    NOW_MS.set(begun + 70_000);
+    assert_eq!(swept(&open(&dir)), 1, "nobody has come back");
+}
+
 struct Woken(Mutex<u32>);
 
 impl Wake for Woken {
@@ -239,7 +262,7 @@ fn states_that_nobody_uses_are_dropped_past_their_bound_and_known_again() {
             .append(path, &Append { producer, ..bytes(b"x") }, None)
             .map(|appended| appended.repeated)
     };
-    let states = || store.states_bytes.load(Ordering::Relaxed);
+    let states = || store.cache.states_bytes();
     store.create("s", &text(), None).unwrap();
     for name in ["a", "b", "a"] {
         append("s", name, 0).unwrap();
@@ -247,14 +270,43 @@ fn states_that_nobody_uses_are_dropped_past_their_bound_and_known_again() {
     assert_eq!(states(), 2 * (1 + 64));
     // As if the others took so much.
     let many = STATES_BYTES_MAX;
-    store.count_state(&mut store.stream("t").public.lock(), many);
+    store.cache.count_state(&mut store.stream("t").public.lock(), many);
     assert!(states() > many);
     assert!(matches!(store.head("u"), Err(Refusal::Unknown)));
-    assert_eq!((states(), store.cache.lock().streams.len()), (0, 1), "all were dropped");
+    assert_eq!((states(), store.cache.paths()), (0, 1), "all were dropped");
     assert!(append("s", "b", 0).unwrap(), "it is read again");
     assert_eq!(states(), 2 * (1 + 64));
     store.delete("s", None).unwrap();
     assert_eq!(states(), 0);
+}
+
+#[test]
+fn streams_that_are_asked_for_in_vain_drop_none_that_are_there() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    store.create("s", &text(), None).unwrap();
+    for number in 0..2 * CACHE_MAX {
+        assert!(matches!(store.head(&format!("none/{number}")), Err(Refusal::Unknown)));
+        assert!(store.cache.paths() <= CACHE_MAX);
+    }
+    let file = file::file_of(dir.path(), "s");
+    fs::rename(&file, file.with_extension("away")).unwrap();
+    assert!(store.head("s").is_ok(), "it is known without the disk");
+}
+
+#[test]
+fn streams_that_nobody_uses_are_dropped_past_their_number() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    store.create("s", &text(), None).unwrap();
+    let view = store.look(&store.stream("s")).unwrap();
+    let used = store.stream("used");
+    // As if they were read.
+    for number in 0..CACHE_MAX {
+        store.publish(&store.stream(&format!("known/{number}")), Some(&view), 0, 0);
+    }
+    assert!(store.cache.paths() <= CACHE_MAX / 2, "{}", store.cache.paths());
+    assert!(Arc::ptr_eq(&used, &store.stream("used")), "one path is one stream");
 }
 
 #[test]
@@ -318,3 +370,4 @@ fn reader_beside_a_delete_is_told_that_there_is_no_stream() {
 }
 
 mod failing;
+mod torn;

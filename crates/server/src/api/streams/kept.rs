@@ -13,13 +13,13 @@ use hub::IdPatterns;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use streams::{Limits, Refusal, Store, Teller};
 use tokio::sync::{OnceCell, Semaphore};
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::events::StreamEvents;
 use super::memory::StreamsMemory;
-use super::places::{PathTurns, TOLD_REQUESTS_MAX};
+use super::places::{PathTurn, PathTurns, TOLD_REQUESTS_MAX};
 
 /// Requests that change streams at one time, and others: each has a thread that waits for a disk.
 const DISK_THREADS_MAX: usize = 64;
@@ -50,23 +50,17 @@ pub(crate) struct Streams {
     /// For who changes a stream, which takes a sync of the disk.
     changes: Semaphore,
     /// For all others, who do not wait behind appends.
-    reads: Semaphore,
+    reads: Arc<Semaphore>,
     /// Who changes which stream.
-    turns: PathTurns,
+    turns: Arc<PathTurns>,
+    /// Who reads which stream that is not in memory yet.
+    loads: Arc<PathTurns>,
     /// What requests to the API hold, and those to the public port: these take no room of the
     /// others, however slowly they read and send.
     pub(super) api_memory: StreamsMemory,
     pub(super) public_memory: StreamsMemory,
     pub(super) barrier: Arc<Barrier>,
     pub(super) stop: CancellationToken,
-}
-
-/// What is to be done at the disk.
-enum DiskWork {
-    /// Nothing of a stream is changed.
-    Read,
-    /// The stream at this path is changed, or what was appended to it is told by `events`.
-    Change { path: Box<str>, events: Option<Arc<StreamEvents>> },
 }
 
 /// Why something was not done.
@@ -96,8 +90,9 @@ impl Streams {
             events: config.events.map(events),
             store: OnceCell::new(),
             changes: Semaphore::new(DISK_THREADS_MAX),
-            reads: Semaphore::new(DISK_THREADS_MAX),
-            turns: PathTurns::default(),
+            reads: Arc::new(Semaphore::new(DISK_THREADS_MAX)),
+            turns: Arc::default(),
+            loads: Arc::default(),
             api_memory: StreamsMemory::default(),
             public_memory: StreamsMemory::default(),
             barrier: Arc::clone(&sender.barrier),
@@ -136,7 +131,40 @@ impl Streams {
         self: &Arc<Streams>,
         work: impl FnOnce(&Store) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Undone> {
-        self.run(DiskWork::Read, move |store, _| work(store)).await
+        self.read_by(None, work).await
+    }
+
+    /// Does `work`, which reads the stream at `path`. As long as that is not in memory its readers
+    /// take turns: the first one reads the whole file, for which all others would only wait.
+    pub(super) async fn read<T: Send + 'static>(
+        self: &Arc<Streams>,
+        path: &str,
+        work: impl FnOnce(&Store) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Undone> {
+        let is_known = || self.store.get().is_some_and(|store| store.is_known(path));
+        let turn = if is_known() { None } else { self.loads.take(path, usize::MAX).await };
+        self.read_by(turn.filter(|_| !is_known()), work).await
+    }
+
+    /// Does `work`, which changes no stream, when it has a place; with a turn, if it needs one. Who
+    /// goes away before has it not done, and leaves nothing that waits.
+    async fn read_by<T: Send + 'static>(
+        self: &Arc<Streams>,
+        turn: Option<PathTurn>,
+        work: impl FnOnce(&Store) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Undone> {
+        let place = Arc::clone(&self.reads).acquire_owned().await.ok();
+        let streams = Arc::clone(self);
+        let begun = tokio::spawn(async move {
+            // Until it is done, whoever goes away.
+            let _taken = (turn, place);
+            let permit = streams.barrier.enter().await.map_err(Undone::NoPermit)?;
+            let store = streams.store().await.map_err(Undone::Unusable)?;
+            let worked = spawn_blocking(move || work(&store)).await;
+            drop(permit);
+            done(worked)
+        });
+        ended(begun).await
     }
 
     /// Does `work` on the stream at `path`, and sends what is appended, where that is an event.
@@ -145,55 +173,40 @@ impl Streams {
         path: &str,
         work: impl FnOnce(&Store, Option<&dyn Teller>) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Undone> {
-        let events = self.events_of(path).map(Arc::clone);
-        self.run(DiskWork::Change { path: path.into(), events }, work).await
+        self.change_by(path, self.events_of(path).map(Arc::clone), work).await
     }
 
-    /// Does `work`, which waits for a disk, when it has a turn and a place. What is begun is done,
-    /// whoever goes away, and an upgrade waits for it.
-    async fn run<T: Send + 'static>(
+    /// Does `work`, which changes the stream at `path`, or tells what was appended to it by
+    /// `events`, when it has a turn and a place. What has come is done, whoever goes away, and an
+    /// upgrade waits for what is begun.
+    async fn change_by<T: Send + 'static>(
         self: &Arc<Streams>,
-        kind: DiskWork,
+        path: &str,
+        events: Option<Arc<StreamEvents>>,
         work: impl FnOnce(&Store, Option<&dyn Teller>) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Undone> {
-        let streams = Arc::clone(self);
-        let done = tokio::spawn(async move {
-            let (path, events) = match &kind {
-                DiskWork::Read => (None, None),
-                DiskWork::Change { path, events } => (Some(path), events.as_ref()),
-            };
+        let (streams, path) = (Arc::clone(self), Box::<str>::from(path));
+        let begun = tokio::spawn(async move {
             let requests_max = if events.is_some() { TOLD_REQUESTS_MAX } else { usize::MAX };
-            let _turn = match path {
-                Some(path) => {
-                    let taken = streams.turns.take(path, requests_max).await;
-                    Some(taken.ok_or(Undone::Refused(Refusal::Pending))?)
-                }
-                None => None,
-            };
-            let _telling = match events {
+            let turn = streams.turns.take(&path, requests_max).await;
+            let _turn = turn.ok_or(Undone::Refused(Refusal::Pending))?;
+            let _telling = match &events {
                 Some(events) => events.places.acquire().await.ok(),
                 None => None,
             };
-            let places = if path.is_some() { &streams.changes } else { &streams.reads };
-            let _place = places.acquire().await;
+            let _place = streams.changes.acquire().await;
             let permit = streams.barrier.enter().await.map_err(Undone::NoPermit)?;
             let store = streams.store().await.map_err(Undone::Unusable)?;
-            let worked = match events {
+            let worked = match &events {
                 Some(events) => {
                     events.serve(&permit, move |teller| work(&store, Some(teller))).await
                 }
                 None => spawn_blocking(move || work(&store, None)).await,
             };
             drop(permit);
-            match worked {
-                Ok(done) => done.map_err(Undone::Refused),
-                Err(error) => Err(Undone::Unusable(error.to_string())),
-            }
+            done(worked)
         });
-        match done.await {
-            Ok(done) => done,
-            Err(error) => Err(Undone::Unusable(error.to_string())),
-        }
+        ended(begun).await
     }
 
     /// Who hears what is appended to the stream at `path`, if somebody is to hear it.
@@ -231,11 +244,11 @@ impl Streams {
                 // Whoever changes a stream sends what is due first.
                 continue;
             }
-            let told = DiskWork::Change { path: path.clone(), events: Some(Arc::clone(events)) };
+            let of = path.clone();
             let tell = move |store: &Store, teller: Option<&dyn Teller>| {
-                teller.map_or(Ok(()), |teller| store.tell_due(&path, teller))
+                teller.map_or(Ok(()), |teller| store.tell_due(&of, teller))
             };
-            match self.run(told, tell).await {
+            match self.change_by(&path, Some(Arc::clone(events)), tell).await {
                 Err(Undone::Refused(Refusal::Pending)) => {
                     let left = all - sent;
                     tracing::warn!(
@@ -273,6 +286,19 @@ impl Streams {
             }
         }
     }
+}
+
+/// What became of work on a thread.
+fn done<T>(worked: Result<Result<T, Refusal>, JoinError>) -> Result<T, Undone> {
+    match worked {
+        Ok(done) => done.map_err(Undone::Refused),
+        Err(error) => Err(Undone::Unusable(error.to_string())),
+    }
+}
+
+/// What became of a task, once it has ended.
+async fn ended<T>(task: JoinHandle<Result<T, Undone>>) -> Result<T, Undone> {
+    task.await.unwrap_or_else(|error| Err(Undone::Unusable(error.to_string())))
 }
 
 #[cfg(test)]

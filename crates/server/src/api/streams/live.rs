@@ -1,7 +1,6 @@
 //! Live reads as server-sent events.
 
 use std::convert::Infallible;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, header};
@@ -10,15 +9,12 @@ use bytes::Bytes;
 use futures_util::stream;
 use httpd::problem::ApiProblem;
 use streams::sse::{self, Encoding};
-use streams::{LiveReader, Offset, Piece, Start};
+use streams::{LIVE_READ_MAX, LiveReader, Offset, Piece, Start};
 use tokio::time::{Instant, sleep_until};
 
 use super::Call;
 use super::fields::ReadQuery;
 use super::read::{first, new_cursor, piece};
-
-/// When a stream of events ends, so that caches can join readers; they come back at once.
-const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// A reader of events.
 struct Reading {
@@ -29,19 +25,21 @@ struct Reading {
     /// What was read and not sent yet.
     piece: Option<Piece>,
     next: Offset,
+    /// When the stream of events ends, so that caches can join readers; they come back at once.
     end: Instant,
     is_over: bool,
 }
 
 /// `GET` with `live=sse`.
 pub(super) async fn get(call: Call, wanted: ReadQuery) -> Result<Response, ApiProblem> {
+    // Before the first read, which dates the stream's file.
+    let end = Instant::now() + LIVE_READ_MAX;
     let (reader, piece) = match first(&call, wanted.start).await {
         Ok(first) => first,
         Err(undone) => return call.undone(undone, Bytes::new()).await,
     };
     let encoding = Encoding::of(&piece.head.content_type);
-    let (next, end) = (piece.head.next, Instant::now() + TIME_MAX);
-    let piece = Some(piece);
+    let (next, piece) = (piece.head.next, Some(piece));
     let reading = Reading { call, wanted, encoding, reader, piece, next, end, is_over: false };
     let body = Body::from_stream(stream::unfold(reading, Reading::next));
     let fields = [
@@ -75,7 +73,10 @@ impl Reading {
                 }
             },
         };
-        let mut events = Vec::new();
+        // Where there is no room for it, the reader comes back with its last offset.
+        let bytes = self.encoding.bytes_max(&piece.data);
+        let room = self.call.memory().pieces.take(&self.call.holders, bytes).ok()?;
+        let mut events = Vec::with_capacity(bytes);
         self.next = piece.head.next;
         if !piece.data.is_empty() {
             self.encoding.push_data(&mut events, self.next, &piece.data);
@@ -87,9 +88,7 @@ impl Reading {
             let cursor = new_cursor(&self.wanted);
             sse::push_control(&mut events, self.next, cursor, piece.up_to_date);
         }
-        // Where there is no room for it, the reader comes back with its last offset.
-        let events = self.call.memory().pieces.hold(&self.call.holders, events).ok()?;
-        Some((Ok(events), self))
+        Some((Ok(room.hold(events.into())), self))
     }
 
     /// Waits for the next piece; nothing where the reader is to come back for it.
@@ -112,8 +111,9 @@ impl Reading {
     fn leave(&self) {
         let (streams, path) = (self.call.streams.clone(), self.call.path.clone());
         tokio::spawn(async move {
-            // One that is gone, or another process', needs it not.
-            let _ = streams.work(move |store| store.left(&path)).await;
+            let of = path.clone();
+            // One that is gone needs it not. A successor adds `LIVE_READ_MAX` to its file's time.
+            let _ = streams.read(&path, move |store| store.left(&of)).await;
         });
     }
 }

@@ -112,14 +112,14 @@ impl Memory {
         Room { memory: self.clone(), holders: Arc::clone(holders), bytes: 0, permit: None }
     }
 
-    /// Holds bytes that are there, for a request of `holders`.
+    /// Room for so many bytes, of a request of `holders`: take it before they are made.
     ///
     /// # Errors
     /// As [`Room::grow`].
-    pub(super) fn hold(&self, holders: &Holders, bytes: Vec<u8>) -> Result<Bytes, ApiProblem> {
+    pub(super) fn take(&self, holders: &Holders, bytes: usize) -> Result<Room, ApiProblem> {
         let mut room = self.room(holders);
-        room.grow(bytes.len())?;
-        Ok(room.hold(bytes.into()))
+        room.grow(bytes)?;
+        Ok(room)
     }
 }
 
@@ -207,6 +207,10 @@ fn counted(bytes: usize) -> usize {
 mod tests {
     use super::*;
 
+    fn held(memory: &Memory, holders: &Holders, bytes: usize) -> Result<Bytes, ApiProblem> {
+        Ok(memory.take(holders, bytes)?.hold(vec![1_u8; bytes].into()))
+    }
+
     #[test]
     fn one_who_holds_much_leaves_room_for_others_and_has_it_again() {
         let memory = Memory::new(8 * 100);
@@ -214,9 +218,8 @@ mod tests {
             let address = Holder::Address(AddressKey::of_bits(address).unwrap());
             [Holder::Subject(name.into()), address].into()
         };
-        let hold = |name: &str, address, bytes| {
-            memory.hold(&holders(name, address), vec![1; FREE_BYTES + bytes])
-        };
+        let hold =
+            |name: &str, address, bytes| held(&memory, &holders(name, address), FREE_BYTES + bytes);
         let status = |held: Result<Bytes, ApiProblem>| {
             held.map_or_else(|problem| problem.status().as_u16(), |_| 0)
         };
@@ -232,28 +235,26 @@ mod tests {
         drop(second);
         assert!(memory.0.held().is_empty(), "nothing is kept of who holds nothing");
         let nobody: Holders = [].into();
-        assert_eq!(
-            memory.hold(&nobody, vec![1; FREE_BYTES + 800]).unwrap().len(),
-            FREE_BYTES + 800
-        );
+        let all = held(&memory, &nobody, FREE_BYTES + 800).unwrap();
+        assert_eq!(all.len(), FREE_BYTES + 800);
     }
 
     #[test]
     fn room_is_bounded_and_given_back_with_the_last_reference_and_who_says_little_needs_none() {
         let memory = Memory::new(10);
         let nobody: Holders = [].into();
-        let held = memory.hold(&nobody, vec![1; FREE_BYTES + 6]).unwrap();
-        assert_eq!(held, [1; FREE_BYTES + 6].as_slice());
+        let first = held(&memory, &nobody, FREE_BYTES + 6).unwrap();
+        assert_eq!(first, [1; FREE_BYTES + 6].as_slice());
         let mut room = memory.room(&nobody);
         room.grow(FREE_BYTES - 1).unwrap();
         room.grow(4).unwrap();
         assert_eq!(room.grow(2).unwrap_err().status(), 503);
         room.grow(1).unwrap();
-        let part = held.slice(2..3);
-        drop(held);
-        let more = || memory.hold(&nobody, vec![2; FREE_BYTES + 1]);
+        let part = first.slice(2..3);
+        drop(first);
+        let more = || held(&memory, &nobody, FREE_BYTES + 1);
         assert!(more().is_err(), "a part of it is held");
-        assert!(memory.hold(&nobody, vec![2; FREE_BYTES]).is_ok());
+        assert!(held(&memory, &nobody, FREE_BYTES).is_ok());
         drop(part);
         assert!(more().is_ok());
     }

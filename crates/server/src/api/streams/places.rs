@@ -1,4 +1,5 @@
-//! Whose turn it is to change a stream: one request about each stream at a time.
+//! Whose turn it is to change a stream, or to read its file for the first time: one request about
+//! each stream at a time.
 //!
 //! Requests about the same stream would only wait for its writer, and each hold a thread for the
 //! disk meanwhile. They wait here, without a thread, so that all other streams have theirs. To tell
@@ -16,7 +17,7 @@ pub(super) const TELLING_MAX: usize = 32;
 /// Requests about one stream whose appends are told at one time, of which one is worked on.
 pub(super) const TOLD_REQUESTS_MAX: usize = 256;
 
-/// The turns of those who change streams.
+/// The turns of those who want the same of streams.
 #[derive(Default)]
 pub(super) struct PathTurns {
     /// No more of them than requests.
@@ -30,24 +31,24 @@ struct PathRequests {
 }
 
 /// A turn that has come.
-pub(super) struct PathTurn<'p> {
+pub(super) struct PathTurn {
     _turn: OwnedSemaphorePermit,
-    _counted: Counted<'p>,
+    _counted: Counted,
 }
 
 /// A request that is counted at its path.
-struct Counted<'p> {
-    turns: &'p PathTurns,
-    path: &'p str,
+struct Counted {
+    turns: Arc<PathTurns>,
+    path: Box<str>,
 }
 
 impl PathTurns {
     /// Waits for a turn to work on the stream at `path`. `None` where `requests_max` do or wait.
-    pub(super) async fn take<'p>(
-        &'p self,
-        path: &'p str,
+    pub(super) async fn take(
+        self: &Arc<PathTurns>,
+        path: &str,
         requests_max: usize,
-    ) -> Option<PathTurn<'p>> {
+    ) -> Option<PathTurn> {
         let (counted, turn) = self.count(path, requests_max)?;
         let turn = turn.acquire_owned().await.expect("it is never closed");
         Some(PathTurn { _turn: turn, _counted: counted })
@@ -58,11 +59,11 @@ impl PathTurns {
         self.by_path().get(path).map_or(0, |requests| requests.count)
     }
 
-    fn count<'p>(
-        &'p self,
-        path: &'p str,
+    fn count(
+        self: &Arc<PathTurns>,
+        path: &str,
         requests_max: usize,
-    ) -> Option<(Counted<'p>, Arc<Semaphore>)> {
+    ) -> Option<(Counted, Arc<Semaphore>)> {
         let mut by_path = self.by_path();
         let new = || PathRequests { count: 0, turn: Arc::new(Semaphore::new(1)) };
         let requests = by_path.entry(path.into()).or_insert_with(new);
@@ -70,7 +71,8 @@ impl PathTurns {
             return None;
         }
         requests.count += 1;
-        Some((Counted { turns: self, path }, Arc::clone(&requests.turn)))
+        let counted = Counted { turns: Arc::clone(self), path: path.into() };
+        Some((counted, Arc::clone(&requests.turn)))
     }
 
     fn by_path(&self) -> MutexGuard<'_, HashMap<Box<str>, PathRequests>> {
@@ -78,13 +80,13 @@ impl PathTurns {
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for Counted {
     fn drop(&mut self) {
         let mut by_path = self.turns.by_path();
-        let Some(requests) = by_path.get_mut(self.path) else { return };
+        let Some(requests) = by_path.get_mut(&self.path) else { return };
         requests.count -= 1;
         if requests.count == 0 {
-            by_path.remove(self.path);
+            by_path.remove(&self.path);
         }
     }
 }
@@ -97,7 +99,7 @@ mod tests {
 
     #[test]
     fn one_path_has_one_turn_at_a_time_and_all_others_have_theirs() {
-        let turns = PathTurns::default();
+        let turns = Arc::<PathTurns>::default();
         let take = |path: &'static str| turns.take(path, TOLD_REQUESTS_MAX);
         let first = take("run:1").now_or_never().flatten();
         assert!(first.is_some());

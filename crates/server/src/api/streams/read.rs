@@ -18,13 +18,13 @@ use super::kept::Undone;
 /// Bytes of an answer, beside the rest of its last append.
 pub(super) const PIECE_BYTES: usize = 1 << 20;
 
-/// How long a long poll waits.
+/// How long a long poll waits: less than [`streams::LIVE_READ_MAX`].
 const POLL_TIME: Duration = Duration::from_secs(20);
 
 /// `HEAD`.
 pub(super) async fn head(call: Call) -> Result<Response, ApiProblem> {
     let path = call.path.clone();
-    match call.streams.work(move |store| store.head(&path)).await {
+    match call.streams.read(&call.path, move |store| store.head(&path)).await {
         Ok(head) => {
             let mut response = StatusCode::OK.into_response();
             push_head(response.headers_mut(), &head);
@@ -46,7 +46,7 @@ pub(super) async fn catch_up(call: Call, wanted: ReadQuery) -> Result<Response, 
 /// The piece of the stream from `start` on.
 pub(super) async fn piece(call: &Call, start: Start) -> Result<Piece, Undone> {
     let path = call.path.clone();
-    call.streams.work(move |store| store.read(&path, start, PIECE_BYTES)).await
+    call.streams.read(&call.path, move |store| store.read(&path, start, PIECE_BYTES)).await
 }
 
 /// The first piece for a reader that will wait for more, and what it waits with.
@@ -57,7 +57,7 @@ pub(super) async fn first(call: &Call, start: Start) -> Result<(LiveReader, Piec
         let reader = store.live(&path);
         store.read(&path, start, PIECE_BYTES).map(|piece| (reader, piece))
     };
-    call.streams.work(read).await
+    call.streams.read(&call.path, read).await
 }
 
 /// `GET` with `live=long-poll`.
@@ -124,8 +124,10 @@ fn piece_answer(call: &Call, wanted: &ReadQuery, piece: Piece) -> Result<Respons
     let mut response = if is_known {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
+        let bytes = piece.data.len() + if is_json { "[]".len() } else { 0 };
+        let room = call.memory().pieces.take(&call.holders, bytes)?;
         let data = if is_json { array(&piece.data) } else { piece.data };
-        Body::from(call.memory().pieces.hold(&call.holders, data)?).into_response()
+        Body::from(room.hold(data.into())).into_response()
     };
     let fields = response.headers_mut();
     if !is_known {

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{SyncSender as Ending, sync_channel};
 
+use futures_util::FutureExt as _;
 use streams::{Create, Lifetime, Start};
 use testing::DEADLINE;
 
@@ -16,8 +18,9 @@ fn streams(data: &Path) -> Arc<Streams> {
         events: None,
         store: OnceCell::new(),
         changes: Semaphore::new(DISK_THREADS_MAX),
-        reads: Semaphore::new(DISK_THREADS_MAX),
-        turns: PathTurns::default(),
+        reads: Arc::new(Semaphore::new(DISK_THREADS_MAX)),
+        turns: Arc::default(),
+        loads: Arc::default(),
         api_memory: StreamsMemory::default(),
         public_memory: StreamsMemory::default(),
         barrier: Barrier::new(),
@@ -25,19 +28,44 @@ fn streams(data: &Path) -> Arc<Streams> {
     })
 }
 
-/// Begins appends, none of which ends before what is given back.
-fn appends_that_wait(streams: &Arc<Streams>, paths: impl Iterator<Item = String>) -> Ending<()> {
+/// What waits wherever it is called, and what ends that once it is dropped.
+fn waiting() -> (impl Fn() + Clone + Send + 'static, Ending<()>) {
     let (end, ended) = sync_channel::<()>(0);
     let ended = Arc::new(Mutex::new(ended));
+    let wait = move || {
+        // The other end is gone.
+        let _ = ended.lock().map(|ended| ended.recv());
+    };
+    (wait, end)
+}
+
+/// Begins appends, none of which ends before what is given back.
+fn appends_that_wait(streams: &Arc<Streams>, paths: impl Iterator<Item = String>) -> Ending<()> {
+    let (wait, end) = waiting();
     for path in paths {
-        let (streams, ended) = (Arc::clone(streams), Arc::clone(&ended));
+        let (streams, wait) = (Arc::clone(streams), wait.clone());
         tokio::spawn(async move {
             let append = move |_: &Store, _: Option<&dyn Teller>| {
-                // The other end is gone.
-                let _ = ended.lock().map(|ended| ended.recv());
+                wait();
                 Ok(())
             };
             streams.change(&path, append).await.ok()
+        });
+    }
+    end
+}
+
+/// Begins so many reads of the stream at `path`, none of which ends before what is given back.
+fn reads_that_wait(streams: &Arc<Streams>, path: &'static str, count: usize) -> Ending<()> {
+    let (wait, end) = waiting();
+    for _ in 0..count {
+        let (streams, wait) = (Arc::clone(streams), wait.clone());
+        tokio::spawn(async move {
+            let read = move |_: &Store| {
+                wait();
+                Ok(())
+            };
+            streams.read(path, read).await.ok()
         });
     }
     end
@@ -58,6 +86,12 @@ fn create(store: &Store, path: &str) -> Result<(), Refusal> {
     store.create(path, &create, None).map(drop)
 }
 
+/// What is read of the stream at `path`, however much is under way.
+async fn text(streams: &Arc<Streams>, path: &'static str) -> Vec<u8> {
+    let read = streams.read(path, move |store| store.read(path, Start::Beginning, 9));
+    timeout(DEADLINE, read).await.unwrap().ok().unwrap().data
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn reader_waits_behind_no_append() {
     let data = tempfile::tempdir().unwrap();
@@ -66,10 +100,60 @@ async fn reader_waits_behind_no_append() {
     let paths = (0..DISK_THREADS_MAX).map(|number| format!("run/{number}"));
     let end = appends_that_wait(&streams, paths);
     wait_for(|| streams.changes.available_permits() == 0).await;
-    let read = streams.work(|store| store.read("run", Start::Beginning, 9));
-    let read = timeout(DEADLINE, read).await;
+    let read = text(&streams, "run").await;
     drop(end);
-    assert_eq!(read.unwrap().ok().unwrap().data, b"there");
+    assert_eq!(read, b"there");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_of_one_stream_that_is_not_known_take_one_thread_of_all() {
+    let data = tempfile::tempdir().unwrap();
+    let streams = streams(data.path());
+    // Nobody has opened the store, either.
+    let end = reads_that_wait(&streams, "one", DISK_THREADS_MAX);
+    wait_for(|| streams.loads.requests("one") == DISK_THREADS_MAX).await;
+    wait_for(|| streams.reads.available_permits() < DISK_THREADS_MAX).await;
+    assert!(streams.change("other", |store, _| create(store, "other")).await.is_ok());
+    let read = text(&streams, "other").await;
+    assert_eq!(streams.reads.available_permits(), DISK_THREADS_MAX - 1);
+    drop(end);
+    assert_eq!(read, b"there");
+    wait_for(|| streams.loads.requests("one") == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_of_a_known_stream_wait_for_none_of_each_other() {
+    let data = tempfile::tempdir().unwrap();
+    let streams = streams(data.path());
+    assert!(streams.change("run", |store, _| create(store, "run")).await.is_ok());
+    let end = reads_that_wait(&streams, "run", DISK_THREADS_MAX - 1);
+    wait_for(|| streams.reads.available_permits() == 1).await;
+    let read = text(&streams, "run").await;
+    drop(end);
+    assert_eq!(read, b"there");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reader_who_goes_away_while_it_waits_has_nothing_done() {
+    let data = tempfile::tempdir().unwrap();
+    let streams = streams(data.path());
+    assert!(streams.change("run", |store, _| create(store, "run")).await.is_ok());
+    let end = reads_that_wait(&streams, "run", DISK_THREADS_MAX);
+    wait_for(|| streams.reads.available_permits() == 0).await;
+    let done = Arc::new(AtomicUsize::new(0));
+    for _ in 0..100 {
+        let done = Arc::clone(&done);
+        let count = move |_: &Store| {
+            done.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        assert!(streams.work(count).now_or_never().is_none(), "it has no place");
+    }
+    drop(end);
+    // In the order in which they came.
+    let last = timeout(DEADLINE, streams.work(|_| Ok(()))).await;
+    assert!(last.unwrap().is_ok());
+    assert_eq!(done.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
