@@ -213,11 +213,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn batch_that_nobody_takes_is_given_up_after_its_time() {
         let (log, _guard) = CapturedLog::start();
-        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = taken.local_addr().unwrap();
+        // Nobody listens there, and nobody else is given the port.
+        let address = format!("127.0.0.1:{}", testing::free_port());
         let url = format!("http://{address}/s3cret?k=s3cret");
-        // Nobody else is given the port so soon.
-        drop(taken);
         let client = WebhookClient::new(url.parse().unwrap()).unwrap();
         let backlog = Backlog::new(Bounds::default());
         let mut one = One { backlog, is_told: false, counts: WebhookCounts::default() };

@@ -12,6 +12,9 @@ use crate::harness::{Api, Finished, Program, Stream, encke, wait_for};
 /// The number of that signal (signal(7)).
 const SIGHUP: i32 = 1;
 
+/// A demo's own rate is more than a busy machine sends in time, which the demo takes for a fault.
+const RATE: &str = "--rate=200";
+
 /// A demo on free ports, whose temporary directory would stand in a folder of its own.
 struct Demo {
     program: Program,
@@ -91,7 +94,7 @@ fn number(report: &Value, member: &str) -> u64 {
 
 #[test]
 fn demo_shows_the_whole_system_and_loses_nothing() {
-    let finished = Program::run(&mut demo(&["--users=200", "--seconds=3"]));
+    let finished = Program::run(&mut demo(&["--users=200", "--seconds=3", RATE]));
     let told = report(&finished);
     assert_eq!(told["lost"], 0, "{told}");
     let sent = number(&told["spam"], "sent");
@@ -108,7 +111,7 @@ fn demo_shows_the_whole_system_and_loses_nothing() {
     }
     assert!(told["connecting"]["per_second"].as_f64().unwrap() > 0.0, "{told}");
     assert!(finished.stderr.contains("http://127.0.0.1:"), "tells where to look: {finished:?}");
-    assert!(finished.stderr.contains("1,000 events/s x 15.4 listeners"), "{finished:?}");
+    assert!(finished.stderr.contains("200 events/s x 15.4 listeners"), "{finished:?}");
 }
 
 #[test]
@@ -128,7 +131,7 @@ fn demo_prints_a_table_for_people_whatever_the_transport() {
 #[test]
 fn signal_while_sending_ends_the_demo_and_its_server_in_order() {
     for signal in ["INT", "TERM"] {
-        let demo = Demo::start(&["--users=50"]);
+        let demo = Demo::start(&["--users=50", RATE]);
         let server = demo.server();
         demo.wait_said("sending");
         demo.program.signal(signal);
@@ -171,7 +174,7 @@ fn signals_at_any_moment_of_the_start_leave_nothing() {
 #[test]
 fn demo_outlives_its_terminal_when_it_was_started_so() {
     let temporary = tempfile::tempdir().unwrap();
-    let own = demo(&["--users=50"]);
+    let own = demo(&["--users=50", RATE]);
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]).arg(own.get_program());
     command.args(own.get_args()).env("TMPDIR", temporary.path());
@@ -281,7 +284,7 @@ fn run_is_written_as_rows_report_and_pictures() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");
     let out_option = format!("--out={}", out.display());
-    let run = || Program::run(&mut demo(&["--users=100", "--seconds=2", &out_option]));
+    let run = || Program::run(&mut demo(&["--users=100", "--seconds=2", RATE, &out_option]));
     let finished = run();
     let told = report(&finished);
     let written = fs::read_to_string(out.join("run.json")).unwrap();
@@ -326,7 +329,7 @@ fn demo_that_does_not_fit_says_what_is_too_low() {
 
 #[test]
 fn visitors_are_counted_apart_and_are_no_loss() {
-    let demo = Demo::start(&["--users=20"]);
+    let demo = Demo::start(&["--users=20", RATE]);
     let listen = demo.told("streams  http://").replace("/stream/{id}", "");
     demo.wait_said("sending");
     let mut visitor = Stream::open(listen.parse().unwrap(), "/stream/1", "*/*");
@@ -342,7 +345,7 @@ fn visitors_are_counted_apart_and_are_no_loss() {
 
 #[test]
 fn visitor_who_changes_the_graph_makes_losses_unknown() {
-    let demo = Demo::start(&["--users=20"]);
+    let demo = Demo::start(&["--users=20", RATE]);
     let listen = demo.told("streams  http://").replace("/stream/{id}", "");
     let api = Api::new(demo.told("API      http://").trim_end_matches('/').parse().unwrap());
     demo.wait_said("sending");

@@ -324,7 +324,9 @@ fn body_has_a_length_a_bound_and_a_time() {
     answer(&mut slow).problem(408);
     server.wait_open(0);
     let event = r#"{"about":"a","data":1}"#;
-    let mut wire = server.ask(head(&format!("Content-Length: {}\r\n", event.len())));
+    // Both parts are to be in time at another one, also where the machine stands still.
+    let patient = open(&["--head-timeout=60"]);
+    let mut wire = patient.ask(head(&format!("Content-Length: {}\r\n", event.len())));
     let (begin, end) = event.split_at(5);
     wire.send(begin);
     wire.send(end);

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
 
-use crate::harness::{DEADLINE, Program, Server, encke};
+use crate::harness::{DEADLINE, Program, Server, encke, own_ports};
 
 /// A service manager's end: what it was told, in order.
 struct Manager {
@@ -58,7 +58,9 @@ fn manager_that_is_gone_is_no_reason_to_stop() {
 
 #[test]
 fn ready_asks_the_server_and_waits_for_one_that_starts() {
-    let server = Server::start(&[]);
+    // Nobody else is given the port when the server is gone.
+    let [_, api] = own_ports();
+    let server = Server::start(&[&api]);
     let url = server.api_url();
     let ready = || Program::run(encke(["ready", "--api", &url]).arg("--timeout=30"));
     let asked = ready();

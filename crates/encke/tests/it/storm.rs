@@ -6,6 +6,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
+use testing::tried_again;
 
 use crate::harness::{Api, End, Program, Server, Stream, Wire, encke, wait_for};
 
@@ -149,6 +150,10 @@ fn one_in_ten_that_stops_reading_is_disconnected_and_nobody_else_notices() {
     let open = |n| server.stream(&path(n), "application/x-ndjson");
     let mut others: Vec<Stream> = (SLOW..CROWD).map(open).collect();
     let data = |n: usize| json!([n, "x".repeat(8000)]);
+    let closed = |stats: &Value| {
+        let count = |why| stats["connections_closed"][why].as_u64().unwrap();
+        ["slow_reader", "client_vanished"].map(count)
+    };
 
     // All hear the first event; from then on one in ten reads no more.
     assert_eq!(server.api.send("all", data(0)), CROWD as u64);
@@ -158,7 +163,7 @@ fn one_in_ten_that_stops_reading_is_disconnected_and_nobody_else_notices() {
     let before = server.anonymous_bytes();
     let (mut events, mut peak) = (1, before);
     // Far more than their bound.
-    let all_are_gone = (0..10_000).any(|_| {
+    let all_are_gone = (0..4_000).any(|_| {
         let delivered = server.api.send("all", data(events));
         assert!((others.len() as u64..=CROWD as u64).contains(&delivered));
         for stream in &mut others {
@@ -166,7 +171,7 @@ fn one_in_ten_that_stops_reading_is_disconnected_and_nobody_else_notices() {
         }
         events += 1;
         peak = peak.max(server.anonymous_bytes());
-        server.api.stats()["connections_closed"]["slow_reader"] == SLOW
+        closed(&server.api.stats()).iter().sum::<u64>() == SLOW as u64
     });
     assert!(all_are_gone, "slow readers are left after {events} events");
     assert_eq!(server.api.send("all", data(events)), others.len() as u64);
@@ -177,7 +182,11 @@ fn one_in_ten_that_stops_reading_is_disconnected_and_nobody_else_notices() {
     assert!(slow.iter_mut().all(|stream| stream.end() == End::Reset));
     let stats = server.wait_open(others.len() as u64);
     assert_eq!(stats["ids_online"], others.len() + 1);
-    assert_eq!(stats["connections_closed"]["slow_reader"], SLOW);
+    let [slow, vanished] = closed(&stats);
+    assert_eq!(slow + vanished, SLOW as u64);
+    if vanished > 0 {
+        tried_again("readers took nothing for a minute before so much waited for them");
+    }
 
     // Each of them was owed more than its bound, but all are owed the same bytes, which exist once.
     let owed = BACKLOG_MAX * SLOW as u64;

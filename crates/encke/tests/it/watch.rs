@@ -120,7 +120,9 @@ fn rows_go_to_standard_output_and_end_after_their_time() {
 
 #[test]
 fn file_that_exists_is_left_alone_and_no_server_is_a_sentence() {
-    let server = Server::start(&[]);
+    // Nobody else is given the port when the server is gone.
+    let [_, api] = own_ports();
+    let server = Server::start(&[&api]);
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("run.csv");
     fs::write(&file, "precious").unwrap();

@@ -19,10 +19,12 @@ async fn what_is_published_is_heard_once_and_in_order() {
         let mut follower = log.follow(1);
         for number in 1..=300 {
             let id = format!("a.{number}");
-            let published = log.publish(&id, "e", bytes(number)).await.unwrap();
-            assert_eq!((published.sequence, published.duplicate), (number, false));
+            let published = log.publish_until(&id, "e", bytes(number), soon()).await.unwrap();
+            assert_eq!(published.sequence, number);
+            // Who has no answer in time asks again, and is told that it was there.
+            assert!(!published.duplicate || nats.counts().repeats > 0);
         }
-        let again = log.publish("a.5", "e", bytes(5)).await.unwrap();
+        let again = log.publish_until("a.5", "e", bytes(5), soon()).await.unwrap();
         assert_eq!((again.sequence, again.duplicate), (5, true));
         let last = log.publish_until("a.301", "g", bytes(301), soon()).await.unwrap();
         assert_eq!(last.sequence, 301);
@@ -36,7 +38,8 @@ async fn what_is_published_is_heard_once_and_in_order() {
         let extent = log.extent().await.unwrap();
         assert_eq!((extent.first, extent.last), (1, 301));
         let counts = nats.counts();
-        assert_eq!((counts.published, counts.duplicates, counts.unknown), (302, 1, 0));
+        assert_eq!((counts.published, counts.unknown), (302, 0));
+        assert!(counts.duplicates == 1 || counts.repeats > 0, "{counts:?}");
     }
 }
 
@@ -204,10 +207,11 @@ async fn sealed_log_takes_nothing_more_and_can_be_read() {
         let nats = connect(&server, 1).await;
         nats.seal(6).await.unwrap();
         let log = log(&nats, 7).await;
-        log.publish("a.1", "e", bytes(1)).await.unwrap();
+        log.publish_until("a.1", "e", bytes(1), soon()).await.unwrap();
         nats.seal(7).await.unwrap();
         nats.seal(7).await.unwrap();
-        assert_eq!(log.publish("a.2", "e", bytes(2)).await, Err(PublishError::NoLog));
+        let refused = log.publish_until("a.2", "e", bytes(2), soon()).await;
+        assert_eq!(refused, Err(PublishError::NoLog));
         assert_eq!(log.extent().await.unwrap().last, 1);
         assert_eq!(record(&mut log.follow(1)).await.bytes, bytes(1));
         assert!(matches!(nats.make_log(7).await, Err(LogError::Sealed(_))));

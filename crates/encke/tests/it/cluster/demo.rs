@@ -76,7 +76,8 @@ fn number(report: &Value, member: &str) -> u64 {
 
 #[test]
 fn node_that_is_killed_costs_nobody_an_event() {
-    let options = ["--nodes=3", "--users=90", "--rate=300", "--seconds=6"];
+    // A busy machine has all of them heard in time, too: what comes late is taken for lost.
+    let options = ["--nodes=3", "--users=90", "--rate=100", "--seconds=6"];
     let Some(demo) = Demo::start(&options) else { return };
     demo.wait_said("sending");
     // Three nodes; NATS and PostgreSQL, each with its shell.
@@ -94,7 +95,7 @@ fn node_that_is_killed_costs_nobody_an_event() {
     assert_eq!(number(&told, "resumed"), 30, "{told}");
     assert!(number(&told["away"], "count") == 30 && told["away"]["max_ms"].as_f64() > Some(0.0));
     let (sent, acknowledged) = (number(&told, "sent"), number(&told, "acknowledged"));
-    assert_eq!(sent, 1_800, "{told}");
+    assert_eq!(sent, 600, "{told}");
     assert_eq!(sent, acknowledged + number(&told, "unanswered"), "{told}");
     // 15 follow each but the first few.
     assert!(number(&told, "heard") > 12 * acknowledged, "{told}");

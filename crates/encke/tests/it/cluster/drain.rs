@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sys::epoll::{Epoll, Events};
 use testing::tried_again;
 
-use super::{World, cluster_stats, wait_members};
+use super::{World, cluster_stats, wait_members, whole};
 use crate::harness::{Api, DEADLINE, Server, Wire, check_problem, get, wait_for};
 
 const CLIENTS: usize = 3_000;
@@ -299,7 +299,7 @@ fn check_refusals(node: &Server) {
         assert_eq!(head.field("Retry-After"), Some("1"), "{head:?}");
         true
     });
-    let cluster = node.api.get("/cluster").ok();
+    let cluster = whole(|| node.api.get("/cluster").ok());
     let nodes = cluster["nodes"].as_array().unwrap();
     let said = |report: &Value| report["node"] == "n1" && report["ending"] == true;
     assert!(nodes.iter().any(said), "{cluster}");

@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::json;
 
 use super::failures::copy;
-use super::{NAME, World, cluster_stats, wait_members, wait_ready};
+use super::{NAME, World, cluster_stats, connections_at_all, wait_members, wait_ready};
 use crate::erlang::node::World as Erlang;
 use crate::harness::{Server, wait_for};
 
@@ -42,7 +42,7 @@ fn process_at_one_node_hears_and_is_heard_at_the_others() {
         assert_eq!(process.message(), "{router_msg,7}");
         assert_eq!(process.message(), "{router_msg,{song,<<7>>,'x y'}}");
     }
-    assert_eq!(third.api.connections("alice"), 2);
+    assert_eq!(connections_at_all(&third, "alice"), 2);
     // A pool: whichever node is asked, by `any` or by the router's global name, all of them answer.
     here.eval("{any, 'other@127.0.0.1'} ! {alice, narrow}");
     for process in [&here, &there] {

@@ -7,7 +7,10 @@ use std::process::Command;
 use serde_json::{Value, json};
 use testing::{NatsServer, TcpRelay};
 
-use super::{World, cluster_stats, hear, resume, wait_members, wait_ready};
+use super::{
+    World, cluster_stats, connections_at_all, hear, resume, send_to_all, wait_members, wait_ready,
+    whole,
+};
 use crate::harness::{Program, encke, wait_for};
 
 #[test]
@@ -71,7 +74,7 @@ fn node_that_stood_still_comes_back_and_its_clients_hear_all() {
     wait_members(&second, 2);
     let all: Vec<Value> = (0..=sent).map(Value::from).collect();
     assert_eq!(hear(&mut stream, all.len()).0, all);
-    assert_eq!(second.api.send("carol", "on"), 1);
+    send_to_all(&second, "carol", "on", 1);
     assert_eq!(stream.data(), "on");
 }
 
@@ -233,9 +236,9 @@ fn node_that_waits_to_join_is_nobody() {
     let (_waiting, api) = world.starting("n3", &[&postgres]);
     let asked = || api.request("GET", "/readyz", None, b"");
     wait_for("it waits", || asked().is_ok_and(|answer| answer.status() == 503));
-    for _ in 0..50 {
-        assert_eq!(first.api.connections("x"), 2);
-        let nodes = first.api.get("/cluster").ok();
+    for _ in 0..10 {
+        assert_eq!(connections_at_all(&first, "x"), 2);
+        let nodes = whole(|| first.api.get("/cluster").ok());
         let names = nodes["nodes"].as_array().unwrap().iter().map(|node| node["node"].clone());
         assert_eq!(names.collect::<Vec<_>>(), ["n1", "n2"], "{nodes}");
     }

@@ -21,9 +21,9 @@ mod upgrade;
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
-use testing::NatsServer;
+use testing::{NatsServer, tried_again};
 
 use crate::harness::{Api, Program, Server, Stream, get, wait_for};
 
@@ -97,6 +97,42 @@ fn wait_ready(nodes: &[&Server]) {
     wait_for("all nodes are ready", || {
         nodes.iter().all(|node| node.api.get("/readyz").status() == 200)
     });
+}
+
+/// An answer that has the parts of all nodes. Where the machine stands still one may come too late
+/// for it, and the answer says so: then it is asked for again, and that is told.
+#[track_caller]
+fn whole(ask: impl Fn() -> Value) -> Value {
+    for _ in 0..4 {
+        let answer = ask();
+        if answer["at_least"] != true {
+            return answer;
+        }
+        tried_again("a node's part came too late for an answer");
+    }
+    panic!("some node never answers in time");
+}
+
+/// How many connections an id has at all nodes.
+#[track_caller]
+fn connections_at_all(node: &Server, id: &str) -> u64 {
+    let answer = whole(|| node.api.get(&format!("/connections/{id}")).ok());
+    answer["connections"].as_u64().unwrap()
+}
+
+/// Sends an event that `expected` connections hear, whichever nodes they are at. Where the machine
+/// stands still a count may come too late for the answer, which says so: the event cannot be sent
+/// again, so that is forgiven and told.
+#[track_caller]
+fn send_to_all(node: &Server, about: &str, data: impl Into<Value>, expected: u64) {
+    let answer = node.api.post("/send", &json!({ "about": about, "data": data.into() })).ok();
+    let delivered = answer["delivered"].as_u64().unwrap();
+    if answer["at_least"] == true {
+        assert!(delivered <= expected, "{answer}");
+        tried_again("a node's count came too late for an answer");
+    } else {
+        assert_eq!(delivered, expected, "{answer}");
+    }
 }
 
 /// A stream that goes on at `node` where `place` says.

@@ -1,8 +1,11 @@
 //! What many nodes do when nothing fails.
 
 use serde_json::{Value, json};
+use testing::tried_again;
 
-use super::{World, cluster_stats, hear, resume, wait_members, wait_ready};
+use super::{
+    World, cluster_stats, connections_at_all, hear, resume, send_to_all, wait_members, wait_ready,
+};
 use crate::harness::{Server, Stream, encke, wait_for};
 
 /// NDJSON lines about one subject.
@@ -32,9 +35,7 @@ fn send_on_any_node_reaches_all_once_in_one_order() {
         let senders: Vec<_> = nodes.iter().zip(bodies).map(send).collect();
         senders.into_iter().map(|sender| sender.join().unwrap()).collect()
     });
-    for answer in answers.iter().flatten() {
-        assert_eq!((&answer["delivered"], &answer["at_least"]), (&json!(3), &Value::Null));
-    }
+    check_counts(&answers);
     let heard: Vec<_> = streams.iter_mut().map(|stream| hear(stream, 1503)).collect();
     assert!(heard[0] == heard[1] && heard[1] == heard[2], "one order on all nodes");
     let mut numbers: Vec<u64> = heard[0].0.iter().filter_map(Value::as_u64).collect();
@@ -44,6 +45,22 @@ fn send_on_any_node_reaches_all_once_in_one_order() {
     }
     numbers.sort_unstable();
     assert_eq!(numbers, (0..1500).collect::<Vec<u64>>(), "each once");
+}
+
+/// Each of so many sends was heard by three connections. Where the machine stands still for a
+/// second a count comes too late, which is forgiven and told: that all have heard it is seen at the
+/// streams.
+fn check_counts(answers: &[Vec<Value>]) {
+    let is_late = |answer: &&Value| answer["at_least"] == true;
+    let (late, counted): (Vec<&Value>, Vec<&Value>) = answers.iter().flatten().partition(is_late);
+    let told = format!("{} sends were not counted by all, {} were", late.len(), counted.len());
+    for answer in &counted {
+        assert_eq!(answer["delivered"], 3, "{answer}");
+    }
+    assert!(late.len() <= counted.len(), "{told}");
+    if !late.is_empty() {
+        tried_again(&told);
+    }
 }
 
 #[test]
@@ -146,7 +163,7 @@ fn node_that_is_killed_leaves_no_gap_at_another_nor_when_it_is_back() {
     let mut there = resume(&back, "carol", &place);
     assert_eq!(hear(&mut there, heard + 1).0.last(), Some(&json!(3)));
     wait_members(&second, 2);
-    assert_eq!(second.api.send("carol", 4), 2);
+    send_to_all(&second, "carol", 4, 2);
 }
 
 #[test]
@@ -187,9 +204,15 @@ fn logout_and_connections_are_of_all_nodes() {
     let nodes: [Server; 2] = world.nodes();
     let _streams: Vec<_> = nodes.iter().map(|node| node.listener("fay")).collect();
     for node in &nodes {
-        assert_eq!(node.api.connections("fay"), 2);
+        assert_eq!(connections_at_all(node, "fay"), 2);
     }
-    assert_eq!(nodes[0].api.logout("fay"), 2);
+    let answer = nodes[0].api.post("/logout/fay", &json!({})).ok();
+    if answer["at_least"] == true {
+        // They are closed all the same, and a second one would find none.
+        tried_again("a node's count came too late for the answer to a logout");
+    } else {
+        assert_eq!(answer["closed"], 2, "{answer}");
+    }
     nodes.iter().for_each(|node| node.wait_online("fay", 0));
 }
 

@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use testing::postgres::Postgres;
-use testing::tried_again;
 
-use super::{World, wait_members};
+use super::{World, connections_at_all, send_to_all, wait_members};
 use crate::harness::{Api, Program, Server, Wire, encke, get, wait_for};
 
 const NODES: usize = 3;
@@ -195,9 +194,7 @@ fn check_side_by_side(nodes: &[Server], round: usize) {
         let subject = format!("subject-{round}-{n}");
         node.api.subscribe(&reader, &subject);
         for other in nodes {
-            let answer = other.api.post("/send", &json!({ "about": subject, "data": n })).ok();
-            let expected = (&json!(NODES), &Value::Null);
-            assert_eq!((&answer["delivered"], &answer["at_least"]), expected, "{answer}");
+            send_to_all(other, &subject, n, NODES as u64);
         }
         for stream in &mut streams {
             (0..NODES).for_each(|_| assert_eq!(stream.data(), n));
@@ -206,22 +203,6 @@ fn check_side_by_side(nodes: &[Server], round: usize) {
     for node in nodes {
         assert_eq!(connections_at_all(node, &reader), NODES as u64);
     }
-}
-
-/// How many connections an id has at all nodes. Where the machine stands still a node's count may
-/// come too late for an answer, which says so: then it is asked again, and that is told.
-fn connections_at_all(node: &Server, id: &str) -> u64 {
-    let ask = || node.api.get(&format!("/connections/{id}")).ok();
-    let mut answer = ask();
-    for _ in 0..3 {
-        if answer["at_least"] != true {
-            break;
-        }
-        tried_again("a node's count came too late for an answer");
-        answer = ask();
-    }
-    assert_ne!(answer["at_least"], true, "some node never counts: {answer}");
-    answer["connections"].as_u64().unwrap()
 }
 
 #[test]

@@ -178,9 +178,11 @@ impl Wire {
         peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
     }
 
-    /// Ends this side only.
+    /// Ends this side only, unless the other side has ended both by a reset.
     pub(crate) fn half_close(&self) {
-        self.socket.shutdown(Shutdown::Write).unwrap();
+        if let Err(error) = self.socket.shutdown(Shutdown::Write) {
+            assert_eq!(error.kind(), ErrorKind::NotConnected, "{error}");
+        }
     }
 
     /// Ends it with a reset.

@@ -5,6 +5,7 @@ use std::thread;
 
 use serde_json::json;
 use tempfile::TempDir;
+use testing::tried_again;
 
 use super::{BOOKS, FORM, HUB, Hub, bearer, listen, publisher, subscriber};
 use crate::cluster::World;
@@ -42,6 +43,19 @@ fn publish_by(api: &Api, authorization: &str, form: &str) -> Answer {
 /// The id of what was published, and how many have heard it at all nodes.
 #[track_caller]
 pub(super) fn publish(api: &Api, form: &str) -> (String, u64) {
+    let answer = published(api, form);
+    let delivered = delivered(&answer);
+    (answer.body, delivered)
+}
+
+/// How many have heard what was published.
+fn delivered(answer: &Answer) -> u64 {
+    answer.head.field("encke-delivered").unwrap().parse().unwrap()
+}
+
+/// The answer to what was published.
+#[track_caller]
+fn published(api: &Api, form: &str) -> Answer {
     let mut answer = publish_by(api, &publisher(), form);
     // A node that has just come has not said yet what it knows of records. With `Retry-After`
     // nothing was published.
@@ -53,8 +67,22 @@ pub(super) fn publish(api: &Api, form: &str) -> (String, u64) {
         !is_early
     });
     assert_eq!(answer.status(), 200, "{answer:?}");
-    let delivered = answer.head.field("encke-delivered").unwrap().parse().unwrap();
-    (answer.body, delivered)
+    answer
+}
+
+/// Publishes so many updates, each of which twelve hear; returns how many of them were not counted
+/// by all nodes in time, as it may be where the machine stands still.
+fn publish_to_twelve(api: &Api, at: usize, updates: usize) -> usize {
+    let mut uncounted = 0;
+    for n in 0..updates {
+        let form = format!("topic=https://a.test/books/1&topic=alt&data={at}-{n}");
+        let answer = published(api, &form);
+        let is_whole = answer.head.field("encke-at-least").is_none();
+        let least = if is_whole { 12 } else { 0 };
+        assert!((least..=12).contains(&delivered(&answer)), "{answer:?}");
+        uncounted += usize::from(!is_whole);
+    }
+    uncounted
 }
 
 /// A stream that goes on behind this place, which is no gap.
@@ -111,17 +139,20 @@ fn update_at_any_node_is_heard_at_all_once_in_one_order() {
         assert_eq!(stream.chunk(), "event: t\nid: urn:1\ndata: a\ndata: b\n\n");
     }
     let each = 40;
-    thread::scope(|scope| {
-        for (at, node) in nodes.iter().enumerate() {
+    let uncounted: usize = thread::scope(|scope| {
+        let publish_at = |(at, node): (usize, &Server)| {
             let api = node.api.another();
-            scope.spawn(move || {
-                for n in 0..each {
-                    let topics = "topic=https://a.test/books/1&topic=alt";
-                    assert_eq!(publish(&api, &format!("{topics}&data={at}-{n}")).1, 12);
-                }
-            });
-        }
+            scope.spawn(move || publish_to_twelve(&api, at, each))
+        };
+        let publishing: Vec<_> = nodes.iter().enumerate().map(publish_at).collect();
+        publishing.into_iter().map(|one| one.join().unwrap()).sum()
     });
+    // That all have heard them is seen below.
+    let told = format!("{uncounted} updates were not counted by all");
+    assert!(2 * uncounted <= nodes.len() * each, "{told}");
+    if uncounted > 0 {
+        tried_again(&told);
+    }
     let (end, _) = publish(&nodes[0].api, "topic=https://a.test/books/9&topic=end&data=end");
     let all: Vec<_> = streams.iter_mut().map(|stream| hear_until(stream, "end")).collect();
     assert_eq!(all[0].len(), nodes.len() * each + 1);

@@ -55,20 +55,21 @@ fn subscribers_of_all_nodes_hear_one_number_also_when_a_node_is_killed() {
     let told = app_with(&json!({ "subscription_count": true }));
     let Some(mut world) = Nodes::of(&json!([told]), "0") else { return };
     let mut clients = world.clients();
+    // Where the machine stands still a node may be asked too late, and another number comes first.
     for now in 0..clients.len() {
         clients[now].subscribe("news");
         for client in &mut clients[..=now] {
-            assert_eq!(count(client, "news"), now + 1);
+            client.hear_count("news", now + 1);
         }
     }
     let mut too = nodes::client(&world.nodes[1]);
     too.subscribe("news");
     for client in clients.iter_mut().chain([&mut too]) {
-        assert_eq!(count(client, "news"), 4);
+        client.hear_count("news", 4);
     }
     drop(too);
     for client in &mut clients {
-        assert_eq!(count(client, "news"), 3);
+        client.hear_count("news", 3);
     }
     // Of a node without subscribers, and of a presence channel, nothing is told.
     clients[0].subscribe("elsewhere");

@@ -24,10 +24,14 @@ use ::pusher::{Secret, Signed, SocketId};
 use md5::{Digest, Md5};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testing::tried_again;
 
 use crate::harness::{Answer, Api, Server, Socket, wait_for};
 
 const SECRET: &str = "a-secret-of-some-length";
+
+/// Why an answer that is asked of several nodes has too little: the machine stood still.
+const LATE: &str = "a node's part came too late for an answer";
 
 /// A server with apps: 1 has client events, 2 has none and few places, 3 is disabled.
 struct AppServer {
@@ -236,4 +240,36 @@ fn post(api: &Api, app: &str, path: &str, body: &Value) -> Answer {
 
 fn get(api: &Api, app: &str, path: &str, parameters: &[(&str, &str)]) -> Answer {
     api.get(&signed("GET", app, path, parameters, ""))
+}
+
+/// Whether an answer has the parts of all nodes.
+fn is_whole(answer: &Answer) -> bool {
+    answer.head.field("encke-at-least").is_none()
+}
+
+/// An answer that has the parts of all nodes: one that has not is asked for again, and that is
+/// told.
+#[track_caller]
+fn get_whole(api: &Api, app: &str, path: &str, parameters: &[(&str, &str)]) -> Value {
+    for _ in 0..4 {
+        let answer = get(api, app, path, parameters);
+        if is_whole(&answer) {
+            return answer.ok();
+        }
+        tried_again(LATE);
+    }
+    panic!("{path}: some node never answers in time")
+}
+
+/// Checks how many heard what was triggered, and what is told of its channels, where all nodes have
+/// counted in time. It cannot be triggered again, so a late one is forgiven and told.
+#[track_caller]
+fn check_counted(answer: &Answer, delivered: &str, expected: &Value) {
+    let told = answer.ok();
+    if is_whole(answer) {
+        assert_eq!(answer.head.field("encke-delivered"), Some(delivered), "{answer:?}");
+        assert_eq!(told, *expected);
+    } else {
+        tried_again(LATE);
+    }
 }
