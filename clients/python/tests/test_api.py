@@ -159,6 +159,8 @@ def test_stream_of_sends_is_left_by_ctrl_c(server: Server) -> None:
         until("the next answer is waited for", waits)
         signal.pthread_kill(main, signal.SIGINT)
 
+    # A shell has those that it runs in the background ignore it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     thread = threading.Thread(target=interrupt)
     thread.start()
     try:
@@ -168,6 +170,7 @@ def test_stream_of_sends_is_left_by_ctrl_c(server: Server) -> None:
     finally:
         never.set()
         thread.join()
+        signal.signal(signal.SIGINT, before)
 
 
 def test_stream_of_sends_ends_when_an_answer_is_owed_and_does_not_come(server: Server) -> None:

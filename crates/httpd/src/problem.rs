@@ -78,7 +78,8 @@ impl ApiProblem {
 
     /// 400: JSON that cannot be read, or that says something else than was asked for.
     pub fn bad_json(error: &serde_json::Error) -> ApiProblem {
-        let mut detail = format!("The body cannot be read: {error}.");
+        let (what, line, column) = (shortened(error), error.line(), error.column());
+        let mut detail = format!("The body cannot be read: {what} at line {line} column {column}.");
         if detail.contains(": trailing characters") {
             detail += " Lines are sent with Content-Type: application/x-ndjson.";
         }
@@ -88,7 +89,7 @@ impl ApiProblem {
     /// 400: as [`ApiProblem::bad_json`], for line `line` of a stream, in which the error's own line
     /// is always the first.
     pub fn bad_line(error: &serde_json::Error, line: u64) -> ApiProblem {
-        let (what, column) = (without_place(error), error.column());
+        let (what, column) = (shortened(error), error.column());
         let detail = format!("Line {line} cannot be read: {what} at column {column}.");
         ApiProblem::of(ProblemKind::BadJson, detail).on_line(line)
     }
@@ -349,6 +350,18 @@ pub fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().into_iter().flat_map(char::to_uppercase);
     first.chain(chars).chain(['.']).collect()
+}
+
+/// What is wrong with some JSON. It may name what was found, of which a beginning is enough:
+/// answers of a stream's lines wait for each other.
+fn shortened(error: &serde_json::Error) -> String {
+    const CHARACTERS_MAX: usize = 300;
+    let mut what = without_place(error);
+    if let Some((end, _)) = what.char_indices().nth(CHARACTERS_MAX) {
+        what.truncate(end);
+        what.push('…');
+    }
+    what
 }
 
 #[cfg(test)]

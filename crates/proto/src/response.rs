@@ -156,7 +156,11 @@ pub fn preflight(route: Route, cors: Option<Cors<'_>>, private_network: bool, ou
     push(out, &["HTTP/1.1 204 No Content\r\nAllow: ", methods, "\r\n", CLOSE]);
     if is_let_in(cors, out) {
         push(out, &["Access-Control-Allow-Methods: ", methods, "\r\n"]);
-        let more = if route == Route::Durable { DURABLE_CORS_HEADERS } else { "" };
+        let more = match route {
+            Route::Durable => DURABLE_CORS_HEADERS,
+            Route::MercureList => ", If-None-Match",
+            _ => "",
+        };
         push(out, &["Access-Control-Allow-Headers: ", CORS_HEADERS, more, "\r\n"]);
         push(out, &["Access-Control-Max-Age: 86400\r\n"]);
         if private_network {

@@ -145,6 +145,13 @@ impl RoomList {
         self.bytes
     }
 
+    /// This node has asked, after these. What they have said by now was before that.
+    pub(super) fn ask_behind(&mut self, before: SmallVec<[u64; 2]>) {
+        let is_theirs = |one: &Present| one.holders.iter().any(|one| before.contains(&one.node));
+        self.members.values_mut().filter(|one| is_theirs(one)).for_each(|one| one.since = 0);
+        self.before = before;
+    }
+
     /// `node` begins to say whom it has.
     pub(super) fn begin(&mut self, node: u64, at: u64) {
         self.begun.retain(|(of, _)| *of != node);

@@ -4,7 +4,7 @@
 //! Whom this node has in a room is put together only when it is its turn, so it is said once,
 //! however many ask. What happens in the room until then is a part of it.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::COUNTED;
@@ -19,11 +19,8 @@ pub type RoomUser = (Box<str>, Option<Arc<str>>);
 #[derive(Debug)]
 enum ToSay {
     Note(RoomNote),
-    /// Whom this node has in a room; also if that is nobody, where something else was said.
-    State {
-        room: Box<str>,
-        says_nobody: bool,
-    },
+    /// Whom this node has in a room.
+    State(Box<str>),
 }
 
 /// What is to be said.
@@ -33,8 +30,9 @@ pub(super) struct Outbox {
     queue: VecDeque<(u64, ToSay)>,
     /// The rest of what one item has come to.
     opened: VecDeque<RoomNote>,
-    /// Rooms whose state is in the queue.
-    states: BTreeSet<Box<str>>,
+    /// Rooms whose state is in the queue, and whether it is said also if that is nobody, where
+    /// something else was said.
+    states: BTreeMap<Box<str>, bool>,
     /// Users who have come or gone in the queue, and their bytes.
     changes: usize,
     change_bytes: usize,
@@ -59,7 +57,9 @@ impl Outbox {
     /// [whole state](Outbox::say_anew) is to be said.
     #[must_use]
     pub(super) fn change(&mut self, room: &str, note: RoomNote) -> bool {
-        if self.states.contains(room) {
+        if let Some(says_nobody) = self.states.get_mut(room) {
+            // Perhaps it was the last one, of whom others have heard.
+            *says_nobody = true;
             return true;
         }
         let bytes = self.change_bytes + note.bytes();
@@ -73,9 +73,12 @@ impl Outbox {
 
     /// Whom this node has in `room` is to be said.
     pub(super) fn state(&mut self, room: &str, says_nobody: bool) {
-        if self.states.insert(room.into()) {
-            self.push(ToSay::State { room: room.into(), says_nobody });
+        if let Some(says) = self.states.get_mut(room) {
+            *says |= says_nobody;
+            return;
         }
+        self.states.insert(room.into(), says_nobody);
+        self.push(ToSay::State(room.into()));
     }
 
     /// Who has come and gone is not said one by one: whom this node has in each of `rooms` is.
@@ -83,7 +86,7 @@ impl Outbox {
         let is_change = |item: &ToSay| {
             let of_one =
                 |note: &RoomNote| matches!(note, RoomNote::Joined { .. } | RoomNote::Left { .. });
-            matches!(item, ToSay::Note(note) if of_one(note)) || matches!(item, ToSay::State { .. })
+            matches!(item, ToSay::Note(note) if of_one(note)) || matches!(item, ToSay::State(_))
         };
         self.queue.retain(|(_, item)| !is_change(item));
         // Answers that are in the queue stand behind what they promise.
@@ -151,8 +154,8 @@ impl Outbox {
                 }
                 self.opened.push_back(note);
             }
-            ToSay::State { room, says_nobody } => {
-                self.states.remove(&room);
+            ToSay::State(room) => {
+                let says_nobody = self.states.remove(&room).unwrap_or_default();
                 let (users, is_counted) = (users(&room), is_counted(&room));
                 if users.is_empty() && !says_nobody && !is_counted {
                     return;

@@ -91,7 +91,7 @@ impl Rooms {
         let (Some(me), Some(wanting)) = (self.me, self.wanted.get(room)) else { return };
         let Some(list) = self.lists.get_mut(room) else { return };
         if from == me {
-            list.before = wanting.iter().copied().filter(|other| *other != me).collect();
+            list.ask_behind(wanting.iter().copied().filter(|other| *other != me).collect());
         } else if self.repeats.contains(&from) && !list.before.contains(&from) {
             list.before.push(from);
         }

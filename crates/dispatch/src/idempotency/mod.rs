@@ -68,8 +68,8 @@ pub enum Progress {
     Posted(EventId),
     /// It is delivered.
     Answered(Delivered),
-    /// It is delivered, and should be on disk, and is not known to be.
-    NotDurable,
+    /// It is delivered with this id, and should be on disk, and is not known to be.
+    NotDurable(EventId),
     /// The cluster did not take it, and the key is free again.
     Refused(LogTrouble),
     /// Nobody knows whether the cluster took it, so that it must not be sent again.
@@ -360,7 +360,7 @@ impl Uncounted {
 
     /// It should be on disk, and is not known to be.
     pub fn not_durable(self) {
-        self.progress.send_replace(Progress::NotDurable);
+        self.progress.send_replace(Progress::NotDurable(self.id));
     }
 
     /// All workers have delivered.

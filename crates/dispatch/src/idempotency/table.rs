@@ -239,7 +239,7 @@ impl Table {
         &mut self,
         key: u128,
         body: u128,
-        answer: Delivered,
+        outcome: Outcome,
         until_ms: u64,
     ) -> bool {
         // Whatever its time: none of its own is over yet.
@@ -247,7 +247,7 @@ impl Table {
             return false;
         }
         let before_ms = self.remembered.youngest().map_or(0, |entry| entry.until_ms);
-        let (until_ms, outcome) = (until_ms.max(before_ms), Outcome::Answered(answer));
+        let until_ms = until_ms.max(before_ms);
         self.remembered.push(Entry { key, body, until_ms, outcome });
         true
     }

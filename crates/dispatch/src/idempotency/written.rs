@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use super::key::Hasher;
 use super::remembered::Outcome;
@@ -41,6 +42,8 @@ struct WrittenKey {
     delivered: u32,
     /// Nobody has heard how many more.
     at_least: bool,
+    /// It should be on disk, and is not known to be.
+    not_durable: bool,
 }
 
 /// A part that was written, and how to go on.
@@ -77,17 +80,17 @@ impl IdempotencyKeys {
         let (mut keys, mut next, mut is_all) = (Vec::new(), from, true);
         let table = self.table();
         for (place, entry) in table.remembered_from(from) {
+            let some = |id| Delivered { id, count: 0, at_least: true };
             let answer = match &entry.outcome {
-                Outcome::Answered(answer) => Some(*answer),
+                Outcome::Answered(answer) => Some((*answer, false)),
                 Outcome::Posted(progress) => match *progress.borrow() {
-                    Progress::Answered(answer) => Some(answer),
-                    Progress::Posted(id) if uncounted => {
-                        Some(Delivered { id, count: 0, at_least: true })
-                    }
+                    Progress::Answered(answer) => Some((answer, false)),
+                    Progress::Posted(id) if uncounted => Some((some(id), false)),
+                    Progress::NotDurable(id) => Some((some(id), true)),
                     _ => None,
                 },
             };
-            let Some(answer) = answer.filter(|_| keys.len() < most) else {
+            let Some((answer, not_durable)) = answer.filter(|_| keys.len() < most) else {
                 is_all = false;
                 break;
             };
@@ -98,6 +101,7 @@ impl IdempotencyKeys {
                 id: String::from_utf8_lossy(&answer.id).into_owned(),
                 delivered: answer.count,
                 at_least: answer.at_least,
+                not_durable,
             });
             next = place + 1;
         }
@@ -120,10 +124,17 @@ impl IdempotencyKeys {
         for key in &part.keys {
             let (hash, body) = (hash(&key.key)?, hash(&key.body)?);
             let id = key.id.as_bytes().try_into().map_err(|_| KeysFault::Malformed)?;
-            let answer = Delivered { id, count: key.delivered, at_least: key.at_least };
+            let outcome = match key.not_durable {
+                // Nobody says more of it.
+                true => Outcome::Posted(watch::channel(Progress::NotDurable(id)).1),
+                false => {
+                    let (count, at_least) = (key.delivered, key.at_least);
+                    Outcome::Answered(Delivered { id, count, at_least })
+                }
+            };
             // No longer than a key of its own, whatever is written.
             let left_ms = key.left_ms.min(REMEMBERED.as_millis() as u64);
-            new += u64::from(self.table().take_over(hash, body, answer, now_ms + left_ms));
+            new += u64::from(self.table().take_over(hash, body, outcome, now_ms + left_ms));
         }
         Ok(new)
     }
@@ -196,6 +207,21 @@ mod tests {
             new.claim(KeyHolder::Application("me"), &IdempotencyKey::new("a").unwrap(), "rj", "2");
         assert!(refused.is_err(), "it is no repeat");
         assert!(matches!(claim(&new, "claimed", "1"), Claimed::First(_)), "it was not posted");
+    }
+
+    /// A disk that has failed once holds up none of the keys behind it.
+    #[test]
+    fn key_whose_event_is_perhaps_not_on_disk_goes_along_with_all_behind_it() {
+        let old = IdempotencyKeys::new().unwrap();
+        post(&old, "a").not_durable();
+        post(&old, "b").counted(1, false);
+        let read = old.write(0, 100, true);
+        assert_eq!((read.part.keys.len(), read.next, read.is_all), (2, 2, true));
+        let new = IdempotencyKeys::successor(&sent(&read.part)).unwrap();
+        assert_eq!(new.take_over(&sent(&read.part)), Ok(2));
+        let Claimed::UnderWay(progress) = claim(&new, "a", "1") else { panic!("it was posted") };
+        assert!(matches!(*progress.borrow(), Progress::NotDurable(ID)));
+        assert!(matches!(claim(&new, "b", "1"), Claimed::Answered(_)));
     }
 
     #[test]

@@ -230,7 +230,8 @@ fn without_tokens_nobody_is_in_a_room_and_what_is_off_says_so() {
     assert_eq!(socket.ask(json!({ "members": "room:7" })), nobody);
     assert_eq!(server.api.get("/members/room:7").ok(), nobody);
     let server = serve(&["--members-max=0"]);
-    server.api.get("/members/room:7").problem(404);
+    let off = server.api.get("/members/room:7").problem(404);
+    assert_eq!(off["type"], "errors#members-off");
     let path = format!("/stream/room:7?members=room:7&token={}", token("bob", None));
     let answer = read_answer(&mut server.ask(get(&path, &[])), "GET").unwrap();
     check_problem(&answer.json(), 404);

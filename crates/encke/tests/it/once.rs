@@ -163,6 +163,8 @@ fn key_with_another_event_is_refused_and_changes_nothing() {
         r#"{"about":"rj","data":{"photo":790}}"#,
         r#"{"about":"bob","data":{"photo":789}}"#,
         r#"{"about":"rj","data":{"photo": 789}}"#,
+        // It would be told that it is on disk.
+        r#"{"about":"rj","data":{"photo":789},"durable":true}"#,
     ] {
         let problem = send(&server.api, "a", other).problem(422);
         assert!(problem["detail"].as_str().unwrap().contains("key"), "{problem}");

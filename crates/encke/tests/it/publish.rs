@@ -184,7 +184,7 @@ fn request_sends_and_leaves_out_the_stream_that_it_names() {
     wire.send(request("/send", &[&bearer], &json!({"about": "user:9", "data": 2}).to_string()));
     answer(&mut wire).problem(403);
     wire.send(request("/send", &[&bearer], "{"));
-    answer(&mut wire).problem(400);
+    assert_eq!(answer(&mut wire).problem(400)["type"], "errors#bad-json");
     post(&server, "x", &event).problem(401);
     post(&server, &token("alice", &[]), &event).problem(403);
     answer(&mut server.ask(request("/send", &[], "{}"))).problem(401);

@@ -250,9 +250,7 @@ impl<S: Sockets> Core<S> {
         if let Some(subscriber) = subscriber {
             self.keep_token(at, subscriber.granted);
         }
-        // Nodes tell each other in the form of the old dialect alone.
-        let is_told = may_hear && (dialect == Dialect::Old || !self.config.cluster);
-        self.note_subscriber(at, has_token, is_told.then_some(dialect), payload);
+        self.note_subscriber(at, has_token, may_hear.then_some(dialect), payload);
         self.counters.streams_opened[wire.transport().index()].add(1);
         self.note_begun(at.slot, gaps);
         let place: Option<Arc<str>> = place.map(Arc::from);

@@ -29,6 +29,22 @@ fn bad_json_tells_where() {
     assert_eq!(detail, "Line 12 cannot be read: trailing comma at column 4.");
 }
 
+/// A line may have a megabyte, and thousands of answers wait.
+#[test]
+fn what_was_found_is_named_by_its_beginning() {
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Nothing {}
+    let json = format!(r#"{{"{}":1}}"#, "é".repeat(1 << 19));
+    let error = serde_json::from_str::<Nothing>(&json).unwrap_err();
+    for problem in [ApiProblem::bad_json(&error), ApiProblem::bad_line(&error, 1)] {
+        let detail = problem.problem.detail;
+        let place = format!("at line 1 column {}.", error.column());
+        let end = if detail.starts_with("Line") { &place[10..] } else { &place };
+        assert!(detail.len() < 2_048 && detail.ends_with(end), "{} bytes", detail.len());
+    }
+}
+
 #[test]
 fn full_disk_is_insufficient_storage_and_full_mailbox_asks_to_retry() {
     let full = ApiProblem::from(WriteError::DiskFull("no space".into()));

@@ -23,7 +23,7 @@ use super::{mercure, mercure_subscriptions, stream_requests};
 use crate::token_rates::TokenRates;
 
 /// What pages of other origins may read of the head of an answer of the hub.
-const EXPOSED_OF_HUB: &str = "Encke-At-Least, Encke-Delivered, ETag, Retry-After, \
+const EXPOSED_OF_HUB: &str = "Encke-At-Least, Encke-Delivered, ETag, Link, Retry-After, \
                               WWW-Authenticate";
 
 /// What pages of other origins may read of an answer's head, beside what they always may.

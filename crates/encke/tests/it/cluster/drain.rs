@@ -286,6 +286,7 @@ fn check_refusals(node: &Server) {
     wait_for("it is not ready", || node.api.get("/readyz").status() == 503);
     let said = node.api.get("/readyz").problem(503);
     assert!(said["detail"].as_str().unwrap().contains("ending"), "{said}");
+    assert_eq!(said["type"], "errors#node-leaving");
     // It asks the others first whether they end, too, and each worker hears of it for itself.
     wait_for("new clients are refused", || {
         let mut wire = Wire::connect(node.listen());

@@ -282,3 +282,20 @@ fn nodes_have_one_list_in_the_form_of_1_0_and_tell_each_change_once_in_both_form
         assert!(!one.has_heard("exact/a%7Bb%7D", true), "a template has no such form");
     }
 }
+
+/// Nobody has asked for a list, and no client of the old dialect listens.
+#[test]
+fn client_of_1_0_that_listens_at_a_node_is_enough_for_changes_to_be_told() {
+    let Some(hub) = Nodes::start(&[PUBLIC_URL, ISSUER]) else { return };
+    let nodes: Vec<&Server> = hub.nodes.iter().collect();
+    let query = format!("match_urlpattern={PATH}/:type/:match/:who&match=mark");
+    let stream = listen(nodes[1], &query, &[&reader_of_v1()]);
+    wait_for("it is a listener", || nodes[1].api.stats()["mercure"]["subscription_listeners"] == 1);
+    let mut listener = Listener { stream, known: BTreeSet::new(), heard: BTreeMap::new() };
+    let mut mark = 0;
+    wait_for("it has heard of one", || {
+        drop(listen(nodes[0], "match=a", &[]));
+        hear(&nodes, std::slice::from_mut(&mut listener), &mut mark);
+        listener.has_heard("exact/a", true)
+    });
+}

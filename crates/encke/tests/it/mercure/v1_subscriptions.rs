@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::subscriptions::{LISTEN, PATH, change, ids, reader};
 use super::v1::{ISSUER, PUBLIC_URL, grants};
-use super::{HUB, Hub};
+use super::{HUB, Hub, PAGE};
 use crate::harness::{Stream, get};
 
 /// A token of 1.0 that may read all lists and hear all changes.
@@ -121,4 +121,23 @@ fn selector_that_is_too_long_for_a_path_of_1_0_ends_nobody() {
     let told = std::iter::repeat_with(|| stream.chunk()).find(|told| !told.contains("mercure"));
     assert!(told.unwrap().ends_with("data: end\n\n"));
     assert_eq!(hub.server.api.stats()["mercure"]["subscription_changes"]["lost"], 0);
+}
+
+#[test]
+fn page_of_another_origin_reads_the_place_of_a_list_and_asks_for_a_newer_one() {
+    let hub =
+        Hub::start(&["--mercure-open", PUBLIC_URL, ISSUER, &format!("--allow-origin={PAGE}")]);
+    let origin = format!("Origin: {PAGE}");
+    let head = hub.ask_list(PATH, &[&reader_of_v1(), &origin]).head;
+    let exposed = head.field("access-control-expose-headers").unwrap_or_default();
+    assert!(["Link", "ETag"].iter().all(|name| exposed.contains(name)), "{exposed}");
+    let allowed = |path: &str| {
+        let fields = [&*origin, "Access-Control-Request-Method: GET"];
+        let request = get(path, &fields).replacen("GET", "OPTIONS", 1);
+        let head = hub.server.ask(request).head();
+        head.field("access-control-allow-headers").unwrap_or_default().to_owned()
+    };
+    let [of_list, of_hub] = [PATH, HUB].map(allowed);
+    assert!(of_list.contains("If-None-Match"), "{of_list}");
+    assert!(of_hub.contains("Last-Event-ID") && !of_hub.contains("If-None-Match"), "{of_hub}");
 }

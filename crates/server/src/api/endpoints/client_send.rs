@@ -14,7 +14,7 @@ use dispatch::traces::{Arrival, Marks, SendTrace};
 use engine::{ClientSend, Outgoing, SentBy, SentToChannel};
 use httpd::problem::ApiProblem;
 use hub::{Draft, EventParts, Grant, Payload};
-use proto::Problem;
+use proto::{Problem, ProblemKind};
 
 use super::client_event_body::ClientEventBody;
 use super::event::Posted;
@@ -154,7 +154,7 @@ fn from(send: &ClientSend) -> Option<&str> {
 }
 
 fn unread(error: &serde_json::Error) -> ApiProblem {
-    ApiProblem::bad_request(format!("The event cannot be read: {error}."))
+    ApiProblem::of(ProblemKind::BadJson, format!("The event cannot be read: {error}."))
 }
 
 fn own_connection() -> ApiProblem {

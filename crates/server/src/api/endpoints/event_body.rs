@@ -190,7 +190,8 @@ impl EventBody<'_> {
     /// leave out another connection: its sender may have come back on one.
     pub(crate) fn fingerprint(&self) -> Cow<'_, str> {
         let (data, text) = (self.data.map_or("", RawValue::get), self.text.as_deref());
-        if text.is_none() && self.event.is_none() && self.about.others.is_empty() {
+        let is_plain = text.is_none() && self.event.is_none() && self.about.others.is_empty();
+        if is_plain && !self.durable {
             return Cow::Borrowed(data);
         }
         // No JSON begins so, and each part says how long it is.
@@ -201,6 +202,10 @@ impl EventBody<'_> {
                 Some(part) => all.push_str(&format!("={}:{part}", part.len())),
                 None => all.push('-'),
             }
+        }
+        // One that waits for the disk is not answered by one that did not.
+        if self.durable {
+            all.push_str("=durable");
         }
         Cow::Owned(all)
     }
@@ -331,6 +336,8 @@ mod tests {
             r#"{"about":[1,"a"],"text":"a"}"#,
             r#"{"about":[1,"a","b"],"text":"a"}"#,
             r#"{"about":[1,"a=1:b"],"text":"a"}"#,
+            r#"{"about":1,"data":"a","durable":true}"#,
+            r#"{"about":1,"text":"a","durable":true}"#,
         ];
         let mut prints: Vec<String> =
             all.iter().map(|json| read(json).fingerprint().into_owned()).collect();

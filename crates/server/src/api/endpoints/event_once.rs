@@ -159,7 +159,7 @@ impl Once {
         match *progress.borrow() {
             Progress::Answered(answer) => Some(Ok(answer)),
             Progress::Refused(trouble) => Some(Err(Unposted::Log(trouble).into())),
-            Progress::NotDurable => Some(Err(Unposted::NotDurable.into())),
+            Progress::NotDurable(_) => Some(Err(Unposted::NotDurable.into())),
             Progress::Unknown => Some(Err(Unposted::Log(LogTrouble::Silent).into())),
             Progress::OtherBody => Some(Err(ApiProblem::other_body())),
             // The task is gone, and with it the runtime.

@@ -6,6 +6,7 @@ use axum::extract::State;
 use httpd::json::Json;
 use httpd::problem::ApiProblem;
 use hub::Id;
+use proto::ProblemKind;
 use serde::Serialize;
 
 use crate::api::state::Api;
@@ -28,9 +29,8 @@ pub(crate) async fn readyz(State(api): State<Arc<Api>>) -> Result<Json<Status>, 
         return Err(ApiProblem::stopping());
     }
     if api.sender.cluster.as_ref().is_some_and(|cluster| cluster.is_ending()) {
-        return Err(ApiProblem::unavailable(
-            "This node is ending, and its clients go to the others of its cluster.",
-        ));
+        let detail = "This node is ending, and its clients go to the others of its cluster.";
+        return Err(ApiProblem::of(ProblemKind::NodeLeaving, detail).retry_after(1));
     }
     // First, since a node waits for its cluster with its ports for streams closed.
     if let Some(obstacle) = api.sender.cluster.as_ref().and_then(|cluster| cluster.obstacle()) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::IntoResponse;
 use dispatch::cluster::NoList;
 use dispatch::members::list_text;
@@ -141,10 +141,7 @@ pub(crate) async fn members(
             let list = api.sender.room_list(watches, id).await;
             list.map_err(|error: NoList| ApiProblem::unavailable(error.to_string()))?
         }
-        (None, Some(_)) => {
-            let detail = Problem::members_off().detail;
-            return Err(ApiProblem::new(StatusCode::NOT_FOUND, detail));
-        }
+        (None, Some(_)) => return Err(Problem::members_off().into()),
         (None, None) => {
             let nobody = MemberList { count: 0, members: Some(Vec::new()) };
             list_text(&id.to_string(), &nobody).into()
