@@ -293,10 +293,24 @@ fn sender_that_reads_no_answers_holds_up_nobody() {
     assert_eq!(status, 200);
 }
 
-/// A lane has 256 places; who finds none is served as all other requests are.
+/// A lane has 256 places; who finds none is served as all other requests are. Fewer have one where
+/// its worker had no turn, in whose queue some 200 wait, or waited for a disk: then it is tried
+/// again, and that is told.
 #[test]
 fn senders_without_a_place_are_served_too() {
     sys::limits::raise_descriptors().unwrap();
+    for _ in 0..3 {
+        let at_once = send_by_more_than_have_places();
+        if at_once >= 256 {
+            return;
+        }
+        tried_again(&format!("of 600 sends {at_once} were accepted in a worker's turn"));
+    }
+    panic!("never has a lane all of its places");
+}
+
+/// Sends twice by 300 senders; returns how many of these sends were accepted in a worker's turn.
+fn send_by_more_than_have_places() -> u64 {
     let server = Server::start(&["--workers=1"]);
     let mut subscriber = server.listener("rj");
     let mut wires: Vec<Wire> = (0..300).map(|_| Wire::connect(server.api.address())).collect();
@@ -308,8 +322,6 @@ fn senders_without_a_place_are_served_too() {
         }
     }
     let at_once = at_once(&server);
-    // Fewer where its worker had no turn, in whose queue some 200 wait, or waited for a disk: who
-    // does not fit there is served as all others, too.
     assert!(at_once <= 2 * 256, "{at_once} of 600");
     // Who goes away leaves its place to the next one.
     drop(wires);
@@ -320,6 +332,7 @@ fn senders_without_a_place_are_served_too() {
         assert_eq!(subscriber.data(), "x");
         self::at_once(&server) > at_once
     });
+    at_once
 }
 
 /// A key that is revoked is refused from then on, on a connection that was served in a worker's

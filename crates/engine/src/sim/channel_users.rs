@@ -38,6 +38,36 @@ fn members_of_a_channel_are_as_many_as_the_app_says_and_each_user_is_one() {
     assert_eq!(names_of(&first)[1..], ["pusher_internal:member_added"; 8]);
 }
 
+/// It takes a place from nobody then. But who comes and goes again and again has a grace as others.
+#[test]
+fn user_that_goes_before_the_list_has_come_leaves_at_once_the_first_time() {
+    let mut one = with_apps(silent_config());
+    let mut plane = Plane::of(&one);
+    // Nobody tells of what nobody hears of.
+    let listener = Page::open(&mut one);
+    listener.send(&mut one, &listener.wish("presence-a", "ann"));
+    plane.work(&mut one, |_| {});
+    let page = Page::open(&mut one);
+    let leaves = json!({"event": "pusher:unsubscribe", "data": {"channel": "presence-a"}});
+    for (comes_again, changes) in [(false, vec![true, false]), (true, vec![true])] {
+        let mut told = Vec::new();
+        for frame in [page.wish("presence-a", "bob"), leaves.clone()] {
+            page.send(&mut one, &frame);
+            // Who was there is told, and nobody has answered with the list.
+            told.extend(plane.looked(&one));
+        }
+        assert_eq!(told, changes, "again: {comes_again}");
+    }
+    one.wire(page.place).client_resets();
+    while one.turn_after(1) {}
+    let other = Page::open(&mut one);
+    other.send(&mut one, &other.wish("presence-a", "rj"));
+    assert_eq!(plane.looked(&one), [true]);
+    one.wire(other.place).client_resets();
+    while one.turn_after(1) {}
+    assert_eq!(plane.looked(&one), [false], "nor has one whose connection has gone");
+}
+
 #[test]
 fn member_for_whom_other_nodes_leave_no_place_is_let_go_of_without_a_grace() {
     let app =

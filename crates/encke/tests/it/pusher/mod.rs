@@ -262,9 +262,10 @@ fn get_whole(api: &Api, app: &str, path: &str, parameters: &[(&str, &str)]) -> V
 }
 
 /// Checks how many heard what was triggered, and what is told of its channels, where all nodes have
-/// counted in time. It cannot be triggered again, so a late one is forgiven and told.
+/// counted in time. It cannot be triggered again, so a late one is forgiven and told. Whether they
+/// had.
 #[track_caller]
-fn check_counted(answer: &Answer, delivered: &str, expected: &Value) {
+fn check_counted(answer: &Answer, delivered: &str, expected: &Value) -> bool {
     let told = answer.ok();
     if is_whole(answer) {
         assert_eq!(answer.head.field("encke-delivered"), Some(delivered), "{answer:?}");
@@ -272,4 +273,5 @@ fn check_counted(answer: &Answer, delivered: &str, expected: &Value) {
     } else {
         tried_again(LATE);
     }
+    is_whole(answer)
 }

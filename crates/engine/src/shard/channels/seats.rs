@@ -9,7 +9,7 @@
 //! The bound of a channel holds twice: for the members of this server when the seat is taken, and
 //! for those of all nodes of a cluster when the list has come, which is where the log says who was
 //! first. Nobody is a member for the app's webhooks before that, and who goes before that leaves at
-//! once: a place is kept for a grace after members alone.
+//! once, the first time: a place is kept for a grace after members alone.
 //!
 //! Cost of a seat: 24 bytes here, what a watcher costs ([`crate::watch`]), and a member's place.
 
@@ -52,7 +52,8 @@ impl<S: Sockets> Core<S> {
             let room = room.inspect_err(|_| self.names.logout(sub)).map_err(full)?;
             let info = member.info.as_ref().map(|info| Arc::new(Info::new(info.get())));
             let most = app.members_max as usize;
-            let is_unseen = !rooms.members.knows(room, sub);
+            let is_hasty = self.channels.seats.is_hasty(at.slot);
+            let is_unseen = !is_hasty && !rooms.members.knows(room, sub);
             if !rooms.members.join_within(room, sub, info.as_ref(), most) {
                 self.names.logout(sub);
                 self.names.logout(room);
@@ -119,7 +120,7 @@ impl<S: Sockets> Core<S> {
     /// The connection leaves all its seats. That it watches those channels is forgotten with all
     /// else that it watches.
     pub(super) fn leave_seats(&mut self, at: &At<'_, S::Socket>) {
-        let seats = self.channels.seats.0.remove(&at.slot).unwrap_or_default();
+        let seats = self.channels.seats.take_all(at.slot);
         self.budget.spend_ids(seats.len());
         for Seat { room, sub, is_unseen } in seats {
             if let Some(rooms) = &self.rooms {

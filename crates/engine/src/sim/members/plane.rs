@@ -40,6 +40,13 @@ impl Plane {
         list_text(of, &self.roster.list(room))
     }
 
+    /// Looks what has changed at this moment, and answers nobody: whether each has come, or left.
+    pub(in super::super) fn looked(&mut self, one: &One) -> Vec<bool> {
+        let (now_ms, mut updates) = (one.server.clock.now_ms(), Vec::new());
+        (0..Roster::STRIPES).for_each(|stripe| _ = self.roster.look(stripe, now_ms, &mut updates));
+        updates.iter().map(|update| matches!(update.change, MemberChange::Joined(_))).collect()
+    }
+
     /// Tells what has changed, and answers who asks. In between the shard has its turns, or not.
     pub(in super::super) fn work(&mut self, one: &mut One, mut between: impl FnMut(&mut One)) {
         let (now_ms, mut updates) = (one.server.clock.now_ms(), Vec::new());
