@@ -54,7 +54,7 @@ use secure::Comers;
 /// An attack: returns when the time is up, and what it holds ends with its process.
 type Attack = fn(&Target);
 
-const ATTACKS: [(&str, Attack); 43] = [
+const ATTACKS: [(&str, Attack); 44] = [
     ("nothing", |target| target.wait_end()),
     ("busy loops beside", work::busy_loops),
     ("commands on 2,048 ids", work::commands),
@@ -64,7 +64,8 @@ const ATTACKS: [(&str, Attack); 43] = [
     ("heads byte by byte", work::slow_heads),
     ("polls far ahead", work::polls_ahead),
     ("commands far ahead", work::commands_ahead),
-    (COMPRESSED, work::compressed_ahead),
+    ("compressed commands ahead", work::compressed_ahead),
+    ("compressed, empty blocks", work::empty_blocks_ahead),
     ("publishes past the rate", work::publishes),
     (PUBLISHES, work::publishes),
     ("pings, answers unread", work::pings),
@@ -108,9 +109,6 @@ const PUBLISHES: &str = "publishes without a rate";
 
 /// The attack on a server whose streams need tokens, of which many are revoked.
 const REVOKED: &str = "12,000 revoked at once";
-
-/// The attack on a server that takes compressed messages.
-const COMPRESSED: &str = "compressed commands ahead";
 
 /// Before an attack, and after it.
 const QUIET: Duration = Duration::from_secs(5);
@@ -210,7 +208,7 @@ fn options(name: &str, setup: &Setup) -> Vec<String> {
     // A foreign client comes from another address than loopback.
     let listen = if name == FOREIGN { "--listen=0.0.0.0:0" } else { "--listen=127.0.0.1:0" };
     let mut options = vec!["--max-connections=16000", "--allow-origin=*", listen];
-    if name == COMPRESSED {
+    if name.starts_with("compressed") {
         options.push("--websocket-deflate");
     }
     if name.starts_with("publishes") {

@@ -141,11 +141,26 @@ pub(crate) fn publishes(target: &Target) {
     target.say_all(&wires, &frame(TEXT, br#"{"send":{"about":2000000,"data":1},"ref":1}"#));
 }
 
-/// The same of commands that are compressed, which take more time than bytes: a block that is
-/// stored (RFC 1951, section 3.2.4), whose last four bytes are left out (RFC 7692, section 7.2.1).
+/// The same of commands that are compressed, which take more time than bytes.
 pub(crate) fn compressed_ahead(target: &Target) {
+    say_compressed(target, &stored_command());
+}
+
+/// The same behind 3,200 blocks with fixed tables and nothing else (RFC 1951, section 3.2.6): a
+/// decoder that makes those tables for each of them takes ten milliseconds a message.
+pub(crate) fn empty_blocks_ahead(target: &Target) {
+    let empty = b"\x02\x08\x20\x80\x00".repeat(800);
+    say_compressed(target, &[empty, stored_command()].concat());
+}
+
+/// A command as a block that is stored (RFC 1951, section 3.2.4), whose last four bytes are left
+/// out (RFC 7692, section 7.2.1).
+fn stored_command() -> Vec<u8> {
     let text = br#"{"logout":[1]}"#;
-    let block = [&[0, text.len() as u8, 0, !(text.len() as u8), 0xff], &text[..], &[0]].concat();
+    [&[0, text.len() as u8, 0, !(text.len() as u8), 0xff], &text[..], &[0]].concat()
+}
+
+fn say_compressed(target: &Target, message: &[u8]) {
     let mut fields = Socket::FIELDS.to_vec();
     fields.push("Sec-WebSocket-Extensions: permessage-deflate");
     let open = |n: usize| {
@@ -155,7 +170,7 @@ pub(crate) fn compressed_ahead(target: &Target) {
         wire
     };
     let wires: Vec<Wire> = (0..24).map(open).collect();
-    target.say_all(&wires, &frame(COMPRESSED_TEXT, &block));
+    target.say_all(&wires, &frame(COMPRESSED_TEXT, message));
 }
 
 /// Pings whose answers nobody reads.

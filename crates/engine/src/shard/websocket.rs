@@ -118,7 +118,8 @@ impl<S: Sockets> Core<S> {
             Received::Text(text) => self.hear_text(at, text),
             Received::Binary(_) => self.hear_binary(at),
             Received::Compressed { is_text, bytes } => {
-                self.budget.spend(work::INFLATE);
+                let pieces = bytes.len().div_ceil(work::INFLATE_BYTES) as u32;
+                self.budget.spend(work::INFLATE + pieces);
                 let (bytes_max, mut out) = (self.message_bytes_max(at), Vec::new());
                 let inflated = deflate::inflate(is_text, bytes, bytes_max, &mut out);
                 return match inflated {

@@ -140,12 +140,15 @@ fn report_of_one_that_is_closed_is_nobodys() {
     assert_eq!(one.reads(next).matches("HTTP/1.1 200").count(), 2);
 }
 
-/// A message as a block that is stored (RFC 1951, section 3.2.4), without its last four bytes (RFC
-/// 7692, section 7.2.1).
-fn compressed(text: &[u8]) -> Vec<u8> {
+/// Four blocks with the tables that are fixed and nothing else (RFC 1951, section 3.2.6).
+const EMPTY_BLOCKS: &[u8] = b"\x02\x08\x20\x80\x00";
+
+/// A text as a block that is stored (RFC 1951, section 3.2.4), without the last four bytes of the
+/// message (RFC 7692, section 7.2.1).
+fn stored(text: &[u8]) -> Vec<u8> {
     let len = text.len() as u16;
     let head = [&[0][..], &len.to_le_bytes(), &(!len).to_le_bytes()].concat();
-    client_frame(0xc1, &[&head[..], text, &[0]].concat())
+    [&head[..], text, &[0]].concat()
 }
 
 #[test]
@@ -155,7 +158,13 @@ fn messages_of_one_read_are_taken_a_few_a_turn() {
     let head = websocket("1").replace("\r\nHost", deflate);
     let ping = b"{\"ping\":1}";
     let plain = (client_frame(0x81, ping), work::MESSAGE);
-    for (frame, cost) in [plain, (compressed(ping), work::INFLATE + work::MESSAGE)] {
+    let inflated = |payload: &[u8]| {
+        let pieces = payload.len() / work::INFLATE_BYTES;
+        (client_frame(0xc1, payload), work::INFLATE + pieces as u32 + work::MESSAGE)
+    };
+    // A ping behind blocks that are empty: a message's costs are not those of its text alone.
+    let empty = [&EMPTY_BLOCKS.repeat(50), &stored(ping)[..]].concat();
+    for (frame, cost) in [plain, inflated(&stored(ping)), inflated(&empty)] {
         for upgraded in [false, true] {
             let mut one = One::start(config.clone());
             let client = one.client(1 << 20, &head);

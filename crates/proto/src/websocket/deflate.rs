@@ -79,12 +79,12 @@ impl Deflater {
 }
 
 /// Decompresses a message (section 7.2.2) that [`Received::Compressed`] tells of, into `out`, which
-/// need not be empty before. One that refers to an earlier message, against what was agreed, reads
-/// zeros there.
+/// need not be empty before.
 ///
 /// # Errors
 /// [`ReadError::TooLong`] past `bytes_max`, as soon as so much is decompressed, however much more
 /// there is; [`ReadError::Undecompressable`] or [`ReadError::InvalidUtf8`] for what it is not.
+/// Undecompressable is one, too, that refers to an earlier message, against what was agreed.
 pub fn inflate<'r>(
     is_text: bool,
     bytes: &[u8],
