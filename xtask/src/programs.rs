@@ -17,11 +17,12 @@ struct Program {
     reason: &'static str,
 }
 
-const PROGRAMS: [Program; 27] = [
+const PROGRAMS: [Program; 28] = [
     Program { name: "cc", packages: "build-essential", reason: "it compiles LMDB and links" },
     Program { name: "bash", packages: "bash", reason: "scripts are checked with it" },
     Program { name: "unshare", packages: "util-linux", reason: "a test fills a disk of its own" },
     Program { name: "mount", packages: "mount", reason: "a test fills a disk of its own" },
+    Program { name: "perl", packages: "perl-base", reason: "a test has calls refused by it" },
     Program { name: "ip", packages: "iproute2", reason: "a test has a network that it cuts" },
     Program { name: "haproxy", packages: "haproxy", reason: "tests put it before the server" },
     Program { name: "nginx", packages: "nginx-light", reason: "tests put it before the server" },

@@ -16,7 +16,7 @@ pub(crate) struct Since {
 impl DiskArchive {
     /// The name that a rule must fit so that what is sent about `id` is kept: an id, or the topic
     /// of a key.
-    fn name_of<'i>(&self, id: &'i str) -> Option<&'i str> {
+    pub(crate) fn name_of<'i>(&self, id: &'i str) -> Option<&'i str> {
         if !id.starts_with(KEY_MARK) {
             return Some(id);
         }

@@ -34,9 +34,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hub::{
     Archive, ArchiveError, Draft, Event, EventStore, KeepRoom, KeptUpdatesOf, KeptUpdatesPage,
 };
-use hub::{KeptListener, NoRoomToKeep, Page, PageOf, WhenDurable, kept_under};
+use hub::{KeptBounds, KeptListener, NoRoomToKeep, Page, PageOf, WhenDurable, kept_under};
 use journal::{Config, Disk, Found, Journal, NoRoom, OpenError, Opened, Record, Room, Stats, Sync};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use smallvec::SmallVec;
 use sys::clock::unix_ms as now_ms;
 
@@ -53,7 +53,11 @@ pub struct DiskArchive {
     rules: KeepRules,
     config: Config,
     disk: Arc<dyn Disk>,
-    /// `None` while another process has it.
+    /// Held by who opens or closes it, which waits for the disk. Taken before `journal`, never
+    /// while that is held; nobody who sends or reads takes it.
+    changing: Mutex<()>,
+    /// `None` while another process has it, and while it is opened or closed. Nobody waits for the
+    /// disk with it.
     journal: RwLock<Option<Journal>>,
     floors: Floors,
     /// What the hub's own topics begin with, if topics are kept.
@@ -110,6 +114,7 @@ impl DiskArchive {
             rules,
             config,
             disk,
+            changing: Mutex::new(()),
             journal: RwLock::new(None),
             floors: Floors::default(),
             hub_path: None,
@@ -183,33 +188,33 @@ impl DiskArchive {
     }
 
     /// Writes and syncs all that was appended, and gives the log up. From now on nothing is kept
-    /// here, and sends of what is to be kept are refused.
+    /// here, and sends of what is to be kept are refused. Waits for the disk, and for others who
+    /// let it go or take it back; whoever sends or reads waits for none of them.
     ///
     /// # Errors
     ///
     /// The last of it could not be written.
     pub fn let_go(&self) -> io::Result<()> {
-        match self.journal.write().take() {
-            Some(journal) => journal.close(),
-            None => Ok(()),
-        }
+        let _alone = self.changing.lock();
+        let journal = self.journal.write().take();
+        journal.map_or(Ok(()), Journal::close)
     }
 
     /// Opens the log after [`DiskArchive::let_go`], and says what was in it; `None` when it is
-    /// open.
+    /// open. Waits as that does.
     ///
     /// # Errors
     ///
     /// As [`DiskArchive::open`].
     pub fn take_back(&self) -> Result<Option<Found>, OpenError> {
-        let mut journal = self.journal.write();
-        if journal.is_some() {
+        let _alone = self.changing.lock();
+        if self.journal.read().is_some() {
             return Ok(None);
         }
-        let Opened { journal: open, found } =
-            Journal::open(self.config.clone(), Arc::clone(&self.disk))?;
-        *journal = Some(open);
+        let Opened { journal, found } = Journal::open(self.config.clone(), Arc::clone(&self.disk))?;
+        // Known before anything is appended: what comes again is there.
         self.was_kept.store(found.last.unwrap_or(0), Ordering::Release);
+        *self.journal.write() = Some(journal);
         Ok(Some(found))
     }
 
@@ -257,6 +262,14 @@ impl<F: Send + std::marker::Sync> Archive<F> for DiskArchive {
     ) -> Result<KeptUpdatesPage<F>, ArchiveError> {
         let journal = self.open_journal()?;
         Hearing { archive: self, journal: &journal, listeners, now_ms: now_ms() }.page(of)
+    }
+
+    fn bounds(&self) -> Vec<KeptBounds> {
+        self.rules.iter().map(KeepRule::bounds).collect()
+    }
+
+    fn rule_place(&self, id: &str) -> Option<usize> {
+        self.rules.place(self.name_of(id)?)
     }
 
     fn number_of(&self, own_id: &str) -> Result<Option<u64>, ArchiveError> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hub::IdPatterns;
+use hub::{IdPatterns, KeptBounds};
 use thiserror::Error;
 
 /// The most rules: each of them is looked at for each subject of an event.
@@ -90,6 +90,12 @@ impl KeepRule {
         self.fits_all(literal) || pattern.trim_end_matches('*').starts_with(literal)
     }
 
+    /// What it leaves to the memory. Bytes are counted on disk alone.
+    pub(crate) fn bounds(&self) -> KeptBounds {
+        let events_max = self.events_max.map_or(usize::MAX, |most| most as usize);
+        KeptBounds { pattern: self.pattern(), events_max, age_ms_max: self.age_ms_max }
+    }
+
     /// The pattern as it was given.
     pub fn pattern(&self) -> String {
         self.pattern.texts().next().map(String::from).unwrap_or_default()
@@ -131,6 +137,11 @@ impl KeepRules {
 
     /// The rule that counts for `id`, if it is kept.
     pub fn find(&self, id: &str) -> Option<&KeepRule> {
-        self.0.iter().find(|rule| rule.fits(id))
+        self.0.get(self.place(id)?)
+    }
+
+    /// The place of the rule that counts for `id`.
+    pub(crate) fn place(&self, id: &str) -> Option<usize> {
+        self.0.iter().position(|rule| rule.fits(id))
     }
 }

@@ -43,6 +43,11 @@ impl HubTokens {
         tokio::spawn(tokens::watch(Arc::clone(&self.verifier), stop.clone()));
     }
 
+    /// Reads its files again whether they changed or not, as SIGHUP asks for.
+    pub async fn reload(&self) {
+        tokens::reload(&self.verifier).await;
+    }
+
     /// Begins to verify what workers ask at `queue`, until `stop`.
     ///
     /// # Errors

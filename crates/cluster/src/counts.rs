@@ -113,7 +113,8 @@ impl Sums {
         }
     }
 
-    /// The member is gone: whom it has posted to nobody will know.
+    /// The member is gone: whom it has posted to nobody will know. One that ends in order has said
+    /// so, and is waited for like any other.
     pub(crate) fn leave(&mut self, epoch: Epoch, member: u64, told: &mut Vec<TicketOutcome>) {
         let mut ready = Vec::new();
         for (&sequence, sum) in &mut self.by_sequence {

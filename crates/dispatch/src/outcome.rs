@@ -54,6 +54,9 @@ pub enum LogTrouble {
     /// It did not say whether it took it.
     #[error("the cluster's log did not answer")]
     Silent,
+    /// It has the event, which should be on this node's disk, and is not known to be.
+    #[error("the event was posted, but is not on disk for sure")]
+    NotDurable,
 }
 
 /// What a send came to.
@@ -91,7 +94,7 @@ impl From<Unposted> for ApiProblem {
             )
             .retry_after(1),
             // Without Retry-After: it would be posted twice.
-            Unposted::NotDurable => ApiProblem::of(
+            Unposted::NotDurable | Unposted::Log(LogTrouble::NotDurable) => ApiProblem::of(
                 ProblemKind::OutcomeUnknown,
                 "The event was posted, but is not on disk for sure: the disk of the log failed. \
                  If you send it again, clients may hear it twice.",
@@ -149,5 +152,6 @@ mod tests {
             answer.headers().contains_key(header::RETRY_AFTER)
         };
         assert!(field(LogTrouble::Away) && !field(LogTrouble::Silent));
+        assert!(!field(LogTrouble::NotDurable));
     }
 }

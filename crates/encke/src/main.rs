@@ -13,6 +13,7 @@ mod ketama;
 mod service;
 mod settings;
 mod signals;
+mod system;
 mod threads;
 mod units;
 

@@ -18,7 +18,6 @@ impl Signals {
     /// From now on these signals no longer end the process by themselves. To be called within a
     /// runtime.
     pub(crate) fn new() -> Result<Signals> {
-        let listen = |kind| signal(kind).context("cannot listen for signals");
         Ok(Signals {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
@@ -57,13 +56,13 @@ impl Signals {
     /// From now on SIGHUP, which ends a program whose terminal is gone, comes here instead. To be
     /// called within a runtime.
     pub(crate) fn hangups() -> Result<Signal> {
-        signal(SignalKind::hangup()).context("cannot listen for signals")
+        listen(SignalKind::hangup())
     }
 
     /// From now on SIGUSR2, which ends a program that does not know it, comes here instead. To be
     /// called within a runtime.
     pub(crate) fn upgrades() -> Result<Signal> {
-        signal(SignalKind::user_defined2()).context("cannot listen for signals")
+        listen(SignalKind::user_defined2())
     }
 
     /// From now on a signal ends the process at once.
@@ -73,4 +72,11 @@ impl Signals {
             std::process::exit(code);
         });
     }
+}
+
+/// From now on signals of that kind come here.
+fn listen(kind: SignalKind) -> Result<Signal> {
+    signal(kind).context(
+        "cannot listen for signals; see that no filter of system calls (seccomp) forbids sigaction",
+    )
 }

@@ -163,12 +163,18 @@ impl Router {
         self.archive = Some(archive);
     }
 
-    /// This router, which remembers by `rules` beside the `limits` that it was given. Nothing has
-    /// been sent yet.
+    /// This router, which remembers by `rules` beside the `limits` that it was given, and of what
+    /// is kept on disk no more than that keeps. Nothing has been sent yet.
     pub(crate) fn with_rules(self, limits: HistoryLimits, rules: &HistoryRules) -> Router {
-        let names = &self.names;
-        let history = (limits.is_on() && !rules.is_empty())
-            .then(|| Arc::new(History::with_rules(names.clone(), limits, rules.clone())));
+        let history = limits.is_on().then(|| {
+            let history = History::with_rules(self.names.clone(), limits, rules.clone());
+            Arc::new(match self.archive.clone() {
+                Some(archive) => {
+                    history.with_kept(archive.bounds(), move |id| archive.rule_place(id))
+                }
+                None => history,
+            })
+        });
         Router { history: history.or(self.history), ..self }
     }
 

@@ -160,8 +160,8 @@ impl Engine {
             config.history,
             Clock::System,
         );
-        let router = router.with_rules(config.history, &config.remember);
         let router = router.with_event_store(config.event_store.clone().map(|store| store.0));
+        let router = router.with_rules(config.history, &config.remember);
         let router = router.with_pusher(config.pusher.clone()).with_topics(topics.clone());
         let guest = mailboxes.get(config.workers).map(|mailbox| {
             Guest::new(config.workers, mailbox.clone(), names.clone(), directory.clone())

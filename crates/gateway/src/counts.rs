@@ -27,6 +27,7 @@ pub(super) struct Counts {
     /// Each reason has its own, so that none of them hides another.
     refused_log: [LogLimit; Refusal::COUNT],
     unknown_log: LogLimit,
+    unread_log: LogLimit,
 }
 
 impl Counts {
@@ -36,6 +37,14 @@ impl Counts {
         if self.refused_log[refusal.index()].permits() {
             let why = refusal.to_atom();
             tracing::warn!("what a process of the Erlang node {peer} sent was not done: {why}");
+        }
+    }
+
+    /// Says why a page of events cannot be read, unless that was said just now. Who asked is
+    /// [refused](Counts::refuse).
+    pub(super) fn unread_page(&self, why: &str) {
+        if self.unread_log.permits() {
+            tracing::warn!("a page of events cannot be read: {why}");
         }
     }
 

@@ -24,6 +24,7 @@ use serde_json::value::RawValue;
 
 use super::answer::Answer;
 use super::connected_node::ConnectedNode;
+use super::counts::Counts;
 use super::event_options::text;
 use super::gateway::Gateway;
 use super::ids;
@@ -98,7 +99,8 @@ pub(super) fn answer(
     tasks::start(gateway, node, Some(reply), async move {
         let router = &shared.sender.router;
         let page =
-            events_page(router, id.as_text(), &query, PAGE_BYTES_MAX, Reader::Application).await?;
+            events_page(router, id.as_text(), &query, PAGE_BYTES_MAX, Reader::Application).await;
+        let page = page.map_err(|no_page| refusal(&shared.counts, no_page))?;
         let mut term = Vec::with_capacity(page.len());
         write_page(&mut term, &page);
         asking.send(|out| told.answer(out, |out| out.extend_from_slice(&term)));
@@ -106,14 +108,12 @@ pub(super) fn answer(
     });
 }
 
-impl From<NoPage> for Refusal {
-    fn from(no_page: NoPage) -> Refusal {
-        match no_page {
-            NoPage::Order | NoPage::Limit | NoPage::Place(_) => Refusal::BadRequest,
-            NoPage::Unread(why) => {
-                tracing::warn!("a page of events cannot be read: {why}");
-                Refusal::Store
-            }
+fn refusal(counts: &Counts, no_page: NoPage) -> Refusal {
+    match no_page {
+        NoPage::Order | NoPage::Limit | NoPage::Place(_) => Refusal::BadRequest,
+        NoPage::Unread(why) => {
+            counts.unread_page(&why);
+            Refusal::Store
         }
     }
 }

@@ -99,7 +99,7 @@ impl From<Unposted> for Refusal {
             Unposted::Log(LogTrouble::Away | LogTrouble::Older | LogTrouble::NotSaid) => {
                 Refusal::LogAway
             }
-            Unposted::Log(LogTrouble::Silent) => Refusal::LogSilent,
+            Unposted::Log(LogTrouble::Silent | LogTrouble::NotDurable) => Refusal::LogSilent,
         }
     }
 }

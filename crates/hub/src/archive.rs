@@ -9,6 +9,17 @@ use thiserror::Error;
 use crate::key::{Key, Space};
 use crate::page::{KeptUpdatesOf, KeptUpdatesPage, Page, PageOf};
 
+/// How much is kept on disk of the subjects of one rule for that.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeptBounds {
+    /// Its pattern, without white space.
+    pub pattern: String,
+    /// Events of one subject; [`usize::MAX`] where they are not counted.
+    pub events_max: usize,
+    /// Milliseconds after which an event is over.
+    pub age_ms_max: u64,
+}
+
 /// What one who is logged in under a [key](crate::Key) hears of the kept events about keys.
 pub trait KeptListener: Send + Sync {
     /// Whether these are to be looked for among all that are kept, and not under its own key.
@@ -65,6 +76,17 @@ pub trait Archive<F>: Send + Sync {
     ///
     /// The disk could not be read.
     fn number_of(&self, own_id: &str) -> Result<Option<u64>, ArchiveError>;
+
+    /// How much is kept by each of its rules, in their order. The memory remembers no more of it.
+    /// None where all is kept for as long as there is room.
+    fn bounds(&self) -> Vec<KeptBounds> {
+        Vec::new()
+    }
+
+    /// The place among [`Archive::bounds`] of the rule by which what is sent about `id` is kept.
+    fn rule_place(&self, _id: &str) -> Option<usize> {
+        None
+    }
 
     /// Whether it is this process's to read. While another one is about to go on for this one it
     /// is not, and pages cannot be read: nobody is told of a gap for that.

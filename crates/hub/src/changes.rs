@@ -3,7 +3,7 @@
 //! An id comes with its first connection and goes with its last one. The directory notes both under
 //! the lock of the id's stripe, so those of one id stand in the order in which they happened. A
 //! note never waits for who takes it. Each of the lists has a bound, and what it has no room for is
-//! counted as lost instead.
+//! counted as lost instead. [Keys](crate::Key) are no ids, and are not noted.
 //!
 //! A name is kept while a note of it waits: it may be that of one who has just gone. Whoever
 //! [takes](Changes::take) a change has to [release](crate::Names::release) its id.

@@ -303,6 +303,8 @@ impl Directory {
             // Wraps around for -1, as atomics do.
             let step = if is_online { 1 } else { usize::MAX };
             self.keys_online.fetch_add(step, Ordering::Relaxed);
+            // It is no id: nobody hears of it, and it takes no room of ids in the lists.
+            return;
         }
         if let Some(changes) = &self.changes {
             changes.note(stripe_of(hash), id, is_online);

@@ -47,9 +47,10 @@ pub use handed_over::{EvictedRange, EvictedRule, Remembered};
 use kept::Kept;
 pub use lacks::Lack;
 pub use part::PagePart;
-use rules::RuleBounds;
+use rules::RulePairs;
 pub use rules::{BadRule, HistoryRule, HistoryRules};
 
+use crate::archive::KeptBounds;
 use crate::event::Event;
 use crate::id::{Id, IdText};
 use crate::names::Names;
@@ -99,9 +100,7 @@ const COOLED_PER_RECORD: usize = 2;
 pub struct History<F> {
     names: Arc<Names>,
     bytes_max: usize,
-    rules: HistoryRules,
-    /// Of subjects that no rule fits, then of each rule.
-    bounds: Box<[RuleBounds]>,
+    rules: RulePairs,
     state: Mutex<State<F>>,
 }
 
@@ -189,22 +188,23 @@ impl<F> History<F> {
 
     /// An empty memory, which has `rules` for some subjects, and `limits` for all others.
     pub fn with_rules(names: Arc<Names>, limits: HistoryLimits, rules: HistoryRules) -> History<F> {
-        let HistoryLimits { events_max, age_ms_max, bytes_max } = limits;
-        let others = RuleBounds { events_max, age_ms_max };
-        let bounds = rules.iter().map(|rule| {
-            let HistoryRule { events_max, age_ms_max, .. } = *rule;
-            RuleBounds { events_max, age_ms_max }
-        });
-        let bounds: Box<[RuleBounds]> = std::iter::once(others).chain(bounds).collect();
-        let state = State {
-            kept: Kept::new(bounds.len()),
-            evicted: Evicted::new(bounds.len()),
-            floor: 0,
-            begun: Vec::new(),
-            tickets: 0,
-            dumped: 0,
-        };
-        History { names, bytes_max, rules, bounds, state: Mutex::new(state) }
+        let bytes_max = limits.bytes_max;
+        let rules = RulePairs::new(limits, rules);
+        let state = Mutex::new(State::new(rules.bounds().len()));
+        History { names, bytes_max, rules, state }
+    }
+
+    /// This memory, which is empty, and remembers no more of what is kept on disk than the rules
+    /// for that keep. Which of them counts for an id says `rule_of`, if one does.
+    #[must_use]
+    pub fn with_kept(
+        self,
+        kept: Vec<KeptBounds>,
+        rule_of: impl Fn(&str) -> Option<usize> + Send + Sync + 'static,
+    ) -> History<F> {
+        let rules = self.rules.with_kept(kept, Box::new(rule_of));
+        let state = Mutex::new(State::new(rules.bounds().len()));
+        History { rules, state, ..self }
     }
 
     /// A send about `subjects`, each once, begins: before its audience is looked up.
@@ -270,7 +270,7 @@ impl<F> History<F> {
                 // The subject has its name already.
                 self.names.release(subject);
             }
-            if events > self.bounds[usize::from(rule)].events_max {
+            if events > self.rules.events_max(rule) {
                 self.forget(&mut state, subject);
             }
         }
@@ -363,6 +363,18 @@ impl<F> History<F> {
 }
 
 impl<F> State<F> {
+    /// An empty one, of so many pairs of rules.
+    fn new(rules: usize) -> State<F> {
+        State {
+            kept: Kept::new(rules),
+            evicted: Evicted::new(rules),
+            floor: 0,
+            begun: Vec::new(),
+            tickets: 0,
+            dumped: 0,
+        }
+    }
+
     fn end(&mut self, begun: &Begun) {
         if let Some(at) = self.begun.iter().position(|open| open.begun.ticket == begun.ticket) {
             self.begun.swap_remove(at);

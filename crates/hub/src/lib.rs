@@ -40,7 +40,7 @@ mod tables;
 pub mod testing;
 mod token_uses;
 
-pub use archive::{Archive, ArchiveError, KeptListener, kept_under};
+pub use archive::{Archive, ArchiveError, KeptBounds, KeptListener, kept_under};
 pub use audience::{Audience, Group, Need};
 pub use bound::Bound;
 pub use changes::{Change, Changes};

@@ -269,3 +269,56 @@ fn log_is_checked_and_exported_beside_the_process_that_has_it() {
     assert_eq!(report.torn, Some(Cut { file: paths[4].clone(), bytes: 15, after: 40 }));
     assert_eq!(std::fs::read(&paths[4]).expect("it reads").len(), 64 + 15, "nothing is changed");
 }
+
+#[test]
+fn segments_that_the_server_drops_while_they_are_read_are_no_hole() {
+    let dir = tempfile::tempdir().expect("a directory");
+    small(dir.path(), 5);
+    let paths = segments(dir.path());
+    let mut out = Vec::new();
+    let report = export(dir.path(), &mut |record| {
+        if record.number == 10 {
+            for path in &paths[..3] {
+                std::fs::remove_file(path).expect("it is removed");
+            }
+        }
+        out.push(record.number);
+    });
+    let report = report.expect("it reads");
+    assert_eq!((report.damaged, out), (vec![], vec![10, 40, 50]));
+}
+
+/// Root looks at the log of a user who may have put anything there.
+#[test]
+fn pipe_or_link_among_the_segments_is_refused_and_named() {
+    let dir = tempfile::tempdir().expect("a directory");
+    small(dir.path(), 3);
+    let elsewhere = dir.path().join("elsewhere");
+    let lock = dir.path().join("lock");
+    for path in [segments(dir.path()).remove(1), lock] {
+        for is_link in [true, false] {
+            let aside = path.with_extension("aside");
+            std::fs::rename(&path, &aside).expect("it is renamed");
+            if is_link {
+                std::fs::copy(&aside, &elsewhere).expect("it is copied");
+                std::os::unix::fs::symlink(&elsewhere, &path).expect("it is linked");
+            } else {
+                let made = std::process::Command::new("mkfifo").arg(&path).status();
+                assert!(made.expect("mkfifo runs").success());
+            }
+            let (sender, receiver) = mpsc::sync_channel(1);
+            let log = dir.path().to_owned();
+            // Nobody waits for one that hangs.
+            std::thread::spawn(move || {
+                let report = check(&log).map_err(|error| error.to_string());
+                sender.send(report).expect("the test waits");
+            });
+            let refused = receiver.recv_timeout(testing::DEADLINE).expect("it does not wait");
+            let refused = refused.expect_err("it is no segment");
+            let name = path.display().to_string();
+            assert!(refused.contains(&name) && refused.contains("plain file"), "{refused}");
+            std::fs::rename(&aside, &path).expect("it is put back");
+        }
+    }
+    assert!(check(dir.path()).expect("it reads").damaged.is_empty());
+}

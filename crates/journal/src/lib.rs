@@ -65,6 +65,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 
 use queue::{Queue, Waiter};
 use shared::Shared;
+use table::{OpenSegment, Sealed};
 
 pub use disk::{Disk, DiskFile, RealDisk};
 pub use left::Bound;
@@ -350,10 +351,17 @@ impl Journal {
         self.shared.over(key, bound)
     }
 
-    /// Drops the oldest segments all of whose records have expired, but for the last segment.
+    /// Drops the oldest segments all of whose records have expired, and those that are over the
+    /// bound, but for the last segment. A log that was opened with a smaller bound is over it until
+    /// then, or until a record comes.
     pub fn drop_expired(&self, now_ms: u64) -> io::Result<()> {
         self.shared.drop_while(&|table| {
-            table.sealed.first().is_some_and(|oldest| oldest.index().summary.expires_ms <= now_ms)
+            // What is synced of the open segment: the writer makes room for all else.
+            let bytes = |open: &OpenSegment| open.summary.end + open.index_bytes_at_most();
+            let open = table.open.as_ref().map_or(0, bytes);
+            let is_over = table.sealed_bytes() + open > self.shared.config.bytes_max;
+            let has_expired = |oldest: &Sealed| oldest.index().summary.expires_ms <= now_ms;
+            is_over || table.sealed.first().is_some_and(|oldest| has_expired(oldest))
         })
     }
 

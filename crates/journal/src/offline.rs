@@ -1,8 +1,13 @@
 //! A log looked at from outside, also while a server has it open: nothing is locked or changed.
+//!
+//! Root looks at the log of the server's user, who may have put anything there: nothing but plain
+//! files is read, and no link is followed.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+
+use sys::plain_file;
 
 use crate::format::Header;
 use crate::record::RecordRead;
@@ -49,10 +54,14 @@ fn walk(dir: &Path, visit: &mut dyn FnMut(RecordRead)) -> Result<Report, OpenErr
     // The last number that is known of, lost or not; nothing before the first segment counts.
     let mut last = None;
     for (at, segment) in segments.iter().enumerate() {
-        let bytes = match std::fs::read(&segment.path) {
+        let bytes = match read(&segment.path) {
             Ok(bytes) => bytes,
-            // The server dropped it meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            // The server dropped it meanwhile, and all before it: what was read of those says
+            // nothing of a hole.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                last = None;
+                continue;
+            }
             Err(error) => return Err(error.into()),
         };
         report.segments += 1;
@@ -91,12 +100,28 @@ fn walk(dir: &Path, visit: &mut dyn FnMut(RecordRead)) -> Result<Report, OpenErr
 /// The last number before a segment, if it is there and says so.
 fn previous_of(segment: &Named) -> Result<Option<u64>, OpenError> {
     let mut head = Vec::new();
-    let file = match File::open(&segment.path) {
+    let file = match open(&segment.path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
     };
     file.take(crate::format::HEADER).read_to_end(&mut head)?;
     Ok(Header::read(&segment.path, &head)?.map(|header| header.previous))
+}
+
+/// Opens a plain file; an error names it.
+fn open(path: &Path) -> io::Result<File> {
+    let opened = plain_file::open(path, File::options().read(true));
+    opened.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
+/// All that a segment has now: one that is written to would have more at each read.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
+    let length = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(length as usize)?;
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn damage(segment: &Named, (after, before): (u64, u64)) -> Damage {
@@ -110,7 +135,7 @@ fn torn(file: &Path, found: &Scan, length: u64) -> Option<Cut> {
 
 /// Whether a process holds the log's lock.
 fn in_use(dir: &Path) -> io::Result<bool> {
-    let lock = match File::open(dir.join("lock")) {
+    let lock = match open(&dir.join("lock")) {
         Ok(lock) => lock,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),

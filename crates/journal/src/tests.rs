@@ -146,6 +146,32 @@ fn oldest_segments_are_dropped_over_the_bound() {
     assert_eq!(segments(dir.path()).len(), journal.stats().segments);
 }
 
+#[test]
+fn log_that_is_opened_with_a_smaller_bound_is_cut_to_it_before_a_record_comes() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let large = Config {
+        dir: dir.path().to_owned(),
+        bytes_max: 1 << 20,
+        segment_bytes: 100,
+        sync: Sync::Group,
+    };
+    let journal = Journal::open(large, Arc::new(RealDisk)).expect("the log opens").journal;
+    (1..=50).for_each(|number| append(&journal, number, &[b"k"]));
+    assert_eq!(wait(&journal, 50), Ok(()));
+    journal.drop_expired(0).expect("nothing is to be removed");
+    assert_eq!(journal.stats().first, Some(1), "there is room for all");
+    journal.close().expect("it closes");
+    let journal = open(dir.path(), Arc::new(RealDisk), 100).journal;
+    assert!(journal.stats().bytes > 400);
+    journal.drop_expired(0).expect("segments are removed");
+    let stats = journal.stats();
+    assert!(stats.bytes <= 400 && stats.last == Some(50), "{stats:?}");
+    assert_eq!(segments(dir.path()).len(), stats.segments);
+    append(&journal, 51, &[b"k"]);
+    assert_eq!(wait(&journal, 51), Ok(()));
+    assert_eq!(journal.last_of(b"k"), Some(51));
+}
+
 struct Failing(Arc<AtomicBool>);
 struct FailingFile(Arc<AtomicBool>, Arc<dyn DiskFile>);
 

@@ -10,10 +10,10 @@
 //! which is behind those of before only if it was set back. What a place means does not hang on the
 //! file: it has the tag of its epoch, which is drawn at random.
 //!
-//! A process that takes over from another one goes on with its epoch, and with its file. Where
-//! events are kept on disk a restart does so, too. Then the file has the epoch's tag as well, and
-//! between which numbers events may be lost. A version that does not know such a file takes it for
-//! damaged, and begins an epoch of its own.
+//! A process that takes over from another one goes on with its epoch, and with its file. It writes
+//! nothing there before all is its own. Where events are kept on disk a restart goes on so, too.
+//! Then the file has the epoch's tag as well, and between which numbers events may be lost. A
+//! version that does not know such a file takes it for damaged, and begins an epoch of its own.
 //!
 //! Nothing waits for it. While it cannot be written, as on a full disk, numbers go on.
 
@@ -44,8 +44,10 @@ const RESERVE_EVERY: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct EpochFile {
     dir: PathBuf,
-    /// What is written in it.
+    /// What is written in it, but for the run while something is due.
     written: Mark,
+    /// Up to which number is to be reserved once all is ours.
+    due: Option<u64>,
 }
 
 /// What is known of the log of the events that stay.
@@ -97,14 +99,15 @@ pub(super) fn begin(dir: &Path, random: u64, now_ms: u64, log: Option<LogState>)
         None => (tag, start, Vec::new()),
     };
     let written = Mark { until: mark.until, run };
-    let mut file = EpochFile { dir: dir.to_owned(), written };
+    let mut file = EpochFile { dir: dir.to_owned(), written, due: None };
     file.reserve(until);
     Begun { epoch: Epoch { tag, base, until }, start, lost, goes_on: base < start, file }
 }
 
 /// Goes on with `epoch`, which was begun by the process that had the data directory `dir` before,
-/// and in which `last` was its last number. To be called when the directory is ours, and before a
-/// number is used. `keeps` says whether events are kept here.
+/// and in which `last` was its last number. `keeps` says whether events are kept here. The file
+/// stays as it is, since that process may yet go on: it is to be [claimed](EpochFile::claim) when
+/// all is ours, before a number is used.
 pub(super) fn take_over(dir: &Path, epoch: Epoch, last: u64, keeps: bool) -> Begun {
     // Whatever is wrong with the file, it is written anew.
     let before = read(dir).unwrap_or_default();
@@ -116,10 +119,9 @@ pub(super) fn take_over(dir: &Path, epoch: Epoch, last: u64, keeps: bool) -> Beg
     });
     let lost = run.as_ref().map_or_else(Vec::new, |run| run.lost.clone());
     let is_same = run == before.run;
-    let mut file = EpochFile { dir: dir.to_owned(), written: Mark { until: before.until, run } };
-    if before.until < epoch.until || !is_same {
-        file.reserve(epoch.until.max(before.until));
-    }
+    let is_due = before.until < epoch.until || !is_same;
+    let due = is_due.then(|| epoch.until.max(before.until));
+    let file = EpochFile { dir: dir.to_owned(), written: Mark { until: before.until, run }, due };
     Begun { epoch, start: last, lost, goes_on, file }
 }
 
@@ -154,6 +156,13 @@ pub(super) async fn keep(mut file: EpochFile, event_ids: Arc<EventIds>, graph: G
 }
 
 impl EpochFile {
+    /// All is ours: writes what was taken over, unless it stands there.
+    pub(super) fn claim(&mut self) {
+        if let Some(until) = self.due.take() {
+            self.reserve(until);
+        }
+    }
+
     fn reserve_more(&mut self, event_ids: &EventIds, now_ms: u64) {
         let until = event_ids.to_reserve(now_ms);
         if until > self.written.until && self.reserve(until) {
@@ -197,12 +206,16 @@ fn write(dir: &Path, mark: &Mark) -> io::Result<()> {
 /// Puts a file with that text in the place of the one with the first of the names, whole, and under
 /// the second one until then.
 pub(super) fn replace(dir: &Path, (name, new): (&str, &str), text: &str) -> io::Result<()> {
-    let new = dir.join(new);
-    let mut file = plain_file::create(&new, 0o644)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, dir.join(name))?;
+    write_beside(dir, new, text)?;
+    fs::rename(dir.join(new), dir.join(name))?;
     File::open(dir)?.sync_all()
+}
+
+/// Writes a file with that text under the name `new`, for one that may come in its place later.
+pub(super) fn write_beside(dir: &Path, new: &str, text: &str) -> io::Result<()> {
+    let mut file = plain_file::create(&dir.join(new), 0o644)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
 }
 
 #[cfg(test)]
@@ -254,6 +267,7 @@ mod tests {
         successor.skip_to(ids.last());
         let written = fs::read(dir.path().join(NAME)).unwrap();
         let Begun { mut file, .. } = take_over(dir.path(), epoch, ids.last(), false);
+        file.claim();
         assert_eq!(fs::read(dir.path().join(NAME)).unwrap(), written, "it has what it needs");
         assert!(successor.next(later_ms).number() > ids.last());
         assert_eq!(
@@ -265,7 +279,7 @@ mod tests {
         assert!(read(dir.path()).unwrap().until > epoch.until);
         // One that was lost, or is behind: it is made anew.
         fs::remove_file(dir.path().join(NAME)).unwrap();
-        take_over(dir.path(), epoch, ids.last(), false);
+        take_over(dir.path(), epoch, ids.last(), false).file.claim();
         assert_eq!(read(dir.path()).unwrap().until, epoch.until);
     }
 
@@ -307,13 +321,30 @@ mod tests {
     }
 
     #[test]
+    fn successor_that_fails_leaves_the_epoch_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let Begun { epoch, .. } = begin(dir.path(), 1 << 50, NOW_MS, Some(LogState::default()));
+        let written = fs::read(dir.path().join(NAME)).unwrap();
+        for keeps in [true, false] {
+            drop(take_over(dir.path(), epoch, epoch.base + 9, keeps));
+            assert_eq!(fs::read(dir.path().join(NAME)).unwrap(), written, "keeps: {keeps}");
+        }
+        let log = LogState { tag: Some(epoch.tag), ..LogState::default() };
+        assert!(begin(dir.path(), 2 << 50, NOW_MS + 1, Some(log)).goes_on);
+    }
+
+    #[test]
     fn epoch_goes_on_with_a_log_only_if_the_process_before_kept_events() {
         let dir = tempfile::tempdir().unwrap();
         let Begun { epoch, goes_on, .. } =
             begin(dir.path(), 1 << 50, NOW_MS, Some(LogState::default()));
         assert!(!goes_on, "it is the first");
         let last = epoch.base + 9;
-        let take_over = |keeps: bool| take_over(dir.path(), epoch, last, keeps).goes_on;
+        let take_over = |keeps: bool| {
+            let mut begun = take_over(dir.path(), epoch, last, keeps);
+            begun.file.claim();
+            begun.goes_on
+        };
         assert!(take_over(true));
         assert!(!take_over(false));
         assert!(!take_over(true), "the one before kept nothing");

@@ -70,6 +70,7 @@ pub use crate::certs::{PairFiles, TrustError, client_config, roots};
 pub use crate::demo_page::{DemoFacts, PageToken};
 pub use crate::keep::KeepConfig;
 use crate::keep::Keeping;
+use crate::mercure_hub::Hub;
 pub use crate::mercure_hub::HubConfig;
 pub use crate::panics::end_process_on_panic;
 use crate::pusher_apps::AppsFile;
@@ -155,6 +156,8 @@ pub struct Server {
     certificates: Arc<Certificates>,
     /// Who knows the keys of tokens, if streams need some.
     verifier: Option<Arc<Verifier>>,
+    /// The hub of the Mercure protocol, if it is served.
+    hub: Option<Arc<Hub>>,
     /// The apps of the Pusher protocol, if there are some.
     pusher_apps: Option<Arc<AppsFile>>,
     /// What tells their webhooks.

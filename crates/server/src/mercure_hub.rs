@@ -142,6 +142,13 @@ impl Hub {
         self.subscribe.iter().try_for_each(|tokens| tokens.answer(queue.clone(), stop))
     }
 
+    /// Reads the files of keys again, as SIGHUP asks for. A file of both kinds is read for each.
+    pub(crate) async fn reload(&self) {
+        for tokens in self.publish.iter().chain(&self.subscribe) {
+            tokens.reload().await;
+        }
+    }
+
     /// Who knows the keys of those who publish.
     pub(crate) fn publish(&self) -> Option<&Arc<HubTokens>> {
         self.publish.as_ref()

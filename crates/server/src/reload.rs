@@ -25,12 +25,15 @@ pub(crate) fn add_own_names(
 }
 
 impl Server {
-    /// Reads again what can be replaced while the server runs: certificates, keys of tokens, and
-    /// apps of the Pusher protocol.
+    /// Reads again what can be replaced while the server runs: certificates, keys of tokens and
+    /// of the hub of the Mercure protocol, and apps of the Pusher protocol.
     pub async fn reload(&self) {
         certs::watch::reload(&self.certificates).await;
         if let Some(verifier) = &self.verifier {
             tokens::reload(verifier).await;
+        }
+        if let Some(hub) = &self.hub {
+            hub.reload().await;
         }
         if let Some(apps) = &self.pusher_apps {
             apps.reload().await;

@@ -21,10 +21,11 @@ use hub::{Epoch, Tag};
 use sys::clock;
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::api::Figures;
 use crate::epoch::EpochFile;
+use crate::keep::ClaimsBeside;
 use crate::passing::PassingSocket;
 use crate::ports::ApiListeners;
 use crate::start::{ControlPlane, ServerSetup};
@@ -46,6 +47,10 @@ const WORKERS_MAX: Duration = Duration::from_secs(15);
 
 /// How often it is looked whether they have it.
 const LOOK: Duration = Duration::from_millis(1);
+
+/// How long clients wait until it is on disk that all is ours. It takes two small files, so only a
+/// disk that hangs takes longer: then it is written beside all else.
+const CLAIM_MAX: Duration = Duration::from_secs(1);
 
 /// How long the other may take to leave ports beside those of streams and of the API.
 const LEFT_MAX: Duration = Duration::from_secs(10);
@@ -71,6 +76,7 @@ struct Prepared {
 struct Complete {
     control: ControlPlane,
     epoch_file: EpochFile,
+    claims: Option<ClaimsBeside>,
     listeners: ApiListeners,
     passing: PassingSocket,
     takeover: Takeover,
@@ -262,9 +268,10 @@ impl Prepared {
         // Its own is made when all is ours, and cannot be refused then.
         Socket::try_to_bind(&data).context("no socket can be made in the data directory")?;
         let begun = epoch::take_over(&data, epoch, rest.last, keeps);
-        if let Some(keeping) = &setup.keeping {
-            keeping.begin(&begun)?;
-        }
+        let claims = match &setup.keeping {
+            Some(keeping) => keeping.begin_beside(&begun)?,
+            None => None,
+        };
         let (epoch_file, lost) = (begun.file, begun.lost);
         engine.router().event_ids().set_lost(lost);
         let idempotency = self.idempotency.context("no idempotency keys have come")?;
@@ -272,14 +279,17 @@ impl Prepared {
         let control = ControlPlane::new(setup, engine, graph, None, idempotency)?;
         control.take_over(std::mem::take(&mut rest.api), std::mem::take(&mut rest.revoked));
         rest.connections = connections;
-        Ok(Complete { control, epoch_file, listeners, passing, takeover, rest })
+        Ok(Complete { control, epoch_file, claims, listeners, passing, takeover, rest })
     }
 }
 
 impl Complete {
     /// Serves what is ours. There is no way back, so nothing that goes wrong here ends anything.
     async fn serve(self, serving: &mut Conversation, facts: &Facts) -> Server {
-        let Complete { mut control, epoch_file, listeners, passing, takeover, mut rest } = self;
+        let Complete { mut control, epoch_file, claims, listeners, passing, takeover, mut rest } =
+            self;
+        let mut claiming = spawn_blocking(move || claim(epoch_file, claims));
+        let in_time = timeout(CLAIM_MAX, &mut claiming).await;
         control.state().take_over_hub(rest.hub.take(), rest.last).await;
         let totals = rest.totals.into_iter().map(|(name, value)| Total { name, value });
         takeover.serve(totals.collect());
@@ -290,7 +300,11 @@ impl Complete {
             connections: rest.connections,
         };
         control.state().set_upgraded(figures);
-        control.begin(Some(epoch_file));
+        let epoch_file = match in_time {
+            Ok(claimed) => claimed,
+            Err(_) => claiming.await,
+        };
+        control.begin(epoch_file.ok());
         let erlang = control.take_erlang();
         let mut server = control.serve(listeners);
         server.serve_passed(passing);
@@ -316,6 +330,16 @@ impl Complete {
         );
         server
     }
+}
+
+/// Says on disk that all is ours. What is kept since when stands there first: the epoch by itself
+/// would make a claim of what an older file says.
+fn claim(mut epoch_file: EpochFile, claims: Option<ClaimsBeside>) -> EpochFile {
+    if let Some(claims) = claims {
+        claims.put_in_place();
+    }
+    epoch_file.claim();
+    epoch_file
 }
 
 /// The next word that we know. An error is a sentence of the other's, or that it is not there.

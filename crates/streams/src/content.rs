@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::file::{self, Reader};
 use crate::links::link_of;
+use crate::long_reads::LongReads;
 use crate::offset::{Offset, Start};
 use crate::record::FIRST;
 use crate::refusal::Refusal;
@@ -72,14 +73,19 @@ impl Content {
         Offset { id: self.spans[place.span].id, position: place.position }
     }
 
-    /// Whether a record ends at `place`, or the file begins there, by all records before it.
+    /// Whether a record ends at `place`, or the file begins there, by all records before it. Long
+    /// ones are read with a permit of `long_reads`, if at all.
     ///
     /// # Errors
     /// One of them cannot be read.
-    pub(crate) fn is_boundary(&self, place: Place) -> Result<bool, Refusal> {
+    pub(crate) fn is_boundary(
+        &self,
+        place: Place,
+        long_reads: Option<&LongReads>,
+    ) -> Result<bool, Refusal> {
         let Span { file, end, .. } = &self.spans[place.span];
         let file = file::open(file)?;
-        let mut reader = Reader::between(&file, FIRST, *end);
+        let mut reader = Reader::between(&file, (FIRST, *end), long_reads);
         while reader.position < place.position {
             let begun = reader.position;
             if reader.next()?.is_none() {
@@ -90,10 +96,12 @@ impl Content {
     }
 
     /// Calls `take` with the data of each record from `place` on, until it says that it has enough.
-    /// Where that is.
+    /// Where that is. Long records are read with a permit of `long_reads`, if at all: `take` must
+    /// wait for nothing.
     pub(crate) fn read(
         &self,
         place: Place,
+        long_reads: Option<&LongReads>,
         mut take: impl FnMut(&[u8]) -> bool,
     ) -> Result<Place, Refusal> {
         let is_made_up = |begun: Place| begun == place && place.position != FIRST;
@@ -106,7 +114,8 @@ impl Content {
                 continue;
             }
             let file = file::open(&span.file)?;
-            let mut reader = Reader::between(&file, at.position, span.end);
+            // The permit of the one before is given back: nobody waits for a second one.
+            let mut reader = Reader::between(&file, (at.position, span.end), long_reads);
             while reader.position < span.end {
                 let begun = Place { span: number, position: reader.position };
                 let record = match reader.next() {

@@ -21,8 +21,8 @@ impl Store {
         for entry in fs::read_dir(file::directory(self.dir(), number % file::DIRECTORIES))? {
             let found = entry?.path();
             let path = match FileKind::of(&found) {
-                FileKind::Stream => file::path_if_over(&found, self.now_ms()),
-                FileKind::Gone => file::name(&found).map(|(_, path)| Some(path)),
+                FileKind::Stream => file::path_if_over(&found, self.now_ms(), &self.long_reads),
+                FileKind::Gone => file::name(&found, &self.long_reads).map(|(_, path)| Some(path)),
                 FileKind::Link | FileKind::Unfinished | FileKind::Foreign => continue,
             };
             // A file that cannot be read is told to who asks for its stream.

@@ -20,6 +20,7 @@ use crate::disk::{self, Doubt};
 use crate::lifetime::Lifetime;
 use crate::lineage::Lineage;
 use crate::links::NEW;
+use crate::long_reads::{LONG_BYTES, LongRead, LongReads};
 use crate::record::{self, BODY_BYTES_MAX, FIRST, Found, HEAD_BYTES, MAGIC, Record};
 use crate::refusal::Refusal;
 use crate::state::State;
@@ -120,16 +121,20 @@ pub(crate) fn touch(file: &Path, now_ms: u64) -> io::Result<()> {
 
 /// Reads all of `file`; nothing where there is none. A torn record at its end is cut off. If the
 /// file is in `doubt`, its end is on disk when this is done.
-pub(crate) fn load(file: &Path, doubt: &Doubt) -> Result<Option<Loaded>, Refusal> {
+pub(crate) fn load(
+    file: &Path,
+    doubt: &Doubt,
+    long_reads: &LongReads,
+) -> Result<Option<Loaded>, Refusal> {
     let opened = match plain_file::open(file, File::options().read(true).write(true)) {
         Ok(opened) => opened,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     let touched_ms = modified_ms(&opened)?;
-    let meta = meta(&opened)?;
+    let meta = meta(&opened, long_reads)?;
     let mut state = State::new(&meta.content_type);
-    let Ends { last, tail, len } = apply_all(&opened, &mut state)?;
+    let Ends { last, tail, len } = apply_all(&opened, &mut state, long_reads)?;
     if tail < len || doubt.is_in(touched_ms) {
         let cut = || if tail < len { disk::cut(&opened, tail) } else { Ok(()) };
         doubt.raise_by(cut().and_then(|()| store_again(&opened, (last, tail))))?;
@@ -143,8 +148,8 @@ pub(crate) fn load(file: &Path, doubt: &Doubt) -> Result<Option<Loaded>, Refusal
 }
 
 /// What the first record of a file says.
-fn meta(opened: &File) -> Result<Meta, Refusal> {
-    match Reader::open(opened)?.next()? {
+fn meta(opened: &File, long_reads: &LongReads) -> Result<Meta, Refusal> {
+    match Reader::open(opened, long_reads)?.next()? {
         Some(Record::Create { id, create, lineage, .. }) => Ok(Meta {
             id,
             content_type: create.content_type.into(),
@@ -163,8 +168,8 @@ struct Ends {
     len: u64,
 }
 
-fn apply_all(opened: &File, state: &mut State) -> Result<Ends, Refusal> {
-    let mut reader = Reader::open(opened)?;
+fn apply_all(opened: &File, state: &mut State, long_reads: &LongReads) -> Result<Ends, Refusal> {
+    let mut reader = Reader::open(opened, long_reads)?;
     let mut last = FIRST;
     loop {
         let begun = reader.position;
@@ -192,18 +197,25 @@ fn store_again(file: &File, (last, tail): (u64, u64)) -> io::Result<()> {
 }
 
 /// The number and the path of the stream in `file`, by its first record alone.
-pub(crate) fn name(file: &Path) -> Result<(u64, Box<str>), Refusal> {
-    match Reader::open(&open(file)?)?.next()? {
+pub(crate) fn name(file: &Path, long_reads: &LongReads) -> Result<(u64, Box<str>), Refusal> {
+    let opened = open(file)?;
+    let mut reader = Reader::open(&opened, long_reads)?;
+    match reader.next()? {
         Some(Record::Create { id, path, .. }) => Ok((id, path.into())),
         Some(Record::Append(_)) | None => Err(Refusal::Damaged(FIRST)),
     }
 }
 
 /// The path of the stream in `file`, if its lifetime is over at `now_ms`, by its first record.
-pub(crate) fn path_if_over(file: &Path, now_ms: u64) -> Result<Option<Box<str>>, Refusal> {
+pub(crate) fn path_if_over(
+    file: &Path,
+    now_ms: u64,
+    long_reads: &LongReads,
+) -> Result<Option<Box<str>>, Refusal> {
     let opened = open(file)?;
     let touched_ms = modified_ms(&opened)?;
-    Ok(match Reader::open(&opened)?.next()? {
+    let mut reader = Reader::open(&opened, long_reads)?;
+    Ok(match reader.next()? {
         Some(Record::Create { path, create, .. }) => {
             let end = create.lifetime.end_ms(create.lifetime.used_ms(touched_ms));
             end.is_some_and(|end| end <= now_ms).then(|| path.into())
@@ -222,7 +234,7 @@ pub(crate) fn changed_ms(metadata: &fs::Metadata) -> io::Result<u64> {
     Ok(since.as_millis() as u64)
 }
 
-/// Reads a file from record to record.
+/// Reads a file from record to record. As long as it has room for a long one it has a permit.
 pub(crate) struct Reader<'f> {
     file: &'f File,
     /// Where the next record begins.
@@ -232,26 +244,35 @@ pub(crate) struct Reader<'f> {
     buffer: Vec<u8>,
     /// How much of the buffer was read before.
     used: usize,
+    /// Where it waits for its permit. Long records are refused without that.
+    long_reads: Option<&'f LongReads>,
+    /// Behind the buffer, which is freed first.
+    permit: Option<LongRead<'f>>,
 }
 
 impl<'f> Reader<'f> {
     /// From the first record on, to the end of the file.
-    fn open(file: &'f File) -> Result<Reader<'f>, Refusal> {
+    fn open(file: &'f File, long_reads: &'f LongReads) -> Result<Reader<'f>, Refusal> {
         let mut magic = [0; MAGIC.len()];
         file.read_exact_at(&mut magic, 0)?;
         if &magic != MAGIC {
             return Err(Refusal::Damaged(0));
         }
         let len = file.metadata()?.len();
-        Ok(Reader::between(file, FIRST, len))
+        Ok(Reader::between(file, (FIRST, len), Some(long_reads)))
     }
 
-    /// Between two places.
-    pub(crate) fn between(file: &'f File, position: u64, len: u64) -> Reader<'f> {
-        Reader { file, position, len, buffer: Vec::new(), used: 0 }
+    /// Between two places. Long records are read with a permit of `long_reads`, if at all.
+    pub(crate) fn between(
+        file: &'f File,
+        (position, len): (u64, u64),
+        long_reads: Option<&'f LongReads>,
+    ) -> Reader<'f> {
+        Reader { file, position, len, buffer: Vec::new(), used: 0, long_reads, permit: None }
     }
 
-    /// The next record; nothing at the end, and before a torn one.
+    /// The next record; nothing at the end, and before a torn one. It waits for a permit if the
+    /// record is long, or refuses it as [`Refusal::Long`].
     pub(crate) fn next(&mut self) -> Result<Option<Record<'_>>, Refusal> {
         let left = self.len.saturating_sub(self.position);
         if left == 0 {
@@ -281,14 +302,33 @@ impl<'f> Reader<'f> {
     }
 
     /// Reads until the buffer has `bytes` from the position on, and more where there are.
-    fn fill(&mut self, bytes: usize, left: u64) -> io::Result<()> {
+    fn fill(&mut self, bytes: usize, left: u64) -> Result<(), Refusal> {
         self.buffer.drain(..self.used);
         self.used = 0;
         let have = self.buffer.len();
         let wanted = bytes.max(READ_BYTES).min(usize::try_from(left).unwrap_or(usize::MAX));
         debug_assert!(wanted > have, "it is asked for what is missing");
+        self.hold_permit(wanted > LONG_BYTES)?;
         self.buffer.resize(wanted, 0);
-        self.file.read_exact_at(&mut self.buffer[have..], self.position + have as u64)
+        self.file.read_exact_at(&mut self.buffer[have..], self.position + have as u64)?;
+        Ok(())
+    }
+
+    /// Has a permit for a long record, or gives it back, with the room that such a one has had: who
+    /// goes through a whole file holds up others for no longer than it takes a long record.
+    fn hold_permit(&mut self, is_long: bool) -> Result<(), Refusal> {
+        match (is_long, self.permit.is_some()) {
+            (true, false) => {
+                let long_reads = self.long_reads.ok_or(Refusal::Long)?;
+                self.permit = Some(long_reads.begin());
+            }
+            (false, true) => {
+                self.buffer.shrink_to(READ_BYTES);
+                self.permit = None;
+            }
+            (true, true) | (false, false) => {}
+        }
+        Ok(())
     }
 
     /// Whether there are only zeros behind the head of a record from here on, as a file system

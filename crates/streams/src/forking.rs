@@ -18,6 +18,7 @@ use crate::json::first_messages;
 use crate::lifetime::Lifetime;
 use crate::lineage::{ANCESTORS_MAX, Ancestor, Lineage};
 use crate::links;
+use crate::long_reads::LongReads;
 use crate::offset::Start;
 use crate::record::{DATA_BYTES_MAX, FIRST};
 use crate::refusal::Refusal;
@@ -68,7 +69,7 @@ impl Store {
         let file = self.file(&stream);
         let ancestors = lineage.ancestors.clone();
         links::make(&file, &files, &self.doubt).map_err(no_link)?;
-        let begun = check_ancestors(&file, &ancestors).and_then(|()| {
+        let begun = check_ancestors(&file, &ancestors, &self.long_reads).and_then(|()| {
             let Fork { content_type, closed, .. } = *fork;
             let create = Create { content_type, lifetime, closed, data: &data };
             self.begin(&stream, &mut writer, (&create, Some(lineage)), teller)
@@ -107,10 +108,11 @@ impl Store {
                 is_enough
             };
             self.read_files((&source, &view), || {
-                content.read(place, taken)?;
+                content.read(place, Some(&self.long_reads), taken)?;
                 // What begins there may be bytes of a client that have the form of a record. The
                 // fork would end within another one.
-                if content.is_boundary(place)? { Ok(()) } else { Err(Refusal::BadOffset) }
+                let is_boundary = content.is_boundary(place, Some(&self.long_reads))?;
+                if is_boundary { Ok(()) } else { Err(Refusal::BadOffset) }
             })?;
         }
         if fork.sub_offset > 0 && prefix.is_empty() {
@@ -184,9 +186,13 @@ fn is_same(view: &View, fork: &Fork<'_>) -> bool {
 
 /// Whether the files that were linked are the ancestors': one may have been deleted meanwhile, and
 /// another made at its path.
-fn check_ancestors(file: &Path, ancestors: &[Ancestor]) -> Result<(), Refusal> {
+fn check_ancestors(
+    file: &Path,
+    ancestors: &[Ancestor],
+    long_reads: &LongReads,
+) -> Result<(), Refusal> {
     for (number, ancestor) in ancestors.iter().enumerate() {
-        let (id, _) = file::name(&links::link_of(file, number))?;
+        let (id, _) = file::name(&links::link_of(file, number), long_reads)?;
         if id != ancestor.id {
             return Err(Refusal::Unknown);
         }

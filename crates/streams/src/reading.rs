@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use crate::content::{Content, Place};
+use crate::long_reads::LongReads;
 use crate::offset::{Offset, Start};
 use crate::record::FIRST;
 use crate::refusal::Refusal;
@@ -33,22 +34,34 @@ impl Piece {
 
 impl Store {
     /// Reads on from `start`, some `bytes_max` bytes, but a whole append at least. It waits for a
-    /// disk.
+    /// disk, and if an append is long, for others who read long ones.
     ///
     /// # Errors
     /// There is no such stream or place, or it cannot be read.
     pub fn read(&self, path: &str, start: Start, bytes_max: usize) -> Result<Piece, Refusal> {
         let stream = self.stream(path);
         let view = self.look(&stream)?;
-        self.read_of((&stream, &view), start, bytes_max)
+        self.read_of((&stream, &view), start, bytes_max, Some(&self.long_reads))
     }
 
-    /// As [`Store::read`], of a stream as it was when it was looked at.
+    /// As [`Store::read`], if none of the appends is long.
+    ///
+    /// # Errors
+    /// As there, and [`Refusal::Long`]: one is, and nobody was waited for who reads another one.
+    pub fn read_short(&self, path: &str, start: Start, bytes_max: usize) -> Result<Piece, Refusal> {
+        let stream = self.stream(path);
+        let view = self.look(&stream)?;
+        self.read_of((&stream, &view), start, bytes_max, None)
+    }
+
+    /// As [`Store::read`], of a stream as it was when it was looked at. Long appends are read with
+    /// a permit of `long_reads`, if at all.
     fn read_of(
         &self,
         (stream, view): (&Stream, &View),
         start: Start,
         bytes_max: usize,
+        long_reads: Option<&LongReads>,
     ) -> Result<Piece, Refusal> {
         let content = Content::of(self.file(stream), view);
         let place = content.place(start)?;
@@ -65,9 +78,9 @@ impl Store {
                 data.len() >= bytes_max
             };
             end = self.read_files((stream, view), || {
-                let read = content.read(place, taken);
+                let read = content.read(place, long_reads, taken);
                 let is_damaged = matches!(read, Err(Refusal::Damaged(_)));
-                let is_made_up = is_damaged && self.is_made_up(&content, place)?;
+                let is_made_up = is_damaged && self.is_made_up(&content, place, long_reads)?;
                 if is_made_up { Err(Refusal::BadOffset) } else { read }
             })?;
         }
@@ -103,14 +116,19 @@ impl Store {
 
     /// Whether a client has made up `place`, behind which something cannot be read. It may have led
     /// into its own append, whose bytes have the form of a record.
-    fn is_made_up(&self, content: &Content, place: Place) -> Result<bool, Refusal> {
+    fn is_made_up(
+        &self,
+        content: &Content,
+        place: Place,
+        long_reads: Option<&LongReads>,
+    ) -> Result<bool, Refusal> {
         if place.position == FIRST {
             return Ok(false);
         }
         // The whole file may be read for it. One at a time does that, so that whoever makes up many
         // takes one thread. What the others hear meanwhile is the likelier of the two.
         let Some(_checking) = self.checking.try_lock() else { return Ok(true) };
-        Ok(!content.is_boundary(place)?)
+        Ok(!content.is_boundary(place, long_reads)?)
     }
 
     /// Who waits for more of the stream at `path`. It does not wait.

@@ -67,6 +67,9 @@ pub enum Refusal {
          possible now"
     )]
     Pending,
+    /// A long append is to be read, and whoever asks does not wait until others have read theirs.
+    #[error("a long append is to be read, and a few of those are read at one time: try again")]
+    Long,
     /// All streams together have as many bytes as they may.
     #[error("all streams together have {0} bytes, the most that they may: delete some")]
     Full(u64),

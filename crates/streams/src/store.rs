@@ -14,6 +14,7 @@ use crate::file::{self, Meta};
 use crate::lifetime::Lifetime;
 use crate::lineage::Lineage;
 use crate::links::{self, FileKind, Remains};
+use crate::long_reads::LongReads;
 use crate::notes::Notes;
 use crate::offset::Offset;
 use crate::refusal::Refusal;
@@ -45,6 +46,8 @@ pub struct Store {
     cache: Cache,
     /// For who looks whether an offset is one of a stream's: one at a time.
     pub(crate) checking: Mutex<()>,
+    /// For who reads a long record.
+    pub(crate) long_reads: LongReads,
 }
 
 /// What a stream is at one moment.
@@ -95,6 +98,7 @@ impl Store {
             doubt: Doubt::until(changed_ms.max(sys::clock::unix_ms())),
             cache: Cache::new(),
             checking: Mutex::new(()),
+            long_reads: LongReads::new(),
         })
     }
 
@@ -188,7 +192,7 @@ impl Store {
     ) -> Result<Option<View>, Refusal> {
         let is_known = stream.public.lock().known;
         if !is_known {
-            match file::load(&self.file(stream), &self.doubt)? {
+            match file::load(&self.file(stream), &self.doubt, &self.long_reads)? {
                 None => {
                     self.doubt.settle_directory_of(&self.file(stream))?;
                     self.settle_remains(links::settle(&self.file(stream))?)?;

@@ -6,6 +6,8 @@
 //! refused until then. A process that ends in between leaves a [note](crate::notes); the next one
 //! tells what its predecessor has not.
 
+use std::fs::File;
+
 use crate::file::{self, Reader};
 use crate::notes::Note;
 use crate::record::Record;
@@ -99,19 +101,26 @@ impl Store {
         teller: &dyn Teller,
     ) -> Result<Outcome, Refusal> {
         let file = file::open(&self.file(stream))?;
-        let mut reader = Reader::between(&file, note.position, view.tail);
-        let (mut position, mut data) = (note.position, Vec::new());
-        while reader.position < view.tail {
-            position = reader.position;
-            let Some(record) = reader.next()? else { return Err(Refusal::Damaged(position)) };
-            data.clear();
-            data.extend_from_slice(record.data());
-        }
+        let (position, data) = self.last_append(&file, (note.position, view.tail))?;
         let told = told(stream, view, position, &data);
         if note.is_old && teller.was_told(&told)? {
             return Ok(Outcome::Told);
         }
         Ok(teller.tell(&told))
+    }
+
+    /// Where the last record between two places of a file begins, and its data. Of a long one no
+    /// more is held when this is done: to tell it may take a while.
+    fn last_append(&self, file: &File, (from, end): (u64, u64)) -> Result<(u64, Vec<u8>), Refusal> {
+        let mut reader = Reader::between(file, (from, end), Some(&self.long_reads));
+        let (mut position, mut data) = (from, Vec::new());
+        while reader.position < end {
+            position = reader.position;
+            let Some(record) = reader.next()? else { return Err(Refusal::Damaged(position)) };
+            data.clear();
+            data.extend_from_slice(record.data());
+        }
+        Ok((position, data))
     }
 
     /// Notes that something will be appended at `position`, if it is to be told.

@@ -66,7 +66,7 @@ impl Node {
         self.replica.restart();
         (self.incarnation, self.left, self.left_at) = (None, false, None);
         self.proofs.clear();
-        self.left_ms = now_ms;
+        (self.left_ms, self.returning_ms) = (now_ms, Some(now_ms));
         self.joining = Joining::new(now_ms, self.config.nonce);
         self.leaves.clear();
         self.broken = None;

@@ -100,6 +100,8 @@ pub struct Node {
     streams: u64,
     proofs: Proofs,
     left_ms: u64,
+    /// See [`Status::returning_ms`].
+    returning_ms: Option<u64>,
     /// The view is another one than was told last.
     is_view_new: bool,
     now_ms: u64,
@@ -157,6 +159,7 @@ impl Node {
             streams: 0,
             proofs: Proofs::default(),
             left_ms: now_ms,
+            returning_ms: None,
             is_view_new: false,
             now_ms,
             leaving: false,
@@ -310,6 +313,7 @@ impl Node {
             waits_for_store: self.pipeline.waits_for_graph().is_some(),
             proved_ms: self.proofs.proved_ms(),
             left_ms: self.left_ms,
+            returning_ms: self.returning_ms,
         }
     }
 

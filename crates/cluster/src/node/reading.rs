@@ -154,11 +154,11 @@ impl Node {
             Body::Graph(part) => return self.take_part(now_ms, sequence, len, part),
             Body::Join(join) => return self.take_join(now_ms, &head, &join, bytes),
             Body::Leave { incarnation, reason } => {
-                let drained =
-                    reason == LeaveReason::Drained && self.incarnation == Some(incarnation);
+                let in_order = reason == LeaveReason::Drained;
+                let drained = in_order && self.incarnation == Some(incarnation);
                 if self.roster.leave(sequence, incarnation) {
                     self.left_ms = now_ms;
-                    self.view_changed(now_ms, &[incarnation]);
+                    self.view_changed(now_ms, &[incarnation], in_order);
                 }
                 self.left |= drained;
                 if drained { Item::Drained } else { Item::Nothing }
@@ -249,7 +249,10 @@ impl Node {
         if join.founding.is_some() || !lost.is_empty() {
             self.left_ms = now_ms;
         }
-        self.view_changed(now_ms, &lost);
+        if join.founding.is_some() && !lost.is_empty() {
+            self.returning_ms = Some(now_ms);
+        }
+        self.view_changed(now_ms, &lost, false);
         let item = match joined {
             // Who knows the view knows whether it is one. Here it is none, and the next join takes
             // its place: a member that does not know the view cannot say whether its own count.
@@ -283,12 +286,15 @@ impl Node {
         self.roster.members().iter().map(|member| member.incarnation).collect()
     }
 
-    /// The view is another one, and `lost` are no members any more.
-    fn view_changed(&mut self, now_ms: u64, lost: &[u64]) {
+    /// The view is another one, and `lost` are no members any more. Perhaps they leave `in_order`:
+    /// they post what stands before their leave, and say to how many, before they end.
+    fn view_changed(&mut self, now_ms: u64, lost: &[u64], in_order: bool) {
         self.is_view_new = true;
         let mut told = Vec::new();
         for &incarnation in lost {
-            self.sums.leave(self.epoch, incarnation, &mut told);
+            if !in_order {
+                self.sums.leave(self.epoch, incarnation, &mut told);
+            }
             self.leaves.remove(&incarnation);
             if self.incarnation == Some(incarnation) {
                 self.incarnation = None;

@@ -1,5 +1,7 @@
 //! A node alone, with what it hears and reads put in by hand: what the simulator meets too rarely.
 
+mod leaving;
+
 use std::collections::BTreeSet;
 
 use super::Node;

@@ -54,4 +54,7 @@ pub struct Status {
     pub proved_ms: Option<u64>,
     /// When this node read last that others are members no more, or began to know who is.
     pub left_ms: u64,
+    /// When it read last that all had lost their places at once, by another log or a view that was
+    /// founded anew: they may be on their way back.
+    pub returning_ms: Option<u64>,
 }

@@ -111,8 +111,10 @@ impl Rooms {
         if self.me == Some(from)
             && let Some(list) = self.lists.get_mut(&room)
         {
-            list.wanted_at = None;
-            (list.is_settled, list.is_counted) = (false, false);
+            // Behind the next want all say anew whom they have. Until then a node may hold that
+            // nobody wants the room, and not tell who leaves: nothing of before counts.
+            self.list_bytes -= list.bytes();
+            list.clear();
         }
         if let Some(list) = self.lists.get_mut(&room) {
             list.before.retain(|one| *one != from);

@@ -249,6 +249,35 @@ fn what_was_not_told_one_by_one_is_in_the_state_that_is_said_anew() {
 }
 
 #[test]
+fn list_that_is_wanted_anew_has_nobody_of_whom_nothing_was_said_since() {
+    let mut rooms = Rooms::new(0, |sub, _| sub.len());
+    let said = |sequence, from, notes| RoomStep::Notes { sequence, from, notes };
+    let next = |rooms: &mut Rooms| rooms.next_record(|_| Vec::new()).unwrap().1;
+    rooms.step(0, RoomStep::View { nodes: vec![1, 2], me: Some(1), epoch: 1 });
+    rooms.want(ROOM);
+    for sequence in [11, 12] {
+        let notes = next(&mut rooms);
+        rooms.step(0, said(sequence, 1, notes));
+    }
+    rooms.step(0, said(13, 2, vec![RoomNote::Answered(11)]));
+    assert!(rooms.list(ROOM).is_some());
+    rooms.unwant(ROOM);
+    let unwant = next(&mut rooms);
+    rooms.want(ROOM);
+    let bob = RoomNote::Joined { room: ROOM.into(), sub: "bob".into(), info: None };
+    rooms.step(0, said(14, 2, vec![bob]));
+    rooms.step(0, said(15, 1, unwant));
+    // Node 2 is not listened to when bob leaves.
+    for sequence in [16, 17] {
+        let notes = next(&mut rooms);
+        rooms.step(0, said(sequence, 1, notes));
+    }
+    rooms.step(0, said(18, 2, vec![RoomNote::Answered(16)]));
+    assert!(rooms.list(ROOM).unwrap().is_empty());
+    assert_eq!(rooms.list_bytes, 0);
+}
+
+#[test]
 fn first_that_wants_a_room_is_the_oldest_member_whoever_wanted_it_first() {
     let mut cluster = Cluster::new(&[1, 2, 3]);
     let first = |cluster: &Cluster| -> Vec<Option<u64>> {

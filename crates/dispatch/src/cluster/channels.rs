@@ -107,7 +107,7 @@ fn wait(asked: &ChannelsAsked) -> Duration {
     }
 }
 
-/// Asks all nodes, of which there are `members`; `None` where none has answered.
+/// Asks all nodes, of which `members` have to answer; `None` where none has answered.
 pub(super) async fn ask(
     nats: &NatsClient,
     asked: &ChannelsAsked,

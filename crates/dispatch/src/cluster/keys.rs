@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
 use cluster::FORMAT_MAX;
+use cluster::limits::LEASE_MS;
 use nats::{NatsClient, Proposal};
+use sys::clock;
 use tokio::sync::{Mutex, watch};
 use tokio::time::sleep;
 
@@ -69,9 +71,18 @@ impl Reading {
             return format;
         }
         // Some may have come or gone while others asked.
-        let members = status.borrow().node.members;
-        let reports = questions::nodes(nats, members).await.unwrap_or_default();
-        let format = common(&reports, members, said.and_then(|(_, format)| format));
+        let (status, now_ms) = (status.borrow().clone(), clock::monotonic_ms());
+        let (certain, before) = (status.certain_members(now_ms), said.and_then(|(_, said)| said));
+        // One that has left of late may be on its way back, and has to read the format, too.
+        let is_quiet = now_ms >= status.node.left_ms + LEASE_MS;
+        let asked = certain.filter(|_| is_quiet).unwrap_or(usize::MAX);
+        let reports = questions::nodes(nats, asked).await.unwrap_or_default();
+        // Who is on its way back may be silent: what was known before holds until it is there.
+        let members = match (certain, before) {
+            (None, Some(_)) => 0,
+            _ => status.node.members,
+        };
+        let format = common(&reports, members, before);
         *said = Some((Instant::now(), format));
         format
     }
@@ -83,8 +94,8 @@ impl Reading {
 fn common(reports: &[NodeReport], members: usize, before: Option<u8>) -> Option<u8> {
     let least = reports.iter().map(|report| report.reads_format).min().unwrap_or(FORMAT_MAX);
     let said = reports.iter().filter(|report| report.member).count();
-    // Who knows no members knows nothing.
-    let all = (said >= members.max(1)).then_some(FORMAT_MAX);
+    // Who knows no members knows nothing, whoever answers.
+    let all = (members > 0 && said >= members).then_some(FORMAT_MAX);
     all.or(before).map(|format| format.min(least))
 }
 
@@ -124,6 +135,9 @@ mod tests {
         assert_eq!(common(&[here.clone(), away, old], 2, None), Some(OLD));
         // One that was declared gone may be a member again.
         assert_eq!(common(&[here.clone(), here.clone(), old_away], 2, None), Some(OLD));
+        let alone = std::slice::from_ref(&here);
+        assert_eq!(common(alone, 0, None), None, "who knows no members knows nothing");
+        assert_eq!(common(alone, 0, Some(OLD)), Some(OLD));
         assert_eq!(common(&[here.clone(), here], 2, None), Some(FORMAT_MAX));
         assert_eq!(common(&[], 0, None), None);
     }

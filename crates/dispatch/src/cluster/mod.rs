@@ -231,7 +231,7 @@ impl Cluster {
 
     /// How many connections are logged in under `id` on all nodes, and whether a node has not said.
     pub async fn connections(&self, id: &str) -> (u64, bool) {
-        let members = self.status.borrow().node.members;
+        let members = self.members_to_hear();
         match questions::connections(&self.standing.nats, id, members).await {
             Some((connections, answers)) if answers > 0 => (connections, answers < members),
             _ => (self.standing.connections_here(id), true),
@@ -244,7 +244,7 @@ impl Cluster {
             WhichChannels::Named { .. } => self.long_questions.acquire().await.ok(),
             WhichChannels::Keys(_) | WhichChannels::App(_) => None,
         };
-        let members = self.status.borrow().node.members;
+        let members = self.members_to_hear();
         if let Some(found) = channels::ask(&self.standing.nats, &asked, members).await {
             return found;
         }
@@ -252,11 +252,28 @@ impl Cluster {
         ChannelsFound { at_least: true, ..here }
     }
 
-    /// What the nodes say of themselves, as many as answer, and how many there should be.
-    pub async fn nodes(&self) -> (Vec<NodeReport>, usize) {
-        let members = self.status.borrow().node.members;
-        let nodes = questions::nodes(&self.standing.nats, members).await;
-        (nodes.unwrap_or_default(), members)
+    /// What the nodes say of themselves, as many as answer, how many members there are as far as
+    /// this one knows, and whether a node has not said.
+    pub async fn nodes(&self) -> (Vec<NodeReport>, usize, bool) {
+        let (members, enough) = (self.status.borrow().node.members, self.members_to_hear());
+        let nodes = questions::nodes(&self.standing.nats, enough).await.unwrap_or_default();
+        let at_least = nodes.len() < enough;
+        (nodes, members, at_least)
+    }
+
+    /// Whether others serve clients, too, or may do so.
+    pub(crate) fn has_others(&self) -> bool {
+        self.members_to_hear() > 1
+    }
+
+    /// How many have to answer: more than there can be where that is not certain, so that a count
+    /// is a lower bound there.
+    fn members_to_hear(&self) -> usize {
+        self.certain_members().unwrap_or(usize::MAX)
+    }
+
+    fn certain_members(&self) -> Option<usize> {
+        self.status.borrow().certain_members(clock::monotonic_ms())
     }
 
     /// So many connections are open at this node's workers.
@@ -268,12 +285,13 @@ impl Cluster {
     /// do not who have said that they end, too.
     pub async fn begin_to_end(&self) -> usize {
         self.standing.load.ending.store(true, Ordering::Relaxed);
-        let NodeStatus { membership, node, .. } = self.status();
-        if matches!(membership, Membership::Joining | Membership::Gone) || node.members < 2 {
+        let membership = self.status.borrow().membership;
+        let is_none = matches!(membership, Membership::Joining | Membership::Gone);
+        if is_none || !self.has_others() {
             return 0;
         }
         let nats = &self.standing.nats;
-        questions::others_that_go_on(nats, self.node(), node.members).await
+        questions::others_that_go_on(nats, self.node(), self.certain_members()).await
     }
 
     /// Whether it is going to end.

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{Config, GraphPlace, Known, LogMark, Node, NotTaken, Ticket};
+use cluster::{Config, GraphPlace, Known, LogMark, Node, NotTaken, Once, Ticket};
 use engine::Router;
 use graph::replica::LogPlace;
 use hub::Tag;
@@ -32,6 +32,7 @@ use super::status::{Membership, NodeStatus};
 use super::tasks::Happened;
 use super::traced::Traced;
 use super::{Command, Joining, Reply, RoomsOut, log_event};
+use crate::idempotency::IdempotencyKeys;
 use crate::log_interval::LogInterval;
 use crate::outcome::LogTrouble;
 use crate::send_options::SendOptions;
@@ -50,6 +51,8 @@ pub(super) struct WaitingSender {
     reply: Reply,
     /// It is answered when it is on disk here.
     durable: bool,
+    /// By what the event is known where it is posted once.
+    once: Option<Once>,
 }
 
 /// What is between the node loop and the task that keeps the replica of the graph up to date.
@@ -92,6 +95,8 @@ pub(super) struct NodeLoop {
     /// NATS has an earlier epoch than we, or another one of our number: it lost what was agreed on.
     put_back: bool,
     router: Arc<Router>,
+    /// Which events the log has brought first.
+    keys: Arc<IdempotencyKeys>,
     commands: mpsc::Receiver<Command>,
     /// What the node asked to be posted, and the log applier had no room for.
     work: VecDeque<Work>,
@@ -138,6 +143,7 @@ impl NodeLoop {
     ) -> NodeLoop {
         let Joining { config, address, nats, agreed, kept: kept_log, .. } = joining;
         let (router, tokens) = (Arc::clone(&posting.router), posting.tokens.clone());
+        let keys = Arc::clone(&posting.keys);
         let (nonce, proves, reads_back) = (clock::unix_ns(), tokens.is_some(), config.reads_back());
         let node = Config { name: config.node, address, nonce, proves };
         let place = replica.as_ref().map_or_else(GraphPlace::default, |replica| replica.place);
@@ -170,6 +176,7 @@ impl NodeLoop {
             agreed,
             put_back: false,
             router,
+            keys,
             commands,
             work: VecDeque::new(),
             log_applier,
@@ -273,10 +280,11 @@ impl NodeLoop {
                 let durable = outgoing.durable
                     || self.router.is_always_durable() && self.router.keeps(&outgoing.draft);
                 let taken = self.node.submit(now, log_event::to_log(outgoing, once));
-                (taken, WaitingSender { reply, durable })
+                (taken, WaitingSender { reply, durable, once })
             }
             Command::Order(order, reply) => {
-                (self.node.submit_order(now, order), WaitingSender { reply, durable: false })
+                let sender = WaitingSender { reply, durable: false, once: None };
+                (self.node.submit_order(now, order), sender)
             }
             Command::Rooms(me, notes) => return self.node.submit_rooms(now, me, notes),
             Command::Leave => {

@@ -170,22 +170,28 @@ pub(super) async fn connections(
 }
 
 /// How many of the others go on when `own` ends: those do not that say that they end, too. Who is
-/// silent is asked again: it may only be busy, and clients would be sent to one that ends.
-pub(super) async fn others_that_go_on(nats: &NatsClient, own: &str, members: usize) -> usize {
-    let others = members.saturating_sub(1);
-    let mut ending = 0;
+/// silent is asked again: it may only be busy, and clients would be sent to one that ends. Where it
+/// is not certain how many `members` there are, those are there who answer.
+pub(super) async fn others_that_go_on(
+    nats: &NatsClient,
+    own: &str,
+    members: Option<usize>,
+) -> usize {
+    let others = members.map(|members| members.saturating_sub(1));
+    let (mut heard, mut ending) = (0, 0);
     for _ in 0..ASKS {
-        let reports = nodes(nats, members).await.unwrap_or_default();
+        let reports = nodes(nats, members.unwrap_or(usize::MAX)).await.unwrap_or_default();
         let others_of = || reports.iter().filter(|report| report.member && report.node != own);
+        heard = others_of().count().max(heard);
         ending = others_of().filter(|report| report.ending).count().max(ending);
-        if others_of().count() >= others {
+        if others.is_some_and(|others| others_of().count() >= others) {
             break;
         }
     }
-    others.saturating_sub(ending)
+    others.unwrap_or(heard).saturating_sub(ending)
 }
 
-/// What the nodes say of themselves, by name.
+/// What the nodes say of themselves, by name, as soon as so many members have said it.
 pub(super) async fn nodes(nats: &NatsClient, members: usize) -> Option<Vec<NodeReport>> {
     let is_member = |bytes: &Bytes| report(bytes).is_some_and(|report| report.member);
     let answers =

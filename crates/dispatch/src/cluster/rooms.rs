@@ -14,7 +14,7 @@ use sys::clock;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 
-use super::{Cluster, Command, Membership};
+use super::{Cluster, Command};
 
 /// Steps on their way to the task, and as many again before the node loop reads no further.
 const STEPS_WAITING_MAX: usize = 256;
@@ -213,7 +213,7 @@ async fn find_format(
     loop {
         let Some(cluster) = cluster.upgrade() else { return };
         let format = cluster.reading.format(&cluster.standing.nats, &cluster.status).await;
-        let is_member = cluster.status().membership == Membership::Member;
+        let is_member = cluster.status().node.incarnation.is_some();
         drop(cluster);
         // Who is no member does not know who should answer.
         unanswered = if format.is_none() && is_member { unanswered + 1 } else { 0 };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use cluster::Status;
+use cluster::limits::LEASE_MS;
 use engine::Router;
 use hub::IdText;
 use nats::{NatsClient, State};
@@ -41,6 +42,17 @@ pub struct NodeStatus {
     pub outcomes: Outcomes,
     /// How often all streams were told of a gap.
     pub gaps: u64,
+}
+
+impl NodeStatus {
+    /// How many nodes there are, for who goes by what all of them say. `None` where that is not
+    /// certain: this node is none of them, and would be missing, or others have lost their places
+    /// with it and may be on their way back. They serve their clients meanwhile.
+    pub(super) fn certain_members(&self, now_ms: u64) -> Option<usize> {
+        let Status { incarnation, members, returning_ms, .. } = self.node;
+        let are_returning = returning_ms.is_some_and(|since_ms| now_ms < since_ms + LEASE_MS);
+        (incarnation.is_some() && !are_returning).then_some(members)
+    }
 }
 
 /// Sends by what came of them.
@@ -132,5 +144,25 @@ impl Standing {
             }
             Membership::Member => "nothing does".to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_is_no_member_or_alone_in_a_new_epoch_does_not_know_how_many_there_are() {
+        let node = Status { incarnation: Some(7), members: 3, ..Status::default() };
+        let certain = |node: Status, now_ms: u64| {
+            NodeStatus { node, ..NodeStatus::default() }.certain_members(now_ms)
+        };
+        assert_eq!(certain(node, 1), Some(3));
+        assert_eq!(certain(Status { incarnation: None, ..node }, 1), None);
+        // It has read its own join, and not yet those of others.
+        let alone = Status { members: 1, returning_ms: Some(5_000), ..node };
+        assert_eq!(certain(alone, 5_000), None);
+        assert_eq!(certain(alone, 5_000 + LEASE_MS - 1), None);
+        assert_eq!(certain(alone, 5_000 + LEASE_MS), Some(1));
     }
 }

@@ -225,6 +225,13 @@ impl IdempotencyKeys {
         self.table().has(once.key, self.now_ms())
     }
 
+    /// The first event that the cluster's log has brought of those that are known by `once`, and
+    /// whether it says the same; `None` where it has brought none in the last five minutes.
+    pub fn first_of(&self, once: Once) -> Option<([u8; 16], bool)> {
+        let (id, body) = self.table().brought_of(once.key, self.now_ms())?;
+        Some((id, body == once.body))
+    }
+
     /// Counts a send that is answered without being posted.
     pub fn count_repeat(&self) {
         self.repeats.fetch_add(1, Ordering::Relaxed);
@@ -322,10 +329,13 @@ impl Claim {
     /// The cluster did not take the event. Where that is not known, the key is remembered as if it
     /// had: what is sent again might be heard twice.
     pub fn failed(mut self, trouble: LogTrouble) {
+        let may_be_sent = matches!(trouble, LogTrouble::Silent | LogTrouble::NotDurable);
         match self.first() {
+            // It is posted, and whoever sends it asks for more than that.
+            Some((id, true)) if trouble == LogTrouble::NotDurable => self.posted(id).not_durable(),
             Some((id, true)) => drop(self.posted(id).counted(0, true)),
             Some((_, false)) => self.refused(Progress::OtherBody),
-            None if trouble != LogTrouble::Silent => self.refused(Progress::Refused(trouble)),
+            None if !may_be_sent => self.refused(Progress::Refused(trouble)),
             None => {
                 let progress = self.progress.take().expect("it is not posted yet");
                 self.keys.table().remember(self.key, self.keys.now_ms());

@@ -195,6 +195,18 @@ impl Table {
         self.claimed.get(&key)?.brought
     }
 
+    /// The first event that the log has brought of a key, claimed or not, and the hash of its body.
+    pub(super) fn brought_of(&self, key: u128, now_ms: u64) -> Option<(EventId, u128)> {
+        if let Some(waiting) = self.claimed.get(&key) {
+            return waiting.brought;
+        }
+        let entry = self.remembered.find(key, now_ms)?;
+        match &entry.outcome {
+            Outcome::Answered(answer) => Some((answer.id, entry.body)),
+            Outcome::Posted(_) => None,
+        }
+    }
+
     /// Whether a key that nobody claimed is remembered.
     pub(super) fn has(&self, key: u128, now_ms: u64) -> bool {
         self.remembered.find(key, now_ms).is_some()

@@ -69,6 +69,36 @@ fn other_body_that_the_log_had_first_is_told_and_what_it_had_is_remembered() {
     }
 }
 
+/// The log has it, and the disk of the node that took it failed.
+#[test]
+fn event_that_is_not_on_disk_for_sure_is_not_answered_as_if_it_was() {
+    let keys = IdempotencyKeys::new().unwrap();
+    let claim_here = first(&keys, "a");
+    assert!(keys.brought(claim_here.once(), *ID));
+    claim_here.failed(LogTrouble::NotDurable);
+    let Ok(Claimed::UnderWay(progress)) = claim(&keys, "a", "1") else { panic!() };
+    assert!(matches!(*progress.borrow(), Progress::NotDurable(id) if id == *ID), "{progress:?}");
+    // One that the log has not brought is not free to be sent again either.
+    let claim_here = first(&keys, "b");
+    claim_here.failed(LogTrouble::NotDurable);
+    let Ok(Claimed::UnderWay(progress)) = claim(&keys, "b", "1") else { panic!() };
+    assert!(matches!(*progress.borrow(), Progress::Unknown), "{progress:?}");
+}
+
+#[test]
+fn first_event_that_the_log_has_brought_is_known_with_and_without_a_claim() {
+    const OTHER: EventId = *b"2F3y6mQsYKmaB3xA";
+    let keys = IdempotencyKeys::new().unwrap();
+    let claim_here = first(&keys, "a");
+    let own = keys.once_of("streams", "a", "run:1");
+    for once in [claim_here.once(), own] {
+        assert_eq!(keys.first_of(once), None);
+        assert!(keys.brought(once, OTHER) && !keys.brought(once, *ID));
+        assert_eq!(keys.first_of(once), Some((OTHER, true)));
+        assert_eq!(keys.first_of(Once { body: !once.body, ..once }), Some((OTHER, false)));
+    }
+}
+
 #[test]
 fn refusals_for_want_of_a_place_are_counted() {
     let keys = IdempotencyKeys::with_bounds(Hasher::random().unwrap(), 1, REMEMBERED);

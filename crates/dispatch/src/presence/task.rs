@@ -73,11 +73,7 @@ impl Teller<'_> {
             }
             let now_ms = self.now_ms();
             for change in self.changes.drain(..) {
-                if change.id.is_key() {
-                    // No id, and nobody's to hear.
-                    self.presence.router.names().release(change.id);
-                    continue;
-                }
+                debug_assert!(!change.id.is_key(), "keys are not noted");
                 self.tracker.note(change, now_ms, &mut self.outcomes);
             }
             self.tell();

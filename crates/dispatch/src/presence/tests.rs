@@ -117,6 +117,21 @@ async fn ten_thousand_at_once_are_all_told_and_more_than_fits_is_told_as_lost() 
     assert!(notification.contains(&r#"{"lost":true}"#.to_owned()));
 }
 
+/// Nobody looks in between, as the clock stands: all would be in one list.
+#[tokio::test(start_paused = true)]
+async fn channels_that_come_and_go_take_no_room_of_ids() {
+    let world = world();
+    let mut subscriber = world.listen();
+    let key = IdText::of_key("#c1:news").unwrap();
+    for _ in 0..2_000 {
+        let id = world.guest.login(1, 1, key, []).unwrap().unwrap();
+        world.guest.logout(1, 1, id);
+    }
+    world.login(2, "7");
+    assert_eq!(within(&mut subscriber, Duration::from_secs(1)).await, [r#"{"online":"7"}"#]);
+    assert_eq!(world.presence.report().lost, 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn listener_that_is_too_slow_is_told_and_costs_nobody_else() {
     let world = world();

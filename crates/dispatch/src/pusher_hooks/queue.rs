@@ -233,7 +233,7 @@ impl Hooked for AppBatches {
         self.waiting.told().backlog.has_batch()
     }
 
-    fn batch(&self) -> (Vec<u8>, usize) {
+    fn batch(&mut self) -> (Vec<u8>, usize) {
         let head = body_head(sys::clock::unix_ms());
         self.waiting.told().backlog.batch(head.as_bytes(), BODY_TAIL.as_bytes())
     }

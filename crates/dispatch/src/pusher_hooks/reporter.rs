@@ -134,7 +134,7 @@ impl Reporter {
         }
         self.hear(now_ms).await;
         let is_connected = self.cluster.is_connected();
-        let has_others = self.cluster.status().node.members > 1;
+        let has_others = self.cluster.has_others();
         let (epoch, mut asked) = (self.epoch, Vec::new());
         for (id, app) in &mut self.apps {
             if !is_connected {

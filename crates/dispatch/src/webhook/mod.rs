@@ -66,8 +66,9 @@ pub(crate) trait Hooked {
     /// Whether a batch would be full.
     fn has_batch(&self) -> bool;
 
-    /// The body of the next batch, and how many events it has.
-    fn batch(&self) -> (Vec<u8>, usize);
+    /// The body of the next batch, and how many events it has. It is on its way until these are
+    /// [removed](Hooked::remove).
+    fn batch(&mut self) -> (Vec<u8>, usize);
 
     /// The fields with which the batch `number` is posted now.
     fn fields(&mut self, number: u64, body: &[u8]) -> Fields;
@@ -192,7 +193,7 @@ mod tests {
             self.backlog.has_batch()
         }
 
-        fn batch(&self) -> (Vec<u8>, usize) {
+        fn batch(&mut self) -> (Vec<u8>, usize) {
             self.backlog.batch(b"[", b"]")
         }
 

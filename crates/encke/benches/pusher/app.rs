@@ -13,6 +13,11 @@ pub(crate) const SECRET: &str = "a-secret-of-some-length";
 /// Where clients of the app connect.
 pub(crate) const PATH: &str = "/app/app-1?protocol=7&client=js&version=8.6.0";
 
+/// The setting for so many clients: as many workers as that takes, each with a descriptor table.
+pub(crate) fn room_for(clients: usize) -> String {
+    format!("--max-connections={}", clients + 1_000)
+}
+
 /// A server, and the folder of its file of apps.
 pub(crate) struct AppServer(pub(crate) Server, #[expect(dead_code, reason = "removed")] TempDir);
 

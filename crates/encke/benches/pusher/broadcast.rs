@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use sys::{clock, process};
 
-use crate::app::{AppServer, PATH, hello, trigger};
+use crate::app::{AppServer, PATH, hello, room_for, trigger};
 use crate::clients::mark;
 use crate::crowd::{Crowd, Role};
 use crate::harness::{Api, Server};
@@ -46,11 +46,12 @@ struct Rate {
 
 /// Whether the rate is not much less than that of Encke's own.
 pub(crate) fn run(plan: &Plan) -> Outcome<bool> {
-    let server = Server::start(&[]);
+    let room = room_for(plan.clients);
+    let server = Server::start(&[&room]);
     let role = Role { target: "/stream/all".into(), says: None };
     let own = rate(plan, (&server, &role), &|data: &str| _ = server.api.send("all", data))?;
     drop(server);
-    let server = AppServer::start(&[]);
+    let server = AppServer::start(&[&room]);
     let role = Role { target: PATH.into(), says: Some(|_, _| vec![hello("all")]) };
     let channel = rate(plan, (&server.0, &role), &|data: &str| server.trigger("all", data))?;
     for (what, rate) in [("Encke's own", &own), ("a channel", &channel)] {
@@ -96,7 +97,7 @@ pub(crate) fn peers(plan: &Plan) -> Outcome<bool> {
         println!("no other server is measured: name one with --beside CLIENTS,API,PID");
         return Ok(true);
     }
-    let server = AppServer::start(&[]);
+    let server = AppServer::start(&[&room_for(plan.clients)]);
     let (listen, api, pid) = (server.0.listen(), server.0.api.address(), server.0.pid());
     let ours = figures("Encke", &Beside { listen, api, pid }, plan)?;
     drop(server);

@@ -22,7 +22,7 @@
 //!
 //! A figure that is past its bound makes the exit code 1.
 //!
-//! Options, after `--`: `--connections N` (of `idle` and `members`, default 20,000),
+//! Options, after `--`: `--connections N` (of `idle` and `members`, default 16,000),
 //! `--subscriptions N` (default 200,000), `--clients N` (of `broadcast` and `peers`, default
 //! 100,000), `--storm N` (default 50,000), `--rounds N` (events of a broadcast, default 20),
 //! `--seconds N` (of `neighbour`, and of triggers in `peers`, default 10).
@@ -85,7 +85,7 @@ fn main() -> Outcome<ExitCode> {
 
 fn plan() -> Outcome<Plan> {
     let mut plan = Plan {
-        connections: 20_000,
+        connections: 16_000,
         subscriptions: 200_000,
         clients: 100_000,
         storm: 50_000,

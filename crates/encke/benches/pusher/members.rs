@@ -7,7 +7,7 @@ use pusher::SocketId;
 use serde_json::{Value, json};
 use sys::process;
 
-use crate::app::{AppServer, PATH, hello, signed_hello};
+use crate::app::{AppServer, PATH, hello, room_for, signed_hello};
 use crate::crowd::{Crowd, Role, Says};
 use crate::{Outcome, Plan, bounded};
 
@@ -83,8 +83,8 @@ fn bytes_each(plan: &Plan, says: Says) -> Outcome<f64> {
 /// All are cut off at once and come back within a second; whether all are members again in time,
 /// with exact lists.
 pub(crate) fn storm(plan: &Plan) -> Outcome<bool> {
-    let server = AppServer::start(&[]);
     let clients = plan.storm.next_multiple_of(ROOM);
+    let server = AppServer::start(&[&room_for(clients)]);
     let role = Role { target: PATH.into(), says: Some(in_both) };
     let mut crowd = Crowd::new(server.0.listen(), &role, clients);
     crowd.open(clients, Duration::ZERO)?;

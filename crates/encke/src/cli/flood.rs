@@ -269,7 +269,9 @@ pub(crate) fn run(args: FloodArgs) -> Result<()> {
 /// Starts a crowd, whose threads have private descriptor tables and so must hear no signals.
 pub(super) fn start(config: FloodConfig) -> Result<Flood> {
     let started = sys::signals::blocked(|| Flood::start(config));
-    Ok(started.context("cannot block signals")??)
+    let cannot = "cannot block signals; see that no filter of system calls (seccomp) forbids \
+                  sigprocmask";
+    Ok(started.context(cannot)??)
 }
 
 /// Prints a line a second until the crowd has ended by itself or a signal ends it.

@@ -14,8 +14,8 @@ use super::UsageError;
 pub(crate) struct MercureArgs {
     /// File with a key that verifies tokens of publishers and subscribers of the Mercure protocol.
     ///
-    /// The same kinds of files as for --token-key. The option serves the protocol at
-    /// /.well-known/mercure. Repeat it for several keys.
+    /// The same kinds of files as for --token-key. They are read again when they change, and on
+    /// SIGHUP. The option serves the protocol at /.well-known/mercure. Repeat it for several keys.
     #[arg(long, value_name = "FILE")]
     mercure_key: Vec<PathBuf>,
     /// File with a key that verifies tokens of publishers only.

@@ -5,13 +5,14 @@ mod apps_file;
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, Subcommand};
 use pusher::App;
 use serde_json::json;
 
 use self::apps_file::{NewApp, add, read};
 use crate::console::{say, tell};
+use crate::system::random_digits;
 
 /// The apps that `encke serve` serves.
 #[derive(Clone, Debug, Args)]
@@ -125,7 +126,8 @@ pub(crate) fn run(args: PusherCommandArgs) -> Result<()> {
 
 fn new(args: NewAppArgs) -> Result<()> {
     let NewAppArgs { file: FileArgs { file }, id, client_events, json } = args;
-    let app = NewApp { id, key: random::<10>()?, secret: random::<24>()?, client_events };
+    let app =
+        NewApp { id, key: random_digits::<10>()?, secret: random_digits::<24>()?, client_events };
     let id = add(&file, &app)?;
     let NewApp { key, secret, .. } = app;
     if json {
@@ -165,11 +167,4 @@ fn words(app: &App) -> String {
     let state = if app.is_enabled { "enabled" } else { "disabled" };
     let events = if app.has_client_events { "client events" } else { "no client events" };
     format!("{state}, {events}")
-}
-
-/// So many random bytes, in hexadecimal digits.
-fn random<const BYTES: usize>() -> Result<String> {
-    let mut bytes = [0; BYTES];
-    getrandom::fill(&mut bytes).context("the system's random source fails")?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

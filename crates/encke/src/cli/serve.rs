@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use engine::EngineConfig;
 use engine::workers::{fair_capacity, workers_for};
@@ -28,6 +28,7 @@ use super::pusher::PusherArgs;
 use super::remember::Remember;
 use super::streams::StreamArgs;
 use super::tokens::TokenArgs;
+use crate::system;
 use crate::units::{parse_bytes, parse_seconds, whole};
 
 /// Groups of options in the help.
@@ -297,7 +298,7 @@ impl LimitArgs {
     /// The configuration for this machine, whose descriptor limit is raised as far as it may be,
     /// but for its [settings](live::settings()).
     pub(crate) fn engine_here(self, listen: SocketAddr) -> Result<EngineConfig> {
-        let limit = sys::limits::raise_descriptors().context("cannot read the descriptor limit")?;
+        let limit = system::descriptors()?;
         let cores = sys::machine::cores();
         let asked = u64::from(self.max_connections);
         let limits = match tune::memory_limit() {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::client::{parse_id, runtime};
 use super::token_rules::TokenRulesArgs;
 use crate::console::{say, tell};
+use crate::system::random_digits;
 use crate::units::{parse_lifetime, span, whole};
 
 /// What is read of standard input: more than a token may have, with white space around it.
@@ -155,7 +156,8 @@ fn new(args: NewTokenArgs) -> Result<()> {
         aud: args.token_audience,
         iat: Some(now),
         exp: Some(now + args.expires.as_secs()),
-        jti: Some(random_name()?),
+        // 96 random bits: nobody makes so many tokens that two were called the same.
+        jti: Some(random_digits::<12>()?),
         encke,
     };
     let text = key.named(args.kid).sign(&token);
@@ -290,13 +292,6 @@ fn parse_info(text: &str) -> Result<Value> {
     let info: Value = serde_json::from_str(text).context("write JSON, such as '{\"seat\": 7}'")?;
     ensure!(!info.is_null(), "--info null has no effect: leave it out");
     Ok(info)
-}
-
-/// 96 random bits: nobody makes so many tokens that two were called the same.
-fn random_name() -> Result<String> {
-    let mut name = [0; 12];
-    getrandom::fill(&mut name).map_err(|error| anyhow!("no random numbers: {error}"))?;
-    Ok(name.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Seconds since 1970.

@@ -89,3 +89,15 @@ impl Drop for Progress {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn work_that_panics_is_told_as_a_failure() {
+        let told = on_own_thread(|| -> Result<()> { panic!("of a test") }).await.unwrap_err();
+        assert_eq!(told.to_string(), "the command failed; its error is above");
+        assert_eq!(on_own_thread(|| Ok(7)).await.unwrap(), 7);
+    }
+}

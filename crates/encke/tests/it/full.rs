@@ -4,9 +4,10 @@
 use std::process::Command;
 use std::time::Instant;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use tungstenite::Message;
 
-use crate::harness::{Server, Stream, get, wait_for};
+use crate::harness::{Server, Socket, Stream, get, wait_for};
 use crate::refusals::refused;
 
 /// Descriptors of a worker that are no places.
@@ -205,6 +206,30 @@ fn page_that_is_let_in_may_read_that_the_server_is_full_whatever_its_head() {
         assert_eq!(head.field("access-control-expose-headers"), Some("Retry-After"));
         assert_eq!(asked(other).field("access-control-allow-origin"), None);
     }
+}
+
+/// Its library reads nothing else: of an answer by HTTP it learns that it has no connection alone.
+#[test]
+fn client_of_an_app_is_told_on_its_websocket_that_the_server_is_full() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("apps.json");
+    let apps = json!([{ "id": "1", "key": "app-1", "secret": "a-secret-of-some-length" }]);
+    std::fs::write(&file, apps.to_string()).unwrap();
+    let option = format!("--pusher-apps={}", file.display());
+    let server = Server::start(&["--workers=1", "--max-connections=1", &option]);
+    let _stream = server.listener("1");
+    let mut client = Socket::open(server.listen(), "/app/app-1?protocol=7");
+    let error = client.json();
+    assert_eq!(error["event"], "pusher:error", "{error}");
+    assert!(error["data"].as_str().unwrap().contains("4100"), "{error}");
+    let Message::Close(Some(close)) = client.message() else { panic!("it is not closed") };
+    assert_eq!(u16::from(close.code), 4100);
+    // Who asks for no WebSocket, or for one of ours, reads an answer.
+    let others: [(&str, &[&str]); 2] = [("/app/app-1", &[]), ("/stream/1", &Socket::FIELDS)];
+    for (path, fields) in others {
+        refused(&server, get(path, fields), 503);
+    }
+    server.wait_closed("full", 3);
 }
 
 #[test]

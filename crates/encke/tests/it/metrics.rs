@@ -147,6 +147,14 @@ fn metrics_are_in_prometheus_format_and_agree_with_stats() {
     assert_eq!(sum(&samples, "encke_send_duration_seconds_count", ""), number(&duration["count"]));
     assert_eq!(took, number(&duration["sum_seconds"]));
     assert!(sum(&samples, "encke_kernel_tcp_buffer_bytes", "") >= 0.0);
+    // They only grow, and the metrics were asked first.
+    for (name, member) in [
+        ("encke_machine_stolen_seconds_total", "stolen_seconds"),
+        ("encke_machine_memory_stalled_seconds_total", "memory_stalled_seconds"),
+    ] {
+        let (told, now) = (samples.get(name), stats[member].as_f64());
+        assert!(told.copied() <= now && told.is_some() == now.is_some(), "{name}: {told:?}");
+    }
     let whole = sum(&samples, "process_resident_memory_bytes", "");
     for part in ["encke_resident_anonymous_bytes", "encke_resident_file_bytes"] {
         let bytes = sum(&samples, part, "");
@@ -207,4 +215,11 @@ fn turns_are_counted_by_how_long_they_take() {
     assert!(whole("bucket", "le=\"0.000064\"") <= whole("bucket", "le=\"1.048576\""));
     let rounding = 1e-6;
     assert!(whole("sum", "") >= number(&stats["turn_seconds"]) - rounding);
+    for (worker, figures) in stats["workers"].as_array().unwrap().iter().enumerate() {
+        let label = format!("worker=\"{worker}\"");
+        let longest = sum(&samples, "encke_turn_longest_seconds", &label);
+        let before = number(&figures["turn_seconds_longest"]);
+        assert!(longest >= before - rounding, "worker {worker}: {longest} s, before {before} s");
+    }
+    assert!(sum(&samples, "encke_turn_longest_seconds", "") > 0.0);
 }

@@ -259,6 +259,24 @@ fn plain_port_may_be_none_and_drain_ends_tls_streams_well() {
     assert!(body.ends_with("0\r\n\r\n"), "{body}");
 }
 
+/// An answer takes a handshake, and a handshake takes a place.
+#[test]
+fn client_over_tls_is_closed_without_an_answer_where_the_server_is_full() {
+    let authority = Authority::new();
+    let server = server(&authority, &["--workers=1", "--max-connections=1"]);
+    let mut stream = tls_client(server.tls_listen(), "localhost", &authority.ca());
+    stream.write_all(get("/stream/bob", &[]).as_bytes()).unwrap();
+    server.wait_online("bob", 1);
+    let mut refused = Wire::connect(server.tls_listen());
+    // The head of a record: the kernel shows no client that has said nothing.
+    refused.send(b"\x16\x03\x01\x02\x00");
+    assert_eq!(refused.rest(), b"", "it is ended in order, with no byte of TLS or of HTTP");
+    server.wait_closed("full", 1);
+    let head = server.ask(get("/stream/bob", &[])).head();
+    assert_eq!(head.status, 503, "the plain port has an answer: {}", head.text);
+    server.wait_closed("full", 2);
+}
+
 /// A browser opens nothing that is plain for a page that came by TLS.
 #[test]
 fn dashboard_that_came_by_tls_listens_by_tls() {

@@ -1,11 +1,15 @@
 //! What a client is told for whom there is no place, or whose address has enough of them.
 //!
 //! It has no slot and no state: its request is looked at once, as far as it is there, and answered.
+//! A client of an app is told on its WebSocket, since its library reads nothing else.
 
 use proto::request::{self, Parsed, Refusal, Request};
-use proto::{Method, Problem, response};
+use proto::resume::end_head;
+use proto::websocket::handshake::{self, Agreement};
+use proto::{Method, Problem, Route, response};
+use pusher::Close;
 
-use super::{NoPlace, Shard};
+use super::{NoPlace, Shard, channels};
 use crate::limits;
 use crate::sockets::Sockets;
 
@@ -14,18 +18,34 @@ impl<S: Sockets> Shard<S> {
     /// read it, and so learns how long to stay away; else it would ask by its other transports.
     /// `waiting` are in the queue behind it.
     pub(crate) fn no_place_answer(&self, head: &[u8], why: NoPlace, waiting: u32) -> Vec<u8> {
+        let mut answer = Vec::new();
         let (head_only, origin, host) = match request::parse(head, 0) {
-            Parsed::Request(Request { method, origin, host, .. }) => {
-                (method == Method::Head, origin, host)
+            Parsed::Request(request) => {
+                let agreement = self.agreement_at_app(&request);
+                if let (NoPlace::Full, Some(agreement)) = (why, agreement) {
+                    handshake::push_head(&agreement, &mut answer);
+                    end_head(&mut answer, None, None);
+                    channels::push_close(Close::OverCapacity, &mut answer);
+                    return answer;
+                }
+                (request.method == Method::Head, request.origin, request.host)
             }
             Parsed::Refused(Refusal { head_only, origin, host, .. }) => (head_only, origin, host),
             Parsed::NeedMore => (false, None, None),
         };
         let cors = self.core.cors(origin, host);
         let problem = self.no_place_problem(why, waiting);
-        let mut answer = Vec::new();
         response::problem(&problem, head_only, cors, &mut answer);
         answer
+    }
+
+    /// How the WebSocket of a client of an app is opened. `None` where it asks for another path, or
+    /// in another way: it is answered by HTTP then.
+    fn agreement_at_app(&self, request: &Request<'_>) -> Option<Agreement> {
+        if request.route != Route::App || self.core.config.pusher.is_none() {
+            return None;
+        }
+        handshake::agree(request.upgrade.as_ref()?, false).ok()
     }
 
     /// What a client is told for whom there is no place, with `waiting` behind it.

@@ -93,6 +93,22 @@ fn changes_past_the_bound_are_counted_and_nothing_grows() {
 }
 
 #[test]
+fn key_that_comes_and_goes_is_counted_and_not_noted() {
+    let (names, directory) = heard();
+    let changes = directory.changes().unwrap();
+    for _ in 0..LIST_MAX {
+        let key = names.login(IdText::of_key("#c1:news").unwrap(), true).unwrap();
+        directory.login(key, ConnRef::new(0, 1, 1));
+        assert_eq!((directory.keys_online(), directory.ids_online()), (1, 0));
+        directory.logout(key, ConnRef::new(0, 1, 1));
+        names.logout(key);
+    }
+    assert_eq!((taken(changes), changes.take_lost()), (Vec::new(), 0));
+    assert_eq!(directory.keys_online(), 0);
+    assert!(names.is_empty(), "no note keeps it");
+}
+
+#[test]
 fn nothing_is_noted_while_nobody_listens_and_names_are_let_go() {
     let (names, directory) = heard();
     let changes = directory.changes().unwrap();

@@ -58,7 +58,7 @@ impl Evicted {
 
     /// `subject`, which is of `rule`, has lost its last event, `number`. Those of one rule come in
     /// ascending order, one of them several times where an event was about several.
-    pub(super) fn note(&mut self, subject: Id, number: u64, rule: u8) {
+    pub(super) fn note(&mut self, subject: Id, number: u64, rule: u16) {
         self.note_bits(subject.lasting_bits(), number);
         let last = &mut self.young.last[usize::from(rule)];
         *last = number.max(*last);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     /// No event of `subject`, which is of `rule`, above this number was lost.
-    fn newest(evicted: &Evicted, subject: u64, rule: u8) -> u64 {
+    fn newest(evicted: &Evicted, subject: u64, rule: u16) -> u64 {
         evicted.listed(id(subject)).unwrap_or(evicted.floors()[usize::from(rule)])
     }
 

@@ -17,9 +17,9 @@ impl<F> History<F> {
     /// Forgets what is too old, at most so many events by each rule. `true` when there is more.
     pub(super) fn forget_aged(&self, state: &mut State<F>, now_ms: u64, most: usize) -> bool {
         let mut is_more = false;
-        for (rule, bounds) in self.bounds.iter().enumerate() {
+        for (rule, bounds) in self.rules.bounds().iter().enumerate() {
             let is_aged = |at_ms: u64| now_ms.saturating_sub(at_ms) > bounds.age_ms_max;
-            let aged = |state: &mut State<F>| state.kept.next_aged(rule as u8, is_aged);
+            let aged = |state: &mut State<F>| state.kept.next_aged(rule as u16, is_aged);
             is_more |= (0..most).all(|_| match aged(state) {
                 Aged::Of(subject) => {
                     self.forget(state, subject);
@@ -32,14 +32,14 @@ impl<F> History<F> {
         is_more
     }
 
-    /// The rule for `subject`.
-    pub(super) fn rule_of(&self, state: &State<F>, subject: Id) -> u8 {
-        if self.rules.is_empty() {
+    /// The number of the rule for `subject`, or of its pair of them.
+    pub(super) fn rule_of(&self, state: &State<F>, subject: Id) -> u16 {
+        if self.rules.is_one() {
             return 0;
         }
         state.kept.rule_of(subject).unwrap_or_else(|| {
             let text = self.names.text(subject);
-            text.map_or(0, |text| self.rules.rule_of(&text))
+            text.map_or(0, |text| self.rules.pair_of(&text))
         })
     }
 
@@ -52,7 +52,7 @@ impl<F> History<F> {
         }
         match evicted.floors().iter().max() {
             // Where one is lower, that may be the subject's.
-            Some(&floor) if floor > claimed && !self.rules.is_empty() => {
+            Some(&floor) if floor > claimed && !self.rules.is_one() => {
                 evicted.floors()[usize::from(self.rule_of(state, subject))]
             }
             floor => floor.copied().unwrap_or(0),

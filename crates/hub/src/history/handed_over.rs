@@ -16,7 +16,6 @@
 //! Cost: of each event a copy of its line, under the lock for as long as a slice takes.
 
 use std::borrow::Cow;
-use std::iter;
 use std::sync::Arc;
 
 use super::kept::Listed;
@@ -63,7 +62,8 @@ pub struct EvictedRange {
 /// What has been forgotten of the subjects of one rule.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct EvictedRule {
-    /// Its pattern; empty for those that none fits.
+    /// Its pattern; empty for those that none fits. Where the rules of what is kept on disk bound
+    /// what is remembered, theirs is added to it.
     pub pattern: String,
     /// Subjects of it that are not listed have lost no event above this number.
     pub evicted_floor: u64,
@@ -135,17 +135,12 @@ impl<F> History<F> {
         let of_rule =
             |(pattern, (&evicted_floor, last))| EvictedRule { pattern, evicted_floor, last };
         let known = state.evicted.floors().iter().zip(state.evicted.last());
-        let rules = match self.rules.is_empty() {
+        let rules = match self.rules.is_one() {
             true => Vec::new(),
-            false => self.patterns().zip(known).map(of_rule).collect(),
+            false => self.rules.names().into_iter().zip(known).map(of_rule).collect(),
         };
         let evicted_floor = state.evicted.floors().iter().copied().max().unwrap_or(0);
         EvictedRange { floor: state.floor, evicted_floor, evicted, rules }
-    }
-
-    /// The patterns of the rules, first that of those that none fits.
-    fn patterns(&self) -> impl Iterator<Item = String> {
-        iter::once(String::new()).chain(self.rules.iter().map(|rule| rule.pattern()))
     }
 
     /// Takes over an event that another memory has dumped. `false`, and nothing is changed, when it
@@ -196,7 +191,7 @@ impl<F> History<F> {
         // Nobody is being sent it here.
         state.kept.cool(0, true, 1);
         state.kept.lose_up_to(subject, lost);
-        if state.kept.events_of(subject) > self.bounds[usize::from(rule)].events_max {
+        if state.kept.events_of(subject) > self.rules.events_max(rule) {
             self.forget(&mut state, subject);
         }
         true
@@ -205,7 +200,7 @@ impl<F> History<F> {
     /// Forgets what the other memory has forgotten, after all of its events have been inherited,
     /// and what is beyond the bounds.
     pub fn take_over_evicted(&self, evicted_range: EvictedRange, now_ms: u64) {
-        let patterns: Vec<String> = self.patterns().collect();
+        let patterns = self.rules.names();
         let mut state = self.lock();
         state.floor = state.floor.max(evicted_range.floor);
         let theirs = evicted_range.by_rule();

@@ -208,7 +208,7 @@ impl<F> Kept<F> {
     pub(super) fn push(
         &mut self,
         subject: Id,
-        rule: u8,
+        rule: u16,
         event: Arc<Event<F>>,
         at_ms: u64,
     ) -> usize {

@@ -102,7 +102,7 @@ impl Axis {
         // Runs begin at 0, or a blink later.
         let low = if low < 0.02 * high { 0.0 } else { low };
         // A single moment has room around it.
-        let high = if high > low { high } else { low + 1.0 };
+        let high = if high > low { high } else { (low + 1.0).max(low.next_up()) };
         let enough = |step: f64| (high - low) / step <= TIME_MARKS_MAX;
         let steps = TIME_UNITS.iter().flat_map(|&(unit, name, steps)| {
             steps.iter().map(move |&step| (unit, name, step * unit))
@@ -114,13 +114,13 @@ impl Axis {
             });
         let decimals = decimals(step / unit);
         let (first, last) = ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());
-        let mut marks = Vec::new();
-        let mut number = first;
-        while number <= last {
-            let value = number * step;
-            marks.push(Mark { value, text: decimal(value / unit, decimals) });
-            number += 1.0;
-        }
+        // Counted, since beside a large number one more is nothing.
+        let count = (last - first + 1.0).clamp(0.0, 2.0 * TIME_MARKS_MAX) as u32;
+        let mark = |nth: u32| {
+            let value = (first + f64::from(nth)) * step;
+            Mark { value, text: decimal(value / unit, decimals) }
+        };
+        let marks = (0..count).map(mark).collect();
         (Axis { low, high, scale: Scale::Linear, marks, minor: Vec::new() }, name)
     }
 

@@ -200,6 +200,11 @@ impl Api {
         self.subscription_list.as_ref()?.rooms()
     }
 
+    /// The hub of the Mercure protocol, where that is served.
+    pub(crate) fn hub(&self) -> Option<&Arc<Hub>> {
+        self.hub.as_ref()
+    }
+
     /// Streams that are kept on disk, if there may be some.
     pub(crate) fn streams(&self) -> Option<&Arc<Streams>> {
         self.streams.as_ref()

@@ -19,6 +19,7 @@
 //! Where it is missing or damaged, nothing of before is claimed: a new epoch begins.
 
 use std::fmt::Write;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
@@ -27,9 +28,9 @@ use hub::Tag;
 use sys::plain_file;
 
 use crate::epoch::mark::checked;
-use crate::epoch::replace;
+use crate::epoch::{replace, write_beside};
 
-const NAME: &str = "kept";
+pub(super) const NAME: &str = "kept";
 const NEW_NAME: &str = "kept.new";
 const FORMAT: &str = "encke kept 1";
 
@@ -97,6 +98,19 @@ impl KeptFile {
 
     pub(super) fn write(&self, dir: &Path) -> io::Result<()> {
         replace(dir, (NAME, NEW_NAME), &self.text())
+    }
+
+    /// Writes it beside the one that stands.
+    pub(super) fn write_beside(&self, dir: &Path) -> io::Result<()> {
+        write_beside(dir, NEW_NAME, &self.text())
+    }
+
+    /// Puts the one that was written beside in its place. If it does not get there, none stands:
+    /// the one before may claim what is not kept any more.
+    pub(super) fn put_in_place(dir: &Path) -> io::Result<()> {
+        let put = fs::rename(dir.join(NEW_NAME), dir.join(NAME));
+        put.inspect_err(|_| drop(fs::remove_file(dir.join(NAME))))?;
+        File::open(dir)?.sync_all()
     }
 
     fn text(&self) -> String {

@@ -5,10 +5,13 @@
 //! fits: a place before that is a gap.
 //!
 //! An upgrade hands the log over where it hands the store over. What cannot be opened then is tried
-//! again, and sends of what is kept are refused meanwhile.
+//! again, and sends of what is kept are refused meanwhile. What the successor keeps is claimed on
+//! disk when all is its own: if it fails, the claims are still those of the server that goes on.
 
 mod kept_file;
 mod node;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
@@ -56,6 +59,24 @@ pub(crate) struct Keeping {
     claims: Arc<Mutex<Option<KeptFile>>>,
     /// When it was last written down that some are missing.
     lost_said: Arc<Mutex<Option<tokio::time::Instant>>>,
+}
+
+/// What a successor claims: written beside what stands in the log's directory, until all is ours.
+pub(crate) struct ClaimsBeside {
+    dir: PathBuf,
+}
+
+impl ClaimsBeside {
+    /// All is ours: from now on it stands.
+    pub(crate) fn put_in_place(self) {
+        if let Err(error) = KeptFile::put_in_place(&self.dir) {
+            tracing::warn!(
+                "cannot write {}: {error}; some clients that come back to the next server may be \
+                 told of a gap where there is none",
+                self.dir.join(kept_file::NAME).display()
+            );
+        }
+    }
 }
 
 impl Keeping {
@@ -142,16 +163,34 @@ impl Keeping {
     /// An epoch begins, or goes on in this process: says since when each rule
     /// has kept what it fits. Only if the process before kept events, too, its rules count.
     pub(crate) fn begin(&self, begun: &Begun) -> Result<()> {
+        if let Some(kept) = self.new_claims(begun) {
+            let dir = self.dir();
+            kept.write(&dir).with_context(|| format!("cannot write in {}", dir.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Says so within an upgrade. The server before may yet go on, so what it claims stands until
+    /// the answer, if there is one, is put in its place.
+    pub(crate) fn begin_beside(&self, begun: &Begun) -> Result<Option<ClaimsBeside>> {
+        let Some(kept) = self.new_claims(begun) else { return Ok(None) };
+        let dir = self.dir();
+        kept.write_beside(&dir).with_context(|| format!("cannot write in {}", dir.display()))?;
+        Ok(Some(ClaimsBeside { dir }))
+    }
+
+    /// What this process claims from now on; `None` if it stands on disk. A start with the same
+    /// rules has nothing new to say, and needs no room for it on a full disk.
+    fn new_claims(&self, begun: &Begun) -> Option<KeptFile> {
         let (tag, start) = (begun.epoch.tag, begun.start);
-        let before = KeptFile::read(&self.dir()).filter(|kept| begun.goes_on && kept.tag == tag);
+        let stands = KeptFile::read(&self.dir());
+        let before = stands.clone().filter(|kept| begun.goes_on && kept.tag == tag);
         let mut kept = KeptFile::next(before, tag, start, self.archive.rules());
         if self.archive.keeps_topics() {
             kept.keep_topics(start);
         }
-        let dir = self.dir();
-        kept.write(&dir).with_context(|| format!("cannot write in {}", dir.display()))?;
         self.archive.set_since(kept.since(), kept.topics_since());
-        Ok(())
+        (stands.as_ref() != Some(&kept)).then_some(kept)
     }
 
     /// Writes all that is kept to its end, and gives the log up. Whether that has succeeded.

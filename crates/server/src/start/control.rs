@@ -335,6 +335,7 @@ impl ControlPlane {
             public_permits.take_all().await;
         };
         let erlang = Arc::<Mutex<Option<ErlangTask>>>::default();
+        let hub = self.state.hub().cloned();
         let serving = Serving {
             engine: Arc::clone(&self.engine),
             graph: self.graph.clone(),
@@ -365,6 +366,7 @@ impl ControlPlane {
             api_hosts: self.api_hosts,
             certificates: self.certificates,
             verifier: self.verifier,
+            hub,
             pusher_apps: self.pusher_apps,
             pusher_hooks: self.pusher_hooks,
             running: self.running,

@@ -14,7 +14,7 @@ use gateway::ErlangTask;
 use graph::Graph;
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::conversation::{Broken, Conversation};
@@ -27,6 +27,10 @@ use crate::ports::{ApiAddresses, ApiListening};
 
 /// Between two tries to take the store back.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
+
+/// How long requests wait for the log of kept events, which is opened beside the store: then sends
+/// of what is kept are refused until it is open.
+const LOG_BACK_MAX: Duration = Duration::from_secs(2);
 
 /// The server's parts.
 pub(crate) struct Serving {
@@ -164,12 +168,11 @@ impl Serving {
         self.barrier.move_on(successor);
     }
 
-    /// Takes the store back, if it was let go of. For as long as another process has it, changes of
-    /// the graph are refused; it is tried until it has not.
+    /// Takes the store and the log of kept events back, if they were let go of. For as long as
+    /// another process has the store, changes of the graph are refused; it is tried until it has
+    /// not.
     pub(super) async fn take_back(&self, most: Duration) {
-        if let Some(keeping) = self.keeping.clone() {
-            tokio::spawn(keeping.take_back());
-        }
+        let log = self.keeping.clone().map(|keeping| tokio::spawn(keeping.take_back()));
         let until = Instant::now() + most;
         while let Err(error) = take_back(&self.graph).await {
             if Instant::now() >= until {
@@ -181,6 +184,10 @@ impl Serving {
                 return;
             }
             sleep(TRY_AGAIN).await;
+        }
+        if let Some(log) = log {
+            // Nothing waits for a disk that hangs: the log is tried for as long as it takes.
+            let _ = timeout(LOG_BACK_MAX, log).await;
         }
     }
 }

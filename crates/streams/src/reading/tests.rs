@@ -6,11 +6,12 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
+use crate::long_reads::{LONG_BYTES, LONG_READS_MAX};
 use crate::record::Record;
 use crate::{Append, Create, Fork, Lifetime, Limits, file};
 
 fn open(dir: &Path) -> Store {
-    Store::open(dir, Limits { bytes_max: 1 << 20 }, sys::clock::unix_ms).unwrap()
+    Store::open(dir, Limits { bytes_max: 1 << 30 }, sys::clock::unix_ms).unwrap()
 }
 
 fn create(store: &Store, path: &str, data: &[u8]) -> Offset {
@@ -51,7 +52,7 @@ fn fork_that_is_deleted_and_made_anew_under_a_read_is_gone_for_the_reader() {
         append(&store, "b", b"own", false);
         let stream = store.stream("b");
         let view = store.look(&stream).unwrap();
-        let read = || store.read_of((&stream, &view), Start::Beginning, 99);
+        let read = || store.read_of((&stream, &view), Start::Beginning, 99, None);
         assert_eq!(read().unwrap().data, b"one own");
         store.delete("b", None).unwrap();
         assert!(matches!(read(), Err(Refusal::Unknown)), "nothing is there");
@@ -108,8 +109,64 @@ fn source_that_is_deleted_under_a_read_and_stays_for_its_forks_is_gone() {
     let stream = store.stream("a");
     let view = store.look(&stream).unwrap();
     store.delete("a", None).unwrap();
-    let read = store.read_of((&stream, &view), Start::Beginning, 99);
+    let read = store.read_of((&stream, &view), Start::Beginning, 99, None);
     assert!(matches!(read, Err(Refusal::Gone)), "{read:?}");
+}
+
+#[test]
+fn short_appends_are_read_while_all_permits_for_long_ones_are_taken() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    let first = create(&store, "a", b"short");
+    let long = vec![b'x'; LONG_BYTES];
+    append(&store, "a", &long, false);
+    let taken: Vec<_> = (0..LONG_READS_MAX).map(|_| store.long_reads.begin()).collect();
+    assert_eq!(store.read("a", Start::Beginning, 1).unwrap().data, b"short");
+    let is_long =
+        |start, bytes_max| matches!(store.read_short("a", start, bytes_max), Err(Refusal::Long));
+    assert!(is_long(Start::At(first), 1), "it is the first");
+    assert!(is_long(Start::Beginning, 6), "it is the second");
+    assert_eq!(store.read_short("a", Start::Beginning, 5).unwrap().data, b"short");
+    assert!(store.read_short("a", Start::Now, 1).unwrap().data.is_empty());
+    drop(taken);
+    assert_eq!(store.read("a", Start::At(first), 1).unwrap().data.len(), LONG_BYTES);
+    assert_eq!(store.long_reads.free(), LONG_READS_MAX);
+}
+
+/// Or two readers of forks could wait for each other for ever, and the one of a long file would
+/// hold up all others.
+#[test]
+fn reader_has_one_permit_at_a_time_and_none_behind_a_long_append() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    let long = vec![b'x'; LONG_BYTES];
+    create(&store, "a", b"");
+    append(&store, "a", &long, false);
+    append(&store, "a", b"short", false);
+    fork(&store, "b", "a");
+    append(&store, "b", &long, false);
+    fork(&store, "c", "b");
+    append(&store, "c", &long, false);
+    let all_but_one = |store: &Store| assert_eq!(store.long_reads.free(), 1);
+    let _taken: Vec<_> = (1..LONG_READS_MAX).map(|_| store.long_reads.begin()).collect();
+    let stream = store.stream("c");
+    let content = Content::of(store.file(&stream), &store.look(&stream).unwrap());
+    let mut seen = Vec::new();
+    let taken = |data: &[u8]| {
+        if !data.is_empty() {
+            seen.push((data.len(), store.long_reads.free()));
+        }
+        false
+    };
+    let start = content.place(Start::Beginning).unwrap();
+    assert_eq!(content.read(start, Some(&store.long_reads), taken).unwrap(), content.tail());
+    assert_eq!(seen, [(LONG_BYTES, 0), (5, 1), (LONG_BYTES, 0), (LONG_BYTES, 0)]);
+    all_but_one(&store);
+    // Nor does it take more to find out what a file has.
+    let store = open(dir.path());
+    let _taken: Vec<_> = (1..LONG_READS_MAX).map(|_| store.long_reads.begin()).collect();
+    assert!(store.head("c").is_ok() && store.head("a").is_ok());
+    all_but_one(&store);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cluster::{Action, Deliver, EndReason, GraphPlace, LogFault, Outcome, Ticket};
+use cluster::{Action, Deliver, EndReason, GraphPlace, LogFault, Once, Outcome, Ticket};
 use hub::EventId;
 use sys::clock;
 
@@ -197,7 +197,9 @@ impl NodeLoop {
 
     fn answer(&mut self, ticket: Ticket, outcome: Outcome) {
         self.traced.end(ticket, outcome);
-        let Some(WaitingSender { reply, durable }) = self.replies.remove(&ticket) else { return };
+        let Some(WaitingSender { reply, durable, once }) = self.replies.remove(&ticket) else {
+            return;
+        };
         let outcomes = &mut self.status.outcomes;
         let answer = match outcome {
             Outcome::Sent { number, delivered, at_least } => {
@@ -210,13 +212,13 @@ impl NodeLoop {
                 let id = id.as_bytes().try_into().expect("ids have 16 letters and digits");
                 let count = u32::try_from(delivered).unwrap_or(u32::MAX);
                 let delivered = Ok(Delivered { id, count, at_least });
-                if durable {
+                if durable && let Some(number) = self.number_on_disk(number, once) {
                     // Clients have heard it: where it cannot be written nobody knows what stays.
                     let done = move |is_durable: bool| {
                         let _ = reply.send(if is_durable {
                             delivered
                         } else {
-                            Err(LogTrouble::Silent)
+                            Err(LogTrouble::NotDurable)
                         });
                     };
                     return self.router.when_durable(number, Box::new(done));
@@ -234,6 +236,19 @@ impl NodeLoop {
         };
         // Who has gone away does not need it.
         let _ = reply.send(answer);
+    }
+
+    /// The number that is to be on disk where the log has the event `number`, which is known by
+    /// `once`.
+    ///
+    /// Of events that are known by one key the first is posted and written down. The disk would
+    /// never say of another one that it is there. `None` where the first one says something else:
+    /// this one is refused.
+    fn number_on_disk(&self, number: u64, once: Option<Once>) -> Option<u64> {
+        let Some((first, says_the_same)) = once.and_then(|once| self.keys.first_of(once)) else {
+            return Some(number);
+        };
+        says_the_same.then(|| EventId::parse(&first).map_or(number, EventId::number))
     }
 
     fn end(&mut self, reason: EndReason) {

@@ -8,7 +8,7 @@ use crate::webhook::{Backlog, Bounds};
 /// What waits.
 pub(super) struct PresenceBacklog {
     waiting: Backlog,
-    /// Whether the last one says that events are lost.
+    /// Whether the last one says that events are lost, and is not on its way.
     ends_lost: bool,
 }
 
@@ -50,8 +50,12 @@ impl PresenceBacklog {
     }
 
     /// The body of the next batch, and how many events it has.
-    pub(super) fn batch(&self) -> (Vec<u8>, usize) {
-        self.waiting.batch(br#"{"events":["#, b"]}")
+    pub(super) fn batch(&mut self) -> (Vec<u8>, usize) {
+        let (body, count) = self.waiting.batch(br#"{"events":["#, b"]}");
+        // What is lost from now on is lost behind this batch, however often that is sent: a mark
+        // in it would be removed with it. So there is one mark more for each batch at most.
+        self.ends_lost &= count < self.waiting.len();
+        (body, count)
     }
 
     /// The first `count` are taken.
@@ -103,6 +107,18 @@ mod tests {
         let mut backlog = PresenceBacklog::new();
         backlog.push_lost();
         assert_eq!(backlog.push(&Batch::lost()), 0);
+        assert_eq!(backlog.batch(), (br#"{"events":[{"lost":true}]}"#.to_vec(), 1));
+    }
+
+    #[test]
+    fn loss_while_a_batch_is_on_its_way_is_told_behind_it() {
+        let mut backlog = PresenceBacklog::new();
+        backlog.push_lost();
+        let (_, count) = backlog.batch();
+        for _ in 0..2 {
+            assert_eq!(backlog.push(&Batch::lost()), 0);
+        }
+        backlog.remove(count);
         assert_eq!(backlog.batch(), (br#"{"events":[{"lost":true}]}"#.to_vec(), 1));
     }
 }

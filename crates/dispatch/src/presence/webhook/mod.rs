@@ -85,7 +85,7 @@ impl Hooked for Batches {
         self.backlog.waiting().has_batch()
     }
 
-    fn batch(&self) -> (Vec<u8>, usize) {
+    fn batch(&mut self) -> (Vec<u8>, usize) {
         self.backlog.batch()
     }
 

@@ -26,8 +26,7 @@ impl Certificate {
         let dir = data.join("demo-tls");
         let certificate = Certificate { file: dir.join("cert.pem"), key: dir.join("key.pem") };
         let names = [NAME, "127.0.0.1", "::1"].map(str::to_owned).to_vec();
-        let CertifiedKey { cert, signing_key } =
-            generate_simple_self_signed(names).context("cannot make a certificate")?;
+        let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names)?;
         certificate.write(&dir, &cert.pem(), &signing_key.serialize_pem()).with_context(|| {
             format!("cannot write to {}; check its owner and free space", dir.display())
         })?;

@@ -4,6 +4,7 @@ use std::io;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use anyhow::{Context, Result, bail};
 use rig::{OwnChild, Server};
 use tokio::time::{sleep, timeout};
 
@@ -27,16 +28,32 @@ pub(super) async fn end(child: &mut OwnChild, within: Duration) -> io::Result<Op
     timeout(within, ended(child)).await.ok().transpose()
 }
 
-/// Ends `server`, and waits until it has ended; whether it has `within` that time.
-pub(super) async fn end_server(server: &mut Server, within: Duration) -> io::Result<bool> {
+/// Ends `server`, which is called `name`, and waits until it has ended.
+///
+/// # Errors
+/// It has not `within` that time, and is killed when it is dropped.
+pub(super) async fn end_server(server: &mut Server, name: &str, within: Duration) -> Result<()> {
     server.end();
     let gone = async {
         while !server.has_ended()? {
             sleep(LOOK_EVERY).await;
         }
-        Ok(())
+        io::Result::Ok(())
     };
-    timeout(within, gone).await.map_or(Ok(false), |gone| gone.map(|()| true))
+    let seconds = within.as_secs();
+    match timeout(within, gone).await {
+        Ok(gone) => gone.with_context(|| cannot(&format!("watch {name}"))),
+        Err(_) => bail!(
+            "{name} did not end within {seconds} s and was killed; see whether this machine is \
+             overloaded or its disk hangs"
+        ),
+    }
+}
+
+/// What is told where a child cannot be waited for: nobody is told of its end who ignores that
+/// (signal(7)), and programs inherit it.
+pub(super) fn cannot(what: &str) -> String {
+    format!("cannot {what}; see that whoever has started this demo did not ignore SIGCHLD")
 }
 
 #[cfg(test)]

@@ -104,8 +104,9 @@ struct Addresses {
 impl ServerProcess {
     /// Starts it, and waits until clients can connect.
     pub(super) async fn start(options: ServerOptions<'_>) -> Result<ServerProcess> {
-        let program = env::current_exe()
-            .context("cannot find this program's file; see that /proc is mounted")?;
+        let program = env::current_exe().context(
+            "cannot read /proc/self/exe, this program's file; see that /proc is mounted",
+        )?;
         let mut command = Command::new(&program);
         // Whatever the environment says has been heard by the demo and is passed on.
         for (name, _) in env::vars_os().filter(|(name, _)| is_setting(name)) {
@@ -143,7 +144,7 @@ impl ServerProcess {
         let mut lines = BufReader::new(output).lines();
         let Some(line) = lines.next_line().await.context("cannot read what the server prints")?
         else {
-            let status = child::ended(&mut child).await?;
+            let status = child::ended(&mut child).await.with_context(unwatched)?;
             bail!("the server did not start ({status}); its messages are above");
         };
         let addresses: Addresses = serde_json::from_str(&line).with_context(|| {
@@ -180,7 +181,7 @@ impl ServerProcess {
     /// # Errors
     /// It has ended, though nobody asked it to.
     pub(super) fn expect_alive(&mut self) -> Result<()> {
-        match self.child.try_wait().context("cannot watch the server")? {
+        match self.child.try_wait().with_context(unwatched)? {
             None => Ok(()),
             Some(status) => Err(ended_early(status)),
         }
@@ -199,7 +200,7 @@ impl ServerProcess {
             // Then that is what to tell: its end may be seen a moment after its silence.
             if let Ok(status) = timeout(Duration::from_secs(1), child::ended(&mut self.child)).await
             {
-                return Err(ended_early(status.context("cannot watch the server")?));
+                return Err(ended_early(status.with_context(unwatched)?));
             }
         }
         figures
@@ -212,8 +213,14 @@ impl ServerProcess {
 
     /// Ends it at once, as a crash does, and waits for that.
     pub(super) async fn kill(mut self) -> Result<()> {
-        self.child.kill().context("cannot kill the server")?;
-        child::ended(&mut self.child).await.context("cannot watch the server")?;
+        let pid = self.pid();
+        self.child.kill().with_context(|| {
+            format!(
+                "cannot kill the server, process {pid}; see that no filter of system calls \
+                 (seccomp) forbids kill"
+            )
+        })?;
+        child::ended(&mut self.child).await.with_context(unwatched)?;
         Ok(())
     }
 
@@ -228,6 +235,10 @@ impl ServerProcess {
             _ => bail!("the server failed; its messages are above"),
         }
     }
+}
+
+fn unwatched() -> String {
+    child::cannot("watch the server")
 }
 
 fn ended_early(status: ExitStatus) -> anyhow::Error {

@@ -5,7 +5,7 @@ use std::future::pending;
 use std::io;
 use std::pin::pin;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use engine::EngineConfig;
 use server::{Done, Program, ServeConfig, Server};
 use tokio::sync::oneshot;
@@ -19,6 +19,7 @@ use crate::console::told;
 use crate::service::{self, State};
 use crate::settings::Settings;
 use crate::signals::Signals;
+use crate::system;
 use crate::threads;
 
 /// Descriptors that a server needs at the least: the control plane has some 40 with TLS, a log on
@@ -99,7 +100,7 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
                 // A failure, so that whoever started us starts a server again, as after any crash;
                 // and at once, since nobody is served any more.
                 server.outlive_workers().await?;
-                bail!("the new version ended after it had taken everything over: start the server");
+                return Err(ended_early(done));
             }
             service::tell(State::Moved(done.pid));
             return server.leave().await;
@@ -117,9 +118,17 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
     })
 }
 
+/// Nobody serves any more.
+fn ended_early(Done { pid, version, .. }: &Done) -> anyhow::Error {
+    anyhow!(
+        "the new program (process {pid}, version {version}) ended after it had taken everything \
+         over: see its messages above for why, and start the server"
+    )
+}
+
 /// Fails where descriptors are few: else whatever is opened first without one would be blamed.
 fn check_descriptors() -> Result<()> {
-    let limit = sys::limits::raise_descriptors().context("cannot read the descriptor limit")?.soft;
+    let limit = system::descriptors()?.soft;
     if limit < DESCRIPTORS_MIN {
         bail!(
             "this process may have {limit} descriptors, and a server needs {DESCRIPTORS_MIN} and \

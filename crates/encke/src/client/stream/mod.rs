@@ -8,6 +8,8 @@ mod sse;
 mod websocket;
 
 use std::collections::VecDeque;
+use std::error::Error as _;
+use std::io;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
@@ -123,9 +125,10 @@ fn written(request: Builder) -> Result<Request<Body>> {
     request.body(Body::empty()).context("the request is too long; name fewer ids, or shorter ones")
 }
 
-/// Sends `request`, which asks for an answer of the type `content_type`.
+/// Sends `request`, which asks for an answer of the type `content_type`, on a connection on which
+/// the server has answered before, or not.
 async fn ask(
-    sender: &mut SendRequest<Body>,
+    (sender, was_answered): (&mut SendRequest<Body>, bool),
     request: Builder,
     url: &ServerUrl,
     content_type: &str,
@@ -133,8 +136,7 @@ async fn ask(
     let request = request.header(header::ACCEPT, content_type);
     let request = written(request)?;
     let response =
-        sender.send_request(request).await.map_err(|error| match error.is_canceled() {
-            // It was not sent: the connection was closed behind the answer before.
+        sender.send_request(request).await.map_err(|error| match is_end(&error, was_answered) {
             true => anyhow!("the server ended the connection"),
             false => anyhow::Error::new(error).context(no_answer(url)),
         })?;
@@ -149,6 +151,16 @@ async fn ask(
         StatusCode::OK => Ok(response),
         _ => Err(Loss::refused(response, url).await),
     }
+}
+
+/// Whether the connection was closed behind the answer before: when this was seen, the request was
+/// not sent yet, or on its way.
+fn is_end(error: &hyper::Error, was_answered: bool) -> bool {
+    let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    let is_cut = io.is_some_and(|error| {
+        matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+    });
+    error.is_canceled() || was_answered && (error.is_incomplete_message() || is_cut)
 }
 
 #[cfg(test)]

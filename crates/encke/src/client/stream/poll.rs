@@ -20,6 +20,7 @@ pub(super) struct Polls {
     wanted: Wanted,
     place: Option<String>,
     wait_seconds: u64,
+    was_answered: bool,
 }
 
 impl Polls {
@@ -32,7 +33,8 @@ impl Polls {
     ) -> Result<Polls, Loss> {
         let (sender, wanted) = (wanted.url.connect().await?, wanted.clone());
         let wait_seconds = wait_seconds(wanted.silence);
-        let mut polls = Polls { sender, wanted, place: place.map(str::to_owned), wait_seconds };
+        let place = place.map(str::to_owned);
+        let mut polls = Polls { sender, wanted, place, wait_seconds, was_answered: false };
         polls.poll(0, heard).await?;
         Ok(polls)
     }
@@ -56,7 +58,9 @@ impl Polls {
         let from = after.or(last.as_deref().map(|last| ("last", last)));
         let parameters: Vec<_> = [("wait", &*wait)].into_iter().chain(from).collect();
         let request = authorized(&self.wanted, &path("/poll/", &self.wanted.ids, &parameters))?;
-        let response = ask(&mut self.sender, request, url, "application/json").await?;
+        let sender = (&mut self.sender, self.was_answered);
+        let response = ask(sender, request, url, "application/json").await?;
+        self.was_answered = true;
         let field = |name| response.headers().get(name)?.to_str().ok();
         let next = field("encke-next").map(str::to_owned);
         let gap = field("encke-gap") == Some("true");

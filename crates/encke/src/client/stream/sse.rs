@@ -29,7 +29,7 @@ impl EventStream {
     ) -> Result<EventStream, Loss> {
         let mut sender = wanted.url.connect().await?;
         let request = request(wanted, place)?;
-        let response = ask(&mut sender, request, &wanted.url, "text/event-stream").await?;
+        let response = ask((&mut sender, false), request, &wanted.url, "text/event-stream").await?;
         let field = |name| response.headers().get(name)?.to_str().ok();
         if field("encke-gap").is_none() {
             heard.extend(field("encke-next").map(|next| StreamItem::Place(next.to_owned())));

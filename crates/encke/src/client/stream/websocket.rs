@@ -17,6 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{Loss, StreamItem, Wanted, request, written};
 use crate::client::no_answer;
+use crate::system::random;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 16 * 1024;
@@ -53,6 +54,8 @@ struct Answer {
 
 impl Socket {
     pub(super) async fn open(wanted: &Wanted, place: Option<&str>) -> Result<Socket, Loss> {
+        // Its bytes, and the masks of frames, are such that nobody can foresee (RFC 6455, sections
+        // 4.1 and 5.3).
         let key = client::key(random()?);
         let request = request(wanted, place)?
             .header(header::CONNECTION, "Upgrade")
@@ -130,11 +133,4 @@ fn hear(message: &[u8], is_encke: bool, heard: &mut VecDeque<StreamItem>) {
         }
         _ => heard.push_back(StreamItem::Event(message.to_vec())),
     }
-}
-
-/// Bytes that nobody can foresee (RFC 6455, sections 4.1 and 5.3).
-fn random<const LEN: usize>() -> Result<[u8; LEN]> {
-    let mut bytes = [0; LEN];
-    getrandom::fill(&mut bytes).map_err(|error| anyhow!("no random numbers: {error}"))?;
-    Ok(bytes)
 }

@@ -3,13 +3,14 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::thread;
 
 use serde_json::{Value, json};
 use testing::NatsServer;
 
 use super::failures::copy;
 use super::graph::{node, world};
-use super::{World, cluster_stats, hear, resume, wait_ready};
+use super::{World, cluster_stats, connections_at_all, hear, resume, wait_ready};
 use crate::harness::wait_for;
 
 /// What JetStream's API answers.
@@ -66,6 +67,33 @@ fn node_whose_log_is_given_up_goes_on_with_another() {
     let send = || first.api.post("/send", &json!({ "about": "rj", "data": 1 })).status();
     wait_for("a send is taken", || send() == 200);
     assert_eq!(cluster_stats(&first)["epoch"], 2);
+}
+
+/// Behind another log nobody is a member before its join is read there. Who is asked meanwhile does
+/// not know how many are to answer.
+#[test]
+fn counts_while_another_log_begins_are_true_or_lower_bounds() {
+    let Some(world) = World::new() else { return };
+    let [first, second] = world.nodes::<2>();
+    let _stream = second.listener("bob");
+    assert_eq!(connections_at_all(&first, "bob"), 1);
+    seal(&world);
+    let mut answers = Vec::new();
+    thread::scope(|scope| {
+        let api = first.api.another();
+        let sending = scope.spawn(move || {
+            let send = || api.post("/send", &json!({ "about": "rj", "data": 1 })).status();
+            wait_for("a send is taken", || send() == 200);
+        });
+        wait_for("both are members again", || {
+            answers.push(first.api.get("/connections/bob").ok());
+            sending.is_finished() && cluster_stats(&first)["members"] == 2
+        });
+    });
+    assert_eq!(cluster_stats(&first)["epoch"], 2);
+    for answer in answers {
+        assert!(answer["connections"] == 1 || answer["at_least"] == true, "{answer}");
+    }
 }
 
 /// The log goes back while no node is there, so that only what a node has kept tells of it: at

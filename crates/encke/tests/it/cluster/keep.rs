@@ -1,11 +1,18 @@
 //! What the nodes of a cluster keep on disk: each its own, out of the log of all.
 
+use std::fs::File;
+use std::io::Write;
+
 use serde_json::{Value, json};
 
-use super::{World, resume};
+use super::{NAME, World, resume, wait_members};
+use crate::full_disk::{inside, server_on_a_small_disk};
 use crate::harness::{Server, Stream, wait_for};
 
 const KEEP: &str = "--keep=x=7d";
+
+/// Durable sends for which a disk has no room that has none for a page.
+const SENDS_MAX: usize = 2_000;
 
 /// Sends an event about `x`; its id, once it is on the disk of this node.
 fn send(node: &Server, data: &str) -> String {
@@ -75,4 +82,33 @@ fn log_of_another_server_is_put_aside_when_that_becomes_a_node() {
     let id = send(&second, "of the cluster");
     wait_for("the event on the other node", || kept(&first).len() == 1);
     assert_eq!(kept(&first)[0].0, id);
+}
+
+/// The log of the cluster has the event, and clients hear it. Its sender wants to know more.
+#[test]
+fn durable_send_with_a_key_is_unsure_where_the_disk_is_full() {
+    let Some(world) = World::new() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let nats = format!("--nats={}", world.nats.url());
+    let options = [NAME, nats.as_str(), "--node=n1", KEEP];
+    let Some(node) = server_on_a_small_disk(dir.path(), &options) else {
+        return testing::skip("this user may not mount a small disk (unshare --mount)");
+    };
+    wait_members(&node, 1);
+    let send = |n: usize| {
+        let (data, key) = ("x".repeat(1000), n.to_string());
+        let event = json!({ "about": "x", "data": data, "key": key, "durable": true });
+        node.api.post("/send", &event)
+    };
+    send(0).ok();
+    let mut ballast = File::create(inside(&node, &dir.path().join("ballast"))).unwrap();
+    // Until there is no room for a page any more.
+    while ballast.write_all(&[1; 4096]).is_ok() {}
+    let unsure = (1..SENDS_MAX).map(|n| (n, send(n))).find(|(_, answer)| answer.status() != 200);
+    let (n, first) = unsure.expect("the disk is full");
+    for answer in [first, send(n)] {
+        let problem = answer.problem(503);
+        assert_eq!(problem["type"], "errors#outcome-unknown");
+        assert!(problem["detail"].as_str().unwrap().contains("not on disk for sure"), "{problem}");
+    }
 }

@@ -68,6 +68,26 @@ fn sends_with_one_key_at_all_nodes_at_one_time_are_one() {
     wait_for("both know all keys", || nodes.iter().all(|node| known(node) == KEYS + 1));
 }
 
+/// The second of two is posted nowhere, so the disk would never say that it is there. Nothing else
+/// is sent that could be written down behind it.
+#[test]
+fn durable_sends_with_one_key_at_all_nodes_at_one_time_are_answered_as_one() {
+    let Some(world) = World::new() else { return };
+    let nodes: [Server; 2] = world.nodes_with(&["--keep=rj=7d"]);
+    for n in 0..200 {
+        let key = format!("key {n}");
+        let event = json!({ "about": "rj", "data": n, "key": key, "durable": true });
+        let ids = thread::scope(|scope| {
+            let sending = nodes.each_ref().map(|node| {
+                let (api, event) = (node.api.another(), &event);
+                scope.spawn(move || api.post("/send", event).ok()["id"].take())
+            });
+            sending.map(|sending| sending.join().unwrap())
+        });
+        assert_eq!(ids[0], ids[1], "{n}");
+    }
+}
+
 /// Neither node knows of the other's event when it takes its own: the log's order decides.
 #[test]
 fn of_different_sends_with_one_key_at_one_time_one_is_posted_and_the_other_refused() {

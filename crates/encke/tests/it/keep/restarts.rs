@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{send, send_durable};
 use crate::epoch::{expect_gaps, told};
-use crate::harness::Server;
+use crate::harness::{Server, wait_for};
 
 /// What is kept here.
 const KEEP: &[&str] = &["--keep=x=7d", "--keep=k*=7d"];
@@ -102,6 +102,23 @@ fn rule_that_is_new_claims_nothing_of_before() {
     send_durable(&server.api, "x", "missed");
     server.stop("TERM");
     let server = Server::start_in(data.path(), KEEP);
+    expect(&server, &place, "missed");
+}
+
+#[test]
+fn log_with_less_room_than_before_is_cut_to_it_without_a_send() {
+    let data = tempfile::tempdir().unwrap();
+    let serve = |room: &str| Server::start_in(data.path(), &[KEEP, &[room]].concat());
+    let bytes = |server: &Server| server.api.stats()["log"]["bytes"].as_u64().unwrap();
+    let server = serve("--log-bytes=16MiB");
+    let text = "x".repeat(4_000);
+    (0..1000).for_each(|_| drop(send(&server.api, "x", &*text)));
+    let place = send_durable(&server.api, "x", "heard");
+    send_durable(&server.api, "x", "missed");
+    assert!(bytes(&server) > 4_000_000);
+    server.stop("TERM");
+    let server = serve("--log-bytes=1MiB");
+    wait_for("it is cut", || bytes(&server) <= (1 << 20) + (1 << 20) / 20);
     expect(&server, &place, "missed");
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, Socket, get, read_answer};
+use crate::harness::{Server, Socket, get, read_answer, wait_for};
 
 /// Of ids that begin with `room:` events are kept; each is on disk when its send is answered.
 const KEEP: [&str; 2] = ["--keep=room:*=1h", "--log-sync=always"];
@@ -178,6 +178,46 @@ fn place_older_than_what_is_kept_is_a_gap() {
     };
     check(&server);
     check(&restart(server, data, &options));
+}
+
+/// The memory has room for more, and for longer.
+#[test]
+fn memory_answers_no_more_of_what_is_kept_than_the_count_of_its_rule() {
+    let data = tempfile::tempdir().unwrap();
+    let server = start(data.path(), &["--keep=few:*=1h,5"]);
+    let place = beginning(&server);
+    let ids = send_all(&server, &["few:1"], 0..12);
+    let all = |query: &str| page(&server, "few:1", query);
+    assert_eq!(all(""), (Vec::from_iter(7..12), false, Value::Null));
+    assert_eq!(all("order=desc").0, Vec::from_iter((7..12).rev()));
+    assert_eq!(all(&format!("after={}", ids[5])), (Vec::from_iter(7..12), true, Value::Null));
+    assert_eq!(all(&format!("after={}", ids[6])), (Vec::from_iter(7..12), false, Value::Null));
+    for query in ["last=100", "after=earliest"] {
+        let mut stream = server.stream(&format!("/stream/few:1?{query}"), "application/x-ndjson");
+        let heard = Vec::from_iter((7..12).map(|_| stream.data()));
+        assert_eq!(heard, Vec::from_iter(7..12), "{query}");
+    }
+    let resumed = |place: &str| {
+        let query = format!("/stream/few:1?last_event_id={place}");
+        server.stream(&query, "application/x-ndjson")
+    };
+    assert_eq!(resumed(&ids[6]).data(), 7, "the five that are kept are all since then");
+    assert_eq!(resumed(&place).event(), json!({ "gap": true }));
+    // What the rule does not fit is remembered as before.
+    send_all(&server, &["other"], 0..12);
+    assert_eq!(page(&server, "other", "").0, Vec::from_iter(0..12));
+}
+
+#[test]
+fn memory_answers_no_event_that_is_older_than_its_rule_keeps_it() {
+    let data = tempfile::tempdir().unwrap();
+    let server = start(data.path(), &["--keep=short:*=1s"]);
+    let place = beginning(&server);
+    send_all(&server, &["short:1", "other"], 0..2);
+    let of = |query: &str| page(&server, "short:1", query);
+    wait_for("the event is over", || of("").0.is_empty());
+    assert_eq!(of(&format!("after={place}")), (vec![], true, Value::Null));
+    assert_eq!(page(&server, "other", "").0, [1]);
 }
 
 /// A client that follows two hundred ids goes on in several windows, each of which is more than

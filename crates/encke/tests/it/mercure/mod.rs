@@ -6,6 +6,7 @@ mod ends;
 mod figures;
 mod graph;
 mod kept;
+mod keys;
 mod nodes;
 mod nodes_by_seed;
 mod nodes_subscriptions;

@@ -2,7 +2,7 @@
 //! asked for an upgrade.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::thread;
@@ -50,8 +50,14 @@ fn talk(mut stream: &TcpStream, answer: &str, then: Then) -> io::Result<bool> {
     let answer = answer.replace("{accept}", &accept).replace("{much}", &"x".repeat(MUCH_BYTES));
     let answer: Vec<u8> = answer.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
     stream.write_all(&answer)?;
-    if then == Then::Reset {
-        socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO))?;
+    match then {
+        // Until the other has seen that: what it asks meanwhile would be answered by a reset.
+        Then::Close => {
+            stream.shutdown(Shutdown::Write)?;
+            io::copy(&mut stream, &mut io::sink())?;
+        }
+        Then::Reset => socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO))?,
+        Then::Hold => {}
     }
     Ok(then == Then::Hold && len > 0)
 }

@@ -19,6 +19,9 @@ const LONG_BYTES: usize = 5_000;
 /// What cases type beside the program's own commands.
 const TYPED: &str = include_str!("typed.sh");
 
+/// The program by which the kernel refuses calls.
+const REFUSE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/messages/refuse.pl");
+
 pub(super) struct Scene {
     server: Server,
     dir: TempDir,
@@ -58,19 +61,23 @@ impl Scene {
 
     /// Whether all is here that the case needs; else the test is skipped.
     pub(super) fn has(&self, case: &Case) -> bool {
-        match case.needs.as_deref() {
-            None => true,
-            Some("nats") => self.nats.is_some(),
-            Some("postgres") => self.postgres.is_some(),
-            Some("namespaces") => {
-                let works = Program::run(&mut self.shell("apart true", "", self.dir.path()));
-                if works.code() != Some(0) {
-                    testing::skip("this user may have no namespaces of its own");
-                }
-                works.code() == Some(0)
-            }
-            Some(other) => panic!("{other}?"),
+        let needs = case.needs.as_deref().unwrap_or_default();
+        needs.split_whitespace().all(|need| match need {
+            "nats" => self.nats.is_some(),
+            "postgres" => self.postgres.is_some(),
+            "namespaces" => self.works("apart true", "this user may have no namespaces of its own"),
+            "refusals" => self.works("refuse EIO flock true", "perl cannot refuse system calls"),
+            other => panic!("{other}?"),
+        })
+    }
+
+    /// Whether that works here; else the test is skipped.
+    fn works(&self, typed: &str, why: &str) -> bool {
+        let works = Program::run(&mut self.shell(typed, "", self.dir.path())).code() == Some(0);
+        if !works {
+            testing::skip(why);
         }
+        works
     }
 
     /// `text` with the scene's own addresses and directories.
@@ -136,6 +143,7 @@ impl Scene {
         let folders = [program.to_owned()].into_iter().chain(env::split_paths(&path));
         let mut shell = without_settings(Path::new("sh"));
         shell.env("PATH", env::join_paths(folders).unwrap()).env("HOME", dir).current_dir(dir);
+        shell.env("REFUSE", REFUSE);
         shell.arg("-c").arg(format!("{TYPED}\n{}", self.filled(typed, peer)));
         shell
     }

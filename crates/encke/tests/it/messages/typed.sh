@@ -21,6 +21,11 @@ with_server() {
 # Ignores that children end (signal(7)), so that nobody can wait for them. A shell cannot.
 unwatched='env --ignore-signal=CHLD'
 
+# What stands behind it, with the error "$1" for the system calls "$2" (refuse.pl).
+refuse() {
+    exec perl "$REFUSE" "$@"
+}
+
 # A NATS that says that it takes clients, once "$1" is done with it.
 nats() {
     script nats-server "$1

@@ -170,7 +170,7 @@ pub(super) fn push_end(reason: DisconnectReason, out: &mut Vec<u8>) {
 }
 
 /// The error that says why, and the close with the same number.
-fn push_close(close: Close, out: &mut Vec<u8>) {
+pub(super) fn push_close(close: Close, out: &mut Vec<u8>) {
     websocket::push_text(out, &server_frame::error(close));
     websocket::push_close_code(out, close.code(), close.message());
 }

@@ -12,7 +12,7 @@ use crate::id::Id;
 
 impl<F> Kept<F> {
     /// Adds the newest event to a further one of its subjects. Returns how many that has then.
-    pub(in crate::history) fn push_further(&mut self, subject: Id, rule: u8) -> usize {
+    pub(in crate::history) fn push_further(&mut self, subject: Id, rule: u16) -> usize {
         let KeptSlot { number, stamp, .. } = self.slots[self.newest as usize];
         let stamp = Stamp::new(stamp.at_ms(), rule);
         let cost = slot_cost::<F>(subject) as u32;

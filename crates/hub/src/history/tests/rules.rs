@@ -10,6 +10,18 @@ fn with_rules(limits: HistoryLimits, rules: &[(&str, usize, u64)]) -> History<()
     History::with_rules(Arc::new(Names::new([5; 16])), limits, rules)
 }
 
+/// This memory where what begins as one of these does is kept on disk, so much of it.
+fn with_kept(history: History<()>, kept: &[(&'static str, usize, u64)]) -> History<()> {
+    let bounds = kept.iter().map(|&(begins, events_max, age_ms_max)| KeptBounds {
+        pattern: format!("{begins}*"),
+        events_max,
+        age_ms_max,
+    });
+    let begins: Vec<&'static str> = kept.iter().map(|&(begins, ..)| begins).collect();
+    let rule_of = move |id: &str| begins.iter().position(|&begins| id.starts_with(begins));
+    history.with_kept(bounds.collect(), rule_of)
+}
+
 /// Hands all on, at rest.
 fn hand_on(old: &History<()>, successor: &History<()>, now_ms: u64) {
     let mut after = 0;
@@ -45,6 +57,35 @@ fn first_rule_that_fits_says_how_many_events_and_for_how_long() {
     while history.expire(5_200) {}
     assert_eq!(history.stats(), HistoryStats::default());
     assert!(history.names.is_empty());
+}
+
+#[test]
+fn of_what_is_kept_on_disk_the_lesser_of_both_rules_is_remembered() {
+    let limits = limits(6, 1_000, usize::MAX);
+    let longer = with_kept(history(limits), &[("a", 6, 1_000), ("", usize::MAX, 9_000)]);
+    assert!(longer.rules.is_one(), "nothing is kept for less than it is remembered");
+    let history = with_rules(limits, &[("room:*", 4, 5_000), ("few:*", 9, 100)]);
+    let kept =
+        [("room:vip", usize::MAX, 50), ("room:", 3, 9_000), ("few:", 2, 9_000), ("b", 1, 9_000)];
+    let history = with_kept(history, &kept);
+    for number in 1..=50 {
+        let subject = ["room:vip", "room:7", "few:1", "bob", "8"][number as usize % 5];
+        record(&history, subject, number, 0);
+    }
+    let of = |subject| since(&history, &[subject], 0).0;
+    assert_eq!((of("room:vip"), of("room:7")), (vec![35, 40, 45, 50], vec![36, 41, 46]));
+    assert_eq!((of("few:1"), of("bob")), (vec![42, 47], vec![48]));
+    assert_eq!(of("8"), [24, 29, 34, 39, 44, 49]);
+    assert!(!since(&history, &["bob"], 42).1 && since(&history, &["bob"], 43).1);
+    let left = ["room:vip", "few:1", "bob", "8", "room:7"];
+    for (now_ms, gone) in [(50, 0), (51, 1), (100, 1), (101, 2), (1_001, 4), (5_001, 5)] {
+        while history.expire(now_ms) {}
+        let (over, there) = left.split_at(gone);
+        assert!(over.iter().all(|&subject| of(subject).is_empty()), "{over:?} at {now_ms}");
+        assert!(there.iter().all(|&subject| !of(subject).is_empty()), "{there:?} at {now_ms}");
+    }
+    assert!(!since(&history, &["room:vip"], 49).1 && since(&history, &["room:vip"], 50).1);
+    assert_eq!(history.stats(), HistoryStats::default());
 }
 
 #[test]
@@ -99,8 +140,17 @@ fn successor_has_its_own_rules_and_tells_what_is_missing() {
         let events_max = 1 + run.below(20) as usize;
         let rules = [("s1*", events_max, 1 + run.below(1_000)), ("s*", 3, 50)];
         let others = [("s*", 1 + run.below(9) as usize, 1 + run.below(2_000))];
-        let old = with_rules(run.bounds, &rules);
-        let (same, other) = (with_rules(run.bounds, &rules), with_rules(run.bounds, &others));
+        let kept = [("s2", 1 + run.below(9) as usize, 300), ("", usize::MAX, 1 + run.below(500))];
+        let is_kept = run.random.bool();
+        let made = |rules| match is_kept {
+            true => with_kept(with_rules(run.bounds, rules), &kept),
+            false => with_rules(run.bounds, rules),
+        };
+        let (old, same) = (made(&rules[..]), made(&rules[..]));
+        let other = match is_kept {
+            true => with_rules(run.bounds, &rules),
+            false => with_kept(with_rules(run.bounds, &others), &kept[..1]),
+        };
         let none = history(run.bounds);
         (0..run.below(600)).for_each(|_| run.step(&old));
         while old.expire(run.now_ms) {}

@@ -50,5 +50,12 @@ fn time_is_divided_as_clocks_do() {
         assert_eq!((unit, texts(&axis).pop()), (name, Some(last)), "{high}");
         assert!((4..=11).contains(&axis.marks.len()), "{high}: {axis:?}");
     }
+    for (low, high) in
+        [(1.7e15, 1.7e15), (1e17, 1e17 + 100.0), (1e18, 1e18), (1e300, 1e300), (f64::MAX, f64::MAX)]
+    {
+        let (axis, _) = Axis::time(low, high);
+        assert!(axis.marks.len() <= 21, "{low} to {high}: {} marks", axis.marks.len());
+        assert!((0.0..=1.0).contains(&axis.place(low)), "{low} has a place");
+    }
     assert!(Axis::time(7.0, 7.0).0.marks.iter().any(|mark| mark.value == 7.0));
 }

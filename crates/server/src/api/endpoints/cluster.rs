@@ -27,8 +27,7 @@ pub(crate) async fn cluster(State(api): State<Arc<Api>>) -> Json<ClusterBody> {
         let (members, nodes) = (0, Vec::new());
         return Json(ClusterBody { cluster: None, node: None, members, nodes, at_least: false });
     };
-    let (nodes, members) = cluster.nodes().await;
-    let at_least = nodes.len() < members;
+    let (nodes, members, at_least) = cluster.nodes().await;
     let (name, node) = (Some(cluster.name().to_owned()), Some(cluster.node().to_owned()));
     Json(ClusterBody { cluster: name, node, members, nodes, at_least })
 }

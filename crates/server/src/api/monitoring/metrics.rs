@@ -10,19 +10,17 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use dispatch::traces::Traces;
-use engine::{Snapshot, TurnSnapshot, WorkerSnapshot};
+use engine::Snapshot;
 use gateway::{Erlang, Report};
 use httpd::problem::ApiProblem;
-use hub::{Bound, DisconnectReason};
-use prometheus::proto::{Metric, MetricFamily, MetricType};
+use prometheus::proto::{MetricFamily, MetricType};
 use prometheus::{Encoder, TextEncoder};
-use proto::Transport;
 use tokio::task::spawn_blocking;
 
 use super::families::{counter, counter_of, family, gauge, gauge_of, histogram_of, metric};
 use super::log::LogStats;
 use super::tokens::{self, TokenStats};
-use super::{client_sends, cluster, mercure, presence, tls};
+use super::{client_sends, cluster, mercure, presence, tls, workers};
 use crate::api::Figures;
 use crate::api::readings::process::Descriptors;
 use crate::api::readings::sockets::SocketBytes;
@@ -35,6 +33,7 @@ pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Api
     let snapshot = api.snapshot()?;
     let families = [
         process(&api),
+        machine(),
         descriptors.map(|descriptors| self::descriptors(&descriptors)).unwrap_or_default(),
         control(&api, api.sockets.read().await),
         kept(&api, &snapshot),
@@ -48,7 +47,7 @@ pub(crate) async fn metrics(State(api): State<Arc<Api>>) -> Result<Response, Api
         mercure::families(&api, &snapshot),
         cluster::families(api.sender.cluster.as_deref()),
         tls::of_streams(&api.certificates, &snapshot.whole().tls),
-        workers(&snapshot.workers),
+        workers::families(&snapshot.workers),
         erlang.map(|report| self::erlang(&report)).unwrap_or_default(),
         api.traces.as_ref().map(traces).into_iter().collect(),
         api.upgraded().map(upgrade).unwrap_or_default(),
@@ -72,6 +71,26 @@ fn process(api: &Api) -> Vec<MetricFamily> {
             sys::clock::process_cpu().as_secs_f64(),
         ),
     ]
+}
+
+/// What the whole machine waited for, as far as the kernel tells it.
+fn machine() -> Vec<MetricFamily> {
+    let waits = sys::machine::waits();
+    let stolen = waits.stolen.map(|stolen| {
+        counter(
+            "encke_machine_stolen_seconds_total",
+            "How long the machine's cores were given to others while they had work here.",
+            stolen.as_secs_f64(),
+        )
+    });
+    let memory = waits.memory.map(|memory| {
+        counter(
+            "encke_machine_memory_stalled_seconds_total",
+            "How long somebody on the machine waited for memory.",
+            memory.as_secs_f64(),
+        )
+    });
+    stolen.into_iter().chain(memory).collect()
 }
 
 /// Under the names that Prometheus expects stands the control plane's table, and beside them those
@@ -225,87 +244,6 @@ fn send_durations(api: &Api) -> MetricFamily {
     )
 }
 
-/// How a figure is read out of a worker's counters.
-type ReadFigure = fn(&WorkerSnapshot) -> u64;
-
-const WORKER_GAUGES: [(&str, &str, ReadFigure); 3] = [
-    ("encke_connections_open", "Connections open now.", |worker| worker.connections_open),
-    ("encke_worker_full", "1 while the worker takes no more connections.", |worker| worker.full),
-    ("encke_mails_waiting", "Mails in the worker's mailbox.", |worker| worker.mails_waiting),
-];
-
-const WORKER_COUNTERS: [(&str, &str, ReadFigure); 8] = [
-    ("encke_connections_opened_total", "Connections accepted.", |worker| worker.opened),
-    ("encke_deliveries_total", "Events handed to connections.", |worker| worker.deliveries),
-    (
-        "encke_deliveries_dropped_total",
-        "Deliveries that met their connection too late or found it too slow.",
-        |worker| worker.dropped,
-    ),
-    ("encke_keepalives_total", "Keep-alives sent.", |worker| worker.keepalives),
-    ("encke_gaps_total", "Clients told of a gap in mid-stream.", |worker| worker.gaps),
-    ("encke_writes_total", "Write calls.", |worker| worker.writes),
-    ("encke_sent_bytes_total", "Bytes that the kernel took.", |worker| worker.bytes_sent),
-    (
-        "encke_accept_shortages_total",
-        "How often the kernel gave no descriptor or memory for another client.",
-        |worker| worker.shortages,
-    ),
-];
-
-fn workers(workers: &[WorkerSnapshot]) -> Vec<MetricFamily> {
-    let numbers: Vec<String> = (0..workers.len()).map(|worker| worker.to_string()).collect();
-    let by_worker = |read: ReadFigure, value: fn(f64) -> Metric| {
-        let each = numbers.iter().zip(workers);
-        each.map(|(number, worker)| metric(&[("worker", number)], value(read(worker) as f64)))
-            .collect()
-    };
-    let mut families = Vec::new();
-    for (name, help, read) in WORKER_GAUGES {
-        families.push(family(name, help, MetricType::GAUGE, by_worker(read, gauge_of)));
-    }
-    for (name, help, read) in WORKER_COUNTERS {
-        families.push(family(name, help, MetricType::COUNTER, by_worker(read, counter_of)));
-    }
-    let (mut closed, mut streams, mut turns) = (Vec::new(), Vec::new(), Vec::new());
-    let mut bounds = Vec::new();
-    for (number, worker) in numbers.iter().zip(workers) {
-        turns.push(metric(&[("worker", number)], turns_of(worker)));
-        for (reason, count) in DisconnectReason::ALL.iter().zip(worker.closed) {
-            let labels = [("worker", number.as_str()), ("reason", reason.as_str())];
-            closed.push(metric(&labels, counter_of(count as f64)));
-        }
-        for (bound, count) in Bound::ALL.iter().zip(worker.bounds) {
-            let labels = [("worker", number.as_str()), ("bound", bound.as_str())];
-            bounds.push(metric(&labels, counter_of(count as f64)));
-        }
-        for (transport, count) in Transport::ALL.iter().zip(worker.streams_open) {
-            let labels = [("worker", number.as_str()), ("transport", transport.as_str())];
-            streams.push(metric(&labels, gauge_of(count as f64)));
-        }
-    }
-    families.push(family(
-        "encke_connections_closed_total",
-        "Connections ended, by reason.",
-        MetricType::COUNTER,
-        closed,
-    ));
-    families.push(family(
-        "encke_bounds_met_total",
-        "How often a client met a bound on what one address or one id may have.",
-        MetricType::COUNTER,
-        bounds,
-    ));
-    families.push(family("encke_streams_open", "Streams now.", MetricType::GAUGE, streams));
-    families.push(family(
-        "encke_turn_duration_seconds",
-        "Turns of the worker's loop, without its waits.",
-        MetricType::HISTOGRAM,
-        turns,
-    ));
-    families
-}
-
 fn erlang(report: &Report) -> Vec<MetricFamily> {
     let by_reason = |counts: &serde_json::Map<String, serde_json::Value>| {
         let counts = counts.iter().filter_map(|(reason, count)| Some((reason, count.as_f64()?)));
@@ -386,14 +324,4 @@ fn traces(traces: &Traces) -> MetricFamily {
         MetricType::COUNTER,
         counts.to_vec(),
     )
-}
-
-fn turns_of(worker: &WorkerSnapshot) -> Metric {
-    let turns = &worker.turns;
-    let buckets = TurnSnapshot::BOUNDS_NS.iter().zip(&turns.buckets);
-    let cumulative = buckets.scan(0, |below, (bound, count)| {
-        *below += count;
-        Some((*bound as f64 / 1e9, *below))
-    });
-    histogram_of(cumulative, turns.count(), turns.total_ns as f64 / 1e9)
 }

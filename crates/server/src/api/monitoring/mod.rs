@@ -10,3 +10,4 @@ mod presence;
 pub(super) mod stats;
 mod tls;
 mod tokens;
+mod workers;

@@ -20,7 +20,8 @@ const RECEIVED_SEQ: HeaderName = HeaderName::from_static("producer-received-seq"
 const TTL: HeaderName = HeaderName::from_static("stream-ttl");
 const EXPIRES_AT: HeaderName = HeaderName::from_static("stream-expires-at");
 
-/// When it may be tried again to append to a stream whose last append is not sent yet.
+/// After how many seconds something may be tried again: to append to a stream whose last append is
+/// not sent yet, or to read a long one.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// The value of a field that says yes.
@@ -75,11 +76,11 @@ pub(super) fn refused(refusal: &Refusal) -> Response {
         Refusal::Disk(error) if error.kind() == ErrorKind::StorageFull => {
             StatusCode::INSUFFICIENT_STORAGE
         }
-        Refusal::Disk(_) | Refusal::Pending => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Disk(_) | Refusal::Pending | Refusal::Long => StatusCode::SERVICE_UNAVAILABLE,
     };
     let problem = ApiProblem::new(status, sentence(&refusal.to_string()));
     let problem = match refusal {
-        Refusal::Pending => problem.retry_after(RETRY_AFTER_SECONDS),
+        Refusal::Pending | Refusal::Long => problem.retry_after(RETRY_AFTER_SECONDS),
         _ => problem,
     };
     let mut response = problem.into_response();

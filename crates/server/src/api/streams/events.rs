@@ -29,7 +29,7 @@ use base64::engine::general_purpose::STANDARD;
 use cluster::Once;
 use dispatch::barrier::WritePermit;
 use dispatch::idempotency::IdempotencyKeys;
-use dispatch::outcome::Unposted;
+use dispatch::outcome::{LogTrouble, Unposted};
 use dispatch::posting::{Delivery, Sender};
 use dispatch::send_options::SendOptions;
 use engine::Outgoing;
@@ -162,7 +162,7 @@ impl StreamEvents {
             Ok(Delivery::Here { .. }) => Outcome::Told,
             Ok(delivery @ Delivery::Everywhere(_)) => match delivery.answer().await {
                 // The cluster's log has it, and so have the others.
-                Ok(_) | Err(Unposted::NotDurable) => Outcome::Told,
+                Ok(_) | Err(Unposted::Log(LogTrouble::NotDurable)) => Outcome::Told,
                 Err(_) => Outcome::Not,
             },
             // Whoever tries it again says how many there are.

@@ -11,15 +11,16 @@ use dispatch::idempotency::IdempotencyKeys;
 use dispatch::posting::Sender;
 use hub::IdPatterns;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use streams::{Limits, Refusal, Store, Teller};
+use streams::{LONG_READS_MAX, Limits, Piece, Refusal, Start, Store, Teller};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::due::send_each;
 use super::events::StreamEvents;
 use super::memory::StreamsMemory;
-use super::places::{PathTurn, PathTurns, TOLD_REQUESTS_MAX};
+use super::places::{PathTurns, TOLD_REQUESTS_MAX};
 
 /// Requests that change streams at one time, and others: each has a thread that waits for a disk.
 const DISK_THREADS_MAX: usize = 64;
@@ -51,6 +52,8 @@ pub(crate) struct Streams {
     changes: Semaphore,
     /// For all others, who do not wait behind appends.
     reads: Arc<Semaphore>,
+    /// For those of them who read a long append: whoever waits for others who do has no thread.
+    long_reads: Arc<Semaphore>,
     /// Who changes which stream.
     turns: Arc<PathTurns>,
     /// Who reads which stream that is not in memory yet.
@@ -91,6 +94,7 @@ impl Streams {
             store: OnceCell::new(),
             changes: Semaphore::new(DISK_THREADS_MAX),
             reads: Arc::new(Semaphore::new(DISK_THREADS_MAX)),
+            long_reads: Arc::new(Semaphore::new(LONG_READS_MAX)),
             turns: Arc::default(),
             loads: Arc::default(),
             api_memory: StreamsMemory::default(),
@@ -131,7 +135,7 @@ impl Streams {
         self: &Arc<Streams>,
         work: impl FnOnce(&Store) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Undone> {
-        self.read_by(None, work).await
+        self.read_by((), work).await
     }
 
     /// Does `work`, which reads the stream at `path`. As long as that is not in memory its readers
@@ -146,11 +150,40 @@ impl Streams {
         self.read_by(turn.filter(|_| !is_known()), work).await
     }
 
+    /// Reads on from `start` in the stream at `path`, some `bytes_max` bytes.
+    pub(super) async fn piece(
+        self: &Arc<Streams>,
+        path: &Arc<str>,
+        start: Start,
+        bytes_max: usize,
+    ) -> Result<Piece, Undone> {
+        let of = Arc::clone(path);
+        let read = move |store: &Store| store.read_short(&of, start, bytes_max);
+        match self.read(path, read).await {
+            Err(Undone::Refused(Refusal::Long)) => self.long_piece(path, start, bytes_max).await,
+            read => read,
+        }
+    }
+
+    /// As [`Streams::piece`], where it is known that a long append is to be read for it. The store
+    /// lets no more read those at one time. Who would wait there waits here, before it has a place,
+    /// so that others have theirs.
+    pub(super) async fn long_piece(
+        self: &Arc<Streams>,
+        path: &Arc<str>,
+        start: Start,
+        bytes_max: usize,
+    ) -> Result<Piece, Undone> {
+        let turn = Arc::clone(&self.long_reads).acquire_owned().await.ok();
+        let of = Arc::clone(path);
+        self.read_by(turn, move |store| store.read(&of, start, bytes_max)).await
+    }
+
     /// Does `work`, which changes no stream, when it has a place; with a turn, if it needs one. Who
     /// goes away before has it not done, and leaves nothing that waits.
     async fn read_by<T: Send + 'static>(
         self: &Arc<Streams>,
-        turn: Option<PathTurn>,
+        turn: impl Send + 'static,
         work: impl FnOnce(&Store) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Undone> {
         let place = Arc::clone(&self.reads).acquire_owned().await.ok();
@@ -234,36 +267,36 @@ impl Streams {
             store.retire_notes();
             Ok(store.due())
         };
-        let Ok(due) = self.work(due).await else { return };
-        let all = due.len();
-        for (sent, path) in due.into_iter().enumerate() {
-            if self.stop.is_cancelled() {
-                return;
-            }
-            if self.turns.requests(&path) > 0 {
-                // Whoever changes a stream sends what is due first.
-                continue;
-            }
-            let of = path.clone();
-            let tell = move |store: &Store, teller: Option<&dyn Teller>| {
-                teller.map_or(Ok(()), |teller| store.tell_due(&of, teller))
-            };
-            match self.change_by(&path, Some(Arc::clone(events)), tell).await {
-                Err(Undone::Refused(Refusal::Pending)) => {
-                    let left = all - sent;
-                    tracing::warn!(
-                        "appends to {left} durable streams are not sent as events yet: workers, \
-                         the cluster's log, or the disk of the log (--keep), are too busy, full \
-                         or away"
-                    );
-                    return;
-                }
-                Err(Undone::Refused(error)) => {
-                    tracing::error!("an append to a durable stream is not sent yet: {error}");
-                }
-                Ok(()) | Err(Undone::Unusable(_) | Undone::NoPermit(_)) => {}
-            }
+        let Ok(mut due) = self.work(due).await else { return };
+        // Or those that cannot be sent could be the first ones in each pass.
+        fastrand::shuffle(&mut due);
+        let left = send_each(due, |path| self.is_sent(path, events)).await;
+        if left > 0 {
+            tracing::warn!(
+                "appends to {left} durable streams are not sent as events yet: workers, the \
+                 cluster's log, or the disk of the log (--keep), are too busy, full or away"
+            );
         }
+    }
+
+    /// Sends what is due of the stream at `path`; `false` where that is not possible now.
+    async fn is_sent(self: &Arc<Streams>, path: Box<str>, events: &Arc<StreamEvents>) -> bool {
+        // Whoever changes a stream sends what is due first.
+        if self.stop.is_cancelled() || self.turns.requests(&path) > 0 {
+            return true;
+        }
+        let of = path.clone();
+        let tell = move |store: &Store, teller: Option<&dyn Teller>| {
+            teller.map_or(Ok(()), |teller| store.tell_due(&of, teller))
+        };
+        match self.change_by(&path, Some(Arc::clone(events)), tell).await {
+            Err(Undone::Refused(Refusal::Pending)) => return false,
+            Err(Undone::Refused(error)) => {
+                tracing::error!("an append to a durable stream is not sent yet: {error}");
+            }
+            Ok(()) | Err(Undone::Unusable(_) | Undone::NoPermit(_)) => {}
+        }
+        true
     }
 
     /// Removes streams whose lifetime is over, and sends what could not be sent, as long as this

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Call;
 use super::fields::ReadQuery;
+use super::memory::Room;
 use super::read::{first, new_cursor, piece};
 
 /// A reader of events.
@@ -22,8 +23,9 @@ struct Reading {
     wanted: ReadQuery,
     encoding: Encoding,
     reader: LiveReader,
-    /// What was read and not sent yet.
-    piece: Option<Piece>,
+    /// What was read and not sent yet, with room for its events: who asks for many streams of
+    /// events and takes none of them holds no more than its share.
+    piece: Option<(Piece, Room)>,
     next: Offset,
     /// When the stream of events ends, so that caches can join readers; they come back at once.
     end: Instant,
@@ -39,8 +41,10 @@ pub(super) async fn get(call: Call, wanted: ReadQuery) -> Result<Response, ApiPr
         Err(undone) => return call.undone(undone, Bytes::new()).await,
     };
     let encoding = Encoding::of(&piece.head.content_type);
-    let (next, piece) = (piece.head.next, Some(piece));
-    let reading = Reading { call, wanted, encoding, reader, piece, next, end, is_over: false };
+    // Where there is no room for it, the reader comes back with its last offset.
+    let (next, piece) = (piece.head.next, with_room(&call, encoding, piece));
+    let is_over = piece.is_none();
+    let reading = Reading { call, wanted, encoding, reader, piece, next, end, is_over };
     let body = Body::from_stream(stream::unfold(reading, Reading::next));
     let fields = [
         (header::CONTENT_TYPE, "text/event-stream"),
@@ -56,6 +60,13 @@ pub(super) async fn get(call: Call, wanted: ReadQuery) -> Result<Response, ApiPr
     Ok(response)
 }
 
+/// A piece with room for its events; `None` where there is none.
+fn with_room(call: &Call, encoding: Encoding, piece: Piece) -> Option<(Piece, Room)> {
+    let bytes = encoding.bytes_max(&piece.data);
+    let room = call.memory().pieces.take(&call.holders, bytes).ok()?;
+    Some((piece, room))
+}
+
 impl Reading {
     /// What is sent next.
     async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Reading)> {
@@ -63,20 +74,17 @@ impl Reading {
             self.leave();
             return None;
         }
-        let piece = match self.piece.take() {
-            Some(piece) => piece,
+        let (piece, room) = match self.piece.take() {
+            Some(read) => read,
             None => match self.wait().await {
-                Some(piece) => piece,
+                Some(piece) => with_room(&self.call, self.encoding, piece)?,
                 None => {
                     self.leave();
                     return None;
                 }
             },
         };
-        // Where there is no room for it, the reader comes back with its last offset.
-        let bytes = self.encoding.bytes_max(&piece.data);
-        let room = self.call.memory().pieces.take(&self.call.holders, bytes).ok()?;
-        let mut events = Vec::with_capacity(bytes);
+        let mut events = Vec::with_capacity(room.bytes());
         self.next = piece.head.next;
         if !piece.data.is_empty() {
             self.encoding.push_data(&mut events, self.next, &piece.data);

@@ -175,6 +175,11 @@ impl Room {
         Ok(())
     }
 
+    /// How many bytes it is for.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Holds bytes for which room was taken.
     pub(super) fn hold(self, bytes: Bytes) -> Bytes {
         Bytes::from_owner(HeldBytes { bytes, _room: self })

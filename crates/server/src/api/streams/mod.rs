@@ -7,6 +7,7 @@
 //! can be heard as [`events`], too.
 
 mod answers;
+mod due;
 mod events;
 mod fields;
 mod fork;

@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use httpd::problem::ApiProblem;
-use streams::{LiveReader, Piece, Start, array, cursor, is_json};
+use streams::{LiveReader, Piece, Refusal, Start, Store, array, cursor, is_json};
 use tokio::time::{Instant, timeout_at};
 
 use super::Call;
@@ -45,19 +45,27 @@ pub(super) async fn catch_up(call: Call, wanted: ReadQuery) -> Result<Response, 
 
 /// The piece of the stream from `start` on.
 pub(super) async fn piece(call: &Call, start: Start) -> Result<Piece, Undone> {
-    let path = call.path.clone();
-    call.streams.read(&call.path, move |store| store.read(&path, start, PIECE_BYTES)).await
+    call.streams.piece(&call.path, start, PIECE_BYTES).await
 }
 
 /// The first piece for a reader that will wait for more, and what it waits with.
 pub(super) async fn first(call: &Call, start: Start) -> Result<(LiveReader, Piece), Undone> {
     let path = call.path.clone();
-    let read = move |store: &streams::Store| {
+    let read = move |store: &Store| {
         // First, so that nothing can end its life in between.
         let reader = store.live(&path);
-        store.read(&path, start, PIECE_BYTES).map(|piece| (reader, piece))
+        match store.read_short(&path, start, PIECE_BYTES) {
+            Ok(piece) => Ok((reader, Some(piece))),
+            Err(Refusal::Long) => Ok((reader, None)),
+            Err(error) => Err(error),
+        }
     };
-    call.streams.read(&call.path, read).await
+    let (reader, piece) = call.streams.read(&call.path, read).await?;
+    let piece = match piece {
+        Some(piece) => piece,
+        None => call.streams.long_piece(&call.path, start, PIECE_BYTES).await?,
+    };
+    Ok((reader, piece))
 }
 
 /// `GET` with `live=long-poll`.

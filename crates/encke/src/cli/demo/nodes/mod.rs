@@ -46,6 +46,7 @@ use super::{DEFAULT_API, DEFAULT_LISTEN, Demo, ROOM_FOR_VISITORS};
 use crate::cli::ticker::Ticker;
 use crate::cli::work::on_own_thread;
 use crate::client::ApiClient;
+use crate::system;
 
 /// How many there may be: more would only share this machine's cores.
 pub(super) const NODES_MAX: u8 = NAMES.len() as u8;
@@ -229,7 +230,7 @@ impl Run<'_> {
         members?;
         let record = Record::new(on_own_thread(move || Audiences::of(&friends)).await?);
         let record = Arc::new(record);
-        sys::limits::raise_descriptors()?;
+        system::descriptors()?;
         let addresses: Vec<_> = self.nodes.iter().map(ServerProcess::listen).collect();
         let _online = Users::start(demo.args.users, &addresses, &record);
         match demo.unless_stopped(self.wait_online(&record)).await {

@@ -48,13 +48,7 @@ impl NatsProcess {
 
     /// Ends it, and waits for that.
     pub(super) async fn stop(mut self) -> Result<()> {
-        match child::end_server(self.nats.server(), END_TIMEOUT).await {
-            Ok(true) => Ok(()),
-            Ok(false) => {
-                bail!("NATS did not end within {} s and was killed", END_TIMEOUT.as_secs())
-            }
-            Err(error) => Err(error).context("cannot watch NATS"),
-        }
+        child::end_server(self.nats.server(), "NATS", END_TIMEOUT).await
     }
 }
 

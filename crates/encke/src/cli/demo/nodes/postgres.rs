@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep};
 use super::audiences::pairs;
 use crate::cli::demo::child;
 use crate::cli::demo::process::Database;
+use crate::system::random_digits;
 
 /// What `initdb` is told. Its files are lost with the demo anyway, so nothing waits for a disk.
 const INITDB: [&str; 2] = ["--auth=scram-sha-256", "--locale=C"];
@@ -48,7 +49,7 @@ impl PostgresProcess {
         let port = rig::free_port()?;
         let database = Database {
             url: format!("postgresql://postgres@127.0.0.1:{port}/postgres?sslmode=disable"),
-            password: format!("{:016x}{:016x}", getrandom::u64()?, getrandom::u64()?),
+            password: random_digits::<16>()?,
         };
         let secret = folder.join("password");
         // From its first moment on for nobody else.
@@ -63,7 +64,9 @@ impl PostgresProcess {
         let mut options: Vec<&OsStr> = INITDB.iter().map(OsStr::new).collect();
         options.extend([OsStr::new("--pwfile"), secret.as_os_str()]);
         let mut making = place.initdb(&options)?;
-        if !child::ended(&mut making).await.context("cannot watch initdb")?.success() {
+        let made =
+            child::ended(&mut making).await.with_context(|| child::cannot("watch initdb"))?;
+        if !made.success() {
             bail!("initdb fails; it said:\n{}", place.said());
         }
         fs::remove_file(&secret).with_context(|| cannot("remove", &secret))?;
@@ -101,13 +104,7 @@ impl PostgresProcess {
 
     /// Ends it, and waits for that.
     pub(super) async fn stop(mut self) -> Result<()> {
-        match child::end_server(self.postgres.server(), END_TIMEOUT).await {
-            Ok(true) => Ok(()),
-            Ok(false) => {
-                bail!("PostgreSQL did not end within {} s and was killed", END_TIMEOUT.as_secs())
-            }
-            Err(error) => Err(error).context("cannot watch PostgreSQL"),
-        }
+        child::end_server(self.postgres.server(), "PostgreSQL", END_TIMEOUT).await
     }
 }
 

@@ -36,4 +36,15 @@ mod tests {
         assert_eq!(told.to_string(), expected);
         assert_eq!(in_time(minute, ready(Ok(7)), "it does not start").await.unwrap(), 7);
     }
+
+    #[tokio::test]
+    async fn part_that_panics_is_told_as_a_failure() {
+        let part = |fails: bool| async move {
+            assert!(!fails, "of a test");
+            Ok(7)
+        };
+        let told = unless_panicked(tokio::spawn(part(true)).await).unwrap_err();
+        assert_eq!(told.to_string(), "a part of the demo failed; its error is above");
+        assert_eq!(unless_panicked(tokio::spawn(part(false)).await).unwrap(), 7);
+    }
 }

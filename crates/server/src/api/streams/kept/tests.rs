@@ -5,11 +5,17 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{SyncSender as Ending, sync_channel};
 
+use axum::http::Request;
 use futures_util::FutureExt as _;
-use streams::{Create, Lifetime, Start};
+use http_body_util::BodyExt as _;
+use httpd::permits::ConnectionPermits;
+use streams::{Create, Lifetime};
 use testing::DEADLINE;
 
 use super::*;
+use crate::api::streams::fields::ReadQuery;
+use crate::api::streams::memory::{Holder, Holders};
+use crate::api::streams::{Call, live};
 
 fn streams(data: &Path) -> Arc<Streams> {
     Arc::new(Streams {
@@ -19,6 +25,7 @@ fn streams(data: &Path) -> Arc<Streams> {
         store: OnceCell::new(),
         changes: Semaphore::new(DISK_THREADS_MAX),
         reads: Arc::new(Semaphore::new(DISK_THREADS_MAX)),
+        long_reads: Arc::new(Semaphore::new(LONG_READS_MAX)),
         turns: Arc::default(),
         loads: Arc::default(),
         api_memory: StreamsMemory::default(),
@@ -81,8 +88,12 @@ async fn wait_for(is_so: impl Fn() -> bool) {
 }
 
 fn create(store: &Store, path: &str) -> Result<(), Refusal> {
+    create_of(store, path, b"there")
+}
+
+fn create_of(store: &Store, path: &str, data: &[u8]) -> Result<(), Refusal> {
     let (content_type, lifetime) = ("text/plain", Lifetime::Unbounded);
-    let create = Create { content_type, lifetime, closed: false, data: b"there" };
+    let create = Create { content_type, lifetime, closed: false, data };
     store.create(path, &create, None).map(drop)
 }
 
@@ -133,6 +144,37 @@ async fn readers_of_a_known_stream_wait_for_none_of_each_other() {
     assert_eq!(read, b"there");
 }
 
+/// As many as would take all threads twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_of_long_appends_who_wait_for_each_other_take_no_thread() {
+    const LONG: usize = 2 << 20;
+    const READERS: usize = 2 * DISK_THREADS_MAX;
+    let data = tempfile::tempdir().unwrap();
+    let streams = streams(data.path());
+    let long = |store: &Store, _: Option<&dyn Teller>| create_of(store, "long", &vec![b'x'; LONG]);
+    assert!(streams.change("other", |store, _| create(store, "other")).await.is_ok());
+    assert!(streams.change("long", long).await.is_ok());
+    let all = Arc::clone(&streams.long_reads).acquire_many_owned(LONG_READS_MAX as u32);
+    let all = all.await.unwrap();
+    let readers: Vec<_> = (0..READERS)
+        .map(|_| {
+            let (streams, path) = (Arc::clone(&streams), Arc::<str>::from("long"));
+            tokio::spawn(async move {
+                let piece = streams.piece(&path, Start::Beginning, 1).await;
+                piece.ok().map(|piece| piece.data.len())
+            })
+        })
+        .collect();
+    // Beside its own there is one reference of what was taken, and one of each who waits.
+    wait_for(|| Arc::strong_count(&streams.long_reads) == 2 + READERS).await;
+    wait_for(|| streams.reads.available_permits() == DISK_THREADS_MAX).await;
+    assert_eq!(text(&streams, "other").await, b"there");
+    drop(all);
+    for reader in readers {
+        assert_eq!(timeout(DEADLINE, reader).await.unwrap().unwrap(), Some(LONG));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn reader_who_goes_away_while_it_waits_has_nothing_done() {
     let data = tempfile::tempdir().unwrap();
@@ -167,4 +209,42 @@ async fn appends_to_one_stream_take_one_thread_of_all() {
     let other = timeout(DEADLINE, other).await;
     drop(end);
     assert!(other.unwrap().is_ok());
+}
+
+/// HTTP/2 asks for no body as long as its client takes none.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_that_nobody_has_taken_yet_have_room_before_they_are_made() {
+    const LONG: usize = 8 << 20;
+    let data = tempfile::tempdir().unwrap();
+    let streams = streams(data.path());
+    let closed = |store: &Store, _: Option<&dyn Teller>| {
+        let (content_type, lifetime, data) = ("text/plain", Lifetime::Unbounded, vec![b'x'; LONG]);
+        let create = Create { content_type, lifetime, closed: true, data: &data };
+        store.create("long", &create, None).map(drop)
+    };
+    assert!(streams.change("long", closed).await.is_ok());
+    let holders: Holders = [Holder::Subject("bob".into())].into();
+    let mut answers = Vec::new();
+    // One holds 32 MiB, so there is room for four.
+    for _ in 0..5 {
+        let asked = Request::get("/v1/stream/long?offset=-1&live=sse").body(()).unwrap();
+        let (head, ()) = asked.into_parts();
+        let wanted = ReadQuery::parse(&head.uri, &head.headers).ok().unwrap();
+        let call = Call {
+            streams: Arc::clone(&streams),
+            is_private: true,
+            is_public: true,
+            body_bytes_max: 0,
+            idle_limit: ConnectionPermits::new().idle_limit(),
+            holders: Arc::clone(&holders),
+            path: "long".into(),
+            head,
+        };
+        answers.push(live::get(call, wanted).await.ok().unwrap());
+    }
+    // The last one is taken first.
+    for (number, answer) in answers.into_iter().enumerate().rev() {
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(body.len() > LONG, number < 4, "{number}: {} bytes", body.len());
+    }
 }
