@@ -87,8 +87,10 @@ impl Default for HistoryLimits {
     }
 }
 
-/// Events forgotten by one [`History::expire`]: about 0.2 ms.
+/// Events forgotten by one [`History::expire`] by each of so many rules: about 0.2 ms. Where there
+/// are more pairs of them, it is fewer by each.
 const EXPIRED_MAX: usize = 1024;
+const EXPIRED_RULES: usize = 33;
 
 /// Aged events forgotten with each one that comes: more than one, so that they become fewer.
 const EXPIRED_PER_RECORD: usize = 2;
@@ -283,7 +285,9 @@ impl<F> History<F> {
     /// Forgets what is too old, events and frames, a slice of it. `true` when there is more.
     pub fn expire(&self, now_ms: u64) -> bool {
         let mut state = self.lock();
-        let is_more = self.forget_aged(&mut state, now_ms, EXPIRED_MAX);
+        let rules = self.rules.bounds().len().max(EXPIRED_RULES);
+        let most = (EXPIRED_MAX * EXPIRED_RULES / rules).max(EXPIRED_PER_RECORD);
+        let is_more = self.forget_aged(&mut state, now_ms, most);
         cool(&mut state, now_ms, false, EXPIRED_MAX) | is_more
     }
 

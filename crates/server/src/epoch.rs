@@ -138,9 +138,18 @@ pub(super) fn end(dir: &Path, last: u64) {
     }
 }
 
+/// Where the file comes from, which a disk may keep waiting for; `None` where there is none.
+pub(super) trait EpochFileComes:
+    Future<Output = Option<EpochFile>> + Send + 'static
+{
+}
+
+impl<F: Future<Output = Option<EpochFile>> + Send + 'static> EpochFileComes for F {}
+
 /// Reserves more numbers when it is time, for as long as the runtime lives, and while the directory
 /// is ours: as long as the `graph` in it is open, and was not let go of.
-pub(super) async fn keep(mut file: EpochFile, event_ids: Arc<EventIds>, graph: Graph) {
+pub(super) async fn keep(file: impl EpochFileComes, event_ids: Arc<EventIds>, graph: Graph) {
+    let Some(mut file) = file.await else { return };
     loop {
         sleep(RESERVE_EVERY).await;
         let (event_ids, graph) = (Arc::clone(&event_ids), graph.clone());

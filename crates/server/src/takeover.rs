@@ -75,6 +75,8 @@ struct Prepared {
 /// When all is here.
 struct Complete {
     control: ControlPlane,
+    /// Says whether the directory is still ours.
+    graph: Graph,
     epoch_file: EpochFile,
     claims: Option<ClaimsBeside>,
     listeners: ApiListeners,
@@ -276,19 +278,20 @@ impl Prepared {
         engine.router().event_ids().set_lost(lost);
         let idempotency = self.idempotency.context("no idempotency keys have come")?;
         // A node of a cluster is not taken over.
-        let control = ControlPlane::new(setup, engine, graph, None, idempotency)?;
+        let control = ControlPlane::new(setup, engine, graph.clone(), None, idempotency)?;
         control.take_over(std::mem::take(&mut rest.api), std::mem::take(&mut rest.revoked));
         rest.connections = connections;
-        Ok(Complete { control, epoch_file, claims, listeners, passing, takeover, rest })
+        Ok(Complete { control, graph, epoch_file, claims, listeners, passing, takeover, rest })
     }
 }
 
 impl Complete {
     /// Serves what is ours. There is no way back, so nothing that goes wrong here ends anything.
     async fn serve(self, serving: &mut Conversation, facts: &Facts) -> Server {
-        let Complete { mut control, epoch_file, claims, listeners, passing, takeover, mut rest } =
-            self;
-        let mut claiming = spawn_blocking(move || claim(epoch_file, claims));
+        let Complete { mut control, graph, epoch_file, claims, listeners, passing, .. } = self;
+        let (takeover, mut rest) = (self.takeover, self.rest);
+        // What is let go of again before that is another's to claim.
+        let mut claiming = spawn_blocking(move || graph.while_ours(|| claim(epoch_file, claims)));
         let in_time = timeout(CLAIM_MAX, &mut claiming).await;
         control.state().take_over_hub(rest.hub.take(), rest.last).await;
         let totals = rest.totals.into_iter().map(|(name, value)| Total { name, value });
@@ -300,11 +303,13 @@ impl Complete {
             connections: rest.connections,
         };
         control.state().set_upgraded(figures);
-        let epoch_file = match in_time {
-            Ok(claimed) => claimed,
-            Err(_) => claiming.await,
-        };
-        control.begin(epoch_file.ok());
+        control.begin(async move {
+            let claimed = match in_time {
+                Ok(claimed) => claimed,
+                Err(_) => claiming.await,
+            };
+            claimed.ok().flatten()
+        });
         let erlang = control.take_erlang();
         let mut server = control.serve(listeners);
         server.serve_passed(passing);

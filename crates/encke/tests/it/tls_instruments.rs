@@ -78,7 +78,7 @@ fn who_comes_back_from_a_storm_over_tls_hears_what_it_missed() {
         let storm =
             ["--resume", "--storm-after=1.5", "--vanish=0", "--come-back=0.5", "--away=0.3"];
         let ca = secured.ca();
-        let options = [&[&*ca, "--seconds=6"], &storm[..]].concat();
+        let options = [&[&*ca, "--seconds=15"], &storm[..]].concat();
         let flood = flood_at(&secured.server, &secured.url("localhost"), transport, &options);
         wait_online(&flood);
         let spam = spam_at(&secured.api(), &[&ca]);

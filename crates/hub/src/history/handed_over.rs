@@ -203,7 +203,7 @@ impl<F> History<F> {
         let patterns = self.rules.names();
         let mut state = self.lock();
         state.floor = state.floor.max(evicted_range.floor);
-        let theirs = evicted_range.by_rule();
+        let theirs = self.rules.by_pair(evicted_range.by_rule());
         let rules: Vec<(u64, u64)> = if theirs.iter().map(|rule| &rule.pattern).eq(&patterns) {
             for (subject, number, rule) in state.kept.up_to(evicted_range.last()) {
                 // It is listed there, or below that floor, unless it has a later event here.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::HistoryLimits;
+use super::{EvictedRule, HistoryLimits};
 use crate::archive::KeptBounds;
 use crate::id_patterns::IdPatterns;
 
@@ -171,6 +171,18 @@ impl RulePairs {
         let pair = before + self.own.rule_of(id);
         debug_assert!(pair < self.bounds.len(), "a rule that keeps is one of those");
         pair as u16
+    }
+
+    /// What another memory says of its rules, for each pair here, if it has no pairs and our own
+    /// rules: there each pair was of its own rule. Else as it is.
+    pub(super) fn by_pair(&self, theirs: Vec<EvictedRule>) -> Vec<EvictedRule> {
+        let names = self.names();
+        let own = &names[..=self.own.0.len()];
+        if !theirs.iter().map(|rule| &rule.pattern).eq(own) {
+            return theirs;
+        }
+        let pairs = names.iter().zip(theirs.iter().cycle());
+        pairs.map(|(name, rule)| EvictedRule { pattern: name.clone(), ..rule.clone() }).collect()
     }
 
     /// By what another process knows the pairs, in their order: whoever has the same ones has the

@@ -36,7 +36,7 @@ use super::erlang::ErlangStart;
 use super::{Credentials, ServerSetup};
 use crate::api::{Api, ApiParts, ApiPast};
 use crate::certs::Certificates;
-use crate::epoch::EpochFile;
+use crate::epoch::EpochFileComes;
 use crate::keep::Keeping;
 use crate::lane::Lanes;
 use crate::memory::Kept;
@@ -227,9 +227,9 @@ impl ControlPlane {
         }
     }
 
-    /// Begins all that nobody calls for. Numbers of events are reserved in `epoch_file`, but in a
-    /// cluster, whose log gives them.
-    pub(crate) fn begin(&mut self, epoch_file: Option<EpochFile>) {
+    /// Begins all that nobody calls for. Numbers of events are reserved in `epoch_file`, when it is
+    /// there, but in a cluster, whose log gives them.
+    pub(crate) fn begin(&mut self, epoch_file: impl EpochFileComes) {
         let hooks = std::mem::take(&mut self.hooks);
         hooks.into_iter().for_each(|hook| hook.begin(&self.presence));
         let (told, barrier) = (Arc::clone(&self.presence), Arc::clone(&self.sender.barrier));
@@ -250,9 +250,7 @@ impl ControlPlane {
         }
         tokio::spawn(resumes::wait_for_places(Arc::clone(router), asked));
         tokio::spawn(resumes::forget(Arc::clone(router)));
-        if let Some(file) = epoch_file {
-            tokio::spawn(epoch::keep(file, Arc::clone(router.event_ids()), self.graph.clone()));
-        }
+        tokio::spawn(epoch::keep(epoch_file, Arc::clone(router.event_ids()), self.graph.clone()));
         self.begin_rooms();
         tokio::spawn(client_log::tell(notices));
         tokio::spawn(shortage::warn(Arc::clone(&self.engine)));

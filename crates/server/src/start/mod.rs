@@ -6,6 +6,7 @@ mod credentials;
 mod erlang;
 mod setup;
 
+use std::future::ready;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -83,7 +84,7 @@ impl Server {
         };
         let mut control = ControlPlane::new(setup, engine, graph, member, idempotency)?;
         control.open_streams().await?;
-        control.begin(epoch_file);
+        control.begin(ready(epoch_file));
         let erlang = match control.take_erlang() {
             Some(erlang) => Some(erlang.start(Duration::ZERO).await?),
             None => None,

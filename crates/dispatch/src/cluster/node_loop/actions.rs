@@ -212,6 +212,12 @@ impl NodeLoop {
                 let id = id.as_bytes().try_into().expect("ids have 16 letters and digits");
                 let count = u32::try_from(delivered).unwrap_or(u32::MAX);
                 let delivered = Ok(Delivered { id, count, at_least });
+                if durable && once.is_some_and(|once| self.keys.first_of(once).is_none()) {
+                    // Told before it was read here: which event of its key is written down, if
+                    // there are several, is not known yet.
+                    let _ = reply.send(Err(LogTrouble::NotDurable));
+                    return;
+                }
                 if durable && let Some(number) = self.number_on_disk(number, once) {
                     // Clients have heard it: where it cannot be written nobody knows what stays.
                     let done = move |is_durable: bool| {

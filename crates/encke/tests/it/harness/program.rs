@@ -79,9 +79,11 @@ impl Program {
         let (sender, lines) = mpsc::sync_channel(LINES_MAX);
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let reader = thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
+            // To the end, whatever it says: a program may end when nobody reads it any more.
+            for line in stdout.split(b'\n').map_while(Result::ok) {
+                let line = String::from_utf8_lossy(&line);
                 // Fails only when the test has no more interest.
-                let _ = sender.send(line);
+                let _ = sender.send(line.strip_suffix('\r').unwrap_or(&line).to_owned());
             }
         });
         Program { child, lines, reader: Some(reader), errors }

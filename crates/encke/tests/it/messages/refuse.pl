@@ -2,7 +2,8 @@
 # (`EIO`), or ends it at the first of them (`kill`). CALLS are joined by commas, each the name of a
 # system call, and what an argument of it must be: `kill:1=9` is a kill(2) with SIGKILL.
 #
-# It is a filter of seccomp(2), which everybody may set who gives up new privileges.
+# It is a filter of seccomp(2), which everybody may set who gives up new privileges. A C library may
+# make random bytes itself, of a key that it asks for with the flags 0: refuse that as well.
 
 use strict;
 use warnings;

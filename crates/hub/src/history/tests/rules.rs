@@ -88,6 +88,37 @@ fn of_what_is_kept_on_disk_the_lesser_of_both_rules_is_remembered() {
     assert_eq!(history.stats(), HistoryStats::default());
 }
 
+/// The process before was of a version, or had settings, by which memory went by its own rules.
+#[test]
+fn successor_that_begins_to_heed_what_is_kept_tells_no_gap_but_where_it_keeps_less() {
+    let rules = [("log:*", 9, 5_000)];
+    let old = with_rules(limits(9, 1_000, usize::MAX), &rules);
+    let successor = with_kept(
+        with_rules(limits(9, 1_000, usize::MAX), &rules),
+        &[("few:", 1, 9_000), ("room:", 9, 9_000)],
+    );
+    // More than can be listed, and forgotten: others may be among them, but for those of the rule.
+    let many = 120_000;
+    (1..=many).for_each(|number| record(&old, &format!("u{number}"), number, 0));
+    for number in many + 1..=many + 36 {
+        let subject = ["log:1", "room:1", "few:1", "8"][number as usize % 4];
+        record(&old, subject, number, 1_000 + number - many);
+    }
+    while old.expire(1_900) {}
+    hand_on(&old, &successor, 1_900);
+    assert_eq!(since(&old, &["log:1"], 0).0.len(), 9);
+    assert!(since(&old, &["log:1"], 0).1 && !since(&old, &["8"], 0).1);
+    for subject in ["log:1", "room:1", "8"] {
+        for after in (0..=36).map(|n| many + n).chain([0]) {
+            let both = [&old, &successor].map(|history| since(history, &[subject], after));
+            assert_eq!(both[0], both[1], "{subject} after {after}");
+        }
+    }
+    assert_eq!(since(&successor, &["few:1"], many).0, [many + 34]);
+    assert!(!since(&successor, &["few:1"], many + 29).1);
+    assert!(since(&successor, &["few:1"], many + 30).1);
+}
+
 #[test]
 fn event_about_subjects_of_several_rules_is_kept_as_long_as_any_of_them_keeps_it() {
     let history = with_rules(limits(9, 100, usize::MAX), &[("a", 9, 1_000), ("b", 9, 10)]);
