@@ -2,6 +2,7 @@
 
 mod slow_disk;
 mod topics;
+mod watched_disk;
 
 use std::fs::File;
 use std::ops::RangeInclusive;
@@ -11,6 +12,7 @@ use std::sync::mpsc;
 
 use hub::{ConnectionId, EventId, EventParts, LeftOut, Payload, Tag};
 use journal::{DiskFile, RealDisk};
+use watched_disk::{DiskCall, Watched};
 
 use super::*;
 
@@ -172,51 +174,6 @@ fn rule_bounds_what_is_answered_of_a_subject() {
     assert_eq!(page(archive, "old", of(70, true, 9)), (vec![80], false, true));
 }
 
-/// A disk that counts what is read of it.
-#[derive(Default)]
-struct Counting(Arc<AtomicUsize>);
-struct CountingFile(Arc<AtomicUsize>, Arc<dyn DiskFile>);
-
-impl DiskFile for CountingFile {
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.1.write_at(bytes, offset)
-    }
-    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
-        self.0.fetch_add(1, Relaxed);
-        self.1.read_at(into, offset)
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.1.sync()
-    }
-    fn len(&self) -> io::Result<u64> {
-        self.1.len()
-    }
-    fn cut(&self, bytes: u64) -> io::Result<()> {
-        self.1.cut(bytes)
-    }
-}
-
-impl Disk for Counting {
-    fn lock(&self, dir: &Path) -> io::Result<File> {
-        RealDisk.lock(dir)
-    }
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        Ok(Arc::new(CountingFile(Arc::clone(&self.0), RealDisk.open(path)?)))
-    }
-    fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        Ok(Arc::new(CountingFile(Arc::clone(&self.0), RealDisk.create(path)?)))
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        RealDisk.remove(path)
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
-        RealDisk.list(dir)
-    }
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        RealDisk.sync_dir(dir)
-    }
-}
-
 /// An archive of small segments, and how often its disk was read.
 fn open_counted(dir: &Path, rules: KeepRules) -> (DiskArchive, Arc<AtomicUsize>) {
     let config = Config {
@@ -225,8 +182,13 @@ fn open_counted(dir: &Path, rules: KeepRules) -> (DiskArchive, Arc<AtomicUsize>)
         segment_bytes: 1 << 16,
         sync: Sync::Group,
     };
-    let disk = Counting::default();
-    let reads = Arc::clone(&disk.0);
+    let reads = Arc::<AtomicUsize>::default();
+    let counted = Arc::clone(&reads);
+    let disk = Watched::new(move |call| {
+        if call == DiskCall::Read {
+            counted.fetch_add(1, Relaxed);
+        }
+    });
     (DiskArchive::open(rules, config, Arc::new(disk)).unwrap().0, reads)
 }
 
