@@ -102,7 +102,8 @@ impl ApiProblem {
 
     /// 404: a path that leads nowhere.
     pub fn not_found() -> ApiProblem {
-        let detail = "There is nothing at this path. GET /openapi.json describes those that are.";
+        let detail = "There is nothing at this path. GET /openapi.json describes those that are; \
+                      clients' streams are at the public port (8000).";
         ApiProblem::new(StatusCode::NOT_FOUND, detail)
     }
 

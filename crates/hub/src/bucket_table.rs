@@ -14,7 +14,8 @@
 mod tests;
 
 /// Entries of type `T`, some `MEAN` in a bucket.
-pub(crate) struct BucketTable<T, const MEAN: usize> {
+#[derive(Debug)]
+pub struct BucketTable<T, const MEAN: usize> {
     buckets: Vec<Vec<T>>,
     len: usize,
 }
@@ -27,23 +28,33 @@ impl<T, const MEAN: usize> Default for BucketTable<T, MEAN> {
 
 impl<T, const MEAN: usize> BucketTable<T, MEAN> {
     /// How many entries there are.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// All entries with this `hash`, with others of their bucket.
+    pub fn bucket(&self, hash: u64) -> &[T] {
+        self.buckets.get(self.place(hash)).map_or(&[], Vec::as_slice)
+    }
+
     /// The entry with this `hash` that `is_it`.
-    pub(crate) fn find(&self, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<&T> {
+    pub fn find(&self, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<&T> {
         self.buckets.get(self.place(hash))?.iter().find(|entry| is_it(entry))
     }
 
     /// Likewise, to be changed.
-    pub(crate) fn find_mut(&mut self, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<&mut T> {
+    pub fn find_mut(&mut self, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<&mut T> {
         let place = self.place(hash);
         self.buckets.get_mut(place)?.iter_mut().find(|entry| is_it(entry))
     }
 
     /// Puts in an entry that is not there; `hash_of` is the hash of any.
-    pub(crate) fn insert(&mut self, entry: T, hash_of: impl Fn(&T) -> u64) -> &mut T {
+    pub fn insert(&mut self, entry: T, hash_of: impl Fn(&T) -> u64) -> &mut T {
         if self.len >= self.buckets.len() * MEAN {
             self.split(&hash_of);
         }
@@ -71,7 +82,7 @@ impl<T, const MEAN: usize> BucketTable<T, MEAN> {
     }
 
     /// Takes out the entry with this `hash` that `is_it`.
-    pub(crate) fn remove(&mut self, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<T> {
+    pub fn remove(&mut self, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<T> {
         let place = self.place(hash);
         let bucket = self.buckets.get_mut(place)?;
         let at = bucket.iter().position(is_it)?;

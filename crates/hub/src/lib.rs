@@ -43,6 +43,7 @@ mod token_uses;
 pub use archive::{Archive, ArchiveError, KeptBounds, KeptListener, kept_under};
 pub use audience::{Audience, Group, Need};
 pub use bound::Bound;
+pub use bucket_table::BucketTable;
 pub use changes::{Change, Changes};
 pub use conn_ref::ConnRef;
 pub use connection_id::{ConnectionId, ConnectionIds, LeftOut};

@@ -9,6 +9,7 @@ use crate::random::Random;
 /// The distribution over the ranks 1 to `n`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Zipf {
+    n: u32,
     exponent: f64,
     /// The area under the envelope.
     area: f64,
@@ -18,13 +19,16 @@ impl Zipf {
     /// Over `n` ranks, at least 1, with an exponent of 0 (all alike) or more.
     pub(crate) fn new(n: u32, exponent: f64) -> Zipf {
         debug_assert!(n > 0 && exponent >= 0.0);
-        let n = f64::from(n);
+        // So close to 1 the other form loses most of its digits, and no rank is off by more than a
+        // part in 70,000.
+        let exponent = if (1.0 - exponent).abs() < 1e-6 { 1.0 } else { exponent };
+        let ranks = f64::from(n);
         let area = if exponent == 1.0 {
-            1.0 + n.ln()
+            1.0 + ranks.ln()
         } else {
-            (n.powf(1.0 - exponent) - exponent) / (1.0 - exponent)
+            (ranks.powf(1.0 - exponent) - exponent) / (1.0 - exponent)
         };
-        Zipf { exponent, area }
+        Zipf { n, exponent, area }
     }
 
     /// Draws a rank.
@@ -32,6 +36,10 @@ impl Zipf {
         loop {
             let at = self.envelope_inverse(random.unit());
             let rank = (at + 1.0).floor();
+            // What is rounded up at the end of the envelope.
+            if rank > f64::from(self.n) {
+                continue;
+            }
             // The share of the envelope at this point that lies under the distribution.
             let mut share = rank.powf(-self.exponent);
             if rank > 1.0 {
@@ -60,6 +68,19 @@ impl Zipf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranks_next_to_an_exponent_of_one_stay_within_what_there_is() {
+        for exponent in [0.9999999999999999, 1.0 + 1e-14, 1.0 - 1e-11, 1.0 + 1e-7, 1.0 - 1e-5] {
+            let zipf = Zipf::new(10_000, exponent);
+            let mut random = Random::new(7);
+            let ranks: Vec<u32> = (0..100_000).map(|_| zipf.draw(&mut random)).collect();
+            assert!(ranks.iter().all(|rank| (1..=10_000).contains(rank)), "{exponent}");
+            // By the law the first rank has a share of 1 / H(10,000), which is 0.1022.
+            let first = ranks.iter().filter(|rank| **rank == 1).count();
+            assert!((9_700..10_700).contains(&first), "{exponent}: {first}");
+        }
+    }
 
     #[test]
     fn ranks_come_as_often_as_the_law_says() {

@@ -116,7 +116,9 @@ impl Problem {
         Problem::new(
             404,
             "Streams are at /stream/{id}, long polls at /poll/{id}, the classic page is at \
-             /test/{id}.",
+             /test/{id}. For Pusher Channels start the server with --pusher-apps, for Mercure with \
+             --mercure-key, for Durable Streams with --streams; their backends may want the API's \
+             port (8001).",
         )
     }
 

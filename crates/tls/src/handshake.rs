@@ -27,6 +27,10 @@ use crate::{Alert, Failure, Keys, Suite, Version};
 /// The level of an alert that ends a connection (RFC 5246, section 7.2).
 const FATAL: u8 = 2;
 
+/// The shortest body of a sealed record: the kind of what is in it, and the tag (RFC 8446, section
+/// 5.2).
+const SEALED_LEAST: usize = 1 + 16;
+
 /// A handshake under way.
 pub struct Handshake(Box<Inner>);
 
@@ -40,6 +44,8 @@ struct Inner {
     fed: usize,
     /// Something came that cannot be a record: where the next one begins nobody knows.
     is_astray: bool,
+    /// The last record that rustls has seen is too short to be sealed data.
+    is_short: bool,
     /// How much has come in all.
     total: usize,
 }
@@ -110,7 +116,8 @@ impl Handshake {
     fn new(side: Side, capture: Arc<Capture>) -> Handshake {
         let side = Some(side);
         let received = Vec::new();
-        Handshake(Box::new(Inner { side, capture, received, fed: 0, is_astray: false, total: 0 }))
+        let (fed, is_astray, is_short, total) = (0, false, false, 0);
+        Handshake(Box::new(Inner { side, capture, received, fed, is_astray, is_short, total }))
     }
 
     /// Bytes that it keeps, beside what rustls has on its heap: some 4 KB.
@@ -142,6 +149,12 @@ impl Handshake {
                 let agreed = inner.cut(keys)?;
                 return Ok(Step::Done { agreed, rest: std::mem::take(&mut inner.received) });
             }
+            // Nothing that is sealed is so short. Among early data, which is refused, rustls passes
+            // over such records, counts next to nothing of them, and looks at all of them again
+            // with each that follows.
+            if inner.is_short && inner.fed > 0 {
+                return inner.fail(Failure::Refused(Alert::BAD_RECORD_MAC));
+            }
         }
         match inner.total > HANDSHAKE_BYTES_MAX {
             true => inner.fail(Failure::TooLong),
@@ -166,6 +179,7 @@ impl Inner {
         if self.total == self.received.len() && self.fed == 0 && !is_kind {
             return self.fail(Failure::NotTls);
         }
+        self.is_short = header.kind == kind::DATA && header.body < SEALED_LEAST;
         self.fed += match header.record() {
             Ok(record) if is_kind && header.version[0] == 3 => match next.len() >= record {
                 true => record,

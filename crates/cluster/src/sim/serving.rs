@@ -193,8 +193,10 @@ impl World {
         if self.revoked_ms.is_empty() || self.is_proved(host) != Some(true) {
             return;
         }
+        // Both in order: a look-up for each would take half the time of a run.
+        let mut known = self.hosts[host].revoked.iter().peekable();
         for (which, revoked_ms) in self.revoked_ms.iter().enumerate() {
-            let obeyed = self.hosts[host].revoked.contains(&which);
+            let obeyed = known.next_if(|known| **known == which).is_some();
             let counts = revoked_ms.is_some_and(|revoked_ms| revoked_ms <= self.now);
             assert!(obeyed || !counts, "host {host} does not know of revocation {which}");
         }

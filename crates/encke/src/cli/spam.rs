@@ -5,13 +5,14 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use load::report::{SpamReport, spam_line};
-use load::spam::{PAYLOAD_BYTES_MIN, Payload};
+use load::spam::{IN_FLIGHT_MOST, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, Payload};
 use load::{Spam, SpamConfig, SpamError, SpamMode, SpamSnapshot};
 
 use super::client::{ApiArgs, runtime};
 use super::conclude::{conclude, unchecked};
 use super::flood::report_line;
 use super::ticker::Ticker;
+use super::work::on_own_thread;
 use crate::signals::Signals;
 use crate::units::{parse_bytes, parse_count, parse_rate, parse_rate_over_0, parse_seconds, whole};
 
@@ -81,7 +82,7 @@ pub(crate) struct SpamArgs {
     #[arg(long)]
     post: bool,
     /// Events on their way on one connection, at most.
-    #[arg(long, value_name = "N", default_value = "10000", value_parser = parse_count)]
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = parse_in_flight)]
     in_flight: usize,
     /// How long after its time (and after --coalesce) an event may be sent before it is late, in
     /// seconds.
@@ -121,8 +122,12 @@ pub(crate) fn run(args: SpamArgs) -> Result<()> {
     let config = args.config()?;
     let snapshot = runtime()?.block_on(async {
         let mut signals = Signals::new()?;
-        let spam = Spam::start(&config).map_err(explain)?;
-        watch(spam, json, &mut signals).await.map_err(unchecked)
+        let starting = on_own_thread(move || Spam::start(&config).map_err(explain));
+        let spam = tokio::select! {
+            started = starting => started?,
+            code = signals.next() => std::process::exit(code),
+        };
+        watch(spam, json, signals).await.map_err(unchecked)
     })?;
     let report = SpamReport::from(&snapshot);
     conclude(&report, &report.findings(), json)
@@ -136,10 +141,20 @@ fn parse_milliseconds(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(ms / 1e3))
 }
 
+fn parse_in_flight(text: &str) -> Result<usize, String> {
+    match parse_count(text)? {
+        events @ 1..=IN_FLIGHT_MOST => Ok(events),
+        _ => Err("write a number from 1 to 1000000".to_owned()),
+    }
+}
+
 fn parse_payload(text: &str) -> Result<usize, String> {
     match parse_bytes(text)? {
         bytes if bytes < PAYLOAD_BYTES_MIN => {
             Err(format!("write at least {PAYLOAD_BYTES_MIN} bytes: the payload has a stamp in it"))
+        }
+        bytes if bytes > PAYLOAD_BYTES_MAX => {
+            Err("write at most 1MiB: no server takes more".into())
         }
         bytes => Ok(bytes),
     }
@@ -158,16 +173,23 @@ fn explain(error: SpamError) -> anyhow::Error {
     }
 }
 
-/// Prints a line a second until all is sent and answered or a signal ends it.
-async fn watch(mut spam: Spam, json: bool, signals: &mut Signals) -> Result<SpamSnapshot> {
+/// Prints a line a second until all is sent and answered or a signal ends it. Then it waits for the
+/// answers under way, which another signal ends.
+async fn watch(mut spam: Spam, json: bool, mut signals: Signals) -> Result<SpamSnapshot> {
     let mut before = spam.snapshot();
     let mut ticker = Ticker::new();
-    while ticker.tick_unless(signals).await && !spam.is_finished() {
+    let mut told = Ok(());
+    while ticker.tick_unless(&mut signals).await && !spam.is_finished() && told.is_ok() {
         if ticker.line_is_due() {
             let now = spam.snapshot();
-            report_line(&spam_line(&now, &before), json)?;
+            told = report_line(&spam_line(&now, &before), json);
             before = now;
         }
     }
-    Ok(spam.finish())
+    signals.end_at_next();
+    let end = move || {
+        let snapshot = spam.finish();
+        told.map(|()| snapshot)
+    };
+    on_own_thread(end).await
 }

@@ -245,6 +245,30 @@ fn server_that_tells_no_places_cannot_be_resumed_without_a_gap() {
     assert_eq!(finished.stdout, "1\n{\"gap\":true}\n2\n", "{finished:?}");
 }
 
+/// A waiting poll is answered at once with a gap in mid-stream, and that is no end of anything.
+#[test]
+fn gap_that_answers_a_poll_at_once_is_no_end() {
+    let (answers, url) = Answers::new();
+    let listener = listen(&url, &["--transport=poll", "--count=1", "--json"]);
+    let answer = |fields: &str, body: &str| {
+        let length = body.len();
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
+        format!("{head}Content-Length: {length}\r\n{fields}\r\n{body}")
+    };
+    let (_, mut wire) = answers.next(&answer("Encke-Next: 7\r\n", "[]"));
+    for (asks_after, fields, body) in [
+        ("after=7", "Encke-Next: 8\r\nEncke-Gap: true\r\n", "[]"),
+        ("after=8", "Encke-Next: 9\r\n", "[1]"),
+    ] {
+        let head = String::from_utf8(wire.take_through(b"\r\n\r\n").unwrap()).unwrap();
+        assert!(head.contains(asks_after), "{head}");
+        wire.send(answer(fields, body));
+    }
+    let finished = listener.finish();
+    assert_eq!(finished.stdout, "{\"gap\":true}\n1\n", "{finished:?}");
+    assert!(!finished.stderr.contains("offline"), "{finished:?}");
+}
+
 #[test]
 fn full_server_is_asked_again_after_the_time_that_it_names() {
     let (answers, url) = Answers::new();

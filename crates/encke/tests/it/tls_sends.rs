@@ -2,10 +2,11 @@
 //! records that end where no message does.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Authority, Server, TOKEN_SECRET, tls_client};
+use crate::harness::{Authority, Server, Socket, TOKEN_SECRET, frame, get, tls_client};
 use crate::publish::{request, token};
 
 /// One connection by TLS, on which one request follows the other.
@@ -126,4 +127,43 @@ fn request_by_tls_sends_over_a_kept_connection_within_the_bounds() {
     assert!(other.has_ended());
     assert_eq!(client.ask(&post("room:7", 4)).status, 200, "the first one goes on");
     assert_eq!(stream.data(), "xxxx");
+}
+
+/// A program that sends and quits: all that it has sent is heard, with a notice of TLS behind it or
+/// without. What lay behind the end of one read was thrown away with the end of the connection.
+#[test]
+fn what_comes_by_tls_with_the_end_of_a_connection_is_sent() {
+    const SENDS: usize = 60;
+    let authority = Authority::new();
+    let pair = authority.issue("own", &["localhost"]).options();
+    let options =
+        ["--tls-listen=127.0.0.1:0", &pair[0], &pair[1], "--client-send", "--client-send-rate=0"];
+    let server = Server::start(&options);
+    for says_so in [false, true] {
+        let mut stream = server.stream("/stream/room", "application/x-ndjson");
+        let mut client = tls_client(server.tls_listen(), "localhost", &authority.ca());
+        client.write_all(get("/stream/me", &Socket::FIELDS).as_bytes()).unwrap();
+        let (mut answer, mut byte) = (Vec::new(), [0]);
+        while !answer.ends_with(b"\r\n\r\n") {
+            client.read_exact(&mut byte).unwrap();
+            answer.push(byte[0]);
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 101 "));
+        // Records of some 180 bytes, all in one write, of which a read takes a part.
+        let text = "x".repeat(100);
+        for number in 0..SENDS {
+            let send = json!({ "send": { "about": "room", "text": text }, "ref": number });
+            client.conn.writer().write_all(&frame(0x81, send.to_string().as_bytes())).unwrap();
+        }
+        if says_so {
+            client.conn.send_close_notify();
+        }
+        let mut sealed = Vec::new();
+        while client.conn.wants_write() {
+            client.conn.write_tls(&mut sealed).unwrap();
+        }
+        client.sock.write_all(&sealed).unwrap();
+        client.sock.shutdown(Shutdown::Write).unwrap();
+        (0..SENDS).for_each(|_| assert_eq!(stream.event()["data"], *text));
+    }
 }

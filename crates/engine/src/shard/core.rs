@@ -92,7 +92,7 @@ pub(super) struct Core<S> {
     /// Whose tokens these are, by slot.
     pub(super) subjects: Column<Subject>,
     /// What connections watch, by slot.
-    pub(super) watching: HashMap<u32, Watching>,
+    pub(super) watching: Watching,
     /// What polls are told of rooms, by slot.
     pub(super) polled: HashMap<u32, Polled>,
     /// Those who speak the Pusher protocol.
@@ -208,7 +208,7 @@ impl<S: Sockets> Core<S> {
             sessions: Column::default(),
             rooms: shared.rooms,
             subjects: Column::default(),
-            watching: HashMap::new(),
+            watching: Watching::default(),
             polled: HashMap::new(),
             channels: Channels::default(),
             gathering: Gathering::new(config.gather_ms),

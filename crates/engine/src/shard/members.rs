@@ -18,7 +18,7 @@ use hub::{Grant, Id, IdText, IdsFull, Info};
 use proto::{Format, Problem, Request, members};
 
 use super::core::{At, Core};
-use super::tables::watching::{Subject, Watched};
+use super::tables::watching::Subject;
 use super::{Shard, key_of};
 use crate::limits::{RETRY_AFTER_SECONDS, WATCHES_PER_CONNECTION_MAX};
 use crate::questions::Asker;
@@ -82,10 +82,9 @@ impl<S: Sockets> Core<S> {
         if let Some(subject) = self.subjects.take(at.slot).id() {
             self.names.logout(subject);
         }
-        if !self.watching.is_empty()
-            && let Some(watching) = self.watching.remove(&at.slot)
-        {
-            watching.rooms.iter().for_each(|watched| self.unwatch_room(at, watched.room));
+        if !self.watching.is_empty() {
+            let rooms = self.watching.take_all(at.slot);
+            rooms.iter().for_each(|&room| self.unwatch_room(at, room));
         }
     }
 
@@ -109,10 +108,9 @@ impl<S: Sockets> Core<S> {
         };
         let full = |_| Problem::ids_full(RETRY_AFTER_SECONDS);
         let room = self.names.login(room, false).map_err(full)?;
-        let watching = self.watching.entry(at.slot).or_default();
-        if watching.find(room).is_some() {
+        if self.watching.has(at.slot, room) {
             self.names.logout(room);
-        } else if watching.listed() >= WATCHES_PER_CONNECTION_MAX {
+        } else if self.watching.listed(at.slot) >= WATCHES_PER_CONNECTION_MAX {
             self.names.logout(room);
             return Err(Problem::bad_request(format!(
                 "A connection is told of at most {WATCHES_PER_CONNECTION_MAX} rooms who is there. \
@@ -122,7 +120,7 @@ impl<S: Sockets> Core<S> {
             // First of all: what changes from now on comes behind the list, or is in it.
             let me = hub::ConnRef::new(self.worker, at.slot as usize, at.place.generation);
             rooms.members.watchers().login(room, me);
-            watching.rooms.push(Watched { room, asked: None, is_listed: true });
+            self.watching.put(at.slot, room, true);
             if let Some(polled) = self.polled.get_mut(&at.slot) {
                 polled.add(room);
             }
@@ -166,21 +164,19 @@ impl<S: Sockets> Core<S> {
     fn ask_list(&mut self, at: &At<'_, S::Socket>, room: Id) -> Result<(), Problem> {
         let (asker_conn, seat) = (self.conn_ref(at), self.seat_to_be(at, room));
         let Some(rooms) = &self.rooms else { return Ok(()) };
-        let Some(watching) = self.watching.get_mut(&at.slot) else { return Ok(()) };
-        let (too_often, ticket) = (watching.asks_too_often(), Arc::clone(&watching.ticket));
-        let Some(watched) = watching.find(room).filter(|watched| watched.asked.is_none()) else {
+        let watching = &mut self.watching;
+        if !watching.has(at.slot, room) || watching.asked(at.slot, room).is_some() {
             return Ok(());
-        };
-        let problem = if too_often {
+        }
+        let problem = if watching.asks_too_often(at.slot) {
             Problem::too_many(
                 "The lists that this connection asked for before are not sent yet. Wait for them \
                  before it asks for another one.",
                 RETRY_AFTER_SECONDS,
             )
         } else {
-            let client = Arc::new(());
-            let asker = Asker { conn: asker_conn, client: Arc::downgrade(&client) };
-            watched.asked = Some(client);
+            let (client, ticket) = watching.ask(at.slot, room);
+            let asker = Asker { conn: asker_conn, client };
             let polled = self.polled.get(&at.slot);
             let wanted =
                 polled.map_or(RoomQuery::List, |polled| RoomQuery::Since(polled.place(room)));
@@ -201,14 +197,9 @@ impl<S: Sockets> Core<S> {
     }
 
     pub(super) fn forget_watched(&mut self, at: &At<'_, S::Socket>, room: Id) {
-        let Some(watching) = self.watching.get_mut(&at.slot) else { return };
-        let rooms = &mut watching.rooms;
-        let Some(place) = rooms.iter().position(|watched| watched.room == room) else { return };
-        rooms.swap_remove(place);
-        if watching.is_over() {
-            self.watching.remove(&at.slot);
+        if self.watching.take(at.slot, room) {
+            self.unwatch_room(at, room);
         }
-        self.unwatch_room(at, room);
     }
 
     fn unwatch_room(&self, at: &At<'_, S::Socket>, room: Id) {
@@ -233,13 +224,12 @@ impl<S: Sockets> Core<S> {
         let Some(rooms) = &self.rooms else { return Ok(()) };
         let room = self.names.login(room, false)?;
         let me = self.conn_ref(at);
-        let watching = self.watching.entry(at.slot).or_default();
-        if watching.find(room).is_some() {
+        if self.watching.has(at.slot, room) {
             self.names.logout(room);
             return Ok(());
         }
         rooms.members.watchers().login(room, me);
-        watching.rooms.push(Watched { room, asked: None, is_listed: false });
+        self.watching.put(at.slot, room, false);
         Ok(())
     }
 
@@ -252,10 +242,7 @@ impl<S: Sockets> Core<S> {
     /// Asks for all lists that the connection waits for. The problems with those for which there is
     /// no time are put into the buffer for answers.
     pub(super) fn ask_lists(&mut self, at: &mut At<'_, S::Socket>) {
-        let watching = self.watching.get_mut(&at.slot).into_iter();
-        let watching = watching.flat_map(|watching| &mut watching.rooms);
-        let waiting = watching.filter_map(|watched| watched.asked.take().map(|_| watched.room));
-        for room in waiting.collect::<Vec<_>>() {
+        for room in self.watching.take_waits(at.slot) {
             let text = self.names.text(room).unwrap_or_default();
             if let Err(problem) = self.ask_list(at, room) {
                 if room.is_key() {
@@ -272,12 +259,13 @@ impl<S: Sockets> Core<S> {
     /// Whether the connection in `slot` is to be told what has come of a room: it watches that, and
     /// has the list that is changed.
     fn hears_of(&mut self, slot: u32, text: &RoomText) -> bool {
-        let watching = self.watching.get_mut(&slot);
-        let Some(watched) = watching.and_then(|watching| watching.find(text.room)) else {
+        if !self.watching.has(slot, text.room) {
             return false;
-        };
-        match (&watched.asked, &text.answers) {
-            (Some(asked), Some(asker)) if asker.is(asked) => watched.asked = None,
+        }
+        match (self.watching.asked(slot, text.room), &text.answers) {
+            (Some(asked), Some(asker)) if asker.is(asked) => {
+                self.watching.answered(slot, text.room);
+            }
             // It was asked before the connection has watched anew, or its answer comes behind this.
             (Some(_), _) | (None, Some(_)) => return false,
             (None, None) => {}

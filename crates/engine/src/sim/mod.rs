@@ -40,7 +40,7 @@ mod pauses;
 mod pollers;
 mod polls;
 mod publishers;
-mod random;
+pub(crate) mod random;
 mod resume;
 mod saying;
 mod scene;

@@ -37,11 +37,12 @@ impl<S: Numbered> Tls<S> {
         }
         loop {
             let kept = self.take_sealed(number);
-            let received = match self.io.receive(socket, &mut self.wire[kept..]) {
-                Ok(Received { len: 0, .. }) => return Ok(Received { len: 0, emptied: true }),
-                Ok(received) => received,
+            let (received, ended) = match self.io.receive(socket, &mut self.wire[kept..]) {
+                // What came before its end is heard first; the socket says the end again.
+                Ok(Received { len: 0, .. }) => (Received { len: 0, emptied: true }, true),
+                Ok(received) => (received, false),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    Received { len: 0, emptied: true }
+                    (Received { len: 0, emptied: true }, false)
                 }
                 Err(error) => {
                     self.keep_sealed(number, 0..kept);
@@ -60,10 +61,11 @@ impl<S: Numbered> Tls<S> {
             }
             if reading.text > 0 {
                 // The end comes with the next call.
-                let emptied = received.emptied && is_over && !reading.full && !reading.closed;
+                let is_all = is_over && !reading.full && !reading.closed && !ended;
+                let emptied = received.emptied && is_all;
                 return Ok(Received { len: reading.text, emptied });
             }
-            if reading.closed {
+            if reading.closed || ended {
                 return Ok(Received { len: 0, emptied: true });
             }
             if received.emptied {

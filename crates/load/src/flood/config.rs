@@ -170,6 +170,9 @@ pub(super) fn check(config: &FloodConfig) -> Result<(), FloodError> {
         _ if config.first_id.checked_add(config.users.into()).is_none() => {
             Err(FloodError::Config("the ids of the users must fit into 64 bits"))
         }
+        _ if config.resume && config.transport == Transport::Classic => {
+            Err(FloodError::Config("the classic page cannot be resumed: leave --resume out"))
+        }
         _ if config.opening_max == 0 => {
             Err(FloodError::Config("at least one stream must be allowed to open"))
         }

@@ -12,6 +12,12 @@ use crate::target::{Target, TargetError};
 /// The shortest payload: a stamp and the quotes around it.
 pub const PAYLOAD_BYTES_MIN: usize = STAMP_LEN + 2;
 
+/// The largest one: what an API takes as an event, and far more.
+pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
+
+/// Events that may be on their way on one connection at the most.
+pub const IN_FLIGHT_MOST: usize = 1_000_000;
+
 /// How events are sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SpamMode {
@@ -138,12 +144,15 @@ pub(super) fn check(config: &SpamConfig) -> Result<(), SpamError> {
             Err(SpamError::Config("the key has characters that no key has: give it as printed"))
         }
         _ if config.users == 0 => Err(SpamError::Config("spam needs at least one user")),
+        _ if config.first_id.checked_add(config.users.into()).is_none() => {
+            Err(SpamError::Config("the ids of the users must fit into 64 bits"))
+        }
         _ if config.senders == 0 => Err(SpamError::Config("spam needs at least one sender")),
         _ if config.connections == 0 => {
             Err(SpamError::Config("spam needs at least one connection"))
         }
-        _ if config.in_flight_max == 0 => {
-            Err(SpamError::Config("at least one event must be allowed on its way"))
+        _ if !(1..=IN_FLIGHT_MOST).contains(&config.in_flight_max) => {
+            Err(SpamError::Config("from 1 to 1,000,000 events may be on their way"))
         }
         _ if !(config.rate.is_finite() && config.rate > 0.0) => {
             Err(SpamError::Config("the rate must be over 0 events a second"))
@@ -151,6 +160,9 @@ pub(super) fn check(config: &SpamConfig) -> Result<(), SpamError> {
         _ if !zipf_fits => Err(SpamError::Config("the exponent of Zipf's law must be 0 or more")),
         SpamConfig { payload: Payload::Padded(bytes), .. } if *bytes < PAYLOAD_BYTES_MIN => {
             Err(SpamError::Payload(*bytes))
+        }
+        SpamConfig { payload: Payload::Padded(bytes), .. } if *bytes > PAYLOAD_BYTES_MAX => {
+            Err(SpamError::Config("a payload has at most 1 MiB"))
         }
         _ => Ok(()),
     }

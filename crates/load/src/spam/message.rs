@@ -59,7 +59,7 @@ impl Messages {
             sender: planned.sender,
             subject: self.first_id + u64::from(planned.subject),
             number: self.numbers[place],
-            intended_ns: self.start_ns + planned.at_ns,
+            intended_ns: self.start_ns.saturating_add(planned.at_ns),
         };
         push(out, format_args!("{{\"about\":\"{}\",\"data\":", stamp.subject));
         match &self.content {

@@ -19,7 +19,9 @@ mod stream;
 mod tally;
 mod wire;
 
-pub use config::{PAYLOAD_BYTES_MIN, Payload, SpamConfig, SpamError, SpamMode};
+pub use config::{
+    IN_FLIGHT_MOST, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, Payload, SpamConfig, SpamError, SpamMode,
+};
 pub use snapshot::SpamSnapshot;
 pub use tally::SpamTotals;
 

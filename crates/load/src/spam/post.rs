@@ -13,6 +13,9 @@ use crate::spam::schedule::Share;
 use crate::spam::wire::Wire;
 use crate::spam::{Head, SpamLink, no_answer, wait_until};
 
+/// An answer to one event is far shorter.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+
 /// Connects to the API.
 pub(super) type Connect = Arc<dyn Fn() -> io::Result<Wire> + Send + Sync>;
 
@@ -34,17 +37,19 @@ impl RequestSender {
     pub(super) fn run(mut self, head: &Head, link: &SpamLink) -> io::Result<()> {
         let Head { host, path, authorization } = head;
         let (mut message, mut request, mut answer) = (Vec::new(), Vec::new(), Vec::new());
-        let mut closed = false;
+        let (mut closed, mut is_used) = (false, false);
         while let Some(planned) = self.share.next() {
-            let due_ns = self.start_ns + planned.at_ns;
+            let due_ns = self.start_ns.saturating_add(planned.at_ns);
             wait_until(due_ns, link);
             if link.stopped() {
                 link.stopped_early();
                 break;
             }
-            if closed {
+            // The API may have closed it while it rested.
+            if closed || is_used && self.wire.is_ended() {
                 self.wire = (self.connect)()?;
             }
+            is_used = true;
             message.clear();
             self.messages.push(planned, self.share.place(planned.subject), &mut message);
             request.clear();
@@ -92,9 +97,9 @@ fn read_answer(wire: &mut Wire, buffer: &mut Vec<u8>) -> io::Result<Answer> {
     let invalid = |words: String| io::Error::new(ErrorKind::InvalidData, words);
     buffer.clear();
     loop {
-        read_more(wire, buffer)?;
         let head = response_head(buffer).map_err(|error| invalid(error.to_string()))?;
         let Some(head) = head else {
+            read_more(wire, buffer)?;
             continue;
         };
         let (status, length, head_len) = (head.status, head.body, head.head_len);
@@ -134,6 +139,9 @@ fn read_more(wire: &mut Wire, buffer: &mut Vec<u8>) -> io::Result<()> {
     loop {
         match wire.read(&mut piece) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(_) if buffer.len() > ANSWER_BYTES_MAX => {
+                return Err(io::Error::new(ErrorKind::InvalidData, "the API's answer is too long"));
+            }
             Ok(len) => {
                 buffer.extend_from_slice(&piece[..len]);
                 return Ok(());

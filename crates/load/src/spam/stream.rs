@@ -47,7 +47,7 @@ impl Writer {
         let mut batch = Batch::new(self.late_after_ns);
         let mut written_ns = 0;
         while let Some(planned) = self.share.next() {
-            let due_ns = self.start_ns + planned.at_ns;
+            let due_ns = self.start_ns.saturating_add(planned.at_ns);
             let mut now_ns = clock::monotonic_ns();
             if due_ns > now_ns {
                 if batch.write(&mut self.wire, link)? {
@@ -60,10 +60,7 @@ impl Writer {
                 link.stopped_early();
                 break;
             }
-            let place = self.share.place(planned.subject);
-            self.messages.push(planned, place, &mut batch.chunk);
-            batch.chunk.push(b'\n');
-            batch.behind_ns.push(now_ns.saturating_sub(due_ns));
+            // Before it is written, so that its answer finds it.
             match self.in_flight.try_send(due_ns) {
                 Ok(()) => {}
                 // What waits here must go out first, or its answers never come.
@@ -73,6 +70,10 @@ impl Writer {
                 }
                 Err(TrySendError::Disconnected(_)) => return Err(reader_ended()),
             }
+            let place = self.share.place(planned.subject);
+            self.messages.push(planned, place, &mut batch.chunk);
+            batch.chunk.push(b'\n');
+            batch.behind_ns.push(now_ns.saturating_sub(due_ns));
             if batch.chunk.len() >= BATCH_BYTES {
                 batch.write(&mut self.wire, link)?;
             }
@@ -159,7 +160,6 @@ impl Reader {
                 Err(error) => return Err(error),
             };
             let now_ns = clock::monotonic_ns();
-            waiting.quiet = Duration::ZERO;
             let progress = match &mut decoder {
                 Some(decoder) => self.answers(decoder, read, now_ns, &mut waiting, link)?,
                 None => {
@@ -175,6 +175,7 @@ impl Reader {
             if progress == Progress::End {
                 return Ok(());
             }
+            waiting.heard(now_ns, &self.in_flight)?;
         }
     }
 
@@ -206,28 +207,52 @@ struct Waiting {
     oldest: Option<u64>,
     /// Time without an answer.
     quiet: Duration,
+    /// Since when something comes and none of it is an answer.
+    idle_since_ns: Option<u64>,
 }
 
 impl Waiting {
     /// The intended time of the event that is answered now.
     fn next(&mut self, in_flight: &Receiver<u64>) -> Option<u64> {
-        if let Some(oldest) = self.oldest.take() {
-            return Some(oldest);
-        }
         // None is an answer to nothing: it is counted, and that shows it.
-        in_flight.recv_timeout(READ_TIMEOUT).ok()
+        let oldest = self.oldest.take().or_else(|| in_flight.try_recv().ok());
+        if oldest.is_some() {
+            self.idle_since_ns = None;
+        }
+        oldest
+    }
+
+    /// Something has come. An API may keep the connection alive, and yet must answer.
+    fn heard(&mut self, now_ns: u64, in_flight: &Receiver<u64>) -> io::Result<()> {
+        self.quiet = Duration::ZERO;
+        if !self.is_owed(in_flight) {
+            self.idle_since_ns = None;
+            return Ok(());
+        }
+        let since_ns = *self.idle_since_ns.get_or_insert(now_ns);
+        match Duration::from_nanos(now_ns.saturating_sub(since_ns)) >= ANSWER_TIMEOUT {
+            true => Err(no_answer()),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the API owes an answer or, once all is sent, the end of its answers.
+    fn is_owed(&mut self, in_flight: &Receiver<u64>) -> bool {
+        if self.oldest.is_some() {
+            return true;
+        }
+        match in_flight.try_recv() {
+            Ok(due_ns) => {
+                self.oldest = Some(due_ns);
+                true
+            }
+            Err(error) => error == TryRecvError::Disconnected,
+        }
     }
 
     /// Nothing came for [`READ_TIMEOUT`].
     fn timed_out(&mut self, in_flight: &Receiver<u64>) -> io::Result<()> {
-        // Once all is sent the API owes the end of its answers, too.
-        let mut owes = self.oldest.is_some();
-        if !owes {
-            match in_flight.try_recv() {
-                Ok(due_ns) => (self.oldest, owes) = (Some(due_ns), true),
-                Err(error) => owes = error == TryRecvError::Disconnected,
-            }
-        }
+        let owes = self.is_owed(in_flight);
         self.quiet = if owes { self.quiet + READ_TIMEOUT } else { Duration::ZERO };
         if self.quiet >= ANSWER_TIMEOUT {
             return Err(no_answer());

@@ -51,6 +51,21 @@ impl Wire {
         Ok(Wire { stream, tls: self.tls.clone(), sealed: Vec::new() })
     }
 
+    /// Whether the other side has ended it, as far as is known now. Nothing is read, and nothing is
+    /// due: by TLS the end is told by a record before it.
+    pub(super) fn is_ended(&self) -> bool {
+        let looked = || {
+            self.stream.set_nonblocking(true)?;
+            let seen = self.stream.peek(&mut [0]);
+            self.stream.set_nonblocking(false)?;
+            seen
+        };
+        match looked() {
+            Ok(seen) => seen == 0 || self.tls.is_some(),
+            Err(error) => error.kind() != ErrorKind::WouldBlock,
+        }
+    }
+
     pub(super) fn set_read_timeout(&self, timeout: Duration) -> io::Result<()> {
         self.stream.set_read_timeout(Some(timeout))
     }
@@ -103,5 +118,23 @@ impl Write for Wire {
 
     fn flush(&mut self) -> io::Result<()> {
         self.stream.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn connection_that_the_other_side_has_closed_is_known_to_be_ended() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let wire = Wire::connect(&Target::parse(&url).unwrap(), None).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        assert!(!wire.is_ended());
+        drop(accepted);
+        testing::wait_for("its end", || wire.is_ended());
     }
 }

@@ -1,7 +1,10 @@
 //! What a report calls a fault, and what it says that nobody checked.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::thread::JoinHandle;
+
+use proto::Transport;
 
 use super::*;
 
@@ -91,4 +94,61 @@ fn events_of_another_run_are_no_deliveries_of_this_one() {
     let report = RunReport::new(FloodReport::from(&flood.finish().unwrap()), spam);
     assert_eq!((report.flood.stamped, report.spam.delivered, report.lost), (200, 200, 1));
     expect_faults(&report.findings(), &["1 events were lost"]);
+}
+
+/// An API that serves one connection by `serve`.
+fn api(serve: impl FnOnce(TcpStream) + Send + 'static) -> (String, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    (url, std::thread::spawn(move || serve(listener.accept().unwrap().0)))
+}
+
+#[test]
+fn interim_answer_comes_with_the_final_one() {
+    let (api, serving) = api(|mut stream| {
+        while stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {
+            let answer = b"HTTP/1.1 103 Early Hints\r\n\r\n\
+                HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"delivered\":0}";
+            stream.write_all(answer).unwrap();
+        }
+    });
+    let (duration, mode) = (Some(Duration::from_millis(100)), SpamMode::Post);
+    let config = SpamConfig { api, duration, mode, rate: 20.0, ..SpamConfig::default() };
+    let spam = finished(Spam::start(&config).unwrap());
+    assert_eq!((spam.sent, spam.answered), (2, 2), "{spam}");
+    serving.join().unwrap();
+}
+
+/// Two thousand of them took a second each, and nobody could end that.
+#[test]
+fn answers_to_nothing_cost_no_time() {
+    let (api, serving) = api(|mut stream| {
+        let _ = stream.read(&mut [0; 4096]).unwrap();
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let lines = "{\"delivered\":0}\n".repeat(2_000);
+        let answers = format!("{head}{:x}\r\n{lines}\r\n0\r\n\r\n", lines.len());
+        stream.write_all(answers.as_bytes()).unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let duration = Some(Duration::from_secs(1_000));
+    let config = SpamConfig { api, duration, rate: 5.0, ..SpamConfig::default() };
+    let spam = Spam::start(&config).unwrap();
+    testing::wait_for("its end: each is waited for", || spam.is_finished());
+    assert_eq!(SpamReport::from(&spam.finish()).answered, 2_000);
+    serving.join().unwrap();
+}
+
+#[test]
+fn runs_that_cannot_be_are_refused() {
+    let refused = |config| Spam::start(&config).err().unwrap().to_string();
+    let config = || SpamConfig { users: 10, ..SpamConfig::default() };
+    let told = refused(SpamConfig { first_id: u64::MAX, ..config() });
+    assert!(told.contains("64 bits"), "{told}");
+    let told = refused(SpamConfig { in_flight_max: usize::MAX, ..config() });
+    assert!(told.contains("1,000,000"), "{told}");
+    let told = refused(SpamConfig { payload: Payload::Padded(9 << 30), ..config() });
+    assert!(told.contains("1 MiB"), "{told}");
+    let config = FloodConfig { transport: Transport::Classic, resume: true, ..Default::default() };
+    let told = Flood::start(config).err().unwrap().to_string();
+    assert!(told.contains("--resume"), "{told}");
 }

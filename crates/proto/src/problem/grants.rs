@@ -85,8 +85,9 @@ impl Problem {
     pub fn sends_are_off() -> Problem {
         Problem::of(
             ProblemKind::SendsOff,
-            "Clients may not send here. Start the server with --client-send, so that everybody \
-             may, or with --token-key, so that tokens say who may (encke.send).",
+            "Clients may not send here. A backend sends to the API's port (8001, unless --api says \
+             otherwise). To let clients send, start the server with --client-send, so that \
+             everybody may, or with --token-key, so that tokens say who may (encke.send).",
         )
     }
 

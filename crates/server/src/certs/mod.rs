@@ -244,9 +244,10 @@ impl Certificates {
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let mut protocols = hello.alpn().into_iter().flatten();
-        // It offers this one and no other (RFC 8737, section 3).
-        if protocols.next() == Some(ACME_TLS) {
-            return self.challenges.handshake(hello.server_name()?);
+        if protocols.any(|protocol| protocol == ACME_TLS) {
+            // It offers this one and no other (RFC 8737, section 3).
+            let is_alone = hello.alpn().into_iter().flatten().count() == 1;
+            return self.challenges.handshake(hello.server_name().filter(|_| is_alone)?);
         }
         self.choose(hello.server_name(), hello.signature_schemes())
     }

@@ -256,3 +256,43 @@ fn handshake_that_never_ends_is_bounded() {
         assert!((0..100_000).any(|_| ours.step(record).1.is_err()), "{record:?}");
     }
 }
+
+/// A hello of TLS 1.3 that says that early data comes with it (extension 42), without a session.
+fn hello_with_early_data(trust: &Trust) -> Vec<u8> {
+    let config = trust.full_client(Version::Tls13, Suite::Aes128Gcm);
+    let mut hello = Full::client(config).out();
+    // Behind the record's head of 5 bytes, the message's of 4, the version and the random.
+    let mut at = 5 + 4 + 2 + 32;
+    at += 1 + usize::from(hello[at]);
+    at += 2 + usize::from(u16::from_be_bytes([hello[at], hello[at + 1]]));
+    at += 1 + usize::from(hello[at]);
+    hello.extend([0, 42, 0, 0]);
+    // The lengths of the record, of the message and of the extensions.
+    for place in [3, 7, at] {
+        let len = u16::from_be_bytes([hello[place], hello[place + 1]]) + 4;
+        hello[place..place + 2].copy_from_slice(&len.to_be_bytes());
+    }
+    hello
+}
+
+#[test]
+fn records_without_a_byte_among_refused_early_data_end_the_handshake() {
+    let trust = Trust::new();
+    for body in [0, 1, 16] {
+        let mut ours = Ours::server(&trust, Choice::default());
+        ours.step(&hello_with_early_data(&trust)).1.unwrap();
+        // All were looked at again with each of them: ten seconds of a worker for these.
+        let record = [&[23, 3, 3, 0, body][..], &vec![7; usize::from(body)]].concat();
+        let refused = ours.step(&record.repeat(19_000 / (1 + usize::from(body)))).1.err();
+        assert_eq!(refused, Some(Failure::Refused(Alert::BAD_RECORD_MAC)), "{body}");
+    }
+}
+
+#[test]
+fn refused_early_data_is_passed_over() {
+    let trust = Trust::new();
+    let mut ours = Ours::server(&trust, Choice::default());
+    ours.step(&hello_with_early_data(&trust)).1.unwrap();
+    let early = [&[23, 3, 3, 0x2e, 0xe0][..], &[7; 12_000]].concat();
+    assert!(ours.step(&early).1.is_ok(), "16 KB of it are (docs/tls-conformance.md)");
+}

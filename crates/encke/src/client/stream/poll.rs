@@ -42,15 +42,15 @@ impl Polls {
     pub(super) async fn read(&mut self, heard: &mut VecDeque<StreamItem>) -> Result<(), Loss> {
         let start = Instant::now();
         self.sender.ready().await.context("the server ended the connection")?;
-        let events = self.poll(self.wait_seconds, heard).await?;
+        let told = self.poll(self.wait_seconds, heard).await?;
         // The server stops, or something on the way answers for it: not at full speed, then.
-        if events == 0 && start.elapsed() < Duration::from_secs(self.wait_seconds) / 2 {
+        if told == 0 && start.elapsed() < Duration::from_secs(self.wait_seconds) / 2 {
             return Err(anyhow!("the server ended the poll").into());
         }
         Ok(())
     }
 
-    /// One request and its answer; returns how many events came.
+    /// One request and its answer; returns how many events came, and a gap counts as one.
     async fn poll(&mut self, wait: u64, heard: &mut VecDeque<StreamItem>) -> Result<usize, Loss> {
         let (url, wait) = (&self.wanted.url, wait.to_string());
         let after = self.place.as_deref().map(|place| ("after", place));
@@ -71,8 +71,10 @@ impl Polls {
         heard.extend(gap.then_some(StreamItem::Gap));
         heard.extend(events.iter().map(|event| StreamItem::Event(event.get().into())));
         heard.extend(next.clone().map(StreamItem::Place));
+        // One that is told again with the same place leads nowhere.
+        let is_on = next.is_some() && next != self.place;
         self.place = next.or(self.place.take());
-        Ok(events.len())
+        Ok(events.len() + usize::from(gap && is_on))
     }
 }
 

@@ -20,12 +20,11 @@ impl<S: Sockets> Core<S> {
             let info = user.info.as_ref().map(|info| info.get().to_owned());
             (user.id.clone(), info, user.watchlist.clone())
         });
-        let seats =
-            self.channels.seats.of(slot).iter().filter_map(|&Seat { room, sub, .. }| {
-                let info = self.rooms.as_ref().and_then(|rooms| rooms.members.info(room, sub));
-                let info = info.map(|info| info.json().to_owned());
-                Some((self.names.text(room)?, self.names.text(sub)?, info))
-            });
+        let seats = self.channels.seats.of(slot).filter_map(|Seat { room, sub, .. }| {
+            let info = self.rooms.as_ref().and_then(|rooms| rooms.members.info(room, sub));
+            let info = info.map(|info| info.json().to_owned());
+            Some((self.names.text(room)?, self.names.text(sub)?, info))
+        });
         let (mut missed, mut pending) = (Vec::new(), Vec::new());
         for (key, start) in self.channels.missed.written(slot) {
             match start {

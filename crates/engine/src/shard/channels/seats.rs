@@ -11,7 +11,7 @@
 //! first. Nobody is a member for the app's webhooks before that, and who goes before that leaves at
 //! once, the first time: a place is kept for a grace after members alone.
 //!
-//! Cost of a seat: 24 bytes here, what a watcher costs ([`crate::watch`]), and a member's place.
+//! Cost of a seat: 27 bytes here, what a watcher costs ([`crate::watch`]), and a member's place.
 
 use std::sync::Arc;
 

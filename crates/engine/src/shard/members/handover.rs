@@ -7,7 +7,6 @@ use hub::{Id, IdText, Info};
 use proto::Format;
 
 use super::super::core::{At, Core};
-use super::super::tables::watching::{Watched, Watching};
 use crate::sockets::Sockets;
 
 impl<S: Sockets> Core<S> {
@@ -41,27 +40,22 @@ impl<S: Sockets> Core<S> {
 
     /// The names of the rooms that the connection in `slot` watches.
     pub(in super::super) fn watched_texts(&self, slot: u32) -> Vec<String> {
-        let watching = self.watching.get(&slot).into_iter().flat_map(|watching| &watching.rooms);
-        watching.filter_map(|watched| self.names.text(watched.room)).collect()
+        self.watching.of(slot).filter_map(|room| self.names.text(room)).collect()
     }
 
     /// Has a connection of another process watch what it watched there. It waits for the lists, and
     /// asks for them [later](Core::ask_lists).
     pub(in super::super) fn watch_again(&mut self, at: &At<'_, S::Socket>, texts: &[String]) {
         let Some(rooms) = &self.rooms else { return };
-        let mut watching = Watching::default();
         for text in texts {
             let Some(room) = IdText::of_key(text).ok() else { continue };
             let Ok(room) = self.names.login(room, true) else { continue };
             rooms.members.watchers().login(room, self.conn_ref(at));
-            let asked = Some(Arc::new(()));
-            watching.rooms.push(Watched { room, asked, is_listed: true });
+            self.watching.put(at.slot, room, true);
+            self.watching.ask(at.slot, room);
             if at.conn.wire.format() == Format::Poll {
                 self.polled.entry(at.slot).or_default().add(room);
             }
-        }
-        if !watching.rooms.is_empty() {
-            self.watching.entry(at.slot).or_default().rooms.append(&mut watching.rooms);
         }
     }
 }

@@ -15,3 +15,9 @@ pub(super) mod trust;
 pub(super) mod wall;
 pub(super) mod watching;
 pub(super) mod wishes;
+
+/// The hash of a slot in a table of many. Slots are given by the server, so nobody chooses it.
+fn hash_of_slot(slot: u32) -> u64 {
+    let wide = u64::from(slot).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    wide ^ wide >> 32
+}

@@ -1,9 +1,11 @@
 //! The presence channels that connections are in (`crate::shard::channels::seats`).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use hub::Id;
+use hub::{BucketTable, Id};
 use smallvec::SmallVec;
+
+use super::hash_of_slot;
 
 /// A presence channel that a connection is in, and as whom. Both names are kept for it.
 #[derive(Clone, Copy, Debug)]
@@ -14,44 +16,64 @@ pub(in crate::shard) struct Seat {
     pub(in crate::shard) is_unseen: bool,
 }
 
-/// The seats of connections, by slot.
+/// A seat in the table of all.
+#[derive(Clone, Copy, Debug)]
+struct SeatEntry {
+    room: Id,
+    sub: Id,
+    slot: u32,
+    is_unseen: bool,
+}
+
+// 27 bytes for each with its part of the table, at any number of them.
+const _: () = assert!(size_of::<SeatEntry>() == 24);
+
+impl SeatEntry {
+    fn seat(self) -> Seat {
+        Seat { room: self.room, sub: self.sub, is_unseen: self.is_unseen }
+    }
+
+    fn hash(&self) -> u64 {
+        hash_of_slot(self.slot)
+    }
+}
+
+/// The seats of connections.
 #[derive(Default)]
 pub(in crate::shard) struct Seats {
-    by_slot: HashMap<u32, SmallVec<[Seat; 1]>>,
+    all: BucketTable<SeatEntry, 16>,
     /// The slots of connections that have left a channel unseen: once each, or one of them could
     /// have others told that it comes and goes as fast as it likes.
     hasty: HashSet<u32>,
 }
 
 impl Seats {
-    pub(in crate::shard) fn of(&self, slot: u32) -> &[Seat] {
-        self.by_slot.get(&slot).map_or(&[], |seats| seats)
+    pub(in crate::shard) fn of(&self, slot: u32) -> impl Iterator<Item = Seat> {
+        let entries = self.all.bucket(hash_of_slot(slot)).iter();
+        entries.filter(move |entry| entry.slot == slot).map(|&entry| entry.seat())
     }
 
     pub(in crate::shard) fn find(&self, slot: u32, room: Id) -> Option<Seat> {
-        self.of(slot).iter().copied().find(|seat| seat.room == room)
+        self.of(slot).find(|seat| seat.room == room)
     }
 
     pub(in crate::shard) fn put(&mut self, slot: u32, seat: Seat) {
         debug_assert!(self.find(slot, seat.room).is_none(), "a connection has one in a channel");
-        self.by_slot.entry(slot).or_default().push(seat);
+        let Seat { room, sub, is_unseen } = seat;
+        self.all.insert(SeatEntry { room, sub, slot, is_unseen }, SeatEntry::hash);
     }
 
     /// The connection has the list of `room`.
     pub(in crate::shard) fn let_in(&mut self, slot: u32, room: Id) {
-        let mut seats = self.by_slot.get_mut(&slot).into_iter().flatten();
-        if let Some(seat) = seats.find(|seat| seat.room == room) {
-            seat.is_unseen = false;
+        let is_it = |entry: &SeatEntry| entry.slot == slot && entry.room == room;
+        if let Some(entry) = self.all.find_mut(hash_of_slot(slot), is_it) {
+            entry.is_unseen = false;
         }
     }
 
     pub(in crate::shard) fn take(&mut self, slot: u32, room: Id) -> Option<Seat> {
-        let seats = self.by_slot.get_mut(&slot)?;
-        let place = seats.iter().position(|seat| seat.room == room)?;
-        let seat = seats.swap_remove(place);
-        if seats.is_empty() {
-            self.by_slot.remove(&slot);
-        }
+        let is_it = |entry: &SeatEntry| entry.slot == slot && entry.room == room;
+        let seat = self.all.remove(hash_of_slot(slot), is_it)?.seat();
         if seat.is_unseen {
             self.hasty.insert(slot);
         }
@@ -66,6 +88,7 @@ impl Seats {
     /// All seats of the connection in `slot`, which has gone.
     pub(in crate::shard) fn take_all(&mut self, slot: u32) -> SmallVec<[Seat; 1]> {
         self.hasty.remove(&slot);
-        self.by_slot.remove(&slot).unwrap_or_default()
+        let next = || self.all.remove(hash_of_slot(slot), |entry| entry.slot == slot);
+        std::iter::from_fn(next).map(SeatEntry::seat).collect()
     }
 }

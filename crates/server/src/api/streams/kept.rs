@@ -25,6 +25,10 @@ use super::places::{PathTurns, TOLD_REQUESTS_MAX};
 /// Requests that change streams at one time, and others: each has a thread that waits for a disk.
 const DISK_THREADS_MAX: usize = 64;
 
+/// Of those that change none, how many may be at streams that are not in memory yet, whose whole
+/// files they read. They leave the others to streams that are.
+const LOADS_MAX: usize = DISK_THREADS_MAX / 2;
+
 /// Time between two looks for streams whose lifetime is over, each into one of 256 directories.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 
@@ -58,6 +62,8 @@ pub(crate) struct Streams {
     turns: Arc<PathTurns>,
     /// Who reads which stream that is not in memory yet.
     loads: Arc<PathTurns>,
+    /// For the first one at each of those.
+    loading: Arc<Semaphore>,
     /// What requests to the API hold, and those to the public port: these take no room of the
     /// others, however slowly they read and send.
     pub(super) api_memory: StreamsMemory,
@@ -97,6 +103,7 @@ impl Streams {
             long_reads: Arc::new(Semaphore::new(LONG_READS_MAX)),
             turns: Arc::default(),
             loads: Arc::default(),
+            loading: Arc::new(Semaphore::new(LOADS_MAX)),
             api_memory: StreamsMemory::default(),
             public_memory: StreamsMemory::default(),
             barrier: Arc::clone(&sender.barrier),
@@ -146,8 +153,16 @@ impl Streams {
         work: impl FnOnce(&Store) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Undone> {
         let is_known = || self.store.get().is_some_and(|store| store.is_known(path));
-        let turn = if is_known() { None } else { self.loads.take(path, usize::MAX).await };
-        self.read_by(turn.filter(|_| !is_known()), work).await
+        if is_known() {
+            return self.read_by((), work).await;
+        }
+        let turn = self.loads.take(path, usize::MAX).await;
+        if is_known() {
+            drop(turn);
+            return self.read_by((), work).await;
+        }
+        let place = Arc::clone(&self.loading).acquire_owned().await.ok();
+        self.read_by((turn, place), work).await
     }
 
     /// Reads on from `start` in the stream at `path`, some `bytes_max` bytes.

@@ -4,7 +4,9 @@
 //! It goes on beside everything else. A directory that is dead, slow or refuses costs a line in the
 //! log and a later try. The certificate before stays in use for as long as it is good. Tries are 2
 //! minutes to 6 hours apart, with as much again drawn at random. The first hour has five at most,
-//! as many failures as public directories take. A signal (SIGHUP) asks for a try at once.
+//! as many failures as public directories take; where one takes a number of its own for old, which
+//! is no failure, it is asked again within seconds, a few times. A signal (SIGHUP) asks for a try
+//! at once.
 //!
 //! Names are proven at the ports that there are: by TLS-ALPN-01 (RFC 8737) where TLS is spoken, and
 //! by HTTP-01 (RFC 8555, section 8.3) at the plain ones. With both, tries take turns.
@@ -13,6 +15,7 @@ pub(crate) mod challenges;
 mod client;
 mod order;
 mod store;
+mod turns;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,24 +23,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use backon::{BackoffBuilder, ExponentialBuilder};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::store::Store;
+use self::turns::Turns;
 use super::Certificates;
 use super::pair::Pair;
-
-/// Between two tries that fail.
-const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
-    .with_min_delay(Duration::from_secs(120))
-    .with_max_delay(Duration::from_secs(6 * 3600))
-    .without_max_times()
-    .with_jitter();
-
-/// Before a try that failed by a number of the directory's own is made again, the first time.
-const NONCE_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long a try may take.
 const TRY_TIMEOUT: Duration = Duration::from_secs(300);
@@ -87,8 +80,8 @@ impl Acme {
     /// Automatic certificates that are kept in `dir`.
     pub(crate) fn new(config: AcmeConfig, dir: PathBuf, proofs: Vec<Proof>) -> Acme {
         Acme {
+            store: Store::new(dir, &config.directory),
             config,
-            store: Store::new(dir),
             proofs,
             now: Notify::new(),
             counts: Default::default(),
@@ -131,11 +124,10 @@ pub(crate) async fn run(certificates: Arc<Certificates>, stop: CancellationToken
 }
 
 async fn keep(acme: &Acme, certificates: &Arc<Certificates>) {
-    let (mut pauses, mut tries, mut is_stale) = (PAUSES.build(), 0, false);
+    let mut turns = Turns::new();
     loop {
         wait_until_due(certificates, &acme.now).await;
-        let proof = acme.proofs[tries % acme.proofs.len()];
-        tries += 1;
+        let proof = turns.proof(&acme.proofs);
         let tried = timeout(TRY_TIMEOUT, obtain(acme, certificates, proof)).await;
         let tried = tried.unwrap_or_else(|late| Err(late).context("it took too long"));
         certificates.challenges.clear();
@@ -143,18 +135,16 @@ async fn keep(acme: &Acme, certificates: &Arc<Certificates>) {
         match tried {
             Ok(()) => {
                 made.fetch_add(1, Ordering::Relaxed);
-                (pauses, tries, is_stale) = (PAUSES.build(), 0, false);
+                turns = Turns::new();
             }
             Err(error) => {
-                // RFC 8555, section 6.5: that is no refusal, and is to be tried again.
-                let is_again = std::mem::replace(&mut is_stale, order::is_bad_nonce(&error));
-                let pause = match is_stale && !is_again {
-                    true => NONCE_PAUSE,
-                    false => pauses.next().expect("there is always another try"),
-                };
+                let soon = if order::is_bad_nonce(&error) { turns.stale() } else { None };
+                let pause = soon.unwrap_or_else(|| turns.refused());
                 tell(acme, &error, pause);
                 // After it was told: who sees the figure finds the reason in the log.
-                failed.fetch_add(1, Ordering::Relaxed);
+                if soon.is_none() {
+                    failed.fetch_add(1, Ordering::Relaxed);
+                }
                 // Who rang before that knew nothing of this failure.
                 rung_or_after(&acme.now, pause).await;
             }

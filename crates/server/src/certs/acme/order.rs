@@ -20,6 +20,9 @@ const POLLS: RetryPolicy = RetryPolicy::new()
     .backoff(1.5)
     .timeout(Duration::from_secs(90));
 
+/// What the directory says of an account that it has not (RFC 8555, section 6.7).
+const NO_ACCOUNT: &str = "urn:ietf:params:acme:error:accountDoesNotExist";
+
 /// Asks for a certificate; its names are proven by `proof`.
 pub(super) async fn order(
     config: &AcmeConfig,
@@ -30,6 +33,12 @@ pub(super) async fn order(
     let account = account(config, store).await?;
     let names: Vec<Identifier> = config.domains.iter().cloned().map(Identifier::Dns).collect();
     let order = account.new_order(&NewOrder::new(&names)).await;
+    if let Err(Error::Api(problem)) = &order
+        && problem.r#type.as_deref() == Some(NO_ACCOUNT)
+    {
+        store.put_account_aside()?;
+        bail!("the directory does not know the account any more; the next try makes a new one");
+    }
     let mut order = order.context("the directory takes no order")?;
     prove(&mut order, challenges, proof).await?;
     match order.poll_ready(&POLLS).await {
@@ -49,7 +58,7 @@ async fn account(config: &AcmeConfig, store: &Store) -> Result<Account> {
     let directory = &config.directory;
     let client = || Ok::<_, anyhow::Error>(Box::new(Client::new(config.ca.as_deref())?));
     let unreachable = || format!("the directory {directory} cannot be used");
-    if let Some(kept) = store.account(directory)? {
+    if let Some(kept) = store.account()? {
         let account = Account::builder_with_http(client()?).from_credentials(kept).await;
         return account.with_context(unreachable);
     }
@@ -64,7 +73,7 @@ async fn account(config: &AcmeConfig, store: &Store) -> Result<Account> {
     let builder = Account::builder_with_http(client()?);
     let made = builder.create(&new, directory.clone(), None).await;
     let (account, credentials) = made.with_context(unreachable)?;
-    store.write_account(directory, &credentials)?;
+    store.write_account(&credentials)?;
     tracing::info!(directory, "an account for automatic certificates is made");
     Ok(account)
 }

@@ -12,28 +12,30 @@ use sha2::{Digest, Sha256};
 
 use crate::certs::PairFiles;
 
-const CERTIFICATE: &str = "certificate.pem";
-
 /// A certificate and its key, in PEM.
 pub(super) struct Made {
     pub(super) chain: String,
     pub(super) key: String,
 }
 
-/// A folder of these files.
+/// A folder of these files, as one directory of certificates has them: what is tried with one that
+/// nobody trusts must not be taken for another's.
 #[derive(Debug)]
 pub(super) struct Store {
     dir: PathBuf,
+    /// Stands for the directory in their names.
+    tag: String,
 }
 
 impl Store {
-    pub(super) fn new(dir: PathBuf) -> Store {
-        Store { dir }
+    pub(super) fn new(dir: PathBuf, directory: &str) -> Store {
+        let digest = Sha256::digest(directory);
+        Store { dir, tag: digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect() }
     }
 
     /// The files of the certificate, which are one.
     fn certificate(&self) -> PairFiles {
-        let path = self.dir.join(CERTIFICATE);
+        let path = self.dir.join(self.certificate_name());
         PairFiles { certificate: path.clone(), key: path }
     }
 
@@ -43,13 +45,21 @@ impl Store {
     }
 
     pub(super) fn write_certificate(&self, made: &Made) -> Result<PairFiles> {
-        self.write(CERTIFICATE, &format!("{}{}", made.key, made.chain))?;
+        self.write(&self.certificate_name(), &format!("{}{}", made.key, made.chain))?;
         Ok(self.certificate())
     }
 
-    /// The account with `directory`, if there is one.
-    pub(super) fn account(&self, directory: &str) -> Result<Option<AccountCredentials>> {
-        let path = self.dir.join(account_name(directory));
+    fn certificate_name(&self) -> String {
+        format!("certificate-{}.pem", self.tag)
+    }
+
+    fn account_name(&self) -> String {
+        format!("account-{}.json", self.tag)
+    }
+
+    /// The account with the directory, if there is one.
+    pub(super) fn account(&self) -> Result<Option<AccountCredentials>> {
+        let path = self.dir.join(self.account_name());
         let text = match fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -62,12 +72,15 @@ impl Store {
         serde_json::from_slice(&text).map(Some).with_context(damaged)
     }
 
-    pub(super) fn write_account(
-        &self,
-        directory: &str,
-        account: &AccountCredentials,
-    ) -> Result<()> {
-        self.write(&account_name(directory), &serde_json::to_string(account)?)
+    pub(super) fn write_account(&self, account: &AccountCredentials) -> Result<()> {
+        self.write(&self.account_name(), &serde_json::to_string(account)?)
+    }
+
+    /// The directory does not know the account any more. It is kept under another name.
+    pub(super) fn put_account_aside(&self) -> Result<()> {
+        let path = self.dir.join(self.account_name());
+        let aside = path.with_extension("json.unknown");
+        fs::rename(&path, aside).with_context(|| format!("cannot rename {}", path.display()))
     }
 
     fn write(&self, name: &str, text: &str) -> Result<()> {
@@ -88,9 +101,29 @@ impl Store {
     }
 }
 
-/// An account belongs to one directory.
-fn account_name(directory: &str) -> String {
-    let digest = Sha256::digest(directory);
-    let tag: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    format!("account-{tag}.json")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificate_of_a_directory_to_try_with_is_no_other_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = |directory| Store::new(dir.path().to_owned(), directory);
+        let made = Made { chain: "chain".into(), key: "key".into() };
+        let files = store("https://staging.example/directory").write_certificate(&made).unwrap();
+        assert!(store("https://staging.example/directory").certificate_if_there().is_some());
+        assert!(store("https://example/directory").certificate_if_there().is_none());
+        assert_eq!(fs::read_to_string(files.key).unwrap(), "keychain");
+    }
+
+    #[test]
+    fn account_that_the_directory_has_forgotten_makes_room_for_a_new_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path().to_owned(), "https://example/directory");
+        store.write(&store.account_name(), "{}").unwrap();
+        assert!(store.account().is_err(), "it is there, and none");
+        store.put_account_aside().unwrap();
+        assert!(store.account().unwrap().is_none());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "it is kept aside");
+    }
 }

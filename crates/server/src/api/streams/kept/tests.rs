@@ -1,5 +1,6 @@
 //! Who waits for whom at the disk.
 
+use std::iter;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
@@ -28,6 +29,7 @@ fn streams(data: &Path) -> Arc<Streams> {
         long_reads: Arc::new(Semaphore::new(LONG_READS_MAX)),
         turns: Arc::default(),
         loads: Arc::default(),
+        loading: Arc::new(Semaphore::new(LOADS_MAX)),
         api_memory: StreamsMemory::default(),
         public_memory: StreamsMemory::default(),
         barrier: Barrier::new(),
@@ -64,15 +66,23 @@ fn appends_that_wait(streams: &Arc<Streams>, paths: impl Iterator<Item = String>
 
 /// Begins so many reads of the stream at `path`, none of which ends before what is given back.
 fn reads_that_wait(streams: &Arc<Streams>, path: &'static str, count: usize) -> Ending<()> {
+    reads_of_each_that_wait(streams, iter::repeat_n(path.into(), count))
+}
+
+/// Begins reads of streams, none of which ends before what is given back.
+fn reads_of_each_that_wait(
+    streams: &Arc<Streams>,
+    paths: impl Iterator<Item = String>,
+) -> Ending<()> {
     let (wait, end) = waiting();
-    for _ in 0..count {
+    for path in paths {
         let (streams, wait) = (Arc::clone(streams), wait.clone());
         tokio::spawn(async move {
             let read = move |_: &Store| {
                 wait();
                 Ok(())
             };
-            streams.read(path, read).await.ok()
+            streams.read(&path, read).await.ok()
         });
     }
     end
@@ -130,6 +140,22 @@ async fn reads_of_one_stream_that_is_not_known_take_one_thread_of_all() {
     drop(end);
     assert_eq!(read, b"there");
     wait_for(|| streams.loads.requests("one") == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_of_many_streams_that_are_not_known_leave_threads_to_those_that_are() {
+    let data = tempfile::tempdir().unwrap();
+    let streams = streams(data.path());
+    assert!(streams.change("run", |store, _| create(store, "run")).await.is_ok());
+    let paths = (0..2 * DISK_THREADS_MAX).map(|number| format!("cold/{number}"));
+    let end = reads_of_each_that_wait(&streams, paths);
+    let loads =
+        || streams.loads.requests("cold/0") == 1 && streams.loading.available_permits() == 0;
+    wait_for(loads).await;
+    assert_eq!(text(&streams, "run").await, b"there");
+    assert!(streams.reads.available_permits() >= DISK_THREADS_MAX - LOADS_MAX);
+    drop(end);
+    wait_for(|| streams.loading.available_permits() == LOADS_MAX).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
