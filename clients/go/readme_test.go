@@ -22,13 +22,19 @@ import (
 func send(ctx context.Context) error {
 	client := &encke.Client{API: "http://127.0.0.1:8001", Key: os.Getenv("ENCKE_KEY")}
 
-	added, err := client.Subscribe(ctx, "bob", "rj") // true: it was new; it is on disk
-	sent, err := client.Send(ctx, "rj", map[string]int{"photo": 789}, "")
-	fmt.Println(sent.Delivered) // how many connections heard it
-	if !added || sent.ID == "" {
-		return fmt.Errorf("%v, %v: %w", added, sent, err)
+	added, err := client.Subscribe(ctx, "bob", "rj") // it is on disk
+	if err != nil {
+		return err
 	}
-	return err
+	sent, err := client.Send(ctx, "rj", map[string]int{"photo": 789}, "")
+	if err != nil {
+		return err
+	}
+	fmt.Println(added, sent.Delivered) // whether it is new; how many connections heard it
+	if !added || sent.ID == "" {
+		return fmt.Errorf("%v, %v", added, sent)
+	}
+	return nil
 }
 
 func lookAround(ctx context.Context, client *encke.Client) error {

@@ -8,9 +8,16 @@ use anyhow::{Context, ensure};
 /// Set for steps of a run that leaves the example `playdar` out.
 pub(crate) const PLAYDAR_LEFT_OUT: &str = "ENCKE_WITHOUT_PLAYDAR";
 
+/// Set for steps of a run that has built the programs. cargo would only look at them, but waits for
+/// whoever compiles beside.
+pub(crate) const PROGRAMS_ARE_BUILT: &str = "ENCKE_PROGRAMS_ARE_BUILT";
+
 /// Builds the programs just as `cargo test` builds them for its tests. Of one package alone they
 /// would have other features of what they depend on, and most would be built again.
 pub(crate) fn build(root: &Path) -> anyhow::Result<()> {
+    if std::env::var_os(PROGRAMS_ARE_BUILT).is_some() {
+        return Ok(());
+    }
     let mut build = Command::new("cargo");
     build.arg("test").args(selection()).args(["--no-run", "--quiet"]).current_dir(root);
     let status = build.stdin(Stdio::null()).status().context("cargo does not start")?;

@@ -108,6 +108,14 @@ const TRIALS: Phase = &[
             extent: Extent::Fast,
         },
         Step {
+            // With the versions of the lockfile, and of what it depends on fewer features than the
+            // whole workspace has: so whoever installs it has it. That it compiles takes less than
+            // half of an installation.
+            name: "alone",
+            work: Patient(&["check", "--quiet", "--locked", "--package", "encke"], &[]),
+            extent: Extent::Fast,
+        },
+        Step {
             name: "docs",
             // With private items: our docs are for those who read the code, and link into it.
             work: Patient(
@@ -148,6 +156,7 @@ pub(crate) fn run(root: &Path, extent: Extent) -> anyhow::Result<bool> {
         seeds: seeds.as_deref(),
         extent,
         with_playdar,
+        programs_are_built: false,
         client_is_built: false,
     };
     // Without it everything is compiled, and that is all.
@@ -158,7 +167,8 @@ pub(crate) fn run(root: &Path, extent: Extent) -> anyhow::Result<bool> {
     let (programs_are_built, client_is_built) = (passed("build"), passed("node"));
     outcomes.extend(built);
     if programs_are_built {
-        outcomes.extend(run_lanes(&step::Run { client_is_built, ..run }, TRIALS));
+        let run = step::Run { programs_are_built, client_is_built, ..run };
+        outcomes.extend(run_lanes(&run, TRIALS));
     }
     println!("{}", table(&outcomes));
     let failed: Vec<&Outcome> = outcomes.iter().filter(|outcome| !outcome.passed).collect();
@@ -231,11 +241,23 @@ fn table(outcomes: &[Outcome]) -> String {
 /// The demo as the build for tests has it; it fails where an event was lost.
 pub(crate) fn demo(root: &Path) -> anyhow::Result<bool> {
     building::build(root)?;
-    let mut demo = Command::new(building::target(root).join("debug/encke"));
-    // On free ports, for another clone may run its own.
-    demo.args(["demo", "--seconds=8", "--listen=127.0.0.1:0", "--api=127.0.0.1:0"]);
-    demo.stdin(Stdio::null());
-    Ok(demo.status().context("encke does not start")?.success())
+    let target = building::target(root);
+    let run = || -> anyhow::Result<bool> {
+        let mut demo = Command::new(target.join("debug/encke"));
+        // On free ports, for another clone may run its own.
+        demo.args(["demo", "--seconds=8", "--listen=127.0.0.1:0", "--api=127.0.0.1:0"]);
+        // A backlog that a stall leaves is worked off, also by a debug build on one processor.
+        demo.arg("--rate=200").stdin(Stdio::null());
+        Ok(demo.status().context("encke does not start")?.success())
+    };
+    if run()? {
+        return Ok(true);
+    }
+    // What is late by 5 s counts as lost there, and a busy machine may stand still for as long.
+    let folder = second_tries::begin_step(&target, "demo")?;
+    std::fs::create_dir_all(&folder)?;
+    std::fs::write(folder.join("1.txt"), "cargo xtask demo\n\nWhat it said is in its log.\n")?;
+    run()
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 //!
 //! What cargo has made of them is the same as long as the lockfile, the root's manifest and the
 //! compiler are. So after a run that passed it is copied to where tools are kept
-//! ([`crate::store`]), under a hash of these. From there it goes below `target/debug` of a clone
-//! that has nothing there. cargo looks at all of it as at what it has made itself, and makes anew
-//! what does not fit. Our own crates are never kept: their sources are told apart by times alone.
+//! ([`crate::store`]), under hashes of these. From there it goes below `target` of a clone that has
+//! nothing there. cargo looks at all of it as at what it has made itself, and makes anew what does
+//! not fit. So where the manifest or the lockfile is another, what was kept last for the same
+//! compiler is taken: most of it fits. Our own crates are never kept: their sources are told apart
+//! by times alone.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -19,30 +21,55 @@ use serde_json::Value;
 use crate::building::target;
 use crate::store::{Tool, digest};
 
-/// Where cargo keeps what it makes, below `target/debug`. The last one says that what stands in the
-/// others is whole, so a copy that breaks off is taken for nothing.
+/// The folders of builds, below `target`: of all, and of the models under loom.
+const BUILDS: [&str; 2] = ["debug", "loom/debug"];
+
+/// Where cargo keeps what it makes, below each. The last one says that what stands in the others is
+/// whole, so a copy that breaks off is taken for nothing.
 const PARTS: [&str; 3] = ["deps", "build", ".fingerprint"];
 
 /// The link of it below `target/tools`.
 const LINK: &str = "registry-crates";
 
+/// A file below `target` and in what is kept: how often others than those of the same key were
+/// taken in between. Each time what fits no longer goes along.
+const AGE: &str = "registry-crates-age";
+
+/// So often; then all is compiled, and what fits no longer is gone.
+const AGE_MAX: u32 = 6;
+
 /// Copies what is kept into a clone that has built nothing yet; says so.
 pub(crate) fn restore(root: &Path) -> anyhow::Result<()> {
-    let debug = target(root).join("debug");
+    let target = target(root);
     // What this program itself takes is there.
-    if debug.join("encke").exists() {
+    if target.join("debug/encke").exists() {
         return Ok(());
     }
     let key = key(root)?;
-    let Some(kept) = (Tool { link: LINK, key: &key, inside: "" }).find(root)? else {
+    let tool = Tool { link: LINK, key: &key, inside: "" };
+    let (kept, age) = if let Some(kept) = tool.find(root)? {
+        println!("crates of others are those of an earlier build");
+        (kept.clone(), age(&kept))
+    } else if let Some(kept) =
+        tool.newest(root, &key[..COMPILER])?.filter(|kept| age(kept) < AGE_MAX)
+    {
+        println!("crates of others are those of an earlier build, as far as they fit");
+        (kept.clone(), age(&kept) + 1)
+    } else {
         println!("no compiled crates of others are kept: all are compiled");
         return Ok(());
     };
-    fs::create_dir_all(&debug).with_context(|| debug.display().to_string())?;
-    for part in PARTS {
-        copy(&[kept.join(part)], &debug)?;
+    fs::write(target.join(AGE), age.to_string())?;
+    for build in BUILDS {
+        let to = target.join(build);
+        fs::create_dir_all(&to).with_context(|| to.display().to_string())?;
+        for part in PARTS {
+            let from = kept.join(build).join(part);
+            if from.exists() {
+                copy(&[from], &to)?;
+            }
+        }
     }
-    println!("crates of others are those of an earlier build");
     Ok(())
 }
 
@@ -52,14 +79,19 @@ pub(crate) fn keep(root: &Path) -> anyhow::Result<()> {
     let key = key(root)?;
     let tool = Tool { link: LINK, key: &key, inside: "" };
     let made = tool.ensure(root, |folder| {
-        for part in PARTS {
-            let from = target(root).join("debug").join(part);
+        fs::write(folder.join(AGE), age(&target(root)).to_string())?;
+        for (build, part) in BUILDS.iter().flat_map(|build| PARTS.map(|part| (build, part))) {
+            let from = target(root).join(build).join(part);
+            // Whoever has run no models has built none.
+            if !from.exists() {
+                continue;
+            }
             let files = fs::read_dir(&from).with_context(|| from.display().to_string())?;
             let files: Result<Vec<PathBuf>, _> =
                 files.map(|entry| entry.map(|entry| entry.path())).collect();
             let mut files = files?;
             files.retain(|file| file.file_name().is_some_and(|name| is_foreign(name, &own)));
-            let to = folder.join(part);
+            let to = folder.join(build).join(part);
             fs::create_dir_all(&to)?;
             // A command line has a bound.
             files.chunks(1000).try_for_each(|files| copy(files, &to))?;
@@ -67,6 +99,12 @@ pub(crate) fn keep(root: &Path) -> anyhow::Result<()> {
         Ok(())
     });
     made.map(|_| ())
+}
+
+/// What [`AGE`] says in `folder`: nothing where all was compiled.
+fn age(folder: &Path) -> u32 {
+    let text = fs::read_to_string(folder.join(AGE)).unwrap_or_default();
+    text.trim().parse().unwrap_or_default()
 }
 
 /// Copies files and folders with their times, by which cargo tells what is older. Over those that
@@ -107,17 +145,21 @@ pub(crate) fn compiler() -> anyhow::Result<Vec<u8>> {
     Ok(version.context("rustc does not start")?.stdout)
 }
 
-/// What it depends on.
+/// What it depends on: first, in [`COMPILER`] characters, that without which nothing of it fits.
 fn key(root: &Path) -> anyhow::Result<String> {
-    let mut texts = vec![compiler()?];
+    let mut compiler = vec![compiler()?];
+    for name in ["RUSTFLAGS", "CC", "CFLAGS"] {
+        compiler.push(std::env::var(name).unwrap_or_default().into_bytes());
+    }
+    let mut texts = Vec::new();
     for file in ["Cargo.lock", "Cargo.toml", ".cargo/config.toml"] {
         texts.push(fs::read(root.join(file)).with_context(|| file.to_owned())?);
     }
-    for name in ["RUSTFLAGS", "CC", "CFLAGS"] {
-        texts.push(std::env::var(name).unwrap_or_default().into_bytes());
-    }
-    Ok(digest(&texts))
+    Ok(digest(&compiler) + &digest(&texts))
 }
+
+/// The length of a [`digest`].
+const COMPILER: usize = 16;
 
 #[cfg(test)]
 mod tests {

@@ -64,6 +64,29 @@ impl Tool<'_> {
         Ok(complete.is_file().then(|| File::create(complete)).transpose()?.map(|_| made))
     }
 
+    /// Likewise the one that was used last of those whose keys begin so.
+    pub(crate) fn newest(&self, root: &Path, beginning: &str) -> anyhow::Result<Option<PathBuf>> {
+        let store = folder(root)?;
+        let newest = self.newest_in(&store, beginning);
+        Ok(newest.map(|made| File::create(made.join(COMPLETE)).map(|_| made)).transpose()?)
+    }
+
+    fn newest_in(&self, store: &Path, beginning: &str) -> Option<PathBuf> {
+        let beginning = Tool { key: beginning, ..*self }.name();
+        let all = fs::read_dir(store).into_iter().flatten().flatten();
+        let such = all.filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            // A key has no dash: what has one is another tool, whose name begins like this one's.
+            name.strip_prefix(&*beginning).is_some_and(|rest| !rest.contains('-'))
+        });
+        let used = such.filter_map(|entry| {
+            let used = fs::metadata(entry.path().join(COMPLETE)).and_then(|file| file.modified());
+            Some((used.ok()?, entry.path()))
+        });
+        used.max().map(|(_, made)| made)
+    }
+
     fn make_in(
         &self,
         store: &Path,
@@ -230,6 +253,23 @@ mod tests {
         make("a", "3");
         assert!(!store.0.join(broken_off.name()).exists());
         assert!(!old.exists() && other.exists() && recent.exists());
+    }
+
+    #[test]
+    fn newest_of_a_beginning_is_the_one_that_was_used_last() {
+        let store = Folder::new("newest");
+        let make = |link, key| tool(link, key).make_in(&store.0, |_| Ok(())).unwrap();
+        let made = [make("a", "aa1"), make("a", "aa2"), make("a", "b1"), make("a-aa", "aa1")];
+        tool("a", "aa3").make_in(&store.0, |_| anyhow::bail!("broken off")).unwrap_err();
+        let now = fs::metadata(made[3].join(COMPLETE)).unwrap().modified().unwrap();
+        for (age, folder) in [2, 1, 0, 0].into_iter().zip(&made) {
+            let complete = File::create(folder.join(COMPLETE)).unwrap();
+            complete.set_modified(now - Duration::from_secs(age)).unwrap();
+        }
+        let newest = |beginning| tool("a", "any").newest_in(&store.0, beginning);
+        assert_eq!(newest("aa").as_ref(), Some(&made[1]));
+        assert_eq!(newest("b").as_ref(), Some(&made[2]));
+        assert_eq!(newest("c"), None);
     }
 
     #[test]

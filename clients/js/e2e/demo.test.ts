@@ -1,9 +1,7 @@
 /** The demo page: two users in two tabs, with the crowd around them, and a server that goes. */
 
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -11,7 +9,7 @@ import type { Page } from "playwright-core";
 import { countBytes, openContext, openPage, PAGE_BYTES_MAX, tabTo } from "./browser.js";
 import { atEnd } from "./ends.js";
 import { Program, startDemo } from "./program.js";
-import { Encke } from "./server.js";
+import { Encke, freeAddress } from "./server.js";
 
 /** What Chromium says by itself of connections that break. */
 const BROKEN = /Failed to load resource|ERR_CONNECTION|WebSocket connection to/;
@@ -123,16 +121,16 @@ test("everything on the page can be done with the keyboard", async (t) => {
 test("page says that its server is gone, and goes on when it is back", async (t) => {
   const data = await mkdtemp(join(tmpdir(), "encke-e2e-"));
   atEnd(t, () => rm(data, { recursive: true, force: true }));
-  const [port, apiPort] = [await freePort(), await freePort()];
+  const [listen, api] = [await freeAddress(), await freeAddress()];
   const args = [
-    "serve", `--listen=127.0.0.1:${port}`, `--api=127.0.0.1:${apiPort}`, "--json", "--data", data,
+    "serve", `--listen=${listen}`, `--api=${api}`, "--json", "--data", data,
     '--demo-page={"users":10,"events_per_second":1}',
   ];
   const server = await Program.start(t, "pid", ...args);
   // Here all moves that can.
   const context = await openContext(t, { reducedMotion: "no-preference" });
-  const expected = { console: BROKEN, hosts: [`127.0.0.1:${apiPort}`] };
-  const page = await openPage(t, context, `http://127.0.0.1:${port}/#1`, expected);
+  const expected = { console: BROKEN, hosts: [api] };
+  const page = await openPage(t, context, `http://${listen}/#1`, expected);
   const state = (words: string) => page.locator("#state-words", { hasText: words }).waitFor();
   await state("live over");
   await server.end("SIGKILL");
@@ -145,13 +143,3 @@ test("page says that its server is gone, and goes on when it is back", async (t)
   await say(page, "There you are");
   await page.locator("#feed .says", { hasText: "There you are" }).waitFor();
 });
-
-/** A port that was free a moment ago: the restarted server must come back where it was. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address !== null ? address.port : 0;
-}

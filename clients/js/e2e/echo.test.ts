@@ -51,8 +51,10 @@ test("echo: two talk, and see each other come, type and go", async (t) => {
   const ann = await comeIn(t, url, "ann", server);
   const bob = await comeIn(t, url, "bob", server);
   await ann.locator("#here", { hasText: "ann, bob" }).waitFor();
+  // It is shown for a moment only, so bob's page is looked at meanwhile.
+  const typing = bob.locator("#typing", { hasText: "ann is typing" }).waitFor();
   await ann.getByLabel("Message", { exact: true }).pressSequentially("Hello, <b>Bob</b>!");
-  await bob.locator("#typing", { hasText: "ann is typing" }).waitFor();
+  await typing;
   await ann.getByRole("button", { name: "Send" }).click();
   for (const page of [ann, bob]) {
     await page.locator("#messages li").first().waitFor();

@@ -14,7 +14,7 @@ async function nodes(t: TestContext, ...names: string[]): Promise<Encke[] | null
   const nats = await startNats(t);
   if (nats === null) return null;
   const start = (name: string) =>
-    Encke.start(t, "--cluster=push", `--nats=${nats}`, `--node=${name}`, "--drain=3");
+    Encke.start(t, "--cluster=push", `--nats=${nats}`, `--node=${name}`, "--drain=60", "--grace=120");
   const all: Encke[] = [];
   for (const name of names) all.push(await start(name));
   const known = async (one: Encke) => (await one.call("/cluster")).members === names.length;
@@ -84,6 +84,8 @@ test("a node that ends says so until its clients are elsewhere", async (t) => {
   await until("bob is online", async () => (await a.connections("bob")) === 1);
   b.end();
   await page.locator("#nodes-table tr.ending", { hasText: "ending" }).waitFor();
+  // Its last client.
+  await line.body?.cancel();
   await page.locator("#nodes-note", { hasText: "1 node," }).waitFor();
 });
 

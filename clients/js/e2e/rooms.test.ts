@@ -68,8 +68,10 @@ for (const [program, file] of BACKENDS) {
     const bob = await comeIn(t, url, "bob", server);
     await ann.locator("#members li", { hasText: "bob" }).waitFor();
     assert.deepEqual(await ann.locator("#members li").allTextContents(), ["ann (you)", "bob"]);
+    // It is shown for a moment only, so bob's page is looked at meanwhile.
+    const typing = bob.locator("#typing", { hasText: "ann is typing" }).waitFor();
     await ann.getByLabel("Message", { exact: true }).pressSequentially("Hel");
-    await bob.locator("#typing", { hasText: "ann is typing" }).waitFor();
+    await typing;
     await say(ann, "Hello, Bob!");
     await say(bob, "Hello, <b>Ann</b>!");
     const both = ["ann: Hello, Bob!", "bob: Hello, <b>Ann</b>!"];

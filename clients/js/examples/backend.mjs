@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 
 // Stands for your own: who is logged in with which cookie.
 const SESSIONS = new Map([["s-4711", "rj"]]);
-const { ENCKE_API_URL = "http://127.0.0.1:8001", ENCKE_KEY, PORT = "0" } = process.env;
+const { ENCKE_API = "http://127.0.0.1:8001", ENCKE_KEY, PORT = "0" } = process.env;
 
 async function say(request) {
   const session = /(?:^|; )session=([^;]*)/.exec(request.headers.cookie ?? "")?.[1];
@@ -30,7 +30,7 @@ async function say(request) {
   const event = { about: user, data: { text }, key: `${user}:${id}` };
   const signal = AbortSignal.timeout(10_000);
   const post = { method: "POST", redirect: "error", headers, signal, body: JSON.stringify(event) };
-  const answer = await fetch(`${ENCKE_API_URL}/send`, post);
+  const answer = await fetch(`${ENCKE_API}/send`, post);
   if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`);
   return [200, { delivered: (await answer.json()).delivered }];
 }

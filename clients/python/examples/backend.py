@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import encke
 
 SESSIONS = {"s-4711": "rj"}  # stands for your own: who is logged in with which cookie
-API = os.environ.get("ENCKE_API_URL", "http://127.0.0.1:8001")
+API = os.environ.get("ENCKE_API", "http://127.0.0.1:8001")
 client = encke.Client(API, key=os.environ.get("ENCKE_KEY"))
 
 

@@ -138,7 +138,7 @@ def test_what_a_page_says_to_a_backend_is_heard(
     admin = server.run("key", "new", "--scope", "graph,read")
     environment = {
         **os.environ,
-        "ENCKE_API_URL": server.api_url,
+        "ENCKE_API": server.api_url,
         "ENCKE_KEY": key,
         "PORT": "0",
         "PYTHONPATH": str(ROOT / "clients/python/src"),

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use hyper::Uri;
 use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
@@ -10,16 +11,27 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use rustls::crypto::aws_lc_rs;
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 
+/// For all addresses of a name together: of several, one that swallows everything leaves time for
+/// the others.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// Opens connections to `url`, with HTTP/1.1. Fails where https is wanted and the system trusts no
 /// certificates.
 pub fn connector(url: &Uri) -> io::Result<HttpsConnector<HttpConnector>> {
     let builder = HttpsConnectorBuilder::new();
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_connect_timeout(Some(CONNECT_TIMEOUT));
     if url.scheme_str() != Some("http") {
-        return Ok(builder.with_tls_config(trusting()?).https_only().enable_http1().build());
+        return Ok(builder
+            .with_tls_config(trusting()?)
+            .https_only()
+            .enable_http1()
+            .wrap_connector(http));
     }
     // http needs no roots.
     let config = versions().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
-    Ok(builder.with_tls_config(config).https_or_http().enable_http1().build())
+    Ok(builder.with_tls_config(config).https_or_http().enable_http1().wrap_connector(http))
 }
 
 /// Reads the certificates that the system trusts, unless they were read before. Blocks meanwhile:

@@ -2,8 +2,6 @@
 //! channel, and who comes and goes. They also hear which users of a watchlist sign in and out. When
 //! they are told is that of [rooms](crate::members).
 
-use std::sync::Arc;
-
 use engine::channel_name;
 use hub::{Info, Key, MemberChange, MemberList, MemberUpdate, Space};
 use pusher::presence_frame::{self, PresenceMember};
@@ -38,7 +36,7 @@ fn list(channel: &str, list: &MemberList) -> String {
     debug_assert!(list.members.is_some(), "members of a channel are listed");
     let members = list.members.as_deref().unwrap_or_default();
     let told: Vec<PresenceMember<'_>> =
-        members.iter().map(|(sub, info)| told(sub, info.as_deref())).collect();
+        members.iter().map(|(sub, info)| told(sub, info.as_ref())).collect();
     presence_frame::subscription_succeeded(channel, &told)
 }
 
@@ -46,8 +44,7 @@ fn list(channel: &str, list: &MemberList) -> String {
 fn change(channel: &str, MemberUpdate { sub, change, .. }: &MemberUpdate) -> String {
     match change {
         MemberChange::Joined(info) => {
-            let info: Option<&Arc<Info>> = info.as_ref();
-            presence_frame::member_added(channel, told(sub, info.map(|info| &**info)))
+            presence_frame::member_added(channel, told(sub, info.as_ref()))
         }
         MemberChange::Left => presence_frame::member_removed(channel, user_id(sub)),
     }
@@ -70,7 +67,7 @@ mod tests {
 
     #[test]
     fn list_and_changes_name_users_and_not_their_keys() {
-        let info = Some(Arc::new(Info::new("{\"name\":\"Bob\"}")));
+        let info = Some(Info::new("{\"name\":\"Bob\"}"));
         let members = vec![("#m:b b".into(), info.clone()), ("#m:7".into(), None)];
         let text = list("presence-a", &MemberList { count: 2, members: Some(members) });
         assert_eq!(

@@ -50,6 +50,15 @@ pub(crate) fn say(line: impl AsRef<str>) -> Result<(), OutputError> {
     say_bytes(line.as_ref().as_bytes())
 }
 
+/// `text` as a shell takes it for one word (POSIX, Shell Command Language, section 2.2.2).
+pub(crate) fn shell_word(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(format!("'{}'", text.replace('\'', "'\\''"))),
+    }
+}
+
 /// Prints `line` and a line end on standard output, at once.
 pub(crate) fn say_bytes(line: &[u8]) -> Result<(), OutputError> {
     let mut out = io::stdout().lock();
@@ -303,6 +312,19 @@ mod tests {
             ("\u{9b}31m\x07\x7f", "\\u{9b}31m\\u{7}\\u{7f}"),
         ] {
             assert_eq!(printable(text), shown);
+        }
+    }
+    #[test]
+    fn what_is_to_be_typed_is_quoted_where_a_shell_would_cut_it() {
+        for (text, word) in [
+            ("/var/lib/encke-data", "/var/lib/encke-data"),
+            ("--token-issuer=https://a.b/", "--token-issuer=https://a.b/"),
+            ("my data", "'my data'"),
+            ("it's", "'it'\\''s'"),
+            ("$HOME", "'$HOME'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(text), word);
         }
     }
 }

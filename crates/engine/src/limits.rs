@@ -106,7 +106,7 @@ pub const MESSAGE_READ_BYTES: usize = 2 * 1024;
 /// world, whatever the others do.
 pub const HANDSHAKES_PER_CORE: usize = 4 * 1024;
 
-/// Handshakes at most, however many cores there are. Each keeps some 5 KB: 80 MiB.
+/// Handshakes at most, however many cores there are: 5 KB each, and of a record in part 17 KB more.
 pub const HANDSHAKES_MAX: usize = 16 * 1024;
 
 /// Clients of TLS in all workers together whose hello is not whole, past which again the one that

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::error::{OpenError, OpenReason};
 use super::lock::DirectoryLock;
-use super::map::data_file;
+use super::map::{data_file, refuse_links};
 use super::marker::Recorded;
 use super::pages::Findings;
 use super::verify::{Content, Verify};
@@ -38,6 +38,7 @@ pub fn check(dir: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Check, Op
 }
 
 fn look(dir: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Check, OpenReason> {
+    refuse_links(dir)?;
     let recorded = Recorded::read(dir)?;
     let path = data_file(dir);
     let disk_bytes = match path.metadata() {

@@ -76,14 +76,15 @@ pub enum OpenReason {
     Foreign,
     /// The file contradicts itself, or is not what was written.
     #[error(
-        "data.mdb is damaged ({0}); `encke graph check` lists what is wrong. Put a backup of the \
-         directory in its place, or move the directory away and load the graph again"
+        "data.mdb is damaged ({0}); `encke graph check` lists what is wrong. Move data.mdb and \
+         data.state away from there, then `encke graph restore BACKUP`, or load the graph again: \
+         keys and revoked tokens beside them stay"
     )]
     Damaged(String),
     /// There was a store, and the file is empty or not there.
     #[error(
-        "data.mdb is empty or missing, though the directory held {}; put a backup of the directory \
-         in its place, or remove data.state there to start with an empty graph",
+        "data.mdb is empty or missing, though the directory held {}; remove data.state there, then \
+         `encke graph restore BACKUP`, or start with an empty graph",
         held(*.subscriptions)
     )]
     Gone {

@@ -103,7 +103,8 @@ impl ApiProblem {
     /// 404: a path that leads nowhere.
     pub fn not_found() -> ApiProblem {
         let detail = "There is nothing at this path. GET /openapi.json describes those that are; \
-                      clients' streams are at the public port (8000).";
+                      clients' streams are at the public port, which is 8000 unless --listen \
+                      says otherwise.";
         ApiProblem::new(StatusCode::NOT_FOUND, detail)
     }
 

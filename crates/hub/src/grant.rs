@@ -3,7 +3,6 @@
 //! How tokens are written and signed (RFC 7519) is not known here.
 
 use std::fmt;
-use std::sync::Arc;
 
 use thiserror::Error;
 
@@ -65,7 +64,7 @@ pub struct TalkGrant {
     /// To which durable streams it may append, and which it may close.
     pub write: IdPatterns,
     /// What others are told of it where it is a member. The members keep it with the connection.
-    pub info: Option<Arc<Info>>,
+    pub info: Option<Info>,
 }
 
 impl Grant {
@@ -122,7 +121,7 @@ impl Grant {
     }
 
     /// What others are told of the client where it is a member.
-    pub fn info(&self) -> Option<&Arc<Info>> {
+    pub fn info(&self) -> Option<&Info> {
         self.talk.as_ref()?.info.as_ref()
     }
 }

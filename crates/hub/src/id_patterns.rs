@@ -136,7 +136,7 @@ mod tests {
         assert!(parse(&["*"]).unwrap().allows("anybody"), "* alone is everything");
         assert!(!IdPatterns::default().allows("bob"));
         let texts: Vec<_> = list.texts().collect();
-        assert_eq!(texts, ["chess".into(), "news".into(), "room:*".into()]);
+        assert_eq!(texts, ["chess", "news", "room:*"].map(Box::<str>::from));
         assert_eq!(IdPatterns::parse(texts), Ok(list));
     }
 

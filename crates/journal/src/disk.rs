@@ -2,9 +2,11 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use sys::plain_file;
 
 /// A file of the journal: read and written at places, by several threads at once.
 #[expect(clippy::len_without_is_empty, reason = "nobody asks whether a file is empty")]
@@ -41,27 +43,56 @@ pub trait Disk: Send + Sync {
 #[derive(Debug, Default)]
 pub struct RealDisk;
 
-struct RealFile(File);
+/// Its errors name it: an operator is to find the disk.
+struct RealFile {
+    file: File,
+    path: Box<Path>,
+    /// Some file systems do not count the names of a file.
+    has_name: bool,
+}
+
+impl RealFile {
+    fn open(path: &Path, options: &mut OpenOptions) -> io::Result<RealFile> {
+        let file = named(path, plain_file::open(path, options.read(true).write(true)))?;
+        let has_name = named(path, file.metadata())?.nlink() > 0;
+        Ok(RealFile { file, path: path.into(), has_name })
+    }
+
+    fn named<T>(&self, done: io::Result<T>) -> io::Result<T> {
+        named(&self.path, done)
+    }
+}
+
+fn named<T>(path: &Path, done: io::Result<T>) -> io::Result<T> {
+    done.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
 
 impl DiskFile for RealFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        self.named(self.file.write_all_at(bytes, offset))
     }
 
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
-        self.0.read_exact_at(into, offset)
+        self.named(self.file.read_exact_at(into, offset))
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.named(self.file.sync_data())?;
+        // A file that was removed takes bytes, and nobody finds them at the next start.
+        match self.named(self.file.metadata())?.nlink() {
+            0 if self.has_name => {
+                self.named(Err(io::Error::new(io::ErrorKind::NotFound, "the file was removed")))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.named(self.file.metadata())?.len())
     }
 
     fn cut(&self, bytes: u64) -> io::Result<()> {
-        self.0.set_len(bytes)
+        self.named(self.file.set_len(bytes))
     }
 }
 
@@ -69,7 +100,9 @@ impl Disk for RealDisk {
     fn lock(&self, dir: &Path) -> io::Result<File> {
         std::fs::create_dir_all(dir)?;
         let path = dir.join("lock");
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        let mut options = OpenOptions::new();
+        let file = plain_file::open(&path, options.create(true).truncate(false).write(true));
+        let file = named(&path, file)?;
         match file.try_lock() {
             Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => Err(io::Error::new(
@@ -81,12 +114,11 @@ impl Disk for RealDisk {
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        Ok(Arc::new(RealFile(OpenOptions::new().read(true).write(true).open(path)?)))
+        Ok(Arc::new(RealFile::open(path, &mut OpenOptions::new())?))
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-        Ok(Arc::new(RealFile(file)))
+        Ok(Arc::new(RealFile::open(path, OpenOptions::new().create_new(true))?))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use crate::format::name;
 use crate::sim::SimDisk;
 use crate::tests::{MOST, append, numbers, open, open_small, segments, wait};
 use crate::*;
@@ -61,6 +62,55 @@ fn damaged_header_takes_no_segment_away_unless_both_copies_are() {
     let Opened { journal, found } = open_small(dir.path());
     assert_eq!(found.damaged, [Damage { file: path, after: 10, before: 21 }]);
     assert_eq!(read(&journal, 0, MOST), (Slice { from: 20, more: false, next: 30 }, vec![10, 30]));
+}
+
+/// Nobody knows how far it went, and its name may be anything: it is said, and numbers go on.
+#[test]
+fn damaged_header_of_the_last_segment_is_told_as_an_end_that_is_lost() {
+    for renamed in [false, true] {
+        let dir = tempfile::tempdir().expect("a directory");
+        small(dir.path(), 3);
+        let mut path = segments(dir.path()).remove(2);
+        flip(&path, 20);
+        flip(&path, 52);
+        if renamed {
+            let stray = dir.path().join(name(9, u64::MAX - 5));
+            std::fs::rename(&path, &stray).expect("renamed");
+            path = stray;
+        }
+        let Opened { journal, found } = open_small(dir.path());
+        assert!(found.is_end_lost);
+        assert_eq!(found.damaged, [Damage { file: path, after: 20, before: u64::MAX }]);
+        assert_eq!((found.last, numbers(&journal, b"k", 0)), (Some(20), vec![10, 20]));
+        append(&journal, 29, &[b"k"]);
+        assert_eq!(wait(&journal, 29), Ok(()));
+        drop(journal);
+        let Opened { journal, found } = open_small(dir.path());
+        assert_eq!((found.is_end_lost, numbers(&journal, b"k", 0)), (false, vec![10, 20, 29]));
+    }
+}
+
+/// The kernel takes bytes for a file that has no name any more, and syncs them.
+#[test]
+fn log_that_is_removed_while_it_is_open_keeps_nothing_and_says_so() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let journal = open(dir.path(), Arc::new(RealDisk), 1 << 20).journal;
+    append(&journal, 10, &[b"k"]);
+    assert_eq!(wait(&journal, 10), Ok(()));
+    std::fs::remove_dir_all(dir.path()).expect("it is removed");
+    append(&journal, 20, &[b"k"]);
+    assert_eq!(wait(&journal, 20), Err(Failed));
+}
+
+#[test]
+fn what_cannot_be_opened_is_named() {
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir(dir.path().join(name(1, 1))).expect("a directory in its place");
+    let place = dir.path().to_owned();
+    let config =
+        Config { dir: place, bytes_max: 1 << 20, segment_bytes: 1 << 18, sync: Sync::Group };
+    let error = Journal::open(config, Arc::new(RealDisk)).err().expect("it is no file");
+    assert!(error.to_string().contains(&name(1, 1)), "{error}");
 }
 
 /// The last sync is known by its mark, which is written behind it and synced with the next one.

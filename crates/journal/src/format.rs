@@ -99,10 +99,12 @@ pub(crate) fn name(sequence: u32, first: u64) -> String {
     format!("{sequence:010}-{first:020}.log")
 }
 
-/// The sequence and the first number that a segment's name tells.
+/// The sequence and the first number that a segment's name tells. The greatest sequences are none
+/// of ours: others must have room behind it.
 pub(crate) fn parse_name(path: &Path) -> Option<(u32, u64)> {
     let (sequence, first) = path.file_name()?.to_str()?.strip_suffix(".log")?.split_once('-')?;
-    Some((sequence.parse().ok()?, first.parse().ok()?))
+    let sequence = sequence.parse().ok().filter(|&sequence| sequence < u32::MAX / 2)?;
+    Some((sequence, first.parse().ok()?))
 }
 
 /// The file of a segment's index.

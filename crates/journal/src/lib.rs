@@ -103,7 +103,10 @@ pub struct Config {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The disk said no, or another process has the log.
-    #[error("the log cannot be opened: {0}")]
+    #[error(
+        "the log cannot be opened: {0}; look at its disk, owner and mode, or move the log away: \
+         another one begins then"
+    )]
     Io(#[from] io::Error),
     /// A newer program wrote it.
     #[error(

@@ -22,6 +22,9 @@ pub struct Found {
     pub cut: Option<Cut>,
     /// Where records are lost.
     pub damaged: Vec<Damage>,
+    /// The segment that was written last cannot be read: up to which number records are lost nobody
+    /// knows.
+    pub is_end_lost: bool,
 }
 
 /// A torn tail that was cut.
@@ -168,13 +171,21 @@ fn lose(table: &mut Table, found: &mut Found, path: &Path, (after, before): (u64
     found.damaged.push(Damage { file: path.to_owned(), after, before });
 }
 
-/// Both copies of the header are damaged: nothing in it is read, and its file goes with its age.
+/// Both copies of the header are damaged: nothing in it is read, and its file goes with its age. No
+/// number is taken from its name: the next ones may be smaller.
 fn unreadable(segment: &Segment, next: Option<&Segment>, table: &mut Table, found: &mut Found) {
     let named = &segment.named;
-    let last = next.and_then(|next| next.header).map_or(named.first, |header| header.previous);
+    let last = next.and_then(|next| next.header).map_or(table.last, |header| header.previous);
     let last = last.max(table.last);
-    lose(table, found, &named.path, (table.last, last.saturating_add(1)));
-    let (end, first) = (segment.bytes, named.first);
+    match next {
+        Some(_) => lose(table, found, &named.path, (table.last, last.saturating_add(1))),
+        None => {
+            found.is_end_lost = true;
+            let (file, after) = (named.path.clone(), table.last);
+            found.damaged.push(Damage { file, after, before: u64::MAX });
+        }
+    }
+    let (end, first) = (segment.bytes, last);
     let summary = Summary { end, first, last, expires_ms: u64::MAX, ..Summary::default() };
     let bytes = Index::encode(&summary, std::iter::empty(), Vec::new());
     let index = Index::in_memory(bytes).expect("what was just encoded is whole");

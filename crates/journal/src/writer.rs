@@ -117,7 +117,8 @@ impl Writer {
                 && !shared.wake.wait_until(&mut queue, until).timed_out()
             {}
         }
-        if queue.is_idle() {
+        // What failed is tried again at once: it has paused.
+        if queue.is_idle() && !shared.failing.load(Relaxed) {
             queue.writer = WriterState::Waits;
             match self.unsynced.is_empty() {
                 true => shared.wake.wait(&mut queue),

@@ -74,11 +74,22 @@ impl FloodReport {
     /// What is wrong with what the crowd saw, and what it could not see by itself.
     pub fn findings(&self) -> Findings {
         let mut findings = self.checked();
-        let stamped = grouped(self.stamped);
+        let (stamped, caught_up) = (grouped(self.stamped), grouped(self.caught_up));
+        let should = match self.caught_up {
+            0 => format!("the `delivered` of spam must be {stamped}"),
+            // No send counts those; one that went to a connection just dead counts for both.
+            caught => {
+                let delivered = grouped(self.stamped.saturating_sub(caught));
+                format!(
+                    "the `delivered` of spam must be about {delivered}: it has none of the \
+                     {caught_up} that were caught up with"
+                )
+            }
+        };
         findings.unchecked(self.stamped, |_| {
             format!(
                 "what came last about a subject, and whether each listener should have heard it: \
-                 the `delivered` of spam must be {stamped}"
+                 {should}"
             )
         });
         findings

@@ -140,6 +140,8 @@ impl From<&FloodSnapshot> for FloodReport {
 pub struct SpamReport {
     /// Seconds since the start.
     pub seconds: f64,
+    /// Those in which events were sent: without the wait for the last answers.
+    pub sending_seconds: f64,
     /// Events sent.
     pub sent: u64,
     /// Its name in the stamps of its events.
@@ -178,6 +180,7 @@ impl From<&SpamSnapshot> for SpamReport {
         let totals = &snapshot.totals;
         SpamReport {
             seconds: snapshot.seconds,
+            sending_seconds: snapshot.sending_seconds,
             sent: totals.sent,
             run: snapshot.run,
             planned: snapshot.planned,
@@ -258,8 +261,9 @@ impl Display for FloodReport {
 
 impl Display for SpamReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rate = self.sent as f64 / self.seconds.max(1e-3);
-        row(f, "sent", &format!("{} in {:.1} s, {rate:.1}/s", grouped(self.sent), self.seconds))?;
+        let seconds = self.sending_seconds;
+        let rate = self.sent as f64 / seconds.max(1e-3);
+        row(f, "sent", &format!("{} in {seconds:.1} s, {rate:.1}/s", grouped(self.sent)))?;
         row(f, "answered", &grouped(self.answered))?;
         row(f, "delivered", &grouped(self.delivered))?;
         row(f, "problems", &by(self.problems.values().sum(), &self.problems))?;

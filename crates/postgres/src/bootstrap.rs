@@ -9,9 +9,12 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
+use std::time::Duration;
 
-use bytes::Buf;
+use bytes::{Buf, Bytes};
+use futures_util::FutureExt;
 use futures_util::stream::{Fuse, StreamExt};
+use tokio::time::timeout;
 use tokio_postgres::CopyOutStream;
 
 use crate::copy::RowReader;
@@ -62,6 +65,8 @@ pub struct Bootstrap {
     session: Session,
     place: Place,
     schema: String,
+    /// How long the server may say nothing.
+    silence: Duration,
     names: Names,
 }
 
@@ -117,7 +122,8 @@ impl PostgresStore {
     /// Begins to read the whole graph, on a connection of its own.
     pub async fn bootstrap(&self) -> Result<Bootstrap, PostgresError> {
         let config = &self.shared.config;
-        let session = Session::open(config).await?;
+        let session = timeout(config.silence, Session::open(config)).await;
+        let session = session.unwrap_or_else(|_| Err(silent(config.silence)))?;
         // The lock comes before the snapshot: a load that fills an empty table in a way that older
         // snapshots would see waits for this, and this for it.
         let begin = config.sql(
@@ -125,10 +131,11 @@ impl PostgresStore {
              begin isolation level repeatable read read only;
              lock table encke.subscriptions in access share mode",
         );
-        session.run(&begin, Doing::Nothing).await?;
+        let begun = timeout(config.silence, session.run(&begin, Doing::Nothing)).await;
+        begun.unwrap_or_else(|_| Err(silent(config.silence)))?;
         let place = session.place().await?;
-        let mut begun =
-            Bootstrap { session, place, schema: config.schema.clone(), names: Names::default() };
+        let (schema, silence) = (config.schema.clone(), config.silence);
+        let mut begun = Bootstrap { session, place, schema, silence, names: Names::default() };
         begun.names = begun.read_names().await?;
         Ok(begun)
     }
@@ -157,7 +164,8 @@ impl Bootstrap {
              to stdout (format binary)"
         );
         let stream = self.copy_out(&sql).await?;
-        Ok(Rows { stream, reader: RowReader::new(), names: &self.names, order })
+        let (reader, silence) = (RowReader::new(), self.silence);
+        Ok(Rows { stream, silence, reader, names: &self.names, order })
     }
 
     async fn read_names(&self) -> Result<Names, PostgresError> {
@@ -168,8 +176,7 @@ impl Bootstrap {
         let mut stream = self.copy_out(&sql).await?;
         let mut reader = RowReader::new();
         let mut names = Names::default();
-        while let Some(message) = stream.next().await {
-            let message = message.map_err(|error| PostgresError::of(&error, Doing::Nothing))?;
+        while let Some(message) = next_message(&mut stream, self.silence).await? {
             let Some((id, name)) = reader.row(message)? else { continue };
             let name = str::from_utf8(&name)
                 .map_err(|_| PostgresError::Damaged(format!("name {id} is not UTF-8")))?;
@@ -178,16 +185,39 @@ impl Bootstrap {
         Ok(names)
     }
 
-    async fn copy_out(&self, sql: &str) -> Result<Pin<Box<Fuse<CopyOutStream>>>, PostgresError> {
-        let started = self.session.client.copy_out(sql).await;
-        let stream = started.map_err(|error| PostgresError::of(&error, Doing::Nothing))?;
+    async fn copy_out(&self, sql: &str) -> Result<Copied, PostgresError> {
+        let started = timeout(self.silence, self.session.client.copy_out(sql)).await;
+        let stream = started.map_err(|_| silent(self.silence))?;
+        let stream = stream.map_err(|error| PostgresError::of(&error, Doing::Nothing))?;
         Ok(Box::pin(stream.fuse()))
     }
 }
 
+/// Rows as the server sends them.
+type Copied = Pin<Box<Fuse<CopyOutStream>>>;
+
+/// The next message, for which the server has as long as it may say nothing: all of them together
+/// take as long as they take.
+async fn next_message(
+    stream: &mut Copied,
+    silence: Duration,
+) -> Result<Option<Bytes>, PostgresError> {
+    // Most are there already.
+    let message = match stream.next().now_or_never() {
+        Some(message) => message,
+        None => timeout(silence, stream.next()).await.map_err(|_| silent(silence))?,
+    };
+    message.transpose().map_err(|error| PostgresError::of(&error, Doing::Nothing))
+}
+
+fn silent(silence: Duration) -> PostgresError {
+    PostgresError::Away(format!("it said nothing for {} s", silence.as_secs()))
+}
+
 /// Pairs on their way.
 pub struct Rows<'b> {
-    stream: Pin<Box<Fuse<CopyOutStream>>>,
+    stream: Copied,
+    silence: Duration,
     reader: RowReader,
     names: &'b Names,
     order: Order,
@@ -198,9 +228,8 @@ impl Rows<'_> {
     pub async fn next(&mut self) -> Result<Option<Batch<'_>>, PostgresError> {
         let mut rows = Vec::with_capacity(BATCH_ROWS_MAX);
         while rows.len() < BATCH_ROWS_MAX
-            && let Some(message) = self.stream.next().await
+            && let Some(message) = next_message(&mut self.stream, self.silence).await?
         {
-            let message = message.map_err(|error| PostgresError::of(&error, Doing::Nothing))?;
             let Some((first, mut rest)) = self.reader.row(message)? else { continue };
             let second = rest.try_get_i64().map_err(|_| self.unnamed(first))?;
             let (first, second) = (self.code(first)?, self.code(second)?);

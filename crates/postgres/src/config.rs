@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tokio_postgres::Config;
@@ -31,10 +33,18 @@ pub struct PostgresConfig {
     pub schema: String,
     /// Whether this node may make and migrate the tables. Default true.
     pub migrate: bool,
+    /// Whether it may make them where there are none. Default true. Nobody does who had them: what
+    /// is gone is to be restored, and would find an empty graph in its place.
+    pub create: bool,
+    /// Whoever has this configuration, or a clone of it, had tables. Relaxed: nothing goes with it.
+    pub(crate) had_tables: Arc<AtomicBool>,
     /// For each try to connect. Default 5 s.
     pub connect_timeout: Duration,
     /// For each request, but for loads, imports and bootstraps. Default 10 s.
     pub statement_timeout: Duration,
+    /// How long the database may say nothing while all pairs are read: its connection may be dead.
+    /// Default 60 s.
+    pub silence: Duration,
 }
 
 /// Whether a connection is encrypted, and whom it must lead to: libpq's `sslmode`.
@@ -96,8 +106,11 @@ impl PostgresConfig {
             pass_file: pass_file.map(PathBuf::from).or_else(home_file),
             schema: "encke".into(),
             migrate: true,
+            create: true,
+            had_tables: Arc::default(),
             connect_timeout: *postgres.get_connect_timeout().unwrap_or(&Duration::from_secs(5)),
             statement_timeout: Duration::from_secs(10),
+            silence: Duration::from_secs(60),
             postgres,
         })
     }

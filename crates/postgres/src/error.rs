@@ -39,7 +39,7 @@ pub enum PostgresError {
     Damaged(String),
 }
 
-/// The tables are of another version of Encke.
+/// The tables are of another version of Encke, or gone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum SchemaFault {
     /// Made by a newer one.
@@ -64,6 +64,12 @@ pub enum SchemaFault {
         /// What this program needs.
         known: i32,
     },
+    /// There were some, and there are none any more.
+    #[error(
+        "the graph's tables are gone: restore the database, or make empty ones with \
+         `encke postgres migrate`"
+    )]
+    Gone,
 }
 
 /// Why changes do not lead from the replica's place to the graph's.
@@ -132,7 +138,8 @@ impl PostgresError {
             | &SqlState::UNDEFINED_FUNCTION
             | &SqlState::UNDEFINED_COLUMN
             | &SqlState::INVALID_SCHEMA_NAME => PostgresError::Unusable(format!(
-                "{text}; the graph's tables were changed or dropped: restart to make them anew"
+                "{text}; the graph's tables were changed or dropped: restore the database, or make \
+                 empty ones with `encke postgres migrate`"
             )),
             // Deadlocks, time-outs, a full disk, too many connections: it was rolled back.
             _ => PostgresError::Away(text),

@@ -32,6 +32,7 @@ mod changes;
 mod config;
 mod copy;
 mod error;
+mod hosts;
 pub mod limits;
 mod load;
 mod pair;

@@ -1,17 +1,20 @@
 //! The tables and functions, made and migrated by whichever node comes first.
 
+use std::sync::atomic::Ordering;
+
 use tokio_postgres::Client;
 
 use crate::config::PostgresConfig;
 use crate::error::{Doing, PostgresError, SchemaFault};
 
 /// Each once, in this order, for ever: what was published is not changed, but followed by another.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!("sql/1.sql"),
     include_str!("sql/2.sql"),
     include_str!("sql/3.sql"),
     include_str!("sql/4.sql"),
     include_str!("sql/5.sql"),
+    include_str!("sql/6.sql"),
 ];
 
 /// Those that programs of before can live with. They are recorded where those do not look, so that
@@ -19,7 +22,7 @@ const MIGRATIONS: [&str; 5] = [
 /// know no such number, the fourth in the row of the one before, in a column of its own. From the
 /// fifth on they are in the column `later`: programs of the fifth and later go on with what stands
 /// there alone.
-const COMPATIBLE: [i32; 3] = [3, 4, 5];
+const COMPATIBLE: [i32; 4] = [3, 4, 5, 6];
 
 /// The schema that this program works with.
 pub(crate) const KNOWN: i32 = MIGRATIONS.len() as i32;
@@ -45,6 +48,9 @@ pub(crate) async fn migrate(
     let found = found(config, client).await?;
     if found.is_enough()? {
         return Ok(());
+    }
+    if found.newest == 0 && (!config.create || config.had_tables.load(Ordering::Relaxed)) {
+        return Err(SchemaFault::Gone.into());
     }
     if !config.migrate {
         return Err(SchemaFault::Older { found: found.newest, known: KNOWN }.into());

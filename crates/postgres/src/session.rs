@@ -2,18 +2,20 @@
 
 use std::fmt;
 use std::future::Future;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use tokio::time::timeout;
+use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Row, Socket, Statement};
 
-use crate::config::PostgresConfig;
+use crate::config::{PostgresConfig, TlsMode};
 use crate::error::{Doing, PostgresError};
 use crate::limits::{BACKOFF_MAX, BACKOFF_MIN};
 use crate::place::{Lineage, Place};
 use crate::tls::Connector;
-use crate::{password, schema};
+use crate::{hosts, password, schema};
 
 /// The server is given this much more than the time-out that it was told, to say so itself.
 const GRACE: Duration = Duration::from_secs(1);
@@ -52,18 +54,43 @@ impl Session {
     pub(crate) async fn open(config: &PostgresConfig) -> Result<Session, PostgresError> {
         let mut client = Session::connect(config).await?;
         schema::migrate(config, &mut client).await?;
+        config.had_tables.store(true, Ordering::Relaxed);
         let sql = config.sql("select uuid_send(lineage), version, hash from encke.version");
         let patience = config.statement_timeout + GRACE;
         let prepared = within(patience, Doing::Nothing, client.prepare(&sql)).await?;
         Ok(Session { client, place: prepared, patience })
     }
 
+    /// To the first host that will do. Where none does and one is away, that one may come back.
     async fn connect(config: &PostgresConfig) -> Result<Client, PostgresError> {
+        let (mut away, mut last) = (Vec::new(), None);
+        for host in hosts::each(config)? {
+            match Session::connect_to(&host).await {
+                Ok(client) => return Ok(client),
+                Err(PostgresError::Away(why)) => away.push(why),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(match last {
+            None if away.is_empty() => PostgresError::Unusable("its URL names no host".into()),
+            Some(error) if away.is_empty() => error,
+            other => {
+                away.extend(other.map(|error| error.to_string()));
+                PostgresError::Away(away.join("; "))
+            }
+        })
+    }
+
+    /// To the only host of `config`.
+    async fn connect_to(config: &PostgresConfig) -> Result<Client, PostgresError> {
         let mut postgres = config.postgres.clone();
         if let Some(password) = password::read(config).await? {
             postgres.password(password.as_bytes());
         }
-        postgres.ssl_mode(config.tls.wire()).connect_timeout(config.connect_timeout);
+        // A socket in a folder is not encrypted, whatever is asked for, as libpq has it.
+        let is_local = matches!(postgres.get_hosts(), [Host::Unix(_)]);
+        let tls = if is_local { TlsMode::Disable } else { config.tls };
+        postgres.ssl_mode(tls.wire()).connect_timeout(config.connect_timeout);
         let connector = Connector::new(config)?;
         let connecting = async {
             let connected = postgres.connect(connector).await;
@@ -80,7 +107,7 @@ impl Session {
             set.map_err(|error| PostgresError::of(&error, Doing::Nothing))?;
             Ok(client)
         };
-        // The library's own time-out is for the socket alone, and for each host.
+        // The library's own time-out is for the socket alone.
         let patience = config.connect_timeout + GRACE;
         timeout(patience, connecting)
             .await

@@ -46,6 +46,9 @@ pub struct Status {
     pub changes: u64,
     /// The table that is the graph, if one is.
     pub source: Option<Source>,
+    /// What the table that was the graph has become, in words, if it cannot be that any more. Until
+    /// one is named again, or none, changes are refused.
+    pub source_lost: Option<String>,
 }
 
 impl PostgresStore {
@@ -93,7 +96,7 @@ impl PostgresStore {
                     where c.relkind = 'r' and c.relnamespace =
                         (select relnamespace from pg_class where oid = 'encke.version'::regclass)),
                 (select count(*) from encke.changes),
-                s.relation::text, s.a, s.b
+                s.relation::text, s.a, s.b, encke.source_lost()
             from encke.version v left join encke.source_columns() s on true",
         );
         let row = query(&session, &sql, &[], Doing::Nothing).await?;
@@ -110,6 +113,7 @@ impl PostgresStore {
                 subscriber,
                 subscribee,
             }),
+            source_lost: text(9),
         })
     }
 

@@ -157,8 +157,14 @@ where
     type Error = io::Error;
 
     fn make_tls_connect(&mut self, domain: &str) -> io::Result<Handshake> {
-        let name = ServerName::try_from(domain.to_owned())
-            .map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?;
+        // A socket in a folder has none, nor has an address alone; it is asked for all the same.
+        let name = match domain {
+            "" => None,
+            name => Some(
+                ServerName::try_from(name.to_owned())
+                    .map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?,
+            ),
+        };
         Ok(Handshake { connector: TlsConnector::from(self.0.clone()), name })
     }
 }
@@ -166,7 +172,7 @@ where
 /// One handshake to come.
 pub(crate) struct Handshake {
     connector: TlsConnector,
-    name: ServerName<'static>,
+    name: Option<ServerName<'static>>,
 }
 
 impl<S> TlsConnect<S> for Handshake
@@ -178,7 +184,11 @@ where
     type Future = Pin<Box<dyn Future<Output = io::Result<Stream<S>>> + Send>>;
 
     fn connect(self, stream: S) -> Self::Future {
-        let handshake = self.connector.connect(self.name, stream);
+        let Some(name) = self.name else {
+            let none = "the server has no name that a certificate could be for: give it by host=";
+            return Box::pin(async move { Err(io::Error::new(ErrorKind::InvalidInput, none)) });
+        };
+        let handshake = self.connector.connect(name, stream);
         Box::pin(async { Ok(Stream(Box::new(handshake.await?))) })
     }
 }

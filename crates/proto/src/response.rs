@@ -158,6 +158,8 @@ pub fn preflight(route: Route, cors: Option<Cors<'_>>, private_network: bool, ou
         push(out, &["Access-Control-Allow-Methods: ", methods, "\r\n"]);
         let more = match route {
             Route::Durable => DURABLE_CORS_HEADERS,
+            // Datastar has it in each of its requests.
+            Route::Mercure => ", Datastar-Request",
             Route::MercureList => ", If-None-Match",
             _ => "",
         };
@@ -329,6 +331,15 @@ mod tests {
         assert_eq!(field(&fields, "access-control-allow-methods"), Some("POST, OPTIONS"));
         let headers = field(&fields, "access-control-allow-headers").unwrap();
         assert!(headers.contains("Content-Type, Idempotency-Key"), "{headers}");
+    }
+
+    #[test]
+    fn preflight_of_the_hub_lets_datastar_in() {
+        let mut wire = Vec::new();
+        preflight(Route::Mercure, Some(Cors::plain("null")), false, &mut wire);
+        let (_, fields, _) = read(&wire);
+        let headers = field(&fields, "access-control-allow-headers").unwrap();
+        assert!(headers.split(", ").any(|header| header == "Datastar-Request"), "{headers}");
     }
 
     #[test]

@@ -135,6 +135,14 @@ pub(crate) fn load(
     let meta = meta(&opened, long_reads)?;
     let mut state = State::new(&meta.content_type);
     let Ends { last, tail, len } = apply_all(&opened, &mut state, long_reads)?;
+    if tail < len {
+        tracing::warn!(
+            "{}: {} bytes behind byte {tail} were not written to their end, or are damaged, and \
+             are cut off",
+            file.display(),
+            len - tail
+        );
+    }
     if tail < len || doubt.is_in(touched_ms) {
         let cut = || if tail < len { disk::cut(&opened, tail) } else { Ok(()) };
         doubt.raise_by(cut().and_then(|()| store_again(&opened, (last, tail))))?;
@@ -254,9 +262,11 @@ impl<'f> Reader<'f> {
     /// From the first record on, to the end of the file.
     fn open(file: &'f File, long_reads: &'f LongReads) -> Result<Reader<'f>, Refusal> {
         let mut magic = [0; MAGIC.len()];
-        file.read_exact_at(&mut magic, 0)?;
-        if &magic != MAGIC {
-            return Err(Refusal::Damaged(0));
+        match file.read_exact_at(&mut magic, 0) {
+            Ok(()) if &magic == MAGIC => {}
+            // Also one that a full disk has cut short when it was copied.
+            Err(error) if error.kind() != ErrorKind::UnexpectedEof => return Err(error.into()),
+            _ => return Err(Refusal::Damaged(0)),
         }
         let len = file.metadata()?.len();
         Ok(Reader::between(file, (FIRST, len), Some(long_reads)))

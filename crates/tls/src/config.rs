@@ -17,8 +17,9 @@ use crate::Version;
 /// What may be chosen beside what is always there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Choice {
-    /// Protocols for ALPN, most preferred first; a client that names none of them gets the alert
-    /// `no_application_protocol` (RFC 7301). Empty takes any.
+    /// Protocols for ALPN; a client that names none of them gets the alert
+    /// `no_application_protocol` (RFC 7301). Empty takes any. The first one is spoken. Who agrees
+    /// on another has come to see a certificate ([`Agreed`](crate::Agreed)).
     pub protocols: &'static [&'static [u8]],
     /// ChaCha20-Poly1305 behind AES-GCM, for clients that have no AES at all.
     pub chacha20: bool,

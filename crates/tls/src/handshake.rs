@@ -4,8 +4,8 @@
 //! peer has sent on top, data or a key update, is opened by this crate alone, and nothing that
 //! rustls would answer to it can be lost.
 //!
-//! What comes is kept until it is whole: bounded by
-//! [`HANDSHAKE_BYTES_MAX`].
+//! What comes is kept until it is whole: bounded by [`HANDSHAKE_BYTES_MAX`], and once a client's
+//! hello is answered by [`ANSWERED_BYTES_MAX`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use rustls::{
 };
 
 use crate::capture::Capture;
-use crate::limits::{HANDSHAKE_BYTES_MAX, HEADER_BYTES};
+use crate::limits::{ANSWERED_BYTES_MAX, HANDSHAKE_BYTES_MAX, HEADER_BYTES};
 use crate::record::{Header, VERSION, kind};
 use crate::{Alert, Failure, Keys, Suite, Version};
 
@@ -38,6 +38,8 @@ struct Inner {
     /// Gone once it is done or has failed.
     side: Option<Side>,
     capture: Arc<Capture>,
+    /// Of a server: which protocol is spoken, of several.
+    spoken: Option<Vec<u8>>,
     /// What has come and is not consumed.
     received: Vec<u8>,
     /// So much of it rustls has seen.
@@ -81,6 +83,9 @@ pub struct Agreed {
     /// The client has named the server. Whether there is a certificate for that name, the resolver
     /// knows that chose one.
     pub named: bool,
+    /// The client has agreed on another protocol than the one that is spoken: it is a directory
+    /// that looks at a certificate, and the connection is to be closed (RFC 8737, section 4).
+    pub only_looks: bool,
 }
 
 /// What one look of rustls at the bytes has come to.
@@ -97,11 +102,13 @@ impl Handshake {
     /// A server's: the client begins.
     pub fn server(config: &ServerConfig) -> Result<Handshake, Error> {
         let capture = Arc::new(Capture::before(config.cert_resolver.clone()));
+        let spoken = config.alpn_protocols.first().filter(|_| config.alpn_protocols.len() > 1);
+        let spoken = spoken.cloned();
         let mut config = config.clone();
         config.key_log = capture.clone();
         config.cert_resolver = capture.clone();
         let connection = UnbufferedServerConnection::new(Arc::new(config))?;
-        Ok(Handshake::new(Side::Server(connection), capture))
+        Ok(Handshake::new(Side::Server(connection), capture, spoken))
     }
 
     /// A client's, to a server of that name: it begins with a step without bytes.
@@ -110,14 +117,20 @@ impl Handshake {
         let mut config = config.clone();
         config.key_log = capture.clone();
         let connection = UnbufferedClientConnection::new(Arc::new(config), name)?;
-        Ok(Handshake::new(Side::Client(connection), capture))
+        Ok(Handshake::new(Side::Client(connection), capture, None))
     }
 
-    fn new(side: Side, capture: Arc<Capture>) -> Handshake {
-        let side = Some(side);
-        let received = Vec::new();
-        let (fed, is_astray, is_short, total) = (0, false, false, 0);
-        Handshake(Box::new(Inner { side, capture, received, fed, is_astray, is_short, total }))
+    fn new(side: Side, capture: Arc<Capture>, spoken: Option<Vec<u8>>) -> Handshake {
+        Handshake(Box::new(Inner {
+            side: Some(side),
+            capture,
+            spoken,
+            received: Vec::new(),
+            fed: 0,
+            is_astray: false,
+            is_short: false,
+            total: 0,
+        }))
     }
 
     /// Bytes that it keeps, beside what rustls has on its heap: some 4 KB.
@@ -156,7 +169,9 @@ impl Handshake {
                 return inner.fail(Failure::Refused(Alert::BAD_RECORD_MAC));
             }
         }
-        match inner.total > HANDSHAKE_BYTES_MAX {
+        let is_too_long = inner.total > HANDSHAKE_BYTES_MAX
+            || inner.has_answered() && inner.received.len() > ANSWERED_BYTES_MAX;
+        match is_too_long {
             true => inner.fail(Failure::TooLong),
             false => Ok(Step::NeedMore),
         }
@@ -164,6 +179,15 @@ impl Handshake {
 }
 
 impl Inner {
+    /// Whether a client's hello was answered: it shows no certificate, so its part is short.
+    fn has_answered(&self) -> bool {
+        let version = match &self.side {
+            Some(Side::Server(connection)) => connection.protocol_version(),
+            _ => None,
+        };
+        version.is_some()
+    }
+
     /// Lets rustls see the next record, if it is whole. What cannot be one it sees at once, so that
     /// it says what is wrong, and all that follows.
     fn next_record(&mut self) -> Result<bool, Failure> {
@@ -268,6 +292,8 @@ impl Inner {
             _ => return Err(Failure::Keys),
         };
         let resumed = common.handshake_kind() == Some(HandshakeKind::Resumed);
+        let agreed_on = common.alpn_protocol().filter(|_| self.spoken.is_some());
+        let only_looks = agreed_on.is_some_and(|name| Some(name) != self.spoken.as_deref());
         let secrets = match side {
             Side::Server(connection) => connection.dangerous_into_kernel_connection().map(first),
             Side::Client(connection) => connection.dangerous_into_kernel_connection().map(first),
@@ -276,7 +302,7 @@ impl Inner {
         keys.take_over(version, &secrets, &self.capture, is_client)?;
         debug_assert_eq!(self.fed, 0, "what rustls has not read is not in these keys' order");
         let named = is_client || self.capture.named();
-        Ok(Agreed { version, suite: keys.suite(), resumed, named })
+        Ok(Agreed { version, suite: keys.suite(), resumed, named, only_looks })
     }
 }
 

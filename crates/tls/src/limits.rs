@@ -44,6 +44,10 @@ pub(crate) const LAST_RECORDS: u32 = 8;
 /// rustls takes, 64 KiB, in records of their own, and another record.
 pub const HANDSHAKE_BYTES_MAX: usize = (64 << 10) + 2 * RECORD_BYTES_MAX;
 
+/// Bytes of a client that are kept behind its hello until they are whole: early data that is
+/// refused, up to a record, and the client's last messages, which are under 300 bytes.
+pub const ANSWERED_BYTES_MAX: usize = RECORD_BYTES_MAX + 1024;
+
 const _: () = {
     // A record's length has two bytes.
     assert!(BODY_BYTES_MAX <= u16::MAX as usize);

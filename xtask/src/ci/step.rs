@@ -60,7 +60,9 @@ pub(super) struct Run<'a> {
     pub(super) extent: Extent,
     /// Whether the example is checked, too.
     pub(super) with_playdar: bool,
-    /// Whether nobody is to build the browser client again.
+    /// Whether nobody is to build the programs again.
+    pub(super) programs_are_built: bool,
+    /// Likewise the browser client.
     pub(super) client_is_built: bool,
 }
 
@@ -106,6 +108,9 @@ impl Run<'_> {
         }
         if self.extent < Extent::Whole {
             command.env(PREEMPTIONS_MAX.0, PREEMPTIONS_MAX.1);
+        }
+        if self.programs_are_built {
+            command.env(building::PROGRAMS_ARE_BUILT, "1");
         }
         if self.client_is_built {
             command.env(node::CLIENT_IS_BUILT, "1");

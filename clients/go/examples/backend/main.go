@@ -14,7 +14,7 @@ import (
 // sessions stands for your own: who is logged in with which cookie.
 var sessions = map[string]string{"s-4711": "rj"}
 
-var client = &encke.Client{API: os.Getenv("ENCKE_API_URL"), Key: os.Getenv("ENCKE_KEY")}
+var client = &encke.Client{API: os.Getenv("ENCKE_API"), Key: os.Getenv("ENCKE_KEY")}
 
 func main() {
 	http.HandleFunc("POST /say", func(w http.ResponseWriter, r *http.Request) {

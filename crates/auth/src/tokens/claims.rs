@@ -4,7 +4,6 @@
 //! and has another form than it must have is refused, never passed over: it could be a bound.
 
 use std::mem::take;
-use std::sync::Arc;
 
 use hub::{Grant, INFO_BYTES_MAX, IdPatterns, IdText, Info, TalkGrant, TokenRefusal};
 use serde::de::Error as _;
@@ -264,7 +263,7 @@ fn talk(ours: &mut Ours<'_>) -> Result<Option<Box<TalkGrant>>, TokenRefusal> {
         history: patterns(take(&mut ours.history))?,
         read: paths(take(&mut ours.read))?,
         write: paths(take(&mut ours.write))?,
-        info: ours.info.map(|info| Arc::new(Info::new(info.get()))),
+        info: ours.info.map(|info| Info::new(info.get())),
     };
     Ok((talk != TalkGrant::default()).then(|| talk.into()))
 }

@@ -1,7 +1,6 @@
 //! A replica out of all that PostgreSQL has, built beside the one that answers.
 
 use std::fmt::Write;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use graph::replica::{
@@ -11,13 +10,9 @@ use postgres::{Bootstrap, Lineage, Node, Order, Page, Place, PostgresError, Post
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
 
 /// Batches of pairs on their way into a replica that is built: some 200 KB each.
 const BATCHES_WAITING: usize = 16;
-
-/// How long PostgreSQL may say nothing while all pairs are read: its connection may be dead.
-const SILENCE: Duration = Duration::from_secs(60);
 
 /// Builds it, and brings it to where PostgreSQL is by then.
 ///
@@ -33,7 +28,7 @@ pub(super) async fn build(store: PostgresStore, rebuild: Rebuild) -> Result<Buil
 }
 
 async fn read_all(store: PostgresStore, rebuild: Rebuild) -> Result<Built> {
-    let mut bootstrap = within(store.bootstrap()).await?;
+    let mut bootstrap = store.bootstrap().await?;
     let place = bootstrap.place();
     let origin = Origin {
         lineage: u128::from_be_bytes(place.lineage.0),
@@ -103,26 +98,18 @@ fn batches(mut pieces: Pieces) -> impl Iterator<Item = Result<PairBatch, Postgre
     std::iter::from_fn(move || pieces.blocking_recv())
 }
 
-/// What PostgreSQL answers, unless it says nothing for too long.
-async fn within<T>(
-    asked: impl Future<Output = Result<T, PostgresError>>,
-) -> Result<T, PostgresError> {
-    let silent = |_| PostgresError::Away(format!("it said nothing for {} s", SILENCE.as_secs()));
-    timeout(SILENCE, asked).await.map_err(silent)?
-}
-
 /// Reads all pairs in one order, until whoever takes them takes no more.
 async fn read_out(
     bootstrap: &mut Bootstrap,
     order: Order,
     into: mpsc::Sender<Result<PairBatch, PostgresError>>,
 ) {
-    let mut rows = match within(bootstrap.pairs(order)).await {
+    let mut rows = match bootstrap.pairs(order).await {
         Ok(rows) => rows,
         Err(error) => return drop(into.send(Err(error)).await),
     };
     loop {
-        let piece = match within(rows.next()).await {
+        let piece = match rows.next().await {
             Ok(None) => return,
             Ok(Some(batch)) => {
                 let (mut pairs, mut texts) = (PairBatch::default(), [String::new(), String::new()]);

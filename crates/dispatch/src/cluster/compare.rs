@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use graph::Graph;
 use hub::{BUCKETS, pair_hash};
 use postgres::{BucketSums, Differences, Pair, Place, PostgresStore};
@@ -43,13 +43,18 @@ pub(super) enum Compared {
 
 /// Compares them.
 pub(super) async fn compare(store: PostgresStore, graph: Graph) -> Result<Compared> {
-    let (tell, told) = oneshot::channel();
+    let (mut tell, told) = oneshot::channel();
     let run = move || {
         // Without it the check takes from others what it needs.
         let _ = sys::priority::give_way(NICE);
         let runtime = Builder::new_current_thread().enable_all().build();
         let compared = match runtime {
-            Ok(runtime) => runtime.block_on(sum_both(&store, &graph)),
+            Ok(runtime) => runtime.block_on(async {
+                tokio::select! {
+                    compared = sum_both(&store, &graph) => compared,
+                    () = tell.closed() => Err(anyhow!("nobody waits for it any more")),
+                }
+            }),
             Err(error) => Err(error.into()),
         };
         let _ = tell.send(compared);

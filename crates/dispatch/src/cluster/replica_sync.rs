@@ -10,6 +10,7 @@
 
 mod building;
 mod checking;
+mod questions;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -19,18 +20,18 @@ use anyhow::{Context, Result};
 use cluster::{GraphPlace, Known, LogMark};
 use graph::Graph;
 use graph::replica::{
-    ApplyError, Built, Change, LogPlace, Replica, ReplicaOptions, ReplicaState, Standing,
+    ApplyError, Change, LogPlace, Replica, ReplicaOptions, ReplicaState, Standing,
 };
 use nats::{LogError, NatsClient};
-use postgres::{Page, Place, PostgresError, PostgresStore, Seen};
+use postgres::{Place, PostgresConfig, PostgresError, PostgresStore, SchemaFault, Seen};
 use tokio::sync::{mpsc, watch};
-use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::{interval, sleep};
+use tokio::task::{AbortHandle, JoinSet, spawn_blocking};
+use tokio::time::{Instant, interval, sleep};
 
 pub use self::checking::Checks;
 pub(super) use self::checking::GraphStatus;
+use self::questions::{Answer, Question};
 use super::build::{changes, is_all, place_in_store};
-use super::compare::Compared;
 
 /// How often the place in the log is kept with the replica.
 const KEEP_PLACE_EVERY: Duration = Duration::from_secs(1);
@@ -69,23 +70,6 @@ pub(super) enum Kept {
     Latest { ask: u64, version: u64 },
 }
 
-/// What PostgreSQL is asked for, each once at a time.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Question {
-    Version,
-    Change(u64),
-    Changes,
-    All,
-    Check,
-}
-
-/// What came of a question.
-enum Answer {
-    Page(Question, Result<Page, PostgresError>),
-    Built(Result<Built>),
-    Compared(Result<Compared>),
-}
-
 /// Keeps the replica up to date with the store of record.
 pub struct ReplicaSync {
     /// `None` only while another one is put into its place.
@@ -102,16 +86,19 @@ pub struct ReplicaSync {
     checks: watch::Sender<Checks>,
     /// Under which name, and how often, all pairs are compared.
     checking: Option<(String, Duration)>,
+    check_under_way: Option<(AbortHandle, Instant)>,
 }
 
 impl ReplicaSync {
     /// Opens the replica in `dir`, and reaches PostgreSQL if that is there.
-    pub async fn open(dir: PathBuf, config: postgres::PostgresConfig) -> Result<ReplicaSync> {
+    pub async fn open(dir: PathBuf, mut config: PostgresConfig) -> Result<ReplicaSync> {
         let opening = spawn_blocking(move || Replica::open(&dir, &ReplicaOptions::default()));
         let replica = opening.await.context("the graph could not be opened")??;
+        // Whoever has a graph had its tables: where they are gone they are being restored.
+        config.create = replica.graph().replica_state().unwrap_or_default().lineage == 0;
         let store = match PostgresStore::connect(config.clone()).await {
             Ok(store) => store,
-            Err(error @ PostgresError::Away(_)) => {
+            Err(error @ (PostgresError::Away(_) | PostgresError::Schema(SchemaFault::Gone))) => {
                 tracing::warn!("{error}: it is tried again");
                 PostgresStore::start(config)
             }
@@ -127,6 +114,7 @@ impl ReplicaSync {
             says: watch::Sender::new(None),
             checks: watch::Sender::default(),
             checking: None,
+            check_under_way: None,
         })
     }
 
@@ -234,6 +222,7 @@ impl ReplicaSync {
                 },
                 Some(answer) = self.answers.join_next() => match answer {
                     Ok(answer) => self.answered(answer).await,
+                    Err(error) if error.is_cancelled() => Vec::new(),
                     Err(error) => {
                         tracing::error!(%error, "a question to PostgreSQL failed");
                         Vec::new()

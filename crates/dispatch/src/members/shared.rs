@@ -194,7 +194,7 @@ impl Shared {
             // Members of a channel come and go, and nothing else is told of them.
             RoomChange::Renewed(_) if room.is_key() => return None,
             RoomChange::Joined(info) | RoomChange::Renewed(info) => {
-                MemberChange::Joined(info.map(|info| Arc::new(Info::new(&info))))
+                MemberChange::Joined(info.map(|info| Info::new(&info)))
             }
             RoomChange::Left => MemberChange::Left,
         };
@@ -226,9 +226,7 @@ impl Shared {
     /// The list, if it is settled.
     pub(super) fn list(&self, room: &str) -> Option<MemberList> {
         let list = self.rooms.list(room)?;
-        let member = |(sub, info): (&str, Option<&str>)| {
-            (Box::from(sub), info.map(|info| Arc::new(Info::new(info))))
-        };
+        let member = |(sub, info): (&str, Option<&str>)| (Box::from(sub), info.map(Info::new));
         let members = (!list.is_counted()).then(|| list.members().map(member).collect());
         Some(MemberList { count: list.len(), members })
     }
@@ -315,7 +313,7 @@ impl Shared {
                     return there;
                 }
                 let id = room_text(room).and_then(|room| names.lookup(room));
-                let info = |info: Option<Arc<Info>>| info.map(|info| Arc::from(info.json()));
+                let info = |info: Option<Info>| info.map(|info| Arc::from(info.json()));
                 let all = id.map(|id| roster.all(id)).unwrap_or_default();
                 all.into_iter().map(|(sub, of)| (sub, info(of))).collect()
             };

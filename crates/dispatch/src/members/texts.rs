@@ -36,6 +36,6 @@ pub fn list_text(of: &str, list: &MemberList) -> String {
     let texts = list
         .members
         .as_ref()
-        .map(|members| members.iter().map(|(id, info)| (&**id, info.as_deref().map(Info::json))));
+        .map(|members| members.iter().map(|(id, info)| (&**id, info.as_ref().map(Info::json))));
     members::list(of, list.count, texts)
 }

@@ -27,8 +27,7 @@ pub(crate) struct ApiArgs {
 /// Who vouches for a server.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CaArg {
-    /// Of a server at https://, trust those alone whose certificates are in this PEM file, instead
-    /// of those whom the system trusts.
+    /// File of certificates (PEM) to trust a server at https:// by, instead of the system's.
     #[arg(long, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
 }
@@ -47,10 +46,11 @@ impl CaArg {
 /// What the API is shown.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct KeyArg {
-    /// The key to show to the API, if it wants one (`encke key new`).
+    /// The key to show to the API, if it wants one (`encke key new`), or @ and the file that it
+    /// stands in.
     ///
-    /// Better as ENCKE_KEY: others on this machine can see command lines.
-    #[arg(long, value_name = "KEY")]
+    /// Better as ENCKE_KEY or @FILE: others on this machine can see command lines.
+    #[arg(long, value_name = "KEY|@FILE", value_parser = parse_key)]
     pub(crate) key: Option<ApiKey>,
 }
 
@@ -66,6 +66,16 @@ impl ApiArgs {
         let trust = self.ca.trust(&url, Version::Tls13)?;
         Ok((url, self.key.key.filter(|key| !key.is_empty()), trust))
     }
+}
+
+/// Reads a key, or the file that it stands in. No message shows a key.
+fn parse_key(text: &str) -> Result<ApiKey, String> {
+    let Some(path) = text.strip_prefix('@') else { return Ok(text.to_owned().into()) };
+    let read = std::fs::read_to_string(path);
+    let read = read.map_err(|error| {
+        format!("cannot read the key in {path} ({error}); check its path, owner and mode")
+    })?;
+    Ok(read.into())
 }
 
 /// Reads an id. One that the server would refuse is wrong usage, told before anybody is asked.

@@ -1,6 +1,7 @@
 //! The options of `encke serve` that make it a node among Erlang nodes.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -85,8 +86,16 @@ impl ErlangArgs {
 }
 
 fn read_cookie(file: &Path) -> Result<Box<str>> {
-    let text = fs::read_to_string(file).with_context(|| {
-        format!("cannot read the cookie in {}; check --erlang-cookie-file", file.display())
+    let text = fs::read_to_string(file);
+    let makes_it = match &text {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            " (Erlang makes ~/.erlang.cookie when a node with a name first starts)"
+        }
+        _ => "",
+    };
+    let text = text.with_context(|| {
+        let file = file.display();
+        format!("cannot read the cookie in {file}; check --erlang-cookie-file{makes_it}")
     })?;
     // Erlang's own reader takes the first line, without the blanks around it.
     let cookie = text.lines().next().unwrap_or_default().trim();

@@ -111,8 +111,8 @@ pub(crate) struct FloodArgs {
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = parse_seconds)]
     #[arg(requires = "storm_after")]
     away: Duration,
-    /// Whoever comes back says which event it heard last (Last-Event-ID) and must then hear every
-    /// one since.
+    /// Listeners that come back send the id of their last event (Last-Event-ID), and must then
+    /// receive every event since.
     ///
     /// Not on the classic page.
     #[arg(long)]

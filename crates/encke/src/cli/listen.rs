@@ -21,20 +21,19 @@ use crate::units::{parse_silence, whole};
 /// late, and the network's loss is noticed within 38 s.
 pub(super) const SILENCE: &str = "36";
 
-/// Goes online under one or more ids and prints the events that they hear.
+/// Opens a stream as one or more ids, and prints the events that they receive.
 ///
-/// When the connection is lost, or nothing comes for --silence, it connects again, later and later,
-/// and goes on where it was: nothing is lost and nothing comes twice. Events that the server has
-/// forgotten meanwhile, or that a server which was started anew does not know, are a gap, which is
-/// told: on standard error, or with --json as the line {"gap":true}.
+/// If the connection is lost, or nothing comes for --silence, it connects again, after longer and
+/// longer pauses, and continues where it was: nothing is lost and nothing comes twice. If the
+/// server no longer has the events of the meantime, for example after a restart, there is a gap. It
+/// is printed on standard error, or with --json as the line {"gap":true}.
 ///
-/// Where streams need tokens it shows the one that it is given, or signs its own. A stream that
-/// ends with its token goes on with the next one, if it signs them or another one stands in the
-/// file.
+/// If streams need tokens, give it a token, or the key to sign its own. A stream that ends with its
+/// token continues with the next one, if it signs them or another one is in the file.
 ///
-/// Ends with Ctrl-C, or after --count events; with exit code 1 when the server refuses the stream
-/// or its token, when no server is there at the start, and when the application logs the ids out,
-/// which only a WebSocket is told.
+/// Ends with Ctrl-C, or after --count events. The exit code is 1 if the server refuses the stream
+/// or its token, if no server is there at the start, and if the application logs the ids out, which
+/// only a WebSocket is told.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -64,16 +63,16 @@ pub(crate) struct ListenArgs {
     token_key: TokenKeyArg,
     #[command(flatten)]
     ca: CaArg,
-    /// How to hear events.
+    /// The transport of the stream.
     #[arg(long, value_enum, default_value_t = ListenTransport::Sse)]
     transport: ListenTransport,
-    /// Take the connection for dead when nothing came for so many seconds, not even a keep-alive: 2
-    /// or more, 0 is never.
+    /// Seconds without a byte, not even a keep-alive, after which it connects again: 2 or more. 0
+    /// is never.
     ///
-    /// The default suits a server that sends one every 30 s, as it does by default.
+    /// The default suits a server that sends a keep-alive every 30 s, as it does by default.
     #[arg(long, value_name = "SECONDS", default_value = SILENCE, value_parser = parse_silence)]
     silence: Duration,
-    /// Begin with the last N events about each id, as far as the server remembers them.
+    /// Begin with the last N events about each id, if the server still has them.
     #[arg(long, value_name = "N")]
     #[arg(value_parser = whole(0..=u32::MAX))]
     last: Option<u32>,

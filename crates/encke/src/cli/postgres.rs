@@ -11,7 +11,7 @@ use postgres::{
 use serde_json::json;
 use tokio::runtime::Builder;
 
-use crate::console::{say, tell};
+use crate::console::{say, shell_word, tell};
 
 /// Pairs that are named where a table and the graph differ.
 const SHOWN: u32 = 5;
@@ -186,7 +186,8 @@ async fn uninstall(database: &DatabaseArgs) -> Result<()> {
 
 async fn status(args: &PostgresStatusArgs) -> Result<()> {
     let store = args.database.connect(false).await?;
-    let Status { schema_version, place, pairs, bytes, changes, source } = store.status().await?;
+    let status = store.status().await?;
+    let Status { schema_version, place, pairs, bytes, changes, source, source_lost } = status;
     // A user who may not compare them hears all else.
     let differences = match source {
         Some(_) => Some(store.source_differences(SHOWN).await),
@@ -196,8 +197,8 @@ async fn status(args: &PostgresStatusArgs) -> Result<()> {
         let source = source.map(|source| {
             json!({
                 "table": source.table,
-                "subscriber": source.subscriber,
-                "subscribee": source.subscribee,
+                "subscriber": raw(&source.subscriber),
+                "subscribee": raw(&source.subscribee),
             })
         });
         let line = json!({
@@ -209,6 +210,7 @@ async fn status(args: &PostgresStatusArgs) -> Result<()> {
             "bytes": bytes,
             "changes_kept": changes,
             "source": source,
+            "source_lost": source_lost,
             "differences": differences.and_then(Result::ok).map(|differences| differences.total),
         });
         return Ok(say(line.to_string())?);
@@ -218,6 +220,12 @@ async fn status(args: &PostgresStatusArgs) -> Result<()> {
         place.version, place.lineage, place.hash
     ))?;
     say(format!("about {pairs} subscriptions in {bytes} bytes, {changes} changes kept"))?;
+    if let Some(lost) = source_lost {
+        return Ok(say(format!(
+            "the graph is {lost}: changes are refused until you name one again (`encke postgres \
+             install TABLE A B`) or none (`encke postgres uninstall`)"
+        ))?);
+    }
     let Some(Source { table, subscriber, subscribee }) = source else {
         return Ok(say("the graph is Encke's own")?);
     };
@@ -225,11 +233,19 @@ async fn status(args: &PostgresStatusArgs) -> Result<()> {
     match differences {
         Some(Ok(Differences { total: 0, .. })) => say("both have the same pairs")?,
         Some(Ok(differences)) => say(format!(
-            "{differences}; `encke postgres install {table} {subscriber} {subscribee}` makes the \
-             graph what the table says"
+            "{differences}; `encke postgres install {} {} {}` makes the graph what the table says",
+            shell_word(&table),
+            shell_word(&raw(&subscriber)),
+            shell_word(&raw(&subscribee))
         ))?,
         Some(Err(error)) => tell(format!("they could not be compared: {error}")),
         None => {}
     }
     Ok(())
+}
+
+/// A column as it is named to `install`: without the quotes that SQL takes.
+fn raw(column: &str) -> String {
+    let inner = column.strip_prefix('"').and_then(|column| column.strip_suffix('"'));
+    inner.map_or_else(|| column.to_owned(), |inner| inner.replace("\"\"", "\""))
 }

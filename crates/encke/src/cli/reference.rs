@@ -191,3 +191,18 @@ fn pages_of_options_are_what_the_options_are() {
         );
     }
 }
+
+#[test]
+fn page_of_commands_has_a_row_with_each() {
+    let rows = include_str!("../../../../docs/commands.md").lines();
+    let rows: Vec<&str> = rows.filter(|line| line.starts_with("| `encke ")).collect();
+    for command in program().get_subcommands().filter(|command| command.get_name() != "help") {
+        let name = format!("`encke {}", command.get_name());
+        let is_of = |row: &str| row.split(&name).skip(1).any(|rest| rest.starts_with([' ', '`']));
+        let rows: String = rows.iter().copied().filter(|row| is_of(row)).collect();
+        assert!(!rows.is_empty(), "docs/commands.md has no row of {name}`");
+        for inner in command.get_subcommands().map(Command::get_name) {
+            assert!(inner == "help" || rows.contains(inner), "{name}` has no {inner} in {rows}");
+        }
+    }
+}

@@ -52,7 +52,7 @@ pub(crate) struct SendArgs {
     event: Option<String>,
     /// A further id that the event is about; may be repeated.
     ///
-    /// Who hears several of the ids hears the event once.
+    /// A connection that receives events about several of the ids receives this one once.
     #[arg(long, value_name = "ID", value_parser = parse_id)]
     also: Vec<String>,
     /// The connection that does not hear it, by the id that its stream has told it
@@ -62,8 +62,8 @@ pub(crate) struct SendArgs {
     /// Send DATA as a text, whatever it looks like.
     #[arg(long)]
     text: bool,
-    /// Send it once: repeated with the same key within five minutes, it is answered the same and
-    /// not heard again.
+    /// Key by which it is sent once: if you repeat it with the same key within five minutes, the
+    /// answer is the same, and nobody receives it again.
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
     /// Wait until the event is on disk. A rule of the server (--keep) must keep it.

@@ -177,7 +177,7 @@ fn check_says_what_is_damaged_and_what_to_do_and_ends_with_1() {
     fs::write(&store, &damaged).unwrap();
     let found = graph(&["check", "--data", &data]);
     assert_eq!(found.code(), Some(1), "{found:?}");
-    assert!(found.stdout.contains("page") && found.stderr.contains("backup"), "{found:?}");
+    assert!(found.stdout.contains("page") && found.stderr.contains("graph restore"), "{found:?}");
     let found = graph(&["check", "--data", &data, "--json"]);
     assert_eq!(found.code(), Some(1), "{found:?}");
     let json: Value = serde_json::from_str(&found.stdout).unwrap();
@@ -192,6 +192,21 @@ fn check_says_what_is_damaged_and_what_to_do_and_ends_with_1() {
     let emptied = graph(&["check", "--data", &data]);
     assert_eq!(emptied.code(), Some(1), "{emptied:?}");
     assert!(emptied.stdout.contains("14880 subscriptions"), "{emptied:?}");
+    fs::remove_file(&store).unwrap();
+    let gone = graph(&["check", "--data", &data]);
+    assert_eq!(gone.code(), Some(1), "{gone:?}");
+    assert!(gone.stdout.contains("14880 subscriptions"), "{gone:?}");
+    // No store, whatever it holds.
+    let state = Path::new(&data).join("data.state");
+    let said = fs::read(&state).unwrap();
+    fs::remove_file(&state).unwrap();
+    let elsewhere = dir.path().join("elsewhere.mdb");
+    fs::write(&elsewhere, &whole).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &store).unwrap();
+    let link = graph(&["check", "--data", &data]);
+    assert_eq!(link.code(), Some(1), "{link:?}");
+    fs::remove_file(&store).unwrap();
+    fs::write(&state, said).unwrap();
     fs::write(&store, whole).unwrap();
     let server = Server::start_in(Path::new(&data), &[]);
     let busy = graph(&["check", "--data", &data]);

@@ -164,6 +164,9 @@ fn commands_show_the_key_of_the_environment_or_of_their_option() {
     let pairs = pairs.to_str().unwrap();
     let run = data.path().join("run.csv");
     let run = run.to_str().unwrap();
+    let file = data.path().join("key.txt");
+    fs::write(&file, format!("{key}\n")).unwrap();
+    let in_file = format!("@{}", file.display());
     let spam = ["spam", "--users=5", "--rate=50", "--seconds=0.3", "--late-after=60"];
     let post = [&spam[..], &["--post"]].concat();
     for args in [
@@ -192,8 +195,10 @@ fn commands_show_the_key_of_the_environment_or_of_their_option() {
         let with = Program::run(command().env("ENCKE_KEY", &key));
         assert_eq!(with.code(), Some(0), "{args:?}: {with:?}");
         let _ = fs::remove_file(run);
-        let with = Program::run(command().args(["--key", &key]));
-        assert_eq!(with.code(), Some(0), "{args:?}: {with:?}");
-        let _ = fs::remove_file(run);
+        for given in [&key, &in_file] {
+            let with = Program::run(command().args(["--key", given]));
+            assert_eq!(with.code(), Some(0), "{args:?}: {with:?}");
+            let _ = fs::remove_file(run);
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! `encke postgres` against a real PostgreSQL.
 
+use std::process::Command;
+
 use testing::postgres::Postgres;
 
 use crate::harness::{Program, encke};
@@ -13,7 +15,7 @@ fn table_is_made_the_graph_and_let_go_by_commands() {
     };
     let status = run(&["status"]);
     assert!(status.code() == Some(1) && status.stderr.contains("encke postgres migrate"));
-    assert_eq!(run(&["migrate"]).stdout, "the graph's tables are at version 5\n");
+    assert_eq!(run(&["migrate"]).stdout, "the graph's tables are at version 6\n");
     server
         .sql(
             "create table follows (a bigint, b text, primary key (a, b));
@@ -33,4 +35,61 @@ fn table_is_made_the_graph_and_let_go_by_commands() {
     assert!(run(&["status"]).stdout.contains(is_the_graph));
     assert!(run(&["uninstall"]).stdout.contains("the graph stays as it is"));
     assert!(run(&["uninstall"]).stderr.contains("no table was the graph"));
+}
+
+/// As tools that map objects make them.
+#[test]
+fn status_prints_a_command_that_a_shell_takes_for_a_table_with_capitals() {
+    let Some(server) = Postgres::start(&["fsync=off"]) else { return };
+    let run = |command: &mut Command| Program::run(command.env("ENCKE_POSTGRES", server.url()));
+    assert_eq!(run(&mut encke(["postgres", "migrate"])).code(), Some(0));
+    server
+        .sql(
+            "create table \"Follows\" (\"followerId\" bigint, \"it's\" bigint,
+                 primary key (\"followerId\", \"it's\"))",
+        )
+        .unwrap();
+    let install = ["postgres", "install", "\"Follows\"", "followerId", "it's"];
+    let installed = run(&mut encke(install));
+    assert_eq!(installed.code(), Some(0), "{installed:?}");
+    let unseen =
+        "alter table \"Follows\" disable trigger all; insert into \"Follows\" values (1, 2);
+        alter table \"Follows\" enable trigger all";
+    server.sql(unseen).unwrap();
+    let status = run(&mut encke(["postgres", "status"]));
+    let told = status.stdout.lines().find(|line| line.contains("differs")).unwrap();
+    let command = told.split('`').nth(1).unwrap().strip_prefix("encke ").unwrap();
+    let program = encke([""; 0]);
+    let command = format!("{} {command}", program.get_program().display());
+    let mended = run(Command::new("sh").args(["-c", &command]));
+    assert_eq!(mended.code(), Some(0), "{command}: {mended:?}");
+    let status = run(&mut encke(["postgres", "status"]));
+    assert!(status.stdout.contains("both have the same pairs"), "{status:?}");
+}
+
+/// As a restore of the table alone does it.
+#[test]
+fn table_that_was_dropped_and_made_anew_is_told_with_what_to_do() {
+    let Some(server) = Postgres::start(&["fsync=off"]) else { return };
+    let run = |args: &[&str]| {
+        let mut command = encke(["postgres"]);
+        Program::run(command.args(args).env("ENCKE_POSTGRES", server.url()))
+    };
+    assert_eq!(run(&["migrate"]).code(), Some(0));
+    let make = "create table follows (a bigint, b bigint, primary key (a, b));
+        insert into follows values (1, 2), (3, 4)";
+    server.sql(make).unwrap();
+    assert_eq!(run(&["install", "follows", "a", "b"]).code(), Some(0));
+    server.sql("drop table follows").unwrap();
+    server.sql(make).unwrap();
+    let status = run(&["status"]).stdout;
+    assert!(status.contains("a table that is gone") && status.contains("install"), "{status}");
+    let json: serde_json::Value = serde_json::from_str(&run(&["status", "--json"]).stdout).unwrap();
+    assert!(json["source"].is_null() && json["source_lost"].is_string(), "{json}");
+    let refused = server.sql("select encke.change(array[['a', 'b']])").unwrap_err();
+    assert!(refused.contains("encke postgres install"), "{refused}");
+    let checked = server.sql("select * from encke.source_differences(3)").unwrap_err();
+    assert!(checked.contains("a table that is gone"), "{checked}");
+    assert_eq!(run(&["install", "follows", "a", "b"]).code(), Some(0));
+    assert!(run(&["status"]).stdout.contains("both have the same pairs"));
 }

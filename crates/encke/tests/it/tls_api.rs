@@ -207,9 +207,18 @@ fn start_lines_have_the_scheme() {
     let authority = Authority::new();
     let (data, pair) = (tempfile::tempdir().unwrap(), authority.issue("own", &["a.test"]));
     let mut command = encke(["serve", "--listen=127.0.0.1:0", "--api=127.0.0.1:0"]);
-    command.args(["--tls-api=127.0.0.1:0", "--data"]).arg(data.path()).args(pair.options());
-    let program = Program::spawn(&mut command);
-    for start in ["streams  http://127.", "API      http://127.", "API      https://127."] {
+    let key = data.path().join("mercure.key");
+    std::fs::write(&key, "a key of more than thirty-two bytes for this test").unwrap();
+    command.arg("--tls-api=127.0.0.1:0").args(["--streams", "--mercure-key"]).arg(key);
+    let program = Program::spawn(command.arg("--data").arg(data.path()).args(pair.options()));
+    for start in [
+        "streams  http://127.",
+        "API      http://127.",
+        "API      https://127.",
+        "mercure  http://127.",
+        "durable  http://127.",
+        "look     http://127.",
+    ] {
         let line = program.line();
         assert!(line.starts_with(start), "{line}");
     }

@@ -29,12 +29,7 @@ use crate::watch::{RoomQuery, Watch};
 impl<S: Sockets> Core<S> {
     /// The subject of its token is from now on a member of all that the connection is logged in
     /// under.
-    pub(super) fn join_as(
-        &mut self,
-        at: &At<'_, S::Socket>,
-        subject: &str,
-        info: Option<&Arc<Info>>,
-    ) {
+    pub(super) fn join_as(&mut self, at: &At<'_, S::Socket>, subject: &str, info: Option<&Info>) {
         let Some(rooms) = self.rooms.as_ref().filter(|_| self.config.has_members_of_ids()) else {
             return;
         };

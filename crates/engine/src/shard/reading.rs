@@ -90,6 +90,10 @@ impl<S: Sockets> Core<S> {
                 // What it has sent behind it is there already.
                 self.readable(at, hung_up)
             }
+            // It has seen the certificate that it came for.
+            Err(error) if error.kind() == ErrorKind::Other => {
+                Err(End { reason: DisconnectReason::Answered, abort: false })
+            }
             Err(error) => self.happen(at, Input::Broken(error.kind())),
         }
     }

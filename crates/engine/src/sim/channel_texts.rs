@@ -21,7 +21,7 @@ pub(super) fn list(of: &str, list: &MemberList) -> Option<String> {
     let channel = channel_name(of)?;
     let members = list.members.as_ref().unwrap().iter();
     let told: Vec<PresenceMember<'_>> = members
-        .map(|(sub, info)| PresenceMember::of_json(user_id(sub), info.as_deref().map(Info::json)))
+        .map(|(sub, info)| PresenceMember::of_json(user_id(sub), info.as_ref().map(Info::json)))
         .collect();
     Some(presence_frame::subscription_succeeded(&channel, &told))
 }
@@ -37,7 +37,7 @@ pub(super) fn change(of: &str, sub: &str, change: &MemberChange) -> Option<Strin
     let channel = channel_name(of)?;
     Some(match change {
         MemberChange::Joined(info) => {
-            let told = PresenceMember::of_json(user_id(sub), info.as_deref().map(Info::json));
+            let told = PresenceMember::of_json(user_id(sub), info.as_ref().map(Info::json));
             presence_frame::member_added(&channel, told)
         }
         MemberChange::Left => presence_frame::member_removed(&channel, user_id(sub)),

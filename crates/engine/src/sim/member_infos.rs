@@ -73,7 +73,7 @@ fn told(one: &One, plane: &Plane) -> RoomMembers {
         let id = one.router.names().lookup(IdText::parse(&room).unwrap());
         let members = id.map(|id| plane.roster.list(id).members.unwrap()).unwrap_or_default();
         let told = |info: &Info| info.json().to_owned();
-        members.into_iter().map(|(sub, info)| (sub.into(), info.as_deref().map(told))).collect()
+        members.into_iter().map(|(sub, info)| (sub.into(), info.as_ref().map(told))).collect()
     };
     (0..ROOMS).map(list).collect()
 }

@@ -19,7 +19,7 @@ use tls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tls::{Alert, Choice};
 
 pub(super) use self::relay::Ends;
-use self::relay::Relay;
+use self::relay::{Client, Relay};
 use super::net::Net;
 use super::random::Random;
 use crate::counters::Counters;
@@ -30,9 +30,20 @@ use crate::tls::{HandshakeLimits, Tls};
 
 const NAME: &str = "push.test";
 
-/// Both sides' configurations, made once: certificates are none of a seed's business.
-pub(super) fn configs() -> &'static (Arc<ServerConfig>, Arc<ClientConfig>) {
-    static CONFIGS: OnceLock<(Arc<ServerConfig>, Arc<ClientConfig>)> = OnceLock::new();
+/// In which a directory of certificates looks at one (RFC 8737).
+const OTHER_PROTOCOL: &[u8] = b"acme-tls/1";
+
+/// All sides' configurations.
+pub(super) struct TlsConfigs {
+    pub(super) server: Arc<ServerConfig>,
+    pub(super) client: Arc<ClientConfig>,
+    /// Of a client that comes for a certificate alone.
+    looking: Arc<ClientConfig>,
+}
+
+/// They are made once: certificates are none of a seed's business.
+pub(super) fn configs() -> &'static TlsConfigs {
+    static CONFIGS: OnceLock<TlsConfigs> = OnceLock::new();
     CONFIGS.get_or_init(|| {
         let made = generate_simple_self_signed([NAME.to_owned()]).unwrap();
         let cert = made.cert.der().clone();
@@ -40,8 +51,13 @@ pub(super) fn configs() -> &'static (Arc<ServerConfig>, Arc<ClientConfig>) {
         let mut roots = RootCertStore::empty();
         roots.add(cert.clone()).unwrap();
         let certified = CertifiedKey::new(vec![cert], any_supported_type(&key).unwrap());
-        let server = tls::server_config(Arc::new(Only(Arc::new(certified))), Choice::default());
-        (server, tls::client_config(roots, Choice::default()).unwrap())
+        let resolver = Arc::new(Only(Arc::new(certified)));
+        let choice = |protocols| Choice { protocols, ..Choice::default() };
+        TlsConfigs {
+            server: tls::server_config(resolver, choice(&[b"http/1.1", OTHER_PROTOCOL])),
+            client: tls::client_config(roots.clone(), choice(&[b"http/1.1"])).unwrap(),
+            looking: tls::client_config(roots, choice(&[OTHER_PROTOCOL])).unwrap(),
+        }
     })
 }
 
@@ -74,7 +90,7 @@ impl SimSockets {
         counters: Arc<Counters>,
     ) -> SimSockets {
         let relay = Relay::new(net.clone(), ends, Random::new(seed));
-        let tls = Tls::new(relay, Some(configs().0.clone()), limits, counters);
+        let tls = Tls::new(relay, Some(configs().server.clone()), limits, counters);
         SimSockets { net, tls: Some(tls) }
     }
 
@@ -96,6 +112,14 @@ impl SimSockets {
     /// Whether nothing is left of clients that have gone.
     pub(super) fn are_empty(&mut self) -> bool {
         self.tls.as_mut().is_none_or(Tls::is_empty)
+    }
+
+    /// A client that has said nothing yet comes for a certificate alone.
+    pub(super) fn only_looks(&mut self, socket: usize) {
+        self.relay().with(socket, |client, net, _| {
+            *client = Client::new(&configs().looking);
+            net.wire(socket).arrives(client.there.len());
+        });
     }
 
     /// A client sends bytes that its TLS has not made.

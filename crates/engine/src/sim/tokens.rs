@@ -40,7 +40,7 @@ pub(super) fn verify(token: &str) -> Outcome {
             "uses" => grant.connections_max = Some(value.parse().unwrap()),
             "most" => grant.ids_max = Some(value.parse().unwrap()),
             "info" => {
-                let info = Some(Arc::new(hub::Info::new(value)));
+                let info = Some(hub::Info::new(value));
                 grant.talk.get_or_insert_default().info = info;
             }
             "members" => {

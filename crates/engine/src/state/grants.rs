@@ -1,7 +1,5 @@
 //! What tokens grant, as one process writes it down and another reads it.
 
-use std::sync::Arc;
-
 use minicbor::{Decode, Encode};
 
 /// What a token grants; see [`hub::Grant`].
@@ -91,7 +89,7 @@ impl GrantState {
                     send: patterns(talk.send),
                     members: patterns(talk.members),
                     history: patterns(talk.history),
-                    info: talk.info.map(|info| Arc::new(hub::Info::new(&info))),
+                    info: talk.info.map(|info| hub::Info::new(&info)),
                     read: paths(talk.read),
                     write: paths(talk.write),
                 })

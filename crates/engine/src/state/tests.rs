@@ -1,7 +1,5 @@
 //! What is written of a connection is read: by this version, and what one before has written.
 
-use std::sync::Arc;
-
 use super::*;
 
 /// What version 1 has written: one of everything that can be written.
@@ -118,7 +116,7 @@ fn grant_comes_out_of_its_state_as_it_went_in() {
         history: list(&["a**"]),
         read: paths(&["run/7", "jobs/*"]),
         write: paths(&["run/7"]),
-        info: Some(Arc::new(hub::Info::new("[1]"))),
+        info: Some(hub::Info::new("[1]")),
     };
     let grant = hub::Grant {
         subject: Some("bob".into()),

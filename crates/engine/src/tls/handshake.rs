@@ -3,14 +3,15 @@
 
 use std::io::{self, ErrorKind};
 
-use tls::{Failure, Handshake, Step};
+use tls::{Agreed, Failure, Handshake, Step};
 
 use super::queue::Waiting;
 use super::{FAULTY, Numbered, Tls, TlsPhase, UNDER_WAY, UnderWays};
 use crate::limits::{HELLO_BYTES_MAX, work};
 
 impl<S: Numbered> Tls<S> {
-    /// Goes on with a handshake; `true` once it is done, and all of it sent.
+    /// Goes on with a handshake; `true` once it is done, and all of it sent. One whose client has
+    /// only looked at a certificate has come to an end: `Other`.
     pub(super) fn shake_hands(&mut self, socket: &S::Socket, hung_up: bool) -> io::Result<bool> {
         let number = S::number(socket);
         let mut emptied = false;
@@ -44,24 +45,29 @@ impl<S: Numbered> Tls<S> {
             } else {
                 self.step(number, &begun)
             };
-            if let Err(failure) = step {
-                self.counters.tls.failed(failure);
-                // What we have to say about it goes out as far as there is room.
-                let _ = self.send_rest(socket);
-                return Err(ErrorKind::InvalidData.into());
-            }
+            let end = match step {
+                Ok(Some(agreed)) if agreed.only_looks => ErrorKind::Other,
+                Ok(_) => continue,
+                Err(failure) => {
+                    self.counters.tls.failed(failure);
+                    ErrorKind::InvalidData
+                }
+            };
+            // What we have to say at the end goes out as far as there is room.
+            let _ = self.send_rest(socket);
+            return Err(end.into());
         }
     }
 
-    /// Takes `bytes` of the client.
-    fn step(&mut self, number: u32, bytes: &[u8]) -> Result<(), Failure> {
+    /// Takes `bytes` of the client; answers what the handshake has come to once it is done.
+    fn step(&mut self, number: u32, bytes: &[u8]) -> Result<Option<Agreed>, Failure> {
         let hello = match self.gather(number, bytes)? {
-            Gathered::NeedMore => return Ok(()),
+            Gathered::NeedMore => return Ok(None),
             Gathered::Hello(hello) => Some(hello),
             Gathered::Past => None,
         };
         let keys = self.places.make(number);
-        let Some(under) = self.under_way.get_mut(&number) else { return Ok(()) };
+        let Some(under) = self.under_way.get_mut(&number) else { return Ok(None) };
         let TlsPhase::Handshaking(handshake) = &mut under.phase else { return Err(Failure::Ended) };
         let bytes = hello.as_deref().unwrap_or(bytes);
         let step = handshake.step(bytes, &mut under.unsent, keys);
@@ -71,7 +77,7 @@ impl<S: Numbered> Tls<S> {
             (Ok(Step::Done { .. }), _) => work::HANDSHAKE_END,
         };
         match step {
-            Ok(Step::NeedMore) => Ok(()),
+            Ok(Step::NeedMore) => Ok(None),
             Ok(Step::Done { agreed, rest }) => {
                 let phase = std::mem::take(&mut under.phase);
                 (under.stamp, under.sealed) = (0, rest);
@@ -79,7 +85,7 @@ impl<S: Numbered> Tls<S> {
                 keys.note = UNDER_WAY;
                 self.waits_no_more(&phase);
                 self.counters.tls.agreed(agreed);
-                Ok(())
+                Ok(Some(agreed))
             }
             Err(failure) => {
                 let phase = std::mem::take(&mut under.phase);

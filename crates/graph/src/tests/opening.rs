@@ -144,7 +144,7 @@ fn file_that_was_emptied_or_removed_is_no_new_store() {
     for _ in 0..2 {
         let error = refusal(dir.path());
         assert!(matches!(error.reason, OpenReason::Gone { subscriptions: Some(1) }), "{error}");
-        assert!(error.to_string().contains("remove data.state there to start with an empty graph"));
+        assert!(error.to_string().contains("or start with an empty graph"));
         let _ = fs::remove_file(&file);
     }
     fs::remove_file(dir.path().join("data.state")).unwrap();

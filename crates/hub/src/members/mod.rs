@@ -47,7 +47,7 @@ const STRIPES: usize = 256;
 const INFO_BYTES_MAX: usize = 128 << 20;
 
 /// What an info takes up beside its text.
-const INFO_COST: usize = 64;
+const INFO_COST: usize = 32;
 
 /// What a member is counted for with the ids of its connections: 40 bytes in a bucket that is half
 /// empty at its worst, or its part of a room of some.
@@ -79,7 +79,7 @@ pub struct MemberList {
 }
 
 /// The id of a member, and what is told of it.
-pub type ListedMember = (Box<str>, Option<Arc<Info>>);
+pub type ListedMember = (Box<str>, Option<Info>);
 
 #[derive(Default)]
 struct RoomStripe {
@@ -127,18 +127,18 @@ impl Members {
 
     /// The connections that watch, each under the ids of its rooms.
     pub fn watchers(&self) -> &Directory {
-        self.watchers.get_or_init(Directory::default)
+        self.watchers.get_or_init(|| Directory::with_stripes(STRIPES))
     }
 
     /// A connection of `sub` has logged in under the id `room`; somebody keeps both names.
-    pub fn join(&self, room: Id, sub: Id, info: Option<&Arc<Info>>) {
+    pub fn join(&self, room: Id, sub: Id, info: Option<&Info>) {
         let shown = Shown { info, most: None, by_poll: false };
         self.change(Membership { room, sub }, |member| member.conns += 1, shown);
     }
 
     /// Likewise a poll. What is told of a member stays as another of its connections has it: two
     /// that poll with tokens that differ would else call each other back at full speed.
-    pub fn join_by_poll(&self, room: Id, sub: Id, info: Option<&Arc<Info>>) {
+    pub fn join_by_poll(&self, room: Id, sub: Id, info: Option<&Info>) {
         let shown = Shown { info, most: None, by_poll: true };
         self.change(Membership { room, sub }, |member| member.conns += 1, shown);
     }
@@ -146,14 +146,14 @@ impl Members {
     /// A connection of `sub` has logged in under `room` unless that has `most` members, one at
     /// least, and `sub` is none of them; whether it has. Who has left counts until its grace is
     /// over, as others see it. What is told of a member stays as its first connection had it.
-    pub fn join_within(&self, room: Id, sub: Id, info: Option<&Arc<Info>>, most: usize) -> bool {
+    pub fn join_within(&self, room: Id, sub: Id, info: Option<&Info>, most: usize) -> bool {
         debug_assert!(most > 0, "the first is let in");
         let shown = Shown { info, most: Some(most), by_poll: false };
         self.change(Membership { room, sub }, |member| member.conns += 1, shown)
     }
 
     /// A connection of `sub` under the id `room` has shown another token.
-    pub fn renew(&self, room: Id, sub: Id, info: Option<&Arc<Info>>) {
+    pub fn renew(&self, room: Id, sub: Id, info: Option<&Info>) {
         let shown = Shown { info, most: None, by_poll: false };
         self.change(Membership { room, sub }, |_| {}, shown);
     }
@@ -257,7 +257,7 @@ impl Members {
     }
 
     /// What is told of a member beside its id.
-    pub fn info(&self, room: Id, sub: Id) -> Option<Arc<Info>> {
+    pub fn info(&self, room: Id, sub: Id) -> Option<Info> {
         let hash = self.keys.hash(room.to_bits());
         let mut stripe = self.stripe(hash);
         let found = stripe.rooms.find_mut(hash, |found| found.id == room)?;
@@ -299,7 +299,7 @@ impl Members {
     }
 
     /// The members that others were told of.
-    fn told_of(&self, room: Id) -> Vec<(Id, Option<Arc<Info>>)> {
+    fn told_of(&self, room: Id) -> Vec<(Id, Option<Info>)> {
         let hash = self.keys.hash(room.to_bits());
         let stripe = self.stripe(hash);
         let Some(found) = stripe.rooms.find(hash, |found| found.id == room) else {
@@ -337,8 +337,8 @@ impl Members {
     }
 
     /// Gives a member this info, as far as there is room. Whether it has another one now.
-    fn put_info(&self, member: &mut Member, info: Option<&Arc<Info>>) -> bool {
-        let cost = |info: Option<&Arc<Info>>| info.map_or(0, |info| info.json().len() + INFO_COST);
+    fn put_info(&self, member: &mut Member, info: Option<&Info>) -> bool {
+        let cost = |info: Option<&Info>| info.map_or(0, |info| info.json().len() + INFO_COST);
         let before = cost(member.info.as_ref());
         let fits = self.info_bytes() - before + cost(info) <= INFO_BYTES_MAX;
         let info = info.filter(|_| fits);

@@ -6,7 +6,7 @@
 //! Cost of a room: 40 bytes, and 48 more with a second member. With a third it has its vector, 24
 //! bytes for each but the first, and with many a table, 28 bytes for each.
 
-use std::sync::Arc;
+use arcstr::ArcStr;
 
 use crate::bucket_table::BucketTable;
 use crate::id::Id;
@@ -25,7 +25,7 @@ pub(super) enum Going {
 /// What a connection shows of its user, and how many may be there.
 #[derive(Clone, Copy)]
 pub(super) struct Shown<'i> {
-    pub(super) info: Option<&'i Arc<Info>>,
+    pub(super) info: Option<&'i Info>,
     /// Where there is a bound, what is told of a user stays what it is.
     pub(super) most: Option<usize>,
     /// A poll has shown it.
@@ -35,14 +35,17 @@ pub(super) struct Shown<'i> {
 /// So many beside the first are looked through one by one.
 const FEW: usize = 32;
 
-/// What others are told of a member beside its id: one JSON value on one line.
+/// What others are told of a member beside its id: one JSON value on one line. Copies share it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Info(Box<str>);
+pub struct Info(ArcStr);
 
 impl Info {
     /// Of `json`, one valid JSON value. Line breaks between its tokens are taken out.
     pub fn new(json: &str) -> Info {
-        Info(json.chars().filter(|c| !matches!(c, '\r' | '\n')).collect())
+        match memchr::memchr2(b'\r', b'\n', json.as_bytes()) {
+            None => Info(json.into()),
+            Some(_) => Info(json.replace(['\r', '\n'], "").into()),
+        }
     }
 
     /// The JSON.
@@ -55,7 +58,7 @@ impl Info {
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) sub: Id,
-    pub(super) info: Option<Arc<Info>>,
+    pub(super) info: Option<Info>,
     /// Its connections that are logged in under the room's id.
     pub(super) conns: u32,
     /// What it takes up in a list, once others were told that it is there.

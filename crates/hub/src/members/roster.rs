@@ -59,7 +59,7 @@ pub struct MemberUpdate {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MemberChange {
     /// A user is there, or its info is another one; with that.
-    Joined(Option<Arc<Info>>),
+    Joined(Option<Info>),
     /// A user is there no more.
     Left,
 }
@@ -267,7 +267,7 @@ impl Members {
         let Some(room) = stripe.rooms.find_mut(hash, |room| room.id == pair.room) else { return };
         let Some(member) = room.member(pair.sub, &self.keys) else { return };
         let (info, text) = (member.info.clone(), self.text(pair.sub));
-        let bytes = listed_bytes(&text, info.as_deref().map(Info::json));
+        let bytes = listed_bytes(&text, info.as_ref().map(Info::json));
         let told = self.told(room, pair.sub, u16::try_from(bytes).unwrap_or(u16::MAX));
         if listeners.has(self, pair.room) {
             updates.push(update_of(pair.room, text, MemberChange::Joined(info), told));

@@ -70,8 +70,8 @@ impl World {
     }
 }
 
-fn info(json: &str) -> Option<Arc<Info>> {
-    Some(Arc::new(Info::new(json)))
+fn info(json: &str) -> Option<Info> {
+    Some(Info::new(json))
 }
 
 #[test]

@@ -242,7 +242,7 @@ impl ToldRoom {
         let id = hash_of(&[sub.as_bytes()]);
         let (before, now) = match change {
             MemberChange::Joined(info) => {
-                let now = member_hash(sub, info.as_deref());
+                let now = member_hash(sub, info.as_ref());
                 (members.insert(id, now), now)
             }
             MemberChange::Left => (members.remove(&id), 0),
@@ -282,7 +282,7 @@ impl Known {
         let Some(members) = &list.members else { return Known::Count(list.count) };
         let hashes = members
             .iter()
-            .map(|(id, info)| (hash_of(&[id.as_bytes()]), member_hash(id, info.as_deref())));
+            .map(|(id, info)| (hash_of(&[id.as_bytes()]), member_hash(id, info.as_ref())));
         let hashes: HashMap<u64, u64> = hashes.collect();
         let sum = hashes.values().fold(0, |sum: u64, hash| sum.wrapping_add(*hash));
         Known::Members(hashes, sum)

@@ -36,6 +36,7 @@ fn spam(change: impl FnOnce(&mut SpamSnapshot)) -> SpamReport {
     let totals = crate::spam::SpamTotals { sent: 200, answered: 200, ..Default::default() };
     let mut snapshot = SpamSnapshot {
         seconds: 2.0,
+        sending_seconds: 2.0,
         run: RUN,
         totals,
         planned: Some(200),
@@ -68,6 +69,9 @@ fn run_without_a_fault_has_nothing_left_to_check() {
     assert_eq!((run.lost, run.findings()), (0, Findings::default()));
     expect_unchecked(&run.flood.findings(), "`delivered` of spam must be 200");
     expect_unchecked(&run.spam.findings(), "flood heard of this run must be 200");
+    // No send counts what those who were away have caught up with.
+    let resumed = flood(|totals, _| totals.caught_up = 51);
+    expect_unchecked(&resumed.findings(), "`delivered` of spam must be about 149");
 }
 
 #[test]

@@ -110,10 +110,14 @@ impl Listener {
                 let source = Source { role, connection, opened_ms, came_back_ms };
                 tally.of(role).body_bytes += bytes.len() as u64;
                 let (cursor, due) = (&mut self.cursor, &mut self.due);
+                let polls = arrival.transport == Transport::Poll;
                 let progress = decoder.feed(bytes, |event| {
                     if resumes {
                         tally.told(due, now_ns);
-                        *cursor = id_of(&event).and_then(Cursor::read).or(*cursor);
+                    }
+                    // An event within a gap that an answer tells would have it told again.
+                    if resumes && !(polls && matches!(cursor, Some(Cursor::Place(_)))) {
+                        *cursor = id_of(&event).and_then(Cursor::read).or(cursor.take());
                     }
                     tally.event(source, event, now_ns);
                 });
@@ -187,13 +191,14 @@ impl Listener {
         if !was_open && (!arrival.resumes || self.cursor.is_none()) {
             self.opened_ms = ((arrival.now_ns / 1_000_000) as u32).max(1);
         }
+        let next = head.next.map(str::as_bytes).and_then(Cursor::read);
         if arrival.transport == Transport::Poll {
-            self.cursor = head.next.map(str::as_bytes).and_then(Cursor::read).or(self.cursor);
+            self.cursor = next.or(self.cursor.take());
             self.closes = head.closes;
             tally.told(&mut self.due, arrival.now_ns);
             tally.of(arrival.role).told_gaps += u64::from(head.gap);
         } else if arrival.resumes && !head.gap {
-            self.cursor = head.next.map(str::as_bytes).and_then(Cursor::read).or(self.cursor);
+            self.cursor = next.or(self.cursor.take());
         }
         self.phase = Phase::Open(StreamDecoder::new(arrival.transport, head.body));
         self.read(arrival, body, tally)
@@ -202,7 +207,10 @@ impl Listener {
 
 /// The id that an event tells: in a line of its own, or in JSON as Encke writes it.
 fn id_of<'e>(event: &Event<'e>) -> Option<&'e [u8]> {
-    let in_json = |before: &[u8]| event.data.strip_prefix(before)?.get(..16);
+    let in_json = |before: &[u8]| {
+        let id = event.data.strip_prefix(before)?;
+        Some(&id[..memchr::memchr(b'"', id)?])
+    };
     event.id.or_else(|| in_json(b"{\"id\":\"")).or_else(|| in_json(POSITION))
 }
 
@@ -212,6 +220,6 @@ mod tests {
 
     #[test]
     fn listener_is_small() {
-        assert!(size_of::<Listener>() <= 72, "{} bytes", size_of::<Listener>());
+        assert!(size_of::<Listener>() <= 80, "{} bytes", size_of::<Listener>());
     }
 }

@@ -186,7 +186,7 @@ impl Display for StormReport {
         for (name, count) in [
             ("  missing", self.missing),
             ("  doubled", self.doubled),
-            ("  told of gaps", self.told_gaps),
+            ("  gaps told", self.told_gaps),
         ] {
             row(f, name, &grouped(count))?;
         }

@@ -52,7 +52,7 @@ impl Task {
     ///
     /// A first poll does not wait: the answer to it says that the listener is known, and where the
     /// next one goes on.
-    pub(super) fn request(&self, slot: u32, cursor: Option<Cursor>, out: &mut Vec<u8>) {
+    pub(super) fn request(&self, slot: u32, cursor: Option<&Cursor>, out: &mut Vec<u8>) {
         if self.config.transport == Transport::Poll {
             return self.poll(slot, true, cursor, out);
         }
@@ -71,7 +71,7 @@ impl Task {
     }
 
     /// Writes a poll of the listener to `out`: its first one, or one that goes on.
-    pub(super) fn poll(&self, slot: u32, first: bool, cursor: Option<Cursor>, out: &mut Vec<u8>) {
+    pub(super) fn poll(&self, slot: u32, first: bool, cursor: Option<&Cursor>, out: &mut Vec<u8>) {
         let separator = self.target.separator();
         let query = match cursor {
             Some(cursor) if first => format!("{separator}wait=0&after={cursor}"),

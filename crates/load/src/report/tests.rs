@@ -37,6 +37,7 @@ fn spam_snapshot() -> SpamSnapshot {
     let (answer, behind) = (Quantiles::default(), Quantiles::default());
     SpamSnapshot {
         seconds: 2.0,
+        sending_seconds: 2.0,
         run: RunName::default(),
         totals,
         planned: Some(2_000),
@@ -46,6 +47,13 @@ fn spam_snapshot() -> SpamSnapshot {
         behind,
         failure: None,
     }
+}
+
+#[test]
+fn rate_is_that_of_the_time_in_which_events_were_sent() {
+    let waited = SpamSnapshot { seconds: 32.0, ..spam_snapshot() };
+    let text = SpamReport::from(&waited).to_string();
+    assert!(text.contains("2,000 in 2.0 s, 1000.0/s"), "{text}");
 }
 
 #[test]

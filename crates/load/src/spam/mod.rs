@@ -193,8 +193,12 @@ impl Spam {
         }
         self.earlier.add(&latencies);
         self.earlier_behind.add(&behind);
+        let sent_for = Duration::from_nanos(totals.sent_until_ns.saturating_sub(self.start_ns));
+        let sending_seconds = sent_for.as_secs_f64() + 1.0 / self.config.rate;
+        let seconds = self.seconds();
         SpamSnapshot {
-            seconds: self.seconds(),
+            seconds,
+            sending_seconds: sending_seconds.min(seconds),
             run: self.run,
             totals,
             planned: self.config.duration.and(Some(Schedule::new(&self.config).count())),

@@ -60,10 +60,12 @@ impl RequestSender {
                 message.len()
             )?;
             request.extend_from_slice(&message);
-            let behind_ns = clock::monotonic_ns().saturating_sub(due_ns);
+            let now_ns = clock::monotonic_ns();
+            let behind_ns = now_ns.saturating_sub(due_ns);
             self.wire.write_all(&request)?;
             link.writer.with(|published| {
                 published.totals.sent += 1;
+                published.totals.sent_until_ns = now_ns;
                 published.totals.late += u64::from(behind_ns > self.late_after_ns);
                 published.totals.bytes += request.len() as u64;
                 published.behind.record(behind_ns);

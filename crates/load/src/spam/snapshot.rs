@@ -12,6 +12,9 @@ use crate::stamp::RunName;
 pub struct SpamSnapshot {
     /// Seconds since the start.
     pub seconds: f64,
+    /// Those until an event behind the last one was to be sent: of a run that has sent all, without
+    /// the wait for answers.
+    pub sending_seconds: f64,
     /// Its name in the stamps of its events.
     pub run: RunName,
     /// Counts since the start.

@@ -114,9 +114,11 @@ impl Batch {
         let size = self.chunk.len() - SIZE_LINE.len();
         self.chunk[..8].copy_from_slice(format!("{size:08x}").as_bytes());
         self.chunk.extend_from_slice(b"\r\n");
+        let now_ns = clock::monotonic_ns();
         wire.write_all(&self.chunk)?;
         link.writer.with(|published| {
             published.totals.sent += self.behind_ns.len() as u64;
+            published.totals.sent_until_ns = now_ns;
             published.totals.bytes += self.chunk.len() as u64;
             published.totals.cpu_ns = clock::thread_cpu().as_nanos() as u64;
             for ns in self.behind_ns.drain(..) {

@@ -22,6 +22,8 @@ pub struct SpamTotals {
     pub delivered: u64,
     /// Answers that were problems, by their title.
     pub problems: BTreeMap<String, u64>,
+    /// When the last one was, nanoseconds on the monotonic clock.
+    pub sent_until_ns: u64,
     /// Bytes sent.
     pub bytes: u64,
     /// Processor time of the threads, nanoseconds.
@@ -40,6 +42,7 @@ impl SpamTotals {
         self.delivered += other.delivered;
         self.late += other.late;
         self.at_least += other.at_least;
+        self.sent_until_ns = self.sent_until_ns.max(other.sent_until_ns);
         self.bytes += other.bytes;
         self.cpu_ns += other.cpu_ns;
         for (title, count) in &other.problems {

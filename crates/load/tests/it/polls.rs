@@ -30,10 +30,10 @@ fn event(number: u32) -> String {
     format!("{{\"id\":\"{number:016x}\",\"data\":{}}}", payload(number, Duration::ZERO))
 }
 
-fn start(listener: &TcpListener, path: &str) -> (Flood, BufReader<TcpStream>) {
+fn start(listener: &TcpListener, path: &str, resume: bool) -> (Flood, BufReader<TcpStream>) {
     let url = format!("http://{}{path}", listener.local_addr().unwrap());
     let transport = Transport::Poll;
-    let config = FloodConfig { url, users: 1, transport, ..FloodConfig::default() };
+    let config = FloodConfig { url, users: 1, transport, resume, ..FloodConfig::default() };
     let flood = Flood::start(config).unwrap();
     (flood, BufReader::new(listener.accept().unwrap().0))
 }
@@ -41,7 +41,7 @@ fn start(listener: &TcpListener, path: &str) -> (Flood, BufReader<TcpStream>) {
 #[test]
 fn each_poll_goes_on_where_the_answer_before_ended() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (flood, mut reader) = start(&listener, "/poll/{id}");
+    let (flood, mut reader) = start(&listener, "/poll/{id}", false);
     let mut send = reader.get_ref().try_clone().unwrap();
     assert_eq!(request(&mut reader), "GET /poll/0?wait=0 HTTP/1.1");
     assert_eq!(flood.totals().opened, 0, "it is online once it is answered");
@@ -66,9 +66,27 @@ fn each_poll_goes_on_where_the_answer_before_ended() {
 }
 
 #[test]
+fn place_that_tells_where_a_gap_ends_is_given_back_whole() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    for resume in [false, true] {
+        let (flood, mut reader) = start(&listener, "/poll/{id}", resume);
+        let mut send = reader.get_ref().try_clone().unwrap();
+        request(&mut reader);
+        let place = "2F7NAE26uSeW7eeX2F7NAE26uSe";
+        let fields = format!("Encke-Next: {place}\r\nEncke-Gap: true\r\n");
+        send.write_all(answer(&fields, &format!("[{}]\n", event(1))).as_bytes()).unwrap();
+        assert_eq!(request(&mut reader), format!("GET /poll/0?after={place} HTTP/1.1"));
+        send.write_all(answer("Encke-Next: 0000000000000007\r\n", "[]\n").as_bytes()).unwrap();
+        assert_eq!(request(&mut reader), "GET /poll/0?after=0000000000000007 HTTP/1.1");
+        let report = FloodReport::from(&flood.finish().unwrap());
+        assert_eq!(report.told_gaps, 1, "resumes: {resume}, {report}");
+    }
+}
+
+#[test]
 fn poll_that_is_not_answered_well_is_a_failure_first_and_an_end_later() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (flood, mut reader) = start(&listener, "/poll?ch={id}");
+    let (flood, mut reader) = start(&listener, "/poll?ch={id}", false);
     assert_eq!(request(&mut reader), "GET /poll?ch=0&wait=0 HTTP/1.1");
     let refusal = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
     reader.get_ref().write_all(refusal).unwrap();
@@ -76,7 +94,7 @@ fn poll_that_is_not_answered_well_is_a_failure_first_and_an_end_later() {
     flood.finish().unwrap();
 
     for (bad, reason) in [(&refusal[..], "malformed"), (b"", "cut")] {
-        let (flood, mut reader) = start(&listener, "/poll/{id}");
+        let (flood, mut reader) = start(&listener, "/poll/{id}", false);
         request(&mut reader);
         reader.get_ref().write_all(answer("", "[]\n").as_bytes()).unwrap();
         assert_eq!(request(&mut reader), "GET /poll/0 HTTP/1.1", "no place, no parameter");

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use postgres::{Pair, Place, PostgresError, PostgresStore, Rebuild, Seen};
+use postgres::{Pair, Place, PostgresError, PostgresStore, Rebuild, SchemaFault, Seen};
 use testing::postgres::Postgres;
 use testing::wait_for;
 use tokio::time::sleep;
 
 use crate::model::Replica;
-use crate::support::{DEADLINE, config, connect, pairs, run, stored};
+use crate::support::{DEADLINE, config, connect, pairs, run, server, stored};
 
 /// With the defaults of the server, so that a commit is on disk when it is acknowledged.
 fn durable() -> Option<Postgres> {
@@ -242,5 +242,32 @@ fn changes_come_in_pages_and_none_is_left_out() {
         assert_eq!((page.changes.len(), page.head.version), (1, 704));
         replica.catch_up(&store).await.unwrap();
         assert_eq!(stored(&store).await, (replica.place, replica.sorted()));
+    });
+}
+
+/// A database that is dropped and made anew is one that is being restored, and would be in the way.
+#[test]
+fn tables_that_are_gone_are_not_made_anew_by_who_had_them() {
+    let Some(server) = server() else { return };
+    run(async {
+        let store = connect(&server).await;
+        store.change(pairs(&[("a", "b")]), vec![]).await.unwrap();
+        server.sql("drop schema encke cascade").unwrap();
+        server
+            .sql(
+                "select pg_terminate_backend(pid) from pg_stat_activity
+            where backend_type = 'client backend' and pid <> pg_backend_pid()",
+            )
+            .unwrap();
+        let gone = PostgresError::Schema(SchemaFault::Gone);
+        seen(&store, |seen| *seen == Seen::Away(gone.clone())).await;
+        assert_eq!(server.sql("select to_regnamespace('encke') is null").unwrap(), "t");
+        // Nor by a node whose graph is of such tables.
+        let mut another = config(&server);
+        another.create = false;
+        assert_eq!(PostgresStore::connect(another).await.unwrap_err(), gone);
+        // Whoever has none makes them.
+        connect(&server).await;
+        seen(&store, |seen| matches!(seen, Seen::At(_))).await;
     });
 }

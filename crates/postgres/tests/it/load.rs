@@ -1,7 +1,14 @@
 //! Files of pairs, and the daily check.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
 use hub::{PairHash, pair_hash};
-use postgres::{BucketSums, PostgresError, PostgresStore, Rebuild};
+use postgres::{BucketSums, Pair, PostgresConfig, PostgresError, PostgresStore, Rebuild};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::interval;
 
 use crate::model::Replica;
 use crate::support::{connect, pairs, run, server, stored};
@@ -130,4 +137,58 @@ fn many_pairs_go_in_and_come_out() {
         assert_eq!(stored(&store).await.1.len(), 150_000);
         assert_eq!(store.bucket_sums().await.unwrap().pairs, 150_000);
     });
+}
+
+#[test]
+fn names_that_come_slowly_are_read_to_their_end_and_silence_is_told() {
+    let Some(server) = server() else { return };
+    run(async {
+        let store = connect(&server).await;
+        let name = |n: usize| format!("{n:0200}x");
+        let all: Vec<Pair> = (0..1_000).map(|n| (name(n), name(n + 1))).collect();
+        store.change(all.clone(), vec![]).await.unwrap();
+        let stalls = Arc::new(AtomicBool::new(false));
+        let proxy = slow_proxy(server.port(), Arc::clone(&stalls)).await;
+        let url = format!("postgresql://postgres@127.0.0.1:{proxy}/postgres?sslmode=disable");
+        let of = |seconds| {
+            let mut config = PostgresConfig::from_url(&url).unwrap();
+            config.silence = Duration::from_secs(seconds);
+            PostgresStore::connect(config)
+        };
+        // 200 KB of names take some three seconds.
+        assert_eq!(stored(&of(20).await.unwrap()).await.1.len(), all.len());
+        let slow = of(1).await.unwrap();
+        stalls.store(true, Relaxed);
+        let error = slow.bootstrap().await.unwrap_err();
+        assert!(error.to_string().contains("said nothing for 1 s"), "{error}");
+    });
+}
+
+/// A port through which the server's answers come slowly, or stop once 100 KB of a connection have.
+async fn slow_proxy(server: u16, stalls: Arc<AtomicBool>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let (mut ask, mut answer) = client.into_split();
+            let (mut read, mut write) =
+                TcpStream::connect(("127.0.0.1", server)).await.unwrap().into_split();
+            let stalls = Arc::clone(&stalls);
+            tokio::spawn(async move { tokio::io::copy(&mut ask, &mut write).await });
+            tokio::spawn(async move {
+                let (mut bytes, mut passed) = ([0; 4096], 0);
+                let mut pace = interval(Duration::from_millis(40));
+                while let Ok(length @ 1..) = read.read(&mut bytes).await {
+                    passed += length;
+                    if passed > 100_000 && stalls.load(Relaxed) {
+                        std::future::pending::<()>().await;
+                    }
+                    pace.tick().await;
+                    answer.write_all(&bytes[..length]).await?;
+                }
+                Ok::<_, std::io::Error>(())
+            });
+        }
+    });
+    port
 }

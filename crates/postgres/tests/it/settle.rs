@@ -237,3 +237,31 @@ fn forced_row_level_security_fails_each_transaction_that_changes_the_table() {
         same(&store, "with bypassrls").await;
     });
 }
+
+/// As a column gets a wider type without a lock for long: another one is filled, and takes its
+/// name.
+#[test]
+fn column_that_was_replaced_goes_on_and_one_that_is_gone_is_told() {
+    let Some(server) = server() else { return };
+    run(async {
+        server.sql(TABLE).unwrap();
+        let store = connect(&server).await;
+        server.sql("insert into follows values (1, 2), (3, 4)").unwrap();
+        store.install(&follows()).await.unwrap();
+        let replace = "alter table follows add column b2 bigint; update follows set b2 = b;
+            alter table follows drop column b; alter table follows rename column b2 to b";
+        server.sql(replace).unwrap();
+        server.sql("insert into follows values (5, null, 6)").unwrap();
+        server.sql("delete from follows where a = 1").unwrap();
+        let many = "insert into follows (a, b) select n, n from generate_series(100, 150) n";
+        server.sql(many).unwrap();
+        same(&store, "replaced").await;
+        server.sql("alter table follows drop column b").unwrap();
+        let refused = server.sql("insert into follows (a) values (9)").unwrap_err();
+        assert!(refused.contains("encke postgres install"), "{refused}");
+        let status = store.status().await.unwrap();
+        assert!(status.source_lost.unwrap().contains("has lost a column"));
+        assert!(store.uninstall().await.unwrap());
+        server.sql("insert into follows (a) values (9)").unwrap();
+    });
+}

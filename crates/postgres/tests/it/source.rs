@@ -102,7 +102,7 @@ fn installed_table_is_the_graph_until_it_is_uninstalled() {
         // The table is empty now, and the graph is what it says.
         store.install(&source("follows")).await.unwrap();
         assert_eq!(stored(&store).await.1, []);
-        assert_eq!(store.status().await.unwrap().schema_version, 5);
+        assert_eq!(store.status().await.unwrap().schema_version, 6);
     });
 }
 

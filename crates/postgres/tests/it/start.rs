@@ -1,5 +1,6 @@
 //! Connecting: who makes the tables, who may not, TLS, passwords.
 
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use postgres::{PostgresConfig, PostgresError, PostgresStore, SchemaFault, TlsMode};
@@ -39,7 +40,7 @@ fn schema_of_another_version_is_refused_with_what_to_do() {
         let mut may_not = config(&server);
         may_not.migrate = false;
         let older = PostgresStore::connect(may_not).await.unwrap_err();
-        assert_eq!(older, PostgresError::Schema(SchemaFault::Older { found: 0, known: 5 }));
+        assert_eq!(older, PostgresError::Schema(SchemaFault::Older { found: 0, known: 6 }));
         let mut elsewhere = config(&server);
         elsewhere.schema = "graph_2".into();
         let other = PostgresStore::connect(elsewhere).await.unwrap();
@@ -52,7 +53,7 @@ fn schema_of_another_version_is_refused_with_what_to_do() {
         connect(&server).await.change(pairs(&[("a", "b")]), vec![]).await.unwrap();
         server.sql("insert into encke.migrations (version) values (9)").unwrap();
         let newer = PostgresStore::connect(config(&server)).await.unwrap_err();
-        assert_eq!(newer, PostgresError::Schema(SchemaFault::Newer { found: 9, known: 5 }));
+        assert_eq!(newer, PostgresError::Schema(SchemaFault::Newer { found: 9, known: 6 }));
         assert!(newer.to_string().contains("upgrade this node"));
     });
 }
@@ -129,7 +130,7 @@ fn password_is_read_from_its_file_at_each_connect() {
         let pass = server.put_file("pgpass", &format!("127.0.0.1:{}:*:node:p1\n", server.port()));
         (config.password_file, config.pass_file) = (None, Some(pass.clone()));
         PostgresStore::connect(config.clone()).await.unwrap();
-        let open = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+        let open = std::fs::Permissions::from_mode(0o644);
         std::fs::set_permissions(&pass, open).unwrap();
         let open = PostgresStore::connect(config).await.unwrap_err();
         assert!(open.to_string().contains("chmod"), "{open}");
@@ -200,5 +201,44 @@ fn tls_is_as_strict_as_its_mode() {
             let error = connected(host, tls, root).await.unwrap_err();
             assert!(error.to_string().contains("ertificate"), "{tls:?}: {error}");
         }
+    });
+}
+
+#[test]
+fn socket_in_a_folder_is_reached_whatever_is_asked_of_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let mode = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), mode).unwrap();
+    let place = format!("unix_socket_directories={}", folder.path().display());
+    let Some(server) = Postgres::start(&["fsync=off", &place]) else { return };
+    run(async {
+        for mode in ["disable", "prefer", "require"] {
+            let (folder, port) = (folder.path().display(), server.port());
+            let words = format!("host={folder} port={port} user=postgres sslmode={mode}");
+            let store = PostgresStore::connect(PostgresConfig::from_url(&words).unwrap()).await;
+            store.unwrap_or_else(|error| panic!("{mode}: {error}"));
+        }
+        // An address without a name.
+        let words = format!("hostaddr=127.0.0.1 port={} user=postgres", server.port());
+        let mut config = PostgresConfig::from_url(&words).unwrap();
+        PostgresStore::connect(config.clone()).await.unwrap();
+        config.tls = TlsMode::Require;
+        let refused = PostgresStore::connect(config).await.unwrap_err();
+        assert!(!refused.to_string().contains("invalid dns name"), "{refused}");
+    });
+}
+
+/// The kernel takes connections for a process that stands still.
+#[test]
+fn silent_host_does_not_hide_the_next_one() {
+    let Some(server) = server() else { return };
+    run(async {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = silent.local_addr().unwrap().port();
+        let hosts = format!("127.0.0.1:{port},127.0.0.1:{}", server.port());
+        let url =
+            format!("postgresql://postgres@{hosts}/postgres?sslmode=disable&connect_timeout=3");
+        let store = PostgresStore::connect(PostgresConfig::from_url(&url).unwrap()).await.unwrap();
+        store.change(pairs(&[("a", "b")]), vec![]).await.unwrap();
     });
 }

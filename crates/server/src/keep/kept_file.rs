@@ -53,6 +53,15 @@ impl KeptFile {
         KeptFile::parse(str::from_utf8(&bytes).ok()?)
     }
 
+    /// Nothing of before is claimed any more.
+    pub(super) fn remove(dir: &Path) -> io::Result<()> {
+        match fs::remove_file(dir.join(NAME)) {
+            Ok(()) => File::open(dir)?.sync_all(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The next one, when `rules` keep events behind the number `start`.
     pub(super) fn next(
         before: Option<KeptFile>,

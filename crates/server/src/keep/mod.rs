@@ -126,6 +126,11 @@ impl Keeping {
             }
         };
         self.tell(&found, since.elapsed());
+        if found.is_end_lost {
+            // Nothing of before is claimed: a new epoch begins, so everybody is told of a gap.
+            let dir = self.dir();
+            KeptFile::remove(&dir).with_context(|| format!("cannot write in {}", dir.display()))?;
+        }
         let tag = KeptFile::read(&self.dir()).map(|kept| kept.tag);
         let (first, last) = (found.first, found.last);
         Ok(LogState { tag, first, last, is_cut: found.cut.is_some() })
@@ -150,6 +155,15 @@ impl Keeping {
             );
         }
         for damage in &found.damaged {
+            if damage.before == u64::MAX {
+                tracing::error!(
+                    "{} is damaged: it was written last, and none of its events behind event {} \
+                     can be read; everybody who comes back is told of a gap",
+                    damage.file.display(),
+                    damage.after
+                );
+                continue;
+            }
             tracing::error!(
                 "{} is damaged: events between {} and {} cannot be read; who comes back from there \
                  or before is told of a gap",

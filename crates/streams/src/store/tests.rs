@@ -123,6 +123,19 @@ fn file_that_is_cut_anywhere_has_all_whole_records() {
 }
 
 #[test]
+fn file_without_its_beginning_is_damaged() {
+    let dir = TempDir::new().unwrap();
+    open(&dir).create("s", &text(), None).unwrap();
+    let file = file::file_of(dir.path(), "s");
+    let whole = fs::read(&file).unwrap();
+    for left in 0..8 {
+        fs::write(&file, &whole[..left]).unwrap();
+        let refused = open(&dir).append("s", &bytes(b"more"), None).unwrap_err();
+        assert!(matches!(refused, Refusal::Damaged(0)), "{left} bytes: {refused}");
+    }
+}
+
+#[test]
 fn damage_is_told_and_never_served_or_cut_off() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir);

@@ -11,7 +11,7 @@ fn handshake_with_either_end_of_rustls_ends_in_keys() {
     for (version, suite) in ALL {
         for role in [Role::Server, Role::Client] {
             let (ours, full) = connected(role, version, suite);
-            let agreed = Agreed { version, suite, resumed: false, named: true };
+            let agreed = Agreed { version, suite, resumed: false, named: true, only_looks: false };
             assert_eq!(ours.agreed, Some(agreed), "{role:?}");
             assert_eq!((ours.keys.version(), ours.keys.suite()), (version, suite));
             assert_eq!(full.0.alpn_protocol(), Some(&b"http/1.1"[..]));
@@ -255,6 +255,21 @@ fn handshake_that_never_ends_is_bounded() {
         let mut ours = Ours::server(&trust, Choice::default());
         assert!((0..100_000).any(|_| ours.step(record).1.is_err()), "{record:?}");
     }
+}
+
+/// A client's part behind its hello is short: it shows no certificate.
+#[test]
+fn what_follows_an_answered_hello_is_bounded_by_a_record() {
+    let trust = Trust::new();
+    let config = trust.full_client(Version::Tls12, Suite::Aes128Gcm);
+    let mut ours = Ours::server(&trust, Choice::default());
+    let (answer, step) = ours.step(&Full::client(config).out());
+    assert!(!answer.is_empty() && step == Ok(false));
+    // Its key exchange has 65,520 bytes, it says.
+    let first = [&[22, 3, 3, 0x40, 0, 16, 0, 0xff, 0xf0][..], &[3; 0x3ffc]].concat();
+    assert_eq!(ours.step(&first).1, Ok(false));
+    let more = [&[22, 3, 3, 0x40, 0][..], &[3; 0x4000]].concat();
+    assert_eq!(ours.step(&more).1, Err(Failure::TooLong));
 }
 
 /// A hello of TLS 1.3 that says that early data comes with it (extension 42), without a session.

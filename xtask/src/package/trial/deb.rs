@@ -44,6 +44,7 @@ pub(super) fn inside(root: &Path, package: &Path) -> anyhow::Result<()> {
     println!("packages: the first event was heard after 3 commands, {:.1} s", took.as_secs_f64());
     println!("packages: {heard}");
     drop(listener);
+    check_upgrade(root)?;
     ensure!(service.process.user()? != 0, "the service runs as root");
     ensure!(root.join("var/lib/encke/data.mdb").exists(), "the graph is not in /var/lib/encke");
     check_unit(root)?;
@@ -98,6 +99,35 @@ impl Service {
         self.told("STOPPING=1")?;
         self.process.ended()
     }
+}
+
+/// What a newer package has systemd do: reload, which closes no stream, and restart what cannot be
+/// taken over.
+fn check_upgrade(root: &Path) -> anyhow::Result<()> {
+    archive::make_folder(&root.join("run/systemd/system"), 0o755)?;
+    let stub = "#!/bin/sh\necho \"${0##*/} $*\" >> /told\n[ ! -e \"/refuses-$1\" ]\n";
+    for name in ["systemctl", "deb-systemd-invoke", "deb-systemd-helper"] {
+        archive::write(&root.join("stubs").join(name), stub, 0o755)?;
+    }
+    let told = || -> anyhow::Result<Vec<String>> {
+        let path = "PATH=/stubs:/usr/sbin:/usr/bin:/sbin:/bin";
+        let script = "/var/lib/dpkg/info/encke.postinst";
+        done(&mut chroot(root, "0:0", &["env", path, script, "configure", "0.0.1"])?)?;
+        let told = fs::read_to_string(root.join("told"))?;
+        fs::remove_file(root.join("told"))?;
+        let actions = told.lines().filter(|line| line.contains("reload") || line.contains("start"));
+        Ok(actions.filter(|line| !line.contains("daemon")).map(str::to_owned).collect())
+    };
+    let reload = "systemctl reload encke.service";
+    let restart = "deb-systemd-invoke restart encke.service";
+    let taken = told()?;
+    ensure!(taken == [reload], "a newer package: {taken:?}");
+    archive::write(&root.join("refuses-reload"), "", 0o644)?;
+    let refused = told()?;
+    ensure!(refused == [reload, restart], "one that cannot take over: {refused:?}");
+    println!("packages: a newer package reloads the service, and restarts what refuses it");
+    fs::remove_dir_all(root.join("run/systemd"))?;
+    Ok(())
 }
 
 /// The one value of `key` in a unit.

@@ -10,7 +10,7 @@ use anyhow::{Context, bail, ensure};
 use super::super::{done, output};
 
 /// How long anything may take. On a machine that does much else beside, seconds become many.
-pub(super) const DEADLINE: Duration = Duration::from_secs(60);
+pub(super) const DEADLINE: Duration = Duration::from_secs(180);
 
 /// A child that ends with its trial, however that ends.
 pub(super) struct Process(Child);

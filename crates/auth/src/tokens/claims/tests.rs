@@ -1,7 +1,5 @@
 //! Claims by themselves: what they grant, and each form that is refused.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::*;
@@ -40,7 +38,7 @@ fn claims_become_a_grant() {
         history: list(&["*"]),
         read: IdPatterns::parse_paths(["run/*".into()]).unwrap(),
         write: IdPatterns::parse_paths(["run/7".into()]).unwrap(),
-        info: Some(Arc::new(Info::new("{\"name\":\"Bob\"}"))),
+        info: Some(Info::new("{\"name\":\"Bob\"}")),
     };
     let grant = Grant {
         subject: Some("bob".into()),

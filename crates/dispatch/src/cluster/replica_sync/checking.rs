@@ -5,9 +5,13 @@ use std::time::Duration;
 use anyhow::Result;
 use postgres::Versions;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::super::compare::{Compared, compare, until_next};
 use super::{Answer, Question, ReplicaSync};
+
+/// How long a comparison may take when the next one is due: its connection may be dead.
+const CHECK_MAX: Duration = Duration::from_secs(3600);
 
 /// What others may see of the graph's replica.
 #[derive(Clone, Debug)]
@@ -53,9 +57,25 @@ impl ReplicaSync {
     /// Compares all pairs with those of PostgreSQL, beside everything else.
     pub(super) fn check(&mut self) {
         let busy = self.asked.contains(&Question::All) || self.must_rebuild().is_some();
-        if !busy && self.asked.insert(Question::Check) {
-            let (store, graph) = (self.store.clone(), self.graph());
+        if busy {
+            return;
+        }
+        if !self.asked.insert(Question::Check) {
+            if self.check_under_way.as_ref().is_some_and(|(_, since)| since.elapsed() < CHECK_MAX) {
+                return;
+            }
+            tracing::warn!(
+                "the graph was not compared with PostgreSQL: the check before has no answer and is \
+                 given up"
+            );
+            self.checks.send_modify(|checks| checks.failed += 1);
+        }
+        let (store, graph) = (self.store.clone(), self.graph());
+        let check =
             self.answers.spawn(async move { Answer::Compared(compare(store, graph).await) });
+        if let Some((before, _)) = self.check_under_way.replace((check, Instant::now())) {
+            // One that has its answer is over.
+            before.abort();
         }
     }
 

@@ -62,9 +62,9 @@ pub(super) fn run(args: GraphCheckArgs) -> Result<()> {
     }
     if damaged {
         bail!(
-            "the friends graph in {} is damaged: put a backup of the directory in its place, or \
-             move the directory away and load the graph again; the cause may be the disk, so check \
-             it (dmesg)",
+            "the friends graph in {} is damaged: move data.mdb and data.state away from there, \
+             then `encke graph restore BACKUP`, or load the graph again; the cause may be the \
+             disk, so check it (dmesg)",
             args.data.display()
         );
     }

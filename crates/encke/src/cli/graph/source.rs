@@ -54,10 +54,11 @@ pub(super) fn open(data: &Path) -> Result<Graph> {
     open_graph(data)
 }
 
-/// Fails where there is no graph in `data`: opening one would make it.
+/// Fails where there is no graph in `data`: opening one would make it. One that is gone is another
+/// matter, which is told by who opens it.
 pub(super) fn check_is_there(data: &Path) -> Result<()> {
     ensure!(
-        data.join("data.mdb").exists(),
+        ["data.mdb", "data.state"].iter().any(|name| data.join(name).symlink_metadata().is_ok()),
         "there is no friends graph in {}: load one with `encke graph load`, or name its directory \
          with --data",
         data.display()

@@ -1,6 +1,5 @@
 //! What a server says when clients can connect: its addresses, and what to do next.
 
-use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
@@ -11,7 +10,7 @@ use server::Server;
 
 use super::ServeArgs;
 use crate::cli::tokens::ToListen;
-use crate::console::say;
+use crate::console::{say, shell_word};
 
 /// Prints where it is reached.
 pub(super) fn announce(server: &Server, args: &ServeArgs) -> Result<()> {
@@ -45,15 +44,18 @@ pub(super) fn announce(server: &Server, args: &ServeArgs) -> Result<()> {
         let plain = plain.map(|address| format!("http://{}", here(address)));
         plain.or_else(|| tls.map(|address| format!("https://{}", here(address))))
     };
+    let streams = of(listen, tls_listen).unwrap_or_default();
+    for line in other_protocols(args, &streams) {
+        say(line)?;
+    }
     let api = of(api, tls_api).unwrap_or_default();
     say(format!("look     {api}/   the dashboard, in a browser"))?;
-    let streams = of(listen, tls_listen).unwrap_or_default();
     let listen = format!("encke listen bob --url {streams}");
     say(match args.tokens.to_listen() {
         ToListen::Nothing => format!("next     {listen}"),
         ToListen::Signing(options) => {
             let options: String =
-                options.iter().map(|option| format!(" {}", quoted(option))).collect();
+                options.iter().map(|option| format!(" {}", shell_word(option))).collect();
             format!("next     {listen}{options}")
         }
         ToListen::Token => {
@@ -63,45 +65,33 @@ pub(super) fn announce(server: &Server, args: &ServeArgs) -> Result<()> {
     say(match asks_for_keys(&args.data) {
         false => format!("         encke send bob hello --api {api}"),
         true => {
-            let data = quoted(&args.data.display().to_string()).into_owned();
+            let data = shell_word(&args.data.display().to_string()).into_owned();
             format!(
-                "         encke key new --scope send --data {data}   a key, which ENCKE_KEY shows \
-                 to {api}"
+                "         ENCKE_KEY=… encke send bob hello --api {api}   (a key: encke key new \
+                 --scope send --data {data})"
             )
         }
     })?;
     Ok(())
 }
 
+/// Where the other protocols are spoken that were switched on, at the port of `streams`.
+fn other_protocols(args: &ServeArgs, streams: &str) -> Vec<String> {
+    let apps = streams.replacen("http", "ws", 1);
+    // What is wrong with their options has ended the start.
+    let is_hub = matches!(args.mercure.config(), Ok(Some(_)));
+    let has_durable = matches!(args.streams.config(), Ok(Some(_)));
+    [
+        (args.pusher.config().is_some(), format!("pusher   {apps}/app/{{key}}")),
+        (is_hub, format!("mercure  {streams}/.well-known/mercure")),
+        (has_durable, format!("durable  {streams}/v1/stream/{{path}}")),
+    ]
+    .into_iter()
+    .filter_map(|(is_on, line)| is_on.then_some(line))
+    .collect()
+}
+
 /// Whether the API asks for keys: there are some. What is wrong with their file is told elsewhere.
 fn asks_for_keys(data: &Path) -> bool {
     KeyFile::in_dir(data).read().is_ok_and(|keys| keys.is_some_and(|keys| !keys.is_empty()))
-}
-
-/// `text` as a shell takes it for one word (POSIX, Shell Command Language, section 2.2.2).
-fn quoted(text: &str) -> Cow<'_, str> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => Cow::Borrowed(text),
-        false => Cow::Owned(format!("'{}'", text.replace('\'', "'\\''"))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_to_be_typed_is_quoted_where_a_shell_would_cut_it() {
-        for (text, word) in [
-            ("/var/lib/encke-data", "/var/lib/encke-data"),
-            ("--token-issuer=https://a.b/", "--token-issuer=https://a.b/"),
-            ("my data", "'my data'"),
-            ("it's", "'it'\\''s'"),
-            ("$HOME", "'$HOME'"),
-            ("", "''"),
-        ] {
-            assert_eq!(quoted(text), word);
-        }
-    }
 }

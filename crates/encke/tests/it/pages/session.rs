@@ -195,10 +195,10 @@ impl Session {
         assert!(found, "{command} has not said {words}: {said}");
     }
 
-    /// How many connections the server has.
+    /// How many streams the server has.
     fn open(&mut self) -> u64 {
         let text = self.attempt(&format!("curl -s http://{API}/metrics")).out;
-        let figures = text.lines().filter_map(|line| line.strip_prefix("encke_connections_open"));
+        let figures = text.lines().filter_map(|line| line.strip_prefix("encke_streams_open"));
         figures.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
     }
 

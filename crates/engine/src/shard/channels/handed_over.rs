@@ -85,7 +85,7 @@ impl<S: Sockets> Core<S> {
         let (Some(rooms), (Ok(room), Ok(sub))) = (&self.rooms, texts) else { return false };
         let logins = (self.names.login(room, true), self.names.login(sub, true));
         let (Ok(room), Ok(sub)) = logins else { return false };
-        let info = info.map(|info| Arc::new(Info::new(info)));
+        let info = info.map(Info::new);
         rooms.members.join_within(room, sub, info.as_ref(), usize::MAX);
         self.channels.seats.put(at.slot, Seat { room, sub, is_unseen: false });
         true

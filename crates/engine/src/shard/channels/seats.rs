@@ -50,7 +50,7 @@ impl<S: Sockets> Core<S> {
             let sub = self.names.login(sub, false).map_err(full)?;
             let room = self.names.login(key, false);
             let room = room.inspect_err(|_| self.names.logout(sub)).map_err(full)?;
-            let info = member.info.as_ref().map(|info| Arc::new(Info::new(info.get())));
+            let info = member.info.as_ref().map(|info| Info::new(info.get()));
             let most = app.members_max as usize;
             let is_hasty = self.channels.seats.is_hasty(at.slot);
             let is_unseen = !is_hasty && !rooms.members.knows(room, sub);

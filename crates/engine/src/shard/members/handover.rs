@@ -1,8 +1,6 @@
 //! Who is in a room goes over to another process: members, with what is told of them, and what
 //! connections watch. Those are told whole lists there.
 
-use std::sync::Arc;
-
 use hub::{Id, IdText, Info};
 use proto::Format;
 
@@ -20,8 +18,8 @@ impl<S: Sockets> Core<S> {
     ) {
         let known = at.conn.grant().and_then(|grant| grant.info());
         let info = info.map(|info| match known {
-            Some(known) if known.json() == info => Arc::clone(known),
-            _ => Arc::new(Info::new(info)),
+            Some(known) if known.json() == info => known.clone(),
+            _ => Info::new(info),
         });
         self.join_as(at, subject, info.as_ref());
     }

@@ -64,7 +64,7 @@ impl Plane {
             let Some(of) = self.watches.name(room) else { continue };
             let text = channel_texts::change(&of, sub, change).unwrap_or_else(|| match change {
                 MemberChange::Joined(info) => {
-                    members::joined(&of, sub, info.as_deref().map(hub::Info::json))
+                    members::joined(&of, sub, info.as_ref().map(hub::Info::json))
                 }
                 MemberChange::Left => members::left(&of, sub),
             });
@@ -133,7 +133,7 @@ fn list_text(of: &str, list: &MemberList) -> Arc<str> {
         return text.into();
     }
     let texts = list.members.as_ref().map(|members| {
-        members.iter().map(|(id, info)| (&**id, info.as_deref().map(hub::Info::json)))
+        members.iter().map(|(id, info)| (&**id, info.as_ref().map(hub::Info::json)))
     });
     members::list(of, list.count, texts).into()
 }

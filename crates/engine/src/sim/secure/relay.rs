@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
 use std::rc::Rc;
 
+use tls::rustls::ClientConfig;
 use tls::rustls::pki_types::ServerName;
 use tls::{Alert, Fault, Handshake, Keys, Opened, Step};
 
@@ -47,9 +48,9 @@ pub(super) struct Client {
 }
 
 impl Client {
-    fn new() -> Client {
+    pub(super) fn new(config: &ClientConfig) -> Client {
         let name = ServerName::try_from(NAME).unwrap();
-        let mut handshake = Handshake::client(&configs().1, name).unwrap();
+        let mut handshake = Handshake::client(config, name).unwrap();
         let (mut hello, mut keys) = (Vec::new(), Box::default());
         handshake.step(&[], &mut hello, &mut keys).unwrap();
         let (there, back) = (hello.into(), Vec::new());
@@ -128,7 +129,8 @@ impl Relay {
         if socket >= clients.len() {
             clients.resize_with(socket + 1, || None);
         }
-        work(clients[socket].get_or_insert_with(Client::new), &self.net, &mut self.random)
+        let client = clients[socket].get_or_insert_with(|| Client::new(&configs().client));
+        work(client, &self.net, &mut self.random)
     }
 }
 

@@ -199,6 +199,19 @@ fn broken_record_ends_its_connection_with_an_alert_and_no_other() {
     one.all_leave(&[good]);
 }
 
+/// As a directory of certificates does (RFC 8737, section 4).
+#[test]
+fn client_that_has_come_to_see_a_certificate_is_closed_behind_it() {
+    let mut one = start();
+    let client = silent(&mut one);
+    one.server.shards[0].sockets().only_looks(client.socket);
+    one.settle();
+    assert!(one.is_closed(client));
+    assert_eq!(ended(&one.server.figures(), DisconnectReason::Answered), 1);
+    assert_eq!((one.handshakes_done(), one.server.figures().tls.failures().count()), (1, 0));
+    one.all_leave(&[]);
+}
+
 #[test]
 fn bytes_that_are_no_handshake_end_the_connection() {
     let mut one = start();

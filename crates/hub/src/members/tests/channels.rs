@@ -10,7 +10,7 @@ fn channel_has_as_many_members_as_it_may_and_tells_of_each_once() {
     world.watch(room);
     let [bob, rj, zoe] = ["#m:bob", "#m:rj", "#m:zoe"].map(|sub| key(&world, sub));
     let join = |world: &World, sub, info: &str| {
-        world.members.join_within(room, sub, Some(&Arc::new(Info::new(info))), 2)
+        world.members.join_within(room, sub, Some(&Info::new(info)), 2)
     };
     assert!(join(&world, bob, "1") && join(&world, rj, "2") && !join(&world, zoe, "3"));
     assert!(join(&world, bob, "another"), "a second connection of one who is there");

@@ -43,7 +43,7 @@ impl Poller {
 }
 
 fn listed(roster: &Roster, room: Id) -> BTreeMap<String, String> {
-    let text = |info: Option<Arc<Info>>| info.map(|info| info.json().to_owned());
+    let text = |info: Option<Info>| info.map(|info| info.json().to_owned());
     let members = roster.list(room).members.unwrap().into_iter();
     members.map(|(id, info)| (id.into(), text(info).unwrap_or_default())).collect()
 }
@@ -53,7 +53,7 @@ fn tell(told: &mut ToldRooms, world: &mut World) {
     for update in world.updates() {
         let text = match &update.change {
             MemberChange::Joined(info) => {
-                let info = info.as_deref().map_or("", Info::json);
+                let info = info.as_ref().map_or("", Info::json);
                 format!("+{} {info}", update.sub)
             }
             MemberChange::Left => format!("-{} ", update.sub),

@@ -133,7 +133,7 @@ impl Listeners {
 
     /// Sends the request that opens the stream.
     fn ask(&mut self, slot: u32) {
-        let cursor = self.listeners[slot as usize].cursor;
+        let cursor = self.listeners[slot as usize].cursor.as_ref();
         self.task.request(slot, cursor, &mut self.request);
         self.listeners[slot as usize].phase = Phase::Head(None);
         match &mut self.secured {

@@ -108,7 +108,7 @@ impl Listeners {
 
     /// Sends the next poll.
     fn poll_on(&mut self, slot: u32) {
-        let cursor = self.listeners[slot as usize].cursor;
+        let cursor = self.listeners[slot as usize].cursor.as_ref();
         self.task.poll(slot, false, cursor, &mut self.request);
         self.send_request(slot);
     }

@@ -51,10 +51,10 @@ pub(super) fn push_head(fields: &mut HeaderMap, head: &Head) {
     }
 }
 
-/// The answer to who is refused.
-pub(super) fn refused(refusal: &Refusal) -> Response {
+/// The answer to who is refused, of the stream `path`.
+pub(super) fn refused(refusal: &Refusal, path: &str) -> Response {
     if let Refusal::Disk(_) | Refusal::Damaged(_) = refusal {
-        tracing::error!("streams: {refusal}");
+        tracing::error!("the durable stream {path:?}: {refusal}");
     }
     let status = match refusal {
         Refusal::Unknown => StatusCode::NOT_FOUND,

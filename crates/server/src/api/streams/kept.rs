@@ -307,7 +307,9 @@ impl Streams {
         match self.change_by(&path, Some(Arc::clone(events)), tell).await {
             Err(Undone::Refused(Refusal::Pending)) => return false,
             Err(Undone::Refused(error)) => {
-                tracing::error!("an append to a durable stream is not sent yet: {error}");
+                tracing::error!(
+                    "an append to the durable stream {path:?} is not sent yet: {error}"
+                );
             }
             Ok(()) | Err(Undone::Unusable(_) | Undone::NoPermit(_)) => {}
         }

@@ -89,7 +89,7 @@ impl Call {
     /// The answer to what was not done; to who came too late, with `body`, what the successor says.
     async fn undone(self, undone: Undone, body: Bytes) -> Result<Response, ApiProblem> {
         match undone {
-            Undone::Refused(refusal) => Ok(refused(&refusal)),
+            Undone::Refused(refusal) => Ok(refused(&refusal, &self.path)),
             Undone::Unusable(why) => {
                 let detail = format!("The streams of this server cannot be used: {why}.");
                 Err(ApiProblem::unavailable(detail))
