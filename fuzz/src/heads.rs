@@ -1,6 +1,6 @@
 //! Request heads, and the answers to them.
 
-use proto::request::{HEAD_BYTES_MAX, POLL_WAIT_SECONDS_MAX, parse};
+use proto::request::{HEAD_BYTES_MAX, MARKED_PLACE_LEN, POLL_WAIT_SECONDS_MAX, parse};
 use proto::{Carrier, Cors, Format, Method, Parsed, Refusal, Request, Route, response, resume};
 
 /// A client's first bytes: the same answer however they are split, an answer that an outside
@@ -87,7 +87,8 @@ fn check_what_only_some_have(outside: &httparse::Request<'_, '_>, request: &Requ
     assert!(if is_query || is_send { sent("content-length") } else { request.body.len == 0 });
     let target = outside.path.unwrap();
     if let Some(cursor) = request.cursor {
-        let is_id = cursor.len() == 16 && cursor.iter().all(u8::is_ascii_alphanumeric);
+        let is_id = matches!(cursor.len(), 16 | MARKED_PLACE_LEN)
+            && cursor.iter().all(u8::is_ascii_alphanumeric);
         assert!(sent("last-event-id") || (is_id && target.contains('=')));
     }
     let continues = matches!(request.route, Route::Stream | Route::Poll | Route::Mercure);
