@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use crate::format::name;
+use crate::format::{name, parse_name};
 use crate::sim::SimDisk;
 use crate::tests::{MOST, append, numbers, open, open_small, segments, wait};
 use crate::*;
@@ -67,10 +67,12 @@ fn damaged_header_takes_no_segment_away_unless_both_copies_are() {
 /// Nobody knows how far it went, and its name may be anything: it is said, and numbers go on.
 #[test]
 fn damaged_header_of_the_last_segment_is_told_as_an_end_that_is_lost() {
-    for renamed in [false, true] {
+    for (renamed, records) in [(false, 3), (true, 3), (false, 1), (true, 1)] {
         let dir = tempfile::tempdir().expect("a directory");
-        small(dir.path(), 3);
-        let mut path = segments(dir.path()).remove(2);
+        small(dir.path(), records);
+        let mut path = segments(dir.path()).remove(records as usize - 1);
+        let readable: Vec<u64> = (1..records).map(|number| number * 10).collect();
+        let last = readable.last().copied();
         flip(&path, 20);
         flip(&path, 52);
         if renamed {
@@ -80,13 +82,19 @@ fn damaged_header_of_the_last_segment_is_told_as_an_end_that_is_lost() {
         }
         let Opened { journal, found } = open_small(dir.path());
         assert!(found.is_end_lost);
-        assert_eq!(found.damaged, [Damage { file: path, after: 20, before: u64::MAX }]);
-        assert_eq!((found.last, numbers(&journal, b"k", 0)), (Some(20), vec![10, 20]));
-        append(&journal, 29, &[b"k"]);
-        assert_eq!(wait(&journal, 29), Ok(()));
+        let after = last.unwrap_or(0);
+        assert_eq!(found.damaged, [Damage { file: path, after, before: u64::MAX }]);
+        assert_eq!((found.last, numbers(&journal, b"k", 0)), (last, readable.clone()));
+        // A number that may have been in it.
+        append(&journal, after + 1, &[b"k"]);
+        assert_eq!(wait(&journal, after + 1), Ok(()));
         drop(journal);
         let Opened { journal, found } = open_small(dir.path());
-        assert_eq!((found.is_end_lost, numbers(&journal, b"k", 0)), (false, vec![10, 20, 29]));
+        let all = [&readable[..], &[after + 1]].concat();
+        assert_eq!((found.is_end_lost, numbers(&journal, b"k", 0)), (false, all));
+        // What has a number behind which there is no room is none of ours.
+        let far = Path::new(&name(u32::MAX - 1, 1)).to_owned();
+        assert_eq!(parse_name(&far), None);
     }
 }
 

@@ -98,8 +98,11 @@ pub(crate) fn recover(dir: &Path, disk: &dyn Disk) -> Result<Recovered, OpenErro
     let mut salt = new_salt();
     let sequence = segments.last().map_or(0, |segment| segment.named.sequence);
     if let Some(oldest) = segments.first() {
+        // A name may be anything, and is believed as far as the next segment lets it.
         let first = oldest.named.first.saturating_sub(1);
-        table.floor = oldest.header.map_or(first, |header| header.previous);
+        let next = segments.get(1).and_then(|next| next.header);
+        let unreadable = next.map_or(0, |next| next.previous.min(first));
+        table.floor = oldest.header.map_or(unreadable, |header| header.previous);
         table.last = table.floor;
     }
     for (at, segment) in segments.iter().enumerate() {

@@ -147,3 +147,32 @@ fn torn_tail_is_cut_and_told_and_a_place_in_it_is_a_gap() {
     let stderr = server.stop("TERM").stderr;
     assert!(stderr.contains("cut off") && stderr.contains(".log: "), "{stderr}");
 }
+
+/// Nobody knows how many events were in it: so no place of before is good, also where the epoch's
+/// file is gone, as it may be beside a copy of the log.
+#[test]
+fn newest_segment_that_has_lost_its_beginning_is_a_gap_for_all_who_come_back() {
+    for is_copy in [false, true] {
+        let data = tempfile::tempdir().unwrap();
+        // Killed, so that numbers run ahead of the clock.
+        Server::start_in(data.path(), KEEP).stop("KILL");
+        let server = Server::start_in(data.path(), KEEP);
+        let places: Vec<String> =
+            (0..3).map(|nth| send_durable(&server.api, "x", format!("lost {nth}"))).collect();
+        server.stop("KILL");
+        let segment = last_segment(data.path());
+        let mut bytes = fs::read(&segment).unwrap();
+        bytes[..64].fill(0);
+        fs::write(&segment, bytes).unwrap();
+        if is_copy {
+            fs::remove_file(data.path().join("epoch")).unwrap();
+        }
+        let server = Server::start_in(data.path(), KEEP);
+        places.iter().for_each(|place| expect_gaps(&server, place));
+        let place = send_durable(&server.api, "x", "heard");
+        send_durable(&server.api, "x", "missed");
+        expect(&server, &place, "missed");
+        let stderr = server.stop("TERM").stderr;
+        assert!(stderr.contains("it was written last"), "{stderr}");
+    }
+}
