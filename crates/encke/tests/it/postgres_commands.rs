@@ -4,15 +4,17 @@ use std::process::Command;
 
 use testing::postgres::Postgres;
 
-use crate::harness::{Program, encke};
+use crate::harness::{Finished, Program, encke};
+
+/// What becomes of a command that goes to this server.
+fn run(command: &mut Command, server: &Postgres) -> Finished {
+    Program::run(command.env("ENCKE_POSTGRES", server.url()))
+}
 
 #[test]
 fn table_is_made_the_graph_and_let_go_by_commands() {
     let Some(server) = Postgres::start(&["fsync=off"]) else { return };
-    let run = |args: &[&str]| {
-        let mut command = encke(["postgres"]);
-        Program::run(command.args(args).env("ENCKE_POSTGRES", server.url()))
-    };
+    let run = |args: &[&str]| run(encke(["postgres"]).args(args), &server);
     let status = run(&["status"]);
     assert!(status.code() == Some(1) && status.stderr.contains("encke postgres migrate"));
     assert_eq!(run(&["migrate"]).stdout, "the graph's tables are at version 6\n");
@@ -41,7 +43,7 @@ fn table_is_made_the_graph_and_let_go_by_commands() {
 #[test]
 fn status_prints_a_command_that_a_shell_takes_for_a_table_with_capitals() {
     let Some(server) = Postgres::start(&["fsync=off"]) else { return };
-    let run = |command: &mut Command| Program::run(command.env("ENCKE_POSTGRES", server.url()));
+    let run = |command: &mut Command| run(command, &server);
     assert_eq!(run(&mut encke(["postgres", "migrate"])).code(), Some(0));
     server
         .sql(
@@ -71,10 +73,7 @@ fn status_prints_a_command_that_a_shell_takes_for_a_table_with_capitals() {
 #[test]
 fn table_that_was_dropped_and_made_anew_is_told_with_what_to_do() {
     let Some(server) = Postgres::start(&["fsync=off"]) else { return };
-    let run = |args: &[&str]| {
-        let mut command = encke(["postgres"]);
-        Program::run(command.args(args).env("ENCKE_POSTGRES", server.url()))
-    };
+    let run = |args: &[&str]| run(encke(["postgres"]).args(args), &server);
     assert_eq!(run(&["migrate"]).code(), Some(0));
     let make = "create table follows (a bigint, b bigint, primary key (a, b));
         insert into follows values (1, 2), (3, 4)";
