@@ -35,6 +35,7 @@ const elsewhere = new Map([
   ["examples/job/README.md", "examples/job.md"],
   ["examples/mercure/README.md", "examples/mercure.md"],
   ["examples/notifications/README.md", "examples/notifications.md"],
+  ["examples/socketio/README.md", "examples/socketio.md"],
 ]);
 
 // What pages were called, and what they are called now: old links lead on.

@@ -335,9 +335,29 @@ func (client *Client) request(
 		request.Header.Set("Content-Type", kind)
 	}
 	if client.Key != "" {
-		request.Header.Set("Authorization", "Bearer "+client.Key)
+		if err := show(request, client.Key, "Key"); err != nil {
+			return nil, err
+		}
 	}
 	return request, nil
+}
+
+// errUnshowable is a key, a token or a place that no header can hold: the words of net/http do not
+// say what to look for.
+var errUnshowable = errors.New("has other characters than visible ASCII: is a line break behind it?")
+
+// isVisible says whether a header can hold the text.
+func isVisible(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool { return r < '!' || r > '~' }) < 0
+}
+
+// show shows the key or the token, which `what` names, with the request.
+func show(request *http.Request, secret, what string) error {
+	if !isVisible(secret) {
+		return fmt.Errorf("encke: %s %w", what, errUnshowable)
+	}
+	request.Header.Set("Authorization", "Bearer "+secret)
+	return nil
 }
 
 // direct is the client that was given, or the default one, but follows no redirects unless it says
@@ -365,6 +385,9 @@ func (client *Client) timeout() time.Duration {
 
 // mayRepeat says whether a call that ended so does no harm when it is made again.
 func mayRepeat(err error, repeatable bool) bool {
+	if errors.Is(err, errUnshowable) {
+		return false
+	}
 	var refused *Refused
 	if errors.As(err, &refused) {
 		if !repeatable && !(refused.IsEnckes && refused.Status == http.StatusTooManyRequests) {

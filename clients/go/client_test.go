@@ -203,6 +203,9 @@ func TestKeyIsNotShown(t *testing.T) {
 			t.Error(said)
 		}
 	}
+	if !strings.Contains(err.Error(), "Key has other characters") || mayRepeat(err, true) {
+		t.Error(err)
+	}
 }
 
 func TestClientSurvivesKillAndRestartOfTheServer(t *testing.T) {

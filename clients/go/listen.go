@@ -80,8 +80,8 @@ func (listener *Listener) Listen(ctx context.Context) iter.Seq2[Event, error] {
 			yield(Event{}, errors.New("encke: give a listener at least one id"))
 			return
 		}
-		if strings.IndexFunc(listener.After, func(r rune) bool { return r < '!' || r > '~' }) >= 0 {
-			yield(Event{}, errors.New("encke: After is no place: is a line break behind it?"))
+		if !isVisible(listener.After) {
+			yield(Event{}, fmt.Errorf("encke: After %w", errUnshowable))
 			return
 		}
 		tries, refusedTokens := 0, 0
@@ -218,7 +218,9 @@ func (listener *Listener) request(ctx context.Context) (*http.Request, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encke: no token: %w", err)
 		}
-		request.Header.Set("Authorization", "Bearer "+token)
+		if err := show(request, token, "the token"); err != nil {
+			return nil, err
+		}
 	}
 	return request, nil
 }

@@ -172,6 +172,25 @@ func TestSilentStreamIsLeft(t *testing.T) {
 	}
 }
 
+// As who reads it from a file gives it.
+func TestTokenWithALineBreakIsToldAsSuchAndNotShown(t *testing.T) {
+	ctx, cancel := context.WithCancel(testContext(t))
+	listener := &Listener{URL: "http://127.0.0.1:1", IDs: []string{"a"}}
+	listener.Token = func(context.Context) (string, error) { return "hidden\n", nil }
+	var told error
+	listener.OnState = func(state State, why error) {
+		if state == Waiting {
+			told = why
+			cancel()
+		}
+	}
+	for range listener.Listen(ctx) {
+	}
+	if !errors.Is(told, errUnshowable) || strings.Contains(told.Error(), "hidden") {
+		t.Error(told)
+	}
+}
+
 func TestTokenIsAskedForAtEachConnectAndRefusedOnesAreFinal(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("0123456789abcdef0123456789abcdef"), 0o600); err != nil {

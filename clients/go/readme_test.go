@@ -180,11 +180,13 @@ func TestREADMERuns(t *testing.T) {
 const program = `package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log"
+	"net/http"
 	"os"
 
 	"example.org/encke"
@@ -200,7 +202,11 @@ func main() {
 `
 
 func TestAPIInFiveLanguagesRuns(t *testing.T) {
-	ctx, api, _ := encke.StartServer(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("0123456789abcdef0123456789abcdef"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, api, _ := encke.StartServer(t, "--token-key", secret)
 	page, err := os.ReadFile("../../docs/api-examples.md")
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +238,8 @@ func TestAPIInFiveLanguagesRuns(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, told)
 	}
-	said := `^new: true\n0 \w{16}\n\w{16}\nbob\n0 0\n\[.*typing.*\]\n0\n400 .+\n$`
+	said := `^new: true\n0 \w{16}\n\w{16}\nbob\n0 0\n\[.*typing.*\]\n` +
+		`removed: true\npresence: \n0\n400 .+\n$`
 	if !regexp.MustCompile(said).Match(told) {
 		t.Errorf("%s", told)
 	}

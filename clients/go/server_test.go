@@ -241,7 +241,7 @@ func (subscriber *subscriber) reach(wanted State) {
 }
 
 // StartServer is for the tests of what the README shows, which see the package as its users do.
-func StartServer(t *testing.T) (ctx context.Context, api, listen string) {
-	server := start(t)
+func StartServer(t *testing.T, options ...string) (ctx context.Context, api, listen string) {
+	server := start(t, options...)
 	return testContext(t), server.api, server.listen
 }

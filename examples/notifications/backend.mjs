@@ -3,13 +3,16 @@
 // The table is the queue. A row that was not sent, since this program or Encke was down, is sent
 // later. Its id is the idempotency key, so a row that was sent twice is heard once.
 
+import os from "node:os";
 import pg from "pg";
 
 const api = process.env.ENCKE_API ?? "http://127.0.0.1:8001";
 const headers = { "content-type": "application/json" };
 if (process.env.ENCKE_KEY) headers.authorization = `Bearer ${process.env.ENCKE_KEY}`;
 
-const database = new pg.Client(); // PGHOST, PGDATABASE and so on say where
+// PGHOST, PGDATABASE and so on say where. The user is that of `psql`, also where $USER is not set.
+const user = process.env.PGUSER ?? process.env.USER ?? os.userInfo().username;
+const database = new pg.Client({ user });
 await database.connect();
 
 async function send({ id, account, message }) {

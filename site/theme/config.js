@@ -52,6 +52,7 @@ export default {
           item("A chat by the AI SDK", "/examples/assistant"),
           item("The log of a job", "/examples/job"),
           item("Laravel Echo", "/examples/echo"),
+          item("Rooms of Socket.IO", "/examples/socketio"),
           item("Sites of Mercure", "/examples/mercure"),
           item("JavaScript", "/clients/js"),
           item("Python", "/clients/python"),
@@ -86,6 +87,7 @@ export default {
         items: [
           item("Protocol", "/protocol"),
           item("Where a stream starts", "/stream-start"),
+          item("From the reference hub", "/mercure-reference"),
           item("API", "/api"),
           item("The API in five languages", "/api-examples"),
           item("Errors", "/errors"),

@@ -11,6 +11,8 @@
 //! failed, and which tests were skipped or passed at their second try. Where `CI=true` one that
 //! would be skipped fails. How long each step takes stands in CONTRIBUTING.md.
 
+mod docs;
+mod processor;
 mod step;
 
 use std::path::Path;
@@ -20,6 +22,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 
+pub(crate) use self::docs::docs;
 use self::step::{Outcome, Step, Work};
 use crate::{
     building, compat, nextest, playdar, previous, programs, registry, second_tries, skipped, tools,
@@ -55,7 +58,15 @@ const CHECKS: Phase = &[
     &[Step {
         name: "clippy",
         work: Cargo(
-            &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"],
+            &[
+                "clippy",
+                "--quiet",
+                "--workspace",
+                "--all-targets",
+                "--",
+                docs::LINTS[0],
+                docs::LINTS[1],
+            ],
             &[],
         ),
         extent: Extent::Fast,
@@ -115,15 +126,7 @@ const TRIALS: Phase = &[
             work: Patient(&["check", "--quiet", "--locked", "--package", "encke"], &[]),
             extent: Extent::Fast,
         },
-        Step {
-            name: "docs",
-            // With private items: our docs are for those who read the code, and link into it.
-            work: Patient(
-                &["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"],
-                &[("RUSTDOCFLAGS", "-D warnings -A rustdoc::private_intra_doc_links")],
-            ),
-            extent: Extent::Fast,
-        },
+        Step { name: "docs", work: Chore(&["docs"]), extent: Extent::Fast },
         Step { name: "deny", work: Chore(&["deny"]), extent: Extent::Usual },
     ],
 ];
@@ -184,7 +187,9 @@ pub(crate) fn run(root: &Path, extent: Extent) -> anyhow::Result<bool> {
         // What cannot be kept is made again the next time.
         keep(root, &playdar, &skipped).unwrap_or_else(|error| println!("{error:#}"));
     }
-    println!("{:.1} minutes in all", begin.elapsed().as_secs_f64() / 60.0);
+    let processor: f64 = outcomes.iter().filter_map(|outcome| outcome.processor_seconds).sum();
+    let (minutes, processor) = (begin.elapsed().as_secs_f64() / 60.0, processor / 60.0);
+    println!("{minutes:.1} minutes in all, in which the processors worked for {processor:.1}");
     println!("steps: {} passed, {} failed", outcomes.len() - failed.len(), failed.len());
     Ok(passed)
 }
@@ -231,11 +236,14 @@ fn run_lanes(run: &step::Run<'_>, phase: Phase) -> Vec<Outcome> {
 
 /// The steps with their times, as Markdown.
 fn table(outcomes: &[Outcome]) -> String {
-    let line = |Outcome { name, passed, seconds, .. }: &Outcome| {
-        format!("| {name} | {seconds:.0} s | {} |\n", if *passed { "passed" } else { "FAILED" })
+    let line = |Outcome { name, passed, seconds, processor_seconds, .. }: &Outcome| {
+        let worked =
+            processor_seconds.map_or_else(String::new, |seconds| format!("{seconds:.0} s"));
+        let passed = if *passed { "passed" } else { "FAILED" };
+        format!("| {name} | {seconds:.0} s | {worked} | {passed} |\n")
     };
     let lines: String = outcomes.iter().map(line).collect();
-    format!("| step | took | |\n| --- | --- | --- |\n{lines}")
+    format!("| step | took | processors | |\n| --- | --- | --- | --- |\n{lines}")
 }
 
 /// The demo as the build for tests has it; it fails where an event was lost.
@@ -272,8 +280,21 @@ mod tests {
     fn command_line_has_the_variables_and_can_be_pasted() {
         let lines: Vec<String> = steps().map(|step| step.work.command_line()).collect();
         assert!(lines.contains(&"cargo xtask browser".into()));
-        let docs = lines.iter().find(|line| line.contains(" doc ")).unwrap();
-        assert!(docs.starts_with("RUSTDOCFLAGS='-D warnings -A "), "{docs}");
+        let loom = lines.iter().find(|line| line.contains(" loom")).unwrap();
+        assert!(loom.starts_with("RUSTFLAGS='--cfg loom' cargo test "), "{loom}");
+    }
+
+    #[test]
+    fn table_tells_the_time_and_that_of_the_processors_where_it_is_known() {
+        let outcome = |processor_seconds| Outcome {
+            name: "tidy",
+            command: String::new(),
+            passed: true,
+            seconds: 37.4,
+            processor_seconds,
+        };
+        let table = table(&[outcome(Some(25.1)), outcome(None)]);
+        assert!(table.ends_with("| tidy | 37 s | 25 s | passed |\n| tidy | 37 s |  | passed |\n"));
     }
 
     #[test]

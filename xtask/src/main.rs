@@ -50,6 +50,7 @@ Chores:
   silence      the client in a network that drops all without a word: two minutes
   playdar      the example's page in Chromium
   demo         the demo for eight seconds, by the debug build
+  docs         the documentation of all crates builds, and its links lead somewhere
   sdks         the packages for backends, in Python and Go, against the debug build of the server
   package      what can be installed: .deb, tarball, container image, npm and Hex packages, into
                target/package; --profile dev is quicker to make, --out DIR, --try uses each;
@@ -81,6 +82,7 @@ fn main() -> ExitCode {
         ["keep"] => run(|root| registry::keep(root).map(|()| true)),
         ["playdar"] => run(playdar::run),
         ["demo"] => run(ci::demo),
+        ["docs"] => run(ci::docs),
         ["sdks"] => run(sdks::run),
         ["site"] => run(site::site),
         ["deny"] => run(deny::run),

@@ -6,7 +6,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/1, stop/1]).
+-export([start_link/1, stop/1, await/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 -export_type([start_error/0]).
 
@@ -24,22 +24,46 @@ start_link(Service) ->
 stop(Service) ->
     gen_server:stop(name(Service)).
 
+%% Waits until both of Encke's are known at this node.
+-spec await(timeout()) -> ok | {error, no_encke}.
+await(Timeout) ->
+    Until = until(Timeout),
+    case look(router, Until) of
+        {ok, _} ->
+            case look(subsmanager, Until) of
+                {ok, _} -> ok;
+                error -> {error, no_encke}
+            end;
+        error ->
+            {error, no_encke}
+    end.
+
 name(router) -> encke_router;
 name(subsmanager) -> encke_subsmanager.
 
 -spec init(service()) -> {ok, reference()} | {stop, no_encke}.
 init(Service) ->
-    await(Service, ?PATIENCE_MS div ?LOOK_MS).
+    case look(Service, until(?PATIENCE_MS)) of
+        {ok, Pid} -> {ok, monitor(process, Pid)};
+        error -> {stop, no_encke}
+    end.
 
-await(Service, Looks) ->
+until(infinity) -> infinity;
+until(Timeout) -> erlang:monotonic_time(millisecond) + Timeout.
+
+look(Service, Until) ->
     case global:whereis_name(Service) of
         Pid when is_pid(Pid) ->
-            {ok, monitor(process, Pid)};
-        undefined when Looks > 0 ->
-            timer:sleep(?LOOK_MS),
-            await(Service, Looks - 1);
+            {ok, Pid};
         undefined ->
-            {stop, no_encke}
+            % Every number is smaller than an atom.
+            case erlang:monotonic_time(millisecond) < Until of
+                true ->
+                    timer:sleep(?LOOK_MS),
+                    look(Service, Until);
+                false ->
+                    error
+            end
     end.
 
 -spec handle_call(term(), gen_server:from(), reference()) ->

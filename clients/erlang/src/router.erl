@@ -19,7 +19,7 @@
 -export([send/2, send/3, login/2, login/3, logout/1, connections/1, members/1]).
 -export([events/1, events/2]).
 -export([presence/1, presence_off/1]).
--export([start_link/0, stop/0]).
+-export([await/1, start_link/0, stop/0]).
 -export_type([id/0, reason/0, send_option/0, events_option/0, event_part/0]).
 
 -type id() :: encke_id:id().
@@ -133,6 +133,12 @@ presence(Pid) when is_pid(Pid) ->
 -spec presence_off(pid()) -> ok | {error, reason()}.
 presence_off(Pid) when is_pid(Pid) ->
     gen_server:call({global, ?MODULE}, {presence_off, Pid}).
+
+%% @doc Waits until Encke is there: right after the application has started it is not yet, and calls
+%% exit with `noproc'. `{error, no_encke}' says that it did not come within the milliseconds.
+-spec await(timeout()) -> ok | {error, no_encke}.
+await(Timeout) ->
+    encke_service:await(Timeout).
 
 %% @doc A process of this node that stands for Encke's router, for supervisors: it is there when
 %% Encke is, which it waits for up to 30 s, and ends when Encke does.

@@ -236,6 +236,9 @@ def test_api_with_keys_refuses_who_has_none_and_serves_who_has(server: Server) -
     with pytest.raises(ValueError, match="line break") as wrong:
         Client(server.api_url, key=f"{key}\n")
     assert key not in repr(wrong.value)
+    # As ENCKE_KEY is where a shell has set it to nothing.
+    with pytest.raises(ValueError, match="empty"):
+        Client(server.api_url, key="")
 
 
 def test_stream_of_sends_answers_while_messages_are_taken(server: Server) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import IN_TIME_S, ROOT, Server, in_thread, until
+from conftest import IN_TIME_S, ROOT, Server, Start, in_thread, until
 
 from encke import Client, Event, Gap, Listener
 
@@ -106,16 +106,19 @@ def test_first_readme_sends(server: Server) -> None:
     assert run(block.replace("http://127.0.0.1:8001", server.api_url), server) == "0\n"
 
 
-def test_api_in_five_languages_runs(server: Server) -> None:
+def test_api_in_five_languages_runs(start: Start, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("0123456789abcdef0123456789abcdef")
+    server = start("--token-key", str(secret))
     told = run("\n".join(python_of("docs/api-examples.md")), server).splitlines()
     assert told[0] == "new: True"
     assert re.fullmatch("0 [0-9A-Za-z]{16}", told[1])
     assert told[2].startswith("Sent(delivered=0, ")
     assert told[3:6] == ["['bob']", "0", "0"]
     assert "event='typing'" in told[6]
-    assert told[7] == "0"
-    assert told[8].startswith("400 ")
-    assert len(told) == 9
+    assert told[7:10] == ["removed: True", "presence: ", "0"]
+    assert told[10].startswith("400 ")
+    assert len(told) == 11
 
 
 def command(language: str, folder: Path) -> list[str]:

@@ -8,6 +8,7 @@ use std::time::Duration;
 use hyper::Uri;
 use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::GaiResolver;
 use rustls::crypto::aws_lc_rs;
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 
@@ -19,9 +20,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// certificates.
 pub fn connector(url: &Uri) -> io::Result<HttpsConnector<HttpConnector>> {
     let builder = HttpsConnectorBuilder::new();
-    let mut http = HttpConnector::new();
-    http.enforce_http(false);
-    http.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    let http = tcp(GaiResolver::new());
     if url.scheme_str() != Some("http") {
         return Ok(builder
             .with_tls_config(trusting()?)
@@ -32,6 +31,14 @@ pub fn connector(url: &Uri) -> io::Result<HttpsConnector<HttpConnector>> {
     // http needs no roots.
     let config = versions().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
     Ok(builder.with_tls_config(config).https_or_http().enable_http1().wrap_connector(http))
+}
+
+/// Connects to the addresses that `resolver` knows, one after the other.
+fn tcp<R>(resolver: R) -> HttpConnector<R> {
+    let mut http = HttpConnector::new_with_resolver(resolver);
+    http.enforce_http(false);
+    http.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    http
 }
 
 /// Reads the certificates that the system trusts, unless they were read before. Blocks meanwhile:
@@ -66,4 +73,52 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use std::array;
+    use std::future::{Ready, ready};
+    use std::net::SocketAddr;
+    use std::task::{Context, Poll};
+
+    use hyper_util::client::legacy::connect::dns::Name;
+    use tokio::net::{TcpListener, TcpSocket, TcpStream};
+    use tokio::time::timeout;
+    use tower_service::Service;
+
+    use super::*;
+
+    /// Has two addresses for any name.
+    #[derive(Clone)]
+    struct TwoAddresses([SocketAddr; 2]);
+
+    impl Service<Name> for TwoAddresses {
+        type Response = array::IntoIter<SocketAddr, 2>;
+        type Error = io::Error;
+        type Future = Ready<io::Result<Self::Response>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Name) -> Self::Future {
+            ready(Ok(self.0.into_iter()))
+        }
+    }
+
+    /// As of a host that is gone: the kernel answers nobody while the queue of a listener is full.
+    #[tokio::test]
+    async fn address_that_swallows_everything_leaves_time_for_the_next_one() {
+        let full = TcpSocket::new_v4().unwrap();
+        full.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let full = full.listen(0).unwrap();
+        let silent = full.local_addr().unwrap();
+        let _queued = TcpStream::connect(silent).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let good = listener.local_addr().unwrap();
+        let connecting = tcp(TwoAddresses([silent, good])).call(Uri::from_static("http://a.test/"));
+        let connected = timeout(testing::DEADLINE, connecting).await.expect("it is not waited for");
+        assert_eq!(connected.unwrap().inner().peer_addr().unwrap(), good);
+    }
 }

@@ -134,9 +134,30 @@ impl Sender {
         outgoing: Outgoing,
         bell: LaneBell,
     ) -> PostedNow {
+        self.step_at_once(outgoing, &self.graph, bell)
+    }
+
+    /// [Publishes](Sender::publish) on a worker's thread, likewise.
+    pub fn publish_at_once(
+        &self,
+        _permit: &WritePermitAtOnce<'_>,
+        outgoing: Outgoing,
+        followers: &UpdateFollowers<'_>,
+        bell: LaneBell,
+    ) -> PostedNow {
+        self.step_at_once(outgoing, followers, bell)
+    }
+
+    fn step_at_once(
+        &self,
+        outgoing: Outgoing,
+        followers: &dyn Followers,
+        bell: LaneBell,
+    ) -> PostedNow {
+        debug_assert!(self.cluster.is_none(), "it would be heard at this node alone");
         let mut sending = self.router.send(outgoing).for_lane(bell);
         for _ in 0..SLICES_AT_ONCE {
-            match sending.step(&self.graph) {
+            match sending.step(followers) {
                 Ok(Step::Posted(receipt)) => {
                     let event = sending.event().expect("what is posted has its number");
                     return PostedNow::Posted(Arc::clone(event), receipt);

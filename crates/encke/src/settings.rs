@@ -23,6 +23,7 @@ use crate::client::GivenToken;
 pub(crate) use environment::{Environment, with_variables};
 pub(crate) use file::{Fault, SettingsFile};
 use proto::ApiKey;
+pub(crate) use renamed::warnings_of_file;
 use server::{TraceHeaders, WebhookUrl};
 
 /// Why there are no options to go by.

@@ -128,7 +128,7 @@ pub struct HandedOut {
     /// What was read of it and not dealt with: the head of a request first.
     pub read: Vec<u8>,
     /// Its keys and what was received and not opened, where it speaks TLS.
-    pub secured: Option<(Keys, Vec<u8>)>,
+    pub secured: Option<(Box<Keys>, Vec<u8>)>,
     /// The request that was let in.
     pub request: LetIn,
     /// Counts it as long as it is there.
@@ -249,7 +249,8 @@ impl Message {
         let Message { path, origin, credentials, has_token, subject, token, .. } = self;
         let (mut read, mut secured) = (self.read.map(Vec::from).unwrap_or_default(), None);
         if let Some(mut of_tls) = self.secured {
-            let keys = Keys::read_back(of_tls.keys.as_ref()?)?;
+            let mut keys = Box::<Keys>::default();
+            keys.read_back(of_tls.keys.as_ref()?).then_some(())?;
             // What was opened and not taken came behind all that was.
             read.extend(of_tls.text.take().into_iter().flat_map(Vec::from));
             let sealed = of_tls.sealed.take().map(Vec::from).unwrap_or_default();

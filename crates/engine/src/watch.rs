@@ -12,7 +12,7 @@
 //!
 //! A worker whose mailbox is full holds up nobody else: see [`Late`].
 //!
-//! Cost: nothing where nobody watches. For one who does, a place in a directory and some 20 bytes
+//! Cost: nothing where nobody watches. For one who does, a place in a directory and some 15 bytes
 //! in its shard, and some 200 more while it waits for a list.
 
 mod followed;

@@ -153,6 +153,12 @@ pub enum Unusable {
         /// What the system says.
         error: String,
     },
+    /// LMDB's lock file was cut short under its map, or cannot be read.
+    #[error(
+        "lock.mdb was cut short or cannot be read, so the friends graph is neither read nor \
+         changed; see that nobody writes into the data directory, then restart the server"
+    )]
+    LockFile,
     /// The replica has no graph that can be relied upon, until it is rebuilt.
     #[error("this node's copy of the graph is not there yet ({0}); it is being made anew")]
     MustRebuild(String),

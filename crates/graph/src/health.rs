@@ -7,6 +7,8 @@
 
 use std::sync::atomic::Ordering;
 
+use sys::mapped::Guard;
+
 use super::error::{ReadError, Unusable, is_damage};
 use super::lock::still_there;
 use super::map::data_file;
@@ -35,6 +37,7 @@ impl Store {
 
     /// Whether what was read is what the file holds.
     pub(super) fn readable(&self) -> Result<(), Unusable> {
+        self.with_lock_file()?;
         if self.guard.has_faulted() {
             self.found_damaged("a part of it could not be read, or it was cut short");
         }
@@ -47,6 +50,13 @@ impl Store {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether LMDB's lock file is there. Zeros in its place say that the first commit is the
+    /// newest one, so nothing is read or written by them.
+    pub(super) fn with_lock_file(&self) -> Result<(), Unusable> {
+        let is_lost = self.lock_guard.as_ref().is_some_and(Guard::has_faulted);
+        if is_lost { Err(Unusable::LockFile) } else { Ok(()) }
     }
 
     /// From now on nothing is read or written.

@@ -38,6 +38,7 @@ mod pages;
 mod pair;
 mod pins;
 mod read;
+mod read_only;
 pub mod replica;
 mod replica_mark;
 mod replica_state;

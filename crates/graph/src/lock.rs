@@ -54,10 +54,30 @@ impl DirectoryLock {
         }
     }
 
+    /// Reads beside others who only read; fails if a process has `dir`. Nothing is made.
+    pub(super) fn share(dir: &Path) -> Result<DirectoryLock, OpenReason> {
+        let lock = match DirectoryLock::open(dir, OpenOptions::new().read(true)) {
+            Err(OpenReason::Directory(error)) if error.kind() == io::ErrorKind::NotFound => {
+                let file = File::open(dir).map_err(OpenReason::Directory)?;
+                DirectoryLock::of(file, dir.to_owned())
+            }
+            opened => opened?,
+        };
+        match lock.file.try_lock_shared() {
+            Ok(()) => Ok(lock),
+            Err(TryLockError::WouldBlock) => Err(OpenReason::InUse { pid: lock.pid() }),
+            Err(TryLockError::Error(error)) => Err(OpenReason::Directory(error)),
+        }
+    }
+
     fn open(dir: &Path, options: &mut OpenOptions) -> Result<DirectoryLock, OpenReason> {
         let path = dir.join("lock");
         let file = plain_file::open(&path, options).map_err(OpenReason::Directory)?;
-        Ok(DirectoryLock { file, path, held: AtomicBool::new(false), writing: Mutex::new(()) })
+        Ok(DirectoryLock::of(file, path))
+    }
+
+    fn of(file: File, path: PathBuf) -> DirectoryLock {
+        DirectoryLock { file, path, held: AtomicBool::new(false), writing: Mutex::new(()) }
     }
 
     /// Takes it, waiting up to `within` for the process that has it to let go or to end.

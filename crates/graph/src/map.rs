@@ -57,12 +57,15 @@ fn fill_lock_file(dir: &Path) -> io::Result<()> {
 /// Maps the file, halving the reservation as long as the system has no room for it.
 pub(super) fn map(dir: &Path, bytes: usize, flags: EnvFlags) -> Result<Env<WithTls>, OpenReason> {
     refuse_links(dir)?;
-    fill_lock_file(dir).map_err(OpenReason::Directory)?;
+    if !flags.contains(EnvFlags::NO_LOCK) {
+        fill_lock_file(dir).map_err(OpenReason::Directory)?;
+    }
     let mut options = EnvOpenOptions::new();
     options.max_dbs(4).max_readers(READERS_MAX);
     #[expect(unsafe_code, reason = "flags may make a commit less durable; see the promise")]
     // SAFETY: without a sync a commit may be torn by a crash of the machine. A replica's mark says
-    // when that may have happened, and such a file is never mapped again.
+    // when that may have happened, and such a file is never mapped again. Without LMDB's locks
+    // nobody may write: who asks for it reads alone, and has the directory's lock against others.
     unsafe {
         options.flags(flags)
     };
@@ -72,7 +75,7 @@ pub(super) fn map(dir: &Path, bytes: usize, flags: EnvFlags) -> Result<Env<WithT
         #[expect(unsafe_code, reason = "a mapped file is unsafe as such; this is the one place")]
         // SAFETY: the file must not change under the map but through LMDB. We hold the directory's
         // lock, so no other Encke has it open, or know that the one that holds it knows of us; and
-        // LMDB's own lock file guards against others, us two among them.
+        // LMDB's own lock file guards against others, us two among them, if anything is written.
         let opened = unsafe { options.open(dir) };
         match opened {
             Err(heed::Error::Io(error)) if error.raw_os_error() == Some(ENOMEM) => {

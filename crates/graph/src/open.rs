@@ -55,6 +55,8 @@ pub(super) struct Store {
     /// Given back before the file is unmapped: fields drop in order.
     pub(super) guard: Guard,
     pub(super) env: Env<WithTls>,
+    /// Of `lock.mdb`, which is looked at and written to until it is unmapped.
+    pub(super) lock_guard: Option<Guard>,
     pub(super) tables: Tables,
     pub(super) names: Arc<Names>,
     /// Stored pairs, as of the last commit. A statistic of its own: relaxed is enough.
@@ -171,7 +173,7 @@ impl Store {
         lock: Arc<DirectoryLock>,
     ) -> Result<Store, OpenReason> {
         let tables = find_tables(&env)?;
-        let guard = guard(&env, tables)?;
+        let (guard, lock_guard) = (guard(&env, tables)?, lock_guard(place)?);
         let names = match names {
             Some(names) => names,
             None => {
@@ -183,6 +185,7 @@ impl Store {
         let store = Store {
             guard,
             env,
+            lock_guard,
             tables,
             names,
             subscriptions: AtomicU64::new(state.subscriptions),
@@ -312,6 +315,12 @@ fn guard(env: &Env<WithTls>, tables: Tables) -> Result<Guard, OpenReason> {
     let txn = env.read_txn()?;
     let value = tables.meta.get(&txn, META_FORMAT)?.unwrap_or_default();
     Guard::around(value.as_ptr() as usize).map_err(OpenReason::Proc)
+}
+
+/// Guards LMDB's map of its lock file, if there is one that the system tells of.
+fn lock_guard(place: &Path) -> Result<Option<Guard>, OpenReason> {
+    let Ok(path) = place.join("lock.mdb").canonicalize() else { return Ok(None) };
+    Guard::of_file(&path).map_err(OpenReason::Proc)
 }
 
 /// The stored names, under the key that made their ids.

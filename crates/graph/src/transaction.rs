@@ -50,6 +50,8 @@ impl<'s> Transaction<'s> {
             return Err(io::Error::other("another process has the store").into());
         }
         let txn = store.env.write_txn()?;
+        // It has its number from there, and would be written over the newest one.
+        store.with_lock_file().map_err(io::Error::other)?;
         // Until it answers, another one does, out of the same dictionary.
         let shared = !store.installed.load(Ordering::Relaxed);
         let pins = Pins::new(&store.names, store.tables.names, shared);

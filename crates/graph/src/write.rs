@@ -100,6 +100,9 @@ impl Store {
             self.found_damaged("the disk failed at the last step of a commit");
             return WriteError::Unknown(error.to_string());
         }
+        if let Err(unusable) = self.with_lock_file() {
+            return unusable.into();
+        }
         if is_damage(&error) {
             let damage = self.damage.get_or_init(|| error.to_string());
             return Unusable::Damaged(damage.clone()).into();

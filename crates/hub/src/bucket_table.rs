@@ -1,12 +1,12 @@
 //! A hash table that leaves next to no room free, and moves few entries at a time.
 //!
-//! Entries stand in buckets, small vectors that grow by an eighth. There are as many buckets as
+//! Entries stand in buckets, small vectors that grow by a sixteenth. There are as many buckets as
 //! entries ask for, one more for each `MEAN` of them. When one is added, the entries of one other
 //! bucket are shared with it (linear hashing: Litwin, "Linear hashing: a new tool for file and
 //! table addressing", 1980). So nothing ever doubles, neither the memory nor the time of one call.
 //! A table of open addressing is half empty just after it has grown, and moves all that it has.
 //!
-//! Cost of an entry: itself, a sixteenth of that free on average, and its part of a bucket, 32
+//! Cost of an entry: itself, a thirtieth of that free on average, and its part of a bucket, 32
 //! bytes. A look-up reads one bucket, of some `MEAN` entries, twice that at its worst. Whoever
 //! chooses keys must not be able to choose their hashes.
 
@@ -42,6 +42,12 @@ impl<T, const MEAN: usize> BucketTable<T, MEAN> {
         self.buckets.get(self.place(hash)).map_or(&[], Vec::as_slice)
     }
 
+    /// Likewise, to be changed, but not in what their hashes are of.
+    pub fn bucket_mut(&mut self, hash: u64) -> &mut [T] {
+        let place = self.place(hash);
+        self.buckets.get_mut(place).map_or(&mut [], Vec::as_mut_slice)
+    }
+
     /// The entry with this `hash` that `is_it`.
     pub fn find(&self, hash: u64, is_it: impl Fn(&T) -> bool) -> Option<&T> {
         self.buckets.get(self.place(hash))?.iter().find(|entry| is_it(entry))
@@ -67,7 +73,7 @@ impl<T, const MEAN: usize> BucketTable<T, MEAN> {
     }
 
     /// The entry with this `hash` that `is_it`, or what is made and put in. Whether it is new.
-    pub(crate) fn find_or_insert(
+    pub fn find_or_insert(
         &mut self,
         hash: u64,
         is_it: impl Fn(&T) -> bool,
@@ -147,8 +153,8 @@ impl<T, const MEAN: usize> BucketTable<T, MEAN> {
     }
 
     /// The bytes of its allocations, without what the allocator adds.
-    #[cfg(test)]
-    pub(crate) fn allocations(&self) -> impl Iterator<Item = usize> {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn allocations(&self) -> impl Iterator<Item = usize> {
         let bucket = |bucket: &Vec<T>| bucket.capacity() * size_of::<T>();
         let all = self.buckets.capacity() * size_of::<Vec<T>>();
         self.buckets.iter().map(bucket).chain([all]).filter(|&bytes| bytes > 0)
@@ -161,10 +167,10 @@ fn shared_with(last: usize) -> Option<usize> {
     Some(last ^ 1 << last.checked_ilog2()?)
 }
 
-/// Appends to a vector that grows by an eighth.
+/// Appends to a vector that grows by a sixteenth.
 pub(crate) fn push<T>(vector: &mut Vec<T>, value: T) {
     if vector.len() == vector.capacity() {
-        vector.reserve_exact(1 + vector.len() / 8);
+        vector.reserve_exact(1 + vector.len() / 16);
     }
     vector.push(value);
 }
@@ -172,6 +178,6 @@ pub(crate) fn push<T>(vector: &mut Vec<T>, value: T) {
 /// Gives back what is free of a vector beyond its half.
 pub(crate) fn shrink<T>(vector: &mut Vec<T>) {
     if vector.capacity() > 2 * vector.len() {
-        vector.shrink_to(vector.len() + vector.len() / 8);
+        vector.shrink_to(vector.len() + vector.len() / 16);
     }
 }

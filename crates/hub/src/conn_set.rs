@@ -57,6 +57,18 @@ impl ConnSets {
         table.insert_unique(keys.hash(id.to_bits()), entry, |entry| keys.hash(entry.id.to_bits()));
     }
 
+    /// The bytes of its allocations, but for sets of many.
+    #[cfg(test)]
+    pub(crate) fn allocations(&self) -> Vec<usize> {
+        let Some(table) = &self.0 else { return Vec::new() };
+        let set = |entry: &SetEntry| match &entry.set {
+            ConnSet::Some(conns) => size_of_val(&**conns),
+            ConnSet::Pair(_) | ConnSet::Many(_) => 0,
+        };
+        let own = [size_of_val(&**table), table.allocation_size()];
+        table.iter().map(set).chain(own).collect()
+    }
+
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()

@@ -316,6 +316,17 @@ impl Directory {
         }
     }
 
+    /// The bytes of the allocations of its stripes, but for ids with very many connections.
+    #[cfg(test)]
+    pub(crate) fn allocations(&self) -> impl Iterator<Item = usize> {
+        self.stripes.iter().flat_map(|stripe| {
+            let stripe = lock(stripe);
+            let mut allocations = stripe.sets.allocations();
+            allocations.push(stripe.slots.allocation_size());
+            allocations
+        })
+    }
+
     fn stripe(&self, hash: u64) -> MutexGuard<'_, Stripe> {
         lock(&self.stripes[self.stripe_of(hash)])
     }

@@ -7,10 +7,14 @@ use std::fmt;
 use thiserror::Error;
 
 use crate::id_patterns::IdPatterns;
+use crate::key::KEY_BYTES_MAX;
 use crate::members::Info;
 
 /// The longest JSON of what others are told of a member, in bytes.
 pub const INFO_BYTES_MAX: usize = 1024;
+
+// Infos of channels stand among texts of that length at most.
+const _: () = assert!(INFO_BYTES_MAX <= KEY_BYTES_MAX);
 
 /// Under which ids a client may log in, until when, and as whom.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -83,6 +83,24 @@ impl Id {
     }
 }
 
+/// An id as a part of a record of which there are many: it makes that no longer by its alignment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NarrowId([u32; 2]);
+
+impl NarrowId {
+    /// The id.
+    pub fn id(self) -> Id {
+        let [low, high] = self.0.map(u64::from);
+        Id(high << 32 | low)
+    }
+}
+
+impl From<Id> for NarrowId {
+    fn from(Id(bits): Id) -> NarrowId {
+        NarrowId([bits as u32, (bits >> 32) as u32])
+    }
+}
+
 /// An id as text, checked against the rules, not yet looked up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IdText<'a> {
@@ -197,6 +215,9 @@ mod tests {
         assert_eq!(key.lasting_bits(), Id::name(5, 8, true).lasting_bits());
         assert_eq!((key.name_counter(), key.name_hash()), (7, 5));
         assert!(!Id::name(5, u32::MAX, false).is_key(), "however many there were");
+        for id in [key, id, Id::NONE, Id(1 << 32 | 7)] {
+            assert_eq!(NarrowId::from(id).id(), id);
+        }
         assert_eq!(IdText::of_key("#c1:a\nb"), Err(IdError::Forbidden('\n')));
         let long = "#".repeat(KEY_BYTES_MAX + 1);
         assert_eq!(IdText::of_key(&long), Err(IdError::TooLong(KEY_BYTES_MAX + 1)));

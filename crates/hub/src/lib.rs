@@ -38,6 +38,7 @@ mod sketch;
 mod tables;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod texts;
 mod token_uses;
 
 pub use archive::{Archive, ArchiveError, KeptBounds, KeptListener, kept_under};
@@ -59,7 +60,7 @@ pub use grant::{Claims, Grant, INFO_BYTES_MAX, TalkGrant, TokenRefusal};
 pub use history::{Above, Begun, History, HistoryLimits, HistoryStats, Since, Slice, Snapshot};
 pub use history::{BadRule, HistoryRule, HistoryRules};
 pub use history::{EvictedRange, EvictedRule, Lack, PagePart, Remembered};
-pub use id::{ID_BYTES_MAX, Id, IdError, IdText};
+pub use id::{ID_BYTES_MAX, Id, IdError, IdText, NarrowId};
 pub use id_patterns::{BadPatterns, IdPatterns, PATH_BYTES_MAX, PATTERNS_MAX, is_path};
 pub use key::{KEY_BYTES_MAX, KEY_MARK, KEY_NAME_BYTES_MAX, Key, Space};
 pub use members::{

@@ -14,12 +14,11 @@
 //! connection gets no further ids. Its first one it always gets: connections have a bound of their
 //! own, and somebody with many ids must not keep the others out.
 //!
-//! Cost per entry: 19 bytes, the name with its length, and an eighth of both that is free.
+//! Cost per entry: 19 bytes, the name with its length, and a thirtieth of both that is free.
 
 mod stripe;
 #[cfg(test)]
 mod tests;
-mod texts;
 
 use std::hash::Hasher;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};

@@ -80,10 +80,12 @@ fn damaged_header_of_the_last_segment_is_told_as_an_end_that_is_lost() {
             std::fs::rename(&path, &stray).expect("renamed");
             path = stray;
         }
+        let after = last.unwrap_or(0);
+        let damage = [Damage { file: path, after, before: u64::MAX }];
+        assert_eq!(check(dir.path()).expect("it reads").damaged, damage);
         let Opened { journal, found } = open_small(dir.path());
         assert!(found.is_end_lost);
-        let after = last.unwrap_or(0);
-        assert_eq!(found.damaged, [Damage { file: path, after, before: u64::MAX }]);
+        assert_eq!(found.damaged, damage);
         assert_eq!((found.last, numbers(&journal, b"k", 0)), (last, readable.clone()));
         // A number that may have been in it.
         append(&journal, after + 1, &[b"k"]);

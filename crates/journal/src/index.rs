@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
-use crate::disk::DiskFile;
+use crate::disk::{DiskFile, is_lost};
 use crate::format::{long, word};
 use crate::record::sum;
 
@@ -253,7 +253,7 @@ impl Index {
                 let left = self.bytes.saturating_sub(self.pages_at + start as u64);
                 let mut bytes = vec![0; left.min(PAGE as u64) as usize];
                 match file.read_at(&mut bytes, self.pages_at + start as u64) {
-                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+                    Err(error) if is_lost(&error) => return Ok(None),
                     result => result?,
                 }
                 Cow::Owned(bytes)

@@ -52,6 +52,8 @@ mod sim;
 mod table;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unreadable;
 mod writer;
 
 use std::io;
@@ -65,7 +67,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 
 use queue::{Queue, Waiter};
 use shared::Shared;
-use table::{OpenSegment, Sealed};
+use table::OpenSegment;
 
 pub use disk::{Disk, DiskFile, RealDisk};
 pub use left::Bound;
@@ -107,7 +109,7 @@ pub enum OpenError {
         "the log cannot be opened: {0}; look at its disk, owner and mode, or move the log away: \
          another one begins then"
     )]
-    Io(#[from] io::Error),
+    Io(io::Error),
     /// A newer program wrote it.
     #[error(
         "{} was written by a newer version; start that one, or move the log away",
@@ -363,8 +365,7 @@ impl Journal {
             let bytes = |open: &OpenSegment| open.summary.end + open.index_bytes_at_most();
             let open = table.open.as_ref().map_or(0, bytes);
             let is_over = table.sealed_bytes() + open > self.shared.config.bytes_max;
-            let has_expired = |oldest: &Sealed| oldest.index().summary.expires_ms <= now_ms;
-            is_over || table.sealed.first().is_some_and(|oldest| has_expired(oldest))
+            is_over || table.has_expired(now_ms)
         })
     }
 

@@ -3,17 +3,16 @@
 //! Root looks at the log of the server's user, who may have put anything there: nothing but plain
 //! files is read, and no link is followed.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs::OpenOptions;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use sys::plain_file;
-
+use crate::disk::{RealFile, read_around};
 use crate::format::Header;
 use crate::record::RecordRead;
 use crate::recovery::{Cut, Damage, Named, named};
 use crate::scan::{Bounds, Scan, scan};
-use crate::{Disk, OpenError, RealDisk};
+use crate::{Disk, DiskFile, OpenError, RealDisk};
 
 /// What a log has, read from its first byte to its last.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -54,7 +53,7 @@ fn walk(dir: &Path, visit: &mut dyn FnMut(RecordRead)) -> Result<Report, OpenErr
     // The last number that is known of, lost or not; nothing before the first segment counts.
     let mut last = None;
     for (at, segment) in segments.iter().enumerate() {
-        let bytes = match read(&segment.path) {
+        let bytes = match read(&segment.path, u64::MAX) {
             Ok(bytes) => bytes,
             // The server dropped it meanwhile, and all before it: what was read of those says
             // nothing of a hole.
@@ -67,22 +66,25 @@ fn walk(dir: &Path, visit: &mut dyn FnMut(RecordRead)) -> Result<Report, OpenErr
         report.segments += 1;
         report.bytes += bytes.len() as u64;
         let lost = &mut report.damaged;
+        let next = segments.get(at + 1);
+        let until = next.map(previous_of).transpose()?.flatten();
         let Some(header) = Header::read(&segment.path, &bytes)? else {
             if bytes.len() as u64 > crate::format::HEADER {
-                let after = last.unwrap_or(segment.first.saturating_sub(1));
-                lost.push(damage(segment, (after, segment.first.saturating_add(1))));
-                last = Some(segment.first);
+                // A name may be anything, and is believed as far as the next segment lets it.
+                let first = until.unwrap_or(0).min(segment.first.saturating_sub(1));
+                let after = last.unwrap_or(first);
+                let end = until.unwrap_or(after).max(after);
+                // Nobody knows up to where the last one went.
+                let before = next.map_or(u64::MAX, |_| end.saturating_add(1));
+                lost.push(damage(segment, (after, before)));
+                last = Some(end);
             }
             continue;
         };
         if let Some(after) = last.filter(|last| *last < header.previous) {
             lost.push(damage(segment, (after, header.previous + 1)));
         }
-        let next = segments.get(at + 1).map(|next| next.first);
-        let until = match segments.get(at + 1) {
-            Some(next) => previous_of(next)?,
-            None => None,
-        };
+        let next = next.map(|next| next.first);
         let bounds = Bounds { salt: header.salt, previous: header.previous, next, until };
         let found = scan(&bytes, bounds, &mut |_, record| {
             report.records += 1;
@@ -99,29 +101,21 @@ fn walk(dir: &Path, visit: &mut dyn FnMut(RecordRead)) -> Result<Report, OpenErr
 
 /// The last number before a segment, if it is there and says so.
 fn previous_of(segment: &Named) -> Result<Option<u64>, OpenError> {
-    let mut head = Vec::new();
-    let file = match open(&segment.path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file?,
-    };
-    file.take(crate::format::HEADER).read_to_end(&mut head)?;
-    Ok(Header::read(&segment.path, &head)?.map(|header| header.previous))
+    match read(&segment.path, crate::format::HEADER) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        head => Ok(Header::read(&segment.path, &head?)?.map(|header| header.previous)),
+    }
 }
 
-/// Opens a plain file; an error names it.
-fn open(path: &Path) -> io::Result<File> {
-    let opened = plain_file::open(path, File::options().read(true));
-    opened.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
-}
-
-/// All that a segment has now: one that is written to would have more at each read.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
+/// All that a segment has now, or its first bytes: one that is written to would have more at each
+/// read. What its disk cannot read counts as damaged.
+fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
-    let length = file.metadata()?.len();
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(length as usize)?;
-    file.take(length).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    Ok(read_around(&file, file.len()?.min(most))?.bytes)
+}
+
+fn open(path: &Path) -> io::Result<RealFile> {
+    RealFile::open(path, &mut OpenOptions::new())
 }
 
 fn damage(segment: &Named, (after, before): (u64, u64)) -> Damage {
@@ -141,7 +135,7 @@ fn in_use(dir: &Path) -> io::Result<bool> {
         Err(error) => return Err(error),
     };
     // Shared, so that two who look see each other not as a server; given back at once.
-    match lock.try_lock_shared() {
+    match lock.file.try_lock_shared() {
         Ok(()) => Ok(false),
         Err(std::fs::TryLockError::WouldBlock) => Ok(true),
         Err(std::fs::TryLockError::Error(error)) => Err(error),

@@ -7,7 +7,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::disk::DiskFile;
+use crate::disk::{DiskFile, is_lost};
 use crate::index::Index;
 use crate::queue::Recent;
 use crate::record::{RecordRead, View, decode, hash, length, parse};
@@ -250,13 +250,12 @@ impl Reading<'_> {
     }
 }
 
-/// The bytes of a record, as far as the file has them.
+/// The bytes of a record, as far as the file has them; none where they cannot be read.
 pub(crate) fn read_at(file: &dyn DiskFile, offset: u32, end: u64) -> io::Result<Vec<u8>> {
     let left = end.saturating_sub(u64::from(offset));
     let mut bytes = vec![0; left.min(GUESS as u64) as usize];
     match file.read_at(&mut bytes, u64::from(offset)) {
-        // Something has cut the file: as good as damage.
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Vec::new()),
+        Err(error) if is_lost(&error) => return Ok(Vec::new()),
         result => result?,
     }
     let whole = length(&bytes).filter(|length| *length as u64 <= left);
@@ -264,7 +263,7 @@ pub(crate) fn read_at(file: &dyn DiskFile, offset: u32, end: u64) -> io::Result<
         let read = bytes.len();
         bytes.resize(length, 0);
         match file.read_at(&mut bytes[read..], u64::from(offset) + read as u64) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Vec::new()),
+            Err(error) if is_lost(&error) => return Ok(Vec::new()),
             result => result?,
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::OpenError;
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, ReadAround, read_around};
 use crate::format::{HEADER, Header, index_path, new_salt, parse_name};
 use crate::index::{Index, Summary};
 use crate::scan::{Bounds, last_mark};
@@ -72,14 +72,8 @@ struct Segment {
     file: Arc<dyn DiskFile>,
     bytes: u64,
     header: Option<Header>,
-}
-
-impl Segment {
-    fn read(&self) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; self.bytes as usize];
-        self.file.read_at(&mut bytes, 0)?;
-        Ok(bytes)
-    }
+    /// Why there is none, if its disk cannot read it.
+    unread: Option<io::Error>,
 }
 
 /// What the writer goes on from.
@@ -93,7 +87,11 @@ pub(crate) struct Recovered {
 pub(crate) fn recover(dir: &Path, disk: &dyn Disk) -> Result<Recovered, OpenError> {
     let paths = disk.list(dir)?;
     remove_stray_indices(&paths, disk);
-    let (segments, mut found) = open_all(named(paths), disk)?;
+    let (mut segments, mut found) = open_all(named(paths), disk)?;
+    if let Some(error) = segments.last_mut().and_then(|last| last.unread.take()) {
+        // Numbers and the writer go on from it, and the disk may read it at the next try.
+        return Err(error.into());
+    }
     let mut table = Table::default();
     let mut salt = new_salt();
     let sequence = segments.last().map_or(0, |segment| segment.named.sequence);
@@ -146,10 +144,10 @@ fn open_all(named: Vec<Named>, disk: &dyn Disk) -> Result<(Vec<Segment>, Found),
     for named in named {
         let file = disk.open(&named.path)?;
         let bytes = file.len()?;
-        let mut head = vec![0; bytes.min(HEADER) as usize];
-        file.read_at(&mut head, 0)?;
-        let header = Header::read(&named.path, &head)?;
-        if header.is_none() && bytes <= HEADER {
+        let head = read_around(&*file, bytes.min(HEADER))?;
+        let header = Header::read(&named.path, &head.bytes)?;
+        let unread = head.unread.map(|(_, error)| error);
+        if header.is_none() && unread.is_none() && bytes <= HEADER {
             disk.remove(&named.path)?;
             if bytes > 0 {
                 let after = named.first.saturating_sub(1);
@@ -157,7 +155,7 @@ fn open_all(named: Vec<Named>, disk: &dyn Disk) -> Result<(Vec<Segment>, Found),
             }
             continue;
         }
-        segments.push(Segment { named, file, bytes, header });
+        segments.push(Segment { named, file, bytes, header, unread });
     }
     Ok((segments, found))
 }
@@ -174,8 +172,9 @@ fn lose(table: &mut Table, found: &mut Found, path: &Path, (after, before): (u64
     found.damaged.push(Damage { file: path.to_owned(), after, before });
 }
 
-/// Both copies of the header are damaged: nothing in it is read, and its file goes with its age. No
-/// number is taken from its name: the next ones may be smaller.
+/// Both copies of the header are damaged, or the disk cannot read them. Nothing in it is read, and
+/// its file goes with the next one's age. No number is taken from its name: the next ones may be
+/// smaller.
 fn unreadable(segment: &Segment, next: Option<&Segment>, table: &mut Table, found: &mut Found) {
     let named = &segment.named;
     let last = next.and_then(|next| next.header).map_or(table.last, |header| header.previous);
@@ -189,6 +188,7 @@ fn unreadable(segment: &Segment, next: Option<&Segment>, table: &mut Table, foun
         }
     }
     let (end, first) = (segment.bytes, last);
+    // Without a record that is one of which nothing is known.
     let summary = Summary { end, first, last, expires_ms: u64::MAX, ..Summary::default() };
     let bytes = Index::encode(&summary, std::iter::empty(), Vec::new());
     let index = Index::in_memory(bytes).expect("what was just encoded is whole");
@@ -216,7 +216,18 @@ fn sealed(
             let id = (segment.named.sequence, path.clone());
             Ok(Sealed::new(id, Arc::clone(&segment.file), header.salt, index))
         }
-        None => Ok(scanned(segment, &segment.read()?, header, Some(next)).seal(disk)),
+        None => {
+            let ReadAround { bytes, unread } = read_around(&*segment.file, segment.bytes)?;
+            let mut open = scanned(segment, &bytes, header, Some(next));
+            if unread.is_none() {
+                return Ok(open.seal(disk));
+            }
+            if open.summary.records == 0 {
+                // As of one without a header: nobody knows how long it is to stay.
+                open.summary.expires_ms = u64::MAX;
+            }
+            Ok(open.seal_for_now())
+        }
     }
 }
 
@@ -273,7 +284,14 @@ fn last(
     let path = &segment.named.path;
     // It grows again, so an index that is there is out of date soon.
     let _ = disk.remove(&index_path(path));
-    let mut bytes = segment.read()?;
+    let ReadAround { mut bytes, unread } = read_around(&*segment.file, segment.bytes)?;
+    if let Some((end, error)) = unread {
+        // Before the last mark it is damage. Behind it would count as a torn tail, and be cut off.
+        let marked = last_mark(&bytes, 0, header.salt).map_or(0, |mark| mark as u64);
+        if end > marked {
+            return Err(error.into());
+        }
+    }
     let open = scanned(segment, &bytes, header, None);
     let (end, after) = (open.summary.end, open.summary.last);
     if end < segment.bytes {

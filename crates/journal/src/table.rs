@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, ReadAround, read_around};
 use crate::format::index_path;
 use crate::index::{Index, Summary, bytes_at_most, place};
 use crate::left::Left;
@@ -162,7 +162,16 @@ impl OpenSegment {
 
     /// Gives the segment as a sealed one; its index is in memory if the disk does not take it.
     pub(crate) fn seal(&self, disk: &dyn Disk) -> Sealed {
-        let index = write_index(disk, &self.path, self.encode_index());
+        self.sealed_by(write_index(disk, &self.path, self.encode_index()))
+    }
+
+    /// As [`OpenSegment::seal`], where parts of it cannot be read now: a disk that reads them at
+    /// the next start is believed then, so no index says on disk that they are lost.
+    pub(crate) fn seal_for_now(&self) -> Sealed {
+        self.sealed_by(in_memory(self.encode_index()))
+    }
+
+    fn sealed_by(&self, index: Index) -> Sealed {
         Sealed::new((self.sequence, self.path.clone()), Arc::clone(&self.file), self.salt, index)
     }
 }
@@ -181,8 +190,12 @@ fn write_index(disk: &dyn Disk, segment: &std::path::Path, bytes: Vec<u8>) -> In
     };
     match written() {
         Ok(Some(index)) => index,
-        Ok(None) | Err(_) => Index::in_memory(bytes).expect("what was just encoded is whole"),
+        Ok(None) | Err(_) => in_memory(bytes),
     }
+}
+
+fn in_memory(bytes: Vec<u8>) -> Index {
+    Index::in_memory(bytes).expect("what was just encoded is whole")
 }
 
 impl Sealed {
@@ -208,8 +221,7 @@ impl Sealed {
         if !Arc::ptr_eq(&now, damaged) {
             return Ok(now);
         }
-        let mut bytes = vec![0; damaged.summary.end as usize];
-        self.file.read_at(&mut bytes, 0)?;
+        let ReadAround { bytes, unread } = read_around(&*self.file, damaged.summary.end)?;
         let old = &damaged.summary;
         let summary = Summary { end: old.end, first: old.first, ..Summary::default() };
         let id = (self.sequence, self.path.clone());
@@ -223,7 +235,13 @@ impl Sealed {
         open.fill(&bytes, bounds);
         open.summary.last = old.last;
         open.summary.end = old.end;
-        let index = Arc::new(write_index(disk, &self.path, open.encode_index()));
+        // What cannot be read now may live as long as was known of it.
+        open.summary.expires_ms = open.summary.expires_ms.max(old.expires_ms);
+        let index = match unread {
+            None => write_index(disk, &self.path, open.encode_index()),
+            Some(_) => in_memory(open.encode_index()),
+        };
+        let index = Arc::new(index);
         *self.index.write() = Arc::clone(&index);
         Ok(index)
     }
@@ -276,6 +294,15 @@ impl Table {
         let oldest = Arc::make_mut(&mut self.sealed).remove(0);
         self.floor = self.floor.max(oldest.index().summary.last);
         Some(oldest)
+    }
+
+    /// Whether all that is known of the oldest segment has expired. One of which nothing can be
+    /// read is as old as the next one, or those behind it would stay as long.
+    pub(crate) fn has_expired(&self, now_ms: u64) -> bool {
+        let is_known = |of: &Summary| of.records > 0 || of.expires_ms < u64::MAX;
+        let mut indices = self.sealed.iter().map(|segment| segment.index());
+        let known = indices.find(|index| is_known(&index.summary));
+        known.is_some_and(|index| index.summary.expires_ms <= now_ms)
     }
 
     pub(crate) fn first(&self) -> Option<u64> {

@@ -40,9 +40,24 @@ impl Grants {
         Grants { is_all, exact: exact.into(), patterns: patterns.into() }
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        usize::from(self.is_all) + self.exact.len() + self.patterns.len()
+    }
+
+    /// For how much their regular expressions count that may take long to try.
+    pub fn regex_cost(&self) -> usize {
+        self.patterns().map(|pattern| pattern.regex_cost()).sum()
+    }
+
+    /// For how much those count that were compiled to read them.
+    pub fn compile_cost(&self) -> usize {
+        self.patterns().map(|pattern| pattern.compile_cost()).sum()
+    }
+
     /// Whether they open nothing.
     pub fn is_empty(&self) -> bool {
-        !self.is_all && self.exact.is_empty() && self.patterns.is_empty()
+        self.len() == 0
     }
 
     /// Whether they open everything.

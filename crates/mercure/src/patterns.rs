@@ -10,7 +10,14 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::limits::{HUB_URLS_MAX, LITERAL_BYTES_MAX, PATTERNS_MAX, REGEX_LIVE_MAX};
+use crate::topic::UrlParts;
 use crate::{HubUrl, Selector, SelectorKind, Topic};
+
+/// Looks into the groups that take as long as to try a pattern.
+const LENGTHS_OF_A_LOOK: usize = 8;
+
+/// Patterns that could be tried while a topic is read as seen from another address.
+const ADDRESS_LOOKS: usize = 4;
 
 /// The live patterns, with what belongs to each.
 #[derive(Clone, Debug)]
@@ -181,6 +188,16 @@ impl<T> Patterns<T> {
         }
     }
 
+    /// How many patterns are tried on a topic, costly or not. What it takes to find them counts for
+    /// some, too.
+    pub fn tried(&self, topic: &Topic<'_>) -> usize {
+        let of_hub = |url: &UrlParts, groups: &Groups<T>| groups.tried(&url.grouping);
+        let of_hubs = self.urls.iter().map(|(hub, groups)| {
+            ADDRESS_LOOKS + topic.with_url(hub, |url| of_hub(url, groups)).unwrap_or(0)
+        });
+        self.templates.tried(topic.text()) + of_hubs.sum::<usize>()
+    }
+
     /// The patterns that take long to try on a topic, and have its beginning. Whoever holds a lock
     /// on the others tries these without it.
     pub fn costly(&self, topic: &Topic<'_>) -> Vec<Arc<Selector>> {
@@ -228,11 +245,19 @@ impl<T> Groups<T> {
 
     /// Visits the patterns whose matches may begin as `text` does.
     fn each(&self, text: &str, visit: &mut dyn FnMut(&Live<T>)) {
-        for &len in self.lengths.keys() {
-            let Some(beginning) = text.as_bytes().get(..len) else { return };
-            let group = self.by_literal.get(beginning);
-            group.into_iter().flat_map(HashMap::values).for_each(&mut *visit);
-        }
+        self.groups(text).flat_map(HashMap::values).for_each(visit);
+    }
+
+    /// How many these are, and how long it takes to find them.
+    fn tried(&self, text: &str) -> usize {
+        let found: usize = self.groups(text).map(HashMap::len).sum();
+        found + self.lengths.len() / LENGTHS_OF_A_LOOK
+    }
+
+    /// The groups of these.
+    fn groups(&self, text: &str) -> impl Iterator<Item = &Group<T>> {
+        let beginnings = self.lengths.keys().map_while(|&len| text.as_bytes().get(..len));
+        beginnings.filter_map(|beginning| self.by_literal.get(beginning))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::error::{Doing, PostgresError, Rebuild};
 use crate::limits::{PAGE_BYTES_MAX, PAGE_VERSIONS_MAX};
 use crate::pair::{from_lines, sum};
 use crate::place::Place;
-use crate::session::{Session, place};
+use crate::session::{Session, place, value};
 use crate::shared::Change;
 use crate::store::PostgresStore;
 
@@ -76,7 +76,7 @@ impl PostgresStore {
         let rows = session.within(Doing::Nothing, session.client.query(&sql, &values)).await?;
         *reader = Some(session);
         let Some(row) = rows.first() else { return Ok(false) };
-        let (added, removed) = (from_lines(row.get(1))?, from_lines(row.get(2))?);
+        let (added, removed) = (from_lines(value(row, 1)?)?, from_lines(value(row, 2)?)?);
         // Nobody may listen.
         let _ = self.shared.commits.send(Arc::new(Change { place, added, removed }));
         Ok(true)
@@ -97,7 +97,7 @@ fn read(from: Place, rows: &[Row]) -> Result<Page, PostgresError> {
     }
     let mut changes: Vec<Change> = Vec::with_capacity(rows.len());
     for row in rows {
-        let Some(version) = row.get::<_, Option<i64>>(3) else { break };
+        let Some(version) = value::<Option<i64>>(row, 3)? else { break };
         let before = changes.last().map_or(from, |change| change.place);
         changes.push(next(before, version as u64, row, changes.is_empty())?);
     }
@@ -114,8 +114,8 @@ fn next(before: Place, version: u64, row: &Row, first: bool) -> Result<Change, P
         let pruned = Rebuild::Pruned { ours: before.version }.into();
         return Err(if first { pruned } else { PostgresError::Damaged(gap) });
     }
-    let hash = row.get::<_, i64>(4) as u64;
-    let (added, removed) = (from_lines(row.get(5))?, from_lines(row.get(6))?);
+    let hash = value::<i64>(row, 4)? as u64;
+    let (added, removed) = (from_lines(value(row, 5)?)?, from_lines(value(row, 6)?)?);
     let expected = before.hash.wrapping_add(sum(&added)).wrapping_sub(sum(&removed));
     if expected != hash {
         let differs = format!("version {version} does not lead to its hash");

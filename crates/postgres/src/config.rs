@@ -149,12 +149,19 @@ impl PostgresConfig {
 /// What neither URL nor defaults say.
 fn fill(postgres: &mut Config, env: &impl Fn(&str) -> Option<String>) -> Result<(), PostgresError> {
     if postgres.get_hosts().is_empty() && postgres.get_hostaddrs().is_empty() {
-        postgres.host(env("PGHOST").unwrap_or_else(|| "/var/run/postgresql".into()));
+        // Several stand between commas, and one that is empty is the default.
+        for host in env("PGHOST").unwrap_or_default().split(',').map(str::trim) {
+            postgres.host(if host.is_empty() { "/var/run/postgresql" } else { host });
+        }
     }
     if postgres.get_ports().is_empty()
-        && let Some(port) = env("PGPORT")
+        && let Some(ports) = env("PGPORT")
     {
-        postgres.port(port.parse().map_err(|_| unusable("PGPORT is no port: 1 to 65535"))?);
+        for port in ports.split(',').map(str::trim) {
+            let port = if port.is_empty() { "5432" } else { port };
+            let fails = |_| unusable("PGPORT is no port: 1 to 65535, or one for each host");
+            postgres.port(port.parse().map_err(fails)?);
+        }
     }
     if postgres.get_user().is_none() {
         match env("PGUSER").or_else(|| env("USER")) {
@@ -226,6 +233,8 @@ impl fmt::Debug for PostgresConfig {
 
 #[cfg(test)]
 mod tests {
+    use tokio_postgres::config::Host;
+
     use super::*;
 
     fn config(url: &str, env: &[(&str, &str)]) -> Result<PostgresConfig, PostgresError> {
@@ -252,6 +261,26 @@ mod tests {
         assert_eq!(from_url.password.as_deref().map(String::as_str), Some("b@"));
         assert_eq!(from_url.connect_timeout, Duration::from_secs(2));
         assert_eq!(from_url.postgres.get_dbname(), Some("d"));
+    }
+
+    #[test]
+    fn several_hosts_of_the_environment_stand_between_commas() {
+        let folder = || Host::Unix("/var/run/postgresql".into());
+        let env = [("PGHOST", "a, b,"), ("PGPORT", "1,2,"), ("USER", "u")];
+        let several = config("postgresql:///", &env).unwrap();
+        let hosts = [Host::Tcp("a".into()), Host::Tcp("b".into()), folder()];
+        assert_eq!(several.postgres.get_hosts(), hosts);
+        assert_eq!(several.postgres.get_ports(), [1, 2, 5432]);
+        let none = config("postgresql:///", &[("USER", "u")]).unwrap();
+        assert_eq!(
+            (none.postgres.get_hosts(), none.postgres.get_ports().len()),
+            (&[folder()][..], 0)
+        );
+        for ports in ["1;2", "1,x", "0x1", "65536"] {
+            let refused =
+                config("postgresql:///", &[("PGPORT", ports), ("USER", "u")]).unwrap_err();
+            assert!(refused.to_string().contains("PGPORT"), "{ports}: {refused}");
+        }
     }
 
     #[test]

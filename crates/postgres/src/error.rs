@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio_postgres::error::{DbError, SqlState};
+use tokio_postgres::error::{DbError, Severity, SqlState};
 
 /// An answer that is none. No text has a password.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -116,17 +116,22 @@ impl PostgresError {
             return PostgresError::lost(chain(error), doing);
         };
         let text = text(db);
+        if doing == Doing::Commit && is_in_doubt(db) {
+            return PostgresError::Unknown(text);
+        }
         match db.code() {
-            // The server goes down; whether it took the commit before, it does not say.
-            code if code.code().starts_with("57P") => PostgresError::lost(text, doing),
             // Raised by our functions, whose message says all.
             code if code.code().starts_with("EK") => PostgresError::Refused(strip(&text)),
             &SqlState::LOCK_NOT_AVAILABLE => PostgresError::Away(format!(
                 "another transaction holds the row of the graph's version ({text}); \
-                 pg_stat_activity shows whose it is"
+                 pg_stat_activity shows whose it is, or pg_prepared_xacts if it is prepared"
             )),
             &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
                 PostgresError::Unusable(format!("{text}; check user, password and pg_hba.conf"))
+            }
+            // The server's own hint is better: an owner is granted nothing that helps.
+            &SqlState::INSUFFICIENT_PRIVILEGE if db.hint().is_some() => {
+                PostgresError::Unusable(text)
             }
             &SqlState::INSUFFICIENT_PRIVILEGE => PostgresError::Unusable(format!(
                 "{text}; grant it to this user, or use the user that owns the schema"
@@ -141,6 +146,13 @@ impl PostgresError {
                 "{text}; the graph's tables were changed or dropped: restore the database, or make \
                  empty ones with `encke postgres migrate`"
             )),
+            // What a session has prepared is another one's, or nobody's.
+            &SqlState::DUPLICATE_PSTATEMENT | &SqlState::INVALID_SQL_STATEMENT_NAME => {
+                PostgresError::Away(format!(
+                    "{text}; a pooler must give each client a connection of its own"
+                ))
+            }
+            code if is_not_understood(code) => PostgresError::Unusable(text),
             // Deadlocks, time-outs, a full disk, too many connections: it was rolled back.
             _ => PostgresError::Away(text),
         }
@@ -162,6 +174,22 @@ impl PostgresError {
     pub(crate) fn ends_session(&self) -> bool {
         !matches!(self, PostgresError::Refused(_) | PostgresError::Rebuild(_))
     }
+}
+
+/// Whether this ends the connection, or its server's behind a pooler: it does not say whether a
+/// commit that was under way was made.
+fn is_in_doubt(db: &DbError) -> bool {
+    let code = db.code().code();
+    // A pooler says no other severity than in words.
+    let is_fatal = matches!(db.severity(), "FATAL" | "PANIC")
+        || matches!(db.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
+    is_fatal || code.starts_with("08") || code.starts_with("57P") || code == "40003"
+}
+
+/// Whether the server answers, and what it was asked is wrong: a feature that it has not, a value,
+/// a role, the statement itself (classes of appendix A of PostgreSQL's manual).
+fn is_not_understood(code: &SqlState) -> bool {
+    ["0A", "22", "2B", "42"].iter().any(|class| code.code().starts_with(class))
 }
 
 fn text(db: &DbError) -> String {

@@ -1,11 +1,16 @@
-//! Of several hosts one at a time, each with time of its own: one that takes a connection and says
-//! nothing does not hide the others.
+//! Of several hosts, and of several addresses of one, one at a time, each with time of its own, as
+//! libpq has it: one that takes a connection and says nothing does not hide the others.
 
+use std::net::IpAddr;
+
+use tokio::net::lookup_host;
+use tokio::time::timeout;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, LoadBalanceHosts};
 
 use crate::config::PostgresConfig;
 use crate::error::PostgresError;
+use crate::limits::ADDRESSES_MAX;
 
 /// The configuration of each host, in the order in which they are tried.
 pub(crate) fn each(config: &PostgresConfig) -> Result<Vec<PostgresConfig>, PostgresError> {
@@ -22,6 +27,65 @@ pub(crate) fn each(config: &PostgresConfig) -> Result<Vec<PostgresConfig>, Postg
         fastrand::shuffle(&mut each);
     }
     Ok(each)
+}
+
+/// The configuration of each address that the name of the only host of `host` has, in their order.
+pub(crate) async fn addresses(host: PostgresConfig) -> Vec<PostgresConfig> {
+    let mut addresses: Vec<IpAddr> = Vec::new();
+    if let ([Host::Tcp(name)], []) = (host.postgres.get_hosts(), host.postgres.get_hostaddrs())
+        // Where that fails the library, which looks again, says why.
+        && let Ok(Ok(found)) = timeout(host.connect_timeout, lookup_host((name.as_str(), 0))).await
+    {
+        for address in found.map(|address| address.ip()) {
+            if !addresses.contains(&address) && addresses.len() < ADDRESSES_MAX {
+                addresses.push(address);
+            }
+        }
+    }
+    if addresses.len() < 2 {
+        return vec![host];
+    }
+    if host.postgres.get_load_balance_hosts() == LoadBalanceHosts::Random {
+        fastrand::shuffle(&mut addresses);
+    }
+    addresses.into_iter().map(|address| at(&host, address)).collect()
+}
+
+/// Why none will do, by what each address of each host came to. What one address of a name answers
+/// holds for the name: there may be nothing at the others. Where all of a host are away, they may
+/// come back.
+pub(crate) fn reason(hosts: Vec<Vec<PostgresError>>) -> PostgresError {
+    let (mut away, mut last): (Vec<String>, _) = (Vec::new(), None);
+    for host in hosts {
+        let (mut silent, mut answered) = (Vec::new(), None);
+        for error in host {
+            match error {
+                PostgresError::Away(why) => silent.push(why),
+                other => answered = Some(other),
+            }
+        }
+        if answered.is_none() {
+            silent.retain(|why| !away.contains(why));
+            away.extend(silent);
+        }
+        last = answered.or(last);
+    }
+    away.dedup();
+    match last {
+        None if away.is_empty() => PostgresError::Unusable("its URL names no host".into()),
+        Some(error) if away.is_empty() => error,
+        other => {
+            away.extend(other.map(|error| error.to_string()));
+            PostgresError::Away(away.join("; "))
+        }
+    }
+}
+
+/// `host` at this address. It keeps its name, for its certificate and its password.
+fn at(host: &PostgresConfig, address: IpAddr) -> PostgresConfig {
+    let mut one = host.clone();
+    one.postgres.hostaddr(address);
+    one
 }
 
 /// `all` with the host at this place alone.
@@ -90,7 +154,33 @@ mod tests {
         }
         assert_eq!(all.len(), 3);
         assert_eq!(all[1].postgres.get_hosts(), [Host::Tcp("b".into())]);
+        let here = at(&all[1], [127, 0, 0, 1].into());
+        assert_eq!(here.postgres.get_hosts(), [Host::Tcp("b".into())]);
+        assert_eq!(here.postgres.get_hostaddrs(), [IpAddr::from([127, 0, 0, 1])]);
         let odd = PostgresConfig::from_url("host=a,b,c port=1,2 user=u").unwrap();
         assert!(each(&odd).is_err());
+    }
+
+    #[test]
+    fn what_one_address_answers_holds_for_its_name_and_a_host_that_is_away_may_come_back() {
+        let away = |why: &str| PostgresError::Away(why.into());
+        let wrong = || PostgresError::Unusable("wrong password".into());
+        for one in [vec![away("refused"), wrong()], vec![wrong(), away("refused")]] {
+            assert_eq!(reason(vec![one]).to_string(), wrong().to_string());
+        }
+        let both = reason(vec![vec![away("one"), away("one")], vec![wrong()]]);
+        let PostgresError::Away(why) = both else { panic!("{both}") };
+        assert_eq!(why, format!("one; {}", wrong()));
+        assert!(matches!(reason(Vec::new()), PostgresError::Unusable(_)));
+    }
+
+    #[tokio::test]
+    async fn host_without_a_name_or_with_one_address_is_tried_as_it_is() {
+        for words in ["host=/run user=u", "hostaddr=::1 user=u", "host=127.0.0.1 user=u"] {
+            let host = PostgresConfig::from_url(words).unwrap();
+            let all = addresses(host.clone()).await;
+            assert_eq!(all.len(), 1, "{words}");
+            assert_eq!(all[0].postgres, host.postgres);
+        }
     }
 }

@@ -53,7 +53,7 @@ pub use bootstrap::{Batch, Bootstrap, Node, Order, Rows};
 pub use changes::Page;
 pub use config::{PostgresConfig, TlsMode};
 pub use error::{PostgresError, Rebuild, SchemaFault};
-pub use load::{Load, Loaded};
+pub use load::{COMMITTING, Load, Loaded};
 pub use pair::Pair;
 pub use place::{Lineage, Place};
 pub use shared::{Change, Changed, Seen};

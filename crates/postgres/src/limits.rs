@@ -32,6 +32,9 @@ pub const LOAD_MERGED_MAX: usize = 1 << 24;
 /// Bytes that a load hands to the connection at once.
 pub const LOAD_CHUNK_BYTES: usize = 1 << 20;
 
+/// Addresses of one host that are tried, one after the other: some 6 s each.
+pub const ADDRESSES_MAX: usize = 16;
+
 /// How often the version is read.
 pub const POLL: Duration = Duration::from_millis(250);
 

@@ -25,6 +25,9 @@ use crate::shared::Seen;
 use crate::store::PostgresStore;
 use hub::pair_hash;
 
+/// What is told as being done from when on all pairs may be loaded, also if nobody waits any more.
+pub const COMMITTING: &str = "committing";
+
 /// Pairs that are to be loaded.
 pub struct Load {
     store: PostgresStore,
@@ -163,7 +166,7 @@ impl Writing<'_> {
         // What is one version is obeyed at once; who must take the graph whole takes some time.
         let fills = row.get(0) && self.rows.len() >= self.fills_min;
         let added = if fills { self.fill().await? } else { self.merge().await? };
-        self.told("committing", self.rows.len());
+        self.told(COMMITTING, self.rows.len());
         let place = self.session.place().await?;
         self.session.run("commit", Doing::Commit).await?;
         Ok(Loaded { place, added })

@@ -38,16 +38,14 @@ const _: () = {
     }
 };
 
-/// Leaves the schema as this program knows it, or says why not.
-pub(crate) async fn migrate(
+/// Whether the schema is as this program knows it, or else may be [migrated](migrate).
+pub(crate) async fn is_ready(
     config: &PostgresConfig,
     client: &mut Client,
-) -> Result<(), PostgresError> {
-    let schema = config.schema()?;
-    let fails = |error: tokio_postgres::Error| PostgresError::of(&error, Doing::Nothing);
+) -> Result<bool, PostgresError> {
     let found = found(config, client).await?;
     if found.is_enough()? {
-        return Ok(());
+        return Ok(true);
     }
     if found.newest == 0 && (!config.create || config.had_tables.load(Ordering::Relaxed)) {
         return Err(SchemaFault::Gone.into());
@@ -55,6 +53,16 @@ pub(crate) async fn migrate(
     if !config.migrate {
         return Err(SchemaFault::Older { found: found.newest, known: KNOWN }.into());
     }
+    Ok(false)
+}
+
+/// Leaves the schema as this program knows it. It waits for all who use the tables.
+pub(crate) async fn migrate(
+    config: &PostgresConfig,
+    client: &mut Client,
+) -> Result<(), PostgresError> {
+    let schema = config.schema()?;
+    let fails = |error: tokio_postgres::Error| PostgresError::of(&error, Doing::Nothing);
     check_server(client).await?;
     let transaction = client.transaction().await.map_err(fails)?;
     // Nodes that start at the same time make it one after the other; the second has nothing to do.

@@ -1,13 +1,17 @@
 //! One connection, set up as all of ours are, with its time-outs.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
+use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_postgres::config::Host;
+use tokio_postgres::types::FromSql;
 use tokio_postgres::{Client, Row, Socket, Statement};
 
 use crate::config::{PostgresConfig, TlsMode};
@@ -25,7 +29,8 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(crate) const SAFE_PATH: &str = "set search_path = pg_catalog, pg_temp";
 
 /// Holds for all that a session does, beside [`SAFE_PATH`]. The server may have been set up to
-/// answer before a commit is on its disk.
+/// answer before a commit is on its disk. PostgreSQL 17 can bound a transaction, and reading all
+/// pairs is one that takes minutes.
 const SETTINGS: &str = "
     set default_transaction_isolation = 'read committed';
     set default_transaction_read_only = off;
@@ -34,6 +39,9 @@ const SETTINGS: &str = "
         if current_setting('synchronous_commit') in ('off', 'local') then
             set synchronous_commit = on;
         end if;
+        if current_setting('transaction_timeout', true) is not null then
+            set transaction_timeout = 0;
+        end if;
     end $$;";
 
 /// An open connection. It ends with this.
@@ -41,7 +49,11 @@ pub(crate) struct Session {
     pub(crate) client: Client,
     place: Statement,
     patience: Duration,
+    _alive: Alive,
 }
+
+/// The task that [drives](drive) a connection hears when this is dropped.
+type Alive = oneshot::Sender<Infallible>;
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,37 +64,37 @@ impl fmt::Debug for Session {
 impl Session {
     /// Connects and sees to it that the schema is ours.
     pub(crate) async fn open(config: &PostgresConfig) -> Result<Session, PostgresError> {
-        let mut client = Session::connect(config).await?;
-        schema::migrate(config, &mut client).await?;
+        let (mut client, alive) = Session::connect(config).await?;
+        let patience = config.statement_timeout + GRACE;
+        let late = |_| Err(PostgresError::late(patience, Doing::Nothing));
+        let looked = timeout(patience, schema::is_ready(config, &mut client)).await;
+        if !looked.unwrap_or_else(late)? {
+            schema::migrate(config, &mut client).await?;
+        }
         config.had_tables.store(true, Ordering::Relaxed);
         let sql = config.sql("select uuid_send(lineage), version, hash from encke.version");
-        let patience = config.statement_timeout + GRACE;
         let prepared = within(patience, Doing::Nothing, client.prepare(&sql)).await?;
-        Ok(Session { client, place: prepared, patience })
+        Ok(Session { client, place: prepared, patience, _alive: alive })
     }
 
-    /// To the first host that will do. Where none does and one is away, that one may come back.
-    async fn connect(config: &PostgresConfig) -> Result<Client, PostgresError> {
-        let (mut away, mut last) = (Vec::new(), None);
+    /// To the first address that will do.
+    async fn connect(config: &PostgresConfig) -> Result<(Client, Alive), PostgresError> {
+        let mut refused = Vec::new();
         for host in hosts::each(config)? {
-            match Session::connect_to(&host).await {
-                Ok(client) => return Ok(client),
-                Err(PostgresError::Away(why)) => away.push(why),
-                Err(error) => last = Some(error),
+            let mut of_host = Vec::new();
+            for address in hosts::addresses(host).await {
+                match Session::connect_to(&address).await {
+                    Ok(connected) => return Ok(connected),
+                    Err(error) => of_host.push(error),
+                }
             }
+            refused.push(of_host);
         }
-        Err(match last {
-            None if away.is_empty() => PostgresError::Unusable("its URL names no host".into()),
-            Some(error) if away.is_empty() => error,
-            other => {
-                away.extend(other.map(|error| error.to_string()));
-                PostgresError::Away(away.join("; "))
-            }
-        })
+        Err(hosts::reason(refused))
     }
 
     /// To the only host of `config`.
-    async fn connect_to(config: &PostgresConfig) -> Result<Client, PostgresError> {
+    async fn connect_to(config: &PostgresConfig) -> Result<(Client, Alive), PostgresError> {
         let mut postgres = config.postgres.clone();
         if let Some(password) = password::read(config).await? {
             postgres.password(password.as_bytes());
@@ -96,7 +108,8 @@ impl Session {
             let connected = postgres.connect(connector).await;
             let (client, connection) =
                 connected.map_err(|e| PostgresError::of(&e, Doing::Nothing))?;
-            tokio::spawn(drive(connection));
+            let (alive, dropped) = oneshot::channel();
+            tokio::spawn(drive(connection, dropped));
             let milliseconds = config.statement_timeout.as_millis();
             let settings = format!(
                 "{SAFE_PATH}; {SETTINGS} set statement_timeout = {milliseconds};
@@ -105,7 +118,7 @@ impl Session {
             );
             let set = client.batch_execute(&settings).await;
             set.map_err(|error| PostgresError::of(&error, Doing::Nothing))?;
-            Ok(client)
+            Ok((client, alive))
         };
         // The library's own time-out is for the socket alone.
         let patience = config.connect_timeout + GRACE;
@@ -162,15 +175,36 @@ pub(crate) async fn within<T>(
     }
 }
 
-/// Reads and writes until the client is dropped or the connection fails, which its requests hear.
-async fn drive<T>(connection: tokio_postgres::Connection<Socket, T>)
-where
+/// Reads and writes until the session is dropped or the connection fails, which its requests hear.
+/// What nobody waits for any more has little time for its answer, which may never come.
+async fn drive<T>(
+    connection: tokio_postgres::Connection<Socket, T>,
+    dropped: oneshot::Receiver<Infallible>,
+) where
     T: tokio_postgres::tls::TlsStream + Unpin + Send,
 {
-    if let Err(error) = connection.await {
-        let error = PostgresError::of(&error, Doing::Nothing);
-        tracing::debug!("a connection to PostgreSQL ended: {error}");
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => Some(ended),
+        _ = dropped => timeout(GRACE, connection).await.ok(),
+    };
+    match ended {
+        Some(Ok(())) => {}
+        Some(Err(error)) => {
+            let error = PostgresError::of(&error, Doing::Nothing);
+            tracing::debug!("a connection to PostgreSQL ended: {error}");
+        }
+        None => tracing::debug!("a connection to PostgreSQL is given up without an answer"),
     }
+}
+
+/// The value in a column of an answer. It has another type, or is null, if somebody has changed the
+/// schema's functions or tables.
+pub(crate) fn value<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, PostgresError> {
+    let damaged = |error: tokio_postgres::Error| {
+        PostgresError::Damaged(format!("an answer is not what it was: {error}"))
+    };
+    row.try_get(column).map_err(damaged)
 }
 
 /// How long to wait before each next try to connect.

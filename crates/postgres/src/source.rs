@@ -3,12 +3,13 @@
 use std::fmt;
 
 use tokio_postgres::Row;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::error::{Doing, PostgresError};
 use crate::place::Place;
 use crate::schema;
-use crate::session::{SAFE_PATH, Session, place};
+use crate::session::{SAFE_PATH, Session, place, value};
 use crate::store::PostgresStore;
 
 /// The table that is the graph.
@@ -49,7 +50,21 @@ pub struct Status {
     /// What the table that was the graph has become, in words, if it cannot be that any more. Until
     /// one is named again, or none, changes are refused.
     pub source_lost: Option<String>,
+    /// Whether that table has not all of its triggers, or some are off: the graph does not hear of
+    /// what changes in it.
+    pub triggers_off: bool,
 }
+
+/// What the server says of a text that no table can be called.
+const NO_NAME: [SqlState; 3] =
+    [SqlState::INVALID_NAME, SqlState::SYNTAX_ERROR, SqlState::FEATURE_NOT_SUPPORTED];
+
+/// The triggers that fire in the sessions of an application.
+const TRIGGERS_ON: &str = "(select count(*) from pg_trigger t where t.tgrelid = s.relation
+    and t.tgfoid = 'encke.source_touched'::regproc and t.tgenabled in ('O', 'A'))";
+
+/// One for each of `insert`, `update`, `delete` and `truncate`.
+const TRIGGERS: i64 = 4;
 
 impl PostgresStore {
     /// Makes `table` the graph: imports its rows, and follows its changes from then on, in the
@@ -66,13 +81,19 @@ impl PostgresStore {
         session.run("reset search_path", Doing::Nothing).await?;
         let named = "select pg_catalog.to_regclass($1)::pg_catalog.oid";
         let named = session.client.query_typed(named, &[(table, Type::TEXT)]).await;
-        let named = named.map_err(|error| PostgresError::of(&error, Doing::Nothing))?;
-        session.run(SAFE_PATH, Doing::Nothing).await?;
-        let Some(named) = named.first().and_then(|row| row.get::<_, Option<u32>>(0)) else {
+        let named = match named {
+            Ok(rows) => rows.first().and_then(|row| row.get::<_, Option<u32>>(0)),
+            // No name that SQL could have, or one of another database.
+            Err(error) if error.code().is_some_and(|code| NO_NAME.contains(code)) => None,
+            Err(error) => return Err(PostgresError::of(&error, Doing::Nothing)),
+        };
+        let Some(named) = named else {
             return Err(PostgresError::Refused(format!(
-                "there is no table {table}; name it with its schema, as in public.follows"
+                "there is no table {table}; name it with its schema, as in public.follows, and as \
+                 SQL has it, as in 'public.\"Follows\"'"
             )));
         };
+        session.run(SAFE_PATH, Doing::Nothing).await?;
         let sql = self.sql(&format!("select encke.install({named}::oid::regclass, $1, $2)"));
         query(&session, &sql, &[subscriber, subscribee], Doing::Commit).await?;
         session.place().await
@@ -88,7 +109,7 @@ impl PostgresStore {
     /// What there is to say about the graph in the database.
     pub async fn status(&self) -> Result<Status, PostgresError> {
         let session = Session::open(&self.shared.config).await?;
-        let sql = self.sql(
+        let sql = self.sql(&format!(
             "select uuid_send(v.lineage), v.version, v.hash,
                 (select greatest(reltuples, 0)::bigint from pg_class
                     where oid = 'encke.subscriptions'::regclass),
@@ -96,15 +117,17 @@ impl PostgresStore {
                     where c.relkind = 'r' and c.relnamespace =
                         (select relnamespace from pg_class where oid = 'encke.version'::regclass)),
                 (select count(*) from encke.changes),
-                s.relation::text, s.a, s.b, encke.source_lost()
+                s.relation::text, s.a, s.b, encke.source_lost(), {TRIGGERS_ON}
             from encke.version v left join encke.source_columns() s on true",
-        );
+        ));
         let row = query(&session, &sql, &[], Doing::Nothing).await?;
         let text = |column| row.get::<_, Option<String>>(column);
         let source = text(6).zip(text(7)).zip(text(8));
+        let triggers_on: i64 = row.get(10);
         Ok(Status {
             schema_version: schema::KNOWN,
             place: place(&row)?,
+            triggers_off: source.is_some() && triggers_on < TRIGGERS,
             pairs: row.get::<_, i64>(3) as u64,
             bytes: row.get::<_, i64>(4) as u64,
             changes: row.get::<_, i64>(5) as u64,
@@ -125,8 +148,9 @@ impl PostgresStore {
         let sql = self.sql(&format!("select * from encke.source_differences({most})"));
         let rows = session.client.query(&sql, &[]).await;
         let rows = rows.map_err(|error| PostgresError::of(&error, Doing::Nothing))?;
-        let total = rows.first().map_or(0, |row| row.get::<_, i64>(3) as u64);
-        let some = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
+        let total = rows.first().map_or(Ok(0), |row| value::<i64>(row, 3))? as u64;
+        let pair = |row| Ok((value(row, 0)?, value(row, 1)?, value(row, 2)?));
+        let some = rows.iter().map(pair).collect::<Result<_, PostgresError>>()?;
         Ok(Differences { total, some })
     }
 

@@ -1,5 +1,6 @@
 //! The poll: where the graph is, whoever changed it; and old changes are deleted.
 
+use std::mem::discriminant;
 use std::sync::{Arc, Weak};
 
 use tokio::time::{Instant, sleep};
@@ -27,7 +28,10 @@ pub(crate) async fn run(shared: Weak<Shared>, mut session: Option<Session>) {
             }
             Err(error) => {
                 session = None;
-                if !matches!(*shared.seen.borrow(), Seen::Away(_)) {
+                // Once, and again where it is for another reason: it may want another cure.
+                let is_known = matches!(&*shared.seen.borrow(), Seen::Away(before)
+                    if discriminant(before) == discriminant(&error));
+                if !is_known {
                     tracing::warn!("{error}");
                 }
                 shared.see(Seen::Away(error));

@@ -17,7 +17,7 @@ use tokio_postgres::types::ToSql;
 use crate::error::{Doing, PostgresError};
 use crate::limits::GROUP_PAIRS_MAX;
 use crate::pair::{Pair, from_lines};
-use crate::session::{Session, backoff, place};
+use crate::session::{Session, backoff, place, value};
 use crate::shared::{Change, Changed, Request, Seen, Shared};
 
 const COMMIT: &str = "select uuid_send(new_lineage), new_version, new_hash, did_add, did_remove
@@ -136,8 +136,8 @@ async fn commit(
         rows.first().ok_or_else(|| PostgresError::Damaged("a commit has no answer".into()))?;
     Ok(Change {
         place: place(row)?,
-        added: from_lines(row.get(3))?,
-        removed: from_lines(row.get(4))?,
+        added: from_lines(value(row, 3)?)?,
+        removed: from_lines(value(row, 4)?)?,
     })
 }
 

@@ -48,6 +48,7 @@ mod web;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use auth::tokens::Verifier;
@@ -88,6 +89,10 @@ pub use gateway::ErlangConfig;
 /// Threads of the control plane. It shares the cores with the workers, and with one thread no task
 /// is ever handed from one to another, which would wake one thread more for it.
 const CONTROL_THREADS: usize = 1;
+
+/// How long a server that has ended waits for its threads at a disk. What must be written is
+/// written by then; what is left reads files, perhaps from a disk that does not answer.
+const DISK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Connections to the API that may wait to be accepted; the kernel cuts it to
 /// `net.core.somaxconn`.
@@ -186,6 +191,15 @@ pub fn runtime() -> Result<tokio::runtime::Runtime> {
         .enable_all()
         .build()
         .context("cannot start the threads of the API; check the limit on threads (ulimit -u)")
+}
+
+/// Does `work`, a server from its start to its end, on such a runtime. What still reads then from a
+/// disk that does not answer does not hold up the end.
+pub fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = runtime()?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_timeout(DISK_TIMEOUT);
+    done
 }
 
 impl Server {

@@ -29,8 +29,8 @@ use crate::keep::ClaimsBeside;
 use crate::passing::PassingSocket;
 use crate::ports::ApiListeners;
 use crate::start::{ControlPlane, ServerSetup};
+use crate::upgrade::check::check;
 use crate::upgrade::conversation::{Broken, Conversation};
-use crate::upgrade::judge::judge;
 use crate::upgrade::messages::{
     EpochFacts, Facts, FirstMessage, Have, Hello, Listeners, Live, Ready, Rest, ServingMessage,
     SuccessorMessage, UpgradeRefusal, VERSIONS,
@@ -203,7 +203,7 @@ async fn take_all(
 /// Reads what there is to be read, looks whether all can be taken, and has workers wait.
 async fn prepare(facts: &Facts, mut config: ServeConfig) -> Result<Prepared> {
     let descriptors = sys::limits::descriptors().context("cannot read the descriptor limit")?;
-    let apis = judge(facts, &config, descriptors.soft)?;
+    let apis = check(facts, &config, descriptors.soft)?;
     (config.engine.listen, config.tls_listen) = (facts.listen, facts.tls_listen);
     (config.api, config.tls_api) = (apis.plain, apis.tls);
     let live = LiveAccess { id: facts.live.id.clone(), token: facts.live.token.clone() };

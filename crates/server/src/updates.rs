@@ -1,9 +1,9 @@
 //! Posts updates of the Mercure protocol: those of publishers, and the hub's own.
 
-use dispatch::barrier::WritePermit;
-use dispatch::posting::{Delivery, Sender};
+use dispatch::barrier::{WritePermit, WritePermitAtOnce};
+use dispatch::posting::{Delivery, PostedNow, Sender};
 use dispatch::send_options::SendOptions;
-use engine::Outgoing;
+use engine::{LaneBell, Outgoing};
 use httpd::problem::ApiProblem;
 use hub::{Draft, EventParts, LeftOut, Payload};
 use mercure::Update;
@@ -38,6 +38,32 @@ pub(crate) async fn post(
         under_way.posted(event.number(), update.id.as_deref());
     }
     Ok(delivery)
+}
+
+/// Likewise on a worker's thread, which is rung by `bell`, if that does not take long. Not in a
+/// cluster.
+pub(crate) fn post_at_once(
+    sender: &Sender,
+    permit: &WritePermitAtOnce<'_>,
+    update: &Update,
+    bell: LaneBell,
+    fits: impl FnOnce(&Draft) -> bool,
+) -> PostedNow {
+    let Some(topics) = sender.router.topics() else { return PostedNow::TooMuch };
+    let now_ms = sys::clock::monotonic_ms();
+    // Others have the tables.
+    let Some(begun) = topics.begin_at_once(&update.topics, update.is_private, now_ms) else {
+        return PostedNow::Busy;
+    };
+    let Some((keys, under_way)) = begun else { return PostedNow::TooMuch };
+    let draft = draft(update, &keys).ok().filter(|draft| fits(draft));
+    let Some(draft) = draft else { return PostedNow::TooMuch };
+    let followers = UpdateFollowers::at_once(topics, &update.topics);
+    let posted = sender.publish_at_once(permit, Outgoing::from(draft), &followers, bell);
+    if let PostedNow::Posted(event, _) = &posted {
+        under_way.posted(event.number(), update.id.as_deref());
+    }
+    posted
 }
 
 /// The event that an update becomes.

@@ -66,7 +66,7 @@ impl Store {
             Err(error) => {
                 self.put_off(path);
                 self.fail(stream, writer);
-                return Err(error.into());
+                return Err(error);
             }
         };
         let mut state = State::new(create.content_type);
@@ -85,7 +85,7 @@ impl Store {
     /// `teller` was told it, or will be.
     ///
     /// # Errors
-    /// It is refused, or cannot be stored; nothing was changed.
+    /// It is refused, or cannot be stored.
     pub fn append(
         &self,
         path: &str,
@@ -115,7 +115,7 @@ impl Store {
             Err(error) => {
                 self.put_off(path);
                 self.fail(&stream, &mut writer);
-                return Err(error.into());
+                return Err(error);
             }
         };
         state.apply(&record);
@@ -153,16 +153,21 @@ impl Store {
         view: &View,
     ) -> Result<(), Refusal> {
         let ancestors = view.meta.lineage.as_ref().map_or(0, |lineage| lineage.ancestors.len());
-        let removed = links::remove_stream(&self.file(stream), ancestors, &self.doubt);
-        let remains = removed.inspect_err(|_| self.fail(stream, writer))?;
+        let file = self.file(stream);
+        let removed = links::remove_stream(&file, ancestors, &self.doubt);
+        let remains = removed.map_err(|error| {
+            self.fail(stream, writer);
+            // It goes on as long as it has its name.
+            if file.exists() { Refusal::Disk(error) } else { Refusal::Unsure(error) }
+        })?;
         *writer = None;
         self.publish(stream, None, 0, 0);
-        let synced = self.doubt.sync_directory_of(&self.file(stream));
+        let synced = self.doubt.sync_directory_of(&file);
         if self.settle_remains(remains).is_err() || synced.is_err() {
             // The next request looks whether forks need it still, and syncs the directory.
             self.forget(stream);
         }
-        Ok(synced?)
+        synced.map_err(Refusal::Unsure)
     }
 
     fn count_bytes(&self, more: u64) {

@@ -69,23 +69,26 @@ pub(crate) fn file_of(dir: &Path, path: &str) -> PathBuf {
 }
 
 /// Makes `file` with its first record; where it ends.
-pub(crate) fn create(file: &Path, record: &Record<'_>, doubt: &Doubt) -> io::Result<u64> {
+pub(crate) fn create(file: &Path, record: &Record<'_>, doubt: &Doubt) -> Result<u64, Refusal> {
     let mut bytes = MAGIC.to_vec();
     record.write(&mut bytes);
     let unfinished = file.with_extension(NEW);
-    let written = (|| {
+    let named = (|| {
         let mut made = plain_file::create(&unfinished, 0o644)?;
         made.write_all(&bytes)?;
         made.sync_all()?;
-        fs::rename(&unfinished, file)?;
-        doubt.raise_by(doubt.sync_directory_of(file))
+        fs::rename(&unfinished, file)
     })();
-    if written.is_err() {
-        // What is left of it is removed at the next start, too. It has its own name already if only
-        // that may not be on disk.
-        let _ = fs::remove_file(&unfinished).or_else(|_| fs::remove_file(file));
+    if let Err(error) = named {
+        // What is left of it is removed at the next start, too.
+        let _ = fs::remove_file(&unfinished);
+        return Err(error.into());
     }
-    written.map(|()| bytes.len() as u64)
+    if let Err(error) = doubt.raise_by(doubt.sync_directory_of(file)) {
+        let is_gone = fs::remove_file(file).and_then(|()| doubt.sync_directory_of(file)).is_ok();
+        return Err(if is_gone { error.into() } else { Refusal::Unsure(error) });
+    }
+    Ok(bytes.len() as u64)
 }
 
 /// Appends a record to `file` at its `tail`, and syncs it; where it ends.
@@ -94,16 +97,19 @@ pub(crate) fn append(
     tail: u64,
     record: &Record<'_>,
     doubt: &Doubt,
-) -> io::Result<u64> {
+) -> Result<u64, Refusal> {
     let mut bytes = Vec::new();
     record.write(&mut bytes);
     let file = plain_file::open(file, File::options().write(true))?;
-    let written = disk::write_at(&file, &bytes, tail).and_then(|()| disk::sync(&file));
-    if let Err(error) = written {
-        // What was not acknowledged is not to be there at the next start. If this fails too, it is
-        // a repeat for a producer that sends it again.
-        let _ = disk::cut(&file, tail);
-        return doubt.raise_by(Err(error));
+    let written = disk::write_at(&file, &bytes, tail);
+    let is_whole = written.is_ok();
+    if let Err(error) = doubt.raise_by(written.and_then(|()| disk::sync(&file))) {
+        // What was not acknowledged is not to be there at the next start. A part of it never is.
+        // Of all of it nobody knows unless this is on disk: it is a repeat then for a producer that
+        // sends it again.
+        let cut = disk::cut(&file, tail);
+        let is_off = !is_whole || cut.and_then(|()| disk::sync(&file)).is_ok();
+        return Err(if is_off { error.into() } else { Refusal::Unsure(error) });
     }
     Ok(tail + bytes.len() as u64)
 }

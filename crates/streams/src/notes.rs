@@ -3,7 +3,7 @@
 //! The file `untold` beside the streams has places of one length. A note stands in one of them
 //! while an append of its stream is written and [told](crate::Teller), and on as long as it could
 //! not be. It says up to where all is told. So what is found there at a start is all that a process
-//! before may have left untold, and no file of a stream has to be looked at for it. Nothing is
+//! before may have left to be told, and no file of a stream has to be looked at for it. Nothing is
 //! appended to a stream before what was appended last is told, so that is all that a note may miss.
 //!
 //! A note stays for the next append of its stream, which then needs none: a stream that is appended
@@ -30,8 +30,8 @@ use crate::group_sync::GroupSync;
 use crate::refusal::Refusal;
 use crate::teller::Outcome;
 
-/// The file's name.
-const FILE: &str = "untold";
+/// The file's name, which versions share: what one left there, the next one tells.
+pub(crate) const FILE: &str = "untold";
 
 /// Notes at one time: appends that are under way, and those that could not be told.
 pub(crate) const NOTES_MAX: usize = 1_024;

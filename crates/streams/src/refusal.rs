@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Why a request is refused. Nothing was changed.
+/// Why a request is refused. Nothing was changed, unless it is [`Refusal::Unsure`].
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// There is no such stream.
@@ -79,6 +79,12 @@ pub enum Refusal {
     /// The disk fails.
     #[error("the disk fails: {0}")]
     Disk(#[from] io::Error),
+    /// The disk has failed at the last step: what was asked for may be on disk or not.
+    #[error(
+        "the disk failed at this, so it may be done or not ({0}): look at the stream first, or \
+         repeat an append with the Producer-Seq that it had"
+    )]
+    Unsure(io::Error),
 }
 
 impl Refusal {
@@ -86,6 +92,14 @@ impl Refusal {
     pub fn of_path(self) -> Refusal {
         match self {
             Refusal::Gone => Refusal::Needed,
+            other => other,
+        }
+    }
+
+    /// What is said to who asked for something else, which was not begun.
+    pub(crate) fn of_other(self) -> Refusal {
+        match self {
+            Refusal::Unsure(error) => Refusal::Disk(error),
             other => other,
         }
     }

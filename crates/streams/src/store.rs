@@ -15,7 +15,7 @@ use crate::lifetime::Lifetime;
 use crate::lineage::Lineage;
 use crate::links::{self, FileKind, Remains};
 use crate::long_reads::LongReads;
-use crate::notes::Notes;
+use crate::notes::{self, Notes};
 use crate::offset::Offset;
 use crate::refusal::Refusal;
 use crate::state::State;
@@ -83,8 +83,9 @@ impl Store {
         let (mut bytes, mut changed_ms) = (0, 0);
         for number in 0..file::DIRECTORIES {
             let directory = file::directory(dir, number);
-            fs::create_dir_all(&directory)?;
-            let (more, changed) = open_directory(&directory)?;
+            let made = fs::create_dir_all(&directory);
+            let opened = named(&directory, made).and_then(|()| open_directory(&directory));
+            let (more, changed) = opened?;
             (bytes, changed_ms) = (bytes + more, changed_ms.max(changed));
         }
         fs::File::open(dir)?.sync_all()?;
@@ -108,7 +109,7 @@ impl Store {
     /// What is noted of them cannot be read, made or removed.
     pub fn telling(mut self, tells: bool) -> io::Result<Store> {
         if tells {
-            self.notes = Some(Notes::open(&self.dir)?);
+            self.notes = Some(named(&self.dir.join(notes::FILE), Notes::open(&self.dir))?);
         } else {
             Notes::remove_all(&self.dir)?;
         }
@@ -177,7 +178,7 @@ impl Store {
             // What is told is read from the file.
             Some(_) if is_over && self.is_noted(&stream.path) => Err(Refusal::Pending),
             Some(view) if is_over => {
-                self.remove(stream, writer, &view)?;
+                self.remove(stream, writer, &view).map_err(Refusal::of_other)?;
                 self.load(stream, writer)
             }
             view => Ok(view),
@@ -328,15 +329,16 @@ impl Store {
 /// and when one was changed last.
 fn open_directory(directory: &Path) -> io::Result<(u64, u64)> {
     let (mut bytes, mut changed_ms, mut links) = (0, 0, Vec::new());
-    for entry in fs::read_dir(directory)? {
-        let (entry, path) = entry.map(|entry| (entry.metadata(), entry.path()))?;
+    for entry in named(directory, fs::read_dir(directory))? {
+        let entry = named(directory, entry)?;
+        let (entry, path) = (entry.metadata(), entry.path());
         match FileKind::of(&path) {
-            FileKind::Unfinished => fs::remove_file(path)?,
+            FileKind::Unfinished => named(&path, fs::remove_file(&path))?,
             // It is counted with the stream whose file it is.
             FileKind::Link => links.push(path),
             FileKind::Foreign => {}
             FileKind::Stream | FileKind::Gone => {
-                let entry = entry?;
+                let entry = named(&path, entry)?;
                 bytes += entry.len();
                 changed_ms = changed_ms.max(file::changed_ms(&entry)?);
             }
@@ -344,10 +346,15 @@ fn open_directory(directory: &Path) -> io::Result<(u64, u64)> {
     }
     for link in links {
         if !links::fork_of(&link).try_exists()? {
-            fs::remove_file(link)?;
+            named(&link, fs::remove_file(&link))?;
         }
     }
     Ok((bytes, changed_ms))
+}
+
+/// An error that says which file is meant: there may be many of them.
+fn named<T>(path: &Path, done: io::Result<T>) -> io::Result<T> {
+    done.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
 }
 
 pub(crate) fn head(view: &View) -> Head {

@@ -11,18 +11,21 @@ use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 
 /// Ranges that can be guarded at once.
-const RANGES_MAX: usize = 64;
+const RANGES_MAX: usize = 128;
 
 /// Guarded memory; free while its end is 0. The handler reads it without a lock: the end is
 /// written last and cleared first.
 struct Guarded {
     start: AtomicUsize,
     end: AtomicUsize,
+    /// Whether it is written to as well.
+    is_written: AtomicBool,
     faulted: AtomicBool,
 }
 
@@ -30,6 +33,7 @@ static RANGES: [Guarded; RANGES_MAX] = [const {
     Guarded {
         start: AtomicUsize::new(0),
         end: AtomicUsize::new(0),
+        is_written: AtomicBool::new(false),
         faulted: AtomicBool::new(false),
     }
 }; RANGES_MAX];
@@ -41,19 +45,39 @@ static TAKING: Mutex<()> = Mutex::new(());
 static PAGE_BYTES: AtomicUsize = AtomicUsize::new(0);
 static INSTALLED: Once = Once::new();
 
-/// Guards a range of memory until it is dropped, which must be before the range is unmapped.
+/// Guards a range of memory until it is dropped, about when the range is unmapped: before, or at
+/// once behind it where to unmap it takes a look at it.
 #[derive(Debug)]
 pub struct Guard(usize);
 
 impl Guard {
-    /// Guards the mapping that holds `address`, one of a file that is only read.
+    /// Guards the mapping that holds `address`, one of a file.
+    ///
+    /// # Errors
+    /// There is none, what is mapped is not told, or too many are guarded.
     pub fn around(address: usize) -> io::Result<Guard> {
-        let maps = fs::read_to_string("/proc/self/maps")?;
-        let range = maps.lines().filter_map(range_of).find(|range| range.contains(&address));
-        range.ok_or_else(|| io::Error::other("nothing is mapped there")).and_then(Guard::new)
+        let guard = Guard::of(|mapping| mapping.memory.contains(&address))?;
+        guard.ok_or_else(|| io::Error::other("nothing is mapped there"))
     }
 
-    fn new(memory: Range<usize>) -> io::Result<Guard> {
+    /// Guards the mapping of the file at `path`, which has no link in it, if the system tells of
+    /// one. What is written into pages that are gone is read again here, and by nobody else.
+    ///
+    /// # Errors
+    /// What is mapped is not told, or too many are guarded.
+    pub fn of_file(path: &Path) -> io::Result<Option<Guard>> {
+        let path = path.to_string_lossy();
+        Guard::of(|mapping| mapping.path == path)
+    }
+
+    fn of(is_meant: impl Fn(&Mapping<'_>) -> bool) -> io::Result<Option<Guard>> {
+        // A path need not be text.
+        let maps = fs::read("/proc/self/maps")?;
+        let maps = String::from_utf8_lossy(&maps);
+        maps.lines().filter_map(Mapping::of).find(is_meant).map(Guard::new).transpose()
+    }
+
+    fn new(Mapping { memory, is_written, .. }: Mapping<'_>) -> io::Result<Guard> {
         install()?;
         let _taking = TAKING.lock().unwrap_or_else(PoisonError::into_inner);
         let free = |range: &Guarded| range.end.load(Ordering::Acquire) == 0;
@@ -61,6 +85,7 @@ impl Guard {
         let slot = slot.ok_or_else(|| io::Error::other("too many mapped files are guarded"))?;
         let range = &RANGES[slot];
         range.faulted.store(false, Ordering::Relaxed);
+        range.is_written.store(is_written, Ordering::Relaxed);
         range.start.store(memory.start, Ordering::Relaxed);
         range.end.store(memory.end, Ordering::Release);
         Ok(Guard(slot))
@@ -82,11 +107,25 @@ impl Drop for Guard {
     }
 }
 
-/// The addresses at the start of a line of `/proc/self/maps` (proc_pid_maps(5)).
-fn range_of(line: &str) -> Option<Range<usize>> {
-    let (start, rest) = line.split_once('-')?;
-    let (end, _) = rest.split_once(' ')?;
-    Some(usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?)
+/// A line of `/proc/self/maps` (proc_pid_maps(5)).
+struct Mapping<'l> {
+    memory: Range<usize>,
+    is_written: bool,
+    path: &'l str,
+}
+
+impl Mapping<'_> {
+    fn of(line: &str) -> Option<Mapping<'_>> {
+        let (start, rest) = line.split_once('-')?;
+        let (end, rest) = rest.split_once(' ')?;
+        let (mode, mut path) = rest.split_once(' ')?;
+        // Behind its place in the file, the device and the number of the file.
+        for _ in 0..3 {
+            path = path.split_once(' ').map_or("", |(_, rest)| rest.trim_start());
+        }
+        let memory = usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?;
+        Some(Mapping { memory, is_written: mode.contains('w'), path })
+    }
 }
 
 fn install() -> io::Result<()> {
@@ -122,11 +161,15 @@ extern "C" fn on_bus_error(
         let end = range.end.load(Ordering::Acquire);
         address < end && range.start.load(Ordering::Relaxed) <= address
     };
-    if let Some(range) = RANGES.iter().find(holds) {
+    // One of them may be about to be given back, whose memory is another file's by now.
+    let (mut is_guarded, mut is_written) = (false, false);
+    for range in RANGES.iter().filter(holds) {
         range.faulted.store(true, Ordering::Release);
-        if zero_page(address) {
-            return;
-        }
+        is_guarded = true;
+        is_written |= range.is_written.load(Ordering::Relaxed);
+    }
+    if is_guarded && zero_page(address, is_written) {
+        return;
     }
     let mut default = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: all fields of the structure are valid as zeros, which is SIG_DFL.
@@ -136,12 +179,13 @@ extern "C" fn on_bus_error(
 }
 
 /// Puts a page of zeros where `address` lies.
-fn zero_page(address: usize) -> bool {
+fn zero_page(address: usize, is_written: bool) -> bool {
     let bytes = PAGE_BYTES.load(Ordering::Acquire);
     let page = (address & !(bytes - 1)) as *mut libc::c_void;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-    // SAFETY: the page lies in a range that its owner maps and guards, for reading only.
-    let mapped = unsafe { libc::mmap(page, bytes, libc::PROT_READ, flags, -1, 0) };
+    let mode = if is_written { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+    // SAFETY: the page lies in a range that its owner maps and guards, and cannot be used as it is.
+    let mapped = unsafe { libc::mmap(page, bytes, mode, flags, -1, 0) };
     mapped != libc::MAP_FAILED
 }
 
@@ -152,13 +196,11 @@ mod tests {
 
     use super::*;
 
-    /// A file of `bytes` ones in memory, mapped.
-    fn mapped(bytes: usize) -> (File, *const u8) {
-        let path = std::env::temp_dir().join(format!("encke-mapped-{}", std::process::id()));
-        fs::write(&path, vec![1; bytes]).unwrap();
-        let file = File::options().read(true).write(true).open(&path).unwrap();
-        fs::remove_file(&path).unwrap();
-        let (prot, flags, fd) = (libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd());
+    /// A file of `bytes` ones, mapped.
+    fn mapped(path: &Path, bytes: usize, prot: libc::c_int) -> (File, *mut u8) {
+        fs::write(path, vec![1; bytes]).unwrap();
+        let file = File::options().read(true).write(true).open(path).unwrap();
+        let (flags, fd) = (libc::MAP_SHARED, file.as_raw_fd());
         // SAFETY: a new mapping of an open file.
         let start = unsafe { libc::mmap(ptr::null_mut(), bytes, prot, flags, fd, 0) };
         assert_ne!(start, libc::MAP_FAILED);
@@ -168,7 +210,8 @@ mod tests {
     #[test]
     fn file_that_is_cut_short_under_its_map_reads_as_zeros_and_is_told() {
         let bytes = 64 * 1024;
-        let (file, start) = mapped(bytes);
+        let dir = tempfile::tempdir().unwrap();
+        let (file, start) = mapped(&dir.path().join("file"), bytes, libc::PROT_READ);
         let guard = Guard::around(start as usize).unwrap();
         let read = |at: usize| {
             // SAFETY: the byte lies within the mapping.
@@ -180,7 +223,26 @@ mod tests {
         assert_eq!((read(bytes - 1), guard.has_faulted()), (0, true));
         assert_eq!(read(0), 1, "what is there is still read");
         drop(guard);
-        assert!(!Guard::new(8..16).unwrap().has_faulted(), "another range starts without it");
+        let other = Mapping { memory: 8..16, is_written: false, path: "" };
+        assert!(!Guard::new(other).unwrap().has_faulted(), "another range starts without it");
         assert!(Guard::around(8).is_err(), "nothing is ever mapped there");
+    }
+
+    #[test]
+    fn file_that_is_written_by_its_map_can_be_written_when_it_is_cut_short() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().canonicalize().unwrap().join("one with spaces");
+        assert!(Guard::of_file(&path).unwrap().is_none(), "it is not mapped");
+        let (file, start) = mapped(&path, 8192, libc::PROT_READ | libc::PROT_WRITE);
+        let guard = Guard::of_file(&path).unwrap().expect("it is mapped");
+        let second = start.wrapping_add(4096);
+        file.set_len(0).unwrap();
+        // SAFETY: the byte lies within the mapping.
+        unsafe { ptr::write_volatile(second, 7) };
+        // SAFETY: as above.
+        let written = unsafe { ptr::read_volatile(second) };
+        // SAFETY: as above.
+        let begin = unsafe { ptr::read_volatile(start) };
+        assert_eq!((written, begin, guard.has_faulted()), (7, 0, true));
     }
 }

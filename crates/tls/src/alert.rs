@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use rustls::{Error, PeerIncompatible, PeerMisbehaved};
+
 /// The description of an alert: the registry's number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Alert(pub u8);
@@ -110,6 +112,28 @@ impl fmt::Display for Alert {
 impl fmt::Debug for Alert {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+/// The alert that goes with an error, for figures: what rustls has sealed it does not tell.
+pub(crate) fn alert_of(error: &Error) -> Alert {
+    match error {
+        Error::DecryptError => Alert::BAD_RECORD_MAC,
+        Error::PeerSentOversizedRecord => Alert::RECORD_OVERFLOW,
+        Error::InvalidMessage(_) => Alert::DECODE_ERROR,
+        Error::InappropriateMessage { .. } | Error::InappropriateHandshakeMessage { .. } => {
+            Alert::UNEXPECTED_MESSAGE
+        }
+        Error::NoApplicationProtocol => Alert::NO_APPLICATION_PROTOCOL,
+        Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered) => Alert::PROTOCOL_VERSION,
+        // In TLS 1.2 that no signature of the certificate's key is one that the client takes.
+        Error::PeerIncompatible(_) | Error::General(_) => Alert::HANDSHAKE_FAILURE,
+        Error::PeerMisbehaved(PeerMisbehaved::MessageInterleavedWithHandshakeMessage) => {
+            Alert::UNEXPECTED_MESSAGE
+        }
+        Error::PeerMisbehaved(_) => Alert::ILLEGAL_PARAMETER,
+        Error::InvalidCertificate(_) => Alert(42),
+        _ => Alert::INTERNAL_ERROR,
     }
 }
 

@@ -1,5 +1,5 @@
-//! Here is what a handshake tells of itself only while it goes on. That is both traffic secrets,
-//! which rustls hands over by its log of keys alone, and whether a client has named its server.
+//! Here is what a handshake tells of itself only while it goes on. That is its secrets, which
+//! rustls hands over by its log of keys alone, and whether a client has named its server.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -9,16 +9,21 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use zeroize::Zeroizing;
 
+use crate::Suite;
+use crate::cipher::Cipher;
 use crate::derive::SECRET_BYTES;
 
-type Secret = Zeroizing<[u8; SECRET_BYTES]>;
+/// A secret, once it is known. It is written where it stays, since what moves leaves a copy behind.
+type Secret = OnceLock<Box<Zeroizing<[u8; SECRET_BYTES]>>>;
 
 /// Stands in one handshake's own configuration. The secrets are written once, and wiped when it is
 /// dropped.
 #[derive(Default)]
 pub(crate) struct Capture {
-    client: OnceLock<Secret>,
-    server: OnceLock<Secret>,
+    client: Secret,
+    server: Secret,
+    /// What a client sends under within the handshake.
+    handshake: Secret,
     /// A server's certificates.
     resolver: Option<Arc<dyn ResolvesServerCert>>,
     named: OnceLock<bool>,
@@ -38,15 +43,24 @@ impl Capture {
     /// Copies the secret that clients, or servers, send under to `out`. Whether there is one.
     pub(crate) fn copy(&self, of_client: bool, out: &mut [u8; SECRET_BYTES]) -> bool {
         let place = if of_client { &self.client } else { &self.server };
-        let Some(secret) = place.get() else { return false };
-        out.copy_from_slice(&**secret);
-        true
+        place.get().map(|secret| out.copy_from_slice(&***secret)).is_some()
     }
 
-    fn place(&self, label: &str) -> Option<&OnceLock<Secret>> {
+    /// Whether the client seals what it sends from now on in a handshake of TLS 1.3.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.handshake.get().is_some()
+    }
+
+    /// What opens the client's part of a handshake of TLS 1.3.
+    pub(crate) fn handshake_cipher(&self, suite: Suite) -> Option<Cipher> {
+        self.handshake.get().map(|secret| Cipher::of_secret(suite, secret))
+    }
+
+    fn place(&self, label: &str) -> Option<&Secret> {
         match label {
             "CLIENT_TRAFFIC_SECRET_0" => Some(&self.client),
             "SERVER_TRAFFIC_SECRET_0" => Some(&self.server),
+            "CLIENT_HANDSHAKE_TRAFFIC_SECRET" => Some(&self.handshake),
             _ => None,
         }
     }
@@ -58,11 +72,11 @@ impl KeyLog for Capture {
         // A suite with longer secrets is none of ours; without a secret the handshake fails.
         if secret.len() == SECRET_BYTES {
             let kept = place.get_or_init(|| {
-                let mut kept = Zeroizing::new([0; SECRET_BYTES]);
+                let mut kept = Box::new(Zeroizing::new([0; SECRET_BYTES]));
                 kept.copy_from_slice(secret);
                 kept
             });
-            debug_assert!(kept[..] == *secret, "a handshake has one secret of each side");
+            debug_assert!(kept[..] == *secret, "a handshake has one secret of each kind");
         }
     }
 

@@ -5,6 +5,14 @@ use aws_lc_rs::aead::{
 };
 use zeroize::Zeroizing;
 
+use crate::derive::{self, SECRET_BYTES};
+
+/// Bytes of an AES-128 key.
+pub(crate) const AES_BYTES: usize = 16;
+
+/// Bytes of a ChaCha20 key.
+pub(crate) const CHACHA_BYTES: usize = 32;
+
 /// What seals records.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Suite {
@@ -38,6 +46,21 @@ impl Cipher {
         let mut start = Zeroizing::new([0; NONCE_BYTES]);
         start[..iv.len()].copy_from_slice(iv);
         Cipher { key: LessSafeKey::new(key), iv: start }
+    }
+
+    /// What a traffic secret of TLS 1.3 leads to.
+    pub(crate) fn of_secret(suite: Suite, secret: &[u8; SECRET_BYTES]) -> Cipher {
+        let mut iv = Zeroizing::new([0; NONCE_BYTES]);
+        derive::iv(secret, &mut *iv);
+        Cipher::with_iv(suite, secret, &*iv)
+    }
+
+    /// What a traffic secret of TLS 1.3 leads to, with the IV of it that is kept.
+    pub(crate) fn with_iv(suite: Suite, secret: &[u8; SECRET_BYTES], iv: &[u8]) -> Cipher {
+        let mut key = Zeroizing::new([0; CHACHA_BYTES]);
+        let key_bytes = if suite == Suite::Aes128Gcm { AES_BYTES } else { CHACHA_BYTES };
+        derive::key(secret, &mut key[..key_bytes]);
+        Cipher::new(suite, &key[..key_bytes], iv)
     }
 
     /// The nonce of a record: its number laid over the IV (RFC 8446, section 5.3; RFC 7905, section

@@ -14,12 +14,11 @@ use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::ServerName;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, EncodeError, UnbufferedStatus};
-use rustls::{
-    AlertDescription, ClientConfig, CommonState, Error, HandshakeKind, PeerIncompatible,
-    PeerMisbehaved, ProtocolVersion, ServerConfig,
-};
+use rustls::{ClientConfig, CommonState, Error, HandshakeKind, ProtocolVersion, ServerConfig};
 
+use crate::alert::alert_of;
 use crate::capture::Capture;
+use crate::early::{EarlyData, suite_of};
 use crate::limits::{ANSWERED_BYTES_MAX, HANDSHAKE_BYTES_MAX, HEADER_BYTES};
 use crate::record::{Header, VERSION, kind};
 use crate::{Alert, Failure, Keys, Suite, Version};
@@ -48,6 +47,8 @@ struct Inner {
     is_astray: bool,
     /// The last record that rustls has seen is too short to be sealed data.
     is_short: bool,
+    /// Of a server: what is refused of a client's early data.
+    early: EarlyData,
     /// How much has come in all.
     total: usize,
 }
@@ -129,6 +130,7 @@ impl Handshake {
             fed: 0,
             is_astray: false,
             is_short: false,
+            early: EarlyData::default(),
             total: 0,
         }))
     }
@@ -136,6 +138,11 @@ impl Handshake {
     /// Bytes that it keeps, beside what rustls has on its heap: some 4 KB.
     pub fn kept_bytes(&self) -> usize {
         size_of::<Inner>() + self.0.received.capacity()
+    }
+
+    /// Records of early data that were looked at and passed over.
+    pub fn passed_over(&self) -> u32 {
+        self.0.early.passed_over()
     }
 
     /// Goes on with `bytes`. What is to be sent is put behind what stands in `out`, whether it goes
@@ -158,16 +165,17 @@ impl Handshake {
             inner.look(out)?;
         }
         while inner.next_record()? {
+            let record = inner.maybe_early();
             if inner.look(out)? {
                 let agreed = inner.cut(keys)?;
                 return Ok(Step::Done { agreed, rest: std::mem::take(&mut inner.received) });
             }
             // Nothing that is sealed is so short. Among early data, which is refused, rustls passes
-            // over such records, counts next to nothing of them, and looks at all of them again
-            // with each that follows.
+            // over such records, and counts next to nothing of them.
             if inner.is_short && inner.fed > 0 {
                 return inner.fail(Failure::Refused(Alert::BAD_RECORD_MAC));
             }
+            inner.pass_over(record);
         }
         let is_too_long = inner.total > HANDSHAKE_BYTES_MAX
             || inner.has_answered() && inner.received.len() > ANSWERED_BYTES_MAX;
@@ -215,6 +223,30 @@ impl Inner {
             }
         };
         Ok(true)
+    }
+
+    /// A copy of what rustls is to see next, if it may be early data that is left: a record behind
+    /// the answer to a client's hello of TLS 1.3, with no message before it that is not whole.
+    fn maybe_early(&self) -> Option<Vec<u8>> {
+        let is_sealed = matches!(self.side, Some(Side::Server(_))) && self.capture.is_sealed();
+        let record = &self.received[..self.fed];
+        let is_one = Header::read(record)
+            .is_some_and(|header| header.kind == kind::DATA && header.record() == Ok(self.fed));
+        (is_one && is_sealed).then(|| record.to_vec())
+    }
+
+    /// Takes early data away that rustls has passed over: it leaves it where it stands, and would
+    /// look at it again, and count it again, with each record that follows.
+    fn pass_over(&mut self, record: Option<Vec<u8>>) {
+        let (Some(mut record), Some(side)) = (record, &self.side) else { return };
+        if self.fed == 0 {
+            self.early.opened();
+        } else if suite_of(side.common())
+            .is_some_and(|suite| self.early.is_early(&mut record, suite, &self.capture))
+        {
+            self.received.drain(..self.fed);
+            self.fed = 0;
+        }
     }
 
     /// Has rustls look at what it may see. Whether the handshake is done.
@@ -323,7 +355,9 @@ fn first<A, B>(pair: (A, B)) -> A {
 fn look_at<D>(status: UnbufferedStatus<'_, '_, D>, out: &mut Vec<u8>) -> (usize, Looked) {
     let UnbufferedStatus { discard, state } = status;
     let looked = match state {
-        Err(Error::AlertReceived(alert)) => Looked::Failed(Failure::Received(number(alert))),
+        Err(Error::AlertReceived(alert)) => {
+            Looked::Failed(Failure::Received(Alert(u8::from(alert))))
+        }
         Err(error) => Looked::Failed(Failure::Refused(alert_of(&error))),
         Ok(ConnectionState::EncodeTlsData(mut data)) => {
             let from = out.len();
@@ -348,38 +382,12 @@ fn look_at<D>(status: UnbufferedStatus<'_, '_, D>, out: &mut Vec<u8>) -> (usize,
     (discard, looked)
 }
 
-fn number(alert: AlertDescription) -> Alert {
-    Alert(u8::from(alert))
-}
-
 /// The alert in `sent`, where it went out in the clear.
 fn plain_alert(sent: &[u8]) -> Option<Alert> {
     let body = sent.len().checked_sub(HEADER_BYTES + 2)?;
     match sent[body..] {
         [kind::ALERT, major, _, 0, 2, _, alert] if major == VERSION[0] => Some(Alert(alert)),
         _ => None,
-    }
-}
-
-/// The alert that goes with an error, for figures: what rustls has sealed it does not tell.
-fn alert_of(error: &Error) -> Alert {
-    match error {
-        Error::DecryptError => Alert::BAD_RECORD_MAC,
-        Error::PeerSentOversizedRecord => Alert::RECORD_OVERFLOW,
-        Error::InvalidMessage(_) => Alert::DECODE_ERROR,
-        Error::InappropriateMessage { .. } | Error::InappropriateHandshakeMessage { .. } => {
-            Alert::UNEXPECTED_MESSAGE
-        }
-        Error::NoApplicationProtocol => Alert::NO_APPLICATION_PROTOCOL,
-        Error::PeerIncompatible(PeerIncompatible::Tls12NotOffered) => Alert::PROTOCOL_VERSION,
-        // In TLS 1.2 that no signature of the certificate's key is one that the client takes.
-        Error::PeerIncompatible(_) | Error::General(_) => Alert::HANDSHAKE_FAILURE,
-        Error::PeerMisbehaved(PeerMisbehaved::MessageInterleavedWithHandshakeMessage) => {
-            Alert::UNEXPECTED_MESSAGE
-        }
-        Error::PeerMisbehaved(_) => Alert::ILLEGAL_PARAMETER,
-        Error::InvalidCertificate(_) => Alert(42),
-        _ => Alert::INTERNAL_ERROR,
     }
 }
 

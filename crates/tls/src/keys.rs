@@ -9,16 +9,10 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::Failure;
 use crate::capture::Capture;
-use crate::cipher::{Cipher, NONCE_BYTES, Suite};
+use crate::cipher::{AES_BYTES, CHACHA_BYTES, Cipher, NONCE_BYTES, Suite};
 use crate::derive::{self, SECRET_BYTES};
 
 pub use written::KEYS_BYTES;
-
-/// Bytes of an AES-128 key.
-const AES_BYTES: usize = 16;
-
-/// Bytes of a ChaCha20 key.
-const CHACHA_BYTES: usize = 32;
 
 /// Bytes of the part of a nonce that TLS 1.2 keeps to itself with AES-GCM (RFC 5288, section 3).
 const SALT_BYTES: usize = 4;
@@ -119,11 +113,7 @@ impl Keys {
         match (self.version(), self.suite()) {
             (_, Suite::Aes128Gcm) => aes(self),
             (Version::Tls13, suite) => {
-                let mut key = [0; CHACHA_BYTES];
-                derive::key(&self.write, &mut key);
-                let cipher = Cipher::new(suite, &key, &self.ready[..NONCE_BYTES]);
-                key.zeroize();
-                cipher
+                Cipher::with_iv(suite, &self.write, &self.ready[..NONCE_BYTES])
             }
             (Version::Tls12, suite) => Cipher::new(suite, &self.write, &self.ready[..NONCE_BYTES]),
         }
@@ -133,16 +123,7 @@ impl Keys {
     pub(crate) fn read_cipher(&self) -> Cipher {
         debug_assert!(self.are_set(), "zeros are everybody's key");
         match (self.version(), self.suite()) {
-            (Version::Tls13, suite) => {
-                let (mut key, mut iv) = ([0; CHACHA_BYTES], [0; NONCE_BYTES]);
-                let key_bytes = if suite == Suite::Aes128Gcm { AES_BYTES } else { CHACHA_BYTES };
-                derive::key(&self.read, &mut key[..key_bytes]);
-                derive::iv(&self.read, &mut iv);
-                let cipher = Cipher::new(suite, &key[..key_bytes], &iv);
-                key.zeroize();
-                iv.zeroize();
-                cipher
-            }
+            (Version::Tls13, suite) => Cipher::of_secret(suite, &self.read),
             (Version::Tls12, Suite::Aes128Gcm) => {
                 let salt = &self.read[AES_BYTES..AES_BYTES + SALT_BYTES];
                 Cipher::new(Suite::Aes128Gcm, &self.read[..AES_BYTES], salt)

@@ -27,6 +27,7 @@ mod capture;
 mod cipher;
 mod config;
 mod derive;
+mod early;
 mod fault;
 mod handshake;
 mod hello;

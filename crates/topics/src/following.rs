@@ -26,11 +26,17 @@ const LOOK_BYTES_MAX: usize = 256 << 10;
 /// 60 ms; of others in proportion. Where there are more its client is told of a gap.
 const REGEX_LOOK_BYTES_MAX: usize = 256 << 10;
 
+/// Patterns that are tried on a topic, or selectors of lists, where that may not take long: some
+/// ten microseconds.
+const LOOKS_AT_ONCE: usize = 64;
+
 /// Who hears one update: keys of patterns that match its topics, and of lists that grant one of
 /// them.
 pub struct UpdateFollowers<'u> {
     topics: &'u Topics,
     of: Cow<'u, [String]>,
+    /// Whether it is said only if that does not take long.
+    is_at_once: bool,
     /// The subject that was asked for last and what follows it: its slices come one behind the
     /// other, and are of one look.
     last: Mutex<Option<(Id, Vec<Id>)>>,
@@ -39,36 +45,51 @@ pub struct UpdateFollowers<'u> {
 impl<'u> UpdateFollowers<'u> {
     /// Who hears the update on all these topics.
     pub fn new(topics: &'u Topics, of: impl Into<Cow<'u, [String]>>) -> UpdateFollowers<'u> {
-        UpdateFollowers { topics, of: of.into(), last: Mutex::new(None) }
+        UpdateFollowers { topics, of: of.into(), is_at_once: false, last: Mutex::new(None) }
+    }
+
+    /// Likewise, if it does not take long to say that; else a slice is an error.
+    pub fn at_once(topics: &'u Topics, of: impl Into<Cow<'u, [String]>>) -> UpdateFollowers<'u> {
+        UpdateFollowers { is_at_once: true, ..UpdateFollowers::new(topics, of) }
     }
 
     /// The keys that follow `subject`, which is the key of one of the topics.
-    fn of_subject(&self, subject: Id) -> Vec<Id> {
+    fn of_subject(&self, subject: Id) -> Result<Vec<Id>, FollowersError> {
         let mut found = Vec::new();
-        let Some(text) = self.topics.names.text(subject) else { return found };
-        let Some(Key { space, name, .. }) = Key::parse(&text) else { return found };
+        let Some(text) = self.topics.names.text(subject) else { return Ok(found) };
+        let Some(Key { space, name, .. }) = Key::parse(&text) else { return Ok(found) };
         let of: Vec<Topic<'_>> = self.of.iter().map(|topic| Topic::new(topic)).collect();
-        let Some(topic) = of.iter().find(|topic| topic.text() == name) else { return found };
+        let Some(topic) = of.iter().find(|topic| topic.text() == name) else { return Ok(found) };
         let is_private = match space {
             Space::Topic => false,
             Space::PrivateTopic => true,
-            _ => return found,
+            _ => return Ok(found),
         };
+        if self.is_at_once {
+            self.look(self.topics.state().listened.tried(topic))?;
+        }
         if !is_private {
             found.extend(self.topics.lookup(&topic_key(name, true)));
         }
         // What takes long is done without the tables.
         let mut matched = self.topics.state().listened.costly(topic);
+        self.look(matched.len() * (LOOKS_AT_ONCE + 1))?;
         matched.retain(|pattern| pattern.matches(topic));
-        let mut granted = Vec::new();
+        let (mut granted, mut lists) = (Vec::new(), 0);
         self.topics.state().listened.matching(topic, &matched, &mut |heard| {
             found.extend(heard.private);
             if !is_private {
                 found.extend(heard.public);
                 return;
             }
-            granted.extend(heard.granted.iter().map(|(id, list)| (*id, Arc::clone(list))));
+            lists += heard.granted.len();
+            // Each subscriber may have its own.
+            if !self.is_at_once || lists <= LOOKS_AT_ONCE {
+                granted.extend(heard.granted.iter().map(|(id, list)| (*id, Arc::clone(list))));
+            }
         });
+        self.look(lists)?;
+        self.look(granted.iter().map(|(_, list)| looks_into(list)).sum())?;
         // So are these. Of equal lists there is one.
         let mut looked_at: HashMap<*const Grants, bool> = HashMap::new();
         for (id, list) in granted {
@@ -77,8 +98,21 @@ impl<'u> UpdateFollowers<'u> {
         }
         found.sort_unstable();
         found.dedup();
-        found
+        Ok(found)
     }
+
+    /// Whether so many selectors may be tried.
+    fn look(&self, looks: usize) -> Result<(), FollowersError> {
+        match self.is_at_once && looks > LOOKS_AT_ONCE {
+            true => Err(FollowersError(format!("{looks} selectors take long to try"))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// How many selectors of a list are tried: one with regular expressions takes long.
+fn looks_into(list: &Grants) -> usize {
+    list.len() + list.regex_cost() * (LOOKS_AT_ONCE + 1)
 }
 
 impl Followers for UpdateFollowers<'_> {
@@ -91,7 +125,7 @@ impl Followers for UpdateFollowers<'_> {
         let mut last = self.last.lock();
         // Who begins anew wants to know who follows by now.
         if after.is_none() || last.as_ref().is_none_or(|(of, _)| *of != subject) {
-            *last = Some((subject, self.of_subject(subject)));
+            *last = Some((subject, self.of_subject(subject)?));
         }
         let followers = last.as_ref().map_or(&[][..], |(_, followers)| followers);
         let from = after.map_or(0, |after| followers.partition_point(|id| *id <= after));

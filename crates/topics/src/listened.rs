@@ -172,6 +172,11 @@ impl Listened {
         found.map(|(_, list)| Arc::clone(list))
     }
 
+    /// How many patterns are tried on `topic`.
+    pub(crate) fn tried(&self, topic: &Topic<'_>) -> usize {
+        self.patterns.tried(topic)
+    }
+
     /// Patterns that may match `topic` and take long to try.
     pub(crate) fn costly(&self, topic: &Topic<'_>) -> Vec<Arc<Selector>> {
         self.patterns.costly(topic)

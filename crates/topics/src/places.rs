@@ -38,7 +38,9 @@ impl PublisherIds {
     pub fn put(&self, id: &str, number: u64) {
         let mut known = self.known.lock();
         let Known { numbers, oldest, forgotten, bytes } = &mut *known;
-        if numbers.contains_key(id) {
+        if let Some(known) = numbers.get_mut(id) {
+            // Senders have threads of their own, and the later one may come first.
+            *known = number.min(*known);
             return;
         }
         let id: Arc<str> = id.into();
@@ -97,6 +99,9 @@ mod tests {
         assert_eq!(ids.sizes(), (3, 3 * (ID_BYTES + 1)));
         ids.put("a", 6);
         assert_eq!(ids.number("a"), Some(6));
+        ids.put("e", 8);
+        ids.put("e", 7);
+        assert_eq!(ids.number("e"), Some(7));
     }
 
     #[test]

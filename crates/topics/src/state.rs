@@ -263,8 +263,35 @@ impl Topics {
         now_ms: u64,
     ) -> Option<(UpdateKeys, UnderWay)> {
         let keys = UpdateKeys::of(topics, is_private)?.checked()?;
+        let under_way = self.begin_in(self.state.write(), (topics, &keys), is_private, now_ms);
+        Some((keys, under_way))
+    }
+
+    /// Likewise, if nobody else has the tables: else it is `None`.
+    #[must_use]
+    pub fn begin_at_once(
+        self: &Arc<Topics>,
+        topics: &[String],
+        is_private: bool,
+        now_ms: u64,
+    ) -> Option<Option<(UpdateKeys, UnderWay)>> {
+        let state = self.state.try_write()?;
+        let keys = UpdateKeys::of(topics, is_private).and_then(UpdateKeys::checked);
+        let begin = |keys| {
+            let under_way = self.begin_in(state, (topics, &keys), is_private, now_ms);
+            (keys, under_way)
+        };
+        Some(keys.map(begin))
+    }
+
+    fn begin_in(
+        self: &Arc<Topics>,
+        mut state: RwLockWriteGuard<'_, State>,
+        (topics, keys): (&[String], &UpdateKeys),
+        is_private: bool,
+        now_ms: u64,
+    ) -> UnderWay {
         let texts = || std::iter::once(&keys.about).chain(&keys.also);
-        let mut state = self.state.write();
         for (topic, key) in topics.iter().zip(texts()) {
             let entry = state.index.begin(topic);
             let place = if is_private { &mut entry.private } else { &mut entry.public };
@@ -276,8 +303,7 @@ impl Topics {
         self.forget_some(&mut state, topics.len() + 1, now_ms);
         drop(state);
         let of = topics.to_vec();
-        let under_way = UnderWay { topics: Arc::clone(self), of, now_ms, posted: None };
-        Some((keys, under_way))
+        UnderWay { topics: Arc::clone(self), of, now_ms, posted: None }
     }
 
     /// Forgets what is too old, a slice of it.

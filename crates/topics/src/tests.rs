@@ -2,6 +2,7 @@
 //! is heard if a selector matches one of its topics. If it is private, a granted selector must
 //! match one of them too. Live and afterwards.
 
+mod at_once;
 mod handed_over;
 mod kept;
 mod selectors;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 
-use super::Extent;
+use super::{Extent, processor};
 use crate::{building, node, skipped};
 
 /// One check.
@@ -29,7 +29,7 @@ pub(super) enum Work {
 }
 
 /// How a command begins that takes what others leave; Debian has `nice` everywhere.
-const PATIENT: [&str; 4] = ["nice", "-n", "10", "cargo"];
+pub(super) const PATIENT: [&str; 4] = ["nice", "-n", "10", "cargo"];
 
 /// What became of a step.
 pub(super) struct Outcome {
@@ -37,6 +37,8 @@ pub(super) struct Outcome {
     pub(super) command: String,
     pub(super) passed: bool,
     pub(super) seconds: f64,
+    /// Those for which the processors worked, where that is known.
+    pub(super) processor_seconds: Option<f64>,
 }
 
 /// Names what the seeds of random tests are made of.
@@ -80,10 +82,14 @@ impl Run<'_> {
     pub(super) fn step(&self, step: &Step) -> Outcome {
         let (name, command) = (step.name, step.work.command_line());
         let log = self.logs.join(format!("{name}.log"));
+        let times = self.logs.join(format!("{name}.times"));
         println!("==> {name}: {command} ({})", log.display());
         let start = Instant::now();
-        let result = self.run(&step.work, &log);
+        // Those of an earlier run.
+        let _ = fs::remove_file(&times);
+        let result = self.run(&step.work, &log, &times);
         let seconds = start.elapsed().as_secs_f64();
+        let processor_seconds = processor::seconds(&times);
         let passed = *result.as_ref().unwrap_or(&false);
         let mut out = stdout().lock();
         // What cannot be shown is in the file.
@@ -93,12 +99,12 @@ impl Run<'_> {
         }
         let result = if passed { "passed" } else { "FAILED" };
         let _ = writeln!(out, "<== {name}: {result} in {seconds:.1} s");
-        Outcome { name, command, passed, seconds }
+        Outcome { name, command, passed, seconds, processor_seconds }
     }
 
-    fn run(&self, work: &Work, log: &Path) -> anyhow::Result<bool> {
+    fn run(&self, work: &Work, log: &Path, times: &Path) -> anyhow::Result<bool> {
         let log = File::create(log).with_context(|| log.display().to_string())?;
-        let mut command = work.command(self.with_playdar)?;
+        let mut command = work.command(self.with_playdar, times)?;
         command.current_dir(self.root).stdin(Stdio::null());
         // One file for both, so that lines stand in the order in which they were written.
         command.stderr(log.try_clone()?).stdout(log);
@@ -123,13 +129,13 @@ impl Run<'_> {
 }
 
 impl Work {
-    fn command(&self, with_playdar: bool) -> anyhow::Result<Command> {
+    fn command(&self, with_playdar: bool, times: &Path) -> anyhow::Result<Command> {
         let (program, arguments, variables) = match *self {
             Work::Chore(arguments) => (std::env::current_exe()?, arguments, &[][..]),
             Work::Cargo(arguments, variables) => ("cargo".into(), arguments, variables),
             Work::Patient(arguments, variables) => (PATIENT[0].into(), arguments, variables),
         };
-        let mut command = Command::new(program);
+        let mut command = processor::timed(program, times);
         if let Work::Patient(..) = self {
             command.args(&PATIENT[1..]);
         }

@@ -50,7 +50,12 @@ pub(super) fn add_folder(
 
 /// `file.gz`, without the name and the date of the file in it.
 pub(super) fn gzip(file: &Path) -> anyhow::Result<PathBuf> {
-    done(Command::new("gzip").args(["--no-name", "--force", "--keep"]).arg(file))?;
+    gzip_at("-6", file)
+}
+
+/// Likewise at a level of gzip.
+pub(super) fn gzip_at(level: &str, file: &Path) -> anyhow::Result<PathBuf> {
+    done(Command::new("gzip").args(["--no-name", "--force", "--keep", level]).arg(file))?;
     Ok(with_ending(file, ".gz"))
 }
 

@@ -84,8 +84,7 @@ fn build(wanted: &Wanted, stage: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let file = wanted.out.join(format!("{name}_{}_{}.deb", wanted.version, architecture()));
     let mut build = Command::new("dpkg-deb");
     // xz is what every dpkg of the last decade reads.
-    let level = if wanted.profile == "dev" { "-z1" } else { "-z6" };
-    build.args(["--root-owner-group", "-Zxz", level, "--build"]).arg(stage).arg(&file);
+    build.args(["--root-owner-group", "-Zxz", wanted.levels().1, "--build"]).arg(stage).arg(&file);
     done(build.env("SOURCE_DATE_EPOCH", wanted.date.to_string()))?;
     Ok(file)
 }

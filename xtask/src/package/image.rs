@@ -35,7 +35,8 @@ pub(super) fn make(wanted: &Wanted, program: &PackagedProgram) -> anyhow::Result
     let mut unpacked = Vec::new();
     for layer in &layers {
         unpacked.push(format!("sha256:{}", archive::sha256(layer)?));
-        descriptors.push(blob(&layout, &fs::read(archive::gzip(layer)?)?, LAYER)?);
+        let packed = archive::gzip_at(wanted.levels().0, layer)?;
+        descriptors.push(blob(&layout, &fs::read(packed)?, LAYER)?);
     }
     let config = config(wanted, &unpacked)?;
     let config = blob(&layout, config.to_string().as_bytes(), CONFIG)?;

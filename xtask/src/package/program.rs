@@ -173,7 +173,7 @@ pub(super) fn tarball(wanted: &Wanted, program: &PackagedProgram) -> anyhow::Res
     documents(&wanted.root, &own)?;
     let file = wanted.out.join(format!("{name}.tar"));
     archive::tar_of(&folder, &file, wanted.date, &[&name])?;
-    let packed = archive::gzip(&file)?;
+    let packed = archive::gzip_at(wanted.levels().0, &file)?;
     fs::remove_file(file)?;
     Ok(packed)
 }

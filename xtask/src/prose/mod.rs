@@ -1,7 +1,7 @@
 //! `cargo xtask prose`: how hard the pages are to read, in figures.
 //!
-//! Pages are README and docs/. The docs of modules (`//!`) and the decisions are written for those
-//! who change the program, and count as one page each.
+//! Pages are README, docs/, ARCHITECTURE.md and CONTRIBUTING.md. The docs of modules (`//!`) and
+//! the decisions are written for those who change the program, and count as one page each.
 //!
 //! It looks at the sentences of paragraphs and lists. Code, tables and headings are left out, and a
 //! piece of code within a sentence counts as one word. The figures say nothing about whether a page
@@ -40,8 +40,11 @@ const GATHERED: [Gathered; 2] = [
 /// Folders of programs, and of packages that others wrote.
 const FOREIGN: [&str; 2] = ["target", "node_modules"];
 
-/// Prints the figures of `pages`, or of the README and all of docs/ where none is named. A source
-/// is a page too: its module's doc.
+/// Pages for those who change the project.
+pub(crate) const OF_ENGINEERS: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
+
+/// Prints the figures of `pages`, or of all where none is named. A source is a page too: its
+/// module's doc.
 pub(crate) fn run(root: &Path, detail: Detail, pages: &[&str]) -> anyhow::Result<bool> {
     let whole = pages.is_empty();
     let pages = match pages {
@@ -101,7 +104,7 @@ pub(crate) fn module_docs(source: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The README and the pages of docs/, in the order of their names.
+/// The README, the pages of docs/ in the order of their names, and those for engineers.
 fn all(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut pages = Vec::new();
     for entry in fs::read_dir(root.join("docs")).context("cannot read docs")? {
@@ -113,6 +116,7 @@ fn all(root: &Path) -> anyhow::Result<Vec<String>> {
     }
     pages.sort_unstable();
     pages.insert(0, "README.md".to_owned());
+    pages.extend(OF_ENGINEERS.map(str::to_owned));
     Ok(pages)
 }
 

@@ -84,6 +84,7 @@ fn blocks(markdown: &str) -> Vec<(usize, String)> {
     let mut block = (1, String::new());
     // Headings, tables, pictures and blocks of code, one perhaps within another.
     let mut skipped: u32 = 0;
+    let mut counted = (0, 1);
     for (event, at) in Parser::new_ext(markdown, Options::ENABLE_TABLES).into_offset_iter() {
         match event {
             Event::Start(tag) if is_skipped(&tag) => {
@@ -95,7 +96,7 @@ fn blocks(markdown: &str) -> Vec<(usize, String)> {
             }
             Event::Start(Tag::Paragraph | Tag::Item | Tag::List(_)) => {
                 finish(&mut block, &mut blocks);
-                block.0 = line_at(markdown, at);
+                block.0 = line_at(markdown, at.start, &mut counted);
             }
             Event::End(TagEnd::Paragraph | TagEnd::Item) => finish(&mut block, &mut blocks),
             Event::Text(text) if skipped == 0 => block.1.push_str(&text),
@@ -119,9 +120,15 @@ fn finish(block: &mut (usize, String), blocks: &mut Vec<(usize, String)>) {
     }
 }
 
-/// The number of the line, from 1, in which `at` begins.
-fn line_at(text: &str, at: Range<usize>) -> usize {
-    1 + text.as_bytes()[..at.start].iter().filter(|&&byte| byte == b'\n').count()
+/// The number of the line, from 1, in which `at` is. It counts on from the place of the last call
+/// and the line there: from the beginning each time it would take half of all rules.
+fn line_at(text: &str, at: usize, counted: &mut (usize, usize)) -> usize {
+    if at < counted.0 {
+        *counted = (0, 1);
+    }
+    let between = &text.as_bytes()[counted.0..at];
+    *counted = (at, counted.1 + between.iter().filter(|&&byte| byte == b'\n').count());
+    counted.1
 }
 
 /// Where the sentences of `text` are: each ends at a full stop, a question mark or an exclamation
@@ -158,6 +165,13 @@ fn is_abbreviation(before: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_counted_on_and_anew_where_a_place_lies_before() {
+        let mut counted = (0, 1);
+        let lines = [0, 2, 2, 5, 1].map(|at| line_at("a\nb\n\nc", at, &mut counted));
+        assert_eq!(lines, [1, 2, 2, 4, 1]);
+    }
 
     fn texts(markdown: &str) -> Vec<String> {
         of_markdown(markdown).iter().map(ToString::to_string).collect()

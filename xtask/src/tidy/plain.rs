@@ -1,6 +1,8 @@
 //! These rules keep pages for users, module docs and the help of the program in plain sentences. A
 //! page also begins by saying who it is for and what the reader can do after it.
 
+use std::cmp::Ordering;
+
 use super::tree::{Fault, File, Tree};
 use crate::prose::{Bounds, figures, module_docs};
 
@@ -18,12 +20,49 @@ const HELP: [&str; 2] = ["docs/options.md", "docs/command-options.md"];
 /// The folder of decisions.
 const DECISIONS: &str = "docs/decisions/";
 
+/// Pages for those who change the project.
+const OF_ENGINEERS: [&str; 2] = crate::prose::OF_ENGINEERS;
+
+/// Sentences of all pages that begin without their subject. This number only shrinks.
+const OPENINGS: usize = 28;
+
 /// The page that a code host shows first: its first sentence says what the project is.
 const FIRST: &str = "README.md";
 
 pub(super) fn pages(tree: &Tree) -> Vec<Fault> {
-    let plain = tree.files().iter().filter(|file| file.path == FIRST || is_page(&file.path));
-    plain.filter_map(long_sentences).collect()
+    of_users(tree).filter_map(long_sentences).collect()
+}
+
+pub(super) fn pages_of_engineers(tree: &Tree) -> Vec<Fault> {
+    of_engineers(tree).filter_map(long_sentences).collect()
+}
+
+fn of_users(tree: &Tree) -> impl Iterator<Item = &File> {
+    tree.files().iter().filter(|file| file.path == FIRST || is_page(&file.path))
+}
+
+fn of_engineers(tree: &Tree) -> impl Iterator<Item = &File> {
+    OF_ENGINEERS.iter().filter_map(|path| tree.find(path))
+}
+
+/// Sentences that begin without their subject, such as "Sent to all": over all pages they become
+/// fewer, and the number above follows.
+pub(super) fn openings_of_sentences(tree: &Tree) -> Vec<Fault> {
+    let count = |file: &File| figures(&file.text).openings;
+    let pages: Vec<&File> = of_users(tree).chain(of_engineers(tree)).collect();
+    let all: usize = pages.iter().copied().map(count).sum();
+    let Some(worst) = pages.into_iter().max_by_key(|file| count(file)) else { return Vec::new() };
+    let path = &worst.path;
+    let what = match all.cmp(&OPENINGS) {
+        // A project made up for a test of another rule has none.
+        Ordering::Less if all == 0 => return Vec::new(),
+        Ordering::Equal => return Vec::new(),
+        Ordering::Less => format!("are {all}: lower OPENINGS in tidy/plain.rs"),
+        Ordering::Greater => {
+            format!("are {all}, {OPENINGS} at most: `cargo xtask prose --long {path}` lists some")
+        }
+    };
+    vec![worst.fault(1, format!("sentences that begin without their subject {what}"))]
 }
 
 /// The help of all options, as the pages that are made of it have it.
@@ -116,6 +155,27 @@ mod tests {
         }
         let caught = pages(&Tree::of(&[("docs/a.md", &long)]))[0].to_string();
         assert!(caught.starts_with("docs/a.md:1: half of its sentences have 26"), "{caught}");
+    }
+
+    #[test]
+    fn long_sentences_of_pages_for_engineers_are_caught() {
+        let long = format!("{}.", "word ".repeat(26));
+        let found = |path: &str| pages_of_engineers(&Tree::of(&[(path, &long)])).len();
+        assert_eq!(OF_ENGINEERS.map(found), [1, 1]);
+        assert_eq!(["CHANGELOG.md", "docs/a.md"].map(found), [0, 0]);
+    }
+
+    #[test]
+    fn sentences_without_a_subject_may_only_become_fewer() {
+        let found = |count: usize| {
+            let text = "Sent to all.\n\n".repeat(count);
+            let faults = openings_of_sentences(&Tree::of(&[("docs/a.md", &text)]));
+            faults.iter().map(ToString::to_string).collect::<String>()
+        };
+        assert_eq!(found(OPENINGS), "");
+        let (more, fewer) = (found(OPENINGS + 1), found(OPENINGS - 1));
+        assert!(more.contains(&format!("are {}, {OPENINGS} at most", OPENINGS + 1)), "{more}");
+        assert!(fewer.contains("lower OPENINGS"), "{fewer}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::tree::{Fault, File, Tree};
 
 /// Words of our own that were given up, and what they are called. This list only grows.
-const GIVEN_UP: [(&str, &str); 24] = [
+const GIVEN_UP: [(&str, &str); 28] = [
     ("barred", "closed, or refused"),
     ("belief", "trust"),
     ("desk", "queue, or turn"),
@@ -22,16 +22,33 @@ const GIVEN_UP: [(&str, &str); 24] = [
     ("heir", "successor"),
     ("heirs", "successors"),
     ("heritage", "handover"),
+    ("judge", "check, or decide"),
     ("keeper", "event store, owner, or replica sync"),
     ("keepers", "owners"),
     ("ledger", "postgres, or store of record"),
     ("ledgers", "stores of record"),
+    ("lent", "leased"),
     ("loan", "lease"),
+    ("nap", "short sleep"),
     ("oblivion", "evicted range"),
     ("poster", "sender, or log applier"),
     ("staff", "start"),
+    ("stranger", "client, or address"),
     ("taker", "receiver, or successor"),
     ("takers", "receivers"),
+];
+
+/// Words of our own that are still there: what they should be called, and how often each stands in
+/// code and documents. The counts only shrink, and a word at 0 is one that was given up.
+///
+/// Some stay for good: `untold` is a file's name and a key of JSON, `verdict` a key of JSON.
+const COUNTED: [(&str, &str, usize); 6] = [
+    ("crowd", "users, load or connections", 547),
+    ("crowds", "users, loads or connections", 24),
+    ("linger", "close slowly, or wait", 32),
+    ("untold", "pending", 12),
+    ("verdict", "result", 94),
+    ("whoever", "the client, the node, the caller", 509),
 ];
 
 /// How the doc of an item may not begin: what shows one item alone, as an editor does, does not
@@ -41,21 +58,45 @@ const POINTING: [&str; 2] = ["/// The same", "/// That "];
 /// A changelog tells what things were called.
 const HISTORY: &str = "CHANGELOG.md";
 
+/// No word that was given up is there, and those that are to become fewer do: where they are fewer,
+/// their count here follows.
 pub(super) fn of_the_field(tree: &Tree) -> Vec<Fault> {
     let mut faults = Vec::new();
-    let written =
-        |path: &str| path != HISTORY && [".rs", ".md"].iter().any(|kind| path.ends_with(kind));
-    for file in tree.foreign().filter(|file| written(&file.path)) {
-        // What crosses from one version to the next keeps its name.
-        let lines = file.lines().filter(|(_, line)| !line.contains("#[serde(rename = "));
-        for (number, line) in lines {
-            let given_up = |part: &String| GIVEN_UP.iter().find(|(word, _)| word == part);
-            for (word, instead) in parts(line).filter_map(|part| given_up(&part)) {
-                faults.push(file.fault(number, format!("`{word}` is said here as {instead}")));
-            }
+    let mut counts = COUNTED.map(|_| 0);
+    let mut last = COUNTED.map(|_| None);
+    for (file, number, part) in words(tree) {
+        if let Some((word, instead)) = GIVEN_UP.iter().find(|(word, _)| *word == part) {
+            faults.push(file.fault(number, format!("`{word}` is said here as {instead}")));
+        }
+        if let Some(at) = COUNTED.iter().position(|(word, ..)| *word == part) {
+            counts[at] += 1;
+            last[at] = Some((file, number));
         }
     }
+    for (((word, instead, most), count), last) in COUNTED.into_iter().zip(counts).zip(last) {
+        // A project made up for a test has none of them.
+        let Some((file, number)) = last.filter(|_| count != most) else { continue };
+        let what = if count > most {
+            format!("`{word}` stands {count} times, {most} are the most: say {instead}")
+        } else {
+            format!("`{word}` stands {count} times: lower it from {most} in tidy/words.rs")
+        };
+        faults.push(file.fault(number, what));
+    }
     faults
+}
+
+/// The words of code and documents, each with where it stands.
+fn words(tree: &Tree) -> impl Iterator<Item = (&File, usize, String)> {
+    let written =
+        |path: &str| path != HISTORY && [".rs", ".md"].iter().any(|kind| path.ends_with(kind));
+    let files = tree.foreign().filter(move |file| written(&file.path));
+    // What crosses from one version to the next keeps its name.
+    let lines = files.flat_map(|file| {
+        let lines = file.lines().filter(|(_, line)| !line.contains("#[serde(rename = "));
+        lines.map(move |(number, line)| (file, number, line))
+    });
+    lines.flat_map(|(file, number, line)| parts(line).map(move |part| (file, number, part)))
 }
 
 pub(super) fn item_docs(tree: &Tree) -> Vec<Fault> {
@@ -165,5 +206,20 @@ mod tests {
         }
         let history = Tree::of(&[("CHANGELOG.md", "the heir")]);
         assert!(of_the_field(&history).is_empty());
+    }
+
+    #[test]
+    fn words_that_are_counted_may_only_become_fewer() {
+        for (word, _, most) in COUNTED {
+            let found = |count: usize| {
+                let text = format!("// {word}\n").repeat(count);
+                let faults = of_the_field(&Tree::of(&[("crates/a/src/b.rs", &text)]));
+                faults.iter().map(ToString::to_string).collect::<Vec<_>>()
+            };
+            assert_eq!(found(most), [""; 0]);
+            let (more, fewer) = (found(most + 1), found(most - 1));
+            assert!(more.len() == 1 && more[0].contains("are the most: say"), "{more:?}");
+            assert!(fewer.len() == 1 && fewer[0].contains("lower it from"), "{fewer:?}");
+        }
     }
 }

@@ -37,6 +37,8 @@ _VISIBLE = re.compile("[!-~]+")
 
 def visible(text: str, what: str) -> str:
     """`text` if it can stand in a header; who is told that it cannot is not told the text."""
+    if not text:
+        raise ValueError(f"{what} is empty: leave it out where there is none")
     if not _VISIBLE.fullmatch(text):
         raise ValueError(f"{what} has visible ASCII characters alone: is a line break behind it?")
     return text

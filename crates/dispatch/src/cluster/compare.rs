@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use graph::Graph;
 use hub::{BUCKETS, pair_hash};
 use postgres::{BucketSums, Differences, Pair, Place, PostgresStore};
@@ -36,6 +36,10 @@ pub(super) enum Compared {
     Equal { pairs: u64 },
     /// So many of the buckets differ: the replica is to be built anew.
     Differ { buckets: usize },
+    /// Both have the same pairs, which are not those of the application's table that is the graph.
+    TableDiffers,
+    /// Both have the same pairs. The table that is the graph could not be read.
+    TableUnread,
     /// The rows of PostgreSQL are not those that its changes have made: they were made right, and
     /// replicas are to be built anew.
     Mended,
@@ -69,38 +73,47 @@ async fn sum_both(store: &PostgresStore, graph: &Graph) -> Result<Compared> {
         store.mend().await?;
         return Ok(Compared::Mended);
     }
-    let is_there = || {
-        let state = graph.replica_state().unwrap_or_default();
-        place_in_store(state).lineage == theirs.place.lineage
-            && state.version >= theirs.place.version
-    };
+    let place = || place_in_store(graph.replica_state().unwrap_or_default());
     let waiting = async {
-        while !is_there() {
+        while !is_reached(theirs.place, place()) {
             sleep(LOOK_EVERY).await;
         }
     };
     timeout(BEHIND_MAX, waiting).await.context("the replica is behind, or is built anew")?;
     let ours = graph.bucket_sums()?;
     let place = place_in_store(ours.state);
+    ensure!(is_reached(theirs.place, place), "the replica was replaced meanwhile");
     carry_on(store, &mut theirs, place).await?;
-    tell_source(store).await;
+    let table = compare_source(store, theirs.pairs).await;
     debug_assert_eq!(ours.sums.len(), theirs.sums.len(), "a bucket would be compared with none");
     let buckets = ours.sums.iter().zip(&theirs.sums).filter(|(a, b)| a != b).count();
     Ok(match buckets {
-        0 => Compared::Equal { pairs: theirs.pairs },
+        0 => table,
         buckets => Compared::Differ { buckets },
     })
 }
 
-/// Tells where a table of the application is the graph and no trigger has seen a change of it.
-async fn tell_source(store: &PostgresStore) {
+/// Whether a replica at `ours` is where PostgreSQL was, or further.
+fn is_reached(theirs: Place, ours: Place) -> bool {
+    ours.lineage == theirs.lineage && ours.version >= theirs.version
+}
+
+/// Whether a table of the application is the graph and has other pairs, since no trigger has seen a
+/// change of it. That is told here. Both others have so many `pairs`.
+async fn compare_source(store: &PostgresStore, pairs: u64) -> Compared {
     match store.source_differences(NAMED).await {
-        Ok(Differences { total: 0, .. }) => {}
-        Ok(differences) => tracing::error!(
-            "the graph is not what the table says that is the graph: {differences}; encke postgres \
-             status says more, encke postgres install mends it"
-        ),
-        Err(error) => tracing::warn!("the table that is the graph was not compared: {error}"),
+        Ok(Differences { total: 0, .. }) => Compared::Equal { pairs },
+        Ok(differences) => {
+            tracing::error!(
+                "the graph is not what the table says that is the graph: {differences}; encke \
+                 postgres status says more, encke postgres install mends it"
+            );
+            Compared::TableDiffers
+        }
+        Err(error) => {
+            tracing::warn!("the table that is the graph was not compared: {error}");
+            Compared::TableUnread
+        }
     }
 }
 
@@ -144,7 +157,19 @@ pub(super) fn until_next(name: &str, interval: Duration, now_ms: u64) -> Duratio
 
 #[cfg(test)]
 mod tests {
+    use postgres::Lineage;
+
     use super::*;
+
+    #[test]
+    fn replica_is_compared_at_or_behind_the_place_of_what_was_summed_and_in_its_lineage_only() {
+        let place = |lineage, version| Place { lineage: Lineage([lineage; 16]), version, hash: 0 };
+        for (lineage, version, reached) in
+            [(1, 5, true), (1, 7, true), (1, 4, false), (2, 7, false)]
+        {
+            assert_eq!(is_reached(place(1, 5), place(lineage, version)), reached, "{version}");
+        }
+    }
 
     #[test]
     fn checks_come_once_an_interval_and_nodes_have_their_own_times() {

@@ -233,9 +233,9 @@ impl Hooked for AppBatches {
         self.waiting.told().backlog.has_batch()
     }
 
-    fn batch(&mut self) -> (Vec<u8>, usize) {
+    fn batch(&mut self, most: usize) -> (Vec<u8>, usize) {
         let head = body_head(sys::clock::unix_ms());
-        self.waiting.told().backlog.batch(head.as_bytes(), BODY_TAIL.as_bytes())
+        self.waiting.told().backlog.batch(most, head.as_bytes(), BODY_TAIL.as_bytes())
     }
 
     fn fields(&mut self, _number: u64, body: &[u8]) -> Fields {

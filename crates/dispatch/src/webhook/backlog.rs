@@ -111,10 +111,11 @@ impl Backlog {
         self.waiting.push_back(json);
     }
 
-    /// The body of the next batch between `head` and `tail`, and how many events it has.
-    pub(crate) fn batch(&self, head: &[u8], tail: &[u8]) -> (Vec<u8>, usize) {
+    /// The body of the next batch, of at most `most` events, between `head` and `tail`. Also how
+    /// many it has.
+    pub(crate) fn batch(&self, most: usize, head: &[u8], tail: &[u8]) -> (Vec<u8>, usize) {
         let (mut body, mut count) = (head.to_vec(), 0);
-        for json in self.waiting.iter().take(BATCH_MAX) {
+        for json in self.waiting.iter().take(most.min(BATCH_MAX)) {
             if count > 0 {
                 if body.len() >= BATCH_BYTES_MAX {
                     break;
@@ -181,7 +182,7 @@ mod tests {
             assert!(backlog.push(json(BATCH_BYTES_MAX - 10)));
         }
         assert!(backlog.has_batch());
-        let (body, count) = backlog.batch(b"[", b"]");
+        let (body, count) = backlog.batch(BATCH_MAX, b"[", b"]");
         assert_eq!((body.len(), count), (2 * BATCH_BYTES_MAX - 17, 2));
     }
 }

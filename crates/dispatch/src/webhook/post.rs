@@ -43,6 +43,13 @@ pub(crate) enum PostError {
     Status(StatusCode),
 }
 
+impl PostError {
+    /// Whether a smaller body may be taken.
+    pub(super) fn is_too_large(&self) -> bool {
+        matches!(self, PostError::Status(StatusCode::PAYLOAD_TOO_LARGE))
+    }
+}
+
 /// Posts to one webhook.
 pub(crate) struct WebhookClient {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,

@@ -36,8 +36,8 @@ enum ConfigCommand {
 
 /// Checks a file of settings, each key for its command, and names every line that is wrong.
 ///
-/// Starts nothing, and does not look into the files that it names. Exit code 0 when all is good, 1
-/// when something is wrong.
+/// Starts nothing, and does not look into the files that it names. An old name of an option is
+/// good, and is told with its present one. Exit code 0 when all is good, 1 when something is wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -98,6 +98,9 @@ fn check(args: &ConfigCheckArgs) -> Result<bool> {
         tell(format!("{path}, {fault}"));
     }
     if faults.is_empty() {
+        for warning in settings::warnings_of_file(&super::program(), &words, &file) {
+            tell(warning);
+        }
         let keys = file.keys();
         say(format!("{path} is good: {keys} {}", if keys == 1 { "key" } else { "keys" }))?;
     }

@@ -259,6 +259,13 @@ pub(crate) fn run(args: FloodArgs) -> Result<()> {
                 "see that TLS is spoken there, that the certificate is for this host, and name who \
                  has signed it with --ca"
             }
+            () if ["status 404", "status 406"].iter().any(|status| why.starts_with(status)) => {
+                "see that --url leads to streams of that --transport"
+            }
+            () if why.starts_with("status") => "see what the server says",
+            () if report.failed_by.contains_key("no_port") => {
+                "see that each --source is an address of this machine, or give more of them"
+            }
             () => "start a server with `encke serve`",
         };
         bail!("no stream opened at {url}: {why}; {what_to_do}");

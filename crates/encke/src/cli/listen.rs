@@ -181,7 +181,8 @@ fn print_event(json: &[u8], raw: bool) -> Result<(), OutputError> {
             let (about, data) = (&event.about, event.data.get());
             say(format!("{}  {}", printable(about), printable(data)))
         }
-        // Other servers' events are printed as they are.
+        // Of other servers, whose events are in any form.
+        Err(_) if !raw => say(printable(&String::from_utf8_lossy(json))),
         _ => say_bytes(json),
     }
 }

@@ -129,10 +129,9 @@ fn check(args: &LookArgs) -> Result<()> {
     let torn = report.torn.as_ref().filter(|_| !report.in_use);
     let damaged = !report.damaged.is_empty();
     if args.json {
-        let lost = report
-            .damaged
-            .iter()
-            .map(|lost| json!({ "file": lost.file, "after": lost.after, "before": lost.before }));
+        let lost = report.damaged.iter().map(
+            |lost| json!({ "file": lost.file, "after": lost.after, "before": end(lost.before) }),
+        );
         let line = json!({
             "damaged": damaged,
             "lost": lost.collect::<Vec<_>>(),
@@ -145,12 +144,13 @@ fn check(args: &LookArgs) -> Result<()> {
         say(line.to_string())?;
     } else {
         for lost in &report.damaged {
-            say(format!(
-                "{}: events between the numbers {} and {} are lost",
-                lost.file.display(),
-                lost.after,
-                lost.before
-            ))?;
+            let (file, after) = (lost.file.display(), lost.after);
+            say(match end(lost.before) {
+                Some(before) => {
+                    format!("{file}: events between the numbers {after} and {before} are lost")
+                }
+                None => format!("{file}: its events behind the number {after} are lost"),
+            })?;
         }
         if let Some(torn) = torn {
             let (file, bytes) = (torn.file.display(), grouped(torn.bytes));
@@ -172,6 +172,11 @@ fn check(args: &LookArgs) -> Result<()> {
         say(format!("sound: {events} events, {bytes} bytes in {} files", report.segments))?;
     }
     Ok(())
+}
+
+/// The number below which events are lost; `None` where nobody knows up to where they went.
+fn end(before: u64) -> Option<u64> {
+    Some(before).filter(|before| *before != u64::MAX)
 }
 
 fn export(args: &LogExportArgs) -> Result<()> {

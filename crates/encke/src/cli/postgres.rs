@@ -187,7 +187,8 @@ async fn uninstall(database: &DatabaseArgs) -> Result<()> {
 async fn status(args: &PostgresStatusArgs) -> Result<()> {
     let store = args.database.connect(false).await?;
     let status = store.status().await?;
-    let Status { schema_version, place, pairs, bytes, changes, source, source_lost } = status;
+    let Status { place, pairs, bytes, changes, .. } = status;
+    let Status { schema_version, source, source_lost, triggers_off, .. } = status;
     // A user who may not compare them hears all else.
     let differences = match source {
         Some(_) => Some(store.source_differences(SHOWN).await),
@@ -201,6 +202,10 @@ async fn status(args: &PostgresStatusArgs) -> Result<()> {
                 "subscribee": raw(&source.subscribee),
             })
         });
+        let (differences, error) = match differences.transpose() {
+            Ok(differences) => (differences.map(|differences| differences.total), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
         let line = json!({
             "schema_version": schema_version,
             "lineage": place.lineage.to_string(),
@@ -211,7 +216,9 @@ async fn status(args: &PostgresStatusArgs) -> Result<()> {
             "changes_kept": changes,
             "source": source,
             "source_lost": source_lost,
-            "differences": differences.and_then(Result::ok).map(|differences| differences.total),
+            "triggers_off": triggers_off,
+            "differences": differences,
+            "differences_error": error,
         });
         return Ok(say(line.to_string())?);
     }
@@ -226,18 +233,33 @@ async fn status(args: &PostgresStatusArgs) -> Result<()> {
              install TABLE A B`) or none (`encke postgres uninstall`)"
         ))?);
     }
-    let Some(Source { table, subscriber, subscribee }) = source else {
-        return Ok(say("the graph is Encke's own")?);
-    };
+    match source {
+        Some(source) => say_source(&source, triggers_off, differences),
+        None => Ok(say("the graph is Encke's own")?),
+    }
+}
+
+/// Says which table is the graph, and whether the graph is what that says.
+fn say_source(
+    source: &Source,
+    triggers_off: bool,
+    differences: Option<Result<Differences, PostgresError>>,
+) -> Result<()> {
+    let Source { table, subscriber, subscribee } = source;
     say(format!("the graph is the table {table} ({subscriber} follows {subscribee})"))?;
+    let install = format!(
+        "`encke postgres install {} {} {}` makes the graph what the table says",
+        shell_word(table),
+        shell_word(&raw(subscriber)),
+        shell_word(&raw(subscribee))
+    );
+    if triggers_off {
+        let off = "its triggers are gone or off, so the graph does not follow its changes";
+        say(format!("{off}: {install}, and switches them on"))?;
+    }
     match differences {
         Some(Ok(Differences { total: 0, .. })) => say("both have the same pairs")?,
-        Some(Ok(differences)) => say(format!(
-            "{differences}; `encke postgres install {} {} {}` makes the graph what the table says",
-            shell_word(&table),
-            shell_word(&raw(&subscriber)),
-            shell_word(&raw(&subscribee))
-        ))?,
+        Some(Ok(differences)) => say(format!("{differences}; {install}"))?,
         Some(Err(error)) => tell(format!("they could not be compared: {error}")),
         None => {}
     }

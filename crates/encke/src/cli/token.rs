@@ -51,6 +51,7 @@ enum TokenCommand {
 Examples:
   encke token new --token-key secret --sub bob
   encke token new --token-key private.pem --sub bob --ids news 'room:*' --expires 8h
+  encke token new --token-key secret --sub ann --ids room:7 --send room:7 --members room:7
   encke token new --token-key secret --ids '*' --expires 5m --max-connections 1
   curl -H \"Authorization: Bearer $(encke token new --token-key secret --sub bob)\" …")]
 struct NewTokenArgs {

@@ -114,11 +114,18 @@ impl SettingsFile {
         self.entries.iter().rev().filter(of).find(names).map(|entry| entry.line)
     }
 
-    /// Where the option `name` stands, in words, for who runs the command `words`.
-    pub(super) fn places(&self, words: &[&str], name: &str) -> Vec<String> {
-        let of = |entry: &&Entry| entry.tables.is_empty() || entry.tables == words;
-        let named = self.entries.iter().filter(of).filter(|entry| entry.option() == name);
-        named.map(|entry| format!("{}, line {}", self.path.display(), entry.line)).collect()
+    /// The options in it: the command of each, its name, and where it stands, in words. At the top
+    /// stand those of the command `words`.
+    pub(super) fn options<'f>(
+        &'f self,
+        words: &'f [&'f str],
+    ) -> impl Iterator<Item = (Vec<&'f str>, String, String)> {
+        self.entries.iter().map(move |entry| {
+            let tables = entry.tables.iter().map(String::as_str);
+            let command = if entry.tables.is_empty() { words.to_vec() } else { tables.collect() };
+            let place = format!("{}, line {}", self.path.display(), entry.line);
+            (command, entry.option(), place)
+        })
     }
 
     /// Whether `error` is that options are missing, and this file has them all.

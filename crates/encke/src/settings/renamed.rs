@@ -28,14 +28,40 @@ pub(super) fn warnings(
             if !environment.is_of_successor() && args.iter().any(|word| is_option(word, old)) {
                 warnings.push(sentence("", &format!("--{old}"), &format!("--{present}")));
             }
-            for at in file.map(|file| file.places(words, old)).unwrap_or_default() {
-                warnings.push(sentence(&format!("{at}: "), old, present));
-            }
         }
         let given = environment.old_names_of(arg, words);
         warnings.extend(given.iter().map(|(old, present)| sentence("", old, present)));
     }
+    let of_file = file.map(|file| of_file(program, words, file)).unwrap_or_default();
+    let of_this = of_file.into_iter().filter(|(command, _)| command == words);
+    warnings.extend(of_this.map(|(_, warning)| warning));
     warnings
+}
+
+/// What is to be said of old names in `file`, whichever command they are for. At its top stand
+/// those of the command `words`.
+pub(crate) fn warnings_of_file(
+    program: &Command,
+    words: &[&str],
+    file: &SettingsFile,
+) -> Vec<String> {
+    of_file(program, words, file).into_iter().map(|(_, warning)| warning).collect()
+}
+
+/// Each sentence with the words of its command. The file is a good one: its tables are commands.
+fn of_file<'f>(
+    program: &Command,
+    words: &'f [&'f str],
+    file: &'f SettingsFile,
+) -> Vec<(Vec<&'f str>, String)> {
+    let warning = |(command, name, at): (Vec<&'f str>, String, String)| {
+        let own = leaf(program, &command).get_arguments().filter(|arg| !arg.is_global_set());
+        let mut args = own.chain(program.get_arguments());
+        let arg = args.find(|arg| old_names(arg).contains(&&*name))?;
+        let warning = sentence(&format!("{at}: "), &name, arg.get_long().unwrap_or_default());
+        Some((command, warning))
+    };
+    file.options(words).filter_map(warning).collect()
 }
 
 fn is_option(word: &OsString, name: &str) -> bool {

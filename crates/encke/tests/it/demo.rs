@@ -297,6 +297,8 @@ fn run_is_written_as_rows_report_and_pictures() {
     let rows: Vec<_> = lines.collect();
     assert_eq!(rows[0][open], "0", "{rows:?}");
     assert!(rows.iter().any(|row| row[open] == "100" && !row[received].is_empty()), "{rows:?}");
+    let slowest = slowest(&out);
+    assert_eq!(slowest, told["flood"]["latency"]["max_ms"].as_f64(), "{rows:?}");
     for look in ["light", "dark"] {
         let svg = fs::read_to_string(out.join(format!("run-{look}.svg"))).unwrap();
         assert!(svg.contains("100 users online"), "{look}");
@@ -305,6 +307,25 @@ fn run_is_written_as_rows_report_and_pictures() {
     let again = run();
     assert_eq!(again.code(), Some(1), "{again:?}");
     assert!(again.stderr.contains("has the files of a run"), "{again:?}");
+}
+
+/// The highest latency of a run's rows.
+fn slowest(out: &Path) -> Option<f64> {
+    let rows = fs::read_to_string(out.join("run.csv")).unwrap();
+    let mut lines = rows.lines().map(|line| line.split(','));
+    let column = lines.next().unwrap().position(|column| column == "receive_max_ms").unwrap();
+    lines.filter_map(|mut row| row.nth(column)?.parse().ok()).reduce(f64::max)
+}
+
+/// Its end is as near to the row before as a row may not be.
+#[test]
+fn short_run_has_all_its_latencies_in_its_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let out_option = format!("--out={}", out.display());
+    let told =
+        report(&Program::run(&mut demo(&["--users=100", "--seconds=0.05", RATE, &out_option])));
+    assert_eq!(slowest(&out), told["flood"]["latency"]["max_ms"].as_f64(), "{told}");
 }
 
 #[test]

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use testing::postgres::Postgres;
 
-use crate::harness::{Finished, Program, Server, encke};
+use crate::harness::{Finished, Program, Server, encke, make_pipe, wait_for};
 
 fn graph(args: &[&str]) -> Finished {
     Program::run(encke(["graph"]).args(args))
@@ -139,7 +140,7 @@ fn load_that_is_stopped_leaves_the_store_as_it_was() {
     let dir = tempfile::tempdir().unwrap();
     let (file, data) = (friends(dir.path()), dir.path().join("data"));
     let fifo = dir.path().join("fifo");
-    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    make_pipe(&fifo);
     let server = Server::start_in(&data, &[]);
     server.api.subscribe("bob", "rj");
     assert_eq!(server.stop("TERM").code(), Some(0));
@@ -236,4 +237,41 @@ fn removed_data_directory_fails_changes_and_readiness() {
     assert_eq!(bob.data(), "still known");
     assert_eq!(server.stop("TERM").code(), Some(0));
     assert!(!data.exists());
+}
+
+/// As where a standby that is waited for is far away, or gone.
+#[test]
+fn load_that_is_stopped_in_its_commit_does_not_say_that_nothing_was_loaded() {
+    let Some(server) = Postgres::start(&["fsync=off"]) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, pairs: &str| {
+        let path = dir.path().join(name).display().to_string();
+        fs::write(&path, pairs).unwrap();
+        path
+    };
+    let (first, second) = (file("first", "1 2\n"), file("second", "3 4\n5 6\n"));
+    let load = |file: &str| {
+        Program::spawn(&mut encke(["graph", "load", file, "--postgres", &server.url()]))
+    };
+    assert_eq!(load(&first).finish().code(), Some(0));
+    server.sql("alter system set synchronous_standby_names = 'nobody'").unwrap();
+    server.sql("select pg_reload_conf()").unwrap();
+    wait_for("commits wait for a standby", || {
+        server.sql("show synchronous_standby_names").unwrap() == "nobody"
+    });
+    let loading = load(&second);
+    let waits = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'";
+    wait_for("it waits in its commit", || server.sql(waits).unwrap() != "0");
+    loading.signal("INT");
+    let stopped = loading.finish();
+    assert_eq!(stopped.code(), Some(1), "{stopped:?}");
+    assert!(stopped.stderr.contains("all pairs were loaded or none"), "{stopped:?}");
+    assert!(!stopped.stderr.contains("nothing was loaded"), "{stopped:?}");
+    server.sql("alter system reset synchronous_standby_names").unwrap();
+    server.sql("select pg_reload_conf()").unwrap();
+    let pairs = "select count(*) from encke.subscriptions";
+    wait_for("they were loaded", || server.sql(pairs).unwrap() == "3");
+    // As the message says.
+    let again = load(&second).finish();
+    assert!(again.code() == Some(0) && again.stdout.contains("0 new"), "{again:?}");
 }

@@ -1,5 +1,7 @@
 //! `encke flood` and `encke spam`: their accounts agree with the server's.
 
+use std::net::TcpListener;
+
 use serde_json::Value;
 
 use crate::harness::{Finished, Program, Server, encke, wait_for};
@@ -192,6 +194,22 @@ fn fault_of_the_server_is_the_instruments_failure() {
             }
         }
     }
+}
+
+/// The first one waits for the answers under way, and there are none.
+#[test]
+fn second_signal_ends_spam_whose_api_is_mute() {
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+    let api = format!("http://{}", mute.local_addr().unwrap());
+    let args = ["spam", "--users=10", "--rate=10", "--json", "--api", &api];
+    let mut spam = Program::spawn(&mut encke(args));
+    wait_for("it sends", || spam.stderr().contains("  sent "));
+    // Signals that come together are one.
+    wait_for("it has ended", || {
+        spam.signal("INT");
+        spam.has_ended()
+    });
+    assert_eq!(spam.exit_code(), Some(130), "{}", spam.stderr());
 }
 
 /// What is right for `encke listen | head` is none for an instrument: nobody has checked its run.

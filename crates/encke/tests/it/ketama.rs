@@ -12,7 +12,7 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use crate::harness::{DEADLINE, Program, encke, wait_for};
+use crate::harness::{DEADLINE, Program, encke, make_pipe, wait_for};
 
 /// Answers that wait for their test.
 const ANSWERS_MAX: usize = 300_000;
@@ -241,7 +241,7 @@ fn servers_of_before_hold_while_the_list_is_bad() {
     check(&|list| fs::create_dir(list).unwrap(), "is not a file that can be read again");
     let pipe = |list: &Path| {
         fs::remove_dir(list).unwrap();
-        assert!(Command::new("mkfifo").arg(list).status().unwrap().success());
+        make_pipe(list);
     };
     check(&pipe, "is not a file that can be read again");
     let huge = |list: &Path| {

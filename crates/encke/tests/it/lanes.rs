@@ -27,24 +27,30 @@ fn answer(wire: &mut Wire) -> Answer {
 }
 
 /// How many events were accepted in a worker's turn.
-fn at_once(server: &Server) -> u64 {
+pub(crate) fn at_once(server: &Server) -> u64 {
     let metrics = server.api.get("/metrics").body;
     let line = metrics.lines().find(|line| line.starts_with("encke_events_at_once_total "));
     line.and_then(|line| line.split(' ').nth(1)).unwrap().parse().unwrap()
 }
 
-/// A worker that has waited for a disk serves no sends in its turns for a second, as it may have to
-/// where memory is scarce: then it is tried again, and that is told.
-#[test]
-fn requests_that_come_together_are_answered_in_their_order() {
+/// Makes an attempt at most three times, until `all` sends were accepted in a worker's turn. A
+/// worker that has waited for a disk serves none in its turns for a second, as it may have to where
+/// memory is scarce: then it is tried again, and that is told.
+pub(crate) fn all_at_once(all: u64, attempt: impl Fn() -> u64) {
     for _ in 0..3 {
-        let at_once = answer_in_order();
-        if at_once == 300 {
+        let at_once = attempt();
+        if at_once == all {
             return;
         }
-        tried_again(&format!("of 300 sends {at_once} were accepted in a worker's turn"));
+        assert!(at_once < all, "of {all} sends {at_once} were accepted in a worker's turn");
+        tried_again(&format!("of {all} sends {at_once} were accepted in a worker's turn"));
     }
     panic!("never are all of them accepted in a worker's turn");
+}
+
+#[test]
+fn requests_that_come_together_are_answered_in_their_order() {
+    all_at_once(300, answer_in_order);
 }
 
 /// Sends 300 together; returns how many of them were accepted in a worker's turn.
@@ -103,9 +109,12 @@ fn half_a_request_is_waited_for_elsewhere_and_goes_on_there() {
     // What lies with a worker is among its descriptors.
     let without = server.worker_sockets();
     let mut wire = Wire::connect(server.api.address());
-    wire.send(event("nobody", "first"));
-    answer(&mut wire).ok();
-    wait_for("it is leased", || server.worker_sockets() > without);
+    // A worker that has just waited for a disk takes none for a second.
+    wait_for("it is leased", || {
+        wire.send(event("nobody", "first"));
+        answer(&mut wire).ok();
+        server.worker_sockets() > without
+    });
     let before = at_once(&server);
     wire.send(&text[..30]);
     wait_for("it is given back", || server.worker_sockets() == without);
@@ -227,7 +236,7 @@ fn answers_are_those_of_the_library() {
 }
 
 /// An answer without what differs from one to the next.
-fn comparable(answer: &Answer) -> (Vec<String>, Value) {
+pub(crate) fn comparable(answer: &Answer) -> (Vec<String>, Value) {
     let is_kept = |line: &&str| !line.starts_with("date:") && !line.starts_with("content-length:");
     let mut head: Vec<String> =
         answer.head.text.lines().filter(is_kept).map(str::to_owned).collect();
@@ -242,6 +251,12 @@ fn comparable(answer: &Answer) -> (Vec<String>, Value) {
 
 #[test]
 fn connection_that_asks_for_something_else_is_served_on() {
+    all_at_once(2, ask_between_sends);
+}
+
+/// Sends two behind each other, and another behind a question; returns how many of them were
+/// accepted in a worker's turn: the last one is not.
+fn ask_between_sends() -> u64 {
     let server = Server::start(&[]);
     let mut subscriber = server.listener("rj");
     let mut wire = Wire::connect(server.api.address());
@@ -255,8 +270,14 @@ fn connection_that_asks_for_something_else_is_served_on() {
     for data in ["one", "two", "three"] {
         assert_eq!(subscriber.data(), data);
     }
-    assert_eq!(at_once(&server), 2);
-    // An audience that takes long is for the control plane, too: it is walked in slices.
+    at_once(&server)
+}
+
+/// It is for the control plane, too: it is walked in slices.
+#[test]
+fn audience_that_takes_long_is_served_between_others() {
+    let server = Server::start(&[]);
+    let mut subscriber = server.listener("rj");
     let pairs: Vec<Value> = (0..20_000)
         .map(|n| json!({ "subscriber": format!("fan:{n}"), "subscribee": "star" }))
         .collect();
@@ -268,6 +289,9 @@ fn connection_that_asks_for_something_else_is_served_on() {
         assert_eq!(answer(&mut wire).ok()["delivered"], delivered);
     }
     fans.iter_mut().for_each(|fan| assert_eq!(fan.data(), "hello"));
+    for data in ["four", "five"] {
+        assert_eq!(subscriber.data(), data);
+    }
 }
 
 /// A sender that reads no answers is waited for by the control plane, and its answers have a bound:
@@ -299,14 +323,7 @@ fn sender_that_reads_no_answers_holds_up_nobody() {
 #[test]
 fn senders_without_a_place_are_served_too() {
     sys::limits::raise_descriptors().unwrap();
-    for _ in 0..3 {
-        let at_once = send_by_more_than_have_places();
-        if at_once >= 256 {
-            return;
-        }
-        tried_again(&format!("of 600 sends {at_once} were accepted in a worker's turn"));
-    }
-    panic!("never has a lane all of its places");
+    all_at_once(256, || send_by_more_than_have_places().min(256));
 }
 
 /// Sends twice by 300 senders; returns how many of these sends were accepted in a worker's turn.

@@ -245,6 +245,21 @@ fn server_that_tells_no_places_cannot_be_resumed_without_a_gap() {
     assert_eq!(finished.stdout, "1\n{\"gap\":true}\n2\n", "{finished:?}");
 }
 
+/// Of a server that is another one than Encke.
+#[test]
+fn event_of_any_form_does_not_steer_the_terminal() {
+    let event = "hello \u{1b}]0;owned\u{7} \u{1b}[2J";
+    for (options, printed) in
+        [(&[][..], r"hello \u{1b}]0;owned\u{7} \u{1b}[2J"), (&["--json"], event)]
+    {
+        let (answers, url) = Answers::new();
+        let listener = listen(&url, &[options, &["--count=1"]].concat());
+        let _wire = answers.next(&format!("{SSE}data: {event}\n\n"));
+        let finished = listener.finish();
+        assert_eq!(finished.stdout, format!("{printed}\n"), "{finished:?}");
+    }
+}
+
 /// A waiting poll is answered at once with a gap in mid-stream, and that is no end of anything.
 #[test]
 fn gap_that_answers_a_poll_at_once_is_no_end() {

@@ -2,13 +2,15 @@
 //! other transports.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
 
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Program, Server, Socket, Stream, TOKEN_SECRET, Wire, check_problem, encke, get, in_seconds,
-    read_answer, signed, wait_for,
+    Authority, Program, Server, Socket, Stream, TOKEN_SECRET, Wire, check_problem, encke, get,
+    in_seconds, read_answer, signed, tls_client, wait_for,
 };
+use crate::tls_streams;
 use crate::upgrade::Upgraded;
 
 pub(crate) fn options(more: &[&str]) -> Vec<String> {
@@ -105,6 +107,74 @@ fn each_transport_is_told_the_list_and_what_changes_it() {
     assert_eq!(lines.event()["left"]["id"], "zoe");
     let nobody = json!({ "members": { "of": "room:7", "count": 0, "list": [] } });
     assert_eq!(server.api.get("/members/room:7").ok(), nobody);
+}
+
+/// The place that the answer to a poll names, and the first of what it tells.
+fn told_by_poll(answer: impl Read) -> (String, Value) {
+    let mut place = None;
+    for line in BufReader::new(answer).lines() {
+        let line = line.unwrap();
+        match line.split_once(": ") {
+            Some((name, value)) if name.eq_ignore_ascii_case("encke-members") => {
+                place = Some(value.to_owned());
+            }
+            _ if line.starts_with('[') => {
+                let told: Value = serde_json::from_str(&line).unwrap();
+                return (place.unwrap(), told[0].clone());
+            }
+            _ => {}
+        }
+    }
+    panic!("it has ended");
+}
+
+/// The list is longer than a record of TLS.
+#[test]
+fn each_transport_is_told_over_tls_too() {
+    let authority = Authority::new();
+    let [cert, key] = authority.issue("own", &["localhost"]).options();
+    let server = serve(&["--tls-listen=127.0.0.1:0", &cert, &key]);
+    let tls = || tls_client(server.tls_listen(), "localhost", &authority.ca());
+    let asking = |path: &str, token: &str| {
+        let mut stream = tls();
+        let bearer = format!("Authorization: Bearer {token}");
+        stream.write_all(get(path, &[&bearer]).as_bytes()).unwrap();
+        stream
+    };
+    let info = json!("x".repeat(900));
+    let user = |n: u32| token(&format!("user{n:02}"), Some(info.clone()));
+    let mut users: Vec<_> = (0..20).map(|n| asking("/stream/room:7", &user(n))).collect();
+    let ids: BTreeSet<String> = (0..20).map(|n| format!("user{n:02}")).collect();
+    wait_for("all are there", || listed(&server) == ids);
+
+    let eve = token("eve", None);
+    let mut lines = BufReader::new(asking("/stream/eve?members=room:7", &eve));
+    let mut socket = Socket::on(tls(), &format!("/stream/eve?token={eve}"));
+    let list = socket.ask(json!({ "members": "room:7" }));
+    assert_eq!(list["members"]["list"][7]["info"], info);
+    let poll =
+        |query: &str| told_by_poll(asking(&format!("/poll/eve?members=room:7{query}"), &eve));
+    let (place, polled) = poll("&wait=0");
+    for told in [tls_streams::event(&mut lines), list, polled] {
+        assert_eq!(list_in(&told), ids);
+    }
+
+    // One leaves as TLS wants it, the other one by the network alone.
+    let mut orderly = users.pop().unwrap();
+    orderly.conn.send_close_notify();
+    orderly.flush().unwrap();
+    let left = json!({ "left": { "of": "room:7", "id": "user19" } });
+    let (_, polled) = poll(&format!("&members_after={place}"));
+    assert_eq!(
+        (tls_streams::event(&mut lines), socket.json(), polled),
+        (left.clone(), left.clone(), left)
+    );
+    drop(users.pop());
+    let left = json!({ "left": { "of": "room:7", "id": "user18" } });
+    assert_eq!((tls_streams::event(&mut lines), socket.json()), (left.clone(), left));
+    let _zoe = asking("/stream/room:7", &token("zoe", None));
+    let joined = json!({ "joined": { "of": "room:7", "id": "zoe" } });
+    assert_eq!((tls_streams::event(&mut lines), socket.json()), (joined.clone(), joined));
 }
 
 #[test]

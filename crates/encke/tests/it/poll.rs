@@ -237,6 +237,36 @@ fn what_is_sent_between_two_polls_is_in_the_second() {
     assert!(next(&third) >= next(&second));
 }
 
+/// Of one id more is forgotten than the first answers reach: the cursor says of which gap it was
+/// told.
+#[test]
+fn poll_that_catches_up_in_several_answers_is_told_of_the_gap_once() {
+    let server = Server::start(&["--history-events=2000"]);
+    let mut poller = poller(&server);
+    poller.ask("/poll/a?wait=0");
+    let begin = next(&poller.answer());
+    let about = |n: u64| if (1_000..1_500).contains(&n) || n > 4_500 { "b" } else { "a" };
+    let event = |n: u64| format!("{{\"about\":\"{}\",\"data\":{n}}}\n", about(n));
+    server.api.post_lines("/send", &(0..5_000).map(event).collect::<String>());
+    let (mut place, mut gaps, mut polls, mut heard) = (begin.clone(), 0, 0, Vec::new());
+    while heard.last() != Some(&4_999) {
+        poller.ask(&format!("/poll/a?id=b&wait=1&after={place}"));
+        let answer = poller.answer();
+        polls += 1;
+        gaps += u32::from(answer.head.field("encke-gap").is_some());
+        place = next(&answer);
+        let events = answer.ok();
+        let numbers = events.as_array().unwrap().iter().map(|event| event["data"].as_u64());
+        heard.extend(numbers.map(Option::unwrap));
+    }
+    assert!(polls > 2 && gaps == 1, "{gaps} gaps in {polls} polls");
+    assert!(heard.is_sorted_by(|one, next| one < next) && heard.len() == 2_999, "{}", heard.len());
+    let query = format!("/stream/a?id=b&last_event_id={begin}");
+    let mut stream = server.stream(&query, "application/x-ndjson");
+    assert_eq!(stream.event(), json!({ "gap": true }));
+    assert_eq!(Vec::from_iter(heard.iter().map(|_| stream.data())), heard);
+}
+
 #[test]
 fn server_that_remembers_nothing_promises_nothing() {
     let server = Server::start(&["--history-bytes=0"]);

@@ -92,3 +92,38 @@ fn table_that_was_dropped_and_made_anew_is_told_with_what_to_do() {
     assert_eq!(run(&["install", "follows", "a", "b"]).code(), Some(0));
     assert!(run(&["status"]).stdout.contains("both have the same pairs"));
 }
+
+#[test]
+fn triggers_that_are_off_and_a_comparison_that_fails_are_told() {
+    let Some(server) = Postgres::start(&["fsync=off"]) else { return };
+    let run = |args: &[&str]| run(encke(["postgres"]).args(args), &server);
+    let json = || -> serde_json::Value {
+        serde_json::from_str(&run(&["status", "--json"]).stdout).unwrap()
+    };
+    assert_eq!(run(&["migrate"]).code(), Some(0));
+    server.sql("create table follows (a bigint, b bigint, primary key (a, b))").unwrap();
+    let install = ["install", "follows", "a", "b"];
+    assert_eq!(run(&install).code(), Some(0));
+    let told = json();
+    assert!(told["triggers_off"] == false && told["differences"] == 0, "{told}");
+    for change in ["disable trigger encke_insert", "enable replica trigger encke_update"] {
+        server.sql(&format!("alter table follows {change}")).unwrap();
+        // No row differs yet.
+        let told = json();
+        assert_eq!(told["triggers_off"], true, "{change}: {told}");
+        assert!(told["differences"] == 0 && told["differences_error"].is_null(), "{told}");
+        let status = run(&["status"]).stdout;
+        assert!(status.contains("its triggers are gone or off"), "{status}");
+        assert!(status.contains("`encke postgres install public.follows a b`"), "{status}");
+        assert_eq!(run(&install).code(), Some(0));
+        assert_eq!(json()["triggers_off"], false, "{change}");
+    }
+    let broken = "create or replace function encke.source_difference_query() returns text
+        language sql as $$ select 'no query' $$";
+    server.sql(broken).unwrap();
+    let told = json();
+    assert!(told["differences"].is_null(), "{told}");
+    assert!(told["differences_error"].as_str().unwrap().contains("syntax error"), "{told}");
+    let status = run(&["status"]);
+    assert!(status.stderr.contains("they could not be compared"), "{status:?}");
+}

@@ -127,6 +127,11 @@ fn check_names_every_line_that_is_wrong() {
     ] {
         assert!(finished.stderr.contains(&format!("encke.toml, {line}")), "{line}: {finished:?}");
     }
+    let old = run(&check, &[], "inherit = true\n[flood]\nusers = 5\n[serve]\ninherit = true\n");
+    assert_eq!(old.code(), Some(0), "{old:?}");
+    let said = "inherit is an old name, which version 1.0 will not know; write take-over\n";
+    let both = format!("encke.toml, line 1: {said}encke.toml, line 5: {said}");
+    assert_eq!((&*old.stdout, &*old.stderr), ("encke.toml is good: 3 keys\n", &*both));
     let flood = ["config", "check", "encke.toml", "flood"];
     assert_eq!(run(&flood, &[], "users = 5").code(), Some(0));
     assert_eq!(run(&check, &[], "users = 5").code(), Some(1));

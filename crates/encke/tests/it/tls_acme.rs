@@ -8,7 +8,8 @@ use std::path::Path;
 
 use super::tls_api::metric;
 use crate::harness::{
-    Directory, Server, Wire, check_problem, get, read_answer, tls_client, wait_for,
+    Directory, Server, Wire, check_problem, get, make_pipe, pipe_writer, read_answer, tls_client,
+    wait_for,
 };
 
 const MADE: &str = "encke_tls_acme_tries_total{outcome=\"ok\"} ";
@@ -118,6 +119,28 @@ fn certificate_is_renewed_at_two_thirds_of_its_life() {
     let second = shown(server.tls_api(), "a.test", &root);
     assert!(second.is_some_and(|second| second != first), "it is another, and in use");
     assert_eq!(metric(&server, FAILED), 0);
+}
+
+/// A pipe is the slowest disk that there is: a reader waits for its writer.
+#[test]
+fn disk_that_waits_holds_up_no_request() {
+    let dir = tempfile::tempdir().unwrap();
+    let ca = dir.path().join("ca.pem");
+    make_pipe(&ca);
+    let options = [
+        "--tls-api=127.0.0.1:0".to_owned(),
+        "--acme-domain=a.test".to_owned(),
+        format!("--acme-directory=https://127.0.0.1:{}/dir", testing::free_port()),
+        format!("--acme-ca={}", ca.display()),
+    ];
+    let server = Server::start(&options.each_ref().map(String::as_str));
+    // It is opened once the try reads it, which then waits for what is written.
+    let writer = pipe_writer(&ca);
+    assert_eq!(server.api.get("/healthz").status(), 200);
+    assert_eq!(metric(&server, FAILED), 0);
+    drop(writer);
+    wait_for("the try fails", || metric(&server, FAILED) == 1);
+    assert!(server.stderr().contains("has no certificate in PEM"), "{}", server.stderr());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::path::Path;
 use rustls::{ClientConnection, StreamOwned};
 
 use super::tls_api::{metric, server, shown};
-use crate::harness::{Authority, Issued, Server, tls_client, wait_for};
+use crate::harness::{Authority, Issued, Server, make_pipe, pipe_writer, tls_client, wait_for};
 
 const RELOADED: &str = "encke_tls_certificate_reloads_total{outcome=\"ok\"} ";
 const REFUSED: &str = "encke_tls_certificate_reloads_total{outcome=\"failed\"} ";
@@ -61,6 +61,20 @@ fn hangup_reads_the_files_again() {
         wait_for("they are read", || metric(&server, RELOADED) == reads);
     }
     assert!(server.stderr().contains("SIGHUP"));
+}
+
+/// A pipe into which nobody writes is a disk that does not answer.
+#[test]
+fn disk_that_does_not_answer_holds_up_no_end() {
+    let authority = Authority::new();
+    let own = authority.issue("own", &["localhost"]);
+    let server = server(&authority, &[]);
+    fs::remove_file(&own.certificate).unwrap();
+    make_pipe(&own.certificate);
+    server.signal("HUP");
+    // It is opened once the server reads it, which then waits for what is never written.
+    let _writer = pipe_writer(&own.certificate);
+    assert_eq!(server.stop("TERM").code(), Some(0));
 }
 
 #[test]

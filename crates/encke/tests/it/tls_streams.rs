@@ -20,7 +20,7 @@ fn server(authority: &Authority, options: &[&str]) -> Server {
 }
 
 /// The next line of a body that is not empty, without the sizes of chunks.
-fn event(lines: &mut impl BufRead) -> Value {
+pub(super) fn event(lines: &mut impl BufRead) -> Value {
     loop {
         let mut line = String::new();
         assert!(lines.read_line(&mut line).unwrap() > 0, "the stream has ended");

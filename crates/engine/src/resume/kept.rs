@@ -127,7 +127,7 @@ impl<'r> Resuming<'r> {
     /// whether it is `covered`. Kept ones of which it may lack some are noted, to be read.
     pub(super) fn covers(&mut self, covered: bool, subjects: usize) -> bool {
         let Above { number, claimed } = self.above;
-        if self.archive().is_none() || covered && number == claimed {
+        if covered && (self.archive().is_none() || number == claimed) {
             return covered;
         }
         let mut lacks = Vec::new();

@@ -91,7 +91,7 @@ pub(super) struct Core<S> {
     pub(super) rooms: Option<Arc<Rooms>>,
     /// Whose tokens these are, by slot.
     pub(super) subjects: Column<Subject>,
-    /// What connections watch, by slot.
+    /// What connections watch, and their seats in channels, by slot.
     pub(super) watching: Watching,
     /// What polls are told of rooms, by slot.
     pub(super) polled: HashMap<u32, Polled>,

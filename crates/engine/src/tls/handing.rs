@@ -1,7 +1,6 @@
 //! What there is of TLS on a connection goes to another process: its keys, and what is under way.
 
 use minicbor::bytes::ByteVec;
-use tls::Keys;
 
 use super::{FAULTY, Numbered, Tls, TlsPhase};
 use crate::sockets::Unwritable;
@@ -38,7 +37,8 @@ impl<S: Numbered> Tls<S> {
         let (sealed, text) = (bytes(&mut secured.sealed), bytes(&mut secured.text));
         let (unsent, owes_byte) = (bytes(&mut secured.unsent), secured.owes_byte);
         let faulty = secured.faulty;
-        let Some(keys) = secured.keys.as_ref().and_then(|keys| Keys::read_back(keys)) else {
+        let keys = secured.keys.as_ref();
+        if !keys.is_some_and(|keys| self.places.make(number).read_back(keys)) {
             let begun = sealed;
             if faulty {
                 self.places.make(number).note = FAULTY;
@@ -46,10 +46,8 @@ impl<S: Numbered> Tls<S> {
                 self.wait_for_hello(number, owner, &begun);
             }
             return !begun.is_empty();
-        };
-        let place = self.places.make(number);
-        *place = keys;
-        place.note = if faulty { FAULTY } else { 0 };
+        }
+        self.places.make(number).note = if faulty { FAULTY } else { 0 };
         let has_input = !sealed.is_empty() || !text.is_empty();
         if has_input || !unsent.is_empty() || owes_byte {
             let under = self.begin(number);

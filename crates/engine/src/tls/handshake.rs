@@ -70,7 +70,9 @@ impl<S: Numbered> Tls<S> {
         let Some(under) = self.under_way.get_mut(&number) else { return Ok(None) };
         let TlsPhase::Handshaking(handshake) = &mut under.phase else { return Err(Failure::Ended) };
         let bytes = hello.as_deref().unwrap_or(bytes);
+        let passed_over = handshake.passed_over();
         let step = handshake.step(bytes, &mut under.unsent, keys);
+        self.work += (handshake.passed_over() - passed_over) * work::OPEN;
         self.work += match (&step, under.unsent.is_empty()) {
             (Ok(Step::NeedMore), true) => work::HANDSHAKE_BYTES,
             (Ok(Step::NeedMore), false) | (Err(_), _) => work::HANDSHAKE,

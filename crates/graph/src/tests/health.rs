@@ -47,6 +47,31 @@ fn file_that_is_cut_short_while_open_is_damaged_and_no_signal() {
     assert!(matches!(refused.err().unwrap().reason, OpenReason::Damaged(_)));
 }
 
+/// In the place of `lock.mdb` are zeros then, by which LMDB takes the first commit for the newest.
+#[test]
+fn lock_file_that_is_cut_short_while_open_refuses_all_and_loses_nothing() {
+    for reads_first in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let graph = open(dir.path());
+        for n in 1..=3 {
+            assert_eq!(graph.add_blocking(vec![pair(&n.to_string(), "7")]), Ok(1));
+        }
+        let file = fs::File::options().write(true).open(dir.path().join("lock.mdb")).unwrap();
+        file.set_len(0).unwrap();
+        if reads_first {
+            let error = graph.page_followers(Id::from_bits(7), None, 10).unwrap_err();
+            assert!(error.to_string().contains("lock.mdb"), "{error}");
+        }
+        let lost = WriteError::Unusable(Unusable::LockFile);
+        assert_eq!(graph.add_blocking(vec![pair("4", "7")]), Err(lost));
+        assert_eq!(graph.usable(), Err(Unusable::LockFile));
+        assert!(graph.stats(&mut |_, _| {}).is_err());
+        drop(graph);
+        let followers = open(dir.path()).page_followers(Id::from_bits(7), None, 10).unwrap();
+        assert_eq!(followers.ids, [1, 2, 3].map(Id::from_bits));
+    }
+}
+
 /// The disk changes a stored list under an open store: that list is refused, others are not.
 #[test]
 fn list_that_is_damaged_while_open_is_refused_alone() {

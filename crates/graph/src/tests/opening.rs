@@ -178,3 +178,19 @@ fn process_that_was_killed_leaves_a_store_that_is_further_than_its_marker() {
     fs::write(&marker, before).unwrap();
     assert_eq!(open(dir.path()).subscriptions(), 1);
 }
+
+/// As by a mount that cannot be written, of a file system that another one can write.
+#[test]
+fn store_is_read_beside_readers_and_not_while_a_process_has_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = GraphOptions::default();
+    let graph = open(dir.path());
+    graph.add_blocking(vec![pair("bob", "rj")]).unwrap();
+    let refused = Store::open_read_only(dir.path(), &options).err().unwrap();
+    assert!(matches!(refused, OpenReason::InUse { pid: Some(_) }), "{refused}");
+    drop(graph);
+    let store = Store::open_read_only(dir.path(), &options).unwrap();
+    assert_eq!(store.subscriptions.load(Ordering::Relaxed), 1);
+    let refused = refusal(dir.path());
+    assert!(matches!(refused.reason, OpenReason::InUse { .. }), "{refused}");
+}

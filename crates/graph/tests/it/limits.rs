@@ -71,6 +71,41 @@ fn full_disk_fails_the_request_and_later_ones_succeed_when_there_is_room() {
     assert!(command.status().unwrap().success());
 }
 
+/// Runs where a file system is mounted, which it makes one that cannot be written.
+#[test]
+fn child_reads_what_cannot_be_written() {
+    let Some(dir) = child_dir() else { return };
+    let data = dir.join("data");
+    let graph = open(&data);
+    assert_eq!(graph.add_blocking(request(0)), Ok(500));
+    drop(graph);
+    fs::remove_file(data.join("lock.mdb")).unwrap();
+    let mount = std::process::Command::new("mount").args(["-o", "remount,ro"]).arg(&dir).status();
+    assert!(mount.unwrap().success());
+    assert!(Graph::open(&data, &GraphOptions::default()).is_err());
+    let graph = Graph::open_to_read(&data, &GraphOptions::default()).unwrap();
+    holds_exactly(&graph, 1);
+    let mut text = Vec::new();
+    assert_eq!(graph.export(&mut text, &mut |_, _| {}).unwrap(), 500);
+    assert_eq!(graph.stats(&mut |_, _| {}).unwrap().subscriptions, 500);
+    let copy = tempfile::tempdir().unwrap();
+    let path = copy.path().join("backup");
+    graph.backup_to(&mut fs::File::create(&path).unwrap()).unwrap();
+    assert_eq!(graph::check_backup(&path, &mut |_, _| {}).unwrap().subscriptions, 500);
+    assert!(graph.add_blocking(request(1)).is_err());
+}
+
+#[test]
+fn store_on_a_read_only_mount_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(mut command) = testing::on_small_disk(dir.path(), 8 << 20) else {
+        return testing::skip("this user may not mount a small disk (unshare --mount)");
+    };
+    let child = child(&[], "limits::child_reads_what_cannot_be_written", dir.path());
+    command.arg(child.get_program()).args(child.get_args()).env(DIR, dir.path());
+    assert!(command.status().unwrap().success());
+}
+
 #[test]
 fn child_reaches_its_file_size_limit() {
     let Some(dir) = child_dir() else { return };

@@ -15,39 +15,42 @@
 //! Who watches a room stands in a directory of its own, under the room's id. So nothing that looks
 //! for those who are logged in under an id can find one of them.
 //!
-//! Cost of a member: 48 bytes where it is the only one of an id, some 40 in a room of ten, 28 among
-//! many. Its name comes to that, where it is no number and not known anyway. What its token says of
-//! it is the token's, as long as the connection keeps that. A log-in and a log-out cost a lock that
-//! is hardly ever taken and one or two look-ups.
+//! Cost of a member: 46 bytes where it is the only one of an id, some 36 in a room of ten, 27 among
+//! many. In a channel it is 4 bytes less. Its name comes to that, where it is no number and not
+//! known anyway. What its token says of it is the token's, as long as the connection keeps that. In
+//! a channel nobody else keeps it, and it stands among the [texts](info) of its stripe. A log-in
+//! and a log-out cost a lock that is hardly ever taken and one or two look-ups.
 
+mod info;
+mod member;
 mod room;
 mod roster;
+mod stripe;
 #[cfg(test)]
 mod tests;
 mod told_rooms;
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-pub use self::room::Info;
-use self::room::{Going, Member, Room, Shown};
+pub use self::info::Info;
+use self::info::KeptInfo;
+use self::member::{Going, Member, Shown};
+use self::room::AnyRoom;
 pub use self::roster::{Manner, MemberChange, MemberUpdate, Roster, leave_out, listed_bytes};
+use self::stripe::RoomStripe;
 pub use self::told_rooms::{RoomPlace, ToldRooms, ToldSince};
-use crate::bucket_table::BucketTable;
 use crate::directory::Directory;
 use crate::id::Id;
 use crate::keys::Keys;
 use crate::names::Names;
+use crate::texts::Texts;
 
 /// Stripes, so that workers seldom meet at one.
 const STRIPES: usize = 256;
 
 /// What the infos of all members together may take up, in bytes.
 const INFO_BYTES_MAX: usize = 128 << 20;
-
-/// What an info takes up beside its text.
-const INFO_COST: usize = 32;
 
 /// What a member is counted for with the ids of its connections: 40 bytes in a bucket that is half
 /// empty at its worst, or its part of a room of some.
@@ -80,15 +83,6 @@ pub struct MemberList {
 
 /// The id of a member, and what is told of it.
 pub type ListedMember = (Box<str>, Option<Info>);
-
-#[derive(Default)]
-struct RoomStripe {
-    rooms: BucketTable<Room, 8>,
-    /// Those that have changed since the roster has looked at them, each once.
-    noted: Vec<Membership>,
-    /// Those of them that have no grace.
-    at_once: HashSet<Membership>,
-}
 
 /// On a cache line of its own, as the directory's stripes are.
 #[derive(Default)]
@@ -173,36 +167,30 @@ impl Members {
         let make = || {
             self.names.acquire_id(room);
             self.begin_member(sub);
-            Room::new(room, Member::new(sub))
+            Member::new(sub)
         };
-        let hash_of = |room: &Room| self.keys.hash(room.id.to_bits());
-        let (found, is_first) = rooms.find_or_insert(hash, |found| found.id == room, make, hash_of);
+        let (found, infos, is_first) = rooms.find_or_insert(hash, room, make, &self.keys);
         let is_known = found.member(sub, &self.keys).is_some();
-        let mut new = None;
-        let member = if is_known {
-            found.member(sub, &self.keys)
-        } else {
+        if !is_known {
             if most.is_some_and(|most| found.len() >= most) {
                 return false;
             }
             self.begin_member(sub);
-            Some(new.insert(Member::new(sub)))
-        };
-        let Some(member) = member else { return false };
+            found.insert(Member::new(sub), &self.keys);
+        }
+        let Some((member, kept)) = found.find(sub, &self.keys) else { return false };
         let before = member.conns;
         change(member);
         let is_new = before == 0 && member.conns > 0;
         let keeps_info = is_known && !is_first && (most.is_some() || by_poll && before > 0);
-        let is_renewed = !keeps_info && member.info.as_ref() != info && self.put_info(member, info);
+        let is_renewed = !keeps_info && self.put_info(kept, infos, info);
         if is_renewed {
             member.renew();
         }
         if is_new || is_renewed {
             self.note(noted, member, pair);
         }
-        if let Some(new) = new {
-            found.insert(new, &self.keys);
-        }
+        rooms.close_gaps();
         true
     }
 
@@ -225,8 +213,7 @@ impl Members {
         let hash = self.keys.hash(room.to_bits());
         let mut stripe = self.stripe(hash);
         let RoomStripe { rooms, noted, at_once } = &mut *stripe;
-        let found = rooms.find_mut(hash, |found| found.id == room);
-        let member = found.and_then(|found| found.member(sub, &self.keys));
+        let member = rooms.member(hash, Membership { room, sub }, &self.keys);
         debug_assert!(member.as_ref().is_some_and(|member| member.conns > 0), "it was there");
         let Some(member) = member else { return };
         member.conns = member.conns.saturating_sub(1);
@@ -243,8 +230,7 @@ impl Members {
     pub fn has(&self, room: Id, sub: Id) -> bool {
         let hash = self.keys.hash(room.to_bits());
         let mut stripe = self.stripe(hash);
-        let found = stripe.rooms.find_mut(hash, |found| found.id == room);
-        let member = found.and_then(|found| found.member(sub, &self.keys));
+        let member = stripe.rooms.member(hash, Membership { room, sub }, &self.keys);
         member.is_some_and(|member| member.conns > 0)
     }
 
@@ -252,25 +238,24 @@ impl Members {
     pub fn knows(&self, room: Id, sub: Id) -> bool {
         let hash = self.keys.hash(room.to_bits());
         let mut stripe = self.stripe(hash);
-        let found = stripe.rooms.find_mut(hash, |found| found.id == room);
-        found.is_some_and(|found| found.member(sub, &self.keys).is_some())
+        stripe.rooms.member(hash, Membership { room, sub }, &self.keys).is_some()
     }
 
     /// What is told of a member beside its id.
     pub fn info(&self, room: Id, sub: Id) -> Option<Info> {
         let hash = self.keys.hash(room.to_bits());
         let mut stripe = self.stripe(hash);
-        let found = stripe.rooms.find_mut(hash, |found| found.id == room)?;
-        found.member(sub, &self.keys)?.info.clone()
+        let (found, infos) = stripe.rooms.find_mut(hash, room)?;
+        found.find(sub, &self.keys)?.1.info(infos)
     }
 
     /// Who is logged in under `room` now, or was until its grace ends.
     pub fn list(&self, room: Id) -> MemberList {
         // A crowd is not walked under the lock.
-        let is_crowd = |room: &Room| {
-            room.counts_alone() || room.len() > self.limits.members && !room.id.is_key()
+        let is_crowd = |found: &dyn AnyRoom| {
+            found.counts_alone() || found.len() > self.limits.members && !room.is_key()
         };
-        let count_of = |room: &Room| is_crowd(room).then_some(room.len());
+        let count_of = |found: &dyn AnyRoom| is_crowd(found).then_some(found.len());
         self.list_of(room, count_of, |member| member.conns > 0 || member.is_told())
     }
 
@@ -278,22 +263,22 @@ impl Members {
     fn list_of(
         &self,
         room: Id,
-        count_of: impl Fn(&Room) -> Option<usize>,
+        count_of: impl Fn(&dyn AnyRoom) -> Option<usize>,
         is_there: impl Fn(&Member) -> bool,
     ) -> MemberList {
         let hash = self.keys.hash(room.to_bits());
         let stripe = self.stripe(hash);
-        let Some(found) = stripe.rooms.find(hash, |found| found.id == room) else {
+        let Some((found, infos)) = stripe.rooms.find(hash, room) else {
             return MemberList { count: 0, members: Some(Vec::new()) };
         };
         if let Some(count) = count_of(found) {
             return MemberList { count, members: None };
         }
-        let text = |member: &Member| {
-            let text = self.names.text(member.sub)?;
-            Some((text.into(), member.info.clone()))
+        let text = |(member, kept): (&Member, &dyn KeptInfo)| {
+            let text = self.names.text(member.sub())?;
+            Some((text.into(), kept.info(infos)))
         };
-        let there = found.members().filter(|member| is_there(member));
+        let there = found.members().filter(|(member, _)| is_there(member));
         let members: Vec<_> = there.filter_map(text).collect();
         MemberList { count: members.len(), members: Some(members) }
     }
@@ -302,11 +287,9 @@ impl Members {
     fn told_of(&self, room: Id) -> Vec<(Id, Option<Info>)> {
         let hash = self.keys.hash(room.to_bits());
         let stripe = self.stripe(hash);
-        let Some(found) = stripe.rooms.find(hash, |found| found.id == room) else {
-            return Vec::new();
-        };
-        let told = found.members().filter(|member| member.is_told());
-        told.map(|member| (member.sub, member.info.clone())).collect()
+        let Some((found, infos)) = stripe.rooms.find(hash, room) else { return Vec::new() };
+        let told = found.members().filter(|(member, _)| member.is_told());
+        told.map(|(member, kept)| (member.sub(), kept.info(infos))).collect()
     }
 
     /// Up to where lists name their members.
@@ -337,16 +320,20 @@ impl Members {
     }
 
     /// Gives a member this info, as far as there is room. Whether it has another one now.
-    fn put_info(&self, member: &mut Member, info: Option<&Info>) -> bool {
-        let cost = |info: Option<&Info>| info.map_or(0, |info| info.json().len() + INFO_COST);
-        let before = cost(member.info.as_ref());
-        let fits = self.info_bytes() - before + cost(info) <= INFO_BYTES_MAX;
-        let info = info.filter(|_| fits);
-        if member.info.as_ref() == info {
+    fn put_info(&self, kept: &mut dyn KeptInfo, infos: &mut Texts, info: Option<&Info>) -> bool {
+        let json = kept.json(infos);
+        if json == info.map(Info::json) {
             return false;
         }
-        self.info_bytes.fetch_add(cost(info).wrapping_sub(before), Ordering::Relaxed);
-        member.info = info.cloned();
+        let cost = |json: Option<&str>| json.map_or(0, |json| kept.cost(json));
+        let (before, after) = (cost(json), cost(info.map(Info::json)));
+        let fits = self.info_bytes() - before + after <= INFO_BYTES_MAX;
+        let (info, after) = if fits { (info, after) } else { (None, 0) };
+        if json.is_none() && info.is_none() {
+            return false;
+        }
+        self.info_bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+        kept.put(info, infos);
         true
     }
 
@@ -366,19 +353,20 @@ impl Members {
 
     /// Takes a member out of whom nobody knows any more.
     fn remove(&self, stripe: &mut RoomStripe, hash: u64, Membership { room, sub }: Membership) {
-        let Some(found) = stripe.rooms.find_mut(hash, |found| found.id == room) else { return };
-        if let Some(member) = found.member(sub, &self.keys) {
+        let Some((found, infos)) = stripe.rooms.find_mut(hash, room) else { return };
+        if let Some((member, kept)) = found.find(sub, &self.keys) {
             debug_assert!(member.conns == 0 && !member.is_told() && !member.is_noted);
-            self.put_info(member, None);
+            self.put_info(kept, infos, None);
         }
         let is_last = found.remove(sub, &self.keys);
         self.names.release(sub);
         self.names.discharge(MEMBER_BYTES);
         self.count.fetch_sub(1, Ordering::Relaxed);
         if is_last {
-            stripe.rooms.remove(hash, |found| found.id == room);
+            stripe.rooms.remove(hash, room);
             self.names.release(room);
         }
+        stripe.rooms.close_gaps();
     }
 
     fn stripe(&self, hash: u64) -> MutexGuard<'_, RoomStripe> {

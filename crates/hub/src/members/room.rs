@@ -4,166 +4,129 @@
 //! more are in a vector, of which each look reads all (768 bytes). Past that there is a table.
 //!
 //! Cost of a room: 40 bytes, and 48 more with a second member. With a third it has its vector, 24
-//! bytes for each but the first, and with many a table, 28 bytes for each.
+//! bytes for each but the first, and with many a table, 27 bytes for each. In a channel a member is
+//! 20 bytes, and has its [info](super::info) beside.
 
-use arcstr::ArcStr;
-
+use super::info::{Info, KeptInfo, TextPlace};
+use super::member::Member;
 use crate::bucket_table::BucketTable;
 use crate::id::Id;
 use crate::keys::Keys;
 
-/// How a connection goes from a room.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Going {
-    Away,
-    /// It polls, and is likely to come back at once.
-    BetweenPolls,
-    /// It was not to be there.
-    AtOnce,
-}
-
-/// What a connection shows of its user, and how many may be there.
-#[derive(Clone, Copy)]
-pub(super) struct Shown<'i> {
-    pub(super) info: Option<&'i Info>,
-    /// Where there is a bound, what is told of a user stays what it is.
-    pub(super) most: Option<usize>,
-    /// A poll has shown it.
-    pub(super) by_poll: bool,
-}
-
 /// So many beside the first are looked through one by one.
 const FEW: usize = 32;
 
-/// What others are told of a member beside its id: one JSON value on one line. Copies share it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Info(ArcStr);
+/// A user in a room, with what is told of it.
+struct Informed<I> {
+    member: Member,
+    info: I,
+}
 
-impl Info {
-    /// Of `json`, one valid JSON value. Line breaks between its tokens are taken out.
-    pub fn new(json: &str) -> Info {
-        match memchr::memchr2(b'\r', b'\n', json.as_bytes()) {
-            None => Info(json.into()),
-            Some(_) => Info(json.replace(['\r', '\n'], "").into()),
-        }
+impl<I: Default> Informed<I> {
+    fn new(member: Member) -> Informed<I> {
+        Informed { member, info: I::default() }
     }
 
-    /// The JSON.
-    pub fn json(&self) -> &str {
-        &self.0
+    fn is(&self, sub: Id) -> bool {
+        self.member.sub() == sub
+    }
+
+    /// It is taken out, and leaves a mark that it was.
+    fn take(&mut self) -> Informed<I> {
+        std::mem::replace(self, Informed::new(Member::new(Id::NONE)))
     }
 }
 
-/// A user in a room.
-#[derive(Debug)]
-pub(super) struct Member {
-    pub(super) sub: Id,
-    pub(super) info: Option<Info>,
-    /// Its connections that are logged in under the room's id.
-    pub(super) conns: u32,
-    /// What it takes up in a list, once others were told that it is there.
-    pub(super) told_bytes: u16,
-    /// It waits to be looked at.
-    pub(super) is_noted: bool,
-    marks: Marks,
-}
-
-/// What else is to be known of it when it is looked at.
-#[derive(Clone, Copy, Debug, Default)]
-struct Marks(u8);
-
-impl Marks {
-    /// Its info is another one than was told.
-    const RENEWED: u8 = 1;
-    /// The last of its connections that has gone was a poll.
-    const POLLS: u8 = 2;
-}
-
-impl Member {
-    pub(super) fn new(sub: Id) -> Member {
-        let (info, conns, told_bytes) = (None, 0, 0);
-        Member { sub, info, conns, told_bytes, is_noted: false, marks: Marks::default() }
-    }
-
-    /// Its info is another one than was told.
-    pub(super) fn renew(&mut self) {
-        self.marks.0 |= Marks::RENEWED;
-    }
-
-    /// Whether its info was another one than was told. Now it is told.
-    pub(super) fn take_renewed(&mut self) -> bool {
-        let is_renewed = self.marks.0 & Marks::RENEWED != 0;
-        self.marks.0 &= !Marks::RENEWED;
-        is_renewed
-    }
-
-    /// Whether the last of its connections that has gone was a poll.
-    pub(super) fn polls(&self) -> bool {
-        self.marks.0 & Marks::POLLS != 0
-    }
-
-    pub(super) fn set_polls(&mut self, polls: bool) {
-        self.marks.0 = self.marks.0 & !Marks::POLLS | if polls { Marks::POLLS } else { 0 };
-    }
-
-    /// Whether others were told that it is there.
-    pub(super) fn is_told(&self) -> bool {
-        self.told_bytes > 0
-    }
-}
-
-/// The members of an id: one at least.
-pub(super) struct Room {
+/// The members of an id or of a channel, one at least, whose infos are kept by `I`.
+pub(super) struct Room<I> {
     pub(super) id: Id,
-    first: Member,
-    more: Option<Box<More>>,
+    first: Informed<I>,
+    more: Option<Box<More<I>>>,
 }
 
-const _: () = assert!(size_of::<Room>() == 40 && size_of::<Member>() == 24);
+const _: () = assert!(size_of::<Informed<Option<Info>>>() == 24);
+const _: () = assert!(size_of::<Room<Option<Info>>>() == 40);
+const _: () = assert!(size_of::<Informed<TextPlace>>() == 20);
+const _: () = assert!(size_of::<Room<TextPlace>>() == 40);
 
 /// What only a room of several has.
-struct More {
+struct More<I> {
     counts_alone: bool,
-    others: Others,
+    others: Others<I>,
 }
 
 /// All members but the first.
-enum Others {
-    One(Member),
-    Few(Vec<Member>),
-    Many(Box<Many>),
+enum Others<I> {
+    One(Informed<I>),
+    Few(Vec<Informed<I>>),
+    Many(Box<Many<I>>),
 }
 
 // With what the allocator keeps of it, 48 bytes.
-const _: () = assert!(size_of::<More>() == 40);
+const _: () = assert!(size_of::<More<Option<Info>>>() == 40 && size_of::<More<TextPlace>>() == 40);
 
 /// The members of a crowd, but the first, and what others were told of all.
-struct Many {
+struct Many<I> {
     told: usize,
     told_bytes: usize,
-    members: BucketTable<Member, 16>,
+    members: BucketTable<Informed<I>, 16>,
 }
 
-impl Room {
-    pub(super) fn new(id: Id, first: Member) -> Room {
-        Room { id, first, more: None }
-    }
+/// A member, and what is told of it.
+pub(super) type FoundMember<'r> = (&'r mut Member, &'r mut dyn KeptInfo);
 
-    pub(super) fn member(&mut self, sub: Id, keys: &Keys) -> Option<&mut Member> {
-        if self.first.sub == sub {
-            return Some(&mut self.first);
-        }
-        match &mut self.more.as_mut()?.others {
-            Others::One(one) => Some(one).filter(|member| member.sub == sub),
-            Others::Few(few) => few.iter_mut().find(|member| member.sub == sub),
-            Others::Many(many) => {
-                many.members.find_mut(keys.hash(sub.to_bits()), |member| member.sub == sub)
-            }
-        }
-    }
+/// A room, however it keeps infos.
+pub(super) trait AnyRoom {
+    /// How many members there are.
+    fn len(&self) -> usize;
+
+    /// One of them, with what is told of it.
+    fn find(&mut self, sub: Id, keys: &Keys) -> Option<FoundMember<'_>>;
+
+    /// All of them.
+    fn members(&self) -> Box<dyn Iterator<Item = (&Member, &dyn KeptInfo)> + '_>;
 
     /// Puts one in that is not there.
-    pub(super) fn insert(&mut self, member: Member, keys: &Keys) {
+    fn insert(&mut self, member: Member, keys: &Keys);
+
+    /// Takes one out, of whom nobody was told or knows any more. `true` where it was the last one,
+    /// and the room is to go.
+    fn remove(&mut self, sub: Id, keys: &Keys) -> bool;
+
+    /// How many others were told of, and the bytes of a list of them.
+    fn told(&self) -> (usize, usize);
+
+    /// Others are told of one who is there, that it takes up so many bytes of a list now: none
+    /// where it has left.
+    fn set_told(&mut self, sub: Id, bytes: u16, keys: &Keys);
+
+    /// Whether it is too large a room to tell more than how many are there.
+    fn counts_alone(&self) -> bool;
+
+    fn set_counts_alone(&mut self, is_so: bool);
+
+    /// One of the members.
+    fn member(&mut self, sub: Id, keys: &Keys) -> Option<&mut Member> {
+        self.find(sub, keys).map(|(member, _)| member)
+    }
+}
+
+impl<I: KeptInfo + Default> AnyRoom for Room<I> {
+    fn len(&self) -> usize {
+        1 + self.more.as_ref().map_or(0, |more| more.others.len())
+    }
+
+    fn find(&mut self, sub: Id, keys: &Keys) -> Option<FoundMember<'_>> {
+        let found = self.informed(sub, keys)?;
+        Some((&mut found.member, &mut found.info))
+    }
+
+    fn members(&self) -> Box<dyn Iterator<Item = (&Member, &dyn KeptInfo)> + '_> {
+        Box::new(self.iter().map(|one| (&one.member, &one.info as &dyn KeptInfo)))
+    }
+
+    fn insert(&mut self, member: Member, keys: &Keys) {
+        let member = Informed::new(member);
         let (told, told_bytes) = self.told_of_few();
         let Some(more) = &mut self.more else {
             let more = More { counts_alone: false, others: Others::One(member) };
@@ -172,8 +135,7 @@ impl Room {
         };
         match &mut more.others {
             Others::One(one) => {
-                let one = std::mem::replace(one, Member::new(Id::NONE));
-                more.others = Others::Few(vec![one, member]);
+                more.others = Others::Few(vec![one.take(), member]);
             }
             Others::Few(few) if few.len() < FEW => {
                 if few.len() == few.capacity() {
@@ -193,11 +155,9 @@ impl Room {
         }
     }
 
-    /// Takes one out, of whom nobody was told or knows any more. `true` where it was the last one,
-    /// and the room is to go.
-    pub(super) fn remove(&mut self, sub: Id, keys: &Keys) -> bool {
-        let Some(more) = &mut self.more else { return self.first.sub == sub };
-        if self.first.sub == sub {
+    fn remove(&mut self, sub: Id, keys: &Keys) -> bool {
+        let Some(more) = &mut self.more else { return self.first.is(sub) };
+        if self.first.is(sub) {
             let next = more.others.any().and_then(|next| more.others.remove(next, keys));
             let Some(next) = next else { return true };
             self.first = next;
@@ -210,7 +170,53 @@ impl Room {
         false
     }
 
-    pub(super) fn members(&self) -> impl Iterator<Item = &Member> {
+    fn told(&self) -> (usize, usize) {
+        match self.more.as_ref().map(|more| &more.others) {
+            Some(Others::Many(many)) => (many.told, many.told_bytes),
+            _ => self.told_of_few(),
+        }
+    }
+
+    fn set_told(&mut self, sub: Id, bytes: u16, keys: &Keys) {
+        let Some(member) = self.member(sub, keys) else { return };
+        let before = std::mem::replace(&mut member.told_bytes, bytes);
+        if let Some(More { others: Others::Many(many), .. }) = self.more.as_deref_mut() {
+            many.told = many.told + usize::from(bytes > 0) - usize::from(before > 0);
+            many.told_bytes = many.told_bytes + usize::from(bytes) - usize::from(before);
+            debug_assert!(many.told <= 1 + many.members.len());
+        }
+    }
+
+    fn counts_alone(&self) -> bool {
+        self.more.as_ref().is_some_and(|more| more.counts_alone)
+    }
+
+    fn set_counts_alone(&mut self, is_so: bool) {
+        if let Some(more) = &mut self.more {
+            more.counts_alone = is_so;
+        }
+    }
+}
+
+impl<I: Default> Room<I> {
+    pub(super) fn new(id: Id, first: Member) -> Room<I> {
+        Room { id, first: Informed::new(first), more: None }
+    }
+
+    fn informed(&mut self, sub: Id, keys: &Keys) -> Option<&mut Informed<I>> {
+        if self.first.is(sub) {
+            return Some(&mut self.first);
+        }
+        match &mut self.more.as_mut()?.others {
+            Others::One(one) => Some(one).filter(|one| one.is(sub)),
+            Others::Few(few) => few.iter_mut().find(|one| one.is(sub)),
+            Others::Many(many) => {
+                many.members.find_mut(keys.hash(sub.to_bits()), |one| one.is(sub))
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Informed<I>> {
         let (few, many) = match self.more.as_ref().map(|more| &more.others) {
             None => (&[][..], None),
             Some(Others::One(one)) => (std::slice::from_ref(one), None),
@@ -221,61 +227,40 @@ impl Room {
         std::iter::once(&self.first).chain(few).chain(many)
     }
 
-    pub(super) fn len(&self) -> usize {
-        1 + self.more.as_ref().map_or(0, |more| more.others.len())
+    /// The infos of all members.
+    pub(super) fn infos_mut(&mut self) -> impl Iterator<Item = &mut I> {
+        let (few, many) = match self.more.as_mut().map(|more| &mut more.others) {
+            None => (&mut [][..], None),
+            Some(Others::One(one)) => (std::slice::from_mut(one), None),
+            Some(Others::Few(few)) => (&mut few[..], None),
+            Some(Others::Many(many)) => (&mut [][..], Some(many)),
+        };
+        let many = many.into_iter().flat_map(|many| many.members.iter_mut());
+        let all = std::iter::once(&mut self.first).chain(few).chain(many);
+        all.map(|one| &mut one.info)
     }
 
-    /// How many others were told of, and the bytes of a list of them.
-    pub(super) fn told(&self) -> (usize, usize) {
-        match self.more.as_ref().map(|more| &more.others) {
-            Some(Others::Many(many)) => (many.told, many.told_bytes),
-            _ => self.told_of_few(),
-        }
-    }
-
-    /// Likewise of the first and a few; nothing of a crowd, which knows it.
+    /// What others were told of a few; nothing of a crowd, which knows it.
     fn told_of_few(&self) -> (usize, usize) {
         if let Some(More { others: Others::Many(_), .. }) = self.more.as_deref() {
             return (0, 0);
         }
-        self.members().filter(|member| member.is_told()).fold((0, 0), |(told, bytes), member| {
+        let told = self.iter().map(|one| &one.member).filter(|member| member.is_told());
+        told.fold((0, 0), |(told, bytes), member| {
             (told + 1, bytes + usize::from(member.told_bytes))
         })
-    }
-
-    /// Others are told of one who is there, that it takes up so many bytes of a list now: none
-    /// where it has left.
-    pub(super) fn set_told(&mut self, sub: Id, bytes: u16, keys: &Keys) {
-        let Some(member) = self.member(sub, keys) else { return };
-        let before = std::mem::replace(&mut member.told_bytes, bytes);
-        if let Some(More { others: Others::Many(many), .. }) = self.more.as_deref_mut() {
-            many.told = many.told + usize::from(bytes > 0) - usize::from(before > 0);
-            many.told_bytes = many.told_bytes + usize::from(bytes) - usize::from(before);
-            debug_assert!(many.told <= 1 + many.members.len());
-        }
-    }
-
-    /// Whether it is too large a room to tell more than how many are there.
-    pub(super) fn counts_alone(&self) -> bool {
-        self.more.as_ref().is_some_and(|more| more.counts_alone)
-    }
-
-    pub(super) fn set_counts_alone(&mut self, is_so: bool) {
-        if let Some(more) = &mut self.more {
-            more.counts_alone = is_so;
-        }
     }
 
     /// The bytes of its allocations.
     #[cfg(test)]
     pub(super) fn allocations(&self) -> Vec<usize> {
         let Some(more) = &self.more else { return Vec::new() };
-        let mut allocations = vec![size_of::<More>()];
+        let mut allocations = vec![size_of::<More<I>>()];
         match &more.others {
             Others::One(_) => {}
-            Others::Few(few) => allocations.push(few.capacity() * size_of::<Member>()),
+            Others::Few(few) => allocations.push(few.capacity() * size_of::<Informed<I>>()),
             Others::Many(many) => {
-                allocations.push(size_of::<Many>());
+                allocations.push(size_of::<Many<I>>());
                 allocations.extend(many.members.allocations());
             }
         }
@@ -283,11 +268,11 @@ impl Room {
     }
 }
 
-impl Others {
+impl<I: Default> Others<I> {
     fn len(&self) -> usize {
         match self {
             // It was taken out, and the room has none but the first.
-            Others::One(one) => usize::from(one.sub != Id::NONE),
+            Others::One(one) => usize::from(!one.is(Id::NONE)),
             Others::Few(few) => few.len(),
             Others::Many(many) => many.members.len(),
         }
@@ -300,17 +285,15 @@ impl Others {
             Others::Few(few) => few.last(),
             Others::Many(many) => many.members.iter().next(),
         };
-        member.map(|member| member.sub)
+        member.map(|one| one.member.sub())
     }
 
-    fn remove(&mut self, sub: Id, keys: &Keys) -> Option<Member> {
+    fn remove(&mut self, sub: Id, keys: &Keys) -> Option<Informed<I>> {
         match self {
-            Others::One(one) if one.sub == sub => {
-                Some(std::mem::replace(one, Member::new(Id::NONE)))
-            }
+            Others::One(one) if one.is(sub) => Some(one.take()),
             Others::One(_) => None,
             Others::Few(few) => {
-                let place = few.iter().position(|member| member.sub == sub)?;
+                let place = few.iter().position(|one| one.is(sub))?;
                 let removed = few.swap_remove(place);
                 match few.len() {
                     1 => *self = Others::One(few.pop()?),
@@ -319,15 +302,13 @@ impl Others {
                 }
                 Some(removed)
             }
-            Others::Many(many) => {
-                many.members.remove(keys.hash(sub.to_bits()), |member| member.sub == sub)
-            }
+            Others::Many(many) => many.members.remove(keys.hash(sub.to_bits()), |one| one.is(sub)),
         }
     }
 }
 
-impl Many {
-    fn insert(&mut self, member: Member, keys: &Keys) {
-        self.members.insert(member, |member| keys.hash(member.sub.to_bits()));
+impl<I: Default> Many<I> {
+    fn insert(&mut self, one: Informed<I>, keys: &Keys) {
+        self.members.insert(one, |one| keys.hash(one.member.sub().to_bits()));
     }
 }

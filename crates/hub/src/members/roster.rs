@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 
 use self::graces::Graces;
 use self::listeners::Listeners;
-use super::{Info, ListLimits, Member, MemberList, Members, Membership, Room, STRIPES, lock};
+use super::{AnyRoom, Info, ListLimits, Member, MemberList, Members, Membership, STRIPES, lock};
 use crate::id::Id;
 
 /// The shortest grace of one who polls, in milliseconds: a slow network takes as long for an answer
@@ -181,7 +181,7 @@ impl Roster {
     /// Who is in a room, as far as others were told: with each of the updates that come behind it,
     /// it is the list that is there then.
     pub fn list(&self, room: Id) -> MemberList {
-        let count_of = |room: &Room| room.counts_alone().then_some(room.told().0);
+        let count_of = |room: &dyn AnyRoom| room.counts_alone().then_some(room.told().0);
         self.members.list_of(room, count_of, Member::is_told)
     }
 
@@ -238,8 +238,7 @@ impl Members {
     fn find(&self, pair: Membership) -> Standing {
         let hash = self.keys.hash(pair.room.to_bits());
         let mut stripe = self.stripe(hash);
-        let room = stripe.rooms.find_mut(hash, |room| room.id == pair.room);
-        let member = room.and_then(|room| room.member(pair.sub, &self.keys));
+        let member = stripe.rooms.member(hash, pair, &self.keys);
         debug_assert!(member.is_some(), "nobody else takes it out");
         let Some(member) = member else { return Standing::There };
         member.is_noted = false;
@@ -264,11 +263,11 @@ impl Members {
     ) {
         let hash = self.keys.hash(pair.room.to_bits());
         let mut stripe = self.stripe(hash);
-        let Some(room) = stripe.rooms.find_mut(hash, |room| room.id == pair.room) else { return };
-        let Some(member) = room.member(pair.sub, &self.keys) else { return };
-        let (info, text) = (member.info.clone(), self.text(pair.sub));
+        let Some((room, infos)) = stripe.rooms.find_mut(hash, pair.room) else { return };
+        let Some((_, kept)) = room.find(pair.sub, &self.keys) else { return };
+        let (info, text) = (kept.info(infos), self.text(pair.sub));
         let bytes = listed_bytes(&text, info.as_ref().map(Info::json));
-        let told = self.told(room, pair.sub, u16::try_from(bytes).unwrap_or(u16::MAX));
+        let told = self.told(room, pair, u16::try_from(bytes).unwrap_or(u16::MAX));
         if listeners.has(self, pair.room) {
             updates.push(update_of(pair.room, text, MemberChange::Joined(info), told));
         }
@@ -278,13 +277,13 @@ impl Members {
     fn tell_left(&self, pair: Membership, listeners: &Listeners, updates: &mut Vec<MemberUpdate>) {
         let hash = self.keys.hash(pair.room.to_bits());
         let mut stripe = self.stripe(hash);
-        let Some(room) = stripe.rooms.find_mut(hash, |room| room.id == pair.room) else { return };
+        let Some((room, _)) = stripe.rooms.find_mut(hash, pair.room) else { return };
         let Some(member) = room.member(pair.sub, &self.keys) else { return };
         if member.conns > 0 || !member.is_told() {
             return;
         }
         let (text, is_noted) = (self.text(pair.sub), member.is_noted);
-        let told = self.told(room, pair.sub, 0);
+        let told = self.told(room, pair, 0);
         if !is_noted {
             self.remove(&mut stripe, hash, pair);
         }
@@ -295,15 +294,15 @@ impl Members {
 
     /// Others are told of a member that it takes up so many bytes of a list. How many are there
     /// then, and how that is told.
-    fn told(&self, room: &mut Room, sub: Id, bytes: u16) -> (usize, Manner) {
-        room.set_told(sub, bytes, &self.keys);
-        let ((count, bytes), counted) = (room.told(), room.counts_alone());
+    fn told(&self, found: &mut dyn AnyRoom, pair: Membership, bytes: u16) -> (usize, Manner) {
+        found.set_told(pair.sub, bytes, &self.keys);
+        let ((count, bytes), counted) = (found.told(), found.counts_alone());
         // All members of a channel, which has a bound, are told of.
-        let manner = match room.id.is_key() {
+        let manner = match pair.room.is_key() {
             true => Manner::Whole,
             false => self.limits.manner(counted, count, bytes),
         };
-        room.set_counts_alone(manner == Manner::Count);
+        found.set_counts_alone(manner == Manner::Count);
         (count, manner)
     }
 

@@ -1,10 +1,10 @@
 //! One part of the dictionary: its entries, and their texts one behind the other.
 
-use super::texts::Texts;
 use crate::bucket_table::BucketTable;
 use crate::id::Id;
+use crate::texts::Texts;
 
-/// What a name is counted for beside its text: 16 bytes in a bucket that is an eighth free, and
+/// What a name is counted for beside its text: 16 bytes in a bucket that is a sixteenth free, and
 /// the bucket's own.
 const NAME_BYTES: usize = 40;
 

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use load::report::FloodReport;
 use load::{Flood, FloodConfig};
@@ -80,6 +80,38 @@ fn place_that_tells_where_a_gap_ends_is_given_back_whole() {
         assert_eq!(request(&mut reader), "GET /poll/0?after=0000000000000007 HTTP/1.1");
         let report = FloodReport::from(&flood.finish().unwrap());
         assert_eq!(report.told_gaps, 1, "resumes: {resume}, {report}");
+    }
+}
+
+/// As of a server that stops. The number of its polls is bounded, since they wait for each other.
+#[test]
+fn server_that_answers_at_once_with_nothing_is_asked_once_a_second() {
+    const POLLS: u32 = 5;
+    let answers =
+        [answer("", "[]\n"), answer("Encke-Next: 0000000000000007\r\nEncke-Gap: true\r\n", "[]\n")];
+    for (answer, polls_at_once) in answers.iter().zip([1, 2]) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/poll/{{id}}", listener.local_addr().unwrap());
+        let transport = Transport::Poll;
+        let config = FloodConfig { url, users: 1, transport, ..FloodConfig::default() };
+        let begin = Instant::now();
+        let flood = Flood::start(config).unwrap();
+        let mut reader = BufReader::new(listener.accept().unwrap().0);
+        let mut asked = 0;
+        let mut line = String::new();
+        while asked < POLLS {
+            line.clear();
+            assert!(reader.read_line(&mut line).unwrap() > 0, "it goes on");
+            if line == "\r\n" {
+                asked += 1;
+                reader.get_ref().write_all(answer.as_bytes()).unwrap();
+            }
+        }
+        // The first poll does not wait, so it is followed at once.
+        let pauses = POLLS - 1 - polls_at_once;
+        assert!(begin.elapsed() >= pauses * Duration::from_millis(999), "{:?}", begin.elapsed());
+        drop(reader);
+        flood.finish().unwrap();
     }
 }
 

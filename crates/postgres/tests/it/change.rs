@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use postgres::{Pair, PostgresError, Seen};
+use postgres::{Pair, PostgresError, PostgresStore, Seen};
+use testing::postgres::Postgres;
 
 use crate::model::Replica;
-use crate::support::{connect, pairs, run, server, stored};
+use crate::support::{config, connect, pairs, run, server, stored};
 
 #[test]
 fn change_says_what_it_changed_and_where_the_graph_is() {
@@ -94,10 +96,7 @@ fn ten_writers_on_two_nodes_share_versions_without_gaps() {
 
 const ROUNDS: u64 = 60;
 
-async fn write(
-    store: Arc<postgres::PostgresStore>,
-    writer: u64,
-) -> (BTreeSet<Pair>, BTreeSet<u64>) {
+async fn write(store: Arc<PostgresStore>, writer: u64) -> (BTreeSet<Pair>, BTreeSet<u64>) {
     let mut random = fastrand::Rng::with_seed(writer);
     let (mut model, mut versions) = (BTreeSet::new(), BTreeSet::new());
     for _ in 0..ROUNDS {
@@ -182,4 +181,85 @@ fn sorted(mut pairs: Vec<Pair>) -> Vec<Pair> {
 
 fn vec_of(pairs: &BTreeSet<Pair>) -> Vec<Pair> {
     pairs.iter().cloned().collect()
+}
+
+#[test]
+fn error_of_a_server_that_answers_is_not_told_as_its_absence() {
+    let Some(server) = server() else { return };
+    run(async {
+        let store = connect(&server).await;
+        for (code, is_away, words) in [
+            ("0A000", false, "cannot be used"),
+            ("22023", false, "cannot be used"),
+            ("2BP01", false, "cannot be used"),
+            ("42809", false, "cannot be used"),
+            ("40P01", true, "is away"),
+            // As a pooler says it whose server is gone, maybe behind the commit.
+            ("08P01", false, "it is not known whether the graph was changed"),
+            ("40003", false, "it is not known whether the graph was changed"),
+            ("53100", true, "is away"),
+            ("57014", true, "is away"),
+            ("26000", true, "a pooler must give each client a connection of its own"),
+            ("42P05", true, "a pooler must give each client a connection of its own"),
+        ] {
+            let raise = format!(
+                "create or replace function encke.refuse_where_a_table_is_the_graph()
+                     returns void language plpgsql as
+                     $$ begin raise exception 'no' using errcode = '{code}'; end $$"
+            );
+            server.sql(&raise).unwrap();
+            let error = store.change(pairs(&[("1", "2")]), vec![]).await.unwrap_err();
+            assert_eq!(matches!(error, PostgresError::Away(_)), is_away, "{code}: {error}");
+            let told = error.to_string();
+            assert!(told.contains(words) && told.contains(code), "{code}: {told}");
+        }
+        // Neither is for good.
+        server
+            .sql(
+                "create or replace function encke.refuse_where_a_table_is_the_graph()
+            returns void language sql as 'select'",
+            )
+            .unwrap();
+        store.change(pairs(&[("1", "2")]), vec![]).await.unwrap();
+    });
+}
+
+#[test]
+fn prepared_transaction_that_holds_up_all_changes_is_told_where_it_is() {
+    let settings = ["fsync=off", "max_prepared_transactions=2"];
+    let Some(server) = Postgres::start(&settings) else { return };
+    run(async {
+        let store = connect(&server).await;
+        let mut config = config(&server);
+        config.statement_timeout = Duration::from_secs(8);
+        let hasty = PostgresStore::connect(config).await.unwrap();
+        server
+            .sql("begin; select encke.change(array[['1', '2']]); prepare transaction 'forgotten'")
+            .unwrap();
+        let held_up = hasty.change(pairs(&[("3", "4")]), vec![]).await.unwrap_err();
+        assert!(held_up.to_string().contains("pg_prepared_xacts"), "{held_up}");
+        server.sql("commit prepared 'forgotten'").unwrap();
+        store.change(pairs(&[("3", "4")]), vec![]).await.unwrap();
+        assert_eq!(stored(&store).await.1, pairs(&[("1", "2"), ("3", "4")]));
+    });
+}
+
+#[test]
+fn answer_that_is_none_does_not_end_the_writer() {
+    let Some(server) = server() else { return };
+    run(async {
+        let store = connect(&server).await;
+        let says_nothing = "create or replace function encke.commit(
+                added_subscribers text[], added_subscribees text[],
+                removed_subscribers text[], removed_subscribees text[],
+                out new_lineage uuid, out new_version bigint, out new_hash bigint,
+                out did_add bytea, out did_remove bytea)
+            language sql as $$ select lineage, version, hash, null::bytea, null::bytea
+                from encke.version $$";
+        server.sql(says_nothing).unwrap();
+        for _ in 0..2 {
+            let damaged = store.change(pairs(&[("1", "2")]), vec![]).await;
+            assert!(matches!(damaged, Err(PostgresError::Damaged(_))), "{damaged:?}");
+        }
+    });
 }

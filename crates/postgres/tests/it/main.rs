@@ -14,6 +14,7 @@ mod load;
 mod model;
 mod safe;
 mod settle;
+mod silent;
 mod source;
 mod start;
 mod support;

@@ -232,6 +232,10 @@ fn forced_row_level_security_fails_each_transaction_that_changes_the_table() {
             assert!(refused.contains("row-level security may hide rows"), "{sql}: {refused}");
         }
         assert_eq!(stored(&store).await.1, pairs(&[("1", "2"), ("3", "4")]));
+        // The owner can grant itself nothing that helps.
+        let refused = store.install(&follows()).await.unwrap_err().to_string();
+        assert!(refused.contains("NO FORCE ROW LEVEL SECURITY"), "{refused}");
+        assert!(!refused.contains("grant it to this user"), "{refused}");
         server.sql("alter role owner bypassrls").unwrap();
         as_app("insert into follows values (5, 6)").unwrap();
         same(&store, "with bypassrls").await;

@@ -231,6 +231,8 @@ fn what_cannot_be_the_graph_is_refused_and_nothing_is_left() {
             .unwrap();
         for (table, why) in [
             ("nowhere", "there is no table nowhere"),
+            ("my follows", "there is no table my follows"),
+            ("a.b.c", "there is no table a.b.c"),
             ("follows", "no index that begins with its two columns"),
             ("bad", "'a b' is not an id"),
             ("kinds", "the columns must be"),

@@ -5,7 +5,10 @@
 //! address, as with wrong keys. On the public port it waits for a place to have it verified. The
 //! answer is the update's id alone, and its head says how many connections have heard it.
 //!
-//! Cost: the library's way of a request, the token, and a send.
+//! Cost: the library's way of a request, the token, and a send; of most requests of backends the
+//! [way of a lane](crate::lane), which costs a third of that.
+
+mod at_once;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,6 +20,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use dispatch::barrier::WritePermit;
+use dispatch::outcome::Delivered;
 use dispatch::posting::Delivery;
 use engine::{LetIn, refused_by_hub};
 use httpd::body::read_whole;
@@ -56,7 +60,7 @@ const OF_IDS: &str = "Topics that begin with encke: stand for ids, and updates h
 const BUSY_SECONDS: u32 = 1;
 
 /// Says how many connections have heard an update.
-const DELIVERED: &str = "encke-delivered";
+pub(super) const DELIVERED: &str = "encke-delivered";
 
 /// Answers a request of a backend, where the protocol is served.
 pub(super) async fn publish(
@@ -220,6 +224,20 @@ impl Publisher {
         refused_by_hub(refusal, self.claims.dialect(), &self.url).into()
     }
 
+    /// The update in the body of its request.
+    fn read(&self, body: &[u8]) -> Result<Update, ApiProblem> {
+        let update = Update::parse(body, self.claims.dialect(), &self.url);
+        let update = update.map_err(|refusal| self.refused(&refusal))?;
+        if update.topics.len() > SUBJECTS_MAX {
+            let detail = format!("An update has at most {SUBJECTS_MAX} topics. Send several.");
+            return Err(ApiProblem::bad_request(detail));
+        }
+        if update.topics.iter().any(|topic| id_of_topic(topic).is_some()) {
+            return Err(ApiProblem::new(StatusCode::FORBIDDEN, OF_IDS));
+        }
+        Ok(update)
+    }
+
     /// Whether each topic of the update is granted.
     fn may_publish(&self, update: &Update) -> bool {
         let topics: Vec<Topic<'_>> = update.topics.iter().map(|topic| Topic::new(topic)).collect();
@@ -241,6 +259,16 @@ fn token(
     let fields =
         TokenFields { authorization: &authorization, cookie: &cookie, origin, referer: None };
     let presented = Presented::find(fields, head.uri.query().unwrap_or_default(), None);
+    checked(presented, fields, let_in, purpose)
+}
+
+/// The token that was found, if it may stand where it stood.
+fn checked(
+    presented: Result<Option<Presented<'_>>, Refusal>,
+    fields: TokenFields<'_>,
+    let_in: Option<&LetIn>,
+    purpose: Purpose,
+) -> Result<(String, Dialect), (Refusal, Dialect)> {
     // Who has none yet is told where to get one, which only 1.0 has words for.
     let presented = presented.and_then(|presented| presented.ok_or(Refusal::NoToken));
     let presented = presented.map_err(|refusal| (refusal, Dialect::V1))?;
@@ -269,6 +297,11 @@ fn values<'h>(headers: &'h HeaderMap, name: &header::HeaderName) -> Vec<&'h str>
     headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect()
 }
 
+/// The id of an update to which its publisher gave none.
+pub(super) fn own_id(delivered: &Delivered) -> String {
+    format!("#{}", String::from_utf8_lossy(&delivered.id))
+}
+
 impl Api {
     /// Publishes what `publisher` sends.
     async fn accept(
@@ -289,15 +322,7 @@ impl Api {
         }
         let most = ESCAPED * self.backlog_bytes_max + AROUND_BYTES_MAX;
         let bytes = read_whole(body, most, idle_limit).await?;
-        let update = Update::parse(&bytes, dialect, &publisher.url);
-        let update = update.map_err(|refusal| publisher.refused(&refusal))?;
-        if update.topics.len() > SUBJECTS_MAX {
-            let detail = format!("An update has at most {SUBJECTS_MAX} topics. Send several.");
-            return Err(ApiProblem::bad_request(detail));
-        }
-        if update.topics.iter().any(|topic| id_of_topic(topic).is_some()) {
-            return Err(ApiProblem::new(StatusCode::FORBIDDEN, OF_IDS));
-        }
+        let update = publisher.read(&bytes)?;
         if !publisher.may_publish(&update) {
             return Err(publisher.refused(&Refusal::NoGrant));
         }
@@ -312,8 +337,7 @@ impl Api {
         drop(permit);
         let delivered = delivery.answer().await?;
         self.durations.record(accepted, Instant::now());
-        let own = || format!("#{}", String::from_utf8_lossy(&delivered.id));
-        let id = update.id.unwrap_or_else(own);
+        let id = update.id.unwrap_or_else(|| own_id(&delivered));
         let fields = [
             (header::CONTENT_TYPE, dialect.id_content_type().to_owned()),
             (header::HeaderName::from_static(DELIVERED), delivered.count.to_string()),

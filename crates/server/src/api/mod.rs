@@ -9,9 +9,11 @@
 //! plane's threads, never on a worker's.
 
 mod access;
+mod at_once;
 mod dashboard;
 mod dashboards;
 mod endpoints;
+mod lane_answers;
 mod mercure;
 mod mercure_subscriptions;
 mod monitoring;
@@ -27,11 +29,11 @@ mod stream_requests;
 mod streams;
 mod upgraded;
 
+pub(crate) use at_once::{AnswerAtOnce, AtOnce, RequestAtOnce};
 pub(crate) use dashboard::live;
 pub(crate) use endpoints::event::push_answer;
 pub(crate) use endpoints::events::query_of;
 pub use endpoints::graph::stats_json as graph_stats_json;
-pub(crate) use endpoints::send_at_once::{AtOnce, SendAtOnce};
 pub(crate) use past::{ApiPast, HubRest};
 pub(crate) use public::routes as public_routes;
 pub use public_url::PublicUrl;

@@ -90,10 +90,8 @@ impl Certificates {
     ) -> Result<Arc<Certificates>, PairError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let first_look = file_watch::look(&watch::paths(&files));
-        let pairs: Vec<Arc<Pair>> = files
-            .iter()
-            .map(|files| Pair::read(files, &provider).map(Arc::new))
-            .collect::<Result<_, _>>()?;
+        let pairs: Vec<Arc<Pair>> =
+            files.iter().map(|files| Pair::read(files).map(Arc::new)).collect::<Result<_, _>>()?;
         pairs.iter().for_each(|pair| pair.tell(sys::clock::unix_ms()));
         let certificates = Certificates {
             provider,
@@ -106,7 +104,7 @@ impl Certificates {
             automatic: RwLock::default(),
             counts: Counts::default(),
         };
-        if let Some(pair) = certificates.acme.as_ref().and_then(|acme| acme.kept(&certificates)) {
+        if let Some(pair) = certificates.acme.as_ref().and_then(|acme| acme.kept()) {
             pair.tell(sys::clock::unix_ms());
             certificates.install(pair);
         }
@@ -118,7 +116,7 @@ impl Certificates {
         let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
         let mut reloaded = Reloaded::default();
         for (files, pair) in self.files.iter().zip(pairs.iter_mut()) {
-            match Pair::read(files, &self.provider) {
+            match Pair::read(files) {
                 Ok(new) => {
                     if new != **pair {
                         new.tell(sys::clock::unix_ms());

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use httpd::body::BYTE_ORDER_MARK;
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::sign;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
@@ -18,6 +18,7 @@ use x509_cert::der::Decode;
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::time::Time;
+use zeroize::Zeroizing;
 
 use super::PairFiles;
 
@@ -108,13 +109,18 @@ impl PartialEq for Pair {
 
 impl Pair {
     /// Reads both files.
-    pub(super) fn read(files: &PairFiles, provider: &CryptoProvider) -> Result<Pair, PairError> {
+    pub(super) fn read(files: &PairFiles) -> Result<Pair, PairError> {
         let PairFiles { certificate, key } = files;
         let chain = certificates(certificate, &contents(certificate)?.0)?;
         let (text, exposed) = contents(key)?;
         let secret = private_key(key, &text)?;
-        let certified = match CertifiedKey::from_der(chain, secret, provider) {
-            Ok(certified) => certified,
+        // By reference, so that the key is wiped here.
+        let signing = sign::any_supported_type(&secret);
+        let signing = signing.map_err(|error| PairError::Key { path: key.clone(), error })?;
+        let certified = CertifiedKey::new(chain, signing);
+        match certified.keys_match() {
+            // Where nobody can say, clients do.
+            Ok(()) | Err(TlsError::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(TlsError::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
                 let (certificate, key) = (certificate.clone(), key.clone());
                 return Err(PairError::Mismatch { certificate, key });
@@ -124,7 +130,7 @@ impl Pair {
                 return Err(PairError::Certificate { path, error });
             }
             Err(error) => return Err(PairError::Key { path: key.clone(), error }),
-        };
+        }
         let exposed_key = exposed.then(|| key.clone());
         Pair::of(certified, certificate.clone(), exposed_key)
     }
@@ -195,12 +201,15 @@ impl Pair {
     }
 }
 
-/// The bytes of a file, and whether everybody may read it.
-pub(super) fn contents(path: &Path) -> Result<(Vec<u8>, bool), PairError> {
-    let read = || -> io::Result<(Vec<u8>, bool)> {
+/// The bytes of a file, and whether everybody may read it. They may be a key, and are wiped.
+pub(super) fn contents(path: &Path) -> Result<(Zeroizing<Vec<u8>>, bool), PairError> {
+    let read = || -> io::Result<(Zeroizing<Vec<u8>>, bool)> {
         let file = File::open(path)?;
-        let exposed = file.metadata()?.permissions().mode() & READABLE_BY_OTHERS != 0;
-        let mut bytes = Vec::new();
+        let metadata = file.metadata()?;
+        let exposed = metadata.permissions().mode() & READABLE_BY_OTHERS != 0;
+        // A buffer that grows leaves copies behind.
+        let room = metadata.len().min(FILE_BYTES_MAX) as usize + 1;
+        let mut bytes = Zeroizing::new(Vec::with_capacity(room));
         file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
         Ok((bytes, exposed))
     };
@@ -229,9 +238,11 @@ pub(super) fn certificates(
     Ok(chain)
 }
 
-fn private_key(path: &Path, text: &[u8]) -> Result<PrivateKeyDer<'static>, PairError> {
+type Secret = Zeroizing<PrivateKeyDer<'static>>;
+
+fn private_key(path: &Path, text: &[u8]) -> Result<Secret, PairError> {
     let path = path.to_owned();
-    PrivateKeyDer::from_pem_slice(unmarked(text)).map_err(|error| match error {
+    PrivateKeyDer::from_pem_slice(unmarked(text)).map(Zeroizing::new).map_err(|error| match error {
         // In PKCS #8 and in the older form (RFC 1421).
         pem::Error::NoItemsFound if memchr::memmem::find(text, b"ENCRYPTED").is_some() => {
             PairError::Encrypted { path }

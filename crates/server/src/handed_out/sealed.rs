@@ -17,7 +17,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// A connection that speaks TLS.
 pub(super) struct Sealed<S> {
     stream: S,
-    keys: Keys,
+    /// Where they were read back: what moves leaves a copy behind.
+    keys: Box<Keys>,
     /// What was received and not opened. At its front is an opened record as long as there is text
     /// of it.
     received: Vec<u8>,
@@ -32,7 +33,7 @@ pub(super) struct Sealed<S> {
 
 impl<S: AsyncWrite + Unpin> Sealed<S> {
     /// TLS with `keys` on `stream`, of which `received` was not opened yet.
-    pub(super) fn new(stream: S, keys: Keys, received: Vec<u8>) -> Sealed<S> {
+    pub(super) fn new(stream: S, keys: Box<Keys>, received: Vec<u8>) -> Sealed<S> {
         Sealed { stream, keys, received, text: 0..0, opened: 0, out: Vec::new(), sent: 0 }
     }
 

@@ -267,7 +267,10 @@ impl Keeping {
     fn make_dir(&self) -> Result<()> {
         let dir = self.dir();
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir);
-        made.with_context(|| format!("cannot make {}", dir.display()))
+        made.with_context(|| {
+            let cure = "look what has that name, and at owner, mode and room beside it";
+            format!("cannot make {}; {cure}", dir.display())
+        })
     }
 
     fn dir(&self) -> PathBuf {

@@ -17,7 +17,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::head::FIRST_LINE;
+use super::head::{FIRST_LINE_BYTES_MAX, is_first};
 use super::message::{GivenBack, Lease, Return};
 use super::work::{SendLane, Shared};
 use crate::api::Api;
@@ -59,8 +59,8 @@ pub(crate) enum Leased {
 
 /// Whether a client that has sent this first is one for lanes.
 pub(crate) async fn prefers(stream: &TcpStream) -> bool {
-    let mut first = [0; FIRST_LINE.len()];
-    matches!(stream.peek(&mut first).await, Ok(len) if first[..len] == *FIRST_LINE)
+    let mut first = [0; FIRST_LINE_BYTES_MAX];
+    matches!(stream.peek(&mut first).await, Ok(len) if is_first(&first[..len]))
 }
 
 impl Lanes {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use httpd::body::BodyKind;
+use proto::is_form;
 
 /// What the bytes of a connection begin with.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,6 +19,7 @@ pub(super) enum Look<'b> {
 /// A request to send one event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct LaneAsk<'b> {
+    pub(super) kind: AskKind,
     /// What its client calls us.
     pub(super) host: &'b str,
     /// The `Authorization` field.
@@ -29,8 +31,23 @@ pub(super) struct LaneAsk<'b> {
     pub(super) len: usize,
 }
 
-/// How it begins.
-pub(super) const FIRST_LINE: &[u8] = b"POST /send HTTP/1.1\r\n";
+/// What it sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum AskKind {
+    /// An event, as JSON.
+    Send,
+    /// An update of the Mercure protocol, as a form.
+    Update,
+}
+
+/// How requests begin that a lane serves.
+const FIRST_LINES: [(&[u8], AskKind); 2] = [
+    (b"POST /send HTTP/1.1\r\n", AskKind::Send),
+    (b"POST /.well-known/mercure HTTP/1.1\r\n", AskKind::Update),
+];
+
+/// Bytes of the longest of them.
+pub(super) const FIRST_LINE_BYTES_MAX: usize = FIRST_LINES[1].0.len();
 
 /// Fields of a head. A client that sends more is served elsewhere.
 const FIELDS_MAX: usize = 32;
@@ -50,12 +67,17 @@ const OTHERS: [&str; 7] = [
     "cookie",
 ];
 
+/// Whether `bytes` begin with one of them.
+pub(super) fn is_first(bytes: &[u8]) -> bool {
+    FIRST_LINES.iter().any(|(line, _)| bytes.starts_with(line))
+}
+
 /// Looks at `bytes`.
 pub(super) fn look(bytes: &[u8]) -> Look<'_> {
-    let begin = bytes.len().min(FIRST_LINE.len());
-    if bytes[..begin] != FIRST_LINE[..begin] {
+    let begins = |line: &[u8]| bytes.starts_with(line) || line.starts_with(bytes);
+    let Some(&(_, kind)) = FIRST_LINES.iter().find(|(line, _)| begins(line)) else {
         return Look::Other;
-    }
+    };
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut request = httparse::Request::new(&mut fields);
     let head = match request.parse(bytes) {
@@ -63,16 +85,29 @@ pub(super) fn look(bytes: &[u8]) -> Look<'_> {
         Ok(httparse::Status::Partial) if bytes.len() <= HEAD_BYTES_MAX => return Look::Partial,
         _ => return Look::Other,
     };
-    let Some(Read { host: Some(host), length: Some(length), authorization, is_forwarded }) =
-        read(request.headers)
+    let read = read(request.headers).filter(|read| kind.is_of(read.media_type));
+    let Some(Read { host: Some(host), length: Some(length), authorization, is_forwarded, .. }) =
+        read
     else {
         return Look::Other;
     };
     let body: Range<usize> = head..head.saturating_add(length);
     let len = body.end;
     match bytes.get(body) {
-        Some(body) => Look::Whole(LaneAsk { host, authorization, is_forwarded, body, len }),
+        Some(body) => Look::Whole(LaneAsk { kind, host, authorization, is_forwarded, body, len }),
         None => Look::Partial,
+    }
+}
+
+impl AskKind {
+    /// Whether it may have a body of that `Content-Type`.
+    fn is_of(self, media_type: Option<&str>) -> bool {
+        match self {
+            AskKind::Send => {
+                media_type.is_none_or(|text| BodyKind::of_text(text) == Some(BodyKind::Json))
+            }
+            AskKind::Update => media_type.is_some_and(|text| is_form(text.as_bytes())),
+        }
     }
 }
 
@@ -81,13 +116,14 @@ struct Read<'b> {
     host: Option<&'b str>,
     length: Option<usize>,
     authorization: Option<&'b str>,
+    media_type: Option<&'b str>,
     is_forwarded: bool,
 }
 
 /// What counts of the fields; `None` when one of them makes it another kind of request, or stands
 /// there twice.
 fn read<'b>(fields: &[httparse::Header<'b>]) -> Option<Read<'b>> {
-    let (mut read, mut has_type) = (Read::default(), false);
+    let mut read = Read::default();
     for field in fields {
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
         // As the library's `HeaderValue::to_str` has it.
@@ -100,10 +136,7 @@ fn read<'b>(fields: &[httparse::Header<'b>]) -> Option<Read<'b>> {
         } else if is("authorization") {
             set(&mut read.authorization, text()?)?;
         } else if is("content-type") {
-            let is_json = BodyKind::of_text(text()?) == Some(BodyKind::Json);
-            if !is_json || std::mem::replace(&mut has_type, true) {
-                return None;
-            }
+            set(&mut read.media_type, text()?)?;
         } else if is("connection") {
             if !field.value.eq_ignore_ascii_case(b"keep-alive") {
                 return None;
@@ -154,6 +187,7 @@ mod tests {
             assert_eq!(look(&text.as_bytes()[..cut]), Look::Partial, "{cut}");
         }
         let ask = LaneAsk {
+            kind: AskKind::Send,
             host: "push.test:80",
             authorization: Some("Bearer x"),
             is_forwarded: true,
@@ -161,6 +195,24 @@ mod tests {
             len: head.len() + 5,
         };
         assert_eq!(look(text.as_bytes()), Look::Whole(ask));
+    }
+
+    #[test]
+    fn update_is_a_form() {
+        let first = "POST /.well-known/mercure HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n";
+        let form = "Content-Type: application/x-www-form-urlencoded; charset=utf-8\r\n\r\nx";
+        let whole = format!("{first}{form}");
+        for cut in 0..whole.len() {
+            assert_eq!(look(&whole.as_bytes()[..cut]), Look::Partial, "{cut}");
+            assert_eq!(is_first(&whole.as_bytes()[..cut]), cut >= FIRST_LINE_BYTES_MAX, "{cut}");
+        }
+        let Look::Whole(ask) = look(whole.as_bytes()) else { panic!("it is whole") };
+        assert_eq!((ask.kind, ask.body), (AskKind::Update, &b"x"[..]));
+        for other in ["\r\nx", "Content-Type: application/json\r\n\r\nx"] {
+            assert_eq!(look(format!("{first}{other}").as_bytes()), Look::Other, "{other:?}");
+        }
+        let query = whole.replace("mercure", "mercure?authorization=x");
+        assert_eq!(look(query.as_bytes()), Look::Other);
     }
 
     #[test]

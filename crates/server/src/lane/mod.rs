@@ -1,19 +1,20 @@
-//! Lanes for senders: single sends over HTTP/1.1, read, posted, delivered and answered within the
-//! turn of a worker.
+//! Lanes for senders: single sends over HTTP/1.1, and updates of the Mercure protocol, are read,
+//! posted, delivered and answered within the turn of a worker.
 //!
 //! A backend that posts one event after the other keeps a connection to the API. On the way of all
 //! other requests three threads are woken for each: the control plane's to read it, a worker's to
 //! deliver it, the control plane's again to answer. A wake-up costs 7 to 13 µs of processor, more
-//! than all the rest of a send. So a connection whose client begins with `POST /send HTTP/1.1` is
-//! [leased](Lanes::lease) to a worker ([`engine::Lane`]). The worker reads the requests as they
-//! come, posts them, and writes the answers once it has delivered.
+//! than all the rest of a send. So a connection whose client begins with `POST /send HTTP/1.1`, or
+//! publishes an update, is [leased](Lanes::lease) to a worker ([`engine::Lane`]). The worker reads
+//! the requests as they come, posts them, and writes the answers once it has delivered.
 //!
 //! A lane does only what is certain to succeed and to be short: plain HTTP, and a body of known
 //! length that is here. It takes one event without an idempotency key, whose sender may send it,
-//! for an audience of moderate size. Whatever else comes, and all that is wrong, it gives back to
-//! the control plane with every byte that it has not dealt with, before anything of it is done.
-//! There it goes the library's way, which alone refuses, explains and counts refusals. So HTTP's
-//! many forms are one place's affair, and a lane cannot differ from it but in time.
+//! for an audience of moderate size. The token of an update is short, and few patterns are tried on
+//! its topics. Whatever else comes, and all that is wrong, it gives back to the control plane with
+//! every byte that it has not dealt with, before anything of it is done. There it goes the way of
+//! the library, which alone refuses, explains and counts refusals. So HTTP's many forms are one
+//! place's affair, and a lane cannot differ from it but in time.
 //!
 //! A connection that is silent for [`work::SILENT_MS`] comes back too: all time-outs and the bound
 //! on connections are the control plane's. So do all of them before an upgrade and at the end

@@ -8,6 +8,8 @@ use std::time::Instant;
 use engine::{Event, Receipt};
 use smallvec::SmallVec;
 
+use crate::api::AnswerAtOnce;
+
 /// A connection of a sender.
 #[derive(Debug)]
 pub(super) struct Conn {
@@ -38,6 +40,7 @@ pub(super) struct Conn {
 pub(super) struct Asked {
     pub(super) event: Arc<Event>,
     pub(super) receipt: Receipt,
+    pub(super) answer: AnswerAtOnce,
     pub(super) accepted: Instant,
 }
 

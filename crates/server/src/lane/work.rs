@@ -11,10 +11,10 @@ use smallvec::SmallVec;
 use sys::{clock, process, socket};
 
 use super::date::Date;
-use super::head::{LaneAsk, Look, look};
+use super::head::{AskKind, LaneAsk, Look, look};
 use super::message::{GivenBack, Lease, REST_BYTES_MAX, Return};
 use super::slots::{Asked, Conn, Slots};
-use crate::api::{Api, AtOnce, SendAtOnce};
+use crate::api::{Api, AtOnce, RequestAtOnce};
 
 /// After how long a silence a connection goes back. A request that is not all here by then, too.
 pub(super) const SILENT_MS: u64 = 2_000;
@@ -41,7 +41,8 @@ const REST_MS: u64 = 1_000;
 /// Work of one turn, after which streams have theirs.
 const TURN: Duration = Duration::from_millis(1);
 
-// Beside them goes what is unsent of a batch of answers.
+// Beside them goes what is unsent of a batch of answers. One to an update may have an id of 1 KiB,
+// and is shorter than its request, which has left the buffer.
 const _: () = assert!(INPUT_BYTES + BATCH * 256 <= REST_BYTES_MAX);
 
 /// What all lanes share.
@@ -171,20 +172,25 @@ impl SendLane {
                     break;
                 }
             };
-            let LaneAsk { authorization, is_forwarded, body, len, .. } = ask;
+            let LaneAsk { kind, host, authorization, is_forwarded, body, len } = ask;
             let accepted = Instant::now();
             if at > 0 && self.over.is_some_and(|over| accepted >= over) {
                 conn.unread = true;
                 break;
             }
-            let send = SendAtOnce { authorization, is_forwarded, peer: conn.peer, body };
-            match self.shared.api.send_at_once(send, turn.bell()) {
-                AtOnce::Posted { event, receipt } => {
+            let peer = conn.peer;
+            let request = RequestAtOnce { host, authorization, is_forwarded, peer, body };
+            let posted = match kind {
+                AskKind::Send => self.shared.api.send_at_once(&request, turn.bell()),
+                AskKind::Update => self.shared.api.publish_at_once(&request, turn.bell()),
+            };
+            match posted {
+                AtOnce::Posted { event, receipt, answer } => {
                     conn.since_ms = turn.now_ms;
                     if accepted.elapsed() > SLOW && waited_for_disk(&mut self.faults) {
                         self.rests_until_ms = turn.now_ms + REST_MS;
                     }
-                    conn.asked.push(Asked { event, receipt, accepted });
+                    conn.asked.push(Asked { event, receipt, answer, accepted });
                     conn.held_since_ms = None;
                     at += len;
                 }
@@ -244,10 +250,10 @@ impl SendLane {
         let Some(conn) = self.conns.get(index) else { return };
         let (now, date) = (Instant::now(), self.date.now());
         self.output.clear();
-        for Asked { event, receipt, accepted } in conn.asked.drain(..) {
+        for Asked { event, receipt, answer, accepted } in conn.asked.drain(..) {
             let count = receipt.ready().unwrap_or_default();
             let (out, body) = (&mut self.output, &mut self.body);
-            self.shared.api.push_http_answer(out, body, (&event, count), date);
+            self.shared.api.push_http_answer(out, body, (answer, &event, count), date);
             self.shared.api.note_duration(accepted, now);
         }
         conn.since_ms = turn.now_ms;

@@ -34,7 +34,7 @@ const EARLY_MAX: usize = 4_096;
 const WANTS_V1: &str = "1.0";
 
 /// A change in one form, until the log has its update.
-struct UntoldChange {
+struct PendingChange {
     path: String,
     change: ListChange,
     /// Since when it is known, or was given to the log.
@@ -60,7 +60,7 @@ pub(super) struct NodesState {
     wanting_v1: BTreeSet<Box<str>>,
     pub(super) overfull: BTreeSet<Box<str>>,
     payloads: HashMap<SubscriberNumber, Arc<str>>,
-    untold: VecDeque<UntoldChange>,
+    pending: VecDeque<PendingChange>,
     /// Updates that came before their changes were read.
     early: Vec<(ToldChange, Instant)>,
     /// This node publishes, from then on.
@@ -190,7 +190,7 @@ impl NodesState {
             }
             HubSubject::Overfull(node) => drop(set(&mut self.overfull, node)),
             HubSubject::Lost(_) if is_there && self.is_settled => {
-                self.untold.clear();
+                self.pending.clear();
                 self.early.clear();
                 self.losing = None;
                 return ListEffect::Lost;
@@ -247,16 +247,16 @@ impl NodesState {
             return;
         }
         let (since, is_given) = (Instant::now(), false);
-        self.untold.push_back(UntoldChange { path, change, since, is_given });
+        self.pending.push_back(PendingChange { path, change, since, is_given });
     }
 
     /// The log has brought the update of a change.
     pub(super) fn told(&mut self, told: ToldChange) {
-        let is_it = |untold: &UntoldChange| {
-            untold.change.is_active == told.is_active && untold.path == told.path
+        let is_it = |pending: &PendingChange| {
+            pending.change.is_active == told.is_active && pending.path == told.path
         };
-        match self.untold.iter().position(is_it) {
-            Some(at) => drop(self.untold.remove(at)),
+        match self.pending.iter().position(is_it) {
+            Some(at) => drop(self.pending.remove(at)),
             None if self.early.len() < EARLY_MAX => self.early.push((told, Instant::now())),
             None => {}
         }
@@ -264,7 +264,7 @@ impl NodesState {
 
     /// Whether this node is the one that publishes was said.
     pub(super) fn set_publishes(&mut self, publishes: bool) {
-        let pause = if self.untold.is_empty() { Duration::ZERO } else { PAUSE };
+        let pause = if self.pending.is_empty() { Duration::ZERO } else { PAUSE };
         let from = self.publishes_from.unwrap_or_else(|| Instant::now() + pause);
         self.publishes_from = publishes.then_some(from);
     }
@@ -275,22 +275,22 @@ impl NodesState {
         let is_new = |at: Instant, most: Duration| now.duration_since(at) < most;
         self.early.retain(|(_, at)| is_new(*at, GIVEN_MAX));
         if self.publishes_from.is_none_or(|from| from > now) {
-            self.untold.retain(|untold| is_new(untold.since, KEPT_MAX));
+            self.pending.retain(|pending| is_new(pending.since, KEPT_MAX));
             return Vec::new();
         }
-        let left = self.untold.iter_mut().filter(|untold| !untold.is_given);
-        left.map(|untold| {
-            (untold.is_given, untold.since) = (true, now);
-            untold.change.clone()
+        let left = self.pending.iter_mut().filter(|pending| !pending.is_given);
+        left.map(|pending| {
+            (pending.is_given, pending.since) = (true, now);
+            pending.change.clone()
         })
         .collect()
     }
 
     /// Takes those out that the log has not brought in time, and answers how many they are.
     pub(super) fn take_late(&mut self) -> usize {
-        let before = self.untold.len();
-        self.untold.retain(|untold| !untold.is_given || untold.since.elapsed() < GIVEN_MAX);
-        before - self.untold.len()
+        let before = self.pending.len();
+        self.pending.retain(|pending| !pending.is_given || pending.since.elapsed() < GIVEN_MAX);
+        before - self.pending.len()
     }
 }
 

@@ -230,7 +230,7 @@ impl SubscriptionList {
         if kept.nodes.is_settled {
             told.into_iter().for_each(|told| kept.nodes.told(told));
         }
-        self.publish_untold(kept).await;
+        self.publish_pending(kept).await;
         if self.budget().take_unmarked() && kept.nodes.losing.is_none() && kept.nodes.is_settled {
             let info: Arc<str> = sys::clock::monotonic_ms().to_string().into();
             kept.nodes.losing = Some(Arc::clone(&info));
@@ -297,7 +297,7 @@ impl SubscriptionList {
     }
 
     /// Publishes what is this node's turn to.
-    async fn publish_untold(&self, kept: &mut ListState) {
+    async fn publish_pending(&self, kept: &mut ListState) {
         self.waiting().changes.extend(kept.nodes.give());
         let mut turn = Turn::default();
         while let Some(change) = self.next_change() {

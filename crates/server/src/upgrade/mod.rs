@@ -4,7 +4,7 @@
 //! ```text
 //! encke upgrade, SIGUSR2 ──► the server that runs ── starts ──► the new program (--inherit)
 //!        ▲  how far it is   ([control_socket]) ◄── hello ──          ([takeover])
-//!        └───────────────────── ([handover])     ── facts ──►          ([judge])
+//!        └───────────────────── ([handover])     ── facts ──►          ([check])
 //!                                              ◄── ready ──
 //!       workers copy descriptors to workers, history so far ──►
 //!   nobody sends any more ── the API's ports, the history since, what is left ──►
@@ -22,12 +22,12 @@
 //! Before the point of no return every failure of either side leaves the server that runs as it
 //! was. Not for nodes of a cluster, whose clients have others to go to.
 
+pub(crate) mod check;
 mod control_socket;
 pub(crate) mod conversation;
 mod handover;
 pub(crate) mod history;
 pub(crate) mod hub_state;
-pub(crate) mod judge;
 mod leaving;
 pub(crate) mod messages;
 mod program;

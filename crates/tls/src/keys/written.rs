@@ -45,9 +45,19 @@ impl Keys {
         bytes
     }
 
-    /// The keys that were written down; `None` of what no connection's can be, a place without keys
-    /// among it. The note is 0.
-    pub fn read_back(bytes: &[u8]) -> Option<Keys> {
+    /// Takes the keys that were written down into this place, with the note 0: keys that move leave
+    /// a copy behind. Returns `false`, and leaves no keys, if no connection can have such bytes; a
+    /// place without keys has them, too.
+    pub fn read_back(&mut self, bytes: &[u8]) -> bool {
+        self.clear();
+        let is_read = self.try_read_back(bytes).is_some();
+        if !is_read {
+            self.clear();
+        }
+        is_read
+    }
+
+    fn try_read_back(&mut self, bytes: &[u8]) -> Option<()> {
         let bytes: &[u8; KEYS_BYTES] = bytes.try_into().ok()?;
         let (&[layout, suite, flags, idle_records], rest) = bytes.split_first_chunk()?;
         let (write_seq, rest) = rest.split_first_chunk()?;
@@ -55,14 +65,15 @@ impl Keys {
         if layout != LAYOUT {
             return None;
         }
-        let mut keys = Keys::default();
-        (keys.suite, keys.flags, keys.idle_records) = (suite, flags, idle_records);
-        keys.write_seq = u32::from_be_bytes(*write_seq);
-        keys.read_seq = u32::from_be_bytes(*read_seq);
-        let (read, rest) = rest.split_first_chunk()?;
-        let (write, ready) = rest.split_first_chunk()?;
-        (keys.read, keys.write, keys.ready) = (*read, *write, ready.try_into().ok()?);
-        keys.can_be().then_some(keys)
+        (self.suite, self.flags, self.idle_records) = (suite, flags, idle_records);
+        self.write_seq = u32::from_be_bytes(*write_seq);
+        self.read_seq = u32::from_be_bytes(*read_seq);
+        let (read, rest) = rest.split_at(self.read.len());
+        let (write, ready) = rest.split_at(self.write.len());
+        self.read.copy_from_slice(read);
+        self.write.copy_from_slice(write);
+        self.ready.copy_from_slice(ready);
+        self.can_be().then_some(())
     }
 
     /// Whether a connection can have come to that. A number further on would be one too many.

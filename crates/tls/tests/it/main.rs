@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test should panic")]
 
 mod both;
+mod early;
 mod handshakes;
 mod memory;
 mod parties;

@@ -67,7 +67,11 @@ pub(super) fn listened(root: &Path) -> anyhow::Result<()> {
     let form = format!("website=http://localhost/&name=scrobbler&json=1&formtoken={form}");
     let granted = output(&mut curl(&["--data", &form, "http://127.0.0.1:60210/auth_2/"]))?;
     let token = format!("Authorization: Token {}", value(&granted, "authtoken")?);
-    let mut listener = Process::heard(&mut curl(&["--no-buffer", "--include", &streams]))?;
+    // curl writes a head at once to terminals alone: elsewhere when more comes, in half a minute.
+    let mut listening = Command::new("stdbuf");
+    listening.args(["--output=L", "curl", "--silent", "--show-error", "--fail", "--max-time"]);
+    listening.arg(DEADLINE.as_secs().to_string()).args(["--no-buffer", "--include", &streams]);
+    let mut listener = Process::heard(&mut listening)?;
     listener.line_with("HTTP/")?;
     let song = r#"{"listen_type":"playing_now","payload":[{"track_metadata":
         {"artist_name":"Comet Encke","track_name":"Taurids"}}]}"#;

@@ -144,7 +144,7 @@ impl World {
         let ready: Vec<Box<str>> = ready.map(|(sub, _)| sub.clone()).collect();
         one.waiting.retain(|sub, _| !ready.contains(sub));
         one.held.extend(ready);
-        one.judge(self.most, 0);
+        one.check(self.most, 0);
         self.check();
     }
 
@@ -164,7 +164,7 @@ impl One {
     }
 
     /// Lets in and refuses, but for those who are in doubt of more than `most_doubt` nodes.
-    fn judge(&mut self, most: usize, most_doubt: usize) {
+    fn check(&mut self, most: usize, most_doubt: usize) {
         for sub in self.held.clone() {
             let list = self.rooms.list(ROOM).unwrap();
             let nodes = list.in_doubt(&sub).map_or(0, |doubt| doubt.nodes);
@@ -213,7 +213,7 @@ fn crowd_that_comes_to_all_nodes_at_once_gets_all_places() {
             late += world.nodes.values().map(|one| one.held.len()).sum::<usize>();
             for id in 1..4 {
                 let one = world.nodes.get_mut(&id).unwrap();
-                one.judge(world.most, doubt);
+                one.check(world.most, doubt);
                 world.check();
             }
         }

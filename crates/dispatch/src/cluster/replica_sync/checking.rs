@@ -30,7 +30,9 @@ pub struct Checks {
     pub equal: u64,
     /// Some did.
     pub differed: u64,
-    /// They could not be compared.
+    /// None did, and the application's table that is the graph has others.
+    pub table_differed: u64,
+    /// They, or that table, could not be compared.
     pub failed: u64,
     /// Replicas that were built out of the store of record.
     pub rebuilt: u64,
@@ -84,7 +86,8 @@ impl ReplicaSync {
         self.checks.send_modify(|checks| match compared {
             Ok(Compared::Equal { .. }) => checks.equal += 1,
             Ok(Compared::Differ { .. } | Compared::Mended) => checks.differed += 1,
-            Err(_) => checks.failed += 1,
+            Ok(Compared::TableDiffers) => checks.table_differed += 1,
+            Ok(Compared::TableUnread) | Err(_) => checks.failed += 1,
         });
         match compared {
             Ok(Compared::Equal { pairs }) => {
@@ -100,7 +103,55 @@ impl ReplicaSync {
                 "rows of the graph in PostgreSQL were changed otherwise than by Encke: they are \
                  taken as they are, and all replicas are built anew"
             ),
+            // It has told that.
+            Ok(Compared::TableDiffers | Compared::TableUnread) => {}
             Err(error) => tracing::warn!("the graph was not compared with PostgreSQL: {error:#}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::iter::empty;
+    use std::net::TcpListener;
+    use std::path::Path;
+
+    use graph::replica::{LogPlace, Origin, PairBatch, Replica, ReplicaOptions};
+    use postgres::PostgresConfig;
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::captured_log::CapturedLog;
+
+    /// One with a graph, whose database takes connections and says nothing.
+    async fn deaf(dir: &Path, database: &TcpListener) -> ReplicaSync {
+        let mut replica = Replica::open(dir, &ReplicaOptions::default()).unwrap();
+        let origin = Origin { lineage: 7, version: 1, at: LogPlace::default(), set_hash: None };
+        let none = || empty::<Result<PairBatch, String>>();
+        replica.rebuild(&origin, none(), none()).unwrap();
+        drop(replica);
+        let url = format!("postgresql://u@{}/d", database.local_addr().unwrap());
+        ReplicaSync::open(dir.to_owned(), PostgresConfig::from_url(&url).unwrap()).await.unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn check_without_an_answer_is_given_up_by_the_next_one_after_its_time() {
+        let (log, _guard) = CapturedLog::start();
+        let (dir, database) = (tempfile::tempdir().unwrap(), TcpListener::bind("127.0.0.1:0"));
+        let mut sync = deaf(dir.path(), database.as_ref().unwrap()).await;
+        let failed = |sync: &ReplicaSync| sync.checks.borrow().failed;
+        sync.check();
+        advance(CHECK_MAX - Duration::from_secs(1)).await;
+        sync.check();
+        assert_eq!((failed(&sync), sync.answers.len()), (0, 1), "it has time still");
+        advance(Duration::from_secs(1)).await;
+        sync.check();
+        assert_eq!((failed(&sync), sync.answers.len()), (1, 2), "there is another one");
+        assert!(log.text().contains("the check before has no answer and is given up"));
+        let given_up = sync.answers.join_next().await.unwrap();
+        assert!(given_up.is_err_and(|error| error.is_cancelled()));
+        // That one has its own time.
+        sync.check();
+        assert_eq!((failed(&sync), sync.answers.len()), (1, 1));
     }
 }

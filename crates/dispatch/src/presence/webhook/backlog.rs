@@ -49,9 +49,9 @@ impl PresenceBacklog {
         true
     }
 
-    /// The body of the next batch, and how many events it has.
-    pub(super) fn batch(&mut self) -> (Vec<u8>, usize) {
-        let (body, count) = self.waiting.batch(br#"{"events":["#, b"]}");
+    /// The body of the next batch, of `most` events, and how many it has.
+    pub(super) fn batch(&mut self, most: usize) -> (Vec<u8>, usize) {
+        let (body, count) = self.waiting.batch(most, br#"{"events":["#, b"]}");
         // What is lost from now on is lost behind this batch, however often that is sent: a mark
         // in it would be removed with it. So there is one mark more for each batch at most.
         self.ends_lost &= count < self.waiting.len();
@@ -75,6 +75,7 @@ fn json(event: &PresenceEvent) -> Box<[u8]> {
 mod tests {
     use super::*;
     use crate::presence::events::Writer;
+    use crate::webhook::BATCH_MAX;
 
     fn batch(numbers: std::ops::Range<u32>) -> std::sync::Arc<Batch> {
         let mut writer = Writer::default();
@@ -93,11 +94,11 @@ mod tests {
         assert_eq!(backlog.push(&batch(0..5)), 2);
         assert_eq!(backlog.push(&batch(5..6)), 1);
         let all = r#"{"events":[{"online":"0"},{"online":"1"},{"online":"2"},{"lost":true}]}"#;
-        assert_eq!(backlog.batch(), (all.into(), 4));
+        assert_eq!(backlog.batch(BATCH_MAX), (all.into(), 4));
         backlog.remove(2);
         assert_eq!(backlog.push(&batch(6..8)), 1);
         let rest = r#"{"events":[{"online":"2"},{"lost":true},{"online":"6"},{"lost":true}]}"#;
-        assert_eq!(backlog.batch(), (rest.into(), 4));
+        assert_eq!(backlog.batch(BATCH_MAX), (rest.into(), 4));
         backlog.remove(4);
         assert_eq!(backlog.waiting().len(), 0);
     }
@@ -107,18 +108,18 @@ mod tests {
         let mut backlog = PresenceBacklog::new();
         backlog.push_lost();
         assert_eq!(backlog.push(&Batch::lost()), 0);
-        assert_eq!(backlog.batch(), (br#"{"events":[{"lost":true}]}"#.to_vec(), 1));
+        assert_eq!(backlog.batch(BATCH_MAX), (br#"{"events":[{"lost":true}]}"#.to_vec(), 1));
     }
 
     #[test]
     fn loss_while_a_batch_is_on_its_way_is_told_behind_it() {
         let mut backlog = PresenceBacklog::new();
         backlog.push_lost();
-        let (_, count) = backlog.batch();
+        let (_, count) = backlog.batch(BATCH_MAX);
         for _ in 0..2 {
             assert_eq!(backlog.push(&Batch::lost()), 0);
         }
         backlog.remove(count);
-        assert_eq!(backlog.batch(), (br#"{"events":[{"lost":true}]}"#.to_vec(), 1));
+        assert_eq!(backlog.batch(BATCH_MAX), (br#"{"events":[{"lost":true}]}"#.to_vec(), 1));
     }
 }

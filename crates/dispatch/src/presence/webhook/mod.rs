@@ -85,8 +85,8 @@ impl Hooked for Batches {
         self.backlog.waiting().has_batch()
     }
 
-    fn batch(&mut self) -> (Vec<u8>, usize) {
-        self.backlog.batch()
+    fn batch(&mut self, most: usize) -> (Vec<u8>, usize) {
+        self.backlog.batch(most)
     }
 
     fn fields(&mut self, number: u64, body: &[u8]) -> Fields {

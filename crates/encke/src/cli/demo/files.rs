@@ -61,13 +61,16 @@ impl RunFiles {
         })
     }
 
+    /// When the next row may be added; `None` before the first one.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.before.as_ref().map(|(before, _)| *before + INTERVAL_MIN)
+    }
+
     /// Adds the row of a moment, through to the file, unless the one before is too near: what the
     /// server told then, and what the crowd measured since the moment before.
     pub(super) fn add(&mut self, snapshot: &DemoSnapshot, latency: Quantiles) -> Result<()> {
         let started = *self.started.get_or_insert(snapshot.at);
-        if let Some((before, _)) = self.before
-            && snapshot.at.duration_since(before) < INTERVAL_MIN
-        {
+        if self.due().is_some_and(|due| snapshot.at < due) {
             return Ok(());
         }
         let seconds = snapshot.at.duration_since(started).as_secs_f64();

@@ -9,6 +9,7 @@ use load::report::{FloodReport, LiveText, RunReport, SpamReport};
 use load::spam::Payload;
 use load::{Flood, FloodConfig, FloodSnapshot, Spam, SpamConfig};
 use tokio::task::spawn_blocking;
+use tokio::time::sleep_until;
 
 use super::Demo;
 use super::files::RunFiles;
@@ -42,10 +43,8 @@ impl Load<'_> {
     pub(super) async fn run(mut self) -> Result<Option<DemoReport>> {
         let empty = self.demo.unless_stopped(DemoSnapshot::now(self.server)).await;
         let Some(empty) = empty.transpose()? else { return Ok(None) };
-        if let Some(files) = &mut self.files {
-            files.add(&empty, Quantiles::default())?;
-        }
         let mut course = Course::new(empty);
+        self.keep(&course, Quantiles::default())?;
         let Some(mut flood) = self.connect(&mut course).await? else { return Ok(None) };
         let mut spam = self.start_sending().await?;
         self.watch(&mut flood, &mut spam, &mut course).await?;
@@ -59,8 +58,12 @@ impl Load<'_> {
             flood
         });
         let mut flood = arrival.await?;
-        let latency = flood.snapshot().latency;
-        self.look(&mut course, latency).await?;
+        // The last latencies have a row too.
+        if let Some(due) = self.files.as_ref().and_then(|files| files.due()) {
+            sleep_until(due.into()).await;
+        }
+        self.look(&mut course).await?;
+        self.keep(&course, flood.snapshot().latency)?;
         let flood = FloodReport::from(&spawn_blocking(move || flood.finish()).await??);
         let graph = GraphReport {
             users: self.demo.args.users,
@@ -125,9 +128,10 @@ impl Load<'_> {
             opening.push(now.0.duration_since(started), now.1);
             let all_tried = totals.opened + totals.failed_total() >= users;
             if all_tried || ticker.line_is_due() {
-                let look = self.look(course, Quantiles::default());
+                let look = self.look(course);
                 let Some(looked) = demo.unless_stopped(look).await else { return Ok(None) };
                 looked?;
+                self.keep(course, Quantiles::default())?;
             }
             if all_tried {
                 break totals;
@@ -202,17 +206,19 @@ impl Load<'_> {
         course: &mut Course,
     ) -> Result<()> {
         let mut ticker = Ticker::new();
-        let mut before = flood.snapshot();
+        let mut before = (Instant::now(), flood.totals().events);
         let live = self.demo.live();
         while !spam.is_finished() {
             self.server.expect_alive()?;
             if ticker.line_is_due() {
                 let (demo, earlier) = (self.demo, course.end.clone());
-                let now = flood.snapshot();
-                match demo.unless_stopped(self.look(course, now.latency)).await {
+                match demo.unless_stopped(self.look(course)).await {
                     Some(looked) => looked?,
                     None => break,
                 }
+                // Once it is sure that there is a row for it.
+                let now = flood.snapshot();
+                self.keep(course, now.latency)?;
                 let sent = spam.snapshot().totals.sent;
                 let cpu = course.end.cpu_seconds_since(&earlier);
                 let server = format!(
@@ -220,8 +226,8 @@ impl Load<'_> {
                     bytes(course.end.server.resident_anonymous_bytes),
                     100.0 * cpu / course.end.seconds_since(&earlier).max(1e-3)
                 );
-                live.set(sending_line(&now, &before, sent, server))?;
-                before = now;
+                live.set(sending_line(&now, before, sent, server))?;
+                before = (Instant::now(), now.totals.events);
             }
             if self.demo.unless_stopped(ticker.tick()).await.is_none() {
                 break;
@@ -230,15 +236,18 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Looks at the server and the machine once more. `latency` is what the crowd measured since
-    /// the look before.
-    async fn look(&mut self, course: &mut Course, latency: Quantiles) -> Result<()> {
-        let now = DemoSnapshot::now(self.server).await?;
-        if let Some(files) = &mut self.files {
-            files.add(&now, latency)?;
-        }
-        course.observe(now);
+    /// Looks at the server and the machine once more.
+    async fn look(&mut self, course: &mut Course) -> Result<()> {
+        course.observe(DemoSnapshot::now(self.server).await?);
         Ok(())
+    }
+
+    /// Keeps the last look. `latency` is what the crowd measured since the look before.
+    fn keep(&mut self, course: &Course, latency: Quantiles) -> Result<()> {
+        match &mut self.files {
+            Some(files) => files.add(&course.end, latency),
+            None => Ok(()),
+        }
     }
 }
 
@@ -265,10 +274,11 @@ fn connecting_line(
     )
 }
 
-/// The line of a second: counts since the start, the rate and the latencies of the last second.
-fn sending_line(now: &FloodSnapshot, before: &FloodSnapshot, sent: u64, server: String) -> String {
-    let seconds = (now.seconds - before.seconds).max(1e-3);
-    let rate = (now.totals.events - before.totals.events) as f64 / seconds;
+/// The line of a second: counts since the start, the rate and the latencies since `before`, when
+/// so many events were heard.
+fn sending_line(now: &FloodSnapshot, before: (Instant, u64), sent: u64, server: String) -> String {
+    let seconds = before.0.elapsed().as_secs_f64().max(1e-3);
+    let rate = (now.totals.events - before.1) as f64 / seconds;
     let (online, heard) = (short(now.totals.open()), short(now.totals.events));
     LiveText::default()
         .part(format!("online {online}"))
@@ -300,12 +310,12 @@ mod tests {
             first_failure: None,
             trouble: None,
         };
-        let before = FloodSnapshot { seconds: 3_599.0, totals: Totals::default(), ..now.clone() };
-        let line = sending_line(&now, &before, 16_666, "heap 512.3 MB 145 %".into());
+        let before = (Instant::now().checked_sub(Duration::from_secs(1)).unwrap(), 0);
+        let line = sending_line(&now, before, 16_666, "heap 512.3 MB 145 %".into());
         assert!(line.chars().count() <= 80, "{line}");
         assert!(line.contains("heard 1.00 G") && line.contains("p50/p99 12.3/1234"), "{line}");
         (now.totals.opened, now.totals.events, now.latency.p99_ms) = (300, 12_000, 1.5);
-        let line = sending_line(&now, &before, 600, "heap 42.1 MB 5 %".into());
+        let line = sending_line(&now, before, 600, "heap 42.1 MB 5 %".into());
         assert!(line.ends_with("heap 42.1 MB 5 %"), "what has no room is left out: {line}");
     }
 }

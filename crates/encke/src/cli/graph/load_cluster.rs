@@ -5,11 +5,13 @@
 
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Error, Result, anyhow, ensure};
 use graph::{LoadOptions, LoadReport, Malformed, for_each_line};
 use hub::IdText;
-use postgres::{Load, Loaded, PostgresConfig, PostgresError, PostgresStore};
+use postgres::{COMMITTING, Load, Loaded, PostgresConfig, PostgresError, PostgresStore};
 use tokio::task::spawn_blocking;
 
 use super::input;
@@ -23,11 +25,13 @@ pub(super) fn run(
     options: LoadOptions,
 ) -> Result<LoadReport> {
     let runtime = runtime()?;
+    // Relaxed: one thread writes and reads it, and nothing goes with it.
+    let commits = Arc::new(AtomicBool::new(false));
     let done = runtime.block_on(async {
         let mut signals = Signals::new()?;
         tokio::select! {
-            done = load(file, config, options) => done,
-            _ = signals.next() => bail!("stopped before it was done; nothing was loaded"),
+            done = load(file, config, options, &commits) => done,
+            _ = signals.next() => Err(stopped(commits.load(Ordering::Relaxed))),
         }
     });
     // The reading thread may wait for a standard input that never ends.
@@ -35,7 +39,24 @@ pub(super) fn run(
     done
 }
 
-async fn load(file: PathBuf, config: PostgresConfig, options: LoadOptions) -> Result<LoadReport> {
+/// What a signal leaves behind. A commit goes on without this process.
+fn stopped(is_committing: bool) -> Error {
+    match is_committing {
+        true => anyhow!(
+            "stopped while it was committed: all pairs were loaded or none; load the same file \
+             again, which does no harm"
+        ),
+        false => anyhow!("stopped before it was done; nothing was loaded"),
+    }
+}
+
+/// `commits` is set before the commit is asked for.
+async fn load(
+    file: PathBuf,
+    config: PostgresConfig,
+    options: LoadOptions,
+    commits: &Arc<AtomicBool>,
+) -> Result<LoadReport> {
     let mut load = PostgresStore::connect(config).await?.load();
     let name = file.display().to_string();
     let reading = spawn_blocking(move || {
@@ -46,7 +67,11 @@ async fn load(file: PathBuf, config: PostgresConfig, options: LoadOptions) -> Re
     let (mut load, found, mut progress) = reading.await?;
     let (pairs, malformed) = found.with_context(|| format!("nothing was loaded from {name}"))?;
     ensure!(options.skip_malformed || malformed.count == 0, "{}", malformed.complaint(&name));
-    load.on_progress(move |what, done, total| progress.set(what, done, total));
+    let commits = Arc::clone(commits);
+    load.on_progress(move |what, done, total| {
+        commits.fetch_or(what == COMMITTING, Ordering::Relaxed);
+        progress.set(what, done, total);
+    });
     let Loaded { added, .. } = load.finish().await?;
     Ok(LoadReport { pairs, added, malformed })
 }

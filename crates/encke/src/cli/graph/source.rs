@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use clap::Args;
-use graph::{Graph, OpenError, OpenReason};
+use graph::{Graph, GraphOptions, OpenError, OpenReason};
 use http_body_util::BodyExt;
-use server::open_graph;
 use tokio::time::timeout;
 
 use crate::cli::client::{ApiArgs, runtime};
@@ -48,10 +47,10 @@ impl SourceArgs {
     }
 }
 
-/// Opens the graph in `data`, which must be there.
+/// Opens the graph in `data`, which must be there, to read it.
 pub(super) fn open(data: &Path) -> Result<Graph> {
     check_is_there(data)?;
-    open_graph(data)
+    Ok(Graph::open_to_read(data, &GraphOptions::default())?)
 }
 
 /// Fails where there is no graph in `data`: opening one would make it. One that is gone is another

@@ -43,7 +43,7 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
     // At once: the file may be replaced from now on.
     let program = this_program();
     let mut live = LiveSettings::new(&args, settings);
-    server::runtime()?.block_on(async {
+    server::block_on(async {
         let mut signals = Signals::new()?;
         let mut hangups = Signals::hangups()?;
         let mut upgrades = Signals::upgrades()?;

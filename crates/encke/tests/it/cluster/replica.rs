@@ -150,6 +150,47 @@ fn rows_that_were_changed_behind_the_back_are_found_and_taken_by_all_nodes() {
     assert_eq!(metric(&first.api, &differed), 1);
 }
 
+/// The graph's own pairs are equal, so an alert by the metric would miss it.
+#[test]
+fn table_that_no_trigger_has_followed_is_an_outcome_of_its_own() {
+    let Some((world, postgres)) = world() else { return };
+    let node = world.node("n1", &[&format!("--postgres={}", postgres.url()), "--graph-check=1"]);
+    postgres.sql("create table follows (a bigint, b bigint, primary key (a, b))").unwrap();
+    postgres.sql("select encke.install('follows', 'a', 'b')").unwrap();
+    postgres.sql("insert into follows values (8, 9)").unwrap();
+    let [equal, differed] = ["equal", "table_differed"]
+        .map(|outcome| format!("encke_graph_checks_total{{outcome=\"{outcome}\"}}"));
+    wait_for("a check", || metric(&node.api, &equal) > 0);
+    assert_eq!(metric(&node.api, &differed), 0);
+    postgres
+        .sql(
+            "alter table follows disable trigger all; insert into follows values (1, 2);
+             alter table follows enable trigger all",
+        )
+        .unwrap();
+    wait_for("a check finds it", || metric(&node.api, &differed) > 0);
+    let before = metric(&node.api, &equal);
+    let found = metric(&node.api, &differed);
+    wait_for("the next one does", || metric(&node.api, &differed) > found);
+    assert_eq!(metric(&node.api, &equal), before);
+    postgres.sql("select encke.install('follows', 'a', 'b')").unwrap();
+    wait_for("they are the same again", || metric(&node.api, &equal) > before);
+    assert_eq!(followers(&node.api, "2"), ["1"]);
+}
+
+/// The first reason is that a table is missing; when the node connects anew they all are.
+#[test]
+fn another_reason_for_which_postgresql_cannot_be_used_is_told_too() {
+    let Some((world, postgres)) = world() else { return };
+    let node = node(&world, &postgres, "n1");
+    node.api.subscribe("bob", "rj");
+    postgres.sql("drop schema encke cascade").unwrap();
+    for reason in ["\"encke.version\" does not exist", "the graph's tables are gone"] {
+        wait_for("the log has the reason", || node.stderr().contains(reason));
+    }
+    assert_eq!(followers(&node.api, "rj"), ["bob"]);
+}
+
 /// A file of pairs.
 fn file(world: &World, name: &str, lines: impl Iterator<Item = String>) -> String {
     let path = world.store(name);

@@ -38,9 +38,24 @@ fn started(world: &World, ebin: &TempDir) -> Erl {
     let nodes = "['encke@127.0.0.1']";
     let erl = world.erl_with("app", COOKIE, &["-pa", path, "-encke", "nodes", nodes]);
     assert_eq!(erl.eval("application:start(encke)"), "ok");
-    erl.wait("is_pid(global:whereis_name(router))", "true");
-    erl.wait("is_pid(global:whereis_name(subsmanager))", "true");
+    assert_eq!(erl.eval("router:await(infinity)"), "ok");
     erl
+}
+
+#[test]
+fn process_waits_for_encke_that_comes_after_it() {
+    let (world, ebin) = (World::new(), compiled());
+    let path = ebin.path().to_str().unwrap();
+    let nodes = "['encke@127.0.0.1']";
+    let erl = world.erl_with("app", COOKIE, &["-pa", path, "-encke", "nodes", nodes]);
+    assert_eq!(erl.eval("application:start(encke)"), "ok");
+    assert_eq!(erl.eval("router:await(0)"), "{error,no_encke}");
+    assert_eq!(erl.eval("router:await(1)"), "{error,no_encke}");
+    erl.eval("Self = self(), spawn(fun() -> Self ! {came, router:await(infinity)} end)");
+    let server = world.encke(&[]);
+    assert_eq!(erl.message(), "{came,ok}");
+    assert_eq!(erl.eval("router:send(rj, hello)"), "{ok,0}");
+    drop(server);
 }
 
 /// What `docs/erlang.md` says to save and to type.
@@ -100,6 +115,8 @@ fn pages_show_calls_as_they_are_answered() {
         "[<<\"bob\">>]",
         "{ok,0}",
         "{ok,0,[]}",
+        "{ok,1}",
+        "ok",
         "{ok,0}",
         "{error,bad_id}",
     ];

@@ -1,5 +1,6 @@
 //! The Mercure protocol, both dialects: who hears what, by raw requests at the real program.
 
+mod at_once;
 mod cases;
 mod clients;
 mod ends;

@@ -27,6 +27,7 @@ const KETAMA: &str = "clients/erlang/test/ketama_test.erl";
 const MERCURE: &str = "clients/js/e2e/mercure.test.ts";
 const PUSHER: &str = "clients/js/e2e/pusher.test.ts";
 const ROOMS: &str = "clients/js/e2e/rooms.test.ts";
+const SOCKET_IO: &str = "clients/js/e2e/socketio.test.ts";
 const OTHERS: &str = "it is the code of another library, which the page leaves";
 
 /// The pages of README, Start and Build, and their blocks in order.
@@ -64,7 +65,19 @@ pub(super) const LISTED: &[(&str, &[By])] = &[
         &[Followed, Followed, Followed, Followed, Read(E2E), Followed, Followed, Followed],
     ),
     ("docs/concepts.md", &[Shown, Shown, Shown, Shown]),
-    ("docs/moving.md", &[Not(OTHERS), Read(E2E), Not(OTHERS), Read(E2E), Not(OTHERS), Read(E2E)]),
+    (
+        "docs/moving.md",
+        &[
+            Not(OTHERS),
+            Read(E2E),
+            Not(OTHERS),
+            Read(SOCKET_IO),
+            Not(OTHERS),
+            Read(SOCKET_IO),
+            Not(OTHERS),
+            Read(E2E),
+        ],
+    ),
     ("docs/backends.md", &[Shown, Followed, Read(E2E), Read(PYTHON), Read(PYTHON), Read(PYTHON)]),
     (
         "docs/pusher.md",
@@ -148,6 +161,7 @@ pub(super) const LISTED: &[(&str, &[By])] = &[
         &[Example("clients/js/e2e/echo.test.ts"), Example("clients/js/e2e/echo.test.ts")],
     ),
     ("examples/mercure/README.md", &[Example(MERCURE), Example(MERCURE)]),
+    ("examples/socketio/README.md", &[Example(SOCKET_IO)]),
     (
         "clients/js/README.md",
         &[

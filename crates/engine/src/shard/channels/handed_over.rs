@@ -20,7 +20,7 @@ impl<S: Sockets> Core<S> {
             let info = user.info.as_ref().map(|info| info.get().to_owned());
             (user.id.clone(), info, user.watchlist.clone())
         });
-        let seats = self.channels.seats.of(slot).filter_map(|Seat { room, sub, .. }| {
+        let seats = self.watching.seats.of(slot).filter_map(|Seat { room, sub, .. }| {
             let info = self.rooms.as_ref().and_then(|rooms| rooms.members.info(room, sub));
             let info = info.map(|info| info.json().to_owned());
             Some((self.names.text(room)?, self.names.text(sub)?, info))
@@ -87,7 +87,7 @@ impl<S: Sockets> Core<S> {
         let (Ok(room), Ok(sub)) = logins else { return false };
         let info = info.map(Info::new);
         rooms.members.join_within(room, sub, info.as_ref(), usize::MAX);
-        self.channels.seats.put(at.slot, Seat { room, sub, is_unseen: false });
+        self.watching.seats.put(at.slot, Seat { room, sub, is_unseen: false });
         true
     }
 }

@@ -144,7 +144,7 @@ impl<S: Sockets> Core<S> {
         if self.refuses_sends {
             return Err(EventRefusal::Busy);
         }
-        let seat = id.and_then(|room| self.channels.seats.find(at.slot, room));
+        let seat = id.and_then(|room| self.watching.seats.find(at.slot, room));
         let sub = seat.and_then(|seat| self.names.text(seat.sub));
         let from = sub.as_deref().and_then(Key::parse).map(|key| key.name.into());
         let conn = self.conn_ref(at);

@@ -59,7 +59,7 @@ impl<S: Sockets> Core<S> {
         if !self.is_noted(at) {
             return NotesToBe::new();
         }
-        let seats = self.channels.seats.of(at.slot).map(|seat| {
+        let seats = self.watching.seats.of(at.slot).map(|seat| {
             let waits = !self.has_id(at, seat.room);
             ((seat.room, seat.sub), if waits { ChannelChange::Waited } else { change })
         });

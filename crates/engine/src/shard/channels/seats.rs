@@ -11,7 +11,8 @@
 //! first. Nobody is a member for the app's webhooks before that, and who goes before that leaves at
 //! once, the first time: a place is kept for a grace after members alone.
 //!
-//! Cost of a seat: 27 bytes here, what a watcher costs ([`crate::watch`]), and a member's place.
+//! Cost of a seat: 23 bytes here with that it watches, a watcher's place in a directory
+//! ([`crate::watch`]), and a member's place.
 
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ impl<S: Sockets> Core<S> {
         let Some(rooms) = self.rooms.clone() else { return Err(SubscriptionRefusal::TooMany) };
         self.budget.spend_ids(4);
         let known = self.names.lookup(key);
-        let is_seated = known.is_some_and(|room| self.channels.seats.find(at.slot, room).is_some());
+        let is_seated = known.is_some_and(|room| self.watching.seats.find(at.slot, room).is_some());
         if !is_seated {
             let sub = member_key(&member.id);
             let sub = IdText::of_key(&sub).map_err(|_| SubscriptionRefusal::TooMany)?;
@@ -52,14 +53,14 @@ impl<S: Sockets> Core<S> {
             let room = room.inspect_err(|_| self.names.logout(sub)).map_err(full)?;
             let info = member.info.as_ref().map(|info| Info::new(info.get()));
             let most = app.members_max as usize;
-            let is_hasty = self.channels.seats.is_hasty(at.slot);
+            let is_hasty = self.watching.seats.is_hasty(at.slot);
             let is_unseen = !is_hasty && !rooms.members.knows(room, sub);
             if !rooms.members.join_within(room, sub, info.as_ref(), most) {
                 self.names.logout(sub);
                 self.names.logout(room);
                 return Err(SubscriptionRefusal::Full);
             }
-            self.channels.seats.put(at.slot, Seat { room, sub, is_unseen });
+            self.watching.seats.put(at.slot, Seat { room, sub, is_unseen });
         }
         if self.watch(at, key).is_err() {
             self.leave_channel(at, key);
@@ -75,7 +76,7 @@ impl<S: Sockets> Core<S> {
         at: &At<'_, S::Socket>,
         room: Id,
     ) -> Option<(Id, u32)> {
-        let seat = self.channels.seats.find(at.slot, room)?;
+        let seat = self.watching.seats.find(at.slot, room)?;
         let is_in = self.has_id(at, room);
         self.app(at).filter(|_| !is_in).map(|app| (seat.sub, app.members_max))
     }
@@ -92,7 +93,7 @@ impl<S: Sockets> Core<S> {
         leave: fn(&Members, Id, Id),
     ) {
         let Some(id) = self.names.lookup(key) else { return };
-        let (seat, is_in) = (self.channels.seats.find(at.slot, id), self.has_id(at, id));
+        let (seat, is_in) = (self.watching.seats.find(at.slot, id), self.has_id(at, id));
         let notes = self.note_leaving(at, id, (is_in, seat));
         let text = key.to_string();
         self.leave_graph(at, &text);
@@ -107,7 +108,7 @@ impl<S: Sockets> Core<S> {
 
     /// The connection is no member of the channel any more, and hears nothing of its members.
     fn leave_seat(&mut self, at: &At<'_, S::Socket>, room: Id, leave: fn(&Members, Id, Id)) {
-        let Some(seat) = self.channels.seats.take(at.slot, room) else { return };
+        let Some(seat) = self.watching.seats.take(at.slot, room) else { return };
         if let Some(rooms) = &self.rooms {
             let leave = if seat.is_unseen { Members::leave_at_once } else { leave };
             leave(&rooms.members, seat.room, seat.sub);
@@ -120,7 +121,7 @@ impl<S: Sockets> Core<S> {
     /// The connection leaves all its seats. That it watches those channels is forgotten with all
     /// else that it watches.
     pub(super) fn leave_seats(&mut self, at: &At<'_, S::Socket>) {
-        let seats = self.channels.seats.take_all(at.slot);
+        let seats = self.watching.seats.take_all(at.slot);
         self.budget.spend_ids(seats.len());
         for Seat { room, sub, is_unseen } in seats {
             if let Some(rooms) = &self.rooms {
@@ -157,8 +158,8 @@ impl<S: Sockets> Core<S> {
                 return self.put_answer(at);
             };
             if new > 0 {
-                self.channels.seats.let_in(at.slot, text.room);
-                let seat = self.channels.seats.find(at.slot, text.room);
+                self.watching.seats.let_in(at.slot, text.room);
+                let seat = self.watching.seats.find(at.slot, text.room);
                 let member = seat.map(|seat| (text.room, seat.sub));
                 for of in member.into_iter().chain([(text.room, Id::NONE)]) {
                     self.note(at, of, ChannelChange::Came);

@@ -3,7 +3,6 @@
 use super::apps::SeenApps;
 use super::fresh::Fresh;
 use super::graph_users::GraphUsers;
-use super::seats::Seats;
 use super::signed_in::SignedIn;
 use super::wishes::Wishes;
 
@@ -11,8 +10,6 @@ use super::wishes::Wishes;
 #[derive(Default)]
 pub(in crate::shard) struct Channels {
     pub(in crate::shard) apps: SeenApps,
-    /// The presence channels that connections are in.
-    pub(in crate::shard) seats: Seats,
     /// Who is signed in.
     pub(in crate::shard) signed_in: SignedIn,
     /// Who has just been told the last event of a channel.

@@ -11,6 +11,7 @@ pub(super) mod pending_gap;
 pub(super) mod polled;
 pub(super) mod seats;
 pub(super) mod signed_in;
+mod slot_marks;
 pub(super) mod trust;
 pub(super) mod wall;
 pub(super) mod watching;

@@ -1,15 +1,20 @@
 //! Whose tokens connections have shown, and which rooms they watch ([`crate::shard::members`]).
 //!
-//! Cost of a room that a connection watches: 16 bytes and its part of the table, some 20 at any
-//! number of them. While the connection waits for a list, some 200 more.
+//! A watched channel stands with the connection's seat there ([`Seats`]), other rooms here.
+//!
+//! Cost of a room that a connection watches: 12 bytes and its part of the table, some 15 at any
+//! number of them, or 23 for a channel with the seat. While the connection waits for a list, some
+//! 200 more.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use hub::{BucketTable, Id};
+use hub::{BucketTable, Id, NarrowId};
 use smallvec::SmallVec;
 
 use super::hash_of_slot;
+use super::seats::Seats;
+use super::slot_marks::SlotMarks;
 use crate::limits::WATCHES_STALE_MAX;
 
 /// The subject of a connection's token, if it has one.
@@ -31,16 +36,23 @@ impl Subject {
     }
 }
 
-/// A room that a connection watches.
+/// A room that a connection watches, and no channel.
 #[derive(Clone, Copy, Debug)]
 struct Watched {
-    room: Id,
-    slot: u32,
-    /// It has asked for the list, and not for what changes alone.
-    is_listed: bool,
+    room: NarrowId,
+    slot: SlotMarks,
 }
 
-const _: () = assert!(size_of::<Watched>() == 16);
+const _: () = assert!(size_of::<Watched>() == 12);
+
+impl Watched {
+    /// The mark of one who has asked for the list, and not for what changes alone.
+    const LISTED: u8 = 1;
+
+    fn is_of(&self, slot: u32) -> bool {
+        self.slot.slot() == slot
+    }
+}
 
 /// What a connection has asked for.
 #[derive(Debug, Default)]
@@ -67,6 +79,8 @@ impl Asking {
 #[derive(Debug, Default)]
 pub(in crate::shard) struct Watching {
     rooms: BucketTable<Watched, 16>,
+    /// What is watched of channels, and the seats of members.
+    pub(in crate::shard) seats: Seats,
     /// Of connections that wait for lists, or of which questions are not looked at yet.
     asking: HashMap<u32, Asking>,
     /// How many those were when all were looked at last.
@@ -79,39 +93,51 @@ const ASKING_FEW: usize = 64;
 impl Watching {
     /// Whether nobody watches anything.
     pub(in crate::shard) fn is_empty(&self) -> bool {
-        self.rooms.is_empty() && self.asking.is_empty()
+        self.rooms.is_empty() && self.seats.is_empty() && self.asking.is_empty()
     }
 
     fn entries(&self, slot: u32) -> impl Iterator<Item = &Watched> {
         let entries = self.rooms.bucket(hash_of_slot(slot)).iter();
-        entries.filter(move |watched| watched.slot == slot)
+        entries.filter(move |watched| watched.is_of(slot))
     }
 
     /// The rooms that the connection in `slot` watches.
     pub(in crate::shard) fn of(&self, slot: u32) -> impl Iterator<Item = Id> {
-        self.entries(slot).map(|watched| watched.room)
+        self.entries(slot).map(|watched| watched.room.id()).chain(self.seats.watched(slot))
     }
 
     /// Whether it watches `room`.
     pub(in crate::shard) fn has(&self, slot: u32, room: Id) -> bool {
-        self.of(slot).any(|watched| watched == room)
+        match room.is_key() {
+            true => self.seats.watched(slot).any(|watched| watched == room),
+            false => self.entries(slot).any(|watched| watched.room.id() == room),
+        }
     }
 
     /// Of how many rooms it is told the list.
     pub(in crate::shard) fn listed(&self, slot: u32) -> usize {
-        self.entries(slot).filter(|watched| watched.is_listed).count()
+        let rooms = self.entries(slot).filter(|watched| watched.slot.has(Watched::LISTED)).count();
+        rooms + self.seats.listed(slot)
     }
 
     /// It watches `room`, which it did not, for its list or for what changes alone.
     pub(in crate::shard) fn put(&mut self, slot: u32, room: Id, is_listed: bool) {
         debug_assert!(!self.has(slot, room), "a connection watches a room once");
-        self.rooms.insert(Watched { room, slot, is_listed }, |watched| hash_of_slot(watched.slot));
+        if room.is_key() {
+            return self.seats.watch(slot, room, is_listed);
+        }
+        let mut watched = Watched { room: room.into(), slot: SlotMarks::new(slot) };
+        watched.slot.set(Watched::LISTED, is_listed);
+        self.rooms.insert(watched, |watched| hash_of_slot(watched.slot.slot()));
     }
 
     /// It watches `room` no more, and waits for nothing there. Whether it did watch it.
     pub(in crate::shard) fn take(&mut self, slot: u32, room: Id) -> bool {
-        let is_it = |watched: &Watched| watched.slot == slot && watched.room == room;
-        let has_watched = self.rooms.remove(hash_of_slot(slot), is_it).is_some();
+        let is_it = |watched: &Watched| watched.is_of(slot) && watched.room.id() == room;
+        let has_watched = match room.is_key() {
+            true => self.seats.unwatch(slot, room),
+            false => self.rooms.remove(hash_of_slot(slot), is_it).is_some(),
+        };
         self.answered(slot, room);
         has_watched
     }
@@ -120,8 +146,10 @@ impl Watching {
     pub(in crate::shard) fn take_all(&mut self, slot: u32) -> SmallVec<[Id; 4]> {
         // Its questions count for no other connection that gets the slot.
         self.forget(slot);
-        let next = || self.rooms.remove(hash_of_slot(slot), |watched| watched.slot == slot);
-        std::iter::from_fn(next).map(|watched| watched.room).collect()
+        let mut rooms = self.seats.unwatch_all(slot);
+        let next = || self.rooms.remove(hash_of_slot(slot), |watched| watched.is_of(slot));
+        rooms.extend(std::iter::from_fn(next).map(|watched| watched.room.id()));
+        rooms
     }
 
     /// What says that it waits for the list of `room`, if it does.
@@ -162,6 +190,12 @@ impl Watching {
     pub(in crate::shard) fn take_waits(&mut self, slot: u32) -> SmallVec<[Id; 4]> {
         let asking = self.asking.get_mut(&slot).into_iter();
         asking.flat_map(|asking| asking.waits.drain(..)).map(|(room, _)| room).collect()
+    }
+
+    /// The bytes of its allocations for what is watched, without what the allocator adds.
+    #[cfg(test)]
+    fn allocations(&self) -> impl Iterator<Item = usize> {
+        self.rooms.allocations().chain(self.seats.allocations())
     }
 
     fn forget(&mut self, slot: u32) {

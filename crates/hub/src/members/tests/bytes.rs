@@ -19,15 +19,15 @@ fn rounded(bytes: usize) -> usize {
 }
 
 fn heap_bytes(world: &World) -> usize {
-    let mut bytes = world.names.allocations().into_iter().map(rounded).sum();
+    let mut bytes: usize = world.names.allocations().into_iter().map(rounded).sum();
     for stripe in &world.members.stripes {
         let stripe = lock(stripe);
         let noted = stripe.noted.capacity() * size_of::<Membership>();
-        let of_rooms = stripe.rooms.iter().flat_map(|room| room.allocations());
-        let all = stripe.rooms.allocations().chain(of_rooms).chain([noted]);
+        let all = stripe.rooms.allocations().chain([noted]);
         bytes += all.filter(|&bytes| bytes > 0).map(rounded).sum::<usize>();
     }
-    bytes
+    let watchers = world.members.watchers().allocations();
+    bytes + watchers.filter(|&bytes| bytes > 0).map(rounded).sum::<usize>()
 }
 
 /// What a connection takes more that is logged in under a room of `size`, since its user is a
@@ -69,6 +69,46 @@ fn member_takes_eighty_bytes_at_most_beside_a_connection_without() {
         for count in [10_000, 14_000, 20_000, 100_000] {
             let each = bytes_each(Users::Named, size, count);
             assert!(each <= 80.0, "{each} bytes for each of {count} with names, rooms of {size}");
+        }
+    }
+}
+
+/// What a member of a channel takes in its shard at most:
+/// `engine::shard::tables::watching::tests`.
+const SHARD_BYTES: f64 = 24.0;
+
+/// What a connection takes more as a member of a channel of `size`, which it watches, than in a
+/// channel of which nobody is a member, beside its user's id and what is told of it.
+fn bytes_each_in_channel(size: usize, count: usize) -> f64 {
+    let mut world = world(LIMITS);
+    let key = |world: &World, text: &str| world.names.acquire(IdText::of_key(text).unwrap());
+    let rooms: Vec<Id> = (0..count.div_ceil(size))
+        .map(|number| key(&world, &format!("#c1:presence-{number}")))
+        .collect();
+    let (before, mut data) = (heap_bytes(&world), 0);
+    for n in 0..count {
+        let (user, json) = (format!("user-{n:07}"), format!("{{\"name\":\"User {n:07}\"}}"));
+        data += user.len() + json.len();
+        let (room, user) = (rooms[n / size], key(&world, &format!("#m:{user}")));
+        assert!(world.members.join_within(room, user, info(&json).as_ref(), size));
+        world.members.watchers().login(room, ConnRef::new(0, n, 0));
+        if n % 100 == 0 {
+            world.told();
+        }
+    }
+    world.told();
+    assert_eq!(world.members.len(), count);
+    (heap_bytes(&world) - before - data) as f64 / count as f64 + SHARD_BYTES
+}
+
+/// The allocator has the rest of the 120 bytes that a member may take: what is short-lived leaves
+/// gaps. Nothing doubles but the tables of rooms that are watched.
+#[test]
+fn member_of_a_channel_takes_106_bytes_at_most_beside_what_is_said_of_it() {
+    for size in [10, 20, 34, 60] {
+        for count in [10_000, 13_800, 16_000, 64_000] {
+            let each = bytes_each_in_channel(size, count);
+            assert!(each <= 106.0, "{each} bytes for each of {count} in channels of {size}");
         }
     }
 }

@@ -7,6 +7,7 @@
 //! show as the server's delay.
 
 mod opening;
+mod polling;
 mod reading;
 mod sending;
 mod storm;
@@ -15,10 +16,12 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use proto::Transport;
 use sys::epoll::{Epoll, Events};
 use sys::waker::Waker;
 use sys::{clock, table};
 
+use self::polling::Polls;
 use crate::flood::listener::Listener;
 use crate::flood::secured::Secured;
 use crate::flood::tally::{Published, Tally};
@@ -82,6 +85,8 @@ struct Listeners {
     /// Listeners that resume on a further connection, and when that was made: milliseconds on the
     /// monotonic clock, cut to 32 bits.
     came_back_ms: HashMap<u32, u32>,
+    /// Where polls are what it listens by.
+    polls: Polls,
     buffer: Box<[u8]>,
     request: Vec<u8>,
     /// What goes out of it, where TLS is spoken.
@@ -102,6 +107,7 @@ impl Listeners {
         let trusted = config.trust.as_ref().zip(task.target.tls_name.clone());
         let secured =
             trusted.map(|(trust, name)| Secured::new(trust.config().clone(), name, task.listeners));
+        let polls = config.transport == Transport::Poll;
         let late_after_ns = u64::try_from(config.late_after.as_nanos()).unwrap_or(u64::MAX);
         Ok(Listeners {
             epoll: Epoll::new()?,
@@ -116,6 +122,7 @@ impl Listeners {
             doomed: None,
             back: VecDeque::new(),
             came_back_ms: HashMap::new(),
+            polls: Polls::new(if polls { task.listeners } else { 0 }),
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             request: Vec::new(),
             sealed: Vec::new(),
@@ -140,6 +147,7 @@ impl Listeners {
             self.tally.bounds = planned.then(|| Bounds::of(&self.task.trouble));
             self.storm(now_ns);
             self.begin_due(now_ns);
+            self.poll_due(now_ns / 1_000_000);
             let until_end = end_ns.map_or(u64::MAX, |end_ns| (end_ns - now_ns).div_ceil(1_000_000));
             let timeout_ms = self.wait_ms(clock::monotonic_ns()).min(until_end);
             self.epoll.wait(&mut reports, Some(timeout_ms))?;
@@ -197,6 +205,10 @@ impl Listeners {
             None => WAIT_MS_DEFAULT,
             Some(at_ns) => at_ns.saturating_sub(now_ns).div_ceil(1_000_000),
         };
-        next_ms.min(again_ms).min(back_ms).min(storm_ms).min(WAIT_MS_MAX)
+        let poll_ms = match self.polls.due_ms() {
+            Some(due_ms) => due_ms.saturating_sub(now_ns / 1_000_000),
+            None => WAIT_MS_MAX,
+        };
+        next_ms.min(again_ms).min(back_ms).min(storm_ms).min(poll_ms).min(WAIT_MS_MAX)
     }
 }

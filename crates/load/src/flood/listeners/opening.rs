@@ -135,6 +135,7 @@ impl Listeners {
     fn ask(&mut self, slot: u32) {
         let cursor = self.listeners[slot as usize].cursor.as_ref();
         self.task.request(slot, cursor, &mut self.request);
+        self.polls.content(slot);
         self.listeners[slot as usize].phase = Phase::Head(None);
         match &mut self.secured {
             Some(secured) => {

@@ -6,6 +6,7 @@ use client::{Reply, push_reply, push_text};
 use proto::Transport;
 use sys::{clock, socket};
 
+use super::polling::Heard;
 use super::{BUFFER_BYTES, Listeners};
 use crate::flood::Closure;
 use crate::flood::listener::{Arrival, Outcome, Phase};
@@ -76,7 +77,14 @@ impl Listeners {
             let came_back = resumes.then(|| self.came_back_ms.get(&slot)).flatten();
             let came_back_ms = came_back.copied();
             let arrival = Arrival { slot, role, transport, now_ns, resumes, came_back_ms };
+            let polls = transport == Transport::Poll;
+            let before = polls.then(|| Heard::of(self.tally.of(role), listener));
             let outcome = listener.read(arrival, &self.buffer[..read.text], &mut self.tally);
+            if before
+                .is_some_and(|before| before.is_less(&Heard::of(self.tally.of(role), listener)))
+            {
+                self.polls.content(slot);
+            }
             if let Some(reply) = listener.take_reply() {
                 self.reply(slot, &reply, now_ns);
             }
@@ -103,13 +111,6 @@ impl Listeners {
     fn reply(&mut self, slot: u32, reply: &Reply, now_ns: u64) {
         self.request.clear();
         push_reply(reply, (mix(now_ns) as u32).to_ne_bytes(), &mut self.request);
-        self.send_request(slot);
-    }
-
-    /// Sends the next poll.
-    fn poll_on(&mut self, slot: u32) {
-        let cursor = self.listeners[slot as usize].cursor.as_ref();
-        self.task.poll(slot, false, cursor, &mut self.request);
         self.send_request(slot);
     }
 

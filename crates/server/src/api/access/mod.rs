@@ -190,15 +190,18 @@ impl Access {
             Known::Unusable => return None,
             Known::Keys(keys) => keys,
         };
-        if is_forwarded && self.trusted.contain(peer) {
-            return None;
-        }
         let text = bearer_key(authorization?)?;
-        if self.failures.is_full(peer, Instant::now()) {
+        if self.may_be_slowed(is_forwarded, peer) {
             return None;
         }
         let key = find(&keys, text, now()).ok()?;
         key.allows(Scope::Send).then_some(Permission::Key(key))
+    }
+
+    /// Whether whoever sends a request has shown too many wrong keys, or a trusted peer may say
+    /// for whom it asks in one that `is_forwarded`.
+    pub(super) fn may_be_slowed(&self, is_forwarded: bool, peer: IpAddr) -> bool {
+        is_forwarded && self.trusted.contain(peer) || self.failures.is_full(peer, Instant::now())
     }
 
     /// The key whose text is `text`, which somebody at `peer` has shown. Who has shown too many

@@ -28,7 +28,7 @@ pub(crate) struct Posted {
 
 impl Api {
     /// Whether an event fits into a connection's backlog.
-    pub(super) fn fits(&self, draft: &Draft) -> bool {
+    pub(crate) fn fits(&self, draft: &Draft) -> bool {
         draft.json().len() + FRAME_BYTES <= self.backlog_bytes_max + LINE_BYTES
     }
 

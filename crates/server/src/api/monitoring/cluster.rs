@@ -167,8 +167,13 @@ pub(super) fn families(cluster: Option<&Cluster>) -> Vec<MetricFamily> {
 
 /// How often the graph was compared with PostgreSQL's.
 fn of_checks(checks: Checks) -> [MetricFamily; 2] {
-    let Checks { equal, differed, failed, rebuilt } = checks;
-    let checks = [("equal", equal), ("differed", differed), ("failed", failed)];
+    let Checks { equal, differed, table_differed, failed, rebuilt } = checks;
+    let checks = [
+        ("equal", equal),
+        ("differed", differed),
+        ("table_differed", table_differed),
+        ("failed", failed),
+    ];
     let checks = checks.map(|(outcome, n)| metric(&[("outcome", outcome)], counter_of(n as f64)));
     [
         family(

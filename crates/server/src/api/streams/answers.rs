@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use figures::run::utc;
 use httpd::problem::{ApiProblem, sentence};
+use proto::ProblemKind;
 use streams::{Head, Lifetime, Offset, Refusal};
 
 pub(super) const ID: HeaderName = HeaderName::from_static("encke-id");
@@ -53,7 +54,7 @@ pub(super) fn push_head(fields: &mut HeaderMap, head: &Head) {
 
 /// The answer to who is refused, of the stream `path`.
 pub(super) fn refused(refusal: &Refusal, path: &str) -> Response {
-    if let Refusal::Disk(_) | Refusal::Damaged(_) = refusal {
+    if let Refusal::Disk(_) | Refusal::Unsure(_) | Refusal::Damaged(_) = refusal {
         tracing::error!("the durable stream {path:?}: {refusal}");
     }
     let status = match refusal {
@@ -76,9 +77,15 @@ pub(super) fn refused(refusal: &Refusal, path: &str) -> Response {
         Refusal::Disk(error) if error.kind() == ErrorKind::StorageFull => {
             StatusCode::INSUFFICIENT_STORAGE
         }
-        Refusal::Disk(_) | Refusal::Pending | Refusal::Long => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Disk(_) | Refusal::Unsure(_) | Refusal::Pending | Refusal::Long => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
     };
-    let problem = ApiProblem::new(status, sentence(&refusal.to_string()));
+    let detail = sentence(&refusal.to_string());
+    let problem = match refusal {
+        Refusal::Unsure(_) => ApiProblem::of(ProblemKind::OutcomeUnknown, detail),
+        _ => ApiProblem::new(status, detail),
+    };
     let problem = match refusal {
         Refusal::Pending | Refusal::Long => problem.retry_after(RETRY_AFTER_SECONDS),
         _ => problem,

@@ -119,8 +119,10 @@ impl Streams {
             events.is_fresh.store(true, Ordering::Relaxed);
         }
         let opened = self.store().await.map(drop);
-        opened
-            .map_err(|why| anyhow::anyhow!("cannot open streams in {}: {why}", self.dir.display()))
+        opened.map_err(|why| {
+            let (dir, cure) = (self.dir.display(), "look at its disk, owner and mode");
+            anyhow::anyhow!("cannot open streams in {dir}: {why}; {cure}")
+        })
     }
 
     async fn store(&self) -> Result<Arc<Store>, String> {

@@ -90,10 +90,11 @@ impl Call {
     async fn undone(self, undone: Undone, body: Bytes) -> Result<Response, ApiProblem> {
         match undone {
             Undone::Refused(refusal) => Ok(refused(&refusal, &self.path)),
-            Undone::Unusable(why) => {
-                let detail = format!("The streams of this server cannot be used: {why}.");
-                Err(ApiProblem::unavailable(detail))
-            }
+            // Where the files are is for those alone who call the API.
+            Undone::Unusable(why) => Err(ApiProblem::unavailable(match self.is_public {
+                true => "The streams of this server cannot be used now.".to_owned(),
+                false => format!("The streams of this server cannot be used: {why}."),
+            })),
             // The successor's API does not know who was let in here.
             Undone::NoPermit(_) if self.is_public => Err(ApiProblem::starting_or_stopping()),
             Undone::NoPermit(no_permit) => no_permit.answer(self.head, Body::from(body)).await,

@@ -6,7 +6,7 @@
 //! minutes to 6 hours apart, with as much again drawn at random. The first hour has five at most,
 //! as many failures as public directories take; where one takes a number of its own for old, which
 //! is no failure, it is asked again within seconds, a few times. A signal (SIGHUP) asks for a try
-//! at once.
+//! at once. Its files are read and written on threads that may wait for a disk.
 //!
 //! Names are proven at the ports that there are: by TLS-ALPN-01 (RFC 8737) where TLS is spoken, and
 //! by HTTP-01 (RFC 8555, section 8.3) at the plain ones. With both, tries take turns.
@@ -24,10 +24,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use self::store::Store;
+use self::store::{Made, Store};
 use self::turns::Turns;
 use super::Certificates;
 use super::pair::Pair;
@@ -68,7 +69,7 @@ pub(crate) enum Proof {
 #[derive(Debug)]
 pub(crate) struct Acme {
     config: AcmeConfig,
-    store: Store,
+    store: Arc<Store>,
     /// How names may be proven here.
     proofs: Vec<Proof>,
     /// Rung by who wants a try at once.
@@ -80,7 +81,7 @@ impl Acme {
     /// Automatic certificates that are kept in `dir`.
     pub(crate) fn new(config: AcmeConfig, dir: PathBuf, proofs: Vec<Proof>) -> Acme {
         Acme {
-            store: Store::new(dir, &config.directory),
+            store: Arc::new(Store::new(dir, &config.directory)),
             config,
             proofs,
             now: Notify::new(),
@@ -100,9 +101,9 @@ impl Acme {
     }
 
     /// The certificate that is kept, if it is for the names that are asked for.
-    pub(super) fn kept(&self, certificates: &Certificates) -> Option<Pair> {
+    pub(super) fn kept(&self) -> Option<Pair> {
         let files = self.store.certificate_if_there()?;
-        let pair = match Pair::read(&files, &certificates.provider) {
+        let pair = match Pair::read(&files) {
             Ok(pair) => pair,
             Err(error) => {
                 tracing::warn!("an automatic certificate is asked for anew: {error}");
@@ -123,7 +124,7 @@ pub(crate) async fn run(certificates: Arc<Certificates>, stop: CancellationToken
     }
 }
 
-async fn keep(acme: &Acme, certificates: &Arc<Certificates>) {
+async fn keep(acme: &Arc<Acme>, certificates: &Arc<Certificates>) {
     let mut turns = Turns::new();
     loop {
         wait_until_due(certificates, &acme.now).await;
@@ -189,10 +190,15 @@ fn due(pair: &Pair, early: f64) -> i64 {
 }
 
 /// Asks for a certificate, keeps it and puts it to use.
-async fn obtain(acme: &Acme, certificates: &Arc<Certificates>, proof: Proof) -> Result<()> {
+async fn obtain(acme: &Arc<Acme>, certificates: &Arc<Certificates>, proof: Proof) -> Result<()> {
     let made = order::order(&acme.config, &acme.store, &certificates.challenges, proof).await?;
-    let files = acme.store.write_certificate(&made)?;
-    let pair = Pair::read(&files, &certificates.provider)?;
+    let (acme, certificates) = (Arc::clone(acme), Arc::clone(certificates));
+    at_the_disk(move || put_to_use(&acme, &certificates, &made)).await
+}
+
+fn put_to_use(acme: &Acme, certificates: &Certificates, made: &Made) -> Result<()> {
+    let files = acme.store.write_certificate(made)?;
+    let pair = Pair::read(&files)?;
     let is_good = due(&pair, 0.0) > unix_seconds();
     pair.tell(sys::clock::unix_ms());
     certificates.install(pair);
@@ -201,6 +207,13 @@ async fn obtain(acme: &Acme, certificates: &Arc<Certificates>, proof: Proof) -> 
         "a certificate came that is to be renewed already: check this machine's clock"
     );
     Ok(())
+}
+
+/// Does `work` on a thread that may wait for a disk: the one of the control plane may not.
+async fn at_the_disk<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    spawn_blocking(work).await.context("the server is about to end")?
 }
 
 fn unix_seconds() -> i64 {

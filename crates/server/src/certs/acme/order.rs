@@ -1,5 +1,6 @@
 //! One order: account, names, their proofs, certificate (RFC 8555, section 7.1).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -12,7 +13,7 @@ use rustls::crypto::aws_lc_rs;
 use super::challenges::Challenges;
 use super::client::Client;
 use super::store::{Made, Store};
-use super::{AcmeConfig, Proof};
+use super::{AcmeConfig, Proof, at_the_disk};
 
 /// How often a directory is asked how far it is.
 const POLLS: RetryPolicy = RetryPolicy::new()
@@ -26,7 +27,7 @@ const NO_ACCOUNT: &str = "urn:ietf:params:acme:error:accountDoesNotExist";
 /// Asks for a certificate; its names are proven by `proof`.
 pub(super) async fn order(
     config: &AcmeConfig,
-    store: &Store,
+    store: &Arc<Store>,
     challenges: &Challenges,
     proof: Proof,
 ) -> Result<Made> {
@@ -36,7 +37,8 @@ pub(super) async fn order(
     if let Err(Error::Api(problem)) = &order
         && problem.r#type.as_deref() == Some(NO_ACCOUNT)
     {
-        store.put_account_aside()?;
+        let store = Arc::clone(store);
+        at_the_disk(move || store.put_account_aside()).await?;
         bail!("the directory does not know the account any more; the next try makes a new one");
     }
     let mut order = order.context("the directory takes no order")?;
@@ -50,17 +52,19 @@ pub(super) async fn order(
     }
     let key = order.finalize().await.context("the directory takes no request")?;
     let chain = order.poll_certificate(&POLLS).await.context("no certificate comes")?;
-    Ok(Made { chain, key })
+    Ok(Made { chain, key: key.into() })
 }
 
 /// The account that is kept, or a new one.
-async fn account(config: &AcmeConfig, store: &Store) -> Result<Account> {
+async fn account(config: &AcmeConfig, store: &Arc<Store>) -> Result<Account> {
     let directory = &config.directory;
-    let client = || Ok::<_, anyhow::Error>(Box::new(Client::new(config.ca.as_deref())?));
     let unreachable = || format!("the directory {directory} cannot be used");
-    if let Some(kept) = store.account()? {
-        let account = Account::builder_with_http(client()?).from_credentials(kept).await;
-        return account.with_context(unreachable);
+    let (of_store, ca) = (Arc::clone(store), config.ca.clone());
+    let read = move || Ok((of_store.account()?, Client::new(ca.as_deref())?));
+    let (kept, client) = at_the_disk(read).await?;
+    let builder = Account::builder_with_http(Box::new(client));
+    if let Some(kept) = kept {
+        return builder.from_credentials(kept).await.with_context(unreachable);
     }
     let contacts: Vec<String> =
         config.contacts.iter().map(|contact| format!("mailto:{contact}")).collect();
@@ -70,10 +74,10 @@ async fn account(config: &AcmeConfig, store: &Store) -> Result<Account> {
         terms_of_service_agreed: true,
         only_return_existing: false,
     };
-    let builder = Account::builder_with_http(client()?);
     let made = builder.create(&new, directory.clone(), None).await;
     let (account, credentials) = made.with_context(unreachable)?;
-    store.write_account(&credentials)?;
+    let store = Arc::clone(store);
+    at_the_disk(move || store.write_account(&credentials)).await?;
     tracing::info!(directory, "an account for automatic certificates is made");
     Ok(account)
 }

@@ -9,13 +9,14 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use instant_acme::AccountCredentials;
 use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
 
 use crate::certs::PairFiles;
 
 /// A certificate and its key, in PEM.
 pub(super) struct Made {
     pub(super) chain: String,
-    pub(super) key: String,
+    pub(super) key: Zeroizing<String>,
 }
 
 /// A folder of these files, as one directory of certificates has them: what is tried with one that
@@ -45,7 +46,8 @@ impl Store {
     }
 
     pub(super) fn write_certificate(&self, made: &Made) -> Result<PairFiles> {
-        self.write(&self.certificate_name(), &format!("{}{}", made.key, made.chain))?;
+        let text = Zeroizing::new([made.key.as_str(), &made.chain].concat());
+        self.write(&self.certificate_name(), &text)?;
         Ok(self.certificate())
     }
 
@@ -61,7 +63,7 @@ impl Store {
     pub(super) fn account(&self) -> Result<Option<AccountCredentials>> {
         let path = self.dir.join(self.account_name());
         let text = match fs::read(&path) {
-            Ok(text) => text,
+            Ok(text) => Zeroizing::new(text),
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => {
                 return Err(error).with_context(|| format!("cannot read {}", path.display()));
@@ -73,7 +75,8 @@ impl Store {
     }
 
     pub(super) fn write_account(&self, account: &AccountCredentials) -> Result<()> {
-        self.write(&self.account_name(), &serde_json::to_string(account)?)
+        let text = Zeroizing::new(serde_json::to_string(account)?);
+        self.write(&self.account_name(), &text)
     }
 
     /// The directory does not know the account any more. It is kept under another name.
@@ -109,7 +112,7 @@ mod tests {
     fn certificate_of_a_directory_to_try_with_is_no_other_ones() {
         let dir = tempfile::tempdir().unwrap();
         let store = |directory| Store::new(dir.path().to_owned(), directory);
-        let made = Made { chain: "chain".into(), key: "key".into() };
+        let made = Made { chain: "chain".into(), key: "key".to_owned().into() };
         let files = store("https://staging.example/directory").write_certificate(&made).unwrap();
         assert!(store("https://staging.example/directory").certificate_if_there().is_some());
         assert!(store("https://example/directory").certificate_if_there().is_none());

@@ -35,17 +35,17 @@ fn change_is_kept_until_its_update_has_come_and_given_to_who_publishes() {
     assert_eq!(came(&mut of, &mut table, (2, "b")), ListEffect::Changed);
     assert_eq!(given(&mut of), []);
     // The log has brought what another one has published.
-    let path = of.untold[0].path.clone();
+    let path = of.pending[0].path.clone();
     of.told(ToldChange { path, is_active: true });
     of.publishes_from = Some(Instant::now());
     assert_eq!(given(&mut of), [("b".to_owned(), true)]);
     assert_eq!(given(&mut of), [], "once");
     // An update that is here before its change.
-    let path = of.untold[0].path.clone();
+    let path = of.pending[0].path.clone();
     of.told(ToldChange { path: path.clone(), is_active: false });
     let gone = HubSubject::Subscription(2, held("b"));
     assert_eq!(of.change(&mut table, gone, RoomChange::Left), ListEffect::Changed);
-    assert!(of.untold.iter().all(|untold| untold.change.is_active) && of.early.is_empty());
+    assert!(of.pending.iter().all(|pending| pending.change.is_active) && of.early.is_empty());
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn updates_of_changes_that_nobody_has_said_take_so_much_room_at_most() {
     for number in 0..2 * EARLY_MAX {
         of.told(ToldChange { path: number.to_string(), is_active: true });
     }
-    assert_eq!((of.early.len(), of.untold.len()), (EARLY_MAX, 0));
+    assert_eq!((of.early.len(), of.pending.len()), (EARLY_MAX, 0));
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn loss_is_said_until_it_was_read() {
     assert_eq!(of.of_itself("n1"), [(lost.clone(), Some("7".into()))]);
     came(&mut of, &mut table, (1, "a"));
     let read = of.change(&mut table, lost, RoomChange::Renewed(Some("7".into())));
-    assert_eq!((read, of.of_itself("n1").len(), of.untold.len()), (ListEffect::Lost, 0, 0));
+    assert_eq!((read, of.of_itself("n1").len(), of.pending.len()), (ListEffect::Lost, 0, 0));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn changes_past_the_bound_of_the_list_are_told() {
         of.payloads.insert(who, Arc::clone(&long));
         assert_eq!(came(&mut of, &mut table, (who, "a")), ListEffect::Changed);
     }
-    assert!(!table.is_whole() && of.untold.len() == 70);
+    assert!(!table.is_whole() && of.pending.len() == 70);
     let gone = HubSubject::Subscription(69, held("a"));
     assert_eq!(of.change(&mut table, gone, RoomChange::Left), ListEffect::Changed);
 }
@@ -105,7 +105,7 @@ fn payload_that_is_found_later_is_in_the_list() {
     of.change(&mut table, HubSubject::Payload(1), RoomChange::Joined(Some("{}".into())));
     let renewed = RoomChange::Renewed(Some("5".into()));
     let effect = of.change(&mut table, HubSubject::Subscription(1, held("a")), renewed);
-    assert_eq!((effect, of.untold.len()), (ListEffect::Changed, 0));
+    assert_eq!((effect, of.pending.len()), (ListEffect::Changed, 0));
     assert_eq!(table.of_subscriber(1)[0].payload.as_deref(), Some("{}"));
 }
 
@@ -130,9 +130,9 @@ fn changes_have_the_form_of_1_0_from_when_a_node_wants_it() {
     let (old, v1) = (Some(Dialect::Old), Some(Dialect::V1));
     let expected = [("before", old), ("a", v1), ("a", old), ("/:id", v1)];
     assert_eq!(given, expected.map(|(text, only)| (text.into(), only)));
-    let paths: Vec<String> = of.untold.iter().map(|untold| untold.path.clone()).collect();
+    let paths: Vec<String> = of.pending.iter().map(|pending| pending.path.clone()).collect();
     paths.into_iter().for_each(|path| of.told(ToldChange { path, is_active: true }));
-    assert!(of.untold.is_empty() && of.early.is_empty());
+    assert!(of.pending.is_empty() && of.early.is_empty());
     assert_eq!(of.change(&mut table, n1(), RoomChange::Left), ListEffect::None);
     assert_eq!((of.known(), of.wanting.len()), (&[Dialect::Old][..], 0));
 }

@@ -13,6 +13,10 @@ fn is_disk<T>(result: Result<T, Refusal>) -> bool {
     matches!(result, Err(Refusal::Disk(_)))
 }
 
+fn is_unsure<T>(result: Result<T, Refusal>) -> bool {
+    matches!(result, Err(Refusal::Unsure(_)))
+}
+
 #[test]
 fn append_costs_one_sync_and_a_repeat_a_refusal_and_a_read_none() {
     let dir = TempDir::new().unwrap();
@@ -55,11 +59,13 @@ fn append_that_fails_is_cut_off_and_the_next_one_is_taken() {
     let store = open(&dir);
     store.create("s", &text(), None).unwrap();
     let tail = store.append("s", &nth(0, b"one "), None).unwrap().next;
-    for failing in [Write, Sync] {
+    for (failing, expected) in [(Write, &[Write, Cut][..]), (Sync, &[Write, Sync, Cut, Sync])] {
         fail(&[failing]);
         calls();
-        assert!(is_disk(store.append("s", &nth(1, b"two "), None)), "{failing:?}");
-        assert_eq!(calls().last(), Some(&Cut));
+        let refused = store.append("s", &nth(1, b"two "), None);
+        // A part is never there; that it is cut off is not on disk where no sync succeeds.
+        assert!(if failing == Write { is_disk(refused) } else { is_unsure(refused) });
+        assert_eq!(calls(), expected);
         fail(&[]);
         assert_eq!(store.head("s").unwrap().next, tail);
     }
@@ -78,7 +84,7 @@ fn append_that_fails_and_cannot_be_cut_off_counts_once_it_is_on_disk() {
     store.create("s", &text(), None).unwrap();
     store.append("s", &nth(0, b"one "), None).unwrap();
     fail(&[Sync, Cut]);
-    assert!(is_disk(store.append("s", &nth(1, b"two"), None)));
+    assert!(is_unsure(store.append("s", &nth(1, b"two"), None)));
     for _ in 0..2 {
         assert!(is_disk(store.append("s", &nth(1, b"two"), None)), "it is not on disk");
         assert!(is_disk(store.read("s", Start::Beginning, 9)) && is_disk(store.head("s")));
@@ -102,7 +108,7 @@ fn use_of_a_stream_takes_no_doubt_from_its_file() {
     let stream = store.stream("s");
     let view = store.look(&stream).unwrap();
     fail(&[Sync, Cut]);
-    assert!(is_disk(store.append("s", &nth(0, b"one"), None)));
+    assert!(is_unsure(store.append("s", &nth(0, b"one"), None)));
     NOW_MS.set(sys::clock::unix_ms() + 1_000);
     store.touch(&stream, &view.meta);
     assert!(is_disk(store.head("s")), "it is not on disk");
@@ -128,7 +134,7 @@ fn deletion_whose_directory_is_not_synced_counts_once_it_is() {
     let store = open(&dir);
     store.create("s", &text(), None).unwrap();
     fail(&[SyncDirectory]);
-    assert!(is_disk(store.delete("s", None)));
+    assert!(is_unsure(store.delete("s", None)));
     assert!(is_disk(store.delete("s", None)) && is_disk(store.head("s")));
     fail(&[]);
     calls();
@@ -136,4 +142,33 @@ fn deletion_whose_directory_is_not_synced_counts_once_it_is() {
     assert_eq!(calls(), [SyncDirectory]);
     assert!(matches!(store.head("s"), Err(Refusal::Unknown)));
     assert_eq!((calls(), store.bytes()), (vec![], 0));
+}
+
+#[test]
+fn creation_whose_name_is_not_synced_may_be_there_and_its_repeat_finds_it_or_makes_it() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir);
+    fail(&[SyncDirectory]);
+    assert!(is_unsure(store.create("s", &Create { data: b"one", ..text() }, None)));
+    fail(&[]);
+    store.create("s", &Create { data: b"one", ..text() }, None).unwrap();
+    assert_eq!(all(&store, "s"), "one");
+    assert_eq!(store.bytes(), open(&dir).bytes());
+}
+
+#[test]
+fn what_cannot_be_opened_is_named() {
+    for what in [notes::FILE, "00/0123.new", "7f"] {
+        let dir = TempDir::new().unwrap();
+        drop(open(&dir));
+        let place = dir.path().join(what);
+        let _ = fs::remove_dir(&place);
+        match what {
+            "7f" => fs::write(&place, "").unwrap(),
+            _ => fs::create_dir(&place).unwrap(),
+        }
+        let opened = Store::open(dir.path(), LIMITS, now).and_then(|store| store.telling(true));
+        let error = opened.expect_err("it is of another kind").to_string();
+        assert!(error.contains(&place.display().to_string()), "{error}");
+    }
 }

@@ -12,7 +12,7 @@ use crate::{ServeConfig, StreamAccess};
 /// Where the server that takes over is reached: where the one before is, if that is what is wanted.
 /// An error says in a sentence why it cannot take over what `facts` tell, with so many descriptors
 /// to each of its workers.
-pub(crate) fn judge(facts: &Facts, config: &ServeConfig, descriptors: u64) -> Result<ApiAddresses> {
+pub(crate) fn check(facts: &Facts, config: &ServeConfig, descriptors: u64) -> Result<ApiAddresses> {
     if config.cluster.is_some() {
         bail!(
             "the new settings make this a node of a cluster (--nats): nodes are not upgraded in \
@@ -124,7 +124,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config(dir.path());
         change(&mut config);
-        judge(facts, &config, 1_000).err().map(|error| error.to_string()).unwrap_or_default()
+        check(facts, &config, 1_000).err().map(|error| error.to_string()).unwrap_or_default()
     }
 
     #[test]
