@@ -110,6 +110,7 @@ fn texts(target: &str) -> &'static [&'static str] {
             "GET /stream/1 HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
              Sec-WebSocket-Key: a\r\nSec-WebSocket-Version: 13\r\n\
              Sec-WebSocket-Protocol:\r\nSec-WebSocket-Extensions: \t\r\n\r\n",
+            "GET /app/key?protocol=7 HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\n\r\n",
             "GET /poll/1?after=0123456789abcdef&wait=60&id=2 HTTP/1.1\r\nHost: h\r\n\r\n",
             "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
             "POST /send?token=a HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n\

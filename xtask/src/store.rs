@@ -6,7 +6,7 @@
 //! and nothing that is there is ever changed. The folder of all is `$ENCKE_TOOLS`, else
 //! `encke/tools` in the user's cache (`$XDG_CACHE_HOME`, else `~/.cache`), else `target/store`.
 //!
-//! Whoever uses a tool finds it below `target/tools`, which holds links alone: to the versions that
+//! Who uses a tool finds it below `target/tools`, which holds links alone: to the versions that
 //! this clone takes.
 
 use std::ffi::OsStr;

@@ -174,5 +174,6 @@ KNOWN = [
 KNOWN_AT_API = [
     ("rustls has no alert for data within a handshake",
      "tls13_zero_length_data|cve_2004_0079|.*CKE.*", ANY, "closure"),
+    ("what is no handshake is answered in plain HTTP", ANY, "SSLv2|SSL 2.0", "record layer header"),
     (ALERT, ANY, ANY, "does not match"),
 ]

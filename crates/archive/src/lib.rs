@@ -35,7 +35,9 @@ use hub::{
     Archive, ArchiveError, Draft, Event, EventStore, KeepRoom, KeptUpdatesOf, KeptUpdatesPage,
 };
 use hub::{KeptBounds, KeptListener, NoRoomToKeep, Page, PageOf, WhenDurable, kept_under};
-use journal::{Config, Disk, Found, Journal, NoRoom, OpenError, Opened, Record, Room, Stats, Sync};
+use journal::{
+    Config, Damage, Disk, Found, Journal, NoRoom, OpenError, Opened, Record, Room, Stats, Sync,
+};
 use parking_lot::{Mutex, RwLock};
 use smallvec::SmallVec;
 use sys::clock::unix_ms as now_ms;
@@ -180,6 +182,11 @@ impl DiskArchive {
     /// A file cannot be removed.
     pub fn drop_expired(&self) -> io::Result<()> {
         self.journal().map_or(Ok(()), |journal| journal.drop_expired(now_ms()))
+    }
+
+    /// Damage of the log that reads have met since the last call, of each file once.
+    pub fn take_damage_met(&self) -> Vec<Damage> {
+        self.journal().map(|journal| journal.take_damage_met()).unwrap_or_default()
     }
 
     /// Figures of the log; `None` while another process has it.

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::token_service::{KnownRevoked, end_streams, revocation_of};
 use crate::token_thread;
-use crate::tokens::{self, Checked, ReadBy, TokenRules, Verifier};
+use crate::tokens::{self, Checked, KnownToken, ReadBy, TokenRules, Verifier};
 
 /// Who knows the keys of one kind of them.
 #[derive(Debug)]
@@ -81,6 +81,17 @@ impl HubTokens {
     pub fn check_now(&self, token: &str) -> Checked {
         let checked = self.within(|| self.verifier.check(token));
         checked.unwrap_or(Checked::Refused(TokenRefusal::Busy))
+    }
+
+    /// Verifies a token like that for a caller who asks about it again; `None` where that cannot be
+    /// done at once, or it is not good.
+    pub fn known(&self, token: &str) -> Option<KnownToken> {
+        self.within(|| self.verifier.known(token)).flatten()
+    }
+
+    /// Whether a known token is good still, as far as that can be said at once.
+    pub fn is_good_still(&self, known: &KnownToken) -> bool {
+        self.within(|| self.verifier.is_good_still(known)).unwrap_or(false)
     }
 
     fn within<T>(&self, verify: impl FnOnce() -> T) -> Option<T> {

@@ -155,9 +155,7 @@ impl StreamDecoder {
     /// `body` does not matter there.
     pub fn new(transport: Transport, body: BodyLength) -> StreamDecoder {
         let framing = match body {
-            _ if matches!(transport, Transport::WebSocket | Transport::Pusher) => {
-                FramingDecoder::Upgraded
-            }
+            _ if transport.is_websocket() => FramingDecoder::Upgraded,
             BodyLength::Chunked => FramingDecoder::Chunked(ChunkedDecoder::default()),
             BodyLength::Known(left) => FramingDecoder::Known(left),
             BodyLength::UntilClose => FramingDecoder::UntilClose,

@@ -22,6 +22,8 @@ use pusher::{App, Apps};
 use crate::cached::CachedEvents;
 use crate::channel_notes::ChannelNotes;
 
+const SECOND_NS: u64 = 1_000_000_000;
+
 /// An app, and what it uses.
 #[derive(Clone, Debug)]
 pub struct ServedApp {
@@ -36,6 +38,9 @@ pub struct ServedApp {
 pub struct AppUsage {
     /// Relaxed: a bound that is good to within what workers let in at one moment.
     connections: AtomicU32,
+    /// Until when what its backend has sent takes up its rate, in nanoseconds of the monotonic
+    /// clock. Relaxed: it is one number, and nothing else goes by it.
+    sent_until_ns: AtomicU64,
 }
 
 impl AppUsage {
@@ -49,6 +54,24 @@ impl AppUsage {
         let most = most.unwrap_or(u32::MAX);
         let more = |count: u32| (count < most).then(|| count + 1);
         self.connections.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Counts `events` that its backend sends at `now_ns`, if it may have so many a second. A
+    /// second's worth may come at once, and whatever its last request has beyond that.
+    ///
+    /// # Errors
+    /// It has sent too many: nanoseconds until it may send again.
+    pub fn send(&self, events: u32, per_second: Option<u32>, now_ns: u64) -> Result<(), u64> {
+        let Some(per_second) = per_second else { return Ok(()) };
+        let takes_ns = u64::from(events) * (SECOND_NS / u64::from(per_second));
+        let more = |until_ns: u64| {
+            let from_ns = until_ns.max(now_ns);
+            (from_ns - now_ns < SECOND_NS).then(|| from_ns + takes_ns)
+        };
+        match self.sent_until_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
+            Ok(_) => Ok(()),
+            Err(until_ns) => Err(until_ns + 1 - SECOND_NS - now_ns),
+        }
     }
 
     /// Takes back one [`AppUsage::take`].
@@ -184,5 +207,19 @@ mod tests {
         live.replace(apps(&["b"]));
         assert_eq!(live.read().usages.len(), 1, "of what is gone nothing is kept");
         assert_eq!(live.all().len(), 1);
+    }
+
+    #[test]
+    fn app_sends_a_second_s_worth_at_once_and_then_at_its_rate() {
+        let (usage, rate, start_ns) = (AppUsage::default(), Some(10), 5 * SECOND_NS);
+        let send = |events, now_ns| usage.send(events, rate, now_ns);
+        (0..10).for_each(|_| send(1, start_ns).unwrap());
+        let wait_ns = send(1, start_ns).unwrap_err();
+        assert_eq!(send(1, start_ns + wait_ns - 1), Err(1));
+        assert_eq!(send(1, start_ns + wait_ns), Ok(()));
+        // One request may be larger than a second's worth: those behind it wait the longer.
+        let late_ns = start_ns + 60 * SECOND_NS;
+        assert_eq!((send(100, late_ns), send(1, late_ns)), (Ok(()), Err(9 * SECOND_NS + 1)));
+        assert_eq!(usage.send(1, None, late_ns), Ok(()), "without a rate there is no bound");
     }
 }

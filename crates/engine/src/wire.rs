@@ -21,10 +21,10 @@ impl Wire {
     /// How a stream of `transport` is written. `closes` is of HTTP alone: its body ends with the
     /// connection.
     pub(crate) const fn of(transport: Transport, closes: bool) -> Wire {
-        let carrier = match (transport, closes) {
-            (Transport::WebSocket | Transport::Pusher, _) => Carrier::WebSocket,
-            (_, true) => Carrier::Close,
-            (_, false) => Carrier::Chunked,
+        let carrier = match (transport.is_websocket(), closes) {
+            (true, _) => Carrier::WebSocket,
+            (false, true) => Carrier::Close,
+            (false, false) => Carrier::Chunked,
         };
         Wire::new(transport.format(), carrier)
     }
@@ -70,7 +70,7 @@ mod tests {
             for closes in [false, true] {
                 let wire = Wire::of(transport, closes);
                 assert_eq!((wire.transport(), wire.format()), (transport, transport.format()));
-                let speaks = matches!(transport, Transport::WebSocket | Transport::Pusher);
+                let speaks = transport.is_websocket();
                 assert_eq!(wire.carrier().has_messages(), speaks, "{wire:?}");
                 assert_eq!(wire.carrier() == Carrier::Close, closes && !speaks, "{wire:?}");
             }

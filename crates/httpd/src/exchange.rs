@@ -5,10 +5,11 @@
 //! that we take for an answer, but between two requests. The second decides how the connection is
 //! closed: see [`super::wire`].
 
+use std::future::poll_fn;
 use std::net::{IpAddr, Ipv6Addr};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
 
 use axum::Router;
@@ -63,6 +64,12 @@ pub(super) struct Exchanges {
     /// Whether a request was answered before it was read to its end. Relaxed: it is read by the
     /// task that has set it.
     unread: AtomicBool,
+    /// How many requests have begun, which of them was the last that was read to its end, how many
+    /// are answered, and whether all answers have left. Relaxed, likewise.
+    begun: AtomicU32,
+    read: AtomicU32,
+    answered: AtomicU32,
+    is_flushed: AtomicBool,
     /// Tells that an answer was the last one.
     last: Notify,
 }
@@ -75,6 +82,10 @@ impl Exchanges {
         Arc::new(Exchanges {
             in_progress: watch::Sender::new((0, Instant::now())),
             unread: AtomicBool::new(false),
+            begun: AtomicU32::new(0),
+            read: AtomicU32::new(0),
+            answered: AtomicU32::new(0),
+            is_flushed: AtomicBool::new(true),
             last: Notify::new(),
         })
     }
@@ -87,6 +98,25 @@ impl Exchanges {
     /// Waits until an answer was the last one, which hyper has not been told.
     pub(super) async fn last(&self) {
         self.last.notified().await;
+    }
+
+    /// Says whether all that was written has left.
+    pub(super) fn set_flushed(&self, is_flushed: bool) {
+        self.is_flushed.store(is_flushed, Ordering::Relaxed);
+    }
+
+    /// Waits until so many requests are answered, none is in progress, and the last one was read to
+    /// its end: the next one begins here. To be asked each time that the connection has had its
+    /// turn: nothing wakes this alone.
+    pub(super) async fn between(&self, answers: u32) {
+        poll_fn(|_| if self.is_between(answers) { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
+    fn is_between(&self, answers: u32) -> bool {
+        self.in_progress.borrow().0 == 0
+            && self.answered.load(Ordering::Relaxed) >= answers
+            && self.read.load(Ordering::Relaxed) == self.begun.load(Ordering::Relaxed)
+            && self.is_flushed.load(Ordering::Relaxed)
     }
 
     pub(super) fn idle(&self) -> Idle {
@@ -134,7 +164,7 @@ pub(super) async fn answer(
         ApiProblem::no_place().into_response()
     } else {
         let exchanges = Arc::clone(&under_way.0);
-        let request = request.map(|body| Body::new(Question { body, has_ended: false, exchanges }));
+        let request = request.map(|body| Body::new(Question::new(body, exchanges)));
         let Ok(response) = TowerToHyperService::new(routes).call(request).await;
         response
     };
@@ -158,6 +188,7 @@ struct UnderWay(Arc<Exchanges>);
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
+        self.0.answered.fetch_add(1, Ordering::Relaxed);
         self.0.count(-1);
     }
 }
@@ -167,7 +198,16 @@ struct Question {
     body: Incoming,
     /// Whether its end was seen. hyper tells by itself only of bodies of known length.
     has_ended: bool,
+    /// Which one of the connection it is, from 1 on.
+    number: u32,
     exchanges: Arc<Exchanges>,
+}
+
+impl Question {
+    fn new(body: Incoming, exchanges: Arc<Exchanges>) -> Question {
+        let number = exchanges.begun.fetch_add(1, Ordering::Relaxed) + 1;
+        Question { body, has_ended: false, number, exchanges }
+    }
 }
 
 impl HttpBody for Question {
@@ -194,7 +234,9 @@ impl HttpBody for Question {
 
 impl Drop for Question {
     fn drop(&mut self) {
-        if !self.is_end_stream() {
+        if self.is_end_stream() {
+            self.exchanges.read.fetch_max(self.number, Ordering::Relaxed);
+        } else {
             self.exchanges.unread.store(true, Ordering::Relaxed);
         }
     }

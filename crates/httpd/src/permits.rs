@@ -161,7 +161,7 @@ impl IdleLimit {
     }
 
     /// Waits like that for a client that has no request in progress: also where all are to leave.
-    pub(super) async fn expired_between(&mut self, since: Instant, timeout: Duration) -> Expired {
+    pub async fn expired_between(&mut self, since: Instant, timeout: Duration) -> Expired {
         self.expired_when(|room| *room != Room::Plenty, since, timeout).await
     }
 

@@ -53,6 +53,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Wire { stream, exchanges, unread, exchanged, has_refused: false, lingering: None }
     }
 
+    /// The stream again, and of what was read of it before what nobody has taken.
+    pub(super) fn into_parts(self) -> (S, Bytes) {
+        debug_assert!(self.exchanged.is_empty() && self.lingering.is_none(), "it ends");
+        (self.stream, self.unread)
+    }
+
     /// Writes what is left of the exchanged answer, and then reports `len` bytes as written.
     fn poll_exchanged(&mut self, context: &mut Context<'_>, len: usize) -> Poll<io::Result<usize>> {
         while !self.exchanged.is_empty() {
@@ -105,6 +111,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.exchanges.set_flushed(false);
         if self.exchanged.is_empty() {
             match empty_error::with_body(bytes) {
                 Some(answer) => (self.exchanged, self.has_refused) = (answer, true),
@@ -115,10 +122,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+        self.exchanges.set_flushed(true);
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // It is of no use for anything else now.
+        self.exchanges.set_flushed(false);
         if self.lingering.is_none() {
             ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
         }
@@ -133,6 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.exchanges.set_flushed(false);
         // A refusal has no body, so it is one part, or the first of empty ones.
         if let Some(first) = parts.iter().find(|part| !part.is_empty())
             && (!self.exchanged.is_empty() || first.starts_with(b"HTTP/1.1 4"))

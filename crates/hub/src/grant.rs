@@ -145,8 +145,12 @@ pub enum TokenRefusal {
     /// Another token is in it (RFC 7519, section 5.2).
     #[error("it holds another token (`cty`), which this server does not look into: send that one")]
     Nested,
-    /// Its header is no JSON object with what it must have, or of another type.
-    #[error("its header cannot be read, or its `typ` is neither JWT nor at+jwt")]
+    /// Its header is no JSON object with what it must have, or of another type, or names what must
+    /// be understood and is not (RFC 7515, section 4.1.11).
+    #[error(
+        "its header cannot be read, or its `typ` is neither JWT nor at+jwt, or it has `crit` or \
+         `b64`, which this server does not know"
+    )]
     Header,
     /// Signed in a way that no key of ours is for.
     #[error("it is signed by an algorithm that none of the server's keys is for")]

@@ -66,7 +66,7 @@ use std::thread::JoinHandle;
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use queue::{Queue, Waiter};
-use shared::Shared;
+use shared::{MetDamage, Shared};
 use table::OpenSegment;
 
 pub use disk::{Disk, DiskFile, RealDisk};
@@ -265,6 +265,7 @@ impl Journal {
             failures: AtomicU64::new(0),
             doomed: Mutex::default(),
             closed: Mutex::new(None),
+            met: Mutex::new(MetDamage::beside(&found.damaged)),
             _lock: lock,
         });
         let writer = writer::Writer::new(Arc::clone(&shared), salt, sequence, open);
@@ -367,6 +368,11 @@ impl Journal {
             let is_over = table.sealed_bytes() + open > self.shared.config.bytes_max;
             is_over || table.has_expired(now_ms)
         })
+    }
+
+    /// Damage that reads have met since the last call: once of each file that was whole before.
+    pub fn take_damage_met(&self) -> Vec<Damage> {
+        std::mem::take(&mut self.shared.met.lock().pending)
     }
 
     /// Figures of the log.

@@ -5,6 +5,7 @@
 //! read from the disk with a lock held.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::disk::{DiskFile, is_lost};
@@ -43,6 +44,7 @@ enum Flow {
 
 /// What the open segment has of a key: its file, and numbers with their offsets.
 struct OpenPlaces {
+    path: PathBuf,
     file: Arc<dyn DiskFile>,
     salt: u32,
     end: u64,
@@ -64,6 +66,7 @@ impl Shared {
         let table = self.table.read();
         let (sealed, floor, last) = (Arc::clone(&table.sealed), table.floor, table.last);
         let open = table.open.as_ref().map(|open| OpenPlaces {
+            path: open.path.clone(),
             file: Arc::clone(&open.file),
             salt: open.salt,
             end: open.summary.end,
@@ -79,12 +82,12 @@ impl Shared {
         let flow = match newest_first {
             false => {
                 let flow = reading.sealed(self, sealed.iter())?;
-                let flow = reading.go_on(flow, |reading| reading.open(open))?;
+                let flow = reading.go_on(flow, |reading| reading.open(self, open))?;
                 reading.go_on(flow, |reading| reading.recent(&recent))?
             }
             true => {
                 let flow = reading.recent(&recent)?;
-                let flow = reading.go_on(flow, |reading| reading.open(open))?;
+                let flow = reading.go_on(flow, |reading| reading.open(self, open))?;
                 reading.go_on(flow, |reading| reading.sealed(self, sealed.iter().rev()))?
             }
         };
@@ -95,6 +98,7 @@ impl Shared {
     /// What was lost in a segment is lost for all reads from now on.
     pub(crate) fn mend(&self, segment: &Sealed, damaged: &Arc<Index>) -> io::Result<()> {
         let index = segment.mend(&*self.disk, damaged)?;
+        index.summary.lost.iter().for_each(|between| self.meet(&segment.path, *between));
         let lost = index.summary.lost.iter().map(|(_, before)| before - 1).max();
         if let Some(lost) = lost {
             let mut table = self.table.write();
@@ -141,6 +145,17 @@ impl Reading<'_> {
         self.slice.from = self.slice.from.max(number_at_most);
     }
 
+    fn lost_in(
+        &mut self,
+        shared: &Shared,
+        (segment, index): (&Sealed, &Index),
+        number_at_most: u64,
+    ) {
+        let after = index.summary.first.saturating_sub(1);
+        shared.meet(&segment.path, (after, number_at_most.saturating_add(1)));
+        self.lost(number_at_most);
+    }
+
     fn recent(&mut self, recent: &[Recent]) -> io::Result<Flow> {
         for (_, chunk, offset) in recent {
             if self.full() {
@@ -152,7 +167,7 @@ impl Reading<'_> {
         Ok(Flow::On)
     }
 
-    fn open(&mut self, open: Option<OpenPlaces>) -> io::Result<Flow> {
+    fn open(&mut self, shared: &Shared, open: Option<OpenPlaces>) -> io::Result<Flow> {
         let Some(open) = open else { return Ok(Flow::On) };
         for (number, offset) in open.places {
             if self.full() {
@@ -161,7 +176,10 @@ impl Reading<'_> {
             let bytes = read_at(&*open.file, offset, open.end)?;
             match decode(&bytes, open.salt).filter(|(record, _)| record.number == number) {
                 Some((record, length)) => self.take(record, length),
-                None => self.lost(number),
+                None => {
+                    shared.meet(&open.path, (number.saturating_sub(1), number.saturating_add(1)));
+                    self.lost(number);
+                }
             }
         }
         Ok(Flow::On)
@@ -205,7 +223,7 @@ impl Reading<'_> {
             let Ok(places) = found else {
                 if mended {
                     // The disk gives something else each time.
-                    self.lost(index.summary.last);
+                    self.lost_in(shared, (segment, &index), index.summary.last);
                     return Ok(Flow::On);
                 }
                 shared.mend(segment, &index)?;
@@ -226,7 +244,9 @@ impl Reading<'_> {
                 let bytes = read_at(&*segment.file, *offset, index.summary.end)?;
                 match decode(&bytes, segment.salt) {
                     Some((record, length)) => self.take(record, length),
-                    None => self.lost(index.number_at_most(*offset)),
+                    None => {
+                        self.lost_in(shared, (segment, &index), index.number_at_most(*offset));
+                    }
                 }
             }
             let Some(last) = last else { return Ok(Flow::On) };

@@ -1,9 +1,9 @@
 //! What the journal's users, its readers and its writer share.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::AcqRel;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -14,6 +14,7 @@ use crate::Config;
 use crate::disk::Disk;
 use crate::format::index_path;
 use crate::queue::Queue;
+use crate::recovery::Damage;
 use crate::table::Table;
 
 /// Offsets in a segment have 32 bits, and its last record may be long.
@@ -37,12 +38,40 @@ pub(crate) struct Shared {
     /// Files of dropped segments, oldest first, that are to be removed.
     pub(crate) doomed: Mutex<VecDeque<PathBuf>>,
     pub(crate) closed: Mutex<Option<io::Result<()>>>,
+    pub(crate) met: Mutex<MetDamage>,
     pub(crate) _lock: File,
+}
+
+/// Damage that reads have met.
+#[derive(Default)]
+pub(crate) struct MetDamage {
+    /// Nobody has asked for it yet.
+    pub(crate) pending: Vec<Damage>,
+    /// Files of which some was told: no more than were ever damaged.
+    files: HashSet<PathBuf>,
+}
+
+impl MetDamage {
+    /// None yet, beside what was found at the start.
+    pub(crate) fn beside(found: &[Damage]) -> MetDamage {
+        let files = found.iter().map(|damage| damage.file.clone()).collect();
+        MetDamage { pending: Vec::new(), files }
+    }
 }
 
 impl Shared {
     pub(crate) fn release(&self, bytes: usize) {
         self.reserved.fetch_sub(bytes, AcqRel);
+    }
+
+    /// Some records of the file between these numbers cannot be read. That is told of each file
+    /// once: every read may meet it again.
+    pub(crate) fn meet(&self, file: &Path, (after, before): (u64, u64)) {
+        let mut met = self.met.lock();
+        if !met.files.contains(file) {
+            met.files.insert(file.to_owned());
+            met.pending.push(Damage { file: file.to_owned(), after, before });
+        }
     }
 
     pub(crate) fn segment_bytes(&self) -> u64 {

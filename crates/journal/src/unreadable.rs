@@ -43,6 +43,7 @@ fn header_or_body_that_cannot_be_read_is_damage_and_the_log_starts() {
         let damage = Damage { file: path.clone(), after: 10, before: 21 };
         assert_eq!(found.damaged, std::slice::from_ref(&damage), "{place:?}");
         assert_eq!(read(&journal), (20, vec![10, 30, 40]), "{place:?}");
+        assert!(journal.take_damage_met().is_empty(), "it is told already");
         let report = check(dir.path()).expect("it reads the others");
         assert_eq!((report.damaged, report.records), (vec![damage], 3), "{place:?}");
         drop(journal);
@@ -64,8 +65,13 @@ fn record_or_index_that_cannot_be_read_later_takes_no_others_with_it() {
     let path = segments(dir.path()).remove(1);
     fail_reads(&[(&index_path(&path), 0..4096)]);
     assert_eq!(read(&journal), (0, vec![10, 20, 30, 40]), "its index is made again");
+    assert!(journal.take_damage_met().is_empty());
     fail_reads(&[(&path, 64..512)]);
     assert_eq!(read(&journal), (20, vec![10, 30, 40]));
+    assert_eq!(read(&journal), (20, vec![10, 30, 40]));
+    let damage = Damage { file: path, after: 19, before: 21 };
+    assert_eq!(journal.take_damage_met(), [damage], "once");
+    assert!(journal.take_damage_met().is_empty());
 }
 
 /// What comes behind the last mark may be cut off, and numbers go on behind its end: that is not

@@ -11,7 +11,7 @@
 //! [`push_update`] writes what is heard. [`Refusal`] is the answer where something is wrong.
 //!
 //! Cost: a match of a template takes at most the topic's bytes for each expression, one of a URL
-//! pattern linear time. A publish tries the patterns whose beginnings its topics have.
+//! pattern linear time. A publish tries the patterns that begin and end as its topics do.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 

@@ -54,7 +54,7 @@ pub const HUB_URL_BYTES_MAX: usize = 400;
 /// How many addresses of the hub live URL patterns may be relative to at a time: a topic that is no
 /// whole URL is resolved against each of them.
 pub const HUB_URLS_MAX: usize = 32;
-/// By how many bytes of their literal beginning live patterns are told apart.
+/// By how many bytes of their literal beginning, and of their end, live patterns are told apart.
 pub const LITERAL_BYTES_MAX: usize = 255;
 /// How many fields a form or a query may have, unknown ones included.
 pub const FIELDS_MAX: usize = 4_096;

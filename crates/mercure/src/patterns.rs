@@ -1,20 +1,18 @@
 //! All patterns that somebody listens to, each distinct one once.
 //!
-//! They are grouped by what their matches begin with. A publish looks for the topic's beginnings
-//! among the groups, once for each length that any group has, and tries the patterns of those it
-//! finds. So its cost follows the patterns that may match, not all of them.
+//! They are [grouped](groups) by what their matches begin and end with. A publish looks for its
+//! topic among the groups and tries the patterns of those it finds. So its cost follows the
+//! patterns that may match, not all of them.
 
-use std::collections::{BTreeMap, HashMap};
+mod groups;
+
 use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::limits::{HUB_URLS_MAX, LITERAL_BYTES_MAX, PATTERNS_MAX, REGEX_LIVE_MAX};
-use crate::topic::UrlParts;
+use self::groups::{Groups, Looks};
+use crate::limits::{HUB_URLS_MAX, PATTERNS_MAX, REGEX_LIVE_MAX};
 use crate::{HubUrl, Selector, SelectorKind, Topic};
-
-/// Looks into the groups that take as long as to try a pattern.
-const LENGTHS_OF_A_LOOK: usize = 8;
 
 /// Patterns that could be tried while a topic is read as seen from another address.
 const ADDRESS_LOOKS: usize = 4;
@@ -39,31 +37,9 @@ pub struct Patterns<T> {
 )]
 pub struct PatternsFull;
 
-/// The patterns of one beginning by their texts: however many they are, one is found at once.
-type Group<T> = HashMap<Box<str>, Live<T>>;
-
-#[derive(Clone, Debug)]
-struct Groups<T> {
-    by_literal: HashMap<Box<[u8]>, Group<T>>,
-    /// How many groups have a beginning of that length.
-    lengths: BTreeMap<usize, usize>,
-}
-
-#[derive(Clone, Debug)]
-struct Live<T> {
-    selector: Arc<Selector>,
-    value: T,
-}
-
 impl<T> Default for Patterns<T> {
     fn default() -> Patterns<T> {
         Patterns { templates: Groups::default(), urls: Vec::new(), len: 0, cost: 0, regex_cost: 0 }
-    }
-}
-
-impl<T> Default for Groups<T> {
-    fn default() -> Groups<T> {
-        Groups { by_literal: HashMap::new(), lengths: BTreeMap::new() }
     }
 }
 
@@ -86,7 +62,7 @@ impl<T> Patterns<T> {
     /// From how many addresses patterns would be seen if this one were there as well; `None` if it
     /// has none, or one that is known.
     pub fn addresses_with_new(&self, selector: &Selector) -> Option<usize> {
-        let (hub, _) = selector.url_group()?;
+        let hub = selector.url_hub()?;
         let is_new = self.urls.iter().all(|(known, _)| known != hub);
         is_new.then_some(self.urls.len() + 1)
     }
@@ -107,9 +83,9 @@ impl<T> Patterns<T> {
         if self.cost + cost > PATTERNS_MAX || self.regex_cost + regex_cost > REGEX_LIVE_MAX {
             return Err(PatternsFull);
         }
-        let groups = match selector.url_group() {
+        let groups = match selector.url_hub() {
             None => &mut self.templates,
-            Some((hub, _)) => {
+            Some(hub) => {
                 let at = self.urls.iter().position(|(known, _)| known == hub);
                 let at = match at {
                     Some(at) => at,
@@ -122,7 +98,7 @@ impl<T> Patterns<T> {
                 &mut self.urls[at].1
             }
         };
-        groups.insert(Live { selector, value });
+        groups.insert(selector, value);
         self.len += 1;
         self.cost += cost;
         self.regex_cost += regex_cost;
@@ -131,12 +107,12 @@ impl<T> Patterns<T> {
 
     /// Takes a pattern out, with what belongs to it.
     pub fn remove(&mut self, selector: &Selector) -> Option<T> {
-        let value = match selector.url_group() {
-            None => self.templates.remove(selector),
-            Some((hub, _)) => {
+        let value = match selector.url_hub() {
+            None => self.templates.remove(selector.text()),
+            Some(hub) => {
                 let at = self.urls.iter().position(|(known, _)| known == hub)?;
-                let value = self.urls[at].1.remove(selector);
-                if self.urls[at].1.by_literal.is_empty() {
+                let value = self.urls[at].1.remove(selector.text());
+                if self.urls[at].1.is_empty() {
                     self.urls.swap_remove(at);
                 }
                 value
@@ -152,118 +128,83 @@ impl<T> Patterns<T> {
 
     /// What belongs to a pattern.
     pub fn get(&self, selector: &Selector) -> Option<&T> {
-        let groups = match selector.url_group() {
+        let groups = match selector.url_hub() {
             None => &self.templates,
-            Some((hub, _)) => &self.urls.iter().find(|(known, _)| known == hub)?.1,
+            Some(hub) => &self.urls.iter().find(|(known, _)| known == hub)?.1,
         };
-        let group = groups.by_literal.get(beginning(selector))?;
-        group.get(selector.text()).map(|live| &live.value)
+        groups.get(selector.text())
     }
 
     fn get_mut(&mut self, selector: &Selector) -> Option<&mut T> {
-        let groups = match selector.url_group() {
+        let groups = match selector.url_hub() {
             None => &mut self.templates,
-            Some((hub, _)) => &mut self.urls.iter_mut().find(|(known, _)| known == hub)?.1,
+            Some(hub) => &mut self.urls.iter_mut().find(|(known, _)| known == hub)?.1,
         };
-        let group = groups.by_literal.get_mut(beginning(selector))?;
-        group.get_mut(selector.text()).map(|live| &mut live.value)
+        groups.get_mut(selector.text())
     }
 
     /// Shows `heard` what belongs to each pattern that matches a topic, in no order, but for the
     /// [costly](Patterns::costly) ones.
     pub fn matches(&self, topic: &Topic<'_>, heard: &mut dyn FnMut(&T)) {
-        self.templates.each(topic.text(), &mut |live| {
+        let all = self.matches_within(topic, usize::MAX, heard);
+        debug_assert!(all, "nobody has so many");
+    }
+
+    /// Likewise, if at most so many patterns are to be tried, costly or not. What it takes to find
+    /// them counts for some, too. Whether there were no more: else some were not shown.
+    pub fn matches_within(
+        &self,
+        topic: &Topic<'_>,
+        most: usize,
+        heard: &mut dyn FnMut(&T),
+    ) -> bool {
+        self.try_all(topic, &mut Looks::new(most), heard).is_some()
+    }
+
+    fn try_all(
+        &self,
+        topic: &Topic<'_>,
+        looks: &mut Looks,
+        heard: &mut dyn FnMut(&T),
+    ) -> Option<()> {
+        self.templates.each(topic.text(), looks, &mut |live| {
             if live.selector.matches(topic) {
                 heard(&live.value);
             }
-        });
+        })?;
         for (hub, groups) in &self.urls {
-            topic.with_url(hub, |url| {
-                groups.each(&url.grouping, &mut |live| {
+            looks.spend(ADDRESS_LOOKS)?;
+            let tried = topic.with_url(hub, |url| {
+                groups.each(&url.grouping, looks, &mut |live| {
                     if live.selector.regex_cost() == 0 && live.selector.matches_url(url) {
                         heard(&live.value);
                     }
-                });
+                })
             });
+            tried.unwrap_or(Some(()))?;
         }
+        Some(())
     }
 
-    /// How many patterns are tried on a topic, costly or not. What it takes to find them counts for
-    /// some, too.
-    pub fn tried(&self, topic: &Topic<'_>) -> usize {
-        let of_hub = |url: &UrlParts, groups: &Groups<T>| groups.tried(&url.grouping);
-        let of_hubs = self.urls.iter().map(|(hub, groups)| {
-            ADDRESS_LOOKS + topic.with_url(hub, |url| of_hub(url, groups)).unwrap_or(0)
-        });
-        self.templates.tried(topic.text()) + of_hubs.sum::<usize>()
-    }
-
-    /// The patterns that take long to try on a topic, and have its beginning. Whoever holds a lock
-    /// on the others tries these without it.
-    pub fn costly(&self, topic: &Topic<'_>) -> Vec<Arc<Selector>> {
-        let mut costly = Vec::new();
+    /// The patterns that take long to try on a topic, and have its beginning and end. Whoever holds
+    /// a lock on the others tries these without it.
+    /// `None` if more than so many patterns would have to be looked at for that.
+    pub fn costly(&self, topic: &Topic<'_>, most: usize) -> Option<Vec<Arc<Selector>>> {
+        let (mut costly, mut looks) = (Vec::new(), Looks::new(most));
         if self.regex_cost == 0 {
-            return costly;
+            return Some(costly);
         }
         for (hub, groups) in &self.urls {
-            topic.with_url(hub, |url| {
-                groups.each(&url.grouping, &mut |live| {
+            looks.spend(ADDRESS_LOOKS)?;
+            let looked = topic.with_url(hub, |url| {
+                groups.each(&url.grouping, &mut looks, &mut |live| {
                     if live.selector.regex_cost() > 0 {
                         costly.push(Arc::clone(&live.selector));
                     }
-                });
+                })
             });
+            looked.unwrap_or(Some(()))?;
         }
-        costly
+        Some(costly)
     }
-}
-
-impl<T> Groups<T> {
-    fn insert(&mut self, live: Live<T>) {
-        let literal = beginning(&live.selector);
-        if !self.by_literal.contains_key(literal) {
-            *self.lengths.entry(literal.len()).or_default() += 1;
-        }
-        let group = self.by_literal.entry(literal.into()).or_default();
-        group.insert(live.selector.text().into(), live);
-    }
-
-    fn remove(&mut self, selector: &Selector) -> Option<T> {
-        let literal = beginning(selector);
-        let group = self.by_literal.get_mut(literal)?;
-        let live = group.remove(selector.text())?;
-        if group.is_empty() {
-            self.by_literal.remove(literal);
-            let groups = self.lengths.get_mut(&literal.len())?;
-            *groups -= 1;
-            if *groups == 0 {
-                self.lengths.remove(&literal.len());
-            }
-        }
-        Some(live.value)
-    }
-
-    /// Visits the patterns whose matches may begin as `text` does.
-    fn each(&self, text: &str, visit: &mut dyn FnMut(&Live<T>)) {
-        self.groups(text).flat_map(HashMap::values).for_each(visit);
-    }
-
-    /// How many these are, and how long it takes to find them.
-    fn tried(&self, text: &str) -> usize {
-        let found: usize = self.groups(text).map(HashMap::len).sum();
-        found + self.lengths.len() / LENGTHS_OF_A_LOOK
-    }
-
-    /// The groups of these.
-    fn groups(&self, text: &str) -> impl Iterator<Item = &Group<T>> {
-        let beginnings = self.lengths.keys().map_while(|&len| text.as_bytes().get(..len));
-        beginnings.filter_map(|beginning| self.by_literal.get(beginning))
-    }
-}
-
-/// What patterns are grouped by.
-fn beginning(selector: &Selector) -> &[u8] {
-    let literal = selector.url_group().map_or(selector.literal(), |(_, literal)| literal);
-    let literal = literal.as_bytes();
-    &literal[..literal.len().min(LITERAL_BYTES_MAX)]
 }

@@ -233,12 +233,31 @@ impl Selector {
         matches!(&self.meaning, Meaning::UrlPattern(pattern) if pattern.matches(topic))
     }
 
-    /// The address that a URL pattern is seen from, and what the grouping text of its matches
-    /// begins with. `None` for all others.
-    pub(crate) fn url_group(&self) -> Option<(&HubUrl, &str)> {
+    /// The address that a URL pattern is seen from; `None` for all others.
+    pub(crate) fn url_hub(&self) -> Option<&HubUrl> {
         match &self.meaning {
-            Meaning::UrlPattern(pattern) => Some((pattern.hub(), pattern.literal())),
+            Meaning::UrlPattern(pattern) => Some(pattern.hub()),
             Meaning::All | Meaning::Exact | Meaning::Template(_) => None,
+        }
+    }
+
+    /// What every match of a pattern begins and ends with, of a URL pattern its grouping text. Both
+    /// may be in the same bytes of a topic that does not match.
+    pub(crate) fn edges(&self) -> (&str, &str) {
+        match &self.meaning {
+            Meaning::UrlPattern(pattern) => (pattern.literal(), pattern.end()),
+            Meaning::Template(template) => (template.literal(), template.end()),
+            Meaning::All | Meaning::Exact => ("", ""),
+        }
+    }
+
+    /// The longest text that stands inside every match of a pattern, of a URL pattern inside its
+    /// grouping text, as far as it is known.
+    pub(crate) fn inside(&self) -> &str {
+        match &self.meaning {
+            Meaning::UrlPattern(pattern) => pattern.inside(),
+            Meaning::Template(template) => template.inside(),
+            Meaning::All | Meaning::Exact => "",
         }
     }
 

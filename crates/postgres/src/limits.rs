@@ -35,6 +35,10 @@ pub const LOAD_CHUNK_BYTES: usize = 1 << 20;
 /// Addresses of one host that are tried, one after the other: some 6 s each.
 pub const ADDRESSES_MAX: usize = 16;
 
+/// How long a migration waits for a lock of the tables, or for another's migration. Transactions
+/// that come later wait behind it, those of the application among them.
+pub const MIGRATION_WAIT: Duration = Duration::from_secs(30);
+
 /// How often the version is read.
 pub const POLL: Duration = Duration::from_millis(250);
 

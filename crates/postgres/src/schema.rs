@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
 
 use crate::config::PostgresConfig;
 use crate::error::{Doing, PostgresError, SchemaFault};
@@ -56,19 +57,29 @@ pub(crate) async fn is_ready(
     Ok(false)
 }
 
-/// Leaves the schema as this program knows it. It waits for all who use the tables.
+/// Leaves the schema as this program knows it. It waits for those who use the tables, within a
+/// bound: whoever comes later waits behind it.
 pub(crate) async fn migrate(
     config: &PostgresConfig,
     client: &mut Client,
 ) -> Result<(), PostgresError> {
     let schema = config.schema()?;
-    let fails = |error: tokio_postgres::Error| PostgresError::of(&error, Doing::Nothing);
+    let (wait, wait_ms) = (config.migration_wait, config.migration_wait.as_millis());
+    let fails = |error: tokio_postgres::Error| match error.code() {
+        Some(&SqlState::LOCK_NOT_AVAILABLE) => PostgresError::Away(format!(
+            "its tables were not migrated, for within {wait:?} another transaction that uses \
+             them, or another migration, did not end; pg_stat_activity shows whose it is"
+        )),
+        _ => PostgresError::of(&error, Doing::Nothing),
+    };
     check_server(client).await?;
     let transaction = client.transaction().await.map_err(fails)?;
     // Nodes that start at the same time make it one after the other; the second has nothing to do.
-    let lock = "set local lock_timeout = 0; set local statement_timeout = 0;
-        select pg_advisory_xact_lock(hashtextextended('encke migrates ' || ";
-    transaction.batch_execute(&format!("{lock}'{schema}', 0));")).await.map_err(fails)?;
+    let lock = format!(
+        "set local lock_timeout = {wait_ms}; set local statement_timeout = 0;
+         select pg_advisory_xact_lock(hashtextextended('encke migrates ' || '{schema}', 0));"
+    );
+    transaction.batch_execute(&lock).await.map_err(fails)?;
     let found = found_in(config, &transaction).await?;
     if found.is_enough()? {
         return Ok(());

@@ -29,15 +29,18 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(crate) const SAFE_PATH: &str = "set search_path = pg_catalog, pg_temp";
 
 /// Holds for all that a session does, beside [`SAFE_PATH`]. The server may have been set up to
-/// answer before a commit is on its disk. PostgreSQL 17 can bound a transaction, and reading all
-/// pairs is one that takes minutes.
+/// answer before a commit is on its disk, or may be by a reload, which a session follows where it
+/// has said nothing itself. PostgreSQL 17 can bound a transaction, and reading all pairs is one
+/// that takes minutes.
 const SETTINGS: &str = "
     set default_transaction_isolation = 'read committed';
     set default_transaction_read_only = off;
     set client_min_messages = warning;
     do $$ begin
-        if current_setting('synchronous_commit') in ('off', 'local') then
+        if current_setting('synchronous_commit') in ('off', 'local', 'on') then
             set synchronous_commit = on;
+        elsif current_setting('synchronous_commit') = 'remote_apply' then
+            set synchronous_commit = remote_apply;
         end if;
         if current_setting('transaction_timeout', true) is not null then
             set transaction_timeout = 0;

@@ -46,13 +46,12 @@ pub mod resume;
 pub mod sse;
 #[cfg(test)]
 mod testing;
-mod transport;
 pub mod websocket;
 
 pub use api_key::ApiKey;
 pub use carrier::Carrier;
 pub use cors::Cors;
-pub use format::Format;
+pub use format::{Format, Transport};
 pub use forwarded::Forwarded;
 pub use frame::Frame;
 pub use networks::{Network, Networks};
@@ -60,4 +59,3 @@ pub use page::{Page, PageRequest};
 pub use problem::{Problem, ProblemKind};
 pub use proxied::Proxied;
 pub use request::{Method, Parsed, Refusal, Request, Route, Secret, Upgrade, is_form};
-pub use transport::Transport;

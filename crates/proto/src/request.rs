@@ -278,17 +278,16 @@ fn answer<'b>(
 /// The method of a request for `route`, if that has it.
 fn method_at(route: Route, name: &str) -> Result<Method, Problem> {
     let method = match name {
-        "GET" | "HEAD" if route == Route::Send => None,
         "GET" => Some(Method::Get),
         "HEAD" => Some(Method::Head),
         "OPTIONS" => Some(Method::Options),
-        "POST" if matches!(route, Route::Send | Route::Durable | Route::Mercure) => {
-            Some(Method::Post)
-        }
-        "QUERY" if route == Route::Mercure => Some(Method::Query),
+        "POST" => Some(Method::Post),
+        "QUERY" => Some(Method::Query),
         _ => None,
     };
-    method.ok_or_else(|| Problem::method_not_allowed(route.methods()))
+    let methods = route.methods();
+    let method = method.filter(|_| methods.split(", ").any(|allowed| allowed == name));
+    method.ok_or_else(|| Problem::method_not_allowed(methods))
 }
 
 /// The body of a request with `method` for `route`, as far as it is to be read here.
@@ -363,7 +362,7 @@ fn serve<'b>(
     request.wait_seconds = query.wait_seconds.unwrap_or(POLL_WAIT_SECONDS_DEFAULT);
     // RFC 9110, section 7.8: a client of HTTP/1.0 cannot mean it.
     let can_mean_it = method == Method::Get && carrier == Carrier::Chunked;
-    let upgrades = can_mean_it && matches!(route, Route::Stream | Route::App) && fields.websocket;
+    let upgrades = can_mean_it && route.upgrades() && fields.websocket;
     request.upgrade = Some(fields.upgrade).filter(|_| upgrades);
     match route {
         Route::Stream => {

@@ -44,6 +44,8 @@ pub struct App {
     pub members_max: u32,
     /// The longest data of an event, in bytes.
     pub event_bytes_max: usize,
+    /// How many events its backend may send on channels in a second.
+    pub events_per_second: Option<u32>,
     /// Its webhooks.
     pub webhooks: Vec<AppWebhook>,
 }
@@ -75,6 +77,8 @@ struct WrittenApp<'a> {
     max_members: Option<&'a RawValue>,
     #[serde(borrow, default)]
     max_event_bytes: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    max_events_per_second: Option<&'a RawValue>,
     #[serde(borrow, default)]
     webhooks: Option<Vec<&'a RawValue>>,
 }
@@ -130,6 +134,11 @@ impl App {
                 Some(bytes) => bytes as usize,
                 None => EVENT_DATA_BYTES_MAX,
             },
+            events_per_second: number(
+                written.max_events_per_second,
+                "max_events_per_second",
+                u32::MAX,
+            )?,
             webhooks: app_webhook::read_all(&written.webhooks.unwrap_or_default(), json)?,
         })
     }

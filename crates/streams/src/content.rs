@@ -63,8 +63,10 @@ impl Content {
             Some(span) if (FIRST..=self.spans[span].end).contains(&position) => {
                 Ok(Place { span, position })
             }
-            None if id < self.spans[self.tail().span].id => Err(Refusal::OldOffset),
-            _ => Err(Refusal::BadOffset),
+            Some(_) => Err(Refusal::BadOffset),
+            // Of a stream that was here before. Its number is greater where the clock was set back
+            // since.
+            None => Err(Refusal::OldOffset),
         }
     }
 

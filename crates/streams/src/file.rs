@@ -7,10 +7,12 @@
 //! The time of change of a file is the last use of its stream, for `Stream-TTL`. A live read dates
 //! it when it begins.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
@@ -39,7 +41,7 @@ const READ_BYTES: usize = 64 * 1024;
 pub(crate) struct Meta {
     /// Its own number, which no other stream of its path has.
     pub(crate) id: u64,
-    pub(crate) content_type: Box<str>,
+    pub(crate) content_type: Arc<str>,
     pub(crate) lifetime: Lifetime,
     /// What it has of other streams, if it is a fork.
     pub(crate) lineage: Option<Lineage>,
@@ -64,7 +66,11 @@ pub(crate) fn directory(dir: &Path, number: usize) -> PathBuf {
 /// The file of the stream at `path` in `dir`.
 pub(crate) fn file_of(dir: &Path, path: &str) -> PathBuf {
     let hash = Sha256::digest(path.as_bytes());
-    let name: String = hash[1..20].iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut name = String::with_capacity(2 * hash[1..20].len());
+    for byte in &hash[1..20] {
+        // It never fails.
+        let _ = write!(name, "{byte:02x}");
+    }
     directory(dir, hash[0].into()).join(name)
 }
 

@@ -85,7 +85,7 @@ impl Store {
         let source = self.stream(fork.source);
         let view = self.look(&source).map_err(Refusal::of_path)?;
         if !same_type(&view.meta.content_type, fork.content_type) {
-            return Err(Refusal::OtherType(view.meta.content_type.clone()));
+            return Err(Refusal::OtherType(view.meta.content_type.as_ref().into()));
         }
         let content = Content::of(self.file(&source), &view);
         if content.spans.len() > ANCESTORS_MAX {

@@ -13,6 +13,9 @@ use crate::state::{is_json, same_type};
 /// reader is.
 const REST_BYTES: usize = 192;
 
+/// What tells a reader nothing (section 9.2.6 there).
+pub const COMMENT: &[u8] = b":\n\n";
+
 /// How the bytes of a stream stand in events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Encoding {

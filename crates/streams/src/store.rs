@@ -359,7 +359,7 @@ fn named<T>(path: &Path, done: io::Result<T>) -> io::Result<T> {
 
 pub(crate) fn head(view: &View) -> Head {
     Head {
-        content_type: view.meta.content_type.as_ref().into(),
+        content_type: Arc::clone(&view.meta.content_type),
         lifetime: view.meta.lifetime,
         next: view.offset(view.tail),
         closed: view.closed,

@@ -26,7 +26,7 @@ pub use nats::{NATS_SERVER, NatsServer, nats_current, nats_of_system};
 pub use port::free_port;
 pub use random::{random_text, seeded};
 pub use relay::TcpRelay;
-pub use seed::seed;
+pub use seed::{SimulatorSeeds, seed, simulator_seeds};
 pub use signal::signal;
 pub use small_disk::SmallDisk;
 pub use tools::{found, tool};

@@ -65,18 +65,25 @@ impl<'u> UpdateFollowers<'u> {
             Space::PrivateTopic => true,
             _ => return Ok(found),
         };
-        if self.is_at_once {
-            self.look(self.topics.state().listened.tried(topic))?;
-        }
         if !is_private {
             found.extend(self.topics.lookup(&topic_key(name, true)));
         }
-        // What takes long is done without the tables.
-        let mut matched = self.topics.state().listened.costly(topic);
-        self.look(matched.len() * (LOOKS_AT_ONCE + 1))?;
-        matched.retain(|pattern| pattern.matches(topic));
+        let most = if self.is_at_once { LOOKS_AT_ONCE } else { usize::MAX };
+        let mut state = self.topics.state();
+        let Some(mut matched) = state.listened.costly(topic, most) else {
+            drop(state);
+            self.look(most.saturating_add(1))?;
+            return Ok(found);
+        };
+        if !matched.is_empty() {
+            // What takes long is done without the tables.
+            drop(state);
+            self.look(matched.len() * (LOOKS_AT_ONCE + 1))?;
+            matched.retain(|pattern| pattern.matches(topic));
+            state = self.topics.state();
+        }
         let (mut granted, mut lists) = (Vec::new(), 0);
-        self.topics.state().listened.matching(topic, &matched, &mut |heard| {
+        let are_all = state.listened.matching(topic, (&matched, most), &mut |heard| {
             found.extend(heard.private);
             if !is_private {
                 found.extend(heard.public);
@@ -88,7 +95,8 @@ impl<'u> UpdateFollowers<'u> {
                 granted.extend(heard.granted.iter().map(|(id, list)| (*id, Arc::clone(list))));
             }
         });
-        self.look(lists)?;
+        drop(state);
+        self.look(if are_all { lists } else { most.saturating_add(1) })?;
         self.look(granted.iter().map(|(_, list)| looks_into(list)).sum())?;
         // So are these. Of equal lists there is one.
         let mut looked_at: HashMap<*const Grants, bool> = HashMap::new();

@@ -172,30 +172,28 @@ impl Listened {
         found.map(|(_, list)| Arc::clone(list))
     }
 
-    /// How many patterns are tried on `topic`.
-    pub(crate) fn tried(&self, topic: &Topic<'_>) -> usize {
-        self.patterns.tried(topic)
-    }
-
-    /// Patterns that may match `topic` and take long to try.
-    pub(crate) fn costly(&self, topic: &Topic<'_>) -> Vec<Arc<Selector>> {
-        self.patterns.costly(topic)
+    /// Patterns that may match `topic` and take long to try. `None` if more than `most` would have
+    /// to be looked at for that.
+    pub(crate) fn costly(&self, topic: &Topic<'_>, most: usize) -> Option<Vec<Arc<Selector>>> {
+        self.patterns.costly(topic, most)
     }
 
     /// Visits those that match `topic`, each once: of the costly patterns those that are `matched`.
+    /// `false`, and none is visited, if more than `most` patterns are to be tried.
     pub(crate) fn matching(
         &self,
         topic: &Topic<'_>,
-        matched: &[Arc<Selector>],
+        (matched, most): (&[Arc<Selector>], usize),
         visit: &mut dyn FnMut(&ListenedSelector),
-    ) {
+    ) -> bool {
         let exact = self.exact.get(topic.text()).copied();
         let mut numbers: SmallVec<[u32; 8]> = self.all.into_iter().chain(exact).collect();
         numbers.extend(matched.iter().filter_map(|pattern| self.patterns.get(pattern).copied()));
-        self.patterns.matches(topic, &mut |of| numbers.push(*of));
-        for of in numbers {
+        let are_all = self.patterns.matches_within(topic, most, &mut |of| numbers.push(*of));
+        for of in numbers.into_iter().filter(|_| are_all) {
             self.selectors[of as usize].iter().for_each(&mut *visit);
         }
+        are_all
     }
 
     /// How many keys are counted here.

@@ -16,15 +16,22 @@ const REASONS: Record<string, string> = {
   client_vanished: "client vanished",
   answered: "answered, as asked for",
   idle: "idle between polls",
+  tls_failed: "TLS failed",
+  tls_timeout: "TLS handshake did not end in time",
   head_timeout: "request did not come in time",
   bad_request: "request not understood",
   protocol_error: "WebSocket's rules broken",
   message_too_large: "message too long",
+  message_timeout: "message did not come in time",
   slow_reader: "read too slowly",
+  buffers_full: "no room in the buffers of all",
   logged_out: "logged out through the API",
+  token_expired: "token expired",
+  token_revoked: "token revoked",
   shutdown: "server stopping",
   moved: "moved to another node",
   full: "no place left",
+  address_limit: "limit of its address met",
 };
 
 /** The same of transports. */
@@ -168,6 +175,7 @@ export class Figures {
     setText(byId("dropped"), grouped(sample.dropped));
     const isCalm = slow + sample.dropped === 0;
     byId("trouble").hidden = isCalm;
+    byId("trouble-note").hidden = isCalm;
     byId("calm").hidden = !isCalm;
   }
 

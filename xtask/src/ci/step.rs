@@ -49,6 +49,10 @@ pub(super) const SEEDS: &str = "ENCKE_SEEDS";
 /// (its documentation, "Large Models"), and each more takes several times as long.
 const PREEMPTIONS_MAX: (&str, &str) = ("LOOM_MAX_PREEMPTIONS", "5");
 
+/// So large a part of their seeds simulators try, unless everything is checked or somebody has said
+/// otherwise: each fault that is listed in docs/simulators.md is found by it.
+const SIM_RUNS: (&str, &str) = ("ENCKE_SIM_RUNS", "0.5");
+
 /// What the steps of one run have in common.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
@@ -76,6 +80,15 @@ pub(super) fn failures(logs: &Path, step: &str) -> String {
     let last = log.split("Summary [").last().unwrap_or_default();
     let names = |line: &&str| line.starts_with("# failed: ") || line.contains(" FAIL [");
     last.lines().filter(names).map(|line| format!("    {}\n", line.trim())).collect()
+}
+
+/// The variables that bound what takes the longest. Those that are `given` say more.
+fn bounds(
+    extent: Extent,
+    given: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let bounds = [PREEMPTIONS_MAX, SIM_RUNS].into_iter();
+    bounds.filter(move |(name, _)| extent < Extent::Whole && !given(name))
 }
 
 impl Run<'_> {
@@ -112,9 +125,7 @@ impl Run<'_> {
         if let Some(seeds) = self.seeds {
             command.env(SEEDS, seeds);
         }
-        if self.extent < Extent::Whole {
-            command.env(PREEMPTIONS_MAX.0, PREEMPTIONS_MAX.1);
-        }
+        command.envs(bounds(self.extent, |name| std::env::var_os(name).is_some()));
         if self.programs_are_built {
             command.env(building::PROGRAMS_ARE_BUILT, "1");
         }
@@ -164,6 +175,23 @@ impl Work {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_takes_long_is_bounded_unless_all_is_wanted_or_something_is_given() {
+        let names = |extent, given: &str| -> Vec<&str> {
+            bounds(extent, |name| name == given).map(|(name, _)| name).collect()
+        };
+        assert_eq!(names(Extent::Usual, ""), [PREEMPTIONS_MAX.0, SIM_RUNS.0]);
+        assert_eq!(names(Extent::Fast, SIM_RUNS.0), [PREEMPTIONS_MAX.0]);
+        assert!(names(Extent::Whole, "").is_empty());
+    }
+
+    #[test]
+    fn simulators_try_enough_for_what_they_look_for() {
+        let seed = include_str!("../../../crates/testing/src/seed.rs");
+        let enough = format!("const ENOUGH: f64 = {};", SIM_RUNS.1);
+        assert!(seed.contains(&enough), "with fewer nobody looks whether it has happened");
+    }
 
     #[test]
     fn tests_that_failed_are_named_once() {

@@ -1,7 +1,8 @@
 //! `cargo xtask prose`: how hard the pages are to read, in figures.
 //!
-//! Pages are README, docs/, ARCHITECTURE.md and CONTRIBUTING.md. The docs of modules (`//!`) and
-//! the decisions are written for those who change the program, and count as one page each.
+//! Pages are the README, those of docs/, clients/ and examples/, and a few others. The docs of
+//! modules (`//!`) and the decisions are written for those who change the program, and count as one
+//! page each.
 //!
 //! It looks at the sentences of paragraphs and lists. Code, tables and headings are left out, and a
 //! piece of code within a sentence counts as one word. The figures say nothing about whether a page
@@ -40,8 +41,12 @@ const GATHERED: [Gathered; 2] = [
 /// Folders of programs, and of packages that others wrote.
 const FOREIGN: [&str; 2] = ["target", "node_modules"];
 
-/// Pages for those who change the project.
-pub(crate) const OF_ENGINEERS: [&str; 2] = ["ARCHITECTURE.md", "CONTRIBUTING.md"];
+/// Folders whose folders have a page each, `README.md`.
+const FOLDERS_OF_PAGES: [&str; 2] = ["clients", "examples"];
+
+/// Pages about the project itself: how it works, is changed and tried, and what has changed.
+pub(crate) const OTHER_PAGES: [&str; 4] =
+    ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "compat/README.md"];
 
 /// Prints the figures of `pages`, or of all where none is named. A source is a page too: its
 /// module's doc.
@@ -51,7 +56,7 @@ pub(crate) fn run(root: &Path, detail: Detail, pages: &[&str]) -> anyhow::Result
         [] => all(root)?,
         named => named.iter().map(|page| (*page).to_owned()).collect(),
     };
-    println!("{:<26} {}", "page", Figures::HEAD);
+    println!("{:<32} {}", "page", Figures::HEAD);
     for page in pages {
         let path = root.join(&page);
         let mut text = read(&path)?;
@@ -60,7 +65,7 @@ pub(crate) fn run(root: &Path, detail: Detail, pages: &[&str]) -> anyhow::Result
         }
         let sentences = sentences::of_markdown(&text);
         let figures = Figures::of(&sentences);
-        println!("{page:<26} {figures}");
+        println!("{page:<32} {figures}");
         if detail == Detail::Sentences {
             print_faults(&page, &sentences);
         }
@@ -72,7 +77,7 @@ pub(crate) fn run(root: &Path, detail: Detail, pages: &[&str]) -> anyhow::Result
                 texts.push(docs(&read(&path)?));
             }
         }
-        println!("{name:<26} {}", figures(&texts.join("\n\n")));
+        println!("{name:<32} {}", figures(&texts.join("\n\n")));
     }
     Ok(true)
 }
@@ -104,20 +109,29 @@ pub(crate) fn module_docs(source: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The README, the pages of docs/ in the order of their names, and those for engineers.
+/// The README, the pages of docs/, clients/ and examples/ in the order of their names, and others.
 fn all(root: &Path) -> anyhow::Result<Vec<String>> {
-    let mut pages = Vec::new();
-    for entry in fs::read_dir(root.join("docs")).context("cannot read docs")? {
-        let name = entry.context("cannot read docs")?.file_name();
-        let name = name.to_string_lossy();
-        if name.ends_with(".md") {
-            pages.push(format!("docs/{name}"));
-        }
+    let mut pages = names(root, "docs")?;
+    pages.retain(|page| page.ends_with(".md"));
+    for folder in FOLDERS_OF_PAGES {
+        let of_folders = names(root, folder)?.into_iter().map(|name| format!("{name}/README.md"));
+        pages.extend(of_folders.filter(|page| root.join(page).exists()));
     }
-    pages.sort_unstable();
     pages.insert(0, "README.md".to_owned());
-    pages.extend(OF_ENGINEERS.map(str::to_owned));
+    pages.extend(OTHER_PAGES.map(str::to_owned));
     Ok(pages)
+}
+
+/// What lies in `folder`, in the order of the names, each with the folder's.
+fn names(root: &Path, folder: &str) -> anyhow::Result<Vec<String>> {
+    let mut names = Vec::new();
+    let cannot = || format!("cannot read {folder}");
+    for entry in fs::read_dir(root.join(folder)).with_context(cannot)? {
+        let name = entry.with_context(cannot)?.file_name();
+        names.push(format!("{folder}/{}", name.to_string_lossy()));
+    }
+    names.sort_unstable();
+    Ok(names)
 }
 
 fn print_faults(page: &str, sentences: &[Sentence]) {

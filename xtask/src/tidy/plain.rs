@@ -1,17 +1,16 @@
-//! These rules keep pages for users, module docs and the help of the program in plain sentences. A
-//! page also begins by saying who it is for and what the reader can do after it.
-
-use std::cmp::Ordering;
+//! These rules keep pages, module docs and the help of the program in plain sentences. A page for
+//! users also begins by saying who it is for and what the reader can do after it.
 
 use super::tree::{Fault, File, Tree};
-use crate::prose::{Bounds, figures, module_docs};
+use crate::prose::{Bounds, OTHER_PAGES, figures, module_docs};
 
 /// Where pages for users lie: the files of Markdown right in the first, and the `README.md` of each
 /// folder in the others.
 const PAGES: &str = "docs/";
 const FOLDERS_OF_PAGES: [&str; 2] = ["clients/", "examples/"];
 
-/// Folders whose `README.md` is for those who change the project, or a story of its own.
+/// Folders whose `README.md` is for those who change the project, or a story of its own: it need
+/// not say whom it is for.
 const OTHERS: [&str; 2] = ["clients/cases/", "examples/playdar/"];
 
 /// The pages that are made of the help.
@@ -20,49 +19,28 @@ const HELP: [&str; 2] = ["docs/options.md", "docs/command-options.md"];
 /// The folder of decisions.
 const DECISIONS: &str = "docs/decisions/";
 
-/// Pages for those who change the project.
-const OF_ENGINEERS: [&str; 2] = crate::prose::OF_ENGINEERS;
-
-/// Sentences of all pages that begin without their subject. This number only shrinks.
-const OPENINGS: usize = 28;
-
 /// The page that a code host shows first: its first sentence says what the project is.
 const FIRST: &str = "README.md";
 
 pub(super) fn pages(tree: &Tree) -> Vec<Fault> {
-    of_users(tree).filter_map(long_sentences).collect()
+    all_pages(tree).filter_map(long_sentences).collect()
 }
 
-pub(super) fn pages_of_engineers(tree: &Tree) -> Vec<Fault> {
-    of_engineers(tree).filter_map(long_sentences).collect()
-}
-
-fn of_users(tree: &Tree) -> impl Iterator<Item = &File> {
-    tree.files().iter().filter(|file| file.path == FIRST || is_page(&file.path))
-}
-
-fn of_engineers(tree: &Tree) -> impl Iterator<Item = &File> {
-    OF_ENGINEERS.iter().filter_map(|path| tree.find(path))
-}
-
-/// Sentences that begin without their subject, such as "Sent to all": over all pages they become
-/// fewer, and the number above follows.
+/// No page has a sentence that begins without its subject, such as "Sent to all".
 pub(super) fn openings_of_sentences(tree: &Tree) -> Vec<Fault> {
-    let count = |file: &File| figures(&file.text).openings;
-    let pages: Vec<&File> = of_users(tree).chain(of_engineers(tree)).collect();
-    let all: usize = pages.iter().copied().map(count).sum();
-    let Some(worst) = pages.into_iter().max_by_key(|file| count(file)) else { return Vec::new() };
-    let path = &worst.path;
-    let what = match all.cmp(&OPENINGS) {
-        // A project made up for a test of another rule has none.
-        Ordering::Less if all == 0 => return Vec::new(),
-        Ordering::Equal => return Vec::new(),
-        Ordering::Less => format!("are {all}: lower OPENINGS in tidy/plain.rs"),
-        Ordering::Greater => {
-            format!("are {all}, {OPENINGS} at most: `cargo xtask prose --long {path}` lists some")
-        }
+    let fault = |file: &File| {
+        let count = figures(&file.text).openings;
+        let path = &file.path;
+        let list = format!("`cargo xtask prose --long {path}` lists them");
+        let what = format!("sentences that begin without their subject: {count}; {list}");
+        (count > 0).then(|| file.fault(1, what))
     };
-    vec![worst.fault(1, format!("sentences that begin without their subject {what}"))]
+    all_pages(tree).filter_map(fault).collect()
+}
+
+fn all_pages(tree: &Tree) -> impl Iterator<Item = &File> {
+    let is_one = |path: &str| path == FIRST || OTHER_PAGES.contains(&path) || is_page(path);
+    tree.files().iter().filter(move |file| is_one(&file.path))
 }
 
 /// The help of all options, as the pages that are made of it have it.
@@ -107,7 +85,9 @@ fn gathered(texts: &[(&File, String)]) -> Vec<Fault> {
 }
 
 pub(super) fn openings(tree: &Tree) -> Vec<Fault> {
-    tree.files().iter().filter(|file| is_page(&file.path)).filter_map(opening).collect()
+    let is_other = |path: &str| OTHERS.iter().any(|other| path.starts_with(other));
+    let says = |file: &&File| is_page(&file.path) && !is_other(&file.path);
+    tree.files().iter().filter(says).filter_map(opening).collect()
 }
 
 fn is_page(path: &str) -> bool {
@@ -117,8 +97,7 @@ fn is_page(path: &str) -> bool {
         let inside = path.strip_prefix(folder).and_then(|name| name.split_once('/'));
         inside.is_some_and(|(_, name)| name == "README.md")
     };
-    let is_other = OTHERS.iter().any(|other| path.starts_with(other));
-    of_docs || (FOLDERS_OF_PAGES.iter().any(of_folder) && !is_other)
+    of_docs || FOLDERS_OF_PAGES.iter().any(of_folder)
 }
 
 fn long_sentences(file: &File) -> Option<Fault> {
@@ -150,7 +129,12 @@ mod tests {
             assert_eq!(found(path, "Run it. You can stop it."), 0, "{path}");
             assert_eq!(found(path, &long), 1, "{path}");
         }
-        for path in ["docs/decisions/a.md", "examples/a/b/README.md", "clients/cases/README.md"] {
+        for path in
+            ["CHANGELOG.md", "CONTRIBUTING.md", "compat/README.md", "clients/cases/README.md"]
+        {
+            assert_eq!(found(path, &long), 1, "{path}");
+        }
+        for path in ["docs/decisions/a.md", "examples/a/b/README.md"] {
             assert_eq!(found(path, &long), 0, "{path}");
         }
         let caught = pages(&Tree::of(&[("docs/a.md", &long)]))[0].to_string();
@@ -158,24 +142,17 @@ mod tests {
     }
 
     #[test]
-    fn long_sentences_of_pages_for_engineers_are_caught() {
-        let long = format!("{}.", "word ".repeat(26));
-        let found = |path: &str| pages_of_engineers(&Tree::of(&[(path, &long)])).len();
-        assert_eq!(OF_ENGINEERS.map(found), [1, 1]);
-        assert_eq!(["CHANGELOG.md", "docs/a.md"].map(found), [0, 0]);
-    }
-
-    #[test]
-    fn sentences_without_a_subject_may_only_become_fewer() {
-        let found = |count: usize| {
-            let text = "Sent to all.\n\n".repeat(count);
-            let faults = openings_of_sentences(&Tree::of(&[("docs/a.md", &text)]));
+    fn sentences_without_a_subject_are_caught() {
+        let found = |path: &str, text: &str| {
+            let faults = openings_of_sentences(&Tree::of(&[(path, text)]));
             faults.iter().map(ToString::to_string).collect::<String>()
         };
-        assert_eq!(found(OPENINGS), "");
-        let (more, fewer) = (found(OPENINGS + 1), found(OPENINGS - 1));
-        assert!(more.contains(&format!("are {}, {OPENINGS} at most", OPENINGS + 1)), "{more}");
-        assert!(fewer.contains("lower OPENINGS"), "{fewer}");
+        assert_eq!(found("docs/a.md", "It is sent to all. Where is it?"), "");
+        for path in ["docs/a.md", "CHANGELOG.md", "examples/playdar/README.md"] {
+            let caught = found(path, "It waits.\n\n- Sent to all.\n- What waits is sent.\n");
+            assert!(caught.starts_with(&format!("{path}:1: ")), "{caught}");
+            assert!(caught.contains("without their subject: 2; "), "{caught}");
+        }
     }
 
     #[test]
@@ -214,5 +191,6 @@ mod tests {
         {
             assert_eq!(found("docs/a.md", text), 1, "{text}");
         }
+        assert_eq!(found("examples/playdar/README.md", &later), 0, "it is a story of its own");
     }
 }

@@ -82,7 +82,7 @@ impl<'t> Jws<'t> {
         }
         // RFC 7515, section 4.1.11: no extension is understood here; RFC 7797 is one.
         if header.crit || header.b64 {
-            return Err(TokenRefusal::Algorithm);
+            return Err(TokenRefusal::Header);
         }
         let algorithm = algorithm(&header.alg).ok_or(TokenRefusal::Algorithm)?;
         let (key_id, kind) = (header.kid, header.typ);

@@ -53,4 +53,4 @@ pub use revoked::Line as RevocationLine;
 pub use revoked::{Revocation, Revocations, RevokedError};
 pub use rules::{TokenRules, TokenRulesError};
 pub use sign::{NewGrant, NewToken, SigningKey, SigningKeyError};
-pub use verifier::{Checked, Verifier, VerifierFigures};
+pub use verifier::{Checked, KnownToken, Verifier, VerifierFigures};

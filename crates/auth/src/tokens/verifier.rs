@@ -11,7 +11,7 @@
 //! none.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use hub::{Claims, Grant, TokenRefusal};
 
@@ -34,6 +34,21 @@ pub enum Checked {
     Refused(TokenRefusal),
     /// Its signature has to be verified first.
     Ask,
+}
+
+/// A token that was found good, for a caller who keeps its text and asks about it again.
+#[derive(Clone)]
+pub struct KnownToken {
+    /// The keys at that time. It keeps none of them: they are wiped when they are others.
+    keys: Weak<KeySet>,
+    verified: Verified,
+}
+
+impl KnownToken {
+    /// What it is good for.
+    pub fn grant(&self) -> &Arc<Grant> {
+        &self.verified.grant
+    }
 }
 
 /// Verifies tokens by the rules of a server.
@@ -93,6 +108,18 @@ impl Verifier {
         self.check_at(token, now())
     }
 
+    /// Verifies `token` like that for a caller who asks about it again; `None` where that cannot be
+    /// done at once, or it is not good.
+    pub fn known(&self, token: &str) -> Option<KnownToken> {
+        self.check_or_ask(token, now()).ok().flatten()
+    }
+
+    /// Whether a known token is good still; never waits. It is not read again, since the same text
+    /// was signed by one of the same keys. `false` also where that cannot be said at once.
+    pub fn is_good_still(&self, known: &KnownToken) -> bool {
+        self.is_good_at(known, now())
+    }
+
     /// Verifies `token`. Takes up to some hundred microseconds.
     ///
     /// # Errors
@@ -103,13 +130,13 @@ impl Verifier {
 
     pub(super) fn check_at(&self, token: &str, now: u64) -> Checked {
         match self.check_or_ask(token, now) {
-            Ok(Some(grant)) => Checked::Granted(grant),
+            Ok(Some(known)) => Checked::Granted(known.verified.grant),
             Ok(None) => Checked::Ask,
             Err(refusal) => Checked::Refused(refusal),
         }
     }
 
-    fn check_or_ask(&self, token: &str, now: u64) -> Result<Option<Arc<Grant>>, TokenRefusal> {
+    fn check_or_ask(&self, token: &str, now: u64) -> Result<Option<KnownToken>, TokenRefusal> {
         let jws = Jws::parse(token)?;
         let Ok(keys) = self.keys.try_read() else { return Ok(None) };
         // Whoever looks at the set is a task, which a worker must not wake (see `engine::Replies`).
@@ -117,20 +144,39 @@ impl Verifier {
             return Ok(None);
         }
         let candidates = keys.candidates(jws.algorithm, jws.key_id.as_deref())?;
-        let grant = if is_mac(jws.algorithm) {
-            self.read_signed(&jws, &candidates, now)?.grant
+        let verified = if is_mac(jws.algorithm) {
+            self.read_signed(&jws, &candidates, now)?
         } else {
             let Some(verified) = self.remembered(token, &keys) else { return Ok(None) };
             in_time(&verified.grant, verified.from, now)?;
-            verified.grant
+            verified
         };
         drop(candidates);
+        let known = KnownToken { keys: Arc::downgrade(&keys), verified };
         drop(keys);
-        let Some(revocations) = &self.revocations else { return Ok(Some(grant)) };
-        match revocations.covers_at_once(&grant) {
+        match self.is_revoked_at_once(known.grant()) {
             Some(true) => Err(TokenRefusal::Revoked),
-            Some(false) => Ok(Some(grant)),
+            Some(false) => Ok(Some(known)),
             None => Ok(None),
+        }
+    }
+
+    pub(super) fn is_good_at(&self, known: &KnownToken, now: u64) -> bool {
+        let Ok(keys) = self.keys.try_read() else { return false };
+        // No other set has its place as long as it is pointed to.
+        let has_same_keys = std::ptr::eq(Arc::as_ptr(&keys), known.keys.as_ptr());
+        drop(keys);
+        let KnownToken { verified: Verified { grant, from, .. }, .. } = known;
+        has_same_keys
+            && in_time(grant, *from, now).is_ok()
+            && self.is_revoked_at_once(grant) == Some(false)
+    }
+
+    /// Whether such a token is revoked, if that can be said at once.
+    fn is_revoked_at_once(&self, grant: &Grant) -> Option<bool> {
+        match &self.revocations {
+            Some(revocations) => revocations.covers_at_once(grant),
+            None => Some(false),
         }
     }
 

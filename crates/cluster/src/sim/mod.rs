@@ -68,14 +68,12 @@ const ROUGH: Plan = Plan {
     rooms: 0,
 };
 
-/// Runs so many seeds, times `ENCKE_SIM_RUNS` of the environment, or the one that `ENCKE_SEED`
-/// names, and says what has happened in all of them, if it was all.
+/// Runs so many seeds, or those that [`testing::simulator_seeds`] says, and tells what has happened
+/// in all of them, if they are enough for that.
 fn run_seeds(name: &str, seeds: u64, plan: Plan) -> Option<Figures> {
-    let given = |variable| std::env::var(variable).ok().and_then(|text| text.parse::<u64>().ok());
-    let seed = given("ENCKE_SEED");
-    let seeds = seeds * given("ENCKE_SIM_RUNS").unwrap_or(1);
+    let seeds = testing::simulator_seeds(seeds);
     let (mut all, mut failed) = (Figures::default(), Vec::new());
-    for seed in seed.map_or(0..seeds, |seed| seed..seed + 1) {
+    for seed in seeds.tried {
         match std::panic::catch_unwind(|| run(seed, plan)) {
             Ok(figures) => all.add(&figures),
             Err(_) => {
@@ -86,8 +84,8 @@ fn run_seeds(name: &str, seeds: u64, plan: Plan) -> Option<Figures> {
     }
     println!("{name}: {all:?}");
     assert!(failed.is_empty(), "{name}: seeds {failed:?}");
-    // One seed alone need not see everything.
-    seed.is_none().then(|| {
+    // A few seeds need not see everything.
+    seeds.are_enough.then(|| {
         all.assert_happened(&plan);
         all
     })
@@ -128,7 +126,7 @@ fn nodes_that_leave_or_lose_their_name_end_and_answer_all() {
     let rough = Plan { log_age_ms: 4_000, pause_ms: 9_000, cut_all: 0, ..ROUGH };
     let plan = Plan { leave: 150, take_name: 3, ..rough };
     let Some(figures) = run_seeds("nodes_that_leave", 40, plan) else { return };
-    assert!(figures.ends.len() == 2 && figures.ends.values().all(|&n| n > 40), "{figures:?}");
+    assert!(figures.ends.len() == 2 && figures.ends.values().all(|&n| n > 15), "{figures:?}");
     assert_eq!(figures.epochs, 0, "nothing was wrong with the log: {figures:?}");
 }
 
@@ -184,7 +182,7 @@ fn idle_nodes_become_members_again_though_the_log_is_empty() {
 fn node_that_begins_without_the_store_has_what_the_log_says() {
     let plan = Plan { store_away: 60, crash: 100, changes: 4, log_age_ms: 5_000, ..ROUGH };
     let Some(figures) = run_seeds("node_that_begins", 60, plan) else { return };
-    assert!(figures.since > 100, "{figures:?}");
+    assert!(figures.since > 50, "{figures:?}");
     assert_eq!(figures.epochs, 0, "nothing was wrong with the log: {figures:?}");
 }
 
@@ -192,10 +190,11 @@ fn node_that_begins_without_the_store_has_what_the_log_says() {
 #[test]
 fn who_may_let_anybody_in_knows_what_is_revoked() {
     let rough = Plan { revocations: 4, cut_all: 600, work_ms: 36_000, ..ROUGH };
-    let long = Plan { pause_ms: 14_000, cut: 300, ..rough };
+    let long = Plan { pause_ms: 14_000, cut: 100, ..rough };
     let trimmed = Plan { log_age_ms: 4_000, pause_ms: 9_000, cut_all: 0, leave: 200, ..rough };
-    for (plan, cut_off) in [(rough, false), (long, true), (trimmed, false)] {
-        let Some(figures) = run_seeds("who_may_let", 20, plan) else { continue };
+    // A proof that is of its reading, not of its making, is found in one of ten long cuts.
+    for (plan, seeds, cut_off) in [(rough, 20, false), (long, 80, true), (trimmed, 20, false)] {
+        let Some(figures) = run_seeds("who_may_let", seeds, plan) else { continue };
         let Figures { revoked_at_once, revoked_late, unproved, .. } = figures;
         assert!(revoked_at_once.min(revoked_late) > 50, "{figures:?}");
         assert!(!cut_off || unproved > 50, "{figures:?}");

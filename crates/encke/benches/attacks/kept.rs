@@ -108,7 +108,7 @@ pub(crate) fn scattered_names(target: &Target) {
     });
 }
 
-/// Crowds of connections with many ids that end together, with a reset.
+/// Many connections with many ids that end together, with a reset.
 pub(crate) fn resets(target: &Target) {
     while !target.is_over() {
         let open = |n: usize| target.websocket_with_ids(1_000_000 + n * IDS);

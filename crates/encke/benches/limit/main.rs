@@ -23,7 +23,7 @@
 //! bare|encke` leaves one out. `--sends` measures the sender's side alone, with the history and
 //! without it. `--singles` measures single events alone, in rounds of all that are compared;
 //! `--against PROGRAM` adds another build of this. `--deflate` measures what it takes to compress
-//! an event. `--crowds` compares two ids a connection and one id of all.
+//! an event. `--crowds` compares an id a connection, two ids, and one id of all.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -54,6 +54,11 @@ const DATA: &str = concat!(
 
 /// Connections that each event of the paced run goes to: its subject and 15 who follow it.
 const AUDIENCE: u64 = 16;
+
+/// All options, those between this program and its children among them.
+const OPTIONS: &str = "--against --bench --certificate --connections --crowds --deflate --forget \
+                       --graph --ids --million --minute --one-id --only --paced --payload --rounds \
+                       --sends --singles --times --tls --tls-max --transport --workers";
 
 /// How long any one step may take.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -91,11 +96,22 @@ impl Plan {
             Some(_) => [("child-encke", "plain"), ("child-tls", "TLS")],
         }
     }
+
+    /// What `measure` finds in each role; nothing in the one that `--only` leaves out.
+    fn of_each<T: Default>(&self, measure: impl Fn(&str) -> Outcome<T>) -> Outcome<[T; 2]> {
+        let measured = |role: &str| match &self.only {
+            Some(only) if !role.ends_with(only.as_str()) => Ok(T::default()),
+            _ => measure(role),
+        };
+        let [(first, _), (second, _)] = self.roles();
+        Ok([measured(first)?, measured(second)?])
+    }
 }
 
 fn main() -> Outcome<()> {
     let limit = sys::limits::raise_descriptors()?;
     let arguments: Vec<String> = std::env::args().collect();
+    refuse_unknown(&arguments)?;
     let flag = |name: &str| arguments.iter().any(|argument| argument == name);
     let text = |name: &str| {
         let at = arguments.iter().position(|argument| argument == name);
@@ -166,13 +182,22 @@ fn main() -> Outcome<()> {
     if flag("--deflate") {
         return deflate::run();
     }
-    if flag("--loads") {
+    if flag("--crowds") {
         return shapes::run(&plan);
     }
     match flag("--paced") || flag("--million") {
         true if transport == Transport::Poll => Err("fixed rates are for streams".into()),
         true => paced::run(&plan),
         false => rounds::run(&plan),
+    }
+}
+
+/// A word that nobody looks at would leave another measurement to be taken for the one asked for.
+fn refuse_unknown(arguments: &[String]) -> Outcome<()> {
+    let is_known = |argument: &&String| OPTIONS.split(' ').any(|option| option == *argument);
+    match arguments.iter().filter(|word| word.starts_with("--")).find(|word| !is_known(word)) {
+        Some(unknown) => Err(format!("there is no option {unknown}").into()),
+        None => Ok(()),
     }
 }
 

@@ -56,12 +56,7 @@ struct Pace {
 pub(crate) fn run(plan: &Plan) -> Outcome<()> {
     let dir = tempfile::tempdir()?;
     make_graph(plan.connections, dir.path())?;
-    let measured = |role: &str| match &plan.only {
-        Some(only) if !role.ends_with(only) => Ok(Figures::default()),
-        _ => measure(role, plan, dir.path()),
-    };
-    let [(first, _), (second, _)] = plan.roles();
-    let (bare, encke) = (measured(first)?, measured(second)?);
+    let [bare, encke] = plan.of_each(|role| measure(role, plan, dir.path()))?;
     heading(plan);
     let both = |name: &str, figure: fn(&Figures) -> f64| line(name, figure(&bare), figure(&encke));
     both("connects/s", |f| f.connects_per_second);

@@ -1,6 +1,7 @@
-//! `--crowds` opens as many connections as are asked for with two ids each, which nobody else has,
-//! and as many under one id. It measures memory, log-ins, one event to all, and the end of all of
-//! them. Of the one id it also measures what others hear meanwhile.
+//! `--crowds` opens as many connections as are asked for with an id each, which nobody else has,
+//! then with two, and as many under one id. It measures memory, log-ins, one event to all, and the
+//! end of all of them. What a second id takes is the difference of the first two. Of the one id it
+//! also measures what others hear meanwhile.
 //!
 //! Those others are 20 more clients, each with an id of its own, who hear 500 events a second. The
 //! bare loop knows no ids: its rows differ by nothing but the length of the request, and its 500
@@ -29,6 +30,7 @@ const SECOND_ID: &str = "7000000";
 /// Under which ids the crowd is logged in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
+    OwnId,
     TwoIds,
     OneId,
 }
@@ -47,11 +49,11 @@ struct Figures {
     beside_p99_ms: f64,
 }
 
-/// Both crowds of both servers, and a table of each.
+/// All crowds of both servers, and a table of each.
 pub(crate) fn run(plan: &Plan) -> Outcome<()> {
-    for (listeners, name) in [(Shape::TwoIds, "two ids each"), (Shape::OneId, "one id")] {
-        let [(first, _), (second, _)] = plan.roles();
-        let (bare, encke) = (measure(first, plan, listeners)?, measure(second, plan, listeners)?);
+    let names = ["an id each", "two ids each", "one id of all"];
+    for (listeners, name) in [Shape::OwnId, Shape::TwoIds, Shape::OneId].into_iter().zip(names) {
+        let [bare, encke] = plan.of_each(|role| measure(role, plan, listeners))?;
         println!("\n{name}");
         heading(plan);
         let both =
@@ -78,6 +80,7 @@ fn measure(role: &str, plan: &Plan, kind: Shape) -> Outcome<Figures> {
     let mut others = start(&child, OTHERS, format!("{}/{{id}}", base(&child)))?;
     await_online(&others, OTHERS.into())?;
     let url = match kind {
+        Shape::OwnId => format!("{}/{{id}}", base(&child)),
         Shape::TwoIds => format!("{}/{{id}}?id={SECOND_ID}{{id}}", base(&child)),
         Shape::OneId => format!("{}/{CELEBRITY}", base(&child)),
     };

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use load::{Flood, FloodConfig};
-use serde_json::json;
+use serde_json::{Value, json};
 use sys::{clock, process};
 
 use crate::harness::{Server, TOKEN_SECRET, signed};
@@ -55,5 +55,10 @@ pub(crate) fn subscribe(config: FloodConfig) -> Outcome<Flood> {
 /// A token that grants its bearer all topics, to publish and to hear.
 pub(crate) fn all_token() -> &'static str {
     static TOKEN: OnceLock<String> = OnceLock::new();
-    TOKEN.get_or_init(|| signed(&json!({ "mercure": { "publish": ["*"], "subscribe": ["*"] } })))
+    TOKEN.get_or_init(|| signed(&all_claims()))
+}
+
+/// What it says.
+pub(crate) fn all_claims() -> Value {
+    json!({ "mercure": { "publish": ["*"], "subscribe": ["*"] } })
 }

@@ -5,10 +5,12 @@
 //! - `idle`: bytes of a silent subscriber: the server's memory (`RssAnon`) between crowds, with a
 //!   topic of its own, with one topic for all, and for each of four further ones;
 //! - `updates`: 64 publishers, each of which sends as soon as it is answered, over the API port. An
-//!   update of 100 bytes goes to one of all subscribers. Beside it `--bench peers`' bare loop;
+//!   update of 100 bytes goes to one of all subscribers. Beside it `--bench peers`' bare loop, or a
+//!   hub that you have started, by `--reference`: then updates are for 400 of the subscribers, each
+//!   of whom has heard one before, since the reference hub looks for whom a topic has only once;
 //! - `patterns`: the same to 10,000 patterns, each with one listener: with a beginning of its own,
-//!   and with one for all, where each update tries each of them. The processor time of a match is
-//!   what an update takes more than one to as many plain topics;
+//!   and with one for all, which are told apart by what is behind their variable. The processor
+//!   time of a match is what an update takes more than one to as many plain topics;
 //! - `catchup`: a subscriber comes back to 100,000 updates on one topic, again and again. Each must
 //!   be there once and in order, and then what is live;
 //! - `attacks`: clients that mean harm ([`attacks`]), from a process that has what the others leave
@@ -22,7 +24,10 @@
 //!
 //! Options, after `--`: `--connections N` (default 15,000), `--patterns N` (default 10,000),
 //! `--updates N` of the catch-up (default 100,000), `--seconds N` of each measurement (default 4),
-//! and `--rows idle,updates` for some rows alone.
+//! and `--rows idle,updates` for some rows alone. The hub beside which `updates` measures ours is
+//! named by `--reference http://HOST:PORT/.well-known/mercure` and `--reference-key FILE`, with the
+//! secret of its tokens. It must let anonymous clients listen. With `--reference-pid PID` its
+//! processor time is told, too.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints its figures")]
 
@@ -42,6 +47,7 @@ mod idle;
 mod neighbour;
 #[path = "../peers/publish.rs"]
 mod publish;
+mod reference;
 mod table;
 mod updates;
 mod wire;
@@ -49,6 +55,7 @@ mod wire;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use reference::{Reference, ReferenceOptions};
 use table::Table;
 
 /// Payload of each update: the size that others publish.
@@ -69,6 +76,7 @@ struct Plan {
     updates: u64,
     seconds: f64,
     rows: String,
+    reference: Option<Reference>,
 }
 
 fn main() -> Outcome<ExitCode> {
@@ -107,7 +115,9 @@ fn plan(arguments: &[String]) -> Outcome<Plan> {
         updates: 100_000,
         seconds: 4.0,
         rows: "idle,updates,patterns,catchup,attacks".into(),
+        reference: None,
     };
+    let mut reference = ReferenceOptions::default();
     let mut arguments = arguments.iter();
     while let Some(option) = arguments.next() {
         let value = arguments.next().ok_or_else(|| format!("{option} takes a value"))?;
@@ -117,11 +127,15 @@ fn plan(arguments: &[String]) -> Outcome<Plan> {
             "--updates" => plan.updates = value.parse()?,
             "--seconds" => plan.seconds = value.parse()?,
             "--rows" => plan.rows.clone_from(value),
+            "--reference" => reference.url = Some(value.clone()),
+            "--reference-key" => reference.key = Some(value.clone()),
+            "--reference-pid" => reference.pid = Some(value.parse()?),
             _ => return Err(format!("there is no option {option}").into()),
         }
     }
     if plan.connections == 0 || plan.patterns == 0 || plan.updates == 0 {
         return Err("at least one connection, one pattern, one update".into());
     }
+    plan.reference = reference.read()?;
     Ok(plan)
 }

@@ -12,12 +12,14 @@ use crate::http::{self, Answer};
 use crate::hub::{PATH, all_token};
 
 /// How updates go in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Wire {
     /// `POST /send` with the number of the stream and the payload as JSON: the bare loop's.
     Send,
     /// A form, on the topic with that number.
     Form(Shape),
+    /// Likewise, on a plain topic, by who shows this token.
+    FormBy(String),
 }
 
 /// What topics look like, and who listens to them.
@@ -55,12 +57,12 @@ impl Shape {
 
 impl Wire {
     /// A connection that can send updates.
-    pub(crate) fn connect(self, address: SocketAddr) -> io::Result<OwnedFd> {
+    pub(crate) fn connect(&self, address: SocketAddr) -> io::Result<OwnedFd> {
         http::connect(address)
     }
 
     /// Appends the bytes that send `payload`, a JSON string, about `subject`.
-    pub(crate) fn push(self, subject: u64, payload: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn push(&self, subject: u64, payload: &[u8], out: &mut Vec<u8>) {
         let text = std::str::from_utf8(payload).expect("a payload is ASCII");
         match self {
             Wire::Send => {
@@ -72,20 +74,30 @@ impl Wire {
                 )
                 .expect("writing to memory does not fail");
             }
-            Wire::Form(shape) => push_form(&shape.topic(subject), text, out),
+            Wire::Form(shape) => push_form(all_token(), &shape.topic(subject), text, out),
+            Wire::FormBy(token) => push_form(token, &Shape::Plain.topic(subject), text, out),
         }
     }
 
     /// The answer that `bytes` begin with; `None` when it is not all there yet.
-    pub(crate) fn answer(self, bytes: &[u8]) -> Result<Option<Answer>, String> {
+    pub(crate) fn answer(&self, bytes: &[u8]) -> Result<Option<Answer>, String> {
         http::answer(bytes)
     }
 }
 
 /// Publishes texts on topics, all at one time and in this order: they fit the kernel's buffers.
 pub(crate) fn publish_all(wire: &mut harness::Wire, of: &[(String, String)]) -> Outcome<()> {
+    publish_all_by(all_token(), wire, of)
+}
+
+/// Likewise, by who shows this token.
+pub(crate) fn publish_all_by(
+    token: &str,
+    wire: &mut harness::Wire,
+    of: &[(String, String)],
+) -> Outcome<()> {
     let mut requests = Vec::new();
-    of.iter().for_each(|(topic, data)| push_form(topic, data, &mut requests));
+    of.iter().for_each(|(topic, data)| push_form(token, topic, data, &mut requests));
     wire.send(&requests);
     for _ in of {
         let head = wire.try_head()?;
@@ -98,14 +110,13 @@ pub(crate) fn publish_all(wire: &mut harness::Wire, of: &[(String, String)]) -> 
 }
 
 /// Appends a request that publishes. Neither text has a character that a form escapes.
-fn push_form(topic: &str, data: &str, out: &mut Vec<u8>) {
+fn push_form(token: &str, topic: &str, data: &str, out: &mut Vec<u8>) {
     let len = FORM_BYTES + topic.len() + data.len();
     write!(
         out,
-        "POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {}\r\n\
+        "POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\
          Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len}\r\n\r\n\
-         topic={topic}&data={data}",
-        all_token()
+         topic={topic}&data={data}"
     )
     .expect("writing to memory does not fail");
 }

@@ -38,6 +38,14 @@ struct Figures {
     deliveries: f64,
 }
 
+impl Figures {
+    fn is_ahead_of(&self, other: &Figures) -> bool {
+        self.bytes < other.bytes
+            && self.triggers > other.triggers
+            && self.deliveries > other.deliveries
+    }
+}
+
 /// A rate to so many clients, and what each delivery takes.
 struct Rate {
     per_second: f64,
@@ -93,8 +101,8 @@ fn deliveries(crowd: &Crowd, plan: &Plan, send: &dyn Fn(&str)) -> Outcome<f64> {
 
 /// Encke, and each server beside it: whether Encke is ahead in everything.
 pub(crate) fn peers(plan: &Plan) -> Outcome<bool> {
-    if plan.beside.is_empty() {
-        println!("no other server is measured: name one with --beside CLIENTS,API,PID");
+    if plan.beside.is_empty() && plan.others.is_empty() {
+        println!("no other server is measured: name one with --soketi, --sockudo or --beside");
         return Ok(true);
     }
     let server = AppServer::start(&[&room_for(plan.clients)]);
@@ -102,11 +110,13 @@ pub(crate) fn peers(plan: &Plan) -> Outcome<bool> {
     let ours = figures("Encke", &Beside { listen, api, pid }, plan)?;
     drop(server);
     let mut is_ahead = true;
+    for other in &plan.others {
+        let started = other.start()?;
+        is_ahead &= ours.is_ahead_of(&figures(other.name(), &started.beside, plan)?);
+    }
     for other in &plan.beside {
-        let theirs = figures(&format!("process {}", other.pid), other, plan)?;
-        is_ahead &= ours.bytes < theirs.bytes
-            && ours.triggers > theirs.triggers
-            && ours.deliveries > theirs.deliveries;
+        let name = format!("process {}", other.pid);
+        is_ahead &= ours.is_ahead_of(&figures(&name, other, plan)?);
     }
     println!("Encke is ahead in everything: {is_ahead}");
     Ok(is_ahead)

@@ -16,9 +16,9 @@
 //!   once and connect again within a second: until all are subscribed, and whether all lists of
 //!   the clients and of the API are exact;
 //! - `peers`: bytes, triggers a second and deliveries a second, beside other servers that speak the
-//!   protocol and were started before, each named by `--beside CLIENTS,API,PID` (two addresses and
-//!   a process). They have an app with the id `1`, the key `app-1` and the secret
-//!   `a-secret-of-some-length`.
+//!   protocol. `--soketi FOLDER` and `--sockudo PROGRAM` have them [started](others). One that was
+//!   started before is named by `--beside CLIENTS,API,PID` (two addresses and a process). It has an
+//!   app with the id `1`, the key `app-1` and the secret `a-secret-of-some-length`.
 //!
 //! A figure that is past its bound makes the exit code 1.
 //!
@@ -41,12 +41,14 @@ mod frames;
 mod harness;
 mod idle;
 mod members;
+mod others;
 mod subscriptions;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use broadcast::Beside;
+use others::Other;
 
 /// How long a crowd may take to be there, or to hear an event.
 const START_MAX: Duration = Duration::from_secs(120);
@@ -63,6 +65,7 @@ struct Plan {
     seconds: f64,
     rows: String,
     beside: Vec<Beside>,
+    others: Vec<Other>,
 }
 
 fn main() -> Outcome<ExitCode> {
@@ -93,6 +96,7 @@ fn plan() -> Outcome<Plan> {
         seconds: 10.0,
         rows: "idle,members,subscribe,neighbour,broadcast,storm,peers".into(),
         beside: Vec::new(),
+        others: Vec::new(),
     };
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     while let Some(option) = arguments.next() {
@@ -106,6 +110,8 @@ fn plan() -> Outcome<Plan> {
             "--seconds" => plan.seconds = value.parse()?,
             "--rows" => plan.rows = value,
             "--beside" => plan.beside.push(beside(&value)?),
+            "--soketi" => plan.others.push(Other::Soketi(value.into())),
+            "--sockudo" => plan.others.push(Other::Sockudo(value.into())),
             _ => return Err(format!("there is no option {option}").into()),
         }
     }

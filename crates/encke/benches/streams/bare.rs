@@ -12,7 +12,7 @@ use crate::Plan;
 use crate::table::Table;
 use crate::writers::{TOKENS_MAX, token};
 
-/// Threads that the server has for the disk (`DISK_THREADS_MAX` of `api/streams/kept.rs`).
+/// Threads that the server has for the disk (`DISK_THREADS_MAX` of `api/streams/row.rs`).
 const THREADS: usize = 64;
 
 #[derive(Default)]

@@ -19,11 +19,11 @@ pub(crate) struct ConnectionsArgs {
     of: IdArgs,
 }
 
-/// Lists who is in a room: the users that are logged in under an id, by the subjects of their
-/// tokens.
+/// Lists who is in a room: the users that are logged in under an id.
 ///
-/// One line each: the id, and behind a tab what others are told of it (`encke.info`), if its token
-/// has that. Where there are too many to be listed, their count is all.
+/// One line each: the user, which is the subject of its token, and behind a tab what others are
+/// told of it (`encke.info`), if its token has that. Where there are too many to be listed, their
+/// count is all.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -159,6 +159,7 @@ fn described(app: &App) -> serde_json::Value {
         "id": app.id, "key": app.key, "enabled": app.is_enabled,
         "client_events": app.has_client_events, "max_connections": app.connections_max,
         "max_members": app.members_max, "max_event_bytes": app.event_bytes_max,
+        "max_events_per_second": app.events_per_second,
     })
 }
 

@@ -10,14 +10,14 @@ use server::{Done, Upgrade, UpgradeProgress};
 use super::client::runtime;
 use crate::console::{escaped, printable, say};
 
-/// Replaces a server that runs with a new version of the program, or with other settings, while its
-/// clients stay connected: the new program takes over ports, streams, history and the store.
+/// Replaces a running server with a new version or other settings, while clients stay connected.
 ///
-/// The server starts the program that it was started from, as it is on disk now, with its own
-/// options, and leaves everything to it. What the new program cannot take over is told before
-/// anything moves. Exit code 0 says that the new program serves, 1 that it is not known to: nearly
-/// always the server goes on as before, and the sentence says whether it does. SIGUSR2 to the
-/// server asks for the same; nodes of a cluster are not upgraded in this way.
+/// The new program takes over ports, streams, history and the store. The server starts the program
+/// that it was started from, as it is on disk now, with its own options, and leaves everything to
+/// it. What the new program cannot take over is told before anything moves. Exit code 0 says that
+/// the new program serves, 1 that it is not known to: nearly always the server goes on as before,
+/// and the sentence says whether it does. SIGUSR2 to the server asks for the same; nodes of a
+/// cluster are not upgraded in this way.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UpgradeArgs {

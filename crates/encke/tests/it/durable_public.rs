@@ -94,6 +94,7 @@ fn everybody_reads_where_no_token_is_needed_and_nobody_appends() {
     let head = get("/v1/stream/run/1", &[]).replacen("GET", "HEAD", 1);
     let head = server.ask(head).head();
     assert_eq!((head.status, head.field("content-type")), (200, Some("text/plain")));
+    assert_eq!(head.field("content-length"), None, "that of GET is not known");
     read(&server, "run/2", &[]).problem(404);
     append_by(&server, "run/1", &[], "!").problem(403);
     for method in ["PUT", "DELETE"] {

@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::keys::{new_key, revoke};
-use crate::harness::{Program, Server, encke, seed};
+use crate::harness::{Program, Server, encke, seed, without_settings};
 
 fn listed(data: &Path) -> Vec<Value> {
     let listed = Program::run(encke(["key", "list", "--json", "--data"]).arg(data));
@@ -23,6 +23,26 @@ fn ids(data: &Path) -> BTreeSet<String> {
 
 fn id_of(key: &str) -> String {
     key.split('_').nth(1).unwrap().to_owned()
+}
+
+/// As it stands, in a shell that has no key.
+#[test]
+fn send_that_a_server_with_keys_prints_at_its_start_works() {
+    let data = tempfile::tempdir().unwrap();
+    new_key(data.path(), &["--scope=admin"]);
+    let mut command = encke(["serve", "--listen=127.0.0.1:0", "--api=127.0.0.1:0", "--data"]);
+    let server = Program::spawn(command.arg(data.path()));
+    let printed = loop {
+        let line = server.line();
+        if line.contains("encke send") {
+            break line;
+        }
+    };
+    let folder = Path::new(env!("CARGO_BIN_EXE_encke")).parent().unwrap().display();
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap());
+    let mut shell = without_settings(Path::new("sh"));
+    let sent = Program::run(shell.args(["-c", &printed]).env("PATH", path));
+    assert_eq!(sent.code(), Some(0), "{printed}: {sent:?}");
 }
 
 #[test]

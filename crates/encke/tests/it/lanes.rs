@@ -13,16 +13,16 @@ use crate::harness::{Answer, DEADLINE, End, Server, Wire, read_answer, wait_for}
 use crate::keys::{new_key, revoke};
 
 /// A plain request to send `body`, with further `fields`.
-fn request(fields: &str, body: &str) -> String {
+pub(crate) fn request(fields: &str, body: &str) -> String {
     let len = body.len();
     format!("POST /send HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len}\r\n{fields}\r\n{body}")
 }
 
-fn event(about: &str, data: &str) -> String {
+pub(crate) fn event(about: &str, data: &str) -> String {
     request("", &json!({ "about": about, "data": data }).to_string())
 }
 
-fn answer(wire: &mut Wire) -> Answer {
+pub(crate) fn answer(wire: &mut Wire) -> Answer {
     read_answer(wire, "POST").unwrap()
 }
 
@@ -99,28 +99,6 @@ fn request_may_come_in_pieces_and_its_client_may_close_its_side() {
     wire.half_close();
     answer(&mut wire).ok();
     assert_eq!(answer(&mut wire).status(), 400);
-}
-
-#[test]
-fn half_a_request_is_waited_for_elsewhere_and_goes_on_there() {
-    let server = Server::start(&[]);
-    let text = event("rj", "in halves");
-    let _subscriber = server.listener("rj");
-    // What lies with a worker is among its descriptors.
-    let without = server.worker_sockets();
-    let mut wire = Wire::connect(server.api.address());
-    // A worker that has just waited for a disk takes none for a second.
-    wait_for("it is leased", || {
-        wire.send(event("nobody", "first"));
-        answer(&mut wire).ok();
-        server.worker_sockets() > without
-    });
-    let before = at_once(&server);
-    wire.send(&text[..30]);
-    wait_for("it is given back", || server.worker_sockets() == without);
-    wire.send(&text[30..]);
-    assert_eq!(answer(&mut wire).ok()["delivered"], 1);
-    assert_eq!(at_once(&server), before);
 }
 
 /// More at once than a lane reads of one, while all lanes want to post.

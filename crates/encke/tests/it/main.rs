@@ -55,6 +55,7 @@ mod key_commands;
 mod key_sessions;
 mod keys;
 mod lanes;
+mod lanes_again;
 mod listen;
 mod listen_tokens;
 mod log;

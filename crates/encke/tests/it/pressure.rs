@@ -1,4 +1,4 @@
-//! Much at once: broadcasts past every queue's bound, names that come and go on all sides, crowds
+//! Much at once: broadcasts past every queue's bound, names that come and go on all sides, many
 //! that leave together.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::harness::{DEADLINE, Program, Server, encke, wait_for};
+use crate::harness::{DEADLINE, Program, Server, Socket, encke, read_answer, wait_for};
+use crate::publish::request;
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
@@ -250,6 +251,28 @@ fn send_of_a_node_shows_how_long_the_log_took() {
         assert_eq!(span["attributes"]["error.type"], "503");
         assert_eq!(span["status"]["code"], 2);
     }
+}
+
+#[test]
+fn send_of_a_client_begins_a_trace_whatever_the_client_says_of_one() {
+    let Some(mut collector) = Collector::start() else { return };
+    let server = Server::start(&[&collector.option(), "--client-send"]);
+    let event = json!({ "about": 2, "data": "hidden" });
+    let mut socket = Socket::open(server.listen(), "/stream/1");
+    let sent = socket.ask(json!({ "send": event, "ref": 1 }));
+    assert_eq!(sent["ok"]["delivered"], 0, "{sent}");
+    let spans = collector.spans(3);
+    let root = named(&spans, "send");
+    assert!(root["parentSpanId"].is_null(), "{root}");
+    check_steps(root, &[named(&spans, "post"), named(&spans, "deliver")]);
+    let parent = traceparent(true);
+    let mut wire = server.ask(request("/send", &[parent.trim_end()], &event.to_string()));
+    assert_eq!(read_answer(&mut wire, "POST").unwrap().status(), 200);
+    let spans = collector.spans(6).split_off(3);
+    let root = named(&spans, "POST /send");
+    assert!(root["traceId"] != TRACE && root["parentSpanId"].is_null(), "{root}");
+    check_steps(root, &[named(&spans, "post"), named(&spans, "deliver")]);
+    assert!(!collector.lines.concat().contains("hidden"), "{:?}", collector.lines);
 }
 
 #[test]

@@ -124,8 +124,7 @@ pub(super) fn close_code(frames: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes([frames[close + 2], frames[close + 3]]))
 }
 
-/// An event on a channel of the app 1, for all but one.
-/// An event of a channel.
+/// An event of a channel of the app 1.
 pub(super) fn on_channel(channel: &str, data: &str) -> Outgoing {
     let about = channel_key("1", pusher::Channel::parse(channel).unwrap());
     let payload = Payload::Text(data);
@@ -287,6 +286,24 @@ fn drain_tells_clients_to_come_back_at_once() {
     while one.turn_after(1) {}
     let last = one.wire(page.place).client_reads(usize::MAX);
     assert_eq!((names_of(&events(&last)), close_code(&last)), (vec!["pusher:error"], Some(4200)));
+}
+
+#[test]
+fn silent_page_hears_that_the_server_lives_before_it_would_ask() {
+    let mut config = silent_config();
+    config.settings.keepalive_ms = 30_000;
+    let mut one = with_apps(config);
+    let place = one.client(1 << 20, &upgrade_of("/app/key", ""));
+    let (_, first) = split_head(&one.wire(place).client_reads(usize::MAX));
+    let data = events(&first)[0]["data"].take();
+    let data: Value = serde_json::from_str(data.as_str().unwrap()).unwrap();
+    assert_eq!(data["activity_timeout"], 38);
+    let mut heard = Vec::new();
+    for _ in 0..38 {
+        one.turn_after(1_000);
+        heard.extend(events(&one.wire(place).client_reads(usize::MAX)));
+    }
+    assert_eq!(names_of(&heard), ["pusher:pong"]);
 }
 
 #[test]

@@ -99,19 +99,16 @@ fn run_seeds_of(
     assert!(!all || happened(&figures.whole()), "{:?}", figures.whole());
 }
 
-/// Runs so many seeds, times `ENCKE_SIM_RUNS` of the environment, which may be a part of 1, or the
-/// one that `ENCKE_SEED` names. Whether it was all of them.
+/// Runs so many seeds, or those that [`testing::simulator_seeds`] says. Whether they are enough for
+/// what a test is about.
 fn each_seed(name: &str, seeds: u64, mut run: impl FnMut(u64)) -> bool {
-    let given = |variable| std::env::var(variable).ok();
-    let seed = given("ENCKE_SEED").and_then(|text| text.parse::<u64>().ok());
-    let times = given("ENCKE_SIM_RUNS").and_then(|text| text.parse::<f64>().ok()).unwrap_or(1.0);
-    let runs = (seeds as f64 * times).ceil() as u64;
-    for seed in seed.map_or(0..runs, |seed| seed..seed + 1) {
+    let seeds = testing::simulator_seeds(seeds);
+    for seed in seeds.tried {
         let again = AgainOnPanic(format!("ENCKE_SEED={seed} cargo test -p engine {name}"));
         run(seed);
         drop(again);
     }
-    seed.is_none() && runs >= seeds
+    seeds.are_enough
 }
 
 /// Says how to run a failed seed again.

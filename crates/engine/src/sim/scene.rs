@@ -125,9 +125,7 @@ pub(super) fn request_with(
         Transport::Classic => ("test", "*/*"),
         Transport::WebSocket => ("stream", UPGRADE),
         Transport::Poll => ("poll", "*/*"),
-        Transport::Pusher | Transport::Mercure => {
-            unreachable!("protocols of their own, see `channels` and `topics`")
-        }
+        _ => unreachable!("protocols of their own, see `channels` and `topics`"),
     };
     let is_new = carrier == Carrier::Chunked || transport == Transport::WebSocket;
     let version = if is_new { "1.1" } else { "1.0" };

@@ -1,6 +1,7 @@
 //! The fake network with TLS on it: the shard's side is the real one, the clients' is cut down to
 //! keys as well, see [`relay`].
 
+mod records;
 mod relay;
 mod stalled;
 mod tests;

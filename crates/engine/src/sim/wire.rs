@@ -120,9 +120,7 @@ fn frame(
         Transport::Classic => format!("Recvd msg #{}: '{text}'<br/>\n", before + 1).into(),
         Transport::WebSocket => server_text(json),
         Transport::Poll => unreachable!("an answer of its own, see `polls`"),
-        Transport::Pusher | Transport::Mercure => {
-            unreachable!("protocols of their own, see `channels` and `topics`")
-        }
+        _ => unreachable!("protocols of their own, see `channels` and `topics`"),
     }
 }
 

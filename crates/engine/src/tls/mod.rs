@@ -14,7 +14,7 @@
 //!
 //! **Reading.** One read of the kernel's at a time, opened in the worker's buffer and handed on. A
 //! read is told to have emptied the socket when the kernel's was short and nothing is left that
-//! could be opened.
+//! could be opened. What is wrong with a record is told behind the text that came before it.
 //!
 //! **Handshakes.** A client's hello is gathered before rustls hears of it, so that half of one
 //! costs its own bytes and no more. How many may be under way, and who goes when there are more,
@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 use tls::limits::{ALERT_BYTES_MAX, RECORD_BYTES_MAX, SEALED_BYTES_MAX};
 use tls::rustls::ServerConfig;
-use tls::{Alert, Handshake, Keys};
+use tls::{Alert, Fault, Handshake, Keys};
 
 use self::places::Places;
 pub(crate) use self::queue::HandshakeLimits;
@@ -78,14 +78,6 @@ pub(crate) struct Tls<S> {
     counters: Arc<Counters>,
 }
 
-type UnderWays = HashMap<u32, Box<UnderWay>>;
-
-/// Noted with a socket's keys: something is under way on it.
-const UNDER_WAY: u8 = 1;
-
-/// Noted with a socket's keys: its peer has broken the rules, and has been told so.
-const FAULTY: u8 = 2;
-
 /// What is under way on one connection.
 #[derive(Default)]
 struct UnderWay {
@@ -100,6 +92,8 @@ struct UnderWay {
     /// came along with something else.
     text: Vec<u8>,
     taken: usize,
+    /// What its client has broken, behind text that was not heard yet.
+    fault: Option<Fault>,
     /// Bytes for its client that the kernel has not taken, and how many of them it has.
     unsent: Vec<u8>,
     sent: usize,
@@ -123,6 +117,7 @@ impl UnderWay {
         matches!(self.phase, TlsPhase::Done)
             && self.sealed.is_empty()
             && self.text.is_empty()
+            && self.fault.is_none()
             && self.unsent.is_empty()
             && !self.owes_byte
     }
@@ -136,6 +131,14 @@ impl UnderWay {
         size_of::<UnderWay>() + vectors + handshake
     }
 }
+
+type UnderWays = HashMap<u32, Box<UnderWay>>;
+
+/// Noted with a socket's keys: something is under way on it.
+const UNDER_WAY: u8 = 1;
+
+/// Noted with a socket's keys: its peer has broken the rules, and has been told so.
+const FAULTY: u8 = 2;
 
 /// What rustls keeps of a handshake on its heap, measured.
 const HANDSHAKE_BYTES: usize = 4 * 1024;

@@ -22,6 +22,8 @@ struct Reading {
     closed: bool,
     /// Text that had no room.
     over: Vec<u8>,
+    /// What is wrong with the record behind it.
+    fault: Option<Fault>,
 }
 
 impl<S: Numbered> Tls<S> {
@@ -34,6 +36,9 @@ impl<S: Numbered> Tls<S> {
         let number = S::number(socket);
         if let Some(received) = self.take_text(number, buffer) {
             return Ok(received);
+        }
+        if let Some(fault) = self.take_fault(number) {
+            return Err(self.fault(socket, fault));
         }
         loop {
             let kept = self.take_sealed(number);
@@ -50,18 +55,21 @@ impl<S: Numbered> Tls<S> {
                 }
             };
             let end = kept + received.len;
-            let reading = match self.open(number, end, buffer) {
-                Ok(reading) => reading,
-                Err(fault) => return Err(self.fault(socket, fault)),
-            };
-            self.keep_sealed(number, reading.used..end);
+            let reading = self.open(number, end, buffer);
+            let faulty = reading.fault.is_some();
+            match reading.fault {
+                Some(fault) if reading.text == 0 => return Err(self.fault(socket, fault)),
+                // What stands before the fault is heard first; the fault comes with the next call.
+                Some(fault) => self.keep_fault(number, reading.used, fault),
+                None => self.keep_sealed(number, reading.used..end),
+            }
             let is_over = reading.over.is_empty();
             if !is_over {
                 self.begin(number).text = reading.over;
             }
             if reading.text > 0 {
                 // The end comes with the next call.
-                let is_all = is_over && !reading.full && !reading.closed && !ended;
+                let is_all = is_over && !reading.full && !reading.closed && !faulty && !ended;
                 let emptied = received.emptied && is_all;
                 return Ok(Received { len: reading.text, emptied });
             }
@@ -106,24 +114,48 @@ impl<S: Numbered> Tls<S> {
         }
     }
 
+    /// Keeps a fault of the record at `at` until the text before it has been heard. The record's
+    /// first byte stays with it: another process, which is not told of the fault, has something to
+    /// read then, and keys that open nothing any more.
+    fn keep_fault(&mut self, number: u32, at: usize, fault: Fault) {
+        self.keep_sealed(number, at..at + 1);
+        self.begin(number).fault = Some(fault);
+    }
+
+    fn take_fault(&mut self, number: u32) -> Option<Fault> {
+        let under = self.under_way.get_mut(&number)?;
+        let fault = under.fault.take()?;
+        under.sealed = Vec::new();
+        self.tidy(number);
+        Some(fault)
+    }
+
     /// Opens the records in the first `end` bytes of the wire, as far as there is room for text.
-    fn open(&mut self, number: u32, end: usize, buffer: &mut [u8]) -> Result<Reading, Fault> {
+    fn open(&mut self, number: u32, end: usize, buffer: &mut [u8]) -> Reading {
         let mut reading = Reading::default();
-        let Some(keys) = self.places.at(number) else { return Ok(reading) };
+        let Some(keys) = self.places.at(number) else { return reading };
         let mut opener = keys.opener();
         self.work += work::OPEN;
         while !reading.full {
             let bytes = &mut self.wire[reading.used..end];
-            let (record, text) = match opener.next(bytes)? {
-                Opened::NeedMore { .. } => break,
-                Opened::Closed => {
+            let (record, text) = match opener.next(bytes) {
+                Err(fault) => {
+                    reading.fault = Some(fault);
+                    break;
+                }
+                Ok(Opened::NeedMore { .. }) => break,
+                Ok(Opened::Closed) => {
                     reading.closed = true;
                     // What comes behind it counts for nothing.
                     reading.used = end;
                     break;
                 }
-                Opened::Idle { record } => (record, 0..0),
-                Opened::Data { record, text } => (record, text),
+                Ok(Opened::Idle { record }) => {
+                    // Most often it is a key update: another secret, and another key from it.
+                    self.work += work::OPEN;
+                    (record, 0..0)
+                }
+                Ok(Opened::Data { record, text }) => (record, text),
             };
             self.work += work::RECORD;
             let text = &bytes[text];
@@ -136,7 +168,7 @@ impl<S: Numbered> Tls<S> {
             reading.over = text[fits..].to_vec();
             reading.full = reading.text == buffer.len();
         }
-        Ok(reading)
+        reading
     }
 
     /// The client has broken the rules: it is told, and closed.

@@ -108,6 +108,70 @@ fn table_of_a_stripe_is_freed_when_its_ids_are_gone() {
     assert_eq!(bytes(), 0);
 }
 
+/// In one stripe, which is a list or a table as they come and go.
+#[test]
+fn ids_of_a_stripe_are_found_however_many_come_and_go() {
+    testing::seeded(20, |rng| {
+        let directory = Directory::with_stripes(1);
+        let mut online = std::collections::BTreeMap::new();
+        for step in 0..4_000_usize {
+            // More and more of them, and then fewer.
+            let most = 1 + step.min(4_000 - step) as u64 / 40;
+            let number = rng.u64(..100);
+            let conn = ConnRef::new(0, step, 1);
+            match online.get(&number).copied() {
+                Some(last) if number >= most || rng.bool() => {
+                    directory.logout(id(number), last);
+                    online.remove(&number);
+                }
+                None if number < most => {
+                    directory.login(id(number), conn);
+                    online.insert(number, conn);
+                }
+                _ => {}
+            }
+            assert_eq!(directory.ids_online(), online.len());
+            let number = rng.u64(..100);
+            let mut seen = Vec::new();
+            directory.visit(&[id(number)], &mut Vec::new(), |conn| seen.push(conn));
+            let expected: Vec<ConnRef> = online.get(&number).copied().into_iter().collect();
+            assert_eq!(seen, expected);
+        }
+        while online.len() > 3
+            && let Some((number, last)) = online.pop_first()
+        {
+            directory.logout(id(number), last);
+        }
+        let bytes = directory.allocations().sum::<usize>();
+        assert!(bytes <= 32 * online.len(), "{bytes} for {}", online.len());
+    });
+}
+
+/// What a client with a topic of its own takes in these tables, as the allocator rounds it. The
+/// name has 29 bytes.
+#[test]
+fn topic_of_one_listener_takes_75_bytes_at_most_with_its_name() {
+    let rounded = |bytes: usize| (bytes + 8).next_multiple_of(16).max(32);
+    let (names, directory) = (crate::Names::new([7; 16]), Directory::default());
+    let all = || -> usize {
+        let own = directory.allocations().filter(|&bytes| bytes > 0);
+        own.chain(names.allocations()).map(rounded).sum()
+    };
+    let listen = |n: usize| {
+        let key = format!("#t:https://a.test/books/{n:05}");
+        let text = crate::IdText::of_key(&key).unwrap();
+        directory.login(names.login(text, true).unwrap(), ConnRef::new(0, n, 1));
+    };
+    (0..1_000).for_each(listen);
+    let (before, mut from) = (all(), 1_000);
+    for count in [6_000, 15_000, 30_000, 60_000] {
+        (from..1_000 + count).for_each(listen);
+        from = 1_000 + count;
+        let each = (all() - before) as f64 / count as f64;
+        assert!(each <= 75.0, "{each} bytes for each of {count}");
+    }
+}
+
 #[test]
 fn keys_are_counted_apart_from_ids() {
     let (directory, conn) = (Directory::default(), ConnRef::new(0, 1, 1));

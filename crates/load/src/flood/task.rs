@@ -60,12 +60,11 @@ impl Task {
         if let Some(cursor) = cursor {
             out.extend_from_slice(format!("Last-Event-ID: {cursor}\r\n").as_bytes());
         }
-        match self.config.transport {
-            Transport::Sse => out.extend_from_slice(b"Accept: text/event-stream\r\n"),
-            Transport::Ndjson => out.extend_from_slice(b"Accept: application/x-ndjson\r\n"),
-            Transport::Classic => out.extend_from_slice(b"Accept: text/html\r\n"),
-            Transport::WebSocket => client::push_upgrade(WEBSOCKET_KEY, out),
-            Transport::Poll | Transport::Pusher | Transport::Mercure => {}
+        if self.config.transport.is_websocket() {
+            client::push_upgrade(WEBSOCKET_KEY, out);
+        } else {
+            let content_type = self.config.transport.format().content_type();
+            out.extend_from_slice(format!("Accept: {content_type}\r\n").as_bytes());
         }
         out.extend_from_slice(b"\r\n");
     }

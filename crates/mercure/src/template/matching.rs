@@ -14,29 +14,34 @@ const NOT_HERE: u16 = u16::MAX;
 impl Template {
     /// Whether `topic` is an expansion.
     pub(crate) fn matches(&self, topic: &str) -> bool {
-        let topic = topic.as_bytes();
-        let [items @ .., last] = &*self.items else { return topic.is_empty() };
-        // The end decides most of what the beginning has not.
-        let (items, end) = match last {
-            Item::Literal(text) => match topic.strip_suffix(text.as_bytes()) {
-                Some(topic) => (items, topic),
-                None => return false,
-            },
-            Item::Expression(_) => (&*self.items, topic),
-        };
+        let (mut items, mut topic) = (&*self.items, topic.as_bytes());
+        // Its ends decide most, and leave one expression of most templates.
+        if let [Item::Literal(text), others @ ..] = items {
+            let Some(rest) = topic.strip_prefix(text.as_bytes()) else { return false };
+            (items, topic) = (others, rest);
+        }
+        if let [others @ .., Item::Literal(text)] = items {
+            let Some(rest) = topic.strip_suffix(text.as_bytes()) else { return false };
+            (items, topic) = (others, rest);
+        }
+        if let [Item::Expression(only)] = items {
+            return only.takes(topic);
+        }
         let (mut from, mut to) = (vec![0], Places::new());
         for item in items {
             to.clear();
             match item {
-                Item::Literal(text) => literal(text.as_bytes(), end, &from, &mut to),
-                Item::Expression(expression) => expression.run(end, &from, &mut to),
+                Item::Literal(text) => literal(text.as_bytes(), topic, &from, &mut to),
+                Item::Expression(expression) => {
+                    expression.run(topic, from.iter().copied(), &mut |place| to.push(place));
+                }
             }
             if to.is_empty() {
                 return false;
             }
             std::mem::swap(&mut from, &mut to);
         }
-        from.last() == Some(&end.len())
+        from.last() == Some(&topic.len())
     }
 }
 
@@ -49,14 +54,21 @@ fn literal(text: &[u8], topic: &[u8], from: &[usize], to: &mut Places) {
 }
 
 impl Expression {
-    /// Writes the places behind the expression to `to`, for it may begin at each of `from`.
+    /// Whether all of `text` is what it adds.
+    fn takes(self, text: &[u8]) -> bool {
+        let mut last = None;
+        self.run(text, std::iter::once(0), &mut |place| last = Some(place));
+        last == Some(text.len())
+    }
+
+    /// Shows `to` the places behind the expression, for it may begin at each of `from`.
     ///
     /// What is known of a place is how many separators came before it. Of two numbers the one that
     /// lets more follow is kept, so a place has one.
-    fn run(self, topic: &[u8], from: &[usize], to: &mut Places) {
+    fn run(self, topic: &[u8], from: impl Iterator<Item = usize>, to: &mut impl FnMut(usize)) {
         // Numbers at this place and the three behind it: an escape is the longest step.
         let mut ahead = [NOT_HERE; 4];
-        let mut from = from.iter().copied().peekable();
+        let mut from = from.peekable();
         let mut place = from.peek().copied().unwrap_or(topic.len() + 1);
         while place <= topic.len() {
             let may_begin = from.next_if_eq(&place).is_some();
@@ -69,7 +81,7 @@ impl Expression {
             }
             let separators = ahead[0];
             if separators != NOT_HERE || may_begin {
-                to.push(place);
+                to(place);
             }
             if let Some(byte) = byte.filter(|_| separators != NOT_HERE) {
                 let value = if separators == 0 { self.first_value } else { self.later_value };

@@ -80,4 +80,22 @@ impl Template {
             _ => "",
         }
     }
+
+    /// The longest text that stands between two expressions.
+    pub(crate) fn inside(&self) -> &str {
+        let inside = self.items.get(1..self.items.len() - 1).unwrap_or_default();
+        let texts = inside.iter().filter_map(|item| match item {
+            Item::Literal(text) => Some(&**text),
+            Item::Expression(_) => None,
+        });
+        texts.max_by_key(|text| text.len()).unwrap_or_default()
+    }
+
+    /// What every match ends with.
+    pub(crate) fn end(&self) -> &str {
+        match self.items.last() {
+            Some(Item::Literal(text)) => text,
+            _ => "",
+        }
+    }
 }

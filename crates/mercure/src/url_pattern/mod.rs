@@ -25,6 +25,7 @@ pub(crate) struct UrlPattern {
     /// Scheme, user, password, host, port, path, query, fragment.
     parts: [Matcher<Bounded>; 8],
     literal: String,
+    inside: Box<str>,
     /// For how much its regular expressions count.
     compile_cost: usize,
     /// Whether it may take long to try.
@@ -46,6 +47,7 @@ impl UrlPattern {
         let init = init.map_err(|fault| fault.to_string())?;
         let options = UrlPatternOptions::default();
         let pattern = LibraryPattern::parse(init, options).map_err(|fault| fault.to_string())?;
+        let inside = inside(&pattern.pathname.pattern_string).into();
         let parts = matchers(pattern);
         let costs = parts.iter().map(regex_cost);
         let compile_cost = costs.sum::<Option<usize>>();
@@ -53,7 +55,8 @@ impl UrlPattern {
             compile_cost.ok_or("a regular expression in it is invalid or too large")?;
         let is_costly = compile_cost > 0 && (groups > PLAIN_GROUPS_MAX || text.contains('('));
         let literal = literal(&parts);
-        Ok(UrlPattern { hub: hub.clone(), parts, literal, compile_cost, is_costly })
+        let hub = hub.clone();
+        Ok(UrlPattern { hub, parts, literal, inside, compile_cost, is_costly })
     }
 
     /// For how much its regular expressions count, which were compiled to read it.
@@ -81,6 +84,17 @@ impl UrlPattern {
     /// What the grouping text of every match begins with.
     pub(crate) fn literal(&self) -> &str {
         &self.literal
+    }
+
+    /// What the grouping text of every match ends with, as far as it is known: the path's end.
+    pub(crate) fn end(&self) -> &str {
+        let [_, _, _, _, _, path, ..] = &self.parts;
+        &path.suffix
+    }
+
+    /// The longest text that stands inside the path of every match, as far as it is known.
+    pub(crate) fn inside(&self) -> &str {
+        &self.inside
     }
 
     /// Whether a topic, seen from the same address, matches.
@@ -136,4 +150,19 @@ fn literal(parts: &[Matcher<Bounded>; 8]) -> String {
         Ok(path) => grouping_text(&scheme, &host, &port, &path),
         Err(path) => grouping_text(&scheme, &host, &port, path),
     }
+}
+
+/// The longest text between two names of a pattern (`/:a/books/:b`), as the library writes it. Of
+/// one that has anything else but names and text, none is known.
+fn inside(pattern: &str) -> &str {
+    if pattern.contains(['{', '}', '(', ')', '*', '+', '?', '\\']) {
+        return "";
+    }
+    let mut behind_names: Vec<&str> = pattern.split(':').skip(1).collect();
+    // The path ends with what is behind the last one.
+    behind_names.pop();
+    // A name has more letters than ASCII's: behind those, less of the text is known.
+    let ends_name = |letter: char| letter.is_ascii_punctuation() && !matches!(letter, '_' | '$');
+    let texts = behind_names.into_iter().filter_map(|text| Some(&text[text.find(ends_name)?..]));
+    texts.max_by_key(|text| text.len()).unwrap_or_default()
 }

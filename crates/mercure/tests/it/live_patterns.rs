@@ -12,7 +12,8 @@ use crate::hub;
 fn heard(patterns: &Patterns<u32>, topic: &Topic<'_>) -> Vec<u32> {
     let mut heard = Vec::new();
     patterns.matches(topic, &mut |&value| heard.push(value));
-    let costly = patterns.costly(topic).into_iter().filter(|pattern| pattern.matches(topic));
+    let costly = patterns.costly(topic, usize::MAX).unwrap();
+    let costly = costly.into_iter().filter(|pattern| pattern.matches(topic));
     heard.extend(costly.map(|pattern| *patterns.get(&pattern).unwrap()));
     heard.sort_unstable();
     heard
@@ -22,11 +23,24 @@ fn random_pattern(rng: &mut Rng, hubs: &[HubUrl]) -> Selector {
     let host = ["https://a.example", "https://b.example", "http://a.example", "", "urn:x:"];
     let host = host[rng.usize(..host.len())];
     let path = ["", "/", "/books", "/books/", "/books/1", "/users/"][rng.usize(..6)];
+    let id = rng.u8(..3);
     if rng.bool() {
-        let tail = ["{id}", "{/a,b}", "{?q}", "{id}/books", "{+rest}", "{#f}"][rng.usize(..6)];
+        let tails = ["{id}", "{/a,b}", "{?q}", "{id}/books", "{+rest}", "{#f}"];
+        // They begin alike, and differ by what is behind a variable, or between two.
+        let alike =
+            ["{a}/book/{id}/of/{b}/x", "{a}/book/{id}", "{+a}/{id}/of/{b}", "{a}/k/{id}/of"];
+        let tail = match rng.bool() {
+            true => tails[rng.usize(..6)].to_owned(),
+            false => alike[rng.usize(..4)].replace("{id}", &id.to_string()),
+        };
         Selector::old(&format!("{host}{path}{tail}")).unwrap()
     } else {
-        let tail = [":id", "*", "{/:a}?", ":id/books", "?q=*", ":n(\\d+)"][rng.usize(..6)];
+        let tails = [":id", "*", "{/:a}?", ":id/books", "?q=*", ":n(\\d+)"];
+        let alike = [":a/book/:id/of/:b/x", ":a/book/:id", ":a/book/:id/*", ":a/k/:id/of"];
+        let tail = match rng.bool() {
+            true => tails[rng.usize(..6)].to_owned(),
+            false => alike[rng.usize(..4)].replace(":id", &id.to_string()),
+        };
         let (text, hub) = (format!("{host}{path}{tail}"), &hubs[rng.usize(..hubs.len())]);
         let selector = Selector::v1(MatchType::UrlPattern, &text, hub);
         selector.unwrap_or_else(|_| Selector::old("{id}").unwrap())
@@ -49,6 +63,10 @@ fn random_topic(rng: &mut Rng) -> String {
         "#f",
         "urn:x:",
         "/",
+        "/1/book/1/of/2/x",
+        "/2/book/1/of/book/2/of",
+        "a/k/1/of",
+        "/book/2",
     ];
     (0..rng.usize(1..4)).map(|_| parts[rng.usize(..parts.len())]).collect()
 }
@@ -105,6 +123,70 @@ fn ten_thousand_patterns_are_the_most() {
     assert_eq!(patterns.insert(one_more, 0), Ok(None));
 }
 
+/// Each of them has matches that begin as those of all others do.
+#[test]
+fn patterns_that_begin_alike_are_told_apart_by_what_is_behind_a_variable() {
+    const MANY: u32 = 2_000;
+    type Text = fn(u32) -> String;
+    let old = |text: &str| Selector::old(text).unwrap();
+    let url = |text: &str| Selector::v1(MatchType::UrlPattern, text, &hub()).unwrap();
+    let texts: [(Text, _); 4] = [
+        (|n| format!("https://a.example/books/{{id}}/reviews/x{n}"), "b/reviews/x1711"),
+        (|n| format!("https://a.example/books/{{id}}/of/{n}/{{+rest}}"), "b/of/1711/c/d"),
+        (|n| format!("https://a.example/books/:id/reviews/x{n}"), "b/reviews/x1711"),
+        (|n| format!("https://a.example/books/:id/of/{n}/:page"), "b/of/1711/c"),
+    ];
+    for (at, (text, topic)) in texts.into_iter().enumerate() {
+        let selector = |n: u32| Arc::new(if at < 2 { old(&text(n)) } else { url(&text(n)) });
+        let mut patterns = Patterns::new();
+        (0..MANY).for_each(|n| assert_eq!(patterns.insert(selector(n), n), Ok(None)));
+        let topic = format!("https://a.example/books/{topic}");
+        let found = |patterns: &Patterns<u32>| {
+            let mut found = Vec::new();
+            // What finds them counts for some, too.
+            assert!(patterns.matches_within(&Topic::new(&topic), 16, &mut |n| found.push(*n)));
+            found
+        };
+        assert_eq!(found(&patterns), [1711], "{topic}");
+        (1_000..MANY).for_each(|n| assert_eq!(patterns.remove(&selector(n)), Some(n)));
+        assert!(found(&patterns).is_empty(), "{topic}");
+        (0..1_000).for_each(|n| assert_eq!(patterns.remove(&selector(n)), Some(n)));
+        assert!(patterns.is_empty());
+        assert!(patterns.matches_within(&Topic::new(&topic), 0, &mut |_| ()));
+    }
+}
+
+/// One who may not look at many is not shown the costly ones among them either.
+#[test]
+fn costly_patterns_are_looked_for_within_a_bound() {
+    let url = |text: &str| Arc::new(Selector::v1(MatchType::UrlPattern, text, &hub()).unwrap());
+    let mut patterns = Patterns::new();
+    patterns.insert(url("https://a.example/:a/:n(\\d+)"), 0).unwrap();
+    for n in 1..=9 {
+        patterns.insert(url(&format!("https://a.example/:a/b{n}/*")), n).unwrap();
+    }
+    let text = "https://a.example/x/7";
+    let costly = |most| patterns.costly(&Topic::new(text), most).map(|costly| costly.len());
+    assert_eq!(costly(8), None);
+    assert_eq!(costly(usize::MAX), Some(1));
+}
+
+/// The same text twice in a topic finds one pattern once, and those that nothing tells apart are
+/// all tried.
+#[test]
+fn pattern_is_shown_once_and_those_without_a_text_are_all_tried() {
+    let mut patterns = Patterns::new();
+    let template = |text: &str| Arc::new(Selector::old(text).unwrap());
+    patterns.insert(template("{+a}/book/{+b}"), 1).unwrap();
+    assert_eq!(heard(&patterns, &Topic::new("x/book/book/book/y")), [1]);
+    assert!(heard(&patterns, &Topic::new("/books/book")).is_empty());
+    for n in 2..10 {
+        patterns.insert(template(&format!("{{+a{n}}}")), n).unwrap();
+    }
+    let within = |most| patterns.matches_within(&Topic::new("a"), most, &mut |_| ());
+    assert!(within(8) && !within(7));
+}
+
 #[test]
 fn pattern_that_costs_more_counts_for_more() {
     let pattern = |text: &str| Selector::v1(MatchType::UrlPattern, text, &hub()).unwrap();
@@ -131,7 +213,7 @@ fn pattern_that_costs_more_counts_for_more() {
     }
     let one_more = of_regex(limits::REGEX_LIVE_MAX);
     assert_eq!(patterns.insert(Arc::clone(&one_more), 0), Err(PatternsFull));
-    assert_eq!(patterns.costly(&Topic::new("/7/1")).len(), 1);
+    assert_eq!(patterns.costly(&Topic::new("/7/1"), usize::MAX).unwrap().len(), 1);
     assert_eq!(patterns.remove(&of_regex(0)), Some(0));
     assert_eq!(patterns.insert(one_more, 0), Ok(None));
     let of_any_host = |number: usize| Arc::new(pattern(&format!("https://*.{number}.example/")));
@@ -200,5 +282,32 @@ fn cost_of_a_url_pattern() {
             ":id{tail}: {each} KiB and {time:?} each, counts for {cost}; {on_long:?} on 4 KB"
         );
         std::mem::forget(patterns);
+    }
+}
+
+/// What a match takes: run it with `--release -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+#[expect(clippy::disallowed_methods, reason = "it measures")]
+fn cost_of_a_match() {
+    let number = u32::try_from(limits::PATTERNS_MAX).unwrap();
+    for (pattern, topic) in [
+        ("https://a.test/shelves/{n}/books/{book}", "https://a.test/shelves/{n}/books/1"),
+        ("https://a.test/shelves/{shelf}/books/{n}", "https://a.test/shelves/1/books/{n}"),
+        ("https://a.test/shelves/{shelf}/of/{n}/{b}", "https://a.test/shelves/1/of/{n}/b"),
+    ] {
+        let of = |text: &str, n: u32| text.replace("{n}", &n.to_string());
+        let mut patterns = Patterns::new();
+        for n in 0..number {
+            patterns.insert(Arc::new(Selector::old(&of(pattern, n)).unwrap()), n).unwrap();
+        }
+        let topics: Vec<String> =
+            (0..200_000).map(|_| of(topic, fastrand::u32(..number))).collect();
+        let (start, mut found) = (Instant::now(), 0);
+        for topic in &topics {
+            patterns.matches(&Topic::new(topic), &mut |_| found += 1);
+        }
+        let each = start.elapsed() / topics.len() as u32;
+        eprintln!("{pattern}: {each:?} each, {found} matches");
     }
 }

@@ -65,7 +65,7 @@ fn selectors_are_read_or_refused_and_tried_on_anything() {
                 Selector::v1(MatchType::UrlPattern, text, &hubs[0]),
                 Selector::v1(MatchType::UrlPattern, text, &hubs[1]),
             ];
-            let mut patterns = Patterns::new();
+            let (mut patterns, mut own) = (Patterns::new(), 0);
             for selector in selectors.into_iter().flatten().map(Arc::new) {
                 assert_eq!(selector.text(), text);
                 for topic in topics.into_iter().chain([text]).map(Topic::new) {
@@ -77,9 +77,14 @@ fn selectors_are_read_or_refused_and_tried_on_anything() {
                 if selector.kind() == SelectorKind::Pattern {
                     let before = patterns.insert(Arc::clone(&selector), ()).unwrap();
                     assert_eq!(before, None, "{text}");
+                    let is_found =
+                        selector.regex_cost() == 0 && selector.matches(&Topic::new(text));
+                    own += u32::from(is_found);
                 }
             }
-            patterns.matches(&Topic::new(text), &mut |()| {});
+            let mut found = 0;
+            patterns.matches(&Topic::new(text), &mut |()| found += 1);
+            assert_eq!(found, own, "{text}");
         });
     }
 }

@@ -184,6 +184,41 @@ fn away_is_said_soon_and_nothing_was_changed() {
     });
 }
 
+/// A session follows a reload where it has said nothing itself. With a standby that is not there, a
+/// commit that is for real waits.
+#[test]
+fn reload_that_lets_commits_go_unwritten_is_not_followed() {
+    let Some(server) = durable() else { return };
+    run(async {
+        let mut patient = config(&server);
+        patient.statement_timeout = 10 * DEADLINE;
+        let store = PostgresStore::connect(patient).await.unwrap();
+        store.change(pairs(&[("1", "2")]), vec![]).await.unwrap();
+        server.sql("alter system set synchronous_standby_names = 'nobody'").unwrap();
+        server.sql("alter system set synchronous_commit = off").unwrap();
+        server.sql("select pg_reload_conf()").unwrap();
+        let settings = "select current_setting('synchronous_commit') || ' ' ||
+            current_setting('synchronous_standby_names')";
+        wait_for("it is reloaded", || server.sql(settings).unwrap() == "off nobody");
+        // Commits wait for a standby once the checkpointer has read that, too. The first of these
+        // may have begun before.
+        server.sql("checkpoint").unwrap();
+        server.sql("checkpoint").unwrap();
+        let changing = tokio::spawn({
+            let store = store.clone();
+            async move { store.change(pairs(&[("3", "4")]), vec![]).await }
+        });
+        let waits = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'";
+        wait_for("it waits in its commit, or has not waited", || {
+            changing.is_finished() || server.sql(waits).unwrap() != "0"
+        });
+        assert!(!changing.is_finished(), "the commit waited for nobody");
+        server.sql("alter system reset synchronous_standby_names").unwrap();
+        server.sql("select pg_reload_conf()").unwrap();
+        assert_eq!(changing.await.unwrap().unwrap().place.version, 2);
+    });
+}
+
 /// Someone holds the version's row: the change is refused in time, and the row is not changed
 /// later.
 #[test]

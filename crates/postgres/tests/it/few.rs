@@ -2,6 +2,7 @@
 //! transaction a migration finds under way.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use postgres::{PostgresConfig, PostgresError, PostgresStore, SchemaFault};
 use testing::postgres::Postgres;
@@ -146,6 +147,12 @@ fn transaction_that_a_migration_finds_under_way_is_in_the_graph() {
         let asleep = "from pg_stat_activity where wait_event = 'PgSleep'";
         let count = format!("select count(*) {asleep}");
         wait_for("it has written a row", || server.sql(&count).unwrap() != "0");
+        // One that would not wait for long says for whom, and holds up nobody behind it.
+        let mut impatient = config(&server);
+        impatient.migration_wait = Duration::from_millis(50);
+        let held_up = PostgresStore::connect(impatient).await.unwrap_err();
+        assert!(matches!(&held_up, PostgresError::Away(why) if why.contains("not migrated")));
+        assert!(held_up.to_string().contains("pg_stat_activity"), "{held_up}");
         let migrating = tokio::spawn(async move {
             PostgresStore::connect(PostgresConfig::from_url(&url).unwrap()).await
         });

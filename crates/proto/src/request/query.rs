@@ -68,9 +68,7 @@ pub(super) struct Query<'b> {
 impl<'b> Query<'b> {
     pub(super) fn read(route: Route, escaped: Escaped<'b>) -> Result<Query<'b>, Problem> {
         let mut query = Query::default();
-        if matches!(route, Route::Page | Route::WellKnown | Route::App)
-            || matches!(route, Route::Mercure | Route::MercureList)
-        {
+        if !route.has_query() {
             return Ok(query);
         }
         if let Some(id) = escaped.id {

@@ -70,6 +70,18 @@ impl Route {
             _ => Format::Ndjson,
         }
     }
+
+    /// Whether a client may ask for a WebSocket there.
+    pub(super) fn upgrades(self) -> bool {
+        matches!(self, Route::Stream | Route::App)
+    }
+
+    /// Whether its query is read with its head, as [`Query`](super::query::Query) has it. The
+    /// others read theirs where they are served.
+    pub(super) fn has_query(self) -> bool {
+        let is_of_another = matches!(self, Route::App | Route::Mercure | Route::MercureList);
+        !is_of_another && !matches!(self, Route::Page | Route::WellKnown)
+    }
 }
 
 /// The parts of a target behind its route, still escaped.

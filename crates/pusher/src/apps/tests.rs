@@ -22,7 +22,8 @@ fn file_is_read_with_its_defaults_and_its_options() {
         {"id":"2","key":"b","secret":"another-app-secret","client_events":true,"graph":true,
          "graph_watchlist":true,
          "webhooks":[{"url":"https://a.example/hook?x=1"}],"max_connections":7,"max_members":9,
-         "enabled":false,"subscription_count":true,"max_event_bytes":99}
+         "enabled":false,"subscription_count":true,"max_event_bytes":99,
+         "max_events_per_second":5}
     ]"#;
     let apps = Apps::parse(text.as_bytes(), false).unwrap();
     let (one, two) = (apps.by_key("encke-app-key").unwrap(), apps.by_id("2").unwrap());
@@ -36,6 +37,7 @@ fn file_is_read_with_its_defaults_and_its_options() {
     assert!(two.hears_graph && two.watches_graph);
     assert!(two.tells_subscription_count && two.is_noted());
     assert_eq!((two.connections_max, two.members_max), (Some(7), 9));
+    assert_eq!((one.events_per_second, two.events_per_second), (None, Some(5)));
     assert_eq!((two.event_rules().data_bytes_max, two.event_rules().is_allowed), (99, true));
     assert_eq!(two.webhooks[0].url, "https://a.example/hook?x=1");
     assert_eq!(one.secret.sign(&[b"x"]), Secret::new(b"encke-app-secret").sign(&[b"x"]));
@@ -53,6 +55,7 @@ fn fault_names_its_line_and_its_member() {
         (",\"max_event_bytes\":1.5", 3, "\"max_event_bytes\""),
         (",\"max_event_bytes\":1048577", 3, "from 1 to 1048576"),
         (",\"max_members\":10001", 3, "from 1 to 10000"),
+        (",\"max_events_per_second\":0", 3, "\"max_events_per_second\""),
         (",\"max_connections\":4294967296", 3, "\"max_connections\""),
         (",\"enabled\":1", 3, "\"enabled\""),
         (",\"webhooks\":[{}]", 3, "\"url\" is missing"),

@@ -35,6 +35,7 @@ use proto::{Problem, is_form};
 use tokio::task::spawn_blocking;
 use topics::id_of_topic;
 
+pub(crate) use self::at_once::KnownPublishers;
 use super::pusher::AT_LEAST;
 use super::state::Api;
 use crate::mercure_hub::Hub;

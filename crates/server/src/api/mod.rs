@@ -29,6 +29,7 @@ mod stream_requests;
 mod streams;
 mod upgraded;
 
+pub(crate) use self::mercure::KnownPublishers;
 pub(crate) use at_once::{AnswerAtOnce, AtOnce, RequestAtOnce};
 pub(crate) use dashboard::live;
 pub(crate) use endpoints::event::push_answer;

@@ -254,7 +254,17 @@ impl Keeping {
         loop {
             looks.tick().await;
             let archive = Arc::clone(&self.archive);
-            match spawn_blocking(move || archive.drop_expired()).await {
+            let forgotten = spawn_blocking(move || archive.drop_expired()).await;
+            for damage in self.archive.take_damage_met() {
+                tracing::error!(
+                    "{} cannot be read everywhere: some events between {} and {} are missing from \
+                     what is answered; who comes back from there or before is told of a gap",
+                    damage.file.display(),
+                    damage.after,
+                    damage.before
+                );
+            }
+            match forgotten {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::warn!("a segment of the log is not removed: {error}"),
                 Err(_) => return,

@@ -12,6 +12,7 @@ use dispatch::wake_fd::WakeFd;
 use engine::limits::LANE_MESSAGE_BYTES;
 use engine::{Engine, LaneBell, LaneControl};
 use httpd::host::ApiHosts;
+use sys::clock;
 use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::head::{FIRST_LINE_BYTES_MAX, is_first};
 use super::message::{GivenBack, Lease, Return};
+use super::rest::LaneRest;
 use super::work::{SendLane, Shared};
 use crate::api::Api;
 
@@ -37,17 +39,20 @@ pub(crate) struct Lanes {
 struct LaneEnd {
     control: Arc<LaneControl>,
     bell: LaneBell,
+    rest: Arc<LaneRest>,
     /// Whom to tell what becomes of each connection.
     out: Mutex<HashMap<u64, oneshot::Sender<GivenBack>>>,
 }
 
 /// What became of a connection.
 pub(crate) enum Leased {
-    /// There is no place for it.
+    /// There is no place for it, or all lanes rest.
     No(TcpStream),
     /// It goes on here.
     Back {
         stream: TcpStream,
+        /// A send of it was answered there.
+        has_served: bool,
         /// Of the last answer, what is not sent yet.
         unsent: Vec<u8>,
         /// What was read of it.
@@ -76,10 +81,11 @@ impl Lanes {
         let shared = Arc::new(Shared { api, hosts, recalled: AtomicBool::new(false) });
         let (sockets, places) = engine.lanes();
         let open = |(worker, (socket, control)): (usize, &(_, _))| {
-            let lane = Box::new(SendLane::new(Arc::clone(socket), Arc::clone(&shared)));
-            let bell = engine.open_lane(worker, lane);
+            let lane = SendLane::new(Arc::clone(socket), Arc::clone(&shared));
+            let rest = lane.rest();
+            let bell = engine.open_lane(worker, Box::new(lane));
             let control = Arc::clone(control);
-            LaneEnd { control, bell, out: Mutex::default() }
+            LaneEnd { control, bell, rest, out: Mutex::default() }
         };
         let lanes = sockets.iter().enumerate().map(open).collect::<Vec<LaneEnd>>();
         let (ids, leased) = (AtomicU64::new(0), watch::Sender::new(0));
@@ -99,10 +105,12 @@ impl Lanes {
     pub(crate) async fn lease(&self, stream: TcpStream, peer: IpAddr) -> Leased {
         // Before it is looked whether they are recalled: who recalls them waits for it.
         let _out = Out::new(&self.leased);
-        let free = self.lanes.iter().min_by_key(|lane| lane.out().len());
+        let now_ms = clock::monotonic_ms();
+        let awake = self.lanes.iter().filter(|lane| !lane.rest.lasts(now_ms));
+        let free = awake.min_by_key(|lane| lane.out().len());
         let free = free.filter(|lane| lane.out().len() < self.places);
-        let is_recalled = self.shared.recalled.load(Ordering::Relaxed);
-        let Some(lane) = free.filter(|_| !is_recalled) else { return Leased::No(stream) };
+        let are_recalled = self.are_recalled();
+        let Some(lane) = free.filter(|_| !are_recalled) else { return Leased::No(stream) };
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         let (told, becomes) = oneshot::channel();
         // It fails for a connection that is broken.
@@ -117,8 +125,9 @@ impl Lanes {
         }
         // What the lane has is its own.
         drop(lease);
-        let Ok(GivenBack { socket, unsent, unread }) = becomes.await else { return Leased::Closed };
-        let back = |stream| Leased::Back { stream, unsent, unread };
+        let Ok(given_back) = becomes.await else { return Leased::Closed };
+        let GivenBack { socket, has_served, unsent, unread } = given_back;
+        let back = |stream| Leased::Back { stream, has_served, unsent, unread };
         taken(socket).map_or(Leased::Closed, back)
     }
 
@@ -126,6 +135,11 @@ impl Lanes {
     pub(crate) fn recall(&self) {
         self.shared.recalled.store(true, Ordering::Relaxed);
         self.lanes.iter().for_each(|lane| lane.bell.ring());
+    }
+
+    /// Whether it has called them back, and lends none.
+    pub(crate) fn are_recalled(&self) -> bool {
+        self.shared.recalled.load(Ordering::Relaxed)
     }
 
     /// Waits until all are back, for so long at most; whether they are.

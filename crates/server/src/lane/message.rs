@@ -29,18 +29,27 @@ pub(super) struct Return {
 #[derive(Debug)]
 pub(crate) struct GivenBack {
     pub(super) socket: OwnedFd,
+    /// A send of it was answered there.
+    pub(crate) has_served: bool,
     /// Of the last answer, what is not sent yet.
     pub(crate) unsent: Vec<u8>,
     /// What was read and not dealt with.
     pub(crate) unread: Vec<u8>,
 }
 
+impl GivenBack {
+    /// One that a lane has not looked at.
+    pub(super) fn untouched(socket: OwnedFd) -> GivenBack {
+        GivenBack { socket, has_served: false, unsent: Vec::new(), unread: Vec::new() }
+    }
+}
+
 const LEASE_BYTES: usize = 24;
-const RETURN_BYTES: usize = 12;
+const RETURN_BYTES: usize = 13;
 
 const _: () = {
     assert!(LEASE_BYTES == size_of::<u64>() + size_of::<Ipv6Addr>());
-    assert!(RETURN_BYTES == size_of::<u64>() + size_of::<u32>());
+    assert!(RETURN_BYTES == size_of::<u64>() + size_of::<u32>() + size_of::<bool>());
 };
 
 /// The most that may come back with a connection.
@@ -76,12 +85,12 @@ impl Lease {
 impl Return {
     pub(super) fn send(&self, to: &impl AsFd) -> io::Result<()> {
         let id = self.id.to_le_bytes();
-        let Some(GivenBack { socket, unsent, unread }) = &self.given_back else {
+        let Some(GivenBack { socket, has_served, unsent, unread }) = &self.given_back else {
             return passing::send(to, &[IoSlice::new(&id)], &[]).map(drop);
         };
         debug_assert!(unsent.len() + unread.len() <= REST_BYTES_MAX, "the end would be cut off");
-        let len = (unsent.len() as u32).to_le_bytes();
-        let parts = [&id[..], &len, unsent, unread].map(IoSlice::new);
+        let (len, has_served) = ((unsent.len() as u32).to_le_bytes(), [u8::from(*has_served)]);
+        let parts = [&id[..], &len, &has_served, unsent, unread].map(IoSlice::new);
         passing::send(to, &parts, &[socket.as_fd()]).map(drop)
     }
 
@@ -99,10 +108,11 @@ impl Return {
         let id = u64::from_le_bytes(array(buffer));
         let Some(socket) = sockets.pop() else { return Ok(Return { id, given_back: None }) };
         let unsent_len = u32::from_le_bytes(array(&buffer[8..])) as usize;
+        let has_served = buffer[RETURN_BYTES - 1] != 0;
         let rest = buffer.get(RETURN_BYTES..len).unwrap_or_default();
         let (unsent, unread) = rest.split_at(unsent_len.min(rest.len()));
         let (unsent, unread) = (unsent.to_vec(), unread.to_vec());
-        Ok(Return { id, given_back: Some(GivenBack { socket, unsent, unread }) })
+        Ok(Return { id, given_back: Some(GivenBack { socket, has_served, unsent, unread }) })
     }
 }
 
@@ -131,12 +141,14 @@ mod tests {
         let mut buffer = vec![0; LANE_MESSAGE_BYTES];
         for (unsent, unread) in [(0, 0), (3, 0), (0, 5), (1_000, REST_BYTES_MAX - 1_000)] {
             let (unsent, unread) = (vec![b'a'; unsent], vec![b'b'; unread]);
-            let given_back = GivenBack { socket: socket(), unsent, unread };
+            let has_served = !unsent.is_empty();
+            let given_back = GivenBack { socket: socket(), has_served, unsent, unread };
             let sent = Return { id: 7, given_back: Some(given_back) };
             sent.send(&lane).unwrap();
             let Return { id, given_back } = Return::receive(&control, &mut buffer).unwrap();
             let (got, sent) = (given_back.unwrap(), sent.given_back.unwrap());
-            assert_eq!((id, got.unsent, got.unread), (7, sent.unsent, sent.unread));
+            assert_eq!((id, got.has_served), (7, sent.has_served));
+            assert_eq!((got.unsent, got.unread), (sent.unsent, sent.unread));
         }
         Return { id: 8, given_back: None }.send(&lane).unwrap();
         let closed = Return::receive(&control, &mut buffer).unwrap();

@@ -14,7 +14,8 @@
 //! its topics. Whatever else comes, and all that is wrong, it gives back to the control plane with
 //! every byte that it has not dealt with, before anything of it is done. There it goes the way of
 //! the library, which alone refuses, explains and counts refusals. So HTTP's many forms are one
-//! place's affair, and a lane cannot differ from it but in time.
+//! place's affair, and a lane cannot differ from it but in time. Once that is answered, the
+//! connection is leased again.
 //!
 //! A connection that is silent for [`work::SILENT_MS`] comes back too: all time-outs and the bound
 //! on connections are the control plane's. So do all of them before an upgrade and at the end
@@ -29,6 +30,7 @@ mod control;
 mod date;
 mod head;
 mod message;
+mod rest;
 mod slots;
 mod work;
 

@@ -21,6 +21,8 @@ pub(super) struct Conn {
     pub(super) input: Vec<u8>,
     /// Sends that are posted and not answered, in the order of their requests.
     pub(super) asked: SmallVec<[Asked; 1]>,
+    /// A send of it was answered here.
+    pub(super) has_served: bool,
     /// When it was leased, or answered last.
     pub(super) since_ms: u64,
     /// There may be something to read that is not reported again.
@@ -33,6 +35,26 @@ pub(super) struct Conn {
     pub(super) is_waiting: bool,
     /// It goes back once it is answered.
     pub(super) leaves: bool,
+}
+
+impl Conn {
+    /// One that is leased at `now_ms`.
+    pub(super) fn leased(id: u64, peer: IpAddr, socket: OwnedFd, now_ms: u64) -> Conn {
+        Conn {
+            id,
+            peer,
+            socket,
+            input: Vec::new(),
+            asked: SmallVec::new(),
+            has_served: false,
+            since_ms: now_ms,
+            unread: false,
+            is_again: false,
+            held_since_ms: None,
+            is_waiting: false,
+            leaves: false,
+        }
+    }
 }
 
 /// A send that is posted.

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use engine::{LANE_SOCKET, Lane, LaneSocket, LaneTurn};
 use httpd::host::{ApiHosts, is_ours};
-use smallvec::SmallVec;
 use sys::{clock, process, socket};
 
 use super::date::Date;
 use super::head::{AskKind, LaneAsk, Look, look};
 use super::message::{GivenBack, Lease, REST_BYTES_MAX, Return};
+use super::rest::LaneRest;
 use super::slots::{Asked, Conn, Slots};
-use crate::api::{Api, AtOnce, RequestAtOnce};
+use crate::api::{Api, AtOnce, KnownPublishers, RequestAtOnce};
 
 /// After how long a silence a connection goes back. A request that is not all here by then, too.
 pub(super) const SILENT_MS: u64 = 2_000;
@@ -33,10 +33,6 @@ const INPUT_BYTES: usize = 40 * 1024;
 
 /// A send that takes longer is looked at: did it wait for a disk?
 const SLOW: Duration = Duration::from_micros(500);
-
-/// How long there are no sends here after one that did. Meanwhile the control plane waits for the
-/// pages of the store.
-const REST_MS: u64 = 1_000;
 
 /// Work of one turn, after which streams have theirs.
 const TURN: Duration = Duration::from_millis(1);
@@ -70,12 +66,14 @@ pub(super) struct SendLane {
     /// The body of the answer that is being written.
     body: Vec<u8>,
     date: Date,
+    publishers: KnownPublishers,
     sweep_ms: u64,
     /// When the work of this turn is over; told by the first that asks.
     over: Option<Instant>,
-    /// How often this thread has waited for a disk, and until when it sends nothing for that.
-    faults: u64,
-    rests_until_ms: u64,
+    /// How often this thread has waited for a disk, from its first connection on.
+    faults: Option<u64>,
+    /// Until when it sends nothing for that.
+    rest: Arc<LaneRest>,
 }
 
 impl SendLane {
@@ -91,33 +89,33 @@ impl SendLane {
             output: Vec::new(),
             body: Vec::new(),
             date: Date::default(),
+            publishers: KnownPublishers::default(),
             sweep_ms: 0,
             over: None,
-            faults: 0,
-            rests_until_ms: 0,
+            faults: None,
+            rest: Arc::default(),
         }
+    }
+
+    /// When no connection is to be leased to it.
+    pub(super) fn rest(&self) -> Arc<LaneRest> {
+        Arc::clone(&self.rest)
     }
 
     /// Takes over what is leased.
     fn adopt(&mut self, turn: &LaneTurn<'_>) {
+        // What the thread has waited for at its start is no matter of a send.
+        self.faults.get_or_insert_with(process::thread_major_faults);
         while let Ok(Lease { id, peer, socket }) = Lease::receive(&self.socket) {
             let Some(socket) = socket else {
                 self.tell(Return { id, given_back: None });
                 continue;
             };
-            let index = self.conns.insert(Conn {
-                id,
-                peer,
-                socket,
-                input: Vec::new(),
-                asked: SmallVec::new(),
-                since_ms: turn.now_ms,
-                unread: false,
-                is_again: false,
-                held_since_ms: None,
-                is_waiting: false,
-                leaves: false,
-            });
+            if self.rest.lasts(turn.now_ms) {
+                self.tell(Return { id, given_back: Some(GivenBack::untouched(socket)) });
+                continue;
+            }
+            let index = self.conns.insert(Conn::leased(id, peer, socket, turn.now_ms));
             let registered = self.conns.get(index).map(|conn| turn.register(&conn.socket, index));
             match registered {
                 Some(Ok(())) => self.read(turn, index),
@@ -182,13 +180,16 @@ impl SendLane {
             let request = RequestAtOnce { host, authorization, is_forwarded, peer, body };
             let posted = match kind {
                 AskKind::Send => self.shared.api.send_at_once(&request, turn.bell()),
-                AskKind::Update => self.shared.api.publish_at_once(&request, turn.bell()),
+                AskKind::Update => {
+                    let known = &mut self.publishers;
+                    self.shared.api.publish_at_once(&request, known, turn.bell())
+                }
             };
             match posted {
                 AtOnce::Posted { event, receipt, answer } => {
                     conn.since_ms = turn.now_ms;
                     if accepted.elapsed() > SLOW && waited_for_disk(&mut self.faults) {
-                        self.rests_until_ms = turn.now_ms + REST_MS;
+                        self.rest.begin(turn.now_ms);
                     }
                     conn.asked.push(Asked { event, receipt, answer, accepted });
                     conn.held_since_ms = None;
@@ -257,6 +258,7 @@ impl SendLane {
             self.shared.api.note_duration(accepted, now);
         }
         conn.since_ms = turn.now_ms;
+        conn.has_served = true;
         match socket::send(&conn.socket, &self.output) {
             Ok(sent) if sent == self.output.len() => {}
             Err(error) if error.kind() != ErrorKind::WouldBlock => return self.close(index),
@@ -286,11 +288,12 @@ impl SendLane {
     }
 
     fn give_back(&mut self, turn: &LaneTurn<'_>, index: u32, unsent: Vec<u8>) {
-        let Some(Conn { id, socket, input, .. }) = self.conns.remove(index) else { return };
-        // Its other descriptor would keep it here. Fails where it was never registered.
+        let Some(conn) = self.conns.remove(index) else { return };
+        let Conn { id, socket, has_served, input: unread, .. } = conn;
+        // Its other descriptor would keep it here. Fails if it was never registered.
         let _ = turn.unregister(&socket);
-        let given_back = Some(GivenBack { socket, unsent, unread: input });
-        self.tell(Return { id, given_back });
+        let given_back = GivenBack { socket, has_served, unsent, unread };
+        self.tell(Return { id, given_back: Some(given_back) });
     }
 
     fn close(&mut self, index: u32) {
@@ -319,9 +322,9 @@ impl SendLane {
 }
 
 /// Whether this thread has waited for a disk since it was asked last, when `faults` was written.
-fn waited_for_disk(faults: &mut u64) -> bool {
+fn waited_for_disk(faults: &mut Option<u64>) -> bool {
     let now = process::thread_major_faults();
-    std::mem::replace(faults, now) < now
+    faults.replace(now).is_some_and(|before| before < now)
 }
 
 /// Has `conn` be read in the next turn.
@@ -351,7 +354,7 @@ impl Lane for SendLane {
         if turn.is_answered() {
             self.answer(turn);
         }
-        if self.shared.recalled.load(Ordering::Relaxed) || turn.now_ms < self.rests_until_ms {
+        if self.shared.recalled.load(Ordering::Relaxed) || self.rest.lasts(turn.now_ms) {
             for index in self.conns.of(|conn| !conn.leaves) {
                 self.leave(turn, index);
             }

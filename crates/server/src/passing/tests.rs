@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
-use crate::listener::{self, ApiPort};
+use crate::listener::{self, ApiPort, Service};
 
 mod streams;
 
@@ -45,15 +45,9 @@ impl Old {
         let routes = Router::new().fallback(async || "old");
         let ports = vec![ApiPort { listener: listener.into(), tls: None }];
         let routes = guarded(routes, &barrier);
-        let (barrier_too, ended) = (Arc::clone(&barrier), stop.clone());
-        let task = tokio::spawn(listener::run(
-            ports,
-            routes,
-            ConnectionPermits::new(),
-            None,
-            barrier_too,
-            ended,
-        ));
+        let permits = ConnectionPermits::new();
+        let service = Service { routes, permits, lanes: None, stop: stop.clone() };
+        let task = tokio::spawn(listener::run(ports, service, Arc::clone(&barrier)));
         Old { address, barrier, task, _running: stop.drop_guard() }
     }
 

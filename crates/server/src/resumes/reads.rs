@@ -231,6 +231,9 @@ impl<'r> Reads<'r> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
     use super::*;
 
     /// Those that wait, with what they are called and whether somebody wants the answer.
@@ -250,6 +253,37 @@ mod tests {
         drop(taken);
         assert_eq!(iter::from_fn(|| seats.seat()).count(), 2, "those that are left");
         assert_eq!(seats.seats.available_permits(), SEATS, "none is lost with those who went");
+    }
+
+    /// Those that wait have seats while some are free, in their order, however others come and go.
+    #[test]
+    fn seats_are_taken_in_order_and_come_back_by_seed() {
+        testing::seeded(200, |rng| {
+            type One = (u32, Rc<Cell<bool>>);
+            let mut seats = Seats::new(|one: &One| one.1.get());
+            let (mut taken, mut came, mut last) = (Vec::new(), Vec::<One>::new(), 0);
+            for number in 1..200 {
+                match rng.u8(..4) {
+                    0 | 1 => {
+                        came.push((number, Rc::new(Cell::new(true))));
+                        seats.waiting.extend(came.last().cloned());
+                    }
+                    2 if !came.is_empty() => came[rng.usize(..came.len())].1.set(false),
+                    _ if !taken.is_empty() => drop(taken.swap_remove(rng.usize(..taken.len()))),
+                    _ => {}
+                }
+                while let Some(((number, wants), seat)) = seats.seat() {
+                    assert!(wants.get() && number > last, "{number} behind {last}");
+                    last = number;
+                    taken.push(seat);
+                }
+                let waiting = came.iter().filter(|one| one.0 > last && one.1.get()).count();
+                assert!(taken.len() <= SEATS && (waiting == 0 || taken.len() == SEATS));
+                assert_eq!(seats.seats.available_permits(), SEATS - taken.len());
+                let most = rng.usize(1..20);
+                assert_eq!(seats.is_full(most), waiting >= most);
+            }
+        });
     }
 
     #[test]

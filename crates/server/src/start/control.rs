@@ -39,6 +39,7 @@ use crate::certs::Certificates;
 use crate::epoch::EpochFileComes;
 use crate::keep::Keeping;
 use crate::lane::Lanes;
+use crate::listener::Service;
 use crate::memory::Kept;
 use crate::ports::{ApiAddresses, ApiListeners};
 use crate::pusher_apps::AppsFile;
@@ -317,7 +318,6 @@ impl ControlPlane {
         let listening = listeners.listening();
         let (barrier, stop) = (self.sender.barrier, self.stop);
         let ports = listeners.ports(tls);
-        let (closing, stopping) = (Arc::clone(&barrier), stop.clone());
         // A cluster's log answers for each send, and a trace has more to tell of it.
         let has_lanes = self.cluster.is_none() && self.traces.is_none();
         let (listen, tls_listen, lanes) = {
@@ -325,8 +325,13 @@ impl ControlPlane {
             let open = || Lanes::open(&engine, &self.state, &self.api_hosts, &stop);
             (engine.address(), engine.tls_address(), has_lanes.then(open))
         };
-        let (routes, at_work) = (self.routes.clone(), lanes.clone());
-        let run = listener::run(ports, routes, self.permits, at_work, closing, stopping);
+        let service = Service {
+            routes: self.routes.clone(),
+            permits: self.permits,
+            lanes: lanes.clone(),
+            stop: stop.clone(),
+        };
+        let run = listener::run(ports, service, Arc::clone(&barrier));
         let public_permits = self.public_permits;
         let run = async move {
             run.await;

@@ -263,6 +263,12 @@ fn offset_of_a_stream_that_was_deleted_is_known_as_one() {
         let made_up = Start::At(Offset { position, ..new });
         assert!(matches!(store.read("s", made_up, 9), Err(Refusal::BadOffset)), "{position}");
     }
+    drop(store);
+    // The clock is set back, and the server starts anew.
+    let store = Store::open(dir.path(), LIMITS, || 1).unwrap();
+    store.delete("s", None).unwrap();
+    store.create("s", &text(), None).unwrap();
+    assert!(matches!(store.read("s", Start::At(new), 9), Err(Refusal::OldOffset)));
 }
 
 #[test]

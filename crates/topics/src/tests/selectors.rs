@@ -7,7 +7,7 @@ use serde_json::json;
 
 /// Texts that begin with `url ` are URL patterns of 1.0, those with `= ` its plain topics, and all
 /// others of the old dialect.
-pub(super) const SELECTORS: [&str; 19] = [
+pub(super) const SELECTORS: [&str; 23] = [
     "url https://a.test/:kind(b.*s)/:id",
     "*",
     "url *",
@@ -22,6 +22,10 @@ pub(super) const SELECTORS: [&str; 19] = [
     "https://a.test/users/{user}/books/1",
     "https://a.test/users/bob/{+rest}",
     "https://a.test/{+rest}",
+    "https://a.test/{kind}/1",
+    "https://a.test/{kind}/rj/books/{book}",
+    "url https://a.test/:kind/2",
+    "url https://a.test/:kind/bob/books/:book",
     "{word}",
     "https://a.test/books/1",
     "https://a.test/users/bob/books/1",

@@ -1,6 +1,6 @@
-//! Public keys and certificates in whatever dress: in DER, in base64 with its lines or without, as
-//! ssh has them, in UTF-16. Everybody may know one, and whoever knows a secret signs with it, so
-//! none of them is ever taken for a secret.
+//! Public keys and certificates in whatever dress: in DER, in base64 with its lines or without, in
+//! hexadecimal digits, as ssh has them, in UTF-16. Everybody may know one, and whoever knows a
+//! secret signs with it, so none of them is ever taken for a secret.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -54,7 +54,8 @@ fn holds_key(text: &str) -> bool {
     // ssh has a word before the key, and words before and behind that.
     text.split_whitespace().chain([&**whole]).any(|word| {
         let word = word.trim_matches(|c| matches!(c, '"' | '\'' | ','));
-        unwrapped(word).is_some_and(|inside| is_der(&inside) || is_pem(&inside) || is_ssh(&inside))
+        let inside = [unwrapped(word), of_hex(word)];
+        inside.iter().flatten().any(|inside| is_der(inside) || is_pem(inside) || is_ssh(inside))
     })
 }
 
@@ -82,6 +83,21 @@ fn unwrapped(word: &str) -> Option<Zeroizing<Vec<u8>>> {
     };
     let word: Zeroizing<Vec<u8>> = Zeroizing::new(word.bytes().map(standard).collect());
     BASE64.decode(&*word).ok().map(Zeroizing::new)
+}
+
+/// What is in hexadecimal digits, with colons between the bytes or without, as `xxd -p` and OpenSSL
+/// write it.
+fn of_hex(word: &str) -> Option<Zeroizing<Vec<u8>>> {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(word.len() / 2));
+    let mut high = None;
+    for character in word.chars().filter(|&character| character != ':') {
+        let digit = character.to_digit(16)? as u8;
+        match high.take() {
+            Some(high) => bytes.push((high << 4) | digit),
+            None => high = Some(digit),
+        }
+    }
+    high.is_none().then_some(bytes)
 }
 
 /// Whether it is a key as ssh writes it: its type, after four bytes of length (RFC 4253, section

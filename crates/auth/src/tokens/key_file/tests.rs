@@ -122,7 +122,13 @@ fn public_key_in_whatever_dress_is_no_secret() {
         let quoted = format!("\"{}\",", body(&pem).join("\\n"));
         let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
         let twice = STANDARD.encode(&pem);
+        let digits = STANDARD.decode(&line).unwrap().into_iter().map(|byte| format!("{byte:02x}"));
+        let digits: Vec<String> = digits.collect();
+        let dump = digits.chunks(30).map(|line| line.concat() + "\n").collect::<String>();
         for text in [&lines, &line, &urlsafe, &quoted, &twice, &format!("  {line}\r\n\r\n")] {
+            dressed.push(text.as_bytes().to_owned());
+        }
+        for text in [&dump, &digits.concat().to_uppercase(), &digits.join(":")] {
             dressed.push(text.as_bytes().to_owned());
         }
         dressed.push(wide(&format!("\u{feff}{pem}")));

@@ -148,12 +148,12 @@ fn header_that_is_not_all_understood_is_refused() {
         (json!({ "alg": "RSA-OAEP", "enc": "A256GCM" }), Some(Encrypted)),
         (json!({ "alg": "HS256", "cty": "JWT" }), Some(Nested)),
         (json!({ "alg": "HS256", "typ": "secevent+jwt" }), Some(Header)),
-        (json!({ "alg": "HS256", "crit": ["exp"], "exp": 1 }), Some(Algorithm)),
-        (json!({ "alg": "HS256", "crit": [] }), Some(Algorithm)),
-        (json!({ "alg": "HS256", "crit": null }), Some(Algorithm)),
+        (json!({ "alg": "HS256", "crit": ["exp"], "exp": 1 }), Some(Header)),
+        (json!({ "alg": "HS256", "crit": [] }), Some(Header)),
+        (json!({ "alg": "HS256", "crit": null }), Some(Header)),
         // RFC 7797: with and without saying that it must be understood.
-        (json!({ "alg": "HS256", "b64": false, "crit": ["b64"] }), Some(Algorithm)),
-        (json!({ "alg": "HS256", "b64": false }), Some(Algorithm)),
+        (json!({ "alg": "HS256", "b64": false, "crit": ["b64"] }), Some(Header)),
+        (json!({ "alg": "HS256", "b64": false }), Some(Header)),
         (json!({ "alg": 1 }), Some(Header)),
         (json!({ "alg": "HS256", "kid": 1 }), Some(Header)),
         (json!({}), Some(Header)),
@@ -235,6 +235,40 @@ fn signature_is_verified_once_and_each_use_looks_at_the_time() {
     verifier.revocations.revoke(&[wish], NOW).unwrap();
     assert_eq!(verifier.check_at(&token, NOW), refused(TokenRefusal::Revoked));
     assert_eq!(verifier.verify_at(&other, NOW), Err(TokenRefusal::Revoked));
+}
+
+#[test]
+fn known_token_is_good_until_its_time_its_keys_or_a_revocation_say_otherwise() {
+    let (pair, other) = (Pair::p256(), Pair::ed25519());
+    let rules = TokenRules { leeway: Duration::ZERO, ..TokenRules::default() };
+    let verifier = verifier(rules, &[SECRET]);
+    let key = |pair: &Pair| Arc::new(jwk::key(&pair.jwk().to_string(), Origin::Url).unwrap());
+    verifier.replace_set(vec![key(&pair)]);
+    let claims = |jti: &str| json!({ "sub": "bob", "nbf": NOW, "exp": NOW + 100, "jti": jti });
+    let of_secret = Pair::Secret(SECRET).token(&json!({ "alg": "HS256" }), &claims("a"));
+    let of_pair = pair.token(&json!({ "alg": "ES256" }), &claims("b"));
+    let tokens = [of_secret, of_pair];
+    let known = |token: &String| verifier.check_or_ask(token, NOW).unwrap();
+    assert!(known(&tokens[1]).is_none(), "its signature is not verified yet");
+    verifier.verify_at(&tokens[1], NOW).unwrap();
+    let first = tokens.each_ref().map(|token| known(token).unwrap());
+    assert_eq!(first[1].grant(), &verified(&verifier, &tokens[1], NOW).unwrap());
+    let are_good = |of: &[KnownToken; 2], now| of.each_ref().map(|of| verifier.is_good_at(of, now));
+    assert_eq!(are_good(&first, NOW), [true; 2]);
+    assert_eq!(are_good(&first, NOW + 99), [true; 2]);
+    assert_eq!(are_good(&first, NOW + 100), [false; 2]);
+    assert_eq!(are_good(&first, NOW - 1), [false; 2]);
+    // Other keys: each is looked at again, though its own is still there.
+    verifier.replace_set(vec![key(&pair), key(&other)]);
+    assert_eq!(are_good(&first, NOW), [false; 2]);
+    let second = tokens.each_ref().map(|token| known(token).unwrap());
+    assert_eq!(are_good(&second, NOW), [true; 2]);
+    let wish = Revocation::Token { jti: "a".into(), expires: Some(NOW + 100) };
+    verifier.revocations.revoke(&[wish], NOW).unwrap();
+    assert_eq!(are_good(&second, NOW), [false, true]);
+    verifier.replace_set(Vec::new());
+    assert_eq!(are_good(&second, NOW), [false; 2]);
+    assert!(second[0].keys.upgrade().is_none(), "it keeps no key");
 }
 
 #[test]

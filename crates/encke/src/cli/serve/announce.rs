@@ -66,9 +66,10 @@ pub(super) fn announce(server: &Server, args: &ServeArgs) -> Result<()> {
         false => format!("         encke send bob hello --api {api}"),
         true => {
             let data = shell_word(&args.data.display().to_string()).into_owned();
+            // It is a line for a shell as the others are: it makes the key that it shows.
             format!(
-                "         ENCKE_KEY=… encke send bob hello --api {api}   (a key: encke key new \
-                 --scope send --data {data})"
+                "         ENCKE_KEY=$(encke key new --scope send --data {data}) \
+                 encke send bob hello --api {api}"
             )
         }
     })?;

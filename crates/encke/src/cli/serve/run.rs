@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::future::pending;
 use std::io;
 use std::pin::pin;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use engine::EngineConfig;
@@ -95,27 +96,32 @@ pub(crate) fn run(args: ServeArgs, settings: &Settings) -> Result<()> {
             () = upgrade => End::Asked,
         };
         signals.end_at_next();
-        if let End::Moved(done) = &end {
-            if done.ended {
-                // A failure, so that whoever started us starts a server again, as after any crash;
-                // and at once, since nobody is served any more.
-                server.outlive_workers().await?;
-                return Err(ended_early(done));
-            }
-            service::tell(State::Moved(done.pid));
-            return server.leave().await;
-        }
-        tracing::info!("stopping; a second signal ends at once");
-        service::tell(State::Stopping);
-        server.stop(grace.get()).await?;
-        match end {
-            End::ByItself => Err(anyhow!(
-                "this node is no longer part of its cluster: do what the line above says, and \
-                     start it again"
-            )),
-            End::Asked | End::Moved(_) => Ok(()),
-        }
+        finish(server, end, grace.get()).await
     })
+}
+
+/// Ends a server that does not serve any more, in `grace` at the most.
+async fn finish(server: Server, end: End, grace: Duration) -> Result<()> {
+    if let End::Moved(done) = &end {
+        if done.ended {
+            // A failure, so that whoever started us starts a server again, as after any crash; and
+            // at once, since nobody is served any more.
+            server.outlive_workers().await?;
+            return Err(ended_early(done));
+        }
+        service::tell(State::Moved(done.pid));
+        return server.leave().await;
+    }
+    tracing::info!("stopping; a second signal ends at once");
+    service::tell(State::Stopping);
+    server.stop(grace).await?;
+    match end {
+        End::ByItself => Err(anyhow!(
+            "this node is no longer part of its cluster: do what the line above says, and start it \
+             again"
+        )),
+        End::Asked | End::Moved(_) => Ok(()),
+    }
 }
 
 /// Nobody serves any more.

@@ -44,3 +44,32 @@ fn client_publishes_at_any_node_and_all_but_it_hear_once() {
         assert_eq!(socket.data(), "end", "the sender has heard none of its own");
     }
 }
+
+#[test]
+fn what_a_client_says_at_once_is_heard_at_all_nodes_in_its_order() {
+    const SENDS: usize = 60;
+    let Some(world) = World::new() else { return };
+    let nodes: [Server; 3] = world.nodes_with(&["--client-send", "--client-send-rate=0"]);
+    let mut hearing: Vec<Socket> =
+        nodes.iter().map(|node| Socket::open(node.listen(), "/stream/room")).collect();
+    let mut sender = Socket::open(nodes[0].listen(), "/stream/sender");
+    for number in 0..SENDS {
+        let event = json!({"about": "room", "data": number});
+        sender.send(json!({"send": event, "ref": number}).to_string());
+    }
+    for socket in &mut hearing {
+        for number in 0..SENDS {
+            assert_eq!(socket.data(), number);
+        }
+    }
+    // Answers come as they are known.
+    let mut answered: Vec<u64> = (0..SENDS)
+        .map(|_| {
+            let answer = sender.json();
+            assert!(answer["ok"]["id"].is_string(), "{answer}");
+            answer["ref"].as_u64().unwrap()
+        })
+        .collect();
+    answered.sort_unstable();
+    assert!(answered.into_iter().eq(0..SENDS as u64));
+}

@@ -21,7 +21,11 @@ pub(crate) fn in_seconds(seconds: i64) -> i64 {
 
 /// A token with these claims, by HS256 and [`TOKEN_SECRET`].
 pub(crate) fn signed(claims: &Value) -> String {
-    let secret = include_str!("../fixtures/token-secret.txt").trim_end();
+    signed_by(include_str!("../fixtures/token-secret.txt").trim_end(), claims)
+}
+
+/// A token with these claims, by HS256 and this secret.
+pub(crate) fn signed_by(secret: &str, claims: &Value) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     join(&json!({ "alg": "HS256" }), claims, |text| hmac::sign(&key, text).as_ref().to_vec())
 }

@@ -17,6 +17,8 @@ pub(crate) use api::{Answer, Api, check_problem, escape, read_answer};
 pub(crate) use authority::{Authority, Issued, tls_client};
 pub(crate) use directory::Directory;
 pub(crate) use http2::http2_status;
+#[allow(unused_imports, reason = "for the benchmark beside the reference hub")]
+pub(crate) use jwt::signed_by;
 pub(crate) use jwt::{Signer, TOKEN_SECRET, in_seconds, signed, token_for};
 pub(crate) use pipe::{make_pipe, pipe_writer};
 pub(crate) use program::{Finished, Program, encke, without_settings};

@@ -1,10 +1,12 @@
 //! Updates that are published in a worker's turn, which are answered and heard as any other.
 
+use std::fs;
+
 use serde_json::json;
 
 use super::v1::{ISSUER, PUBLIC_URL, grants};
-use super::{BOOKS, FORM, HUB, Hub, bearer, publisher, subscriber};
-use crate::harness::{Answer, Wire, get, read_answer};
+use super::{BOOKS, FORM, HUB, Hub, SECRET, bearer, publisher, subscriber};
+use crate::harness::{Answer, Wire, get, read_answer, wait_for};
 use crate::lanes::{all_at_once, at_once, comparable};
 
 /// A request to publish `form`, with further `fields`.
@@ -112,6 +114,30 @@ fn compare(hub: &Hub, text: &str, is_served: bool) -> u64 {
     assert_eq!((&here.0, &here.1), (&there.0, &there.1), "{begin}");
     assert!(here.2 <= u64::from(is_served) && there.2 == 0, "{begin}");
     here.2
+}
+
+#[test]
+fn publisher_that_is_known_is_refused_once_its_key_is_another_one() {
+    let hub = Hub::start(&["--mercure-open", "--workers=1"]);
+    let mut wire = Wire::connect(hub.server.api.address());
+    let update = request(&[FORM, &publisher()], "topic=nobody");
+    let before = at_once(&hub.server);
+    let mut status = || {
+        wire.send(&update);
+        answer(&mut wire).status()
+    };
+    // The second that the lane publishes finds its publisher known.
+    wait_for("the lane knows it", || {
+        assert_eq!(status(), 200);
+        at_once(&hub.server) >= before + 2
+    });
+    let [key, new] = ["key", "new"].map(|name| hub._files.path().join(name));
+    fs::write(&new, SECRET.to_uppercase()).unwrap();
+    fs::rename(&new, &key).unwrap();
+    hub.server.signal("HUP");
+    let over = "what could be reloaded is in use";
+    wait_for("the new key is read", || hub.server.stderr().contains(over));
+    assert_eq!(status(), 401);
 }
 
 /// What takes long is for the control plane: its turns hold up no stream.

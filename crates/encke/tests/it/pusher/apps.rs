@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{SECRET, get};
+use super::{AppServer, SECRET, app_with, get, option_of, post};
 use crate::harness::{Finished, Program, Server, Socket, encke, wait_for};
 
 fn app(args: &[&str], file: &Path) -> Finished {
@@ -39,6 +39,28 @@ fn app_is_made_and_its_secret_is_shown_once() {
         assert_eq!(finished.code(), Some(code), "{wrong:?}: {finished:?}");
         assert!(!finished.stderr.contains(secret));
     }
+}
+
+#[test]
+fn app_that_sends_more_than_its_rate_is_told_when_to_send_again() {
+    let app = |members: &Value| json!([app_with(members)]);
+    let apps = AppServer::of(&app(&json!({ "max_events_per_second": 1 })), &[]);
+    let channels: Vec<String> = (0..100).map(|number| format!("c-{number}")).collect();
+    let many = json!({ "name": "n", "channels": channels, "data": "x" });
+    let one = json!({ "name": "n", "channel": "c", "data": "x" });
+    let send = |path: &str, body: &Value| post(&apps.server.api, "1", path, body);
+    // It takes up the rate of a hundred seconds.
+    assert_eq!(send("/events", &many).ok(), json!({}));
+    for (path, body) in [("/events", one.clone()), ("/batch_events", json!({ "batch": [one] }))] {
+        let refused = send(path, &body);
+        let problem = refused.problem(429);
+        assert!(problem["detail"].as_str().unwrap().contains("max_events_per_second"));
+        let wait: u64 = refused.head.field("retry-after").unwrap().parse().unwrap();
+        assert!((1..=100).contains(&wait), "{wait}");
+    }
+    assert_eq!(get(&apps.server.api, "1", "/channels", &[]).status(), 200, "it may look");
+    option_of(apps.files.path(), &app(&json!({})));
+    wait_for("it has no bound any more", || send("/events", &one).status() == 200);
 }
 
 #[test]

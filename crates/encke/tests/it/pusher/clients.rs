@@ -4,7 +4,7 @@
 //! installs what they take.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -93,6 +93,22 @@ fn laravel_echo_does_all_that_laravel_s_documentation_shows() {
     };
     let steps = [of("reverb"), of("pusher")].concat();
     page("echo.js", &steps.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+/// The list of cases is for other servers, too: what asks them of any server finds none wrong here.
+#[test]
+fn cases_are_kept_as_any_server_is_asked_them() {
+    let Some(folder) = programs_of(["python"]) else { return };
+    let apps = AppServer::start(&["--presence-grace=0"]);
+    let asker = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../compat/pusher-python/run.py");
+    let mut command = Command::new("python3");
+    command.arg(asker).arg("--patience=60");
+    command.arg(format!("--listen={}", apps.server.listen()));
+    command.arg(format!("--api={}", apps.server.api.address()));
+    command.env("PYTHONPATH", folder.join("python/packages"));
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    let finished = Program::run(&mut command);
+    assert_eq!(finished.code(), Some(0), "{finished:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The protocol line by line. `cases.json` is a list of cases: what clients and backends do, and
-//! what they are to hear. Other servers can be tried with it as well: nothing in it is Encke's own
-//! unless its name says so.
+//! what they are to hear. `compat/pusher-python/run.py` asks the same of other servers. It leaves
+//! out what is Encke's own in it, the bodies of refusals of the API.
 //!
 //! A step is a list. `["a opens", path?]` is a client that connects, and `["a says", frame]` what
 //! it says. Of `["a hears", frame]` each named member of an object is compared. There `null` is a

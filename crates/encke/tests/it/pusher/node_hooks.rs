@@ -1,13 +1,13 @@
 //! These are webhooks of apps over three nodes and a real NATS, at a real receiver. What is so over
 //! all nodes is told by one of them, whichever of them come, end and are killed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use super::hooks::{Heard, of_channel, of_member};
 use super::nodes::{Nodes, client};
-use super::{Client, app_with};
+use super::{Client, app_with, get_whole};
 use crate::harness::{Server, wait_for};
 use crate::presence::figure;
 use crate::presence::receiver::Mood;
@@ -227,4 +227,70 @@ fn one_node_after_the_other_is_all_there_is_of_an_app() {
     let posts = "encke_pusher_webhook_posts_total{result=\"taken\"}";
     let told = world.nodes.iter().filter(|node| figure(node, posts) > 0.0);
     assert_eq!(told.count(), 1);
+}
+
+/// How many members each node counts over all.
+fn counted(nodes: &[Server]) -> Vec<Value> {
+    let count = |node: &Server| {
+        let query = [("info", "user_count")];
+        get_whole(&node.api, "1", "/channels/presence-room", &query)["user_count"].take()
+    };
+    nodes.iter().map(count).collect()
+}
+
+/// The channel, and these members of it.
+fn channel_with(users: &BTreeSet<String>) -> Vec<(&str, &str)> {
+    let all = [""].into_iter().chain(users.iter().map(String::as_str));
+    all.map(|user| ("presence-room", user)).collect()
+}
+
+#[test]
+fn user_at_two_nodes_among_many_is_one_member_and_leaves_with_the_last_of_its_connections() {
+    let mut heard = Heard::start(Mood::Takes);
+    let Some(mut world) = start(&heard, &json!({})) else { return };
+    let room = "presence-room";
+    // Bob is at the first node and at the third, in the middle of the others.
+    let user = |n: usize| match n {
+        15 | 17 => "bob".to_owned(),
+        _ => format!("user-{n}"),
+    };
+    let mut opened: Vec<Client> = (0..30).map(|n| client(&world.nodes[n % 3])).collect();
+    opened.iter_mut().enumerate().for_each(|(n, one)| one.ask_to_sit(room, &user(n)));
+    let mut members: Vec<(usize, Client, BTreeSet<String>)> = opened
+        .into_iter()
+        .enumerate()
+        .map(|(n, mut one)| {
+            let list = one.hear_list(room);
+            (n, one, list)
+        })
+        .collect();
+    let all: BTreeSet<String> = (0..30).map(user).collect();
+    for (_, one, list) in &mut members {
+        one.hear_until(list, &all);
+    }
+    assert_eq!(counted(&world.nodes), [29, 29, 29]);
+    members.iter_mut().for_each(|(_, one, _)| one.hear_nothing());
+    // Bob stays at the first node.
+    world.nodes.remove(2).into_program().kill();
+    members.retain(|(n, _, _)| n % 3 != 2);
+    let stay: BTreeSet<String> = members.iter().map(|&(n, _, _)| user(n)).collect();
+    for (_, one, list) in &mut members {
+        one.hear_until(list, &stay);
+    }
+    heard.until_there(&channel_with(&stay));
+    assert_eq!(counted(&world.nodes), [20, 20]);
+    members.iter_mut().for_each(|(_, one, _)| one.hear_nothing());
+    members.retain(|(n, _, _)| *n != 15);
+    let rest: BTreeSet<String> = members.iter().map(|&(n, _, _)| user(n)).collect();
+    for (_, one, list) in &mut members {
+        one.hear_until(list, &rest);
+        one.hear_nothing();
+    }
+    heard.until_there(&channel_with(&rest));
+    // Each came once, and left once if it has left.
+    for ((_, user), told) in told(&heard) {
+        let has_left = !user.is_empty() && !rest.contains(&user);
+        assert_eq!(told, [&[true][..], &[false][..usize::from(has_left)]].concat(), "{user}");
+    }
+    assert_eq!(told(&heard).len(), 1 + all.len());
 }

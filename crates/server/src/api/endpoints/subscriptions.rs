@@ -94,15 +94,23 @@ pub(crate) async fn remove(
     change(&api, Change::Remove, request).await
 }
 
+/// What is to be done with the pairs of a request, which has this head.
+struct Changing<'r> {
+    api: &'r Api,
+    head: &'r Parts,
+    change: Change,
+}
+
 async fn change(api: &Api, change: Change, request: Request) -> Result<Json<Changed>, ApiProblem> {
     let kind = BodyKind::of(request.headers())?;
     let permission = Permission::of(request.extensions())?;
     let (head, body) = request.into_parts();
+    let changing = Changing { api, head: &head, change };
     let count = match kind {
-        BodyKind::Json => store(api, &head, change, array(body, &api.idle_limit).await?).await?,
+        BodyKind::Json => changing.store(array(body, &api.idle_limit).await?).await?,
         BodyKind::Ndjson => {
             let mut stored = 0;
-            match stream(api, &head, &permission, change, body, &mut stored).await {
+            match changing.stream(body, &permission, &mut stored).await {
                 Ok(()) => stored,
                 Err(problem) => return Err(change.cut_short(problem, stored)),
             }
@@ -121,49 +129,69 @@ async fn array(body: Body, idle_limit: &IdleLimit) -> Result<Vec<Pair>, ApiProbl
     bodies.iter().enumerate().map(check).collect()
 }
 
-/// Stores the lines of `body` batch by batch and adds to `stored` what each of them changed.
-async fn stream(
-    api: &Api,
-    head: &Parts,
-    permission: &Permission,
-    change: Change,
-    body: Body,
-    stored: &mut u64,
-) -> Result<(), ApiProblem> {
-    let mut body = Pieces::of_stream(body, &api.idle_limit);
-    let (mut lines, mut batch) = (Lines::default(), Vec::new());
-    let mut reading = true;
-    while reading {
-        let piece = next_piece(api, &mut body).await;
-        let mut fault = None;
-        match piece {
-            // A key may be revoked while its stream goes on.
-            Ok(Some(piece)) => match api.access.check(permission) {
-                Ok(()) => lines.push(piece),
+impl Changing<'_> {
+    /// Stores the lines of `body` batch by batch and adds to `stored` what each of them changed.
+    async fn stream(
+        &self,
+        body: Body,
+        permission: &Permission,
+        stored: &mut u64,
+    ) -> Result<(), ApiProblem> {
+        let api = self.api;
+        let mut body = Pieces::of_stream(body, &api.idle_limit);
+        let (mut lines, mut batch) = (Lines::default(), Vec::new());
+        let mut reading = true;
+        while reading {
+            let piece = next_piece(api, &mut body).await;
+            let mut fault = None;
+            match piece {
+                // A key may be revoked while its stream goes on.
+                Ok(Some(piece)) => match api.access.check(permission) {
+                    Ok(()) => lines.push(piece),
+                    Err(problem) => fault = Some(problem.on_line(lines.next_number())),
+                },
+                Ok(None) => reading = false,
                 Err(problem) => fault = Some(problem.on_line(lines.next_number())),
-            },
-            Ok(None) => reading = false,
-            Err(problem) => fault = Some(problem.on_line(lines.next_number())),
-        }
-        while fault.is_none() {
-            let next = lines.next_line();
-            let last = if reading || next.is_some() { None } else { lines.finish() };
-            let Some(line) = next.or(last) else { break };
-            match read_line(&line) {
-                Ok(pair) => batch.push(pair),
-                Err(problem) => fault = Some(problem),
             }
-            if batch.len() >= BATCH_PAIRS {
-                *stored += store(api, head, change, std::mem::take(&mut batch)).await?;
+            while fault.is_none() {
+                let next = lines.next_line();
+                let last = if reading || next.is_some() { None } else { lines.finish() };
+                let Some(line) = next.or(last) else { break };
+                match read_line(&line) {
+                    Ok(pair) => batch.push(pair),
+                    Err(problem) => fault = Some(problem),
+                }
+                if batch.len() >= BATCH_PAIRS {
+                    *stored += self.store(std::mem::take(&mut batch)).await?;
+                }
+            }
+            if let Some(problem) = fault {
+                *stored += self.store(batch).await?;
+                return Err(problem);
             }
         }
-        if let Some(problem) = fault {
-            *stored += store(api, head, change, batch).await?;
-            return Err(problem);
-        }
+        *stored += self.store(batch).await?;
+        Ok(())
     }
-    *stored += store(api, head, change, batch).await?;
-    Ok(())
+
+    /// Stores `pairs`, or has them stored by who has taken the graph over.
+    async fn store(&self, pairs: Vec<Pair>) -> Result<u64, ApiProblem> {
+        if pairs.is_empty() {
+            return Ok(0);
+        }
+        let (sender, adds) = (&self.api.sender, matches!(self.change, Change::Add));
+        let successor = match sender.barrier.enter().await {
+            Ok(permit) => return Ok(sender.change(&permit, adds, pairs).await?),
+            Err(NoPermit::TooLong) => return Err(upgrade_hangs()),
+            Err(NoPermit::Moved(successor)) => successor,
+        };
+        let asked = successor.ask_with(self.head, "application/x-ndjson", lines(&pairs));
+        let answer = asked.await?;
+        let changed: Changed =
+            serde_json::from_slice(&answer).map_err(|_| ApiProblem::stopping())?;
+        let (Changed::Added(count) | Changed::Removed(count)) = changed;
+        Ok(count)
+    }
 }
 
 /// The next piece of a stream; a problem when it breaks off, or when the server is stopping.
@@ -180,29 +208,6 @@ fn read_line(line: &Line) -> Result<Pair, ApiProblem> {
     let Object(body): Object<PairBody<'_>> =
         serde_json::from_slice(text).map_err(|error| ApiProblem::bad_line(&error, line.number))?;
     body.check().map_err(|problem| problem.on_line(line.number))
-}
-
-/// Stores `pairs` of the request with `head`, or has them stored by who has taken the graph over.
-async fn store(
-    api: &Api,
-    head: &Parts,
-    change: Change,
-    pairs: Vec<Pair>,
-) -> Result<u64, ApiProblem> {
-    if pairs.is_empty() {
-        return Ok(0);
-    }
-    let successor = match api.sender.barrier.enter().await {
-        Ok(permit) => {
-            return Ok(api.sender.change(&permit, matches!(change, Change::Add), pairs).await?);
-        }
-        Err(NoPermit::TooLong) => return Err(upgrade_hangs()),
-        Err(NoPermit::Moved(successor)) => successor,
-    };
-    let answer = successor.ask_with(head, "application/x-ndjson", lines(&pairs)).await?;
-    let changed: Changed = serde_json::from_slice(&answer).map_err(|_| ApiProblem::stopping())?;
-    let (Changed::Added(count) | Changed::Removed(count)) = changed;
-    Ok(count)
 }
 
 /// `pairs` as a stream has them. Ids that are integers may stand there as text.

@@ -29,6 +29,7 @@ use pusher::http::{
 };
 use pusher::limits::BATCH_EVENTS_MAX;
 use pusher::{App, Channel};
+use sys::clock::monotonic_ns;
 
 use super::access::Need;
 use super::state::Api;
@@ -142,8 +143,7 @@ async fn change(
     head: Parts,
     bytes: bytes::Bytes,
 ) -> Result<Response, ApiProblem> {
-    let SignedRequest { app, call, query } = signed;
-    let app = &*app.app;
+    let SignedRequest { app: ServedApp { app, usage }, call, query } = signed;
     let most = app.event_bytes_max;
     let (triggers, is_batch) = match call {
         Call::Events => (parse_trigger(&bytes, most).map(|trigger| vec![trigger]), false),
@@ -165,6 +165,8 @@ async fn change(
         api.sender.logout(permit, key).await?;
         return Ok(json("{}".to_owned(), false));
     }
+    let events = triggers.iter().map(|trigger| trigger.channels.len() as u32).sum();
+    usage.send(events, app.events_per_second, monotonic_ns()).map_err(too_many)?;
     let (delivered, is_one_silent) = trigger::post_all(api, permit, app, &triggers).await?;
     let (text, at_least) = trigger::told(api, app, &triggers, is_batch).await;
     let answer = json(text, at_least || is_one_silent);
@@ -183,6 +185,13 @@ fn json(text: String, at_least: bool) -> Response {
 /// A channel that was read and found well formed.
 fn well_formed(name: &str) -> Channel<'_> {
     Channel::parse(name).expect("it was checked when it was read")
+}
+
+/// The answer to an app that has sent too much and must wait.
+fn too_many(wait_ns: u64) -> ApiProblem {
+    let seconds = wait_ns.div_ceil(1_000_000_000) as u32;
+    let text = "This app sends more events than its max_events_per_second. Send them again later.";
+    Problem::too_many(text, seconds).into()
 }
 
 /// The answer to what is refused. Libraries show their users its body.

@@ -1,5 +1,7 @@
 //! The streams of a server, and the work on them that waits for a disk.
 
+mod changing;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,10 +22,8 @@ use tokio_util::sync::CancellationToken;
 use super::due::send_each;
 use super::events::StreamEvents;
 use super::memory::StreamsMemory;
-use super::places::{PathTurns, TOLD_REQUESTS_MAX};
-
-/// Requests that change streams at one time, and others: each has a thread that waits for a disk.
-const DISK_THREADS_MAX: usize = 64;
+use super::places::PathTurns;
+use super::row::{ChangeRow, DISK_THREADS_MAX};
 
 /// Of those that change none, how many may be at streams that are not in memory yet, whose whole
 /// files they read. They leave the others to streams that are.
@@ -52,9 +52,9 @@ pub(crate) struct Streams {
     events: Option<Arc<StreamEvents>>,
     /// Opened when it is first needed: by a successor not before everything is its own.
     store: OnceCell<Arc<Store>>,
-    /// For who changes a stream, which takes a sync of the disk.
-    changes: Semaphore,
-    /// For all others, who do not wait behind appends.
+    /// For who changes a stream, which takes a sync of the disk, and tells nobody.
+    row: Arc<ChangeRow>,
+    /// For who changes none, and does not wait behind appends.
     reads: Arc<Semaphore>,
     /// For those of them who read a long append: whoever waits for others who do has no thread.
     long_reads: Arc<Semaphore>,
@@ -98,7 +98,7 @@ impl Streams {
             bytes_max: config.bytes_max,
             events: config.events.map(events),
             store: OnceCell::new(),
-            changes: Semaphore::new(DISK_THREADS_MAX),
+            row: Arc::default(),
             reads: Arc::new(Semaphore::new(DISK_THREADS_MAX)),
             long_reads: Arc::new(Semaphore::new(LONG_READS_MAX)),
             turns: Arc::default(),
@@ -217,48 +217,6 @@ impl Streams {
         ended(begun).await
     }
 
-    /// Does `work` on the stream at `path`, and sends what is appended, where that is an event.
-    pub(super) async fn change<T: Send + 'static>(
-        self: &Arc<Streams>,
-        path: &str,
-        work: impl FnOnce(&Store, Option<&dyn Teller>) -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Undone> {
-        self.change_by(path, self.events_of(path).map(Arc::clone), work).await
-    }
-
-    /// Does `work`, which changes the stream at `path`, or tells what was appended to it by
-    /// `events`, when it has a turn and a place. What has come is done, whoever goes away, and an
-    /// upgrade waits for what is begun.
-    async fn change_by<T: Send + 'static>(
-        self: &Arc<Streams>,
-        path: &str,
-        events: Option<Arc<StreamEvents>>,
-        work: impl FnOnce(&Store, Option<&dyn Teller>) -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Undone> {
-        let (streams, path) = (Arc::clone(self), Box::<str>::from(path));
-        let begun = tokio::spawn(async move {
-            let requests_max = if events.is_some() { TOLD_REQUESTS_MAX } else { usize::MAX };
-            let turn = streams.turns.take(&path, requests_max).await;
-            let _turn = turn.ok_or(Undone::Refused(Refusal::Pending))?;
-            let _telling = match &events {
-                Some(events) => events.places.acquire().await.ok(),
-                None => None,
-            };
-            let _place = streams.changes.acquire().await;
-            let permit = streams.barrier.enter().await.map_err(Undone::NoPermit)?;
-            let store = streams.store().await.map_err(Undone::Unusable)?;
-            let worked = match &events {
-                Some(events) => {
-                    events.serve(&permit, move |teller| work(&store, Some(teller))).await
-                }
-                None => spawn_blocking(move || work(&store, None)).await,
-            };
-            drop(permit);
-            done(worked)
-        });
-        ended(begun).await
-    }
-
     /// Who hears what is appended to the stream at `path`, if somebody is to hear it.
     fn events_of(&self, path: &str) -> Option<&Arc<StreamEvents>> {
         self.events.as_ref().filter(|events| events.tells(path))
@@ -306,7 +264,7 @@ impl Streams {
         let tell = move |store: &Store, teller: Option<&dyn Teller>| {
             teller.map_or(Ok(()), |teller| store.tell_due(&of, teller))
         };
-        match self.change_by(&path, Some(Arc::clone(events)), tell).await {
+        match self.change_and_tell(&path, Arc::clone(events), tell).await {
             Err(Undone::Refused(Refusal::Pending)) => return false,
             Err(Undone::Refused(error)) => {
                 tracing::error!(

@@ -1,21 +1,33 @@
 //! Live reads as server-sent events.
+//!
+//! A reader of whom nothing is heard for long is cut by proxies, and its client takes that for a
+//! failure of the network. So it is sent a comment from time to time.
 
 use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream;
 use httpd::problem::ApiProblem;
 use streams::sse::{self, Encoding};
 use streams::{LIVE_READ_MAX, LiveReader, Offset, Piece, Start};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::Call;
 use super::fields::ReadQuery;
+use super::kept::Streams;
 use super::memory::Room;
 use super::read::{first, new_cursor, piece};
+
+/// How long a reader is sent nothing at most. Proxies cut what is silent for 60 s as a rule, and
+/// some after 30.
+const SILENCE_MAX: Duration = Duration::from_secs(20);
 
 /// A reader of events.
 struct Reading {
@@ -29,7 +41,22 @@ struct Reading {
     next: Offset,
     /// When the stream of events ends, so that caches can join readers; they come back at once.
     end: Instant,
+    /// When it was sent something last.
+    sent: Instant,
+    /// Until it is to be looked whether it was silent for too long, or ends.
+    alarm: Pin<Box<Sleep>>,
+    /// Until this process has the streams no more.
+    left: BoxFuture<'static, ()>,
     is_over: bool,
+}
+
+/// What a reader has waited for.
+enum Waited {
+    Piece(Piece),
+    /// For nothing, so long that it is sent a comment.
+    Silence,
+    /// It is to come back.
+    End,
 }
 
 /// `GET` with `live=sse`.
@@ -44,8 +71,12 @@ pub(super) async fn get(call: Call, wanted: ReadQuery) -> Result<Response, ApiPr
     // Where there is no room for it, the reader comes back with its last offset.
     let (next, piece) = (piece.head.next, with_room(&call, encoding, piece));
     let is_over = piece.is_none();
-    let reading = Reading { call, wanted, encoding, reader, piece, next, end, is_over };
-    let body = Body::from_stream(stream::unfold(reading, Reading::next));
+    let (sent, alarm) = (Instant::now(), Box::pin(sleep_until(end)));
+    let left = left(call.streams.clone()).boxed();
+    let reading =
+        Reading { call, wanted, encoding, reader, piece, next, end, sent, alarm, left, is_over };
+    // It is moved with each piece.
+    let body = Body::from_stream(stream::unfold(Box::new(reading), Reading::next));
     let fields = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-cache"),
@@ -60,6 +91,14 @@ pub(super) async fn get(call: Call, wanted: ReadQuery) -> Result<Response, ApiPr
     Ok(response)
 }
 
+/// Waits until this process ends, or another one has the streams.
+async fn left(streams: Arc<Streams>) {
+    tokio::select! {
+        () = streams.stop.cancelled() => {}
+        () = streams.barrier.moved() => {}
+    }
+}
+
 /// A piece with room for its events; `None` where there is none.
 fn with_room(call: &Call, encoding: Encoding, piece: Piece) -> Option<(Piece, Room)> {
     let bytes = encoding.bytes_max(&piece.data);
@@ -69,7 +108,7 @@ fn with_room(call: &Call, encoding: Encoding, piece: Piece) -> Option<(Piece, Ro
 
 impl Reading {
     /// What is sent next.
-    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Reading)> {
+    async fn next(mut self: Box<Reading>) -> Option<(Result<Bytes, Infallible>, Box<Reading>)> {
         if self.is_over {
             self.leave();
             return None;
@@ -77,8 +116,11 @@ impl Reading {
         let (piece, room) = match self.piece.take() {
             Some(read) => read,
             None => match self.wait().await {
-                Some(piece) => with_room(&self.call, self.encoding, piece)?,
-                None => {
+                Waited::Piece(piece) => with_room(&self.call, self.encoding, piece)?,
+                Waited::Silence => {
+                    return Some((Ok(Bytes::from_static(sse::COMMENT)), self));
+                }
+                Waited::End => {
                     self.leave();
                     return None;
                 }
@@ -99,19 +141,36 @@ impl Reading {
         Some((Ok(room.hold(events.into())), self))
     }
 
-    /// Waits for the next piece; nothing where the reader is to come back for it.
-    async fn wait(&mut self) -> Option<Piece> {
-        let streams = &self.call.streams;
-        tokio::select! {
-            biased;
-            () = streams.stop.cancelled() => return None,
-            () = streams.barrier.moved() => return None,
-            () = sleep_until(self.end) => return None,
-            () = self.reader.changed(self.next) => {}
+    /// Waits for the next piece, or until there is something else to do. What it waits with is made
+    /// once, and not for each piece.
+    async fn wait(&mut self) -> Waited {
+        self.sent = Instant::now();
+        loop {
+            // Set anew when it has rung, and not by each piece.
+            let due = self.end.min(self.sent + SILENCE_MAX);
+            if self.alarm.deadline() > due || self.alarm.is_elapsed() {
+                self.alarm.as_mut().reset(due);
+            }
+            tokio::select! {
+                biased;
+                () = self.left.as_mut() => return Waited::End,
+                () = self.alarm.as_mut() => {}
+                () = self.reader.changed(self.next) => break,
+            }
+            let now = Instant::now();
+            if now >= self.end {
+                return Waited::End;
+            }
+            if now >= self.sent + SILENCE_MAX {
+                return Waited::Silence;
+            }
         }
         match self.reader.newest_piece(self.next) {
-            Some(piece) => Some(piece),
-            None => piece(&self.call, Start::At(self.next)).await.ok(),
+            Some(piece) => Waited::Piece(piece),
+            None => match piece(&self.call, Start::At(self.next)).await {
+                Ok(piece) => Waited::Piece(piece),
+                Err(_) => Waited::End,
+            },
         }
     }
 

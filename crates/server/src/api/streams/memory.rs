@@ -148,11 +148,15 @@ impl Room {
     /// 503: there is none. 429: one who holds it has no more of it.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), ApiProblem> {
         let number = counted(self.bytes + bytes) - counted(self.bytes);
+        if number == 0 {
+            self.bytes += bytes;
+            return Ok(());
+        }
         let rooms = &self.memory.0;
         let mut held = rooms.held();
         let held_by = |holder| held.get(holder).copied().unwrap_or(0);
         let is_over = |holder| held_by(holder) + number > rooms.share_bytes_max;
-        if number > 0 && self.holders.iter().any(is_over) {
+        if self.holders.iter().any(is_over) {
             let detail = "Your requests about streams hold as much memory as those of one client \
                           may. Read the answers to the others, then try again.";
             let problem = ApiProblem::new(StatusCode::TOO_MANY_REQUESTS, detail);
@@ -163,7 +167,7 @@ impl Room {
             let detail = "Requests about streams hold as much memory as they may. Try again.";
             ApiProblem::unavailable(detail).retry_after(RETRY_AFTER_SECONDS)
         })?;
-        for holder in self.holders.iter().filter(|_| number > 0) {
+        for holder in self.holders.iter() {
             *held.entry(holder.clone()).or_default() += number;
         }
         drop(held);
@@ -180,9 +184,12 @@ impl Room {
         self.bytes
     }
 
-    /// Holds bytes for which room was taken.
+    /// Holds bytes for which room was taken, if they are so many that they needed some.
     pub(super) fn hold(self, bytes: Bytes) -> Bytes {
-        Bytes::from_owner(HeldBytes { bytes, _room: self })
+        match self.permit {
+            Some(_) => Bytes::from_owner(HeldBytes { bytes, _room: self }),
+            None => bytes,
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod live;
 mod memory;
 mod places;
 mod read;
+mod row;
 mod write;
 
 use std::sync::Arc;

@@ -54,6 +54,13 @@ impl PathTurns {
         Some(PathTurn { _turn: turn, _counted: counted })
     }
 
+    /// A turn, if nobody works on the stream at `path` or waits to.
+    pub(super) fn take_if_free(self: &Arc<PathTurns>, path: &str) -> Option<PathTurn> {
+        let (counted, turn) = self.count(path, 1)?;
+        let turn = turn.try_acquire_owned().ok()?;
+        Some(PathTurn { _turn: turn, _counted: counted })
+    }
+
     /// How many requests are at the stream at `path`, or wait.
     pub(super) fn requests(&self, path: &str) -> usize {
         self.by_path().get(path).map_or(0, |requests| requests.count)
@@ -101,8 +108,8 @@ mod tests {
     fn one_path_has_one_turn_at_a_time_and_all_others_have_theirs() {
         let turns = Arc::<PathTurns>::default();
         let take = |path: &'static str| turns.take(path, TOLD_REQUESTS_MAX);
-        let first = take("run:1").now_or_never().flatten();
-        assert!(first.is_some());
+        let first = turns.take_if_free("run:1");
+        assert!(first.is_some() && turns.take_if_free("run:1").is_none());
         let mut waiting: Vec<_> = (1..TOLD_REQUESTS_MAX).map(|_| Box::pin(take("run:1"))).collect();
         assert!(waiting.iter_mut().all(|request| request.now_or_never().is_none()));
         assert!(matches!(take("run:1").now_or_never(), Some(None)), "they are too many");
@@ -116,6 +123,7 @@ mod tests {
         drop(second);
         assert!(waiting.remove(0).now_or_never().flatten().is_some());
         assert!(turns.requests("run:1") > 0);
+        assert!(turns.take_if_free("run:1").is_none(), "others wait");
         drop((waiting, other));
         assert!(turns.by_path().is_empty(), "nothing is kept of them");
     }

@@ -1,11 +1,13 @@
 //! Reading: what a stream is, what it has, and its next piece.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use futures_util::stream;
 use httpd::problem::ApiProblem;
 use streams::{LiveReader, Piece, Refusal, Start, Store, array, cursor, is_json};
 use tokio::time::{Instant, timeout_at};
@@ -26,7 +28,10 @@ pub(super) async fn head(call: Call) -> Result<Response, ApiProblem> {
     let path = call.path.clone();
     match call.streams.read(&call.path, move |store| store.head(&path)).await {
         Ok(head) => {
-            let mut response = StatusCode::OK.into_response();
+            // Of unknown length: an answer to `HEAD` says none but that of `GET` (RFC 9110,
+            // section 8.6), for which the file would have to be read.
+            let unknown = stream::empty::<Result<Bytes, Infallible>>();
+            let mut response = Body::from_stream(unknown).into_response();
             push_head(response.headers_mut(), &head);
             no_store(&mut response);
             Ok(response)

@@ -25,7 +25,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::store::{Made, Store};
@@ -165,10 +165,8 @@ fn tell(acme: &Acme, error: &anyhow::Error, pause: Duration) {
 
 /// Waits until somebody rings or `time` is over.
 async fn rung_or_after(now: &Notify, time: Duration) {
-    tokio::select! {
-        () = now.notified() => {}
-        () = sleep(time) => {}
-    }
+    // Which of both it was makes no difference.
+    let _ = timeout(time, now.notified()).await;
 }
 
 /// Waits until a certificate is to be asked for: at once if there is none.

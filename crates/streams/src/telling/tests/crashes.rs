@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use super::*;
 use crate::Start;
 
-/// Of a usual run, some seconds on a disk; `ENCKE_SIM_RUNS` multiplies it.
-const SEEDS: u64 = 4;
+/// Some seconds on a disk; `ENCKE_SIM_RUNS` multiplies it, so `cargo xtask ci` takes half of them.
+const SEEDS: u64 = 8;
 
 /// Processes of one seed, one after the other.
 const LIVES: u64 = 8;

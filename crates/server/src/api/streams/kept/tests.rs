@@ -7,11 +7,14 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{SyncSender as Ending, sync_channel};
 
 use axum::http::Request;
+use axum::response::Response;
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http_body_util::BodyExt as _;
 use httpd::permits::ConnectionPermits;
 use streams::{Create, Lifetime};
 use testing::DEADLINE;
+use tokio::time::Instant;
 
 use super::*;
 use crate::api::streams::fields::ReadQuery;
@@ -24,7 +27,7 @@ fn streams(data: &Path) -> Arc<Streams> {
         bytes_max: 1 << 20,
         events: None,
         store: OnceCell::new(),
-        changes: Semaphore::new(DISK_THREADS_MAX),
+        row: Arc::default(),
         reads: Arc::new(Semaphore::new(DISK_THREADS_MAX)),
         long_reads: Arc::new(Semaphore::new(LONG_READS_MAX)),
         turns: Arc::default(),
@@ -107,6 +110,24 @@ fn create_of(store: &Store, path: &str, data: &[u8]) -> Result<(), Refusal> {
     store.create(path, &create, None).map(drop)
 }
 
+/// The answer to a live reader of the stream at `path`.
+async fn events(streams: &Arc<Streams>, path: &str, holders: &Holders) -> Response {
+    let asked = Request::get(format!("/v1/stream/{path}?offset=-1&live=sse")).body(()).unwrap();
+    let (head, ()) = asked.into_parts();
+    let wanted = ReadQuery::parse(&head.uri, &head.headers).ok().unwrap();
+    let call = Call {
+        streams: Arc::clone(streams),
+        is_private: true,
+        is_public: true,
+        body_bytes_max: 0,
+        idle_limit: ConnectionPermits::new().idle_limit(),
+        holders: Arc::clone(holders),
+        path: path.into(),
+        head,
+    };
+    live::get(call, wanted).await.ok().unwrap()
+}
+
 /// What is read of the stream at `path`, however much is under way.
 async fn text(streams: &Arc<Streams>, path: &'static str) -> Vec<u8> {
     let read = streams.read(path, move |store| store.read(path, Start::Beginning, 9));
@@ -120,7 +141,7 @@ async fn reader_waits_behind_no_append() {
     assert!(streams.change("run", |store, _| create(store, "run")).await.is_ok());
     let paths = (0..DISK_THREADS_MAX).map(|number| format!("run/{number}"));
     let end = appends_that_wait(&streams, paths);
-    wait_for(|| streams.changes.available_permits() == 0).await;
+    wait_for(|| streams.row.threads() == DISK_THREADS_MAX).await;
     let read = text(&streams, "run").await;
     drop(end);
     assert_eq!(read, b"there");
@@ -253,24 +274,58 @@ async fn events_that_nobody_has_taken_yet_have_room_before_they_are_made() {
     let mut answers = Vec::new();
     // One holds 32 MiB, so there is room for four.
     for _ in 0..5 {
-        let asked = Request::get("/v1/stream/long?offset=-1&live=sse").body(()).unwrap();
-        let (head, ()) = asked.into_parts();
-        let wanted = ReadQuery::parse(&head.uri, &head.headers).ok().unwrap();
-        let call = Call {
-            streams: Arc::clone(&streams),
-            is_private: true,
-            is_public: true,
-            body_bytes_max: 0,
-            idle_limit: ConnectionPermits::new().idle_limit(),
-            holders: Arc::clone(&holders),
-            path: "long".into(),
-            head,
-        };
-        answers.push(live::get(call, wanted).await.ok().unwrap());
+        answers.push(events(&streams, "long", &holders).await);
     }
     // The last one is taken first.
     for (number, answer) in answers.into_iter().enumerate().rev() {
         let body = answer.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(body.len() > LONG, number < 4, "{number}: {} bytes", body.len());
     }
+}
+
+/// Proxies cut what is silent, after 60 s as a rule: as late as such a stream of events ends.
+#[tokio::test(start_paused = true)]
+async fn reader_who_is_sent_nothing_is_sent_comments_until_its_end() {
+    let data = tempfile::tempdir().unwrap();
+    let streams = streams(data.path());
+    assert!(streams.change("run", |store, _| create_of(store, "run", b"")).await.is_ok());
+    let begun = Instant::now();
+    let mut body = events(&streams, "run", &[].into()).await.into_body();
+    let mut heard = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let text = frame.unwrap().into_data().unwrap();
+        heard.push((text, begun.elapsed().as_secs()));
+    }
+    assert!(heard.remove(0).0.starts_with(b"event: control"));
+    assert_eq!(heard, [(Bytes::from(":\n\n"), 20), (Bytes::from(":\n\n"), 40)]);
+    assert_eq!(begun.elapsed().as_secs(), 60);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn change_waits_at_the_barrier_and_is_done_behind_it() {
+    let data = tempfile::tempdir().unwrap();
+    let streams = streams(data.path());
+    streams.barrier.close();
+    let (of, path) = (Arc::clone(&streams), "run");
+    let change =
+        tokio::spawn(async move { of.change(path, move |store, _| create(store, path)).await });
+    wait_for(|| streams.turns.requests(path) == 1 && streams.row.threads() == 0).await;
+    assert!(streams.store.get().is_none(), "another process may have the files");
+    streams.barrier.open();
+    assert!(timeout(DEADLINE, change).await.unwrap().unwrap().is_ok());
+    assert_eq!(text(&streams, path).await, b"there");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn change_is_done_though_who_asked_for_it_has_gone() {
+    let data = tempfile::tempdir().unwrap();
+    let streams = streams(data.path());
+    assert!(streams.change("other", |store, _| create(store, "other")).await.is_ok());
+    let end = appends_that_wait(&streams, (0..DISK_THREADS_MAX).map(|number| number.to_string()));
+    wait_for(|| streams.row.threads() == DISK_THREADS_MAX).await;
+    let change = streams.change("run", |store, _| create(store, "run"));
+    assert!(change.now_or_never().is_none(), "no thread is left");
+    drop(end);
+    wait_for(|| streams.turns.requests("run") == 0).await;
+    assert_eq!(text(&streams, "run").await, b"there");
 }

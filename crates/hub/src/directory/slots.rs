@@ -1,0 +1,103 @@
+//! The ids of one stripe: a list where they are few, else a hash table.
+//!
+//! A table of one id has room for three, and as much again for itself. There are thousands of
+//! stripes, so with some ten thousand ids online most of them have few.
+//!
+//! Cost of an id: 16 bytes, and a stripe's part of an allocation, in a list; 20 to 39 in a table. A
+//! list is read from its begin, a quarter of a kilobyte at most.
+
+use hashbrown::HashTable;
+
+use super::Slot;
+use crate::bucket_table;
+use crate::id::Id;
+use crate::tables;
+
+/// As many as a table has in 16 buckets: with one more it takes 32.
+const FEW_MAX: usize = 14;
+
+/// The table is a list again once it has so few: half as many as make it one, so that nobody who
+/// comes and goes moves them each time.
+const FEW_AGAIN: usize = FEW_MAX / 2;
+
+/// Each id once.
+pub(super) enum Slots {
+    Few(Vec<Slot>),
+    Many(HashTable<Slot>),
+}
+
+impl Default for Slots {
+    fn default() -> Slots {
+        Slots::Few(Vec::new())
+    }
+}
+
+impl Slots {
+    /// The slot of `id`, whose hash is `hash`.
+    pub(super) fn find(&self, hash: u64, id: Id) -> Option<&Slot> {
+        match self {
+            Slots::Few(slots) => slots.iter().find(|slot| slot.id == id),
+            Slots::Many(slots) => slots.find(hash, |slot| slot.id == id),
+        }
+    }
+
+    /// Likewise, to be changed.
+    pub(super) fn find_mut(&mut self, hash: u64, id: Id) -> Option<&mut Slot> {
+        match self {
+            Slots::Few(slots) => slots.iter_mut().find(|slot| slot.id == id),
+            Slots::Many(slots) => slots.find_mut(hash, |slot| slot.id == id),
+        }
+    }
+
+    /// Puts in the slot of an id that has none; `hash_of` is the hash of any.
+    pub(super) fn insert(&mut self, slot: Slot, hash_of: impl Fn(&Slot) -> u64) {
+        match self {
+            Slots::Few(slots) if slots.len() < FEW_MAX => bucket_table::push(slots, slot),
+            Slots::Few(slots) => {
+                let mut many = HashTable::with_capacity(slots.len() + 1);
+                for slot in slots.drain(..).chain([slot]) {
+                    many.insert_unique(hash_of(&slot), slot, &hash_of);
+                }
+                *self = Slots::Many(many);
+            }
+            Slots::Many(slots) => drop(slots.insert_unique(hash_of(&slot), slot, hash_of)),
+        }
+    }
+
+    /// Takes out the slot of `id`, whose hash is `hash`.
+    pub(super) fn remove(&mut self, hash: u64, id: Id, hash_of: impl Fn(&Slot) -> u64) {
+        match self {
+            Slots::Few(slots) => {
+                if let Some(at) = slots.iter().position(|slot| slot.id == id) {
+                    slots.swap_remove(at);
+                    bucket_table::shrink(slots);
+                }
+            }
+            Slots::Many(slots) => {
+                if let Ok(found) = slots.find_entry(hash, |slot| slot.id == id) {
+                    found.remove();
+                }
+                match slots.len() <= FEW_AGAIN {
+                    true => *self = Slots::Few(slots.drain().collect()),
+                    false => tables::shrink(slots, hash_of),
+                }
+            }
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Slots::Few(slots) => slots.len(),
+            Slots::Many(slots) => slots.len(),
+        }
+    }
+
+    /// The bytes of its allocation.
+    #[cfg(test)]
+    pub(super) fn allocation_size(&self) -> usize {
+        match self {
+            Slots::Few(slots) => slots.capacity() * size_of::<Slot>(),
+            Slots::Many(slots) => slots.allocation_size(),
+        }
+    }
+}
