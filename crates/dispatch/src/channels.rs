@@ -175,10 +175,9 @@ impl ChannelReader {
 
     /// Who is in the presence channel `room`.
     fn users(&self, room: Id) -> Vec<String> {
-        let list = self.members.as_ref().and_then(|members| members.list(room).members);
-        let users = list.unwrap_or_default();
-        let user = |(sub, _): &(Box<str>, _)| Key::parse(sub).map(|key| key.name.to_owned());
-        users.iter().filter_map(user).collect()
+        let users = self.members.as_ref().map(|members| members.ids_in(room));
+        let user = |sub: &str| Key::parse(sub).map(|key| key.name.to_owned());
+        users.iter().flatten().filter_map(|sub| user(sub)).collect()
     }
 
     /// The app's channels whose names begin with `prefix` and which somebody hears, with their

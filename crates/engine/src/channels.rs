@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-use hub::{Key, Space};
+use hub::{KEY_MARK, Key, Space};
 use proto::{Format, Frame};
-use pusher::server_frame::{EventFrame, EventText, NAMELESS};
+use pusher::server_frame::{EventFrame, EventText, NAMELESS, PONG};
 use pusher::{Channel, USER_PREFIX};
 
 use crate::Event;
@@ -36,9 +36,13 @@ pub fn channel_name(key: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The event as all subscribers of its channel hear it.
+/// The event as all subscribers of its channel hear it. One about an id is told on no channel by
+/// itself: a connection that was to hear it, and is in none any more, hears a sign of life.
 pub(crate) fn frame(event: &Event) -> Frame {
     let (about, from) = (event.about(), event.from());
+    if !about.starts_with(KEY_MARK) {
+        return Format::Pusher.event(event.id(), PONG, event.data());
+    }
     let frame = EventFrame {
         name: event.name_json().map_or(EventText::Text(NAMELESS), EventText::Json),
         data: EventText::Json(event.data()),
@@ -105,9 +109,16 @@ mod tests {
     }
 
     #[test]
+    fn event_about_an_id_is_a_sign_of_life_on_no_channel() {
+        let payload = Payload::Json("1");
+        let parts = EventParts { about: "rj", also: &[], name: Some("n"), from: None, payload };
+        assert_eq!(text_of(parts), PONG);
+    }
+
+    #[test]
     fn sign_of_life_is_a_pong_of_the_protocol() {
         let mut pong = Vec::new();
-        websocket::push_text(&mut pong, pusher::server_frame::PONG);
+        websocket::push_text(&mut pong, PONG);
         assert_eq!(Format::Pusher.keep_alive(Carrier::WebSocket), pong);
     }
 }

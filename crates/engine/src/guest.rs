@@ -126,7 +126,7 @@ impl Guest {
     /// Before waiting for the descriptor to be readable (edge-triggered; it is never read): `true`
     /// when there is no mail, and each from now on rings.
     pub fn may_sleep(&self) -> bool {
-        self.mailbox.may_sleep()
+        self.mailbox.may_sleep(true)
     }
 
     /// Says that the guest is awake again, after it has waited.

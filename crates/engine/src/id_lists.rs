@@ -1,18 +1,19 @@
 //! These are lists of ids of many owners in blocks that they share, so that a list is no allocation
-//! of its own. They have what a connection is logged in under beside its least id.
+//! of its own. They have what a connection is logged in under beside the id in its record.
 //!
-//! A block has room for 1, 2, 4, … ids, and lies in a page of its size: one block, or as many as
-//! 512 ids have room for. So an id takes 8 bytes in a full block, 16 in one that has just grown,
-//! and 32 at the most when others were taken out. A page takes 80 bytes beside its 4 KiB. A new
-//! block is taken from the first page that has room, and a page without a block in use is given
-//! back.
+//! Of an id they keep the [`IdHash`], by which the directory tells the id itself. It may stand
+//! there several times, since ids can share it. A block has room for 1, 2, 4, … of them, and lies
+//! in a page of its size: one block, or as many as 512 have room for. So an id takes 4 bytes in a
+//! full block, 8 in one that has just grown, and 16 at the most when others were taken out. A page
+//! takes 80 bytes beside its 2 KiB. A new block is taken from the first page that has room, and a
+//! page without a block in use is given back.
 //!
 //! Cost: to look for an id, a binary search; to put some in or take one out, that and one move of
 //! the greater ones.
 
 use std::collections::BTreeSet;
 
-use hub::Id;
+use hub::IdHash;
 
 /// Ids of a page whose blocks are not larger.
 const PAGE_IDS: usize = 512;
@@ -53,27 +54,26 @@ struct Blocks {
 }
 
 /// Some blocks, one after the other. Behind a list's ids its block is filled up with
-/// [`Id::NONE`], which is greater than all others: the order tells how many there are.
+/// [`IdHash::NONE`], which is greater than all others: the order tells how many there are.
 #[derive(Debug, Default)]
 struct IdsPage {
     /// None where no block is in use.
-    ids: Box<[Id]>,
+    ids: Box<[IdHash]>,
     /// A bit for each block, set where it is in use.
     used: [u64; PAGE_IDS / 64],
 }
 
 impl IdLists {
-    /// The ids of the list, in order.
-    pub(crate) fn of(&self, list: List) -> &[Id] {
+    /// What the list has, in order.
+    pub(crate) fn of(&self, list: List) -> &[IdHash] {
         let Some((size, block)) = list.parts() else { return &[] };
         let block = self.sizes[size].block(size, block);
         &block[..ids_len(block)]
     }
 
-    /// Puts `new` in: ids in order that the list has not.
-    pub(crate) fn put(&mut self, list: &mut List, new: &[Id]) {
-        debug_assert!(new.is_sorted_by(|one, next| one < next) && !new.contains(&Id::NONE));
-        debug_assert!(new.iter().all(|id| self.of(*list).binary_search(id).is_err()));
+    /// Puts `new` in, which is in order.
+    pub(crate) fn put(&mut self, list: &mut List, new: &[IdHash]) {
+        debug_assert!(new.is_sorted() && !new.contains(&IdHash::NONE));
         if new.is_empty() {
             return;
         }
@@ -86,14 +86,14 @@ impl IdLists {
         merge(self.sizes[size].block_mut(size, block), len, new);
     }
 
-    /// Takes `id` out. Whether it was there.
-    pub(crate) fn take(&mut self, list: &mut List, id: Id) -> bool {
+    /// Takes `id` out once. Whether it was there.
+    pub(crate) fn take(&mut self, list: &mut List, id: IdHash) -> bool {
         let Some((size, block)) = list.parts() else { return false };
         let block = self.sizes[size].block_mut(size, block);
         let len = ids_len(block);
         let Ok(place) = block[..len].binary_search(&id) else { return false };
         block.copy_within(place + 1..len, place);
-        block[len - 1] = Id::NONE;
+        block[len - 1] = IdHash::NONE;
         // What was needed for many is not kept for few.
         if len == 1 {
             self.clear(list);
@@ -103,11 +103,11 @@ impl IdLists {
         true
     }
 
-    /// Takes the least id out.
-    pub(crate) fn take_least(&mut self, list: &mut List) -> Option<Id> {
-        let least = *self.of(*list).first()?;
-        self.take(list, least);
-        Some(least)
+    /// Takes the greatest out.
+    pub(crate) fn pop(&mut self, list: &mut List) -> Option<IdHash> {
+        let greatest = *self.of(*list).last()?;
+        self.take(list, greatest);
+        Some(greatest)
     }
 
     /// Takes all ids out.
@@ -137,12 +137,12 @@ impl IdLists {
 }
 
 impl Blocks {
-    fn block(&self, size: usize, block: usize) -> &[Id] {
+    fn block(&self, size: usize, block: usize) -> &[IdHash] {
         let (page, place) = place_of(size, block);
         &self.pages[page].ids[place << size..(place + 1) << size]
     }
 
-    fn block_mut(&mut self, size: usize, block: usize) -> &mut [Id] {
+    fn block_mut(&mut self, size: usize, block: usize) -> &mut [IdHash] {
         let (page, place) = place_of(size, block);
         &mut self.pages[page].ids[place << size..(place + 1) << size]
     }
@@ -156,7 +156,7 @@ impl Blocks {
         }
         let (page, blocks) = (&mut self.pages[number], blocks_of_page(size));
         if page.ids.is_empty() {
-            page.ids = vec![Id::NONE; blocks << size].into();
+            page.ids = vec![IdHash::NONE; blocks << size].into();
         }
         let place = page.first_free();
         debug_assert!(place < blocks, "a page with room has a free block");
@@ -168,7 +168,7 @@ impl Blocks {
     }
 
     fn give_back(&mut self, size: usize, block: usize) {
-        self.block_mut(size, block).fill(Id::NONE);
+        self.block_mut(size, block).fill(IdHash::NONE);
         let (number, place) = place_of(size, block);
         let page = &mut self.pages[number];
         debug_assert!(page.used[place / 64] & 1 << (place % 64) != 0, "it was given back before");
@@ -206,13 +206,13 @@ fn place_of(size: usize, block: usize) -> (usize, usize) {
     (block / blocks, block % blocks)
 }
 
-fn ids_len(block: &[Id]) -> usize {
-    block.partition_point(|id| *id != Id::NONE)
+fn ids_len(block: &[IdHash]) -> usize {
+    block.partition_point(|id| *id != IdHash::NONE)
 }
 
 /// Puts `new` among the first `len` ids of a block that has room for both, from the greatest on:
 /// each that was there moves once.
-fn merge(block: &mut [Id], len: usize, new: &[Id]) {
+fn merge(block: &mut [IdHash], len: usize, new: &[IdHash]) {
     debug_assert!(len + new.len() <= block.len());
     let mut unmoved = len;
     for (before, &id) in new.iter().enumerate().rev() {

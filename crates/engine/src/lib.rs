@@ -32,6 +32,7 @@ pub mod config;
 mod conn;
 mod count;
 pub mod counters;
+mod fan_outs;
 mod form;
 mod guest;
 mod handing_out;
@@ -62,6 +63,7 @@ mod said;
 mod service;
 mod settings;
 mod shard;
+mod shared_ids;
 mod short_sleep;
 mod shortage;
 #[cfg(test)]
@@ -111,6 +113,7 @@ pub use resume::{ArchiveAnswer, ArchiveQuestion, Resume, ResumeStep, Resumes, Re
 pub use router::{GapStep, Remembered, Router, Sending, Step};
 pub use said::{Answered, DirectMessage, Followed, ToldText};
 pub use settings::Settings;
+pub use shared_ids::shared_payload;
 pub use start::{Engine, StartError};
 pub use sync::replies::Replies;
 pub use tls_figures::TlsSnapshot;

@@ -151,7 +151,7 @@ pub const TEXTS_MAX: usize = 128;
 /// of a worker, and a resume under 0.2 ms of the control plane. A WebSocket logs further ones in.
 pub const IDS_PER_HEAD_MAX: usize = 256;
 
-/// Ids of one connection, 8 to 16 bytes each beside the first: as many as its log-ins may bring it
+/// Ids of one connection, 4 to 8 bytes each beside the first: as many as its log-ins may bring it
 /// to.
 pub const IDS_PER_CONNECTION_MAX: usize = 2048;
 

@@ -20,7 +20,7 @@ pub(crate) use self::orders::Order;
 use self::orders::Orders;
 use crate::Event;
 use crate::catch_up::CatchUp;
-use crate::limits::{MAIL_TARGETS_MAX, MAILS_MAX};
+use crate::limits::{EXPRESS_TARGETS_MAX, MAIL_TARGETS_MAX, MAILS_MAX};
 use crate::receipt::{Bell, Stub};
 pub(crate) use crate::said::Targets;
 use crate::said::{RoomText, Say};
@@ -71,6 +71,16 @@ impl Mail {
             Mail::Room(text) => text.targets.len(),
             Mail::TokenResult(_) | Mail::Revoke(_) | Mail::Say(_) => 1,
             Mail::Gap { .. } | Mail::Drain { .. } => 0,
+        }
+    }
+
+    /// Whether it is handed to a large audience.
+    pub(crate) fn is_for_many(&self) -> bool {
+        match self {
+            Mail::Deliver { targets, .. } | Mail::Text { targets, .. } => {
+                targets.len() > EXPRESS_TARGETS_MAX
+            }
+            _ => false,
         }
     }
 }
@@ -169,10 +179,11 @@ impl Mailbox {
     }
 
     /// The worker, before it waits: `true` when it may sleep, since every mail from now on rings.
-    pub(crate) fn may_sleep(&self) -> bool {
+    /// Mail that it does not take before somebody rings keeps it from no sleep.
+    pub(crate) fn may_sleep(&self, takes_mail: bool) -> bool {
         self.bell.mark_asleep();
-        let is_empty = self.queue.is_empty() && self.orders.is_empty() && self.bell.is_silent();
-        if is_empty {
+        let has_mail = takes_mail && !self.queue.is_empty();
+        if !has_mail && self.orders.is_empty() && self.bell.is_silent() {
             return true;
         }
         self.bell.mark_awake();
@@ -277,9 +288,9 @@ mod tests {
             let mailbox = Mailbox::new().unwrap();
             mailbox.awake();
             post(&mailbox);
-            assert!(!mailbox.may_sleep(), "post {number}");
+            assert!(!mailbox.may_sleep(true), "post {number}");
         }
-        assert!(Mailbox::new().unwrap().may_sleep());
+        assert!(Mailbox::new().unwrap().may_sleep(true));
     }
 
     #[test]

@@ -9,14 +9,15 @@
 
 #![expect(
     clippy::disallowed_types,
-    reason = "it is written when the file is read again, and held for a look-up"
+    reason = "written when the file is read again, and held for a look-up or a sum"
 )]
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
+use hub::EventIds;
 use pusher::{App, Apps};
 
 use crate::cached::CachedEvents;
@@ -38,9 +39,31 @@ pub struct ServedApp {
 pub struct AppUsage {
     /// Relaxed: a bound that is good to within what workers let in at one moment.
     connections: AtomicU32,
-    /// Until when what its backend has sent takes up its rate, in nanoseconds of the monotonic
-    /// clock. Relaxed: it is one number, and nothing else goes by it.
-    sent_until_ns: AtomicU64,
+    /// What its backend has sent.
+    sent: Mutex<SentEvents>,
+}
+
+/// How far the events of a backend take up its rate.
+#[derive(Clone, Copy, Debug, Default)]
+struct SentEvents {
+    /// Until when, in nanoseconds of the monotonic clock.
+    until_ns: u64,
+    /// The rate by which that was counted; none if nothing counts.
+    per_second: Option<u32>,
+}
+
+impl SentEvents {
+    /// From `now_ns` on it is counted by another rate. Where that is higher, the events that are
+    /// left take up less time. Where it is lower they take up no more: what was sent was allowed,
+    /// and nobody waits longer for it than was said.
+    fn count_by(&mut self, per_second: u32, now_ns: u64) {
+        let before = self.per_second.replace(per_second).unwrap_or(per_second);
+        if before < per_second {
+            let left_ns = u128::from(self.until_ns.saturating_sub(now_ns));
+            let left_ns = (left_ns * u128::from(before)).div_ceil(u128::from(per_second));
+            self.until_ns = now_ns + left_ns as u64;
+        }
+    }
 }
 
 impl AppUsage {
@@ -57,21 +80,25 @@ impl AppUsage {
     }
 
     /// Counts `events` that its backend sends at `now_ns`, if it may have so many a second. A
-    /// second's worth may come at once, and whatever its last request has beyond that.
+    /// second's worth may come at once, and whatever its last request has beyond that. What it has
+    /// sent before counts by this rate, also if it had another one then, and not at all once it had
+    /// none.
     ///
     /// # Errors
     /// It has sent too many: nanoseconds until it may send again.
     pub fn send(&self, events: u32, per_second: Option<u32>, now_ns: u64) -> Result<(), u64> {
-        let Some(per_second) = per_second else { return Ok(()) };
-        let takes_ns = u64::from(events) * (SECOND_NS / u64::from(per_second));
-        let more = |until_ns: u64| {
-            let from_ns = until_ns.max(now_ns);
-            (from_ns - now_ns < SECOND_NS).then(|| from_ns + takes_ns)
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(per_second) = per_second else {
+            *sent = SentEvents::default();
+            return Ok(());
         };
-        match self.sent_until_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
-            Ok(_) => Ok(()),
-            Err(until_ns) => Err(until_ns + 1 - SECOND_NS - now_ns),
+        sent.count_by(per_second, now_ns);
+        let from_ns = sent.until_ns.max(now_ns);
+        if from_ns - now_ns >= SECOND_NS {
+            return Err(from_ns + 1 - SECOND_NS - now_ns);
         }
+        sent.until_ns = from_ns + u64::from(events) * (SECOND_NS / u64::from(per_second));
+        Ok(())
     }
 
     /// Takes back one [`AppUsage::take`].
@@ -85,12 +112,21 @@ impl AppUsage {
 #[derive(Debug, Default)]
 pub(crate) struct AppsRead {
     apps: Apps,
+    /// Those that share channels with ids.
+    sharing: Vec<Arc<App>>,
+    /// Up to which number events were sent while an app, by its id, had other `ids` than now.
+    ids_changed: HashMap<String, u64>,
     usages: HashMap<String, Arc<AppUsage>>,
 }
 
 impl AppsRead {
     pub(crate) fn by_key(&self, key: &str) -> Option<ServedApp> {
         self.served(self.apps.by_key(key)?)
+    }
+
+    /// Those that share channels with ids.
+    pub(crate) fn sharing(&self) -> &[Arc<App>] {
+        &self.sharing
     }
 
     fn served(&self, app: &Arc<App>) -> Option<ServedApp> {
@@ -104,6 +140,13 @@ pub struct PusherApps {
     /// Release and acquire: who sees a new version finds its apps behind the lock.
     version: AtomicU64,
     read: RwLock<Arc<AppsRead>>,
+    /// Some app shares channels with ids. Relaxed: an event that is sent while the file is read
+    /// goes by what it says now or by what it said before.
+    is_sharing: AtomicBool,
+    /// Channels for which subscribers sign may be shared, too: nobody hears an id without a token.
+    shares_signed: bool,
+    /// Who numbers events, once there is one.
+    event_ids: OnceLock<Arc<EventIds>>,
     /// The last events of their channels that cache those.
     cached: CachedEvents,
     /// Who comes to their channels and goes.
@@ -115,9 +158,36 @@ impl PusherApps {
     pub fn new(apps: Apps) -> PusherApps {
         let (version, cached) = (AtomicU64::new(0), CachedEvents::default());
         let notes = ChannelNotes::default();
-        let none = PusherApps { version, read: RwLock::default(), cached, notes };
+        let (read, is_sharing) = (RwLock::default(), AtomicBool::new(false));
+        let (shares_signed, event_ids) = (false, OnceLock::new());
+        let none =
+            PusherApps { version, read, is_sharing, shares_signed, event_ids, cached, notes };
         none.replace(apps);
         none
+    }
+
+    /// These apps, which share channels for which subscribers sign, too, if they share any. To be
+    /// said where streams need tokens.
+    #[must_use]
+    pub fn sharing_signed(self, shares_signed: bool) -> PusherApps {
+        PusherApps { shares_signed, ..self }
+    }
+
+    /// `None` if no app shares channels with ids. Else whether those are shared for which
+    /// subscribers sign.
+    pub(crate) fn shares(&self) -> Option<bool> {
+        self.is_sharing.load(Ordering::Relaxed).then_some(self.shares_signed)
+    }
+
+    /// From now on events have numbers of `event_ids`.
+    pub(crate) fn set_event_ids(&self, event_ids: &Arc<EventIds>) {
+        // A second one is of a test.
+        let _ = self.event_ids.set(Arc::clone(event_ids));
+    }
+
+    /// Up to which number events were sent while the app with this id had other `ids` than now.
+    pub(crate) fn ids_changed(&self, app: &str) -> u64 {
+        self.read().ids_changed.get(app).copied().unwrap_or(0)
     }
 
     /// From now on these are the apps. Connections of those that are gone stay.
@@ -131,7 +201,18 @@ impl PusherApps {
             let known = read.usages.get(&app.key).cloned();
             usages.entry(app.key.clone()).or_insert_with(|| known.unwrap_or_default());
         }
-        *read = Arc::new(AppsRead { apps, usages });
+        let sharing: Vec<Arc<App>> = apps.iter().filter(|app| app.ids.is_some()).cloned().collect();
+        self.is_sharing.store(!sharing.is_empty(), Ordering::Relaxed);
+        let mut ids_changed = read.ids_changed.clone();
+        ids_changed.retain(|app, _| apps.by_id(app).is_some());
+        let last = self.event_ids.get().map_or(0, |event_ids| event_ids.last());
+        for app in read.sharing.iter().chain(&sharing) {
+            let ids = |apps: &Apps| apps.by_id(&app.id).and_then(|app| app.ids.clone());
+            if ids(&read.apps) != ids(&apps) {
+                ids_changed.insert(app.id.clone(), last);
+            }
+        }
+        *read = Arc::new(AppsRead { apps, sharing, ids_changed, usages });
         self.version.fetch_add(1, Ordering::Release);
     }
 
@@ -221,5 +302,25 @@ mod tests {
         let late_ns = start_ns + 60 * SECOND_NS;
         assert_eq!((send(100, late_ns), send(1, late_ns)), (Ok(()), Err(9 * SECOND_NS + 1)));
         assert_eq!(usage.send(1, None, late_ns), Ok(()), "without a rate there is no bound");
+    }
+
+    #[test]
+    fn what_an_app_has_sent_counts_by_the_rate_that_it_has_now() {
+        let (usage, now_ns) = (AppUsage::default(), 5 * SECOND_NS);
+        usage.send(1_000, Some(10), now_ns).unwrap();
+        assert_eq!(usage.send(1, Some(10), now_ns), Err(99 * SECOND_NS + 1));
+        // A second later 990 of them are left.
+        let now_ns = now_ns + SECOND_NS;
+        assert_eq!(usage.send(1, Some(110), now_ns), Err(8 * SECOND_NS + 1));
+        assert_eq!(usage.send(1, Some(990), now_ns), Err(1));
+        assert_eq!(usage.send(1, Some(1_980), now_ns), Ok(()), "half a second is left");
+        // A lower rate holds from then on, and makes nothing longer that was sent before.
+        assert_eq!(usage.send(1, Some(1), now_ns), Ok(()));
+        let wait_ns = usage.send(1, Some(1), now_ns).unwrap_err();
+        assert!(wait_ns < SECOND_NS, "{wait_ns}");
+        // Without a rate nothing is left, also for a rate behind it.
+        usage.send(1_000, Some(1), now_ns + 2 * SECOND_NS).unwrap();
+        usage.send(1, None, now_ns + 2 * SECOND_NS).unwrap();
+        assert_eq!(usage.send(1, Some(1), now_ns + 2 * SECOND_NS), Ok(()));
     }
 }

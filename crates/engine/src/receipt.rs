@@ -159,6 +159,12 @@ impl Bell {
         self.doorbell.mark_awake();
     }
 
+    /// Whether a ring now wakes the worker.
+    #[cfg(test)]
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.doorbell.must_ring()
+    }
+
     /// Whether the lane has nothing to look for. Read between [`Bell::mark_asleep`] and the sleep,
     /// as the mailbox is.
     pub(crate) fn is_silent(&self) -> bool {

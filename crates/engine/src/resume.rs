@@ -196,7 +196,8 @@ impl<'r> Resuming<'r> {
             }
             let subjects = &mut self.subjects;
             // A key follows others only at the hub: a stored graph has none.
-            let next = match id.is_key() && self.router.topics().is_none() {
+            let follows_nobody = id.is_key() && self.router.topics().is_none();
+            let next = match self.resume.are_alone || follows_nobody {
                 true => None,
                 false => followers
                     .slice_of_following(id, self.last, &mut |subject| subjects.push(subject))?,

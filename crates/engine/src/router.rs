@@ -124,6 +124,7 @@ impl Router {
     pub(crate) fn with_pusher(self, pusher: Option<Arc<PusherApps>>) -> Router {
         if let Some(apps) = &pusher {
             apps.cached().set_history(self.history.clone());
+            apps.set_event_ids(&self.event_ids);
         }
         Router { pusher, ..self }
     }
@@ -193,9 +194,18 @@ impl Router {
             }
             None => known.extend(subjects.iter().filter_map(|&about| self.names.lookup(about))),
         });
-        let mut sending = Sending::new(self, Audience::of(known, outgoing.followed));
+        let mut sending = Sending::new(self, self.audience(&outgoing, &known));
         sending.draft = Some(Drafted { outgoing, begun, id });
         sending
+    }
+
+    /// The audience of an event about `subjects`. Beside theirs it has the subscribers of channels
+    /// that are shared with them.
+    fn audience(&self, outgoing: &Outgoing, subjects: &[Id]) -> Audience {
+        let shared =
+            self.pusher.as_ref().map(|apps| apps.shared_keys(&self.names, &outgoing.draft));
+        let shared = shared.unwrap_or_default();
+        Audience::of(subjects.iter().copied().chain(shared), outgoing.followed)
     }
 
     /// Begins to end all connections of `id`.

@@ -1,6 +1,7 @@
 //! Starting the workers, reading their counters, and ending them.
 
 mod error;
+mod guard;
 mod lanes;
 mod passing_on;
 mod ways;
@@ -21,12 +22,14 @@ use sys::{clock, group, limits as process_limits, machine};
 
 pub use self::error::StartError;
 use self::error::claim;
+use self::guard::EndProcessOnPanic;
 use crate::account::Account;
 use crate::addresses::Addresses;
 use crate::client_sends::ClientSends;
 use crate::clock::Clock;
 use crate::config::EngineConfig;
 use crate::counters::{Counters, Snapshot, WorkerSnapshot};
+use crate::fan_outs::RungPermits;
 use crate::guest::Guest;
 use crate::handing_out::HandOuts;
 use crate::handover::{HandoverReceiver, Predecessor, TakeoverState};
@@ -171,6 +174,9 @@ impl Engine {
         let past_ms = if from.is_some() { SUCCESSOR_PAST_MS } else { 0 };
         let started_ms = clock::monotonic_ms().saturating_sub(past_ms);
         let permits = ServingPermits::new(config.workers, cores).map(Arc::new);
+        let fan_outs = RungPermits::of(config.workers, cores, descriptors.soft, &mailboxes);
+        let rings =
+            |worker| if worker < lanes || fan_outs.is_some() { mailboxes.len() } else { lanes };
         let connection_ids = ConnectionIds::random();
         let shared = |worker| Shared {
             names: names.clone(),
@@ -192,13 +198,13 @@ impl Engine {
             topics: topics.clone(),
             handshake_limits: handshake_limits.clone(),
             slots_max: room.saturating_sub(lanes::reserved(
-                lanes,
                 worker < lanes,
-                mailboxes.len(),
+                rings(worker),
                 descriptors.soft,
             )),
             started_ms,
             permits: permits.clone(),
+            fan_outs: fan_outs.clone(),
         };
         let shared: Vec<Shared> = (0..config.workers).map(shared).collect();
         let watches = rooms.map(|rooms| Watches::new(mailboxes.clone(), names, rooms));
@@ -338,9 +344,10 @@ impl Engine {
         let (mailbox, replies) = (self.mailboxes[worker].clone(), self.replies.clone());
         let capacity = WorkerCapacity::new(self.capacities.clone(), worker);
         let lane_socket = self.lane_sockets.get(worker).map(|(lane, _)| Arc::clone(lane));
-        // Who has a lane sends mail to all, and is answered by all.
-        let mailboxes = self.mailboxes.clone();
-        let rung = if lane_socket.is_some() { mailboxes.len() } else { self.lane_sockets.len() };
+        // Who has a lane sends mail to all, and is answered by all. A permit may be for any.
+        let (mailboxes, rings_all) = (self.mailboxes.clone(), shared.fan_outs.is_some());
+        let rings_all = rings_all || lane_socket.is_some();
+        let rung = if rings_all { mailboxes.len() } else { self.lane_sockets.len() };
         let (started, start) = mpsc::sync_channel(1);
         let run = move || {
             let _guard = EndProcessOnPanic;
@@ -383,18 +390,5 @@ impl Engine {
             self.threads.push(thread);
         }
         outcome
-    }
-}
-
-/// A worker that is gone while its clients stay connected would be the worst of failures: they
-/// would hear nothing and not know. So a panic in a worker, or an error of the kernel that keeps it
-/// from going on, is printed and ends the process.
-struct EndProcessOnPanic;
-
-impl Drop for EndProcessOnPanic {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            std::process::abort();
-        }
     }
 }

@@ -3,9 +3,11 @@
 //! A turn: wait, accept, fire timers, read and write what is ready ([`crate::service`]), take the
 //! mail, write once to each connection, and again. Each step has its budget in [`crate::limits`],
 //! so no step keeps the others waiting for more than a few milliseconds. Where there are more
-//! workers than cores, not all serve clients [at one time](sync::permits).
+//! workers than cores, not all serve clients [at one time](sync::permits), or send to [large
+//! audiences](crate::fan_outs).
 
 mod accepting;
+mod fan_outs;
 mod lanes;
 mod serving;
 
@@ -32,6 +34,7 @@ use crate::shard::{Shard, Shared};
 use crate::short_sleep::ShortSleep;
 use crate::shortage::Shortage;
 use crate::tls::Tls;
+use fan_outs::FanOuts;
 use serving::Serving;
 
 const MAILBOX: u64 = u64::MAX - LISTENERS_MAX as u64;
@@ -62,6 +65,7 @@ pub(crate) struct Worker {
     accept_again_ms: Option<u64>,
     short_sleep: ShortSleep,
     serving: Serving,
+    fan_outs: FanOuts,
     capacity: WorkerCapacity,
     /// Of what the kernel gives for a connection, although there are places.
     shortage: Shortage,
@@ -103,6 +107,7 @@ impl Worker {
         let cores = machine::cores();
         let short_sleep = ShortSleep::new(config.workers, cores);
         let serving = Serving::new(shared.permits.clone());
+        let fan_outs = FanOuts::new(shared.fan_outs.clone(), number);
         let shard = Shard::new(number, sockets, config, shared);
         Ok(Worker {
             started_ms: shard.started_ms(),
@@ -116,6 +121,7 @@ impl Worker {
             accept_again_ms: None,
             short_sleep,
             serving,
+            fan_outs,
             capacity,
             shortage: Shortage::default(),
             lane_socket: None,
@@ -275,6 +281,10 @@ impl Worker {
         self.serve_clients(began_ns);
         self.resume_accepting();
         self.look_for_descriptors(now_ms);
+        let may_fan_out = self.fan_outs.may_go_on(began_ns);
+        // Before all is written down, all is to be delivered, and nobody sends meanwhile.
+        let is_frozen = self.handover.as_ref().is_some_and(|sender| sender.is_frozen());
+        self.shard.let_fan_outs_wait(!may_fan_out && !is_frozen);
         let (took_mail, mail_left) = self.shard.take_mail(&self.mailbox);
         if self.shard.drain_deadline_ms().is_some() {
             self.listeners.clear();
@@ -290,9 +300,11 @@ impl Worker {
         self.mind_capacity();
         let writes_left = self.shard.flush();
         let lane_busy = self.lane_turned(now_ms);
-        self.counters.turns.add(clock::monotonic_ns() - began_ns);
-        let lane_or_clients = lane_busy || self.serves_on();
-        mail_left || writes_left || lane_or_clients || self.shard.has_work()
+        let ended_ns = clock::monotonic_ns();
+        self.counters.turns.add(ended_ns - began_ns);
+        let fans_out = self.fan_outs.turned(self.shard.has_fan_outs(), ended_ns);
+        let others = lane_busy || self.serves_on() || fans_out;
+        mail_left || writes_left || others || self.shard.has_work()
     }
 
     /// Tells the kernel when this worker has become full, or has room again.
@@ -325,7 +337,8 @@ impl Worker {
     /// How long to sleep for a short time, if it is time for that. A short sleep is shorter than a
     /// timer's tick, so the timers need not be asked.
     fn short_sleep_ns(&self, busy: bool) -> Option<u64> {
-        if busy || self.lane.as_ref().is_some_and(|lane| lane.is_awaited()) {
+        let is_to_be_rung = self.lane.as_ref().is_some_and(|lane| lane.is_awaited());
+        if busy || is_to_be_rung || self.fan_outs.wait() {
             return None;
         }
         self.short_sleep.due_ns(clock::monotonic_ns())
@@ -334,7 +347,7 @@ impl Worker {
     /// Zero when there is work left or mail has come; else, since every mail rings now, until the
     /// next timer.
     fn timeout_ms(&self, busy: bool) -> Option<u64> {
-        if busy || !self.mailbox.may_sleep() {
+        if busy || !self.mailbox.may_sleep(self.shard.takes_mail()) || self.fan_outs.are_granted() {
             return Some(0);
         }
         let pause = self.shard.next_pause_ends_ms();

@@ -1,6 +1,6 @@
 //! `cargo bench -p hub`: a million connections log in, are found and log out. They do so under one
 //! id, under an id each, and under a name each. They also do so under a second id, which is each
-//! one's own or one of all.
+//! one's own or one of all, and ids are looked up as those of an audience are.
 //!
 //! What matters of a call under a lock is how long the lock is held once. So each call is timed by
 //! itself, on one thread, where nobody waits. The median, a high quantile and the longest are told.
@@ -143,12 +143,43 @@ fn directory(
         assert_eq!(found, directory.connections(subject), "the audience is whole");
         // A number that has no factor in common with how many there are visits each once.
         for n in (0..connections).map(|n| n * 7_919 % connections) {
-            logouts.time(round, || directory.logout(id(n), conn(n)));
+            // Of further ids a worker has kept the hash.
+            let hash = directory.hash(id(n));
+            logouts.time(round, || match first {
+                Some(_) => drop(directory.logout_of_hash(conn(n), hash)),
+                None => directory.logout(id(n), conn(n)),
+            });
         }
         assert_eq!(directory.ids_online(), logged_in, "all are logged out");
     }
     [&logins, &steps, &logouts].into_iter().for_each(Calls::print);
     println!("  {bytes:.1} bytes for each");
+}
+
+/// Looks ids up sixteen at a time, as those of an audience are: all of them online, and none. So
+/// many connections have two ids each.
+fn together(connections: usize) {
+    println!("sixteen look-ups together, two ids each");
+    let directory = Directory::default();
+    for n in 0..connections {
+        directory.login(integer(n), conn(n));
+        directory.login(second(n), conn(n));
+    }
+    let calls = connections / 16;
+    let (mut online, mut offline) = (Calls::new("online", calls), Calls::new("offline", calls));
+    let mut large = Vec::new();
+    for round in 0..ROUNDS {
+        for call in 0..calls {
+            let some = |n: usize| (call * 16 + n).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+            let ids: [Id; 16] = std::array::from_fn(|n| integer(some(n) % connections));
+            let others = ids.map(|id| integer(2 * SECOND + id.as_integer().unwrap_or(0) as usize));
+            let mut found = 0;
+            online.time(round, || directory.visit(&ids, &mut large, |_| found += 1));
+            offline.time(round, || directory.visit(&others, &mut large, |_| found += 1));
+            assert_eq!(found, ids.len(), "those who are online are found");
+        }
+    }
+    [&online, &offline].into_iter().for_each(Calls::print);
 }
 
 /// The same for the names of a million connections, of 16 bytes each.
@@ -269,7 +300,7 @@ fn members(name: &str, connections: usize, room: impl Fn(usize) -> Id) {
 }
 
 /// What is measured, each in a process of its own: what one gave back would be another's heap.
-const PARTS: [fn(usize); 9] = [
+const PARTS: [fn(usize); 10] = [
     |connections| directory("one id", connections, integer(7), None, |_| integer(7)),
     |connections| directory("an id each", connections, integer(7), None, integer),
     |connections| directory("a second id each", connections, second(7), Some(integer), second),
@@ -287,6 +318,7 @@ const PARTS: [fn(usize); 9] = [
         println!("coming and going, a name each");
         heard(connections, |n| format!("somebody:{n:07}"));
     },
+    together,
 ];
 
 fn main() -> std::io::Result<()> {

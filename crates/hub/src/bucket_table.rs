@@ -12,6 +12,9 @@
 
 #[cfg(test)]
 mod tests;
+mod walk;
+
+pub(crate) use self::walk::walk_place;
 
 /// Entries of type `T`, some `MEAN` in a bucket.
 #[derive(Debug)]
@@ -110,6 +113,11 @@ impl<T, const MEAN: usize> BucketTable<T, MEAN> {
     /// Likewise, to be changed, but not in what their hashes are of.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.buckets.iter_mut().flatten()
+    }
+
+    /// All entries, in no order, out of the table.
+    pub(crate) fn into_entries(self) -> impl Iterator<Item = T> {
+        self.buckets.into_iter().flatten()
     }
 
     /// The bucket of `hash`: where the last of its bits that count name none that is there yet,

@@ -115,6 +115,14 @@ impl ConnSet {
         }
     }
 
+    pub(crate) fn contains(&self, conn: ConnRef) -> bool {
+        match self {
+            ConnSet::Pair(pair) => pair.contains(&conn),
+            ConnSet::Some(conns) => conns.binary_search(&conn).is_ok(),
+            ConnSet::Many(runs) => runs.contains(conn),
+        }
+    }
+
     /// Visits, in order, at most `most` connections that stand after `after`. The last one visited
     /// when there are more.
     pub(crate) fn walk(

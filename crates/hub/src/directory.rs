@@ -12,6 +12,7 @@
 //! look-ups keeps the processor from working on both. So a sender's look-ups go sixteen together:
 //! first their stripes are locked, as many as are free, then all are looked up at once.
 
+mod by_hash;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use crate::changes::{Changes, LISTS};
 use crate::conn_ref::ConnRef;
 use crate::conn_set::{ConnSet, ConnSets};
 use crate::id::Id;
+use crate::id_hash::IdHash;
 use crate::keys::Keys;
 
 /// So many that the growth of one stripe is short: at a million ids it moves 224 at most, at 16
@@ -80,7 +82,7 @@ struct Stripe {
 }
 
 impl Stripe {
-    fn conns(&self, hash: u64, id: Id) -> Option<Conns> {
+    fn conns(&self, hash: IdHash, id: Id) -> Option<Conns> {
         self.slots.find(hash, id).map(|slot| slot.conns)
     }
 
@@ -130,6 +132,18 @@ impl Directory {
         Directory { keys: Keys::random(), stripes, changes: None, keys_online: AtomicUsize::new(0) }
     }
 
+    /// Likewise with tables that fill up alike in each run.
+    #[cfg(test)]
+    pub(crate) fn with_fixed_keys(stripes: usize) -> Directory {
+        Directory { keys: Keys::fixed(), ..Directory::with_stripes(stripes) }
+    }
+
+    /// One of tests, in which all ids have one hash.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn of_one_hash() -> Directory {
+        Directory { keys: Keys::all_alike(), ..Directory::with_stripes(1) }
+    }
+
     /// One that notes in `changes` which ids come and go.
     pub fn noting(changes: Changes) -> Directory {
         Directory { changes: Some(changes), ..Directory::default() }
@@ -149,12 +163,12 @@ impl Directory {
     /// nothing: a set knows how many it has.
     pub fn login_within(&self, id: Id, conn: ConnRef, most: usize) -> bool {
         debug_assert!(id != Id::NONE && most > 0);
-        let hash = self.keys.hash(id.to_bits());
+        let hash = self.hash(id);
         let mut stripe = self.stripe(hash);
         let Stripe { slots, sets } = &mut *stripe;
         let Some(slot) = slots.find_mut(hash, id) else {
             let slot = Slot { id, conns: Conns::one(conn) };
-            slots.insert(slot, |slot| self.keys.hash(slot.id.to_bits()));
+            slots.insert(slot, |slot| self.hash(slot.id));
             self.note(hash, id, true);
             return true;
         };
@@ -172,13 +186,16 @@ impl Directory {
 
     /// Takes `conn` out again; does nothing when the pair is not registered.
     pub fn logout(&self, id: Id, conn: ConnRef) {
-        let hash = self.keys.hash(id.to_bits());
-        let mut stripe = self.stripe(hash);
-        let Stripe { slots, sets } = &mut *stripe;
+        let hash = self.hash(id);
+        self.logout_in(&mut self.stripe(hash), hash, id, conn);
+    }
+
+    fn logout_in(&self, stripe: &mut Stripe, hash: IdHash, id: Id, conn: ConnRef) {
+        let Stripe { slots, sets } = stripe;
         let Some(slot) = slots.find_mut(hash, id) else { return };
         match slot.conns.conn() {
             Some(only) if only == conn => {
-                slots.remove(hash, id, |slot| self.keys.hash(slot.id.to_bits()));
+                slots.remove(hash, id, |slot| self.hash(slot.id));
                 self.note(hash, id, false);
             }
             Some(_) => {}
@@ -213,7 +230,7 @@ impl Directory {
 
     /// With one there is nothing to be done at the same time.
     fn visit_one(&self, id: Id, look: &mut impl FnMut(&Stripe, Conns, Id)) {
-        let hash = self.keys.hash(id.to_bits());
+        let hash = self.hash(id);
         let stripe = self.stripe(hash);
         if let Some(conns) = stripe.conns(hash, id) {
             look(&stripe, conns, id);
@@ -222,10 +239,10 @@ impl Directory {
 
     fn visit_together(&self, ids: &[Id], look: &mut impl FnMut(&Stripe, Conns, Id)) {
         debug_assert!(ids.len() <= TOGETHER, "what is beyond would be looked up nowhere");
-        let mut hashes = [0; TOGETHER];
+        let mut hashes = [IdHash::NONE; TOGETHER];
         let mut held: SmallVec<[Option<MutexGuard<'_, Stripe>>; TOGETHER]> = SmallVec::new();
         for (id, hash) in ids.iter().zip(&mut hashes) {
-            *hash = self.keys.hash(id.to_bits());
+            *hash = self.hash(*id);
             // Trying never waits, so holding several stripes cannot end in a ring of waiters.
             held.push(self.stripes[self.stripe_of(*hash)].0.try_lock().ok());
         }
@@ -265,7 +282,7 @@ impl Directory {
         most: usize,
         mut visit: impl FnMut(ConnRef),
     ) -> Option<ConnRef> {
-        let hash = self.keys.hash(id.to_bits());
+        let hash = self.hash(id);
         let stripe = self.stripe(hash);
         let conns = stripe.conns(hash, id)?;
         match stripe.at(conns, id, &self.keys)? {
@@ -281,7 +298,7 @@ impl Directory {
 
     /// How many connections `id` has.
     pub fn connections(&self, id: Id) -> usize {
-        let hash = self.keys.hash(id.to_bits());
+        let hash = self.hash(id);
         let stripe = self.stripe(hash);
         match stripe.conns(hash, id).and_then(|conns| stripe.at(conns, id, &self.keys)) {
             None => 0,
@@ -302,7 +319,7 @@ impl Directory {
     }
 
     /// To be called under the stripe's lock.
-    fn note(&self, hash: u64, id: Id, is_online: bool) {
+    fn note(&self, hash: IdHash, id: Id, is_online: bool) {
         if id.is_key() {
             // Wraps around for -1, as atomics do.
             let step = if is_online { 1 } else { usize::MAX };
@@ -326,15 +343,12 @@ impl Directory {
         })
     }
 
-    fn stripe(&self, hash: u64) -> MutexGuard<'_, Stripe> {
+    fn stripe(&self, hash: IdHash) -> MutexGuard<'_, Stripe> {
         lock(&self.stripes[self.stripe_of(hash)])
     }
 
-    /// The table takes its bits from both ends of the hash; the stripe is named by the middle.
-    fn stripe_of(&self, hash: u64) -> usize {
-        // A part of the stripes instead of a remainder: a division takes longer.
-        let middle = u64::from((hash >> 16) as u32);
-        ((middle * self.stripes.len() as u64) >> 32) as usize
+    fn stripe_of(&self, hash: IdHash) -> usize {
+        hash.part(self.stripes.len())
     }
 }
 

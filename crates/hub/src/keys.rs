@@ -15,6 +15,18 @@ impl Keys {
         Keys { add: random.hash_one(0_u8), multiply: random.hash_one(1_u8) | 1 }
     }
 
+    /// Keys that are alike in each run, for tests that count what tables take.
+    #[cfg(test)]
+    pub(crate) fn fixed() -> Keys {
+        Keys { add: 0x243f_6a88_85a3_08d3, multiply: 0x1319_8a2e_0370_7345 }
+    }
+
+    /// Under which all have one hash.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn all_alike() -> Keys {
+        Keys { add: 0, multiply: 0 }
+    }
+
     pub(crate) fn hash(&self, value: u64) -> u64 {
         let wide = u128::from(value ^ self.add) * u128::from(self.multiply);
         (wide as u64 ^ (wide >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)

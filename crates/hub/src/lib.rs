@@ -27,6 +27,7 @@ mod frames;
 mod grant;
 mod history;
 mod id;
+mod id_hash;
 mod id_patterns;
 mod key;
 mod keys;
@@ -61,6 +62,7 @@ pub use history::{Above, Begun, History, HistoryLimits, HistoryStats, Since, Sli
 pub use history::{BadRule, HistoryRule, HistoryRules};
 pub use history::{EvictedRange, EvictedRule, Lack, PagePart, Remembered};
 pub use id::{ID_BYTES_MAX, Id, IdError, IdText, NarrowId};
+pub use id_hash::IdHash;
 pub use id_patterns::{BadPatterns, IdPatterns, PATH_BYTES_MAX, PATTERNS_MAX, is_path};
 pub use key::{KEY_BYTES_MAX, KEY_MARK, KEY_NAME_BYTES_MAX, Key, Space};
 pub use members::{

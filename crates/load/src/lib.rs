@@ -8,8 +8,10 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
+pub mod delivery;
 pub mod findings;
 pub mod flood;
+pub mod form;
 pub mod graph_model;
 mod order;
 pub mod plot;

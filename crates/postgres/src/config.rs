@@ -11,7 +11,7 @@ use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use zeroize::Zeroizing;
 
 use crate::error::PostgresError;
-use crate::limits::MIGRATION_WAIT;
+use crate::limits::{MIGRATION_WAIT, TABLE_WAIT};
 use crate::url;
 
 /// How to reach the database. Made by [`PostgresConfig::from_url`]; the fields have defaults that
@@ -43,8 +43,11 @@ pub struct PostgresConfig {
     pub connect_timeout: Duration,
     /// For each request, but for loads, imports and bootstraps. Default 10 s.
     pub statement_timeout: Duration,
-    /// For each lock that a migration of the tables waits for. Default 30 s.
+    /// How long a migration of the tables waits for that of another node, and then tries to lock
+    /// them. Default 30 s.
     pub migration_wait: Duration,
+    /// How long one try waits for the lock of a table: others wait behind it. Default 3 s.
+    pub table_wait: Duration,
     /// How long the database may say nothing while all pairs are read: its connection may be dead.
     /// Default 60 s.
     pub silence: Duration,
@@ -114,6 +117,7 @@ impl PostgresConfig {
             connect_timeout: *postgres.get_connect_timeout().unwrap_or(&Duration::from_secs(5)),
             statement_timeout: Duration::from_secs(10),
             migration_wait: MIGRATION_WAIT,
+            table_wait: TABLE_WAIT,
             silence: Duration::from_secs(60),
             postgres,
         })

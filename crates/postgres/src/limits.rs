@@ -35,9 +35,19 @@ pub const LOAD_CHUNK_BYTES: usize = 1 << 20;
 /// Addresses of one host that are tried, one after the other: some 6 s each.
 pub const ADDRESSES_MAX: usize = 16;
 
-/// How long a migration waits for a lock of the tables, or for another's migration. Transactions
-/// that come later wait behind it, those of the application among them.
+/// How long a migration waits for another's, and then tries to lock the tables.
 pub const MIGRATION_WAIT: Duration = Duration::from_secs(30);
+
+/// How long one try waits for the lock of a table. Transactions that come later wait behind it,
+/// those of the application among them.
+pub const TABLE_WAIT: Duration = Duration::from_secs(3);
+
+/// The first pause between two tries, in which those pass. Each is twice as long as the one before.
+/// With the times above there are five tries.
+pub const PAUSE_MIN: Duration = Duration::from_secs(1);
+
+/// The longest.
+pub const PAUSE_MAX: Duration = Duration::from_secs(8);
 
 /// How often the version is read.
 pub const POLL: Duration = Duration::from_millis(250);

@@ -1,12 +1,15 @@
 //! The tables and functions, made and migrated by whichever node comes first.
 
+use std::iter::successors;
 use std::sync::atomic::Ordering;
 
+use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
 use crate::config::PostgresConfig;
 use crate::error::{Doing, PostgresError, SchemaFault};
+use crate::limits::{PAUSE_MAX, PAUSE_MIN};
 
 /// Each once, in this order, for ever: what was published is not changed, but followed by another.
 const MIGRATIONS: [&str; 6] = [
@@ -57,29 +60,97 @@ pub(crate) async fn is_ready(
     Ok(false)
 }
 
+/// Why a try to migrate has not done it.
+enum TryFault {
+    /// A table is used by another transaction.
+    Locked,
+    Other(PostgresError),
+}
+
+impl From<PostgresError> for TryFault {
+    fn from(error: PostgresError) -> TryFault {
+        TryFault::Other(error)
+    }
+}
+
+impl From<tokio_postgres::Error> for TryFault {
+    fn from(error: tokio_postgres::Error) -> TryFault {
+        match error.code() {
+            Some(&SqlState::LOCK_NOT_AVAILABLE) => TryFault::Locked,
+            _ => TryFault::Other(PostgresError::of(&error, Doing::Nothing)),
+        }
+    }
+}
+
 /// Leaves the schema as this program knows it. It waits for those who use the tables, within a
-/// bound: whoever comes later waits behind it.
+/// bound. A transaction that comes later waits behind it, so it does that for a short time, lets
+/// them pass, and tries again.
 pub(crate) async fn migrate(
     config: &PostgresConfig,
     client: &mut Client,
 ) -> Result<(), PostgresError> {
-    let schema = config.schema()?;
-    let (wait, wait_ms) = (config.migration_wait, config.migration_wait.as_millis());
-    let fails = |error: tokio_postgres::Error| match error.code() {
-        Some(&SqlState::LOCK_NOT_AVAILABLE) => PostgresError::Away(format!(
+    check_server(client).await?;
+    let gave_up = || {
+        let wait = config.migration_wait;
+        PostgresError::Away(format!(
             "its tables were not migrated, for within {wait:?} another transaction that uses \
              them, or another migration, did not end; pg_stat_activity shows whose it is"
-        )),
-        _ => PostgresError::of(&error, Doing::Nothing),
+        ))
     };
-    check_server(client).await?;
-    let transaction = client.transaction().await.map_err(fails)?;
-    // Nodes that start at the same time make it one after the other; the second has nothing to do.
+    let fault = |fault| match fault {
+        TryFault::Locked => gave_up(),
+        TryFault::Other(error) => error,
+    };
+    // If this fails, its session ends, and its turn with that.
+    take_turn(config, client).await.map_err(fault)?;
+    let end = Instant::now() + config.migration_wait;
+    let mut pauses = successors(Some(PAUSE_MIN), |pause| Some((*pause * 2).min(PAUSE_MAX)));
+    loop {
+        match try_once(config, client).await {
+            Ok(()) => return end_turn(config, client).await.map_err(fault),
+            Err(TryFault::Other(error)) => return Err(error),
+            Err(TryFault::Locked) => {
+                let pause = pauses.next().unwrap_or(PAUSE_MAX);
+                if Instant::now() + pause >= end {
+                    return Err(gave_up());
+                }
+                sleep(pause).await;
+            }
+        }
+    }
+}
+
+/// Nodes that start at the same time migrate one after the other; the second has nothing to do. The
+/// turn lasts over all tries: a pause is one for the application, and not for another node's try.
+async fn take_turn(config: &PostgresConfig, client: &mut Client) -> Result<(), TryFault> {
+    let wait_ms = config.migration_wait.as_millis();
+    let key = turn_key(config)?;
+    let transaction = client.transaction().await?;
     let lock = format!(
         "set local lock_timeout = {wait_ms}; set local statement_timeout = 0;
-         select pg_advisory_xact_lock(hashtextextended('encke migrates ' || '{schema}', 0));"
+         select pg_advisory_lock({key});"
     );
-    transaction.batch_execute(&lock).await.map_err(fails)?;
+    transaction.batch_execute(&lock).await?;
+    Ok(transaction.commit().await?)
+}
+
+async fn end_turn(config: &PostgresConfig, client: &Client) -> Result<(), TryFault> {
+    let unlock = format!("select pg_advisory_unlock({})", turn_key(config)?);
+    Ok(client.batch_execute(&unlock).await?)
+}
+
+/// The number of the lock that is a node's turn, which programs of before take as well.
+fn turn_key(config: &PostgresConfig) -> Result<String, PostgresError> {
+    Ok(format!("hashtextextended('encke migrates ' || '{}', 0)", config.schema()?))
+}
+
+/// Migrates in one transaction, unless a table is used for longer than it may wait.
+async fn try_once(config: &PostgresConfig, client: &mut Client) -> Result<(), TryFault> {
+    let schema = config.schema()?;
+    let wait_ms = config.table_wait.min(config.migration_wait).as_millis();
+    let transaction = client.transaction().await?;
+    let settings = format!("set local lock_timeout = {wait_ms}; set local statement_timeout = 0;");
+    transaction.batch_execute(&settings).await?;
     let found = found_in(config, &transaction).await?;
     if found.is_enough()? {
         return Ok(());
@@ -92,11 +163,11 @@ pub(crate) async fn migrate(
              create table {schema}.migrations (
                  version integer primary key, at timestamptz not null default now());"
         );
-        transaction.batch_execute(&first).await.map_err(fails)?;
+        transaction.batch_execute(&first).await?;
     }
     let todo = MIGRATIONS.iter().zip(1..).filter(|(_, version)| *version > found.newest);
     for (sql, version) in todo {
-        transaction.batch_execute(&config.sql(sql)).await.map_err(fails)?;
+        transaction.batch_execute(&config.sql(sql)).await?;
         let done = match version {
             3 => format!("insert into {schema}.migrations (version) values (-3)"),
             // The column is made behind the migration, which may wait for others' transactions:
@@ -111,10 +182,13 @@ pub(crate) async fn migrate(
             }
             _ => format!("insert into {schema}.migrations (version) values ({version})"),
         };
-        transaction.batch_execute(&done).await.map_err(fails)?;
+        transaction.batch_execute(&done).await?;
+    }
+    transaction.commit().await?;
+    for version in found.newest + 1..=KNOWN {
         tracing::info!("the graph's tables in PostgreSQL are at version {version}");
     }
-    transaction.commit().await.map_err(fails)
+    Ok(())
 }
 
 /// The version of the tables; 0 where there are none.

@@ -9,13 +9,14 @@ use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
 use crate::app_webhook::{self, AppWebhook};
+use crate::channel::{Access, Channel};
 use crate::client_event::EventRules;
 use crate::limits::{
-    APP_EVENT_BYTES_MAX, APP_ID_BYTES_MAX, APP_KEY_BYTES_MAX, APP_MEMBERS_MAX,
+    APP_EVENT_BYTES_MAX, APP_ID_BYTES_MAX, APP_IDS_BYTES_MAX, APP_KEY_BYTES_MAX, APP_MEMBERS_MAX,
     EVENT_DATA_BYTES_MAX, MEMBERS_MAX, SECRET_BYTES_MAX, SECRET_BYTES_MIN,
 };
 use crate::signature::Secret;
-use crate::written::{flag, needed, number, object};
+use crate::written::{Fault, Place, flag, line_of, needed, number, object};
 
 /// One app.
 #[derive(Clone)]
@@ -36,6 +37,9 @@ pub struct App {
     pub hears_graph: bool,
     /// Whether those whom a signed-in user follows there are its watchlist, if it has no other.
     pub watches_graph: bool,
+    /// What stands before the name of a channel in the id that is one audience with it, if channels
+    /// are shared with ids.
+    pub ids: Option<String>,
     /// Whether subscribers hear how many they are.
     pub tells_subscription_count: bool,
     /// How many connections it may have.
@@ -69,6 +73,8 @@ struct WrittenApp<'a> {
     graph: Option<&'a RawValue>,
     #[serde(borrow, default)]
     graph_watchlist: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    ids: Option<&'a RawValue>,
     #[serde(borrow, default)]
     subscription_count: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -118,6 +124,7 @@ impl App {
             has_client_events: flag(written.client_events, "client_events", false)?,
             hears_graph: flag(written.graph, "graph", false)?,
             watches_graph: flag(written.graph_watchlist, "graph_watchlist", false)?,
+            ids: ids_prefix(member(written.ids, "ids"))?,
             tells_subscription_count: flag(
                 written.subscription_count,
                 "subscription_count",
@@ -148,6 +155,20 @@ impl App {
         self.tells_subscription_count || !self.webhooks.is_empty()
     }
 
+    /// The text that is one audience with `channel`, if the app shares that one with ids. What a
+    /// subscriber must sign for is shared only `with_signed`: who hears an id is asked for no
+    /// signature of the app's.
+    pub fn shared_id(&self, channel: Channel<'_>, with_signed: bool) -> Option<String> {
+        let ids = self.ids.as_deref().filter(|_| is_shared(channel, with_signed))?;
+        Some([ids, channel.name()].concat())
+    }
+
+    /// The channel of which `id` is the [shared id](App::shared_id).
+    pub fn shared_channel<'i>(&self, id: &'i str, with_signed: bool) -> Option<Channel<'i>> {
+        let name = id.strip_prefix(self.ids.as_deref()?)?;
+        Channel::parse(name).ok().filter(|&channel| is_shared(channel, with_signed))
+    }
+
     /// What decides of the events that its clients send.
     pub fn event_rules(&self) -> EventRules {
         let (is_allowed, data_bytes_max) = (self.has_client_events, self.event_bytes_max);
@@ -160,6 +181,33 @@ impl fmt::Debug for App {
         let app = &mut formatter.debug_struct("App");
         app.field("id", &self.id).field("key", &self.key).finish_non_exhaustive()
     }
+}
+
+/// Whether ids may be one audience with such a channel. The last event of one that is cached is the
+/// app's alone, nobody but subscribers can read an encrypted one, and a user's own is no place to
+/// meet.
+fn is_shared(channel: Channel<'_>, with_signed: bool) -> bool {
+    let is_open = match channel.access() {
+        Access::Public => true,
+        Access::Private | Access::Presence => with_signed,
+        Access::Encrypted | Access::User => false,
+    };
+    is_open && !channel.is_cached()
+}
+
+/// What ids begin with: any text that an id may begin with, and none.
+fn ids_prefix(place: Place<'_>) -> Result<Option<String>, Fault> {
+    let (Some(value), _, json) = place else { return Ok(None) };
+    let prefix = needed(place)?;
+    let forbidden = |c: char| c.is_control() || c.is_whitespace() || "/?#".contains(c);
+    if prefix.len() > APP_IDS_BYTES_MAX || prefix.contains(forbidden) {
+        let what = format!(
+            "\"ids\" is not a text of at most {APP_IDS_BYTES_MAX} bytes without white space, '/', \
+             '?' and '#'."
+        );
+        return Err((line_of(json, value.get()), what));
+    }
+    Ok(Some(prefix))
 }
 
 /// A key stands in a path and before a colon.

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use serde::de::{Error as _, Visitor};
+use serde::de::{Error as _, IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::limits::JSON_DEPTH_MAX;
 
 /// Reads an object. The library of JSON takes a list for one, member by member, and nobody who
 /// speaks this protocol means that.
@@ -25,6 +27,14 @@ pub fn plain_text(json: &str) -> String {
     let text = json.starts_with('"').then(|| serde_json::from_str(json).ok()).flatten();
     // A text with half a surrogate is JSON, and no text in Rust.
     text.unwrap_or_else(|| json.to_owned())
+}
+
+/// Whether `text` is JSON whose [`plain_text`] is `text` again: an object, a list, a number,
+/// `true`, `false` or `null`, with nothing around it. A text in quotes is not: without them it
+/// might be a number. What is nested deeper than others can read is none.
+pub fn is_json_but_text(text: &str) -> bool {
+    let is_bare = !text.starts_with('"') && text.trim_ascii().len() == text.len();
+    is_bare && serde_json::from_str::<IgnoredAny>(text).is_ok() && depth(text) <= JSON_DEPTH_MAX
 }
 
 /// How deep the brackets of valid JSON are nested.
@@ -110,12 +120,12 @@ impl<'de> Visitor<'de> for GivenVisitor {
     }
 
     fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<Given, A::Error> {
-        while list.next_element::<serde::de::IgnoredAny>()?.is_some() {}
+        while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(Given::Other)
     }
 
     fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Given, A::Error> {
-        while map.next_entry::<serde::de::IgnoredAny, serde::de::IgnoredAny>()?.is_some() {}
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(Given::Other)
     }
 }
@@ -143,6 +153,19 @@ mod tests {
         ] {
             assert_eq!(plain_text(json), text, "{json}");
         }
+    }
+
+    #[test]
+    fn json_but_texts_are_told_from_what_would_not_be_the_same_text_again() {
+        for json in ["1", "-1.5e3", "true", "null", "[1, 2]", r#"{"a":"\"b\""}"#, "{\n}"] {
+            assert!(is_json_but_text(json), "{json}");
+            assert_eq!(plain_text(json), json);
+        }
+        let deep = "[".repeat(129) + &"]".repeat(129);
+        for text in ["", "hello", r#""1""#, " 1", "1\n", "{", "{} {}", "NaN", "01", &deep] {
+            assert!(!is_json_but_text(text), "{text}");
+        }
+        assert!(is_json_but_text(&deep[1..deep.len() - 1]));
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub use client_event::{EventRefusal, EventRules};
 pub use client_frame::{CLIENT_PREFIX, ClientEvent, ClientFrame, FrameFault, SignIn, Subscribe};
 pub use code::{Afterwards, Close, ErrorCode};
 pub use connect::{app_key, check_protocol};
-pub use json::{Given, plain_text};
+pub use json::{Given, is_json_but_text, plain_text};
 pub use signature::{Auth, Secret, Signed};
 pub use socket_id::{SocketId, SocketIdFault};
 pub use subscription::{Asker, Granted, SignInRefusal, SubscriptionRefusal};

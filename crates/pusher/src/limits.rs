@@ -48,6 +48,8 @@ pub const APPS_FILE_BYTES_MAX: u64 = 1024 * 1024;
 pub const APP_ID_BYTES_MAX: usize = 32;
 /// Of an app's key, in bytes.
 pub const APP_KEY_BYTES_MAX: usize = 128;
+/// Of what ids begin with that are shared with channels of an app, in bytes.
+pub const APP_IDS_BYTES_MAX: usize = 200;
 /// The most that an app may set for the data of an event, in bytes.
 pub const APP_EVENT_BYTES_MAX: u32 = 1024 * 1024;
 /// The most that an app may set for the members of a presence channel: each of them is told of each

@@ -21,9 +21,19 @@ use crate::subscription::{SignInRefusal, SubscriptionRefusal};
 /// answers nothing.
 pub const PONG: &str = r#"{"event":"pusher:pong","data":"{}"}"#;
 
-/// What an event of the graph is called that has no name. What it says is
+/// What an event about an id is called that has no name. What it says is
 /// [`plain_text`](crate::plain_text) of its JSON.
 pub const NAMELESS: &str = "message";
+
+/// What the names of frames begin with by which the server itself speaks.
+const OWN_PREFIXES: [&str; 3] = ["pusher:", "pusher_internal:", "encke:"];
+
+/// What an event about an id is called: its name, unless it would be taken for a word of the
+/// server. A sender about an id may not speak for that.
+pub fn name_of_sent(name: Option<&str>) -> &str {
+    let is_own = |name: &&str| OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    name.filter(|name| !is_own(name)).unwrap_or(NAMELESS)
+}
 
 /// A frame but for those of channels' events.
 #[derive(Serialize)]

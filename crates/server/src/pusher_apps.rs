@@ -70,6 +70,8 @@ pub enum AppsFileError {
 pub(crate) struct AppsServer {
     /// Nobody but this machine can connect.
     pub(crate) is_loopback: bool,
+    /// Streams need tokens.
+    pub(crate) needs_tokens: bool,
 }
 
 /// The file, and the apps as they were read of it last.
@@ -87,7 +89,7 @@ impl AppsFile {
     pub(crate) fn load(path: PathBuf, server: AppsServer) -> Result<AppsFile, AppsFileError> {
         let first_look = file_watch::look(std::slice::from_ref(&path));
         let apps = read(&path, server)?;
-        let live = Arc::new(PusherApps::new(apps));
+        let live = Arc::new(PusherApps::new(apps).sharing_signed(server.needs_tokens));
         Ok(AppsFile { path, server, live, first_look })
     }
 
@@ -206,7 +208,7 @@ mod tests {
             assert!(file.live().by_key("a").is_some(), "{bad}");
         }
         assert!(AppsFile::load(path.clone(), AppsServer::default()).is_err());
-        let local = AppsServer { is_loopback: true };
+        let local = AppsServer { is_loopback: true, ..AppsServer::default() };
         assert!(AppsFile::load(path.clone(), local).is_ok(), "this machine alone connects");
         std::fs::write(&path, ONE.replace("\"a\"", "\"b\"")).unwrap();
         file.reload().await;

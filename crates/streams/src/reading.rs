@@ -71,10 +71,7 @@ impl Store {
         if place != content.tail() {
             let separates = is_json(&view.meta.content_type);
             let taken = |more: &[u8]| {
-                if separates && !data.is_empty() && !more.is_empty() {
-                    data.push(b',');
-                }
-                data.extend_from_slice(more);
+                push(&mut data, more, separates);
                 data.len() >= bytes_max
             };
             end = self.read_files((stream, view), || {
@@ -152,9 +149,20 @@ impl LiveReader {
     /// What was appended last, if that is all that there is behind `offset`. It waits for no disk.
     /// Where there is none, [`Store::read`] may have more.
     pub fn newest_piece(&self, offset: Offset) -> Option<Piece> {
-        let (view, data) = self.newest(offset)?;
-        Some(Piece { head: head(&view), from: offset, data: data.to_vec(), up_to_date: true })
+        let (view, newest) = self.newest(offset)?;
+        let separates = is_json(&view.meta.content_type);
+        let mut data = Vec::with_capacity(newest.iter().map(|data| data.len() + 1).sum());
+        newest.iter().for_each(|more| push(&mut data, more, separates));
+        Some(Piece { head: head(&view), from: offset, data, up_to_date: true })
     }
+}
+
+/// Adds the data of one more append to a piece; a comma separates messages of JSON.
+fn push(piece: &mut Vec<u8>, more: &[u8], separates: bool) {
+    if separates && !piece.is_empty() && !more.is_empty() {
+        piece.push(b',');
+    }
+    piece.extend_from_slice(more);
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A stream in use: what readers see of it, and who waits for more.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -12,8 +12,11 @@ use crate::lifetime::Lifetime;
 use crate::offset::Offset;
 use crate::state::State;
 
-/// Bytes of the last append that are kept for its live readers at most: some tokens, not a file.
+/// Bytes of the last appends that are kept for live readers at most: some tokens, not a file.
 const NEWEST_BYTES_MAX: usize = 4 << 10;
+
+/// Appends of which they are at most: how far a reader may be behind and need no disk.
+const NEWEST_MAX: usize = 32;
 
 /// A path that is in use, whether there is a stream at it or not.
 #[derive(Debug)]
@@ -41,8 +44,8 @@ pub(crate) struct Public {
     pub(crate) state_bytes: usize,
     /// What was counted of its file, if the disk has failed with it since.
     pub(crate) counted: Option<u64>,
-    /// The last append, if there are live readers and it is short.
-    newest: Option<Newest>,
+    /// The last appends, one behind the other, if there are live readers and they are short.
+    newest: VecDeque<Newest>,
     /// Live readers, which hold it alive.
     live: u32,
     /// Who waits, by number: one more costs the same however many there are.
@@ -98,12 +101,25 @@ impl Stream {
         Arc::new(Stream { path: path.into(), writer, public })
     }
 
-    /// Keeps what is appended between two places, so that live readers need no disk for it. They
-    /// have it once the stream is shown up to there.
+    /// Keeps what is appended between two places, so that live readers need no disk for it, and
+    /// as much of what was before. They have it once the stream is shown up to there.
     pub(crate) fn keep_newest(&self, (from, end): (Offset, u64), data: &[u8]) {
         let mut public = self.public.lock();
         let is_kept = public.live > 0 && data.len() <= NEWEST_BYTES_MAX;
-        public.newest = is_kept.then(|| Newest { from, end, data: data.into() });
+        let is_next =
+            |last: &Newest| (last.from.id, last.end) == (from.id, from.position) && is_kept;
+        let newest = &mut public.newest;
+        if !newest.back().is_some_and(is_next) {
+            newest.clear();
+        }
+        if !is_kept {
+            return;
+        }
+        newest.push_back(Newest { from, end, data: data.into() });
+        let mut bytes: usize = newest.iter().map(|newest| newest.data.len()).sum();
+        while bytes > NEWEST_BYTES_MAX || newest.len() > NEWEST_MAX {
+            bytes -= newest.pop_front().map_or(0, |oldest| oldest.data.len());
+        }
     }
 }
 
@@ -140,13 +156,18 @@ impl LiveReader {
         .await;
     }
 
-    /// The stream, and the data of its last append, if that is all that there is behind `offset`.
-    pub(crate) fn newest(&self, offset: Offset) -> Option<(View, Arc<[u8]>)> {
+    /// The stream, and the data of its last appends, if these are all that there is behind
+    /// `offset`.
+    pub(crate) fn newest(&self, offset: Offset) -> Option<(View, Vec<Arc<[u8]>>)> {
         let public = self.stream.public.lock();
-        let newest = public.newest.as_ref().filter(|newest| newest.from == offset)?;
+        let newest = &public.newest;
+        let first = newest.binary_search_by_key(&offset.position, |newest| newest.from.position);
+        let first = first.ok().filter(|first| newest[*first].from == offset)?;
         let view = public.view().filter(|_| public.known && !public.is_over((self.clock)()))?;
-        let is_last = (view.meta.id, view.tail) == (offset.id, newest.end);
-        is_last.then(|| (view, Arc::clone(&newest.data)))
+        let last =
+            newest.back().filter(|last| (last.from.id, last.end) == (view.meta.id, view.tail));
+        let data = newest.iter().skip(first).map(|newest| Arc::clone(&newest.data));
+        last.map(|_| (view, data.collect()))
     }
 }
 
@@ -157,7 +178,7 @@ impl Drop for LiveReader {
         public.waiting.remove(&self.number);
         public.live -= 1;
         if public.live == 0 {
-            public.newest = None;
+            public.newest = VecDeque::new();
         }
         public.touched_ms = public.touched_ms.max(now_ms);
     }

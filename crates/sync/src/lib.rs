@@ -12,6 +12,7 @@
 
 pub mod connection_limit;
 pub mod doorbell;
+pub mod fan_outs;
 pub mod permits;
 pub mod posting;
 pub mod replies;

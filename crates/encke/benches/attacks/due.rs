@@ -76,7 +76,7 @@ pub(crate) fn revoked(target: &Target) {
         });
         let query = format!("?token={}", signed(&claims));
         let Some(listeners) = crowd(target, &query) else {
-            return println!("  {:.1} crowds/s", f64::from(round) / begun.elapsed().as_secs_f64());
+            return println!("  {:.1} rounds/s", f64::from(round) / begun.elapsed().as_secs_f64());
         };
         api.post("/tokens/revoke", &json!({ "sub": sub })).ok();
         wait_ended(listeners);

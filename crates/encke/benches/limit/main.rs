@@ -23,7 +23,8 @@
 //! bare|encke` leaves one out. `--sends` measures the sender's side alone, with the history and
 //! without it. `--singles` measures single events alone, in rounds of all that are compared;
 //! `--against PROGRAM` adds another build of this. `--deflate` measures what it takes to compress
-//! an event. `--crowds` compares an id a connection, two ids, and one id of all.
+//! an event. `--crowds` compares an id a connection, two ids, and one id of all, or with `--one-id`
+//! asks for the last alone.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 

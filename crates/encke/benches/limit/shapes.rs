@@ -1,7 +1,7 @@
 //! `--crowds` opens as many connections as are asked for with an id each, which nobody else has,
 //! then with two, and as many under one id. It measures memory, log-ins, one event to all, and the
 //! end of all of them. What a second id takes is the difference of the first two. Of the one id it
-//! also measures what others hear meanwhile.
+//! also measures what others hear meanwhile; with `--one-id` it is the only crowd.
 //!
 //! Those others are 20 more clients, each with an id of its own, who hear 500 events a second. The
 //! bare loop knows no ids: its rows differ by nothing but the length of the request, and its 500
@@ -52,7 +52,8 @@ struct Figures {
 /// All crowds of both servers, and a table of each.
 pub(crate) fn run(plan: &Plan) -> Outcome<()> {
     let names = ["an id each", "two ids each", "one id of all"];
-    for (listeners, name) in [Shape::OwnId, Shape::TwoIds, Shape::OneId].into_iter().zip(names) {
+    let shapes = [Shape::OwnId, Shape::TwoIds, Shape::OneId].into_iter().zip(names);
+    for (listeners, name) in shapes.skip(if plan.one_id { 2 } else { 0 }) {
         let [bare, encke] = plan.of_each(|role| measure(role, plan, listeners))?;
         println!("\n{name}");
         heading(plan);

@@ -6,8 +6,8 @@
 //!   topic of its own, with one topic for all, and for each of four further ones;
 //! - `updates`: 64 publishers, each of which sends as soon as it is answered, over the API port. An
 //!   update of 100 bytes goes to one of all subscribers. Beside it `--bench peers`' bare loop, or a
-//!   hub that you have started, by `--reference`: then updates are for 400 of the subscribers, each
-//!   of whom has heard one before, since the reference hub looks for whom a topic has only once;
+//!   hub that you have started, by `--reference`: then there are first updates of all topics, and
+//!   updates of 400 that had one before ([`beside`]). A rate is of updates that were heard;
 //! - `patterns`: the same to 10,000 patterns, each with one listener: with a beginning of its own,
 //!   and with one for all, which are told apart by what is behind their variable. The processor
 //!   time of a match is what an update takes more than one to as many plain topics;
@@ -35,6 +35,7 @@ mod attackers;
 mod attacks;
 #[path = "../peers/bare.rs"]
 mod bare;
+mod beside;
 mod catchup;
 mod child;
 #[allow(clippy::unwrap_used, dead_code, unused_imports, reason = "a part of what the tests use")]

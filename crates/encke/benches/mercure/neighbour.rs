@@ -33,6 +33,7 @@ impl Neighbour {
             address: hub.server.api.address(),
             publishers: PUBLISHERS,
             ids: SUBSCRIBERS.into(),
+            is_each_once: false,
             rate: Some(RATE),
             seconds,
             seed: 1,

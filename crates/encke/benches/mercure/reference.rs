@@ -5,7 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use load::{Flood, FloodConfig};
-use sys::clock;
+use sys::{clock, process};
 
 use crate::Outcome;
 use crate::harness::signed_by;
@@ -58,5 +58,10 @@ impl Reference {
     /// Processor time so far; none where its process is not known.
     pub(crate) fn cpu(&self) -> Outcome<Duration> {
         Ok(self.pid.map(clock::process_cpu_of).transpose()?.unwrap_or_default())
+    }
+    /// Bytes of its heap and stacks; none where its process is not known.
+    pub(crate) fn bytes(&self) -> Outcome<f64> {
+        let resident = self.pid.map(process::resident_of).transpose()?;
+        Ok(resident.map_or(0.0, |resident| resident.anonymous as f64))
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
+use load::form;
 use serde::{Deserialize, Serialize};
 
 use crate::Outcome;
@@ -109,20 +110,18 @@ pub(crate) fn publish_all_by(
     Ok(())
 }
 
-/// Appends a request that publishes. Neither text has a character that a form escapes.
+/// Appends a request that publishes. The form is escaped, as libraries do it.
 fn push_form(token: &str, topic: &str, data: &str, out: &mut Vec<u8>) {
-    let len = FORM_BYTES + topic.len() + data.len();
+    let body = form::body(&[("topic", topic), ("data", data)]);
     write!(
         out,
         "POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\
-         Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len}\r\n\r\n\
-         topic={topic}&data={data}"
+         Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n",
+        body.len()
     )
     .expect("writing to memory does not fail");
+    out.extend(body);
 }
 
 /// Bytes of `{"about":"","data":}`.
 const SEND_BYTES: usize = 20;
-
-/// Bytes of `topic=&data=`.
-const FORM_BYTES: usize = 12;

@@ -27,6 +27,8 @@ pub(crate) struct Order {
     pub(crate) publishers: usize,
     /// Events are about so many ids, chosen at random.
     pub(crate) ids: u64,
+    /// Whether each id has one event alone: behind the last one it is over.
+    pub(crate) is_each_once: bool,
     /// Events a second, over all publishers; without it each sends as soon as it is answered.
     pub(crate) rate: Option<f64>,
     pub(crate) seconds: f64,
@@ -38,8 +40,11 @@ pub(crate) struct Order {
 pub(crate) struct Published {
     /// Events sent; all of them were answered.
     pub(crate) sent: u64,
-    /// Those of them whose answer came within the time.
+    /// Those of them whose answer came within the time, and was a good one.
     pub(crate) in_time: u64,
+    /// How long it took to send: what the order says, or up to the last answer if each id had its
+    /// event by then.
+    pub(crate) seconds: f64,
     /// Those whose answer was no good one.
     pub(crate) refused: u64,
     /// From when an event was due (at a rate), or sent, to its answer.
@@ -63,6 +68,7 @@ pub(crate) fn run(order: &Order) -> Outcome<()> {
     let published = Published {
         sent: crew.sent,
         in_time: crew.in_time,
+        seconds: crew.seconds(),
         refused: crew.refused,
         p50_us: latencies.p50_ms * 1e3,
         p99_us: latencies.p99_ms * 1e3,
@@ -82,8 +88,12 @@ struct Crew<'o> {
     run: RunName,
     /// How many events there were about each id.
     numbers: Vec<u32>,
+    /// The ids that have no event yet, if each has one alone.
+    left: Vec<u64>,
     random: fastrand::Rng,
     start_ns: u64,
+    /// When the last answer came.
+    last_ns: u64,
     sent: u64,
     in_time: u64,
     refused: u64,
@@ -109,6 +119,9 @@ impl Crew<'_> {
             epoll.add_stream(&socket, token as u64)?;
             publishers.push(Publisher { socket, due_ns: 0, partial: Vec::new() });
         }
+        let mut random = fastrand::Rng::with_seed(order.seed);
+        let mut left: Vec<u64> = (0..order.ids).filter(|_| order.is_each_once).collect();
+        random.shuffle(&mut left);
         Ok(Crew {
             order,
             epoll,
@@ -116,8 +129,10 @@ impl Crew<'_> {
             publishers,
             run: RunName::new(clock::monotonic_ns()),
             numbers: vec![0; order.ids as usize],
-            random: fastrand::Rng::with_seed(order.seed),
+            left,
+            random,
             start_ns: 0,
+            last_ns: 0,
             sent: 0,
             in_time: 0,
             refused: 0,
@@ -136,12 +151,12 @@ impl Crew<'_> {
             let now_ns = clock::monotonic_ns();
             let mut next_ns = self.due_ns(now_ns);
             let is_over = now_ns >= last_ns;
-            while next_ns <= now_ns && next_ns < end_ns && !is_over {
+            while next_ns <= now_ns && next_ns < end_ns && !is_over && !self.is_done() {
                 let Some(place) = self.free.pop_front() else { break };
                 self.send(place, next_ns)?;
                 next_ns = self.due_ns(now_ns);
             }
-            let is_over = is_over || next_ns >= end_ns;
+            let is_over = is_over || next_ns >= end_ns || self.is_done();
             if is_over && self.free.len() == self.publishers.len() {
                 return Ok(());
             }
@@ -157,6 +172,17 @@ impl Crew<'_> {
         }
     }
 
+    /// Whether each id has had its event.
+    fn is_done(&self) -> bool {
+        self.order.is_each_once && self.left.is_empty()
+    }
+
+    /// For how long events were sent.
+    fn seconds(&self) -> f64 {
+        let took = self.last_ns.saturating_sub(self.start_ns) as f64 / 1e9;
+        if self.is_done() { took.min(self.order.seconds) } else { self.order.seconds }
+    }
+
     /// When the next event is due.
     fn due_ns(&self, now_ns: u64) -> u64 {
         match self.order.rate {
@@ -166,7 +192,10 @@ impl Crew<'_> {
     }
 
     fn send(&mut self, place: usize, due_ns: u64) -> Outcome<()> {
-        let subject = self.random.u64(0..self.order.ids);
+        let subject = match self.order.is_each_once {
+            true => self.left.pop().ok_or("an id is left for each event")?,
+            false => self.random.u64(0..self.order.ids),
+        };
         let number = &mut self.numbers[subject as usize];
         *number += 1;
         let stamp =
@@ -215,7 +244,8 @@ impl Crew<'_> {
         }
         let now_ns = clock::monotonic_ns();
         self.latencies.record(now_ns.saturating_sub(publisher.due_ns));
-        self.in_time += u64::from(now_ns <= end_ns);
+        self.in_time += u64::from(now_ns <= end_ns && answer.is_good);
+        self.last_ns = now_ns;
         if !answer.is_good && self.refused == 0 {
             eprintln!("an event was refused: {}", String::from_utf8_lossy(bytes));
         }

@@ -159,7 +159,8 @@ impl World {
     ) -> Outcome<Run> {
         let (wire, address) = (self.system.wire, self.system.address);
         let ids = u64::from(self.streams);
-        let order = Order { wire, address, publishers, ids, rate, seconds, seed };
+        let is_each_once = false;
+        let order = Order { wire, address, publishers, ids, is_each_once, rate, seconds, seed };
         let (program, mut input) = child::spawn(&Role::Publish(order))?;
         program.line_within(START_MAX)?;
         let before_us = self.system.cpu_us()?;

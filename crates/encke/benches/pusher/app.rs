@@ -88,7 +88,7 @@ pub(crate) fn signed(method: &str, path: &str, parameters: &[(&str, &str)], body
 /// A connection, and what it is called.
 pub(crate) fn open(server: &AppServer) -> (Socket, SocketId) {
     let mut socket = Socket::open(server.0.listen(), PATH);
-    let first = socket.json().to_string();
+    let first = answer(&mut socket).to_string();
     (socket, id_of(first.as_bytes()))
 }
 
@@ -121,9 +121,19 @@ pub(crate) fn signed_hello(channel: &str, id: SocketId, member: Option<&Value>) 
 
 pub(crate) fn subscribe(socket: &mut Socket, channel: &str) {
     socket.send(hello(channel));
-    expect_success(&socket.json());
+    expect_success(socket);
 }
 
-pub(crate) fn expect_success(heard: &Value) {
+/// The next message is the answer to a subscription.
+pub(crate) fn expect_success(socket: &mut Socket) {
+    let heard = answer(socket);
     assert_eq!(heard["event"], "pusher_internal:subscription_succeeded", "{heard}");
+}
+
+/// The next message that answers something: what tells that the server lives comes unasked, as
+/// often as `--keepalive` says.
+fn answer(socket: &mut Socket) -> Value {
+    std::iter::repeat_with(|| socket.json())
+        .find(|heard| heard["event"] != "pusher:pong")
+        .expect("messages come without end")
 }

@@ -32,6 +32,9 @@ const OPENING_MAX: usize = 512;
 /// Clients that come from one address of this machine: fewer than it has ports.
 const CLIENTS_OF_ADDRESS: usize = 20_000;
 
+/// How long a client stays away for which the server has no place, as pusher-js does.
+const FULL_NS: u64 = 1_000_000_000;
+
 /// How long a thread waits for what comes before it looks for orders.
 const LOOK_MS: u64 = 1;
 
@@ -56,6 +59,8 @@ enum Phase {
     /// It waits for so many successes.
     Subscribing(usize),
     Ready,
+    /// There was no place for it. It comes again.
+    Refused,
 }
 
 struct Client {
@@ -82,6 +87,8 @@ pub(crate) struct Clients {
     clients: Vec<Client>,
     /// When the next ones are to come.
     due: VecDeque<u64>,
+    /// When those come again that were refused, by their places.
+    again: VecDeque<(u64, usize)>,
     opening: usize,
     took_ns: Vec<u64>,
 }
@@ -104,6 +111,7 @@ impl Clients {
             buffer: vec![0; READ_BYTES],
             clients: Vec::new(),
             due: VecDeque::new(),
+            again: VecDeque::new(),
             opening: 0,
             took_ns: Vec::new(),
         })
@@ -142,6 +150,7 @@ impl Clients {
                     // The server is told nothing but that it is over.
                     socket::reset_on_close(&client.socket)?;
                 }
+                self.again.clear();
                 self.opening = 0;
             }
             Order::Count { members, wrong } => {
@@ -157,16 +166,26 @@ impl Clients {
         while self.opening < OPENING_MAX
             && self.due.pop_front_if(|due_ns| *due_ns <= now_ns).is_some()
         {
-            let place = self.clients.len();
-            let number = place * self.threads + self.index;
-            let from = Ipv4Addr::new(127, 0, 1, 1 + (number / CLIENTS_OF_ADDRESS) as u8);
-            let socket = socket::connect_from(Some(IpAddr::V4(from)), self.address)?;
-            self.epoll.add_stream(&socket, place as u64)?;
-            let (phase, partial) = (Phase::Connecting, Vec::new());
-            self.clients.push(Client { socket, phase, partial, members: 0 });
-            self.opening += 1;
+            let client = self.begin(self.clients.len())?;
+            self.clients.push(client);
+        }
+        while self.opening < OPENING_MAX
+            && let Some((_, place)) = self.again.pop_front_if(|(due_ns, _)| *due_ns <= now_ns)
+        {
+            self.clients[place] = self.begin(place)?;
         }
         Ok(())
+    }
+
+    /// The client of this place connects.
+    fn begin(&mut self, place: usize) -> Outcome<Client> {
+        let number = place * self.threads + self.index;
+        let from = Ipv4Addr::new(127, 0, 1, 1 + (number / CLIENTS_OF_ADDRESS) as u8);
+        let socket = socket::connect_from(Some(IpAddr::V4(from)), self.address)?;
+        self.epoll.add_stream(&socket, place as u64)?;
+        self.opening += 1;
+        let (phase, partial) = (Phase::Connecting, Vec::new());
+        Ok(Client { socket, phase, partial, members: 0 })
     }
 
     fn serve(&mut self, place: usize) -> Outcome<()> {
@@ -184,7 +203,7 @@ impl Clients {
             say(&client.socket, request.as_bytes())?;
             client.phase = Phase::Asked;
         }
-        loop {
+        while self.clients[place].phase != Phase::Refused {
             match socket::receive(&self.clients[place].socket, &mut self.buffer) {
                 Ok(0) => return Err(format!("client {place} was closed").into()),
                 Ok(len) => self.read(place, len)?,
@@ -192,6 +211,7 @@ impl Clients {
                 Err(error) => return Err(error.into()),
             }
         }
+        Ok(())
     }
 
     /// Reads the first `len` bytes of the buffer.
@@ -215,6 +235,11 @@ impl Clients {
         let mut rest = bytes;
         if self.clients[place].phase == Phase::Asked {
             let Some(end) = memmem::find(rest, b"\r\n\r\n") else { return Ok(rest) };
+            // A full server that has not read the request yet answers no WebSocket.
+            if rest.starts_with(b"HTTP/1.1 503") {
+                self.is_refused(place);
+                return Ok(&[]);
+            }
             if !rest.starts_with(b"HTTP/1.1 101") {
                 return Err(String::from_utf8_lossy(&rest[..end]).into());
             }
@@ -254,6 +279,7 @@ impl Clients {
                     self.is_ready(place);
                 }
             }
+            Phase::Open if has("\\\"code\\\":4100") => self.is_refused(place),
             Phase::Subscribing(left) if has("pusher_internal:subscription_succeeded") => {
                 client.members = members(text).unwrap_or(client.members);
                 client.phase = Phase::Subscribing(left - 1);
@@ -267,6 +293,13 @@ impl Clients {
             _ => {}
         }
         Ok(())
+    }
+
+    fn is_refused(&mut self, place: usize) {
+        self.clients[place].phase = Phase::Refused;
+        self.opening -= 1;
+        self.again.push_back((clock::monotonic_ns() + FULL_NS, place));
+        self.counts.is_refused();
     }
 
     fn is_ready(&mut self, place: usize) {

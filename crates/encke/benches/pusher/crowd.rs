@@ -46,6 +46,8 @@ pub(crate) struct Role {
 pub(crate) struct Counts {
     /// Clients that are online, and subscribed to all that they want.
     ready: AtomicU64,
+    /// How often there was no place for one.
+    refused: AtomicU64,
     /// Messages with a mark, and when the last one was heard.
     heard: AtomicU64,
     heard_ns: AtomicU64,
@@ -109,6 +111,11 @@ impl Crowd {
         all.iter().sum()
     }
 
+    /// How often there was no place for a client.
+    pub(crate) fn refused(&self) -> u64 {
+        self.counts.refused.load(Ordering::Relaxed)
+    }
+
     /// Messages with a mark.
     pub(crate) fn heard(&self) -> u64 {
         self.counts.heard.load(Ordering::Relaxed)
@@ -165,6 +172,11 @@ impl Counts {
     /// Another client is ready.
     pub(crate) fn is_ready(&self) {
         self.ready.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// There was no place for one, which comes again.
+    pub(crate) fn is_refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
     /// What was heard with marks, by the time that it took; it was heard now.

@@ -14,7 +14,8 @@
 //!   Encke's own WebSockets: deliveries a second, as they are triggered over HTTP;
 //! - `storm`: members of presence channels of ten, who hear a private channel too, are cut off at
 //!   once and connect again within a second: until all are subscribed, and whether all lists of
-//!   the clients and of the API are exact;
+//!   the clients and of the API are exact. A client for which there is no place comes again
+//!   after a second, as pusher-js does;
 //! - `peers`: bytes, triggers a second and deliveries a second, beside other servers that speak the
 //!   protocol. `--soketi FOLDER` and `--sockudo PROGRAM` have them [started](others). One that was
 //!   started before is named by `--beside CLIENTS,API,PID` (two addresses and a process). It has an

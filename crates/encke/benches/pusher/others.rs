@@ -16,10 +16,9 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use testing::free_port;
+use testing::{free_port, wait_within};
 
 use crate::app::{KEY, SECRET};
 use crate::broadcast::Beside;
@@ -57,13 +56,15 @@ impl Other {
         };
         let mut program = Program::spawn(command.current_dir(folder.path()));
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let end = Instant::now() + START_MAX;
-        while TcpStream::connect(address).is_err() {
-            if program.has_ended() || Instant::now() > end {
-                let said = program.stderr();
-                return Err(format!("{} does not start: {said}", self.name()).into());
-            }
-            std::thread::park_timeout(Duration::from_millis(5));
+        let mut listens = false;
+        let is_decided = || {
+            listens = TcpStream::connect(address).is_ok();
+            listens || program.has_ended()
+        };
+        wait_within(START_MAX, is_decided);
+        if !listens {
+            let said = program.stderr();
+            return Err(format!("{} does not start: {said}", self.name()).into());
         }
         let beside = Beside { listen: address, api: address, pid: program.pid() };
         Ok(Started { beside, process: (program, folder) })

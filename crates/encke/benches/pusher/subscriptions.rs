@@ -64,7 +64,7 @@ fn subscribing(channel: &str, rounds: u64) -> f64 {
     let (cpu, began) = (server.figure("process_cpu_seconds_total"), Instant::now());
     for _ in 0..rounds {
         frames.iter().for_each(|[subscribe, _]| socket.send(subscribe.clone()));
-        frames.iter().for_each(|_| expect_success(&socket.json()));
+        frames.iter().for_each(|_| expect_success(&mut socket));
         frames.iter().for_each(|[_, unsubscribe]| socket.send(unsubscribe.clone()));
     }
     let (seconds, count) = (began.elapsed().as_secs_f64(), (rounds * AT_ONCE) as f64);

@@ -5,7 +5,7 @@ use sys::process;
 
 use crate::crowd::Crowd;
 use crate::harness::Server;
-use crate::{Outcome, Plan, ROOM, token, token_of, token_option};
+use crate::{Outcome, Plan, token, token_of, token_option};
 
 /// How users are called, and what is told of them.
 #[derive(Clone, Copy)]
@@ -17,7 +17,7 @@ enum Users {
 }
 
 pub(crate) fn run(plan: &Plan) -> Outcome<()> {
-    println!("idle: {} users in rooms of {ROOM}, a WebSocket each", plan.clients);
+    println!("idle: {} users in rooms of {}, a WebSocket each", plan.clients, plan.room);
     for (users, what) in
         [(Users::Numbered, "numbers, nothing told"), (Users::Named, "names, with an info")]
     {
@@ -40,7 +40,7 @@ fn bytes_each(plan: &Plan, users: Users, options: &[&str]) -> Outcome<f64> {
             Users::Numbered => token_of(&(1_000_000 + client).to_string(), &json!({})),
             Users::Named => token(&format!("user:{client}")),
         };
-        crowd.join(&format!("/stream/room:{}?token={token}", client / ROOM)).map(drop)
+        crowd.join(&format!("/stream/room:{}?token={token}", client / plan.room)).map(drop)
     };
     // The first ones also pay for what is there once.
     let first = plan.clients / 10;

@@ -9,16 +9,17 @@
 //! - `members`: 1,000 members of a room all watch it while others come and go. What each one was
 //!   told is applied to the list that it got, and must be what is there. With `--kill-every N` the
 //!   server is killed that often, and all come back to another one;
-//! - `idle`: what a silent member of a room of ten takes of the server's memory (`RssAnon`), and
+//! - `idle`: what a silent member of a room takes of the server's memory (`RssAnon`), and
 //!   what it takes where the server keeps no members.
 //!
 //! Server and clients share the cores; the processor time is the server's alone. A list that does
 //! not fit, or an event that is lost, makes the exit code 1.
 //!
 //! Options, after `--`: `--clients N` (default 10,000), `--members N` (default 1,000),
-//! `--changes N` a second (default 100), `--seconds N` of each measurement (default 10),
-//! `--kill-every SECONDS` (default 0, never), and `--rows publish,members` for some rows alone. Ten
-//! minutes with a kill each minute: `--rows members --seconds 600 --kill-every 60`.
+//! `--changes N` a second (default 100), `--room N` (members of each room of `idle`, default 10),
+//! `--seconds N` of each measurement (default 10), `--kill-every SECONDS` (default 0, never), and
+//! `--rows publish,members` for some rows alone. Ten minutes with a kill each minute:
+//! `--rows members --seconds 600 --kill-every 60`.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -43,6 +44,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 /// What is asked for.
 struct Plan {
     clients: usize,
+    room: usize,
     members: usize,
     changes: u64,
     seconds: f64,
@@ -69,6 +71,7 @@ fn main() -> Outcome<()> {
 fn plan() -> Outcome<Plan> {
     let mut plan = Plan {
         clients: 10_000,
+        room: ROOM,
         members: 1_000,
         changes: 100,
         seconds: 10.0,
@@ -80,6 +83,7 @@ fn plan() -> Outcome<Plan> {
         let value = arguments.next().ok_or_else(|| format!("{option} takes a value"))?;
         match option.as_str() {
             "--clients" => plan.clients = value.parse()?,
+            "--room" => plan.room = value.parse::<std::num::NonZeroUsize>()?.get(),
             "--members" => plan.members = value.parse()?,
             "--changes" => plan.changes = value.parse()?,
             "--seconds" => plan.seconds = value.parse()?,

@@ -87,6 +87,7 @@ struct FileArgs {
 Examples:
   encke pusher app new
   encke pusher app new --file /etc/encke/apps.json --client-events
+  encke pusher app new --ids chat:
   encke pusher app new --id 7 --json")]
 struct NewAppArgs {
     #[command(flatten)]
@@ -97,6 +98,10 @@ struct NewAppArgs {
     /// Let clients send events to each other on private and presence channels.
     #[arg(long)]
     client_events: bool,
+    /// Share public channels with Encke's ids: the channel `news` and the id `PREFIXnews` are then
+    /// one audience. Not shared unless given.
+    #[arg(long, value_name = "PREFIX")]
+    ids: Option<String>,
     /// Print the app as one line of JSON.
     #[arg(long)]
     json: bool,
@@ -125,9 +130,9 @@ pub(crate) fn run(args: PusherCommandArgs) -> Result<()> {
 }
 
 fn new(args: NewAppArgs) -> Result<()> {
-    let NewAppArgs { file: FileArgs { file }, id, client_events, json } = args;
-    let app =
-        NewApp { id, key: random_digits::<10>()?, secret: random_digits::<24>()?, client_events };
+    let NewAppArgs { file: FileArgs { file }, id, client_events, ids, json } = args;
+    let (key, secret) = (random_digits::<10>()?, random_digits::<24>()?);
+    let app = NewApp { id, key, secret, client_events, ids };
     let id = add(&file, &app)?;
     let NewApp { key, secret, .. } = app;
     if json {
@@ -159,7 +164,7 @@ fn described(app: &App) -> serde_json::Value {
         "id": app.id, "key": app.key, "enabled": app.is_enabled,
         "client_events": app.has_client_events, "max_connections": app.connections_max,
         "max_members": app.members_max, "max_event_bytes": app.event_bytes_max,
-        "max_events_per_second": app.events_per_second,
+        "max_events_per_second": app.events_per_second, "ids": app.ids,
     })
 }
 
@@ -167,5 +172,6 @@ fn described(app: &App) -> serde_json::Value {
 fn words(app: &App) -> String {
     let state = if app.is_enabled { "enabled" } else { "disabled" };
     let events = if app.has_client_events { "client events" } else { "no client events" };
-    format!("{state}, {events}")
+    let ids = app.ids.as_ref().map(|ids| format!(", shared with the ids {ids}…"));
+    format!("{state}, {events}{}", ids.unwrap_or_default())
 }

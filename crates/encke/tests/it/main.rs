@@ -38,6 +38,7 @@ mod epoch;
 mod erlang;
 mod event_parts;
 mod except;
+mod fan_outs;
 mod friends_and_rooms;
 mod full;
 mod full_disk;

@@ -40,7 +40,7 @@ impl Sender {
     /// The next line of the answer; `None` at its end.
     fn answer(&mut self) -> Option<Value> {
         loop {
-            if let Some(end) = self.answers.iter().position(|&byte| byte == b'\n') {
+            if let Some(end) = memchr::memchr(b'\n', &self.answers) {
                 let line: Vec<u8> = self.answers.drain(..=end).collect();
                 return Some(serde_json::from_slice(&line).unwrap());
             }

@@ -1,7 +1,7 @@
 //! The record of a connection: all that a silent one owns.
 
 pub(crate) mod action;
-mod ids;
+pub(crate) mod ids;
 pub(crate) mod state;
 mod work;
 
@@ -37,7 +37,7 @@ pub(crate) struct Conn<S> {
     /// The one event to be written in this turn, or what is rare.
     pub(crate) pending: Option<Arc<Event>>,
     rare: Option<Box<Rare>>,
-    /// The least of the ids that it is logged in under, or none; the others stand in its list.
+    /// One of the ids that it is logged in under, or none; the others stand in its list.
     id: Id,
     /// When its client last took something or was accepted. Until when a poll waits.
     pub(crate) active: Tick,

@@ -1,10 +1,10 @@
-//! The lists against ordered sets, and what they take.
+//! The lists against sorted vectors, and what they take.
 
 use super::*;
 use crate::sim::Random;
 
-fn id(number: usize) -> Id {
-    Id::integer(number as u64).unwrap()
+fn id(number: usize) -> IdHash {
+    IdHash::of_bits(number as u32)
 }
 
 impl IdLists {
@@ -40,10 +40,10 @@ impl IdLists {
 }
 
 #[test]
-fn lists_are_what_ordered_sets_say_and_do_not_touch_each_other() {
+fn lists_are_what_sorted_vectors_say_and_do_not_touch_each_other() {
     let mut random = Random::of_test();
     let mut lists = IdLists::default();
-    let mut all: Vec<(List, BTreeSet<Id>)> = vec![Default::default(); 700];
+    let mut all: Vec<(List, Vec<IdHash>)> = vec![Default::default(); 700];
     // Most lists stay short, some grow long.
     for round in 0..60_000 {
         let owner = match random.one_in(3) {
@@ -57,21 +57,23 @@ fn lists_are_what_ordered_sets_say_and_do_not_touch_each_other() {
                 model.clear();
             }
             0..3 => {
-                let new: BTreeSet<Id> = (0..1 + random.below(20))
-                    .map(|_| id(random.below(3_000)))
-                    .filter(|id| !model.contains(id))
-                    .collect();
-                lists.put(list, &Vec::from_iter(new.iter().copied()));
+                let new = (0..1 + random.below(20)).map(|_| id(random.below(300)));
+                let mut new: Vec<IdHash> = new.collect();
+                new.sort_unstable();
+                lists.put(list, &new);
                 model.extend(new);
+                model.sort_unstable();
             }
-            3 => assert_eq!(lists.take_least(list), model.pop_first()),
+            3 => assert_eq!(lists.pop(list), model.pop()),
             _ => {
                 let any = match random.one_in(2) {
-                    true => model.iter().nth(random.below(model.len().max(1))).copied(),
+                    true => model.get(random.below(model.len().max(1))).copied(),
                     false => None,
                 };
-                let gone = any.unwrap_or(id(random.below(3_000)));
-                assert_eq!(lists.take(list, gone), model.remove(&gone));
+                let gone = any.unwrap_or(id(random.below(300)));
+                let at = model.binary_search(&gone).ok();
+                assert_eq!(lists.take(list, gone), at.is_some());
+                at.map(|at| model.remove(at));
             }
         }
         assert!(lists.of(*list).iter().eq(model.iter()));
@@ -93,20 +95,20 @@ fn lists_are_what_ordered_sets_say_and_do_not_touch_each_other() {
 }
 
 #[test]
-fn second_ids_take_little_more_than_eight_bytes_and_none_when_they_are_gone() {
+fn second_ids_take_little_more_than_four_bytes_and_none_when_they_are_gone() {
     const OWNERS: usize = 100_000;
     let mut lists = IdLists::default();
     let mut all = vec![List::default(); OWNERS];
     for (number, list) in all.iter_mut().enumerate() {
         lists.put(list, &[id(number)]);
     }
-    assert!(lists.bytes() <= OWNERS * 17 / 2, "{} bytes", lists.bytes());
-    // Of further ones each takes 16 at the most, right after its block has grown.
+    assert!(lists.bytes() <= OWNERS * 9 / 2, "{} bytes", lists.bytes());
+    // Of further ones each takes 8 at the most, right after its block has grown.
     for further in 1..40 {
         for (number, list) in all.iter_mut().enumerate() {
             lists.put(list, &[id(number + further)]);
         }
-        assert!(lists.room() * size_of::<Id>() <= OWNERS * (further + 1) * 16);
+        assert!(lists.room() * size_of::<IdHash>() <= OWNERS * (further + 1) * 8);
     }
     for (number, list) in all.iter_mut().enumerate() {
         (1..40).for_each(|further| assert!(lists.take(list, id(number + further))));

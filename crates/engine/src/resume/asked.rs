@@ -17,6 +17,8 @@ pub struct Resume {
     pub(crate) asker: Asker,
     /// The ids that it is logged in under.
     pub(crate) ids: SmallVec<[Id; 2]>,
+    /// What is sent about those whom they follow is not asked for.
+    pub(crate) are_alone: bool,
     /// The number of the last event that it has heard.
     pub(crate) after: u64,
     /// The place that it has named, where only the archive may know which number that is.

@@ -194,8 +194,7 @@ impl<'r> Sending<'r> {
         let Some(Drafted { outgoing, begun: Some(begun), .. }) = &mut self.draft else { return };
         let Some(history) = &router.history else { return };
         if !history.go_on(begun) {
-            let subjects = begun.subjects().iter().copied();
-            self.audience = Audience::of(subjects, outgoing.followed);
+            self.audience = router.audience(outgoing, begun.subjects());
             (self.gathered, self.renewed) = (false, true);
         }
     }

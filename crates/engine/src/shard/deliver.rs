@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use hub::{ConnRef, DisconnectReason};
+use smallvec::SmallVec;
 
 use super::core::{At, End};
 use super::parked::Rest;
@@ -14,6 +15,7 @@ use crate::limits;
 use crate::mailbox::{Mail, Targets};
 use crate::receipt::Stub;
 use crate::said::DirectMessage;
+use crate::shared_ids::SharedChannels;
 use crate::sockets::Sockets;
 use crate::{Event, form};
 
@@ -25,6 +27,14 @@ enum Handed {
     ToNobody,
     /// Its backlog is full, and there is no time to write it.
     NotYet,
+}
+
+/// An event, and how it is handed over.
+struct Delivering<'e> {
+    event: &'e Arc<Event>,
+    /// The channels that are shared with its subjects.
+    shared: SharedChannels,
+    bulk: bool,
 }
 
 impl<S: Sockets> Shard<S> {
@@ -48,8 +58,11 @@ impl<S: Sockets> Shard<S> {
             self.core.channels.fresh.forget_up_to(settled);
         }
         let bulk = targets.len() > limits::EXPRESS_TARGETS_MAX;
+        let apps = self.core.config.pusher.as_ref();
+        let shared = apps.map(|apps| apps.shared_channels(&self.core.names, &event));
+        let mut delivery = Delivering { event: &event, shared: shared.unwrap_or_default(), bulk };
         for (at, &target) in targets.iter().enumerate().skip(from) {
-            match self.deliver_one(&event, target, bulk) {
+            match self.deliver_one(&mut delivery, target) {
                 Handed::Over => {
                     stub.count_one();
                     self.core.counters.deliveries.add(1);
@@ -65,24 +78,35 @@ impl<S: Sockets> Shard<S> {
         (targets.len() - from, None)
     }
 
-    fn deliver_one(&mut self, event: &Arc<Event>, target: ConnRef, bulk: bool) -> Handed {
+    fn deliver_one(&mut self, delivery: &mut Delivering<'_>, target: ConnRef) -> Handed {
         if self.core.pending_gap.is_some() {
             self.tell_first(target);
         }
-        let key = key_of(target);
-        if !self.core.channels.are_plain()
-            && let Some(handed) = self.deliver_in_channels(event, target)
-        {
+        let is_plain = self.core.channels.are_plain() & delivery.shared.is_empty();
+        if !is_plain && let Some(handed) = self.deliver_in_channels(delivery, target) {
             return handed;
         }
-        let bytes_max = self.core.config.backlog_bytes_max;
+        match self.make_room(target) {
+            true => self.hand_to(delivery.event, target, delivery.bulk),
+            false => Handed::NotYet,
+        }
+    }
+
+    /// Writes to a connection whose backlog is full. `false` if there is no time for it.
+    fn make_room(&mut self, target: ConnRef) -> bool {
+        let (key, bytes_max) = (key_of(target), self.core.config.backlog_bytes_max);
         let is_full = |conn: &Conn<_>| !conn.is(Marks::BLOCKED) && conn.backlog_bytes() > bytes_max;
         if self.conns.find(key).is_some_and(|(_, conn)| is_full(conn)) {
             if self.core.has_no_time_for_full() {
-                return Handed::NotYet;
+                return false;
             }
             self.flush_full(key.slot);
         }
+        true
+    }
+
+    fn hand_to(&mut self, event: &Arc<Event>, target: ConnRef, bulk: bool) -> Handed {
+        let (key, bytes_max) = (key_of(target), self.core.config.backlog_bytes_max);
         let Some((place, conn)) = self.conns.find(key) else { return Handed::ToNobody };
         let before = conn.backlog_bytes();
         let (waiting, takes) = match conn.state().on_event() {
@@ -114,8 +138,16 @@ impl<S: Sockets> Shard<S> {
     }
 
     /// Hands the event to one that is told it in another way than all others.
-    fn deliver_in_channels(&mut self, event: &Arc<Event>, target: ConnRef) -> Option<Handed> {
-        let (key, channels) = (key_of(target), &mut self.core.channels);
+    fn deliver_in_channels(
+        &mut self,
+        delivery: &mut Delivering<'_>,
+        target: ConnRef,
+    ) -> Option<Handed> {
+        if let Some(events) = self.heard_in_channels(delivery, target) {
+            return Some(self.hand_all_to(&events, target, delivery.bulk));
+        }
+        let (key, event) = (key_of(target), delivery.event);
+        let channels = &mut self.core.channels;
         let is_told = channels.fresh.has_told(key.slot, event);
         if is_told || channels.missed.passes_over(key.slot, event) {
             return Some(Handed::ToNobody);
@@ -127,6 +159,53 @@ impl<S: Sockets> Shard<S> {
         let text: Arc<str> = frame.into();
         self.serve(key.slot, |core, at| core.say(at, DirectMessage::Message(text)));
         Some(Handed::Over)
+    }
+
+    /// What the connection hears of the event in channels that are shared with its subjects, but
+    /// for what it is told otherwise; `None` if it is in none of them.
+    fn heard_in_channels(
+        &mut self,
+        delivery: &mut Delivering<'_>,
+        target: ConnRef,
+    ) -> Option<SmallVec<[Arc<Event>; 1]>> {
+        let key = key_of(target);
+        if delivery.shared.is_empty() || !self.core.channels.apps.has(key.slot) {
+            return None;
+        }
+        let (place, conn) = self.conns.find(key)?;
+        let (core, at) = (&mut self.core, At { slot: key.slot, place, conn });
+        let mut events = None;
+        for channel in &mut delivery.shared {
+            if !core.has_id(&at, channel.id) {
+                continue;
+            }
+            let events = events.get_or_insert_with(SmallVec::new);
+            let Some(event) = channel.event(delivery.event) else { continue };
+            let channels = &mut core.channels;
+            let is_told = channels.fresh.has_told(key.slot, event);
+            if !is_told && !channels.missed.passes_over(key.slot, event) {
+                events.push(Arc::clone(event));
+            }
+        }
+        events
+    }
+
+    /// Hands one event for each channel to a connection that counts once.
+    fn hand_all_to(&mut self, events: &[Arc<Event>], target: ConnRef, bulk: bool) -> Handed {
+        if events.is_empty() {
+            return Handed::ToNobody;
+        }
+        // With room for the first there is room for all: else the first would come twice.
+        if !self.make_room(target) {
+            return Handed::NotYet;
+        }
+        let mut handed = Handed::ToNobody;
+        for event in events {
+            if let Handed::Over = self.hand_to(event, target, bulk) {
+                handed = Handed::Over;
+            }
+        }
+        handed
     }
 
     /// Writes to a connection that has more waiting than it may. It may be we who are slow: what

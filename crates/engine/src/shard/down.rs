@@ -49,14 +49,14 @@ impl<S: Sockets> Core<S> {
         let state = conn.state();
         let (phase, reason) = phase(state)?;
         let has_transport = state.is_logged_in() || matches!(state, State::Between | State::Head);
-        let least = conn.least_id().and_then(Id::as_integer);
-        let more = self.write_more(at, reason, least.is_some())?;
+        let first = conn.first_id().filter(|id| !id.is_name());
+        let more = self.write_more(at, reason, first)?;
         Some(ConnState {
             descriptor: 0,
             phase,
             marks: conn.lasting_marks(),
             transport: has_transport.then(|| conn.wire.transport().index() as u8),
-            id: least,
+            id: first.and_then(Id::as_integer),
             active_ms: self.ms_from_now(conn.active),
             more: (more != More::default()).then(|| Box::new(more)),
             connection_id: has_connection_id(state)
@@ -68,7 +68,7 @@ impl<S: Sockets> Core<S> {
         &self,
         at: &At<'_, S::Socket>,
         reason: Option<DisconnectReason>,
-        is_first_written: bool,
+        written: Option<Id>,
     ) -> Option<More> {
         let (slot, conn) = (at.slot, &*at.conn);
         let state = conn.state();
@@ -77,7 +77,7 @@ impl<S: Sockets> Core<S> {
         let subscriber = self.write_subscriber(at);
         // Its keys are among what it is at the hub.
         let is_written = |id: &Id| subscriber.is_none() || !id.is_key();
-        let ids = self.ids(at).skip(usize::from(is_first_written)).filter(is_written);
+        let ids = self.ids(at).filter(|id| Some(*id) != written).filter(is_written);
         let mut more = More {
             reason: reason.map(|reason| reason.as_str().to_owned()),
             ids: ids.map(|id| self.names.text(id).unwrap_or_default()).collect(),
@@ -96,7 +96,7 @@ impl<S: Sockets> Core<S> {
         };
         if self.config.tokens.is_some() && state.is_logged_in() {
             more.session = Some(self.sessions.get(slot).parts());
-            (more.subject, more.info) = self.member_texts(slot, conn.least_id());
+            (more.subject, more.info) = self.member_texts(slot, conn.first_id());
             more.watches = self.watched_texts(slot);
         }
         if state.is_logged_in() {

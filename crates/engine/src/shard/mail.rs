@@ -22,7 +22,7 @@ impl<S: Sockets> Shard<S> {
             // A mail for nobody costs a little too.
             weight += self.mail(mail).max(1);
         }
-        (true, true)
+        (true, self.takes_mail())
     }
 
     /// Takes one mail. Returns what it cost, in deliveries.
@@ -31,7 +31,8 @@ impl<S: Sockets> Shard<S> {
             // That holds from now on, whatever waits.
             self.drain_deadline_ms = Some(deadline_ms);
         }
-        let (cost, rest) = match self.parked.holds_up(&mail) {
+        let waits = self.fan_outs_wait && mail.is_for_many() || self.parked.holds_up(&mail);
+        let (cost, rest) = match waits {
             true => (1, Some(Rest { mail, from: 0 })),
             false => self.hand_over(Rest { mail, from: 0 }),
         };
@@ -41,10 +42,27 @@ impl<S: Sockets> Shard<S> {
         cost
     }
 
+    /// Whether mail to large audiences, and what must not overtake it, waits from now on until
+    /// this is said again.
+    pub(crate) fn let_fan_outs_wait(&mut self, wait: bool) {
+        self.fan_outs_wait = wait;
+    }
+
+    /// Whether something is left to be handed or written to large audiences.
+    pub(crate) fn has_fan_outs(&self) -> bool {
+        !self.parked.is_empty() || !self.core.bulk.is_empty()
+    }
+
+    /// Whether mail is taken at all: what waits is bounded.
+    pub(crate) fn takes_mail(&self) -> bool {
+        !self.fan_outs_wait || !self.parked.is_full()
+    }
+
     /// Goes on with what waits. Returns what it cost, in deliveries.
     pub(super) fn go_on(&mut self) -> usize {
         let mut cost = 0;
-        while cost < limits::DELIVERIES_PER_TURN
+        while !self.fan_outs_wait
+            && cost < limits::DELIVERIES_PER_TURN
             && !self.core.has_no_time_for_full()
             && let Some(rest) = self.parked.pop_front()
         {

@@ -75,6 +75,7 @@ use crate::config::EngineConfig;
 use crate::conn::Conn;
 use crate::conn::state::State;
 use crate::counters::Counters;
+use crate::fan_outs::RungPermits;
 use crate::handing_out::HandOutSocket;
 use crate::history_reads::HistoryReads;
 use crate::limits::work;
@@ -97,6 +98,8 @@ pub(crate) struct Shard<S: Sockets> {
     leaving: VecDeque<LeavingBatch>,
     /// Mail that waits for time.
     parked: Parked,
+    /// Large mail is parked, and no more is written than is due to small mail.
+    fan_outs_wait: bool,
     /// Tokens whose streams are to be ended, and the slot to look at next.
     revoked: VecDeque<(Revoked, u32)>,
     /// The end of all mail has come: until when to end all connections, in monotonic milliseconds.
@@ -151,6 +154,8 @@ pub(crate) struct Shared {
     pub(crate) started_ms: u64,
     /// Which of the workers may serve clients, where not all may at one time.
     pub(crate) permits: Option<Arc<ServingPermits>>,
+    /// Which of them may send to large audiences, where not all may at one time.
+    pub(crate) fan_outs: Option<Arc<RungPermits>>,
 }
 
 /// Why there is no place for a client.
@@ -172,6 +177,7 @@ impl<S: Sockets> Shard<S> {
             core: Core::new(worker, io, config, shared),
             leaving: VecDeque::new(),
             parked: Parked::default(),
+            fan_outs_wait: false,
             revoked: VecDeque::new(),
             drain_deadline_ms: None,
             drained_to: None,
@@ -316,7 +322,7 @@ impl<S: Sockets> Shard<S> {
         !self.leaving.is_empty()
             || !self.revoked.is_empty()
             || !self.taken_over.is_empty()
-            || !self.parked.is_empty()
+            || !(self.parked.is_empty() || self.fan_outs_wait)
             || self.core.pending_gap.is_some()
             || self.drained_to.is_some()
             || self.ends_looked_at.is_some()

@@ -29,7 +29,7 @@ impl<S: Sockets> Core<S> {
         }
         self.notices.slow(|| Notice::Slow {
             peer: self.io.peer(&at.conn.socket),
-            id: at.conn.least_id().and_then(|id| self.names.text(id)),
+            id: at.conn.first_id().and_then(|id| self.names.text(id)),
             backlog_bytes: at.conn.backlog_bytes() as u64,
         });
     }

@@ -1,19 +1,20 @@
 //! Under which ids a connection is reachable: log-ins and log-outs, at its start, in its life and
 //! at its end.
 //!
-//! A command costs what it changes, not what the connection holds: its ids are kept in order
-//! ([`crate::id_lists`]). A connection may be logged out of its last id: it stays open, hears no
-//! events, and may be logged in again.
+//! A command costs what it changes, not what the connection holds: its ids are found in a list
+//! that is in order ([`crate::id_lists`]). A connection may be logged out of its last id: it stays
+//! open, hears no events, and may be logged in again.
 
 use std::sync::Arc;
 
-use hub::{Bound, Id, IdText, IdsFull};
+use hub::{Bound, ConnRef, Directory, Id, IdText, IdsFull};
 use proto::Problem;
-use smallvec::SmallVec;
 
 use super::core::{At, Core};
 use super::tokens::{too_many_connections, too_many_ids};
 use crate::addresses::id_problem;
+use crate::conn::ids::{Further, Ids};
+use crate::id_lists::IdLists;
 use crate::limits::{IDS_PER_CONNECTION_MAX, RETRY_AFTER_SECONDS};
 use crate::sockets::Sockets;
 use crate::tokens::Granted;
@@ -45,11 +46,6 @@ impl LoginRefused {
         }
     }
 }
-
-/// As many ids as nearly every log-in has.
-pub(super) const SOME_IDS: usize = 8;
-
-type Ids = SmallVec<[Id; SOME_IDS]>;
 
 impl<S: Sockets> Core<S> {
     /// Logs a connection in for a request, whose token is `granted`, if one is needed.
@@ -144,10 +140,10 @@ impl<S: Sockets> Core<S> {
         let mut gone = 0;
         for &text in texts {
             let Some(id) = self.names.lookup(text) else { continue };
-            if at.conn.take_id(id, &mut self.more_ids, &mut at.place.list) {
-                self.leave_room(at, id);
+            let further = further_mut(me, &mut self.more_ids, &self.directory);
+            if at.conn.take_id(id, further, &mut at.place.list) {
                 self.directory.logout(id, me);
-                self.names.logout(id);
+                self.forget_id(at, id);
                 gone += 1;
             }
         }
@@ -172,10 +168,15 @@ impl<S: Sockets> Core<S> {
         let subscriber = self.subscriber_leaving(at);
         self.budget.spend_ids(self.ids_len(at));
         self.leave_patterns(at);
-        for id in self.ids(at) {
-            self.leave_room(at, id);
+        if let Some(id) = at.conn.first_id() {
             self.directory.logout(id, me);
-            self.names.logout(id);
+            self.forget_id(at, id);
+        }
+        // What was logged out is not found again, so each of two of one hash has its turn.
+        for &hash in self.more_ids.of(at.place.list) {
+            let gone = self.directory.logout_of_hash(me, hash);
+            debug_assert!(gone.is_some(), "what is in the list is in the directory");
+            gone.into_iter().for_each(|id| self.forget_id(at, id));
         }
         at.conn.forget_ids(&mut self.more_ids, &mut at.place.list);
         self.leave_app(at);
@@ -186,24 +187,42 @@ impl<S: Sockets> Core<S> {
         at.conn.tidy();
     }
 
-    /// The connection's ids, in order.
-    pub(super) fn ids(&self, at: &At<'_, S::Socket>) -> impl Iterator<Item = Id> {
-        at.conn.least_id().into_iter().chain(self.more_ids.of(at.place.list).iter().copied())
+    /// The connection is out of the directory's entry of `id`.
+    fn forget_id(&self, at: &At<'_, S::Socket>, id: Id) {
+        self.leave_room(at, id);
+        self.names.logout(id);
+    }
+
+    /// The connection's ids, in order. Those that are not in its record cost a look-up each.
+    pub(super) fn ids(&self, at: &At<'_, S::Socket>) -> impl Iterator<Item = Id> + use<S> {
+        self.further(at).all(at.conn.first_id(), at.place.list).into_iter()
     }
 
     /// How many there are.
     pub(super) fn ids_len(&self, at: &At<'_, S::Socket>) -> usize {
-        usize::from(at.conn.least_id().is_some()) + self.more_ids.of(at.place.list).len()
+        usize::from(at.conn.first_id().is_some()) + self.more_ids.of(at.place.list).len()
     }
 
     /// Whether `id` is one of them.
     pub(super) fn has_id(&self, at: &At<'_, S::Socket>, id: Id) -> bool {
-        let more = || self.more_ids.of(at.place.list).binary_search(&id).is_ok();
-        at.conn.least_id() == Some(id) || more()
+        at.conn.first_id() == Some(id) || self.further(at).has(id, at.place.list)
     }
 
-    /// Puts in ids in order that it has not.
+    /// Puts in ids that it has not, and that it is logged in under in the directory.
     pub(super) fn put_ids(&mut self, at: &mut At<'_, S::Socket>, new: &[Id]) {
-        at.conn.put_ids(new, &mut self.more_ids, &mut at.place.list);
+        let further = further_mut(self.conn_ref(at), &mut self.more_ids, &self.directory);
+        at.conn.put_ids(new, further, &mut at.place.list);
     }
+
+    fn further(&self, at: &At<'_, S::Socket>) -> Further<'_, &IdLists> {
+        Further { conn: self.conn_ref(at), lists: &self.more_ids, directory: &self.directory }
+    }
+}
+
+fn further_mut<'l>(
+    conn: ConnRef,
+    lists: &'l mut IdLists,
+    directory: &'l Directory,
+) -> Further<'l, &'l mut IdLists> {
+    Further { conn, lists, directory }
 }

@@ -158,6 +158,7 @@ impl<S: Sockets> Core<S> {
         let resume = Resume {
             asker: Asker { conn: self.conn_ref(at), client: Arc::downgrade(&client) },
             ids: self.ids(at).collect(),
+            are_alone: false,
             after,
             named: None,
             future_in: None,

@@ -8,12 +8,11 @@ use std::sync::Arc;
 use hub::{AddressKey, ConnectionId, DisconnectReason, Id, IdText};
 use proto::websocket::{self, Reader, command};
 use proto::{Problem, Transport};
-use smallvec::SmallVec;
 
 use super::Shard;
 use super::core::{At, Core, Lives};
-use super::presence::SOME_IDS;
 use super::tables::trust::Trust;
+use crate::conn::ids::Ids;
 use crate::conn::state::State;
 use crate::conn::{Conn, Marks, Partial};
 use crate::counters::Total;
@@ -152,7 +151,7 @@ impl<S: Sockets> Core<S> {
     /// soon as it is ours.
     fn settle_in(&mut self, at: &mut At<'_, S::Socket>, written: ConnState) -> bool {
         at.conn.active = self.tick_from_now(written.active_ms);
-        let least = written.id.and_then(Id::integer).map(IdText::Integer);
+        let first = written.id.and_then(Id::integer).map(IdText::Integer);
         if let Some(id) = written.connection_id.and_then(ConnectionId::of_bits) {
             self.keep_connection_id(at, id);
         }
@@ -168,7 +167,7 @@ impl<S: Sockets> Core<S> {
         if let Some(keys) = &keys {
             let ids = more.iter().flat_map(|more| &more.ids).chain(keys);
             let texts = ids.filter_map(|id| IdText::of_key(id).ok());
-            self.login_again(at, least.into_iter().chain(texts));
+            self.login_again(at, first.into_iter().chain(texts));
         }
         if let Some(mut subscriber) = subscriber {
             self.keep_head(at, &mut subscriber);
@@ -192,7 +191,7 @@ impl<S: Sockets> Core<S> {
     ) {
         let me = self.conn_ref(at);
         let login = texts.filter_map(|text| self.names.login(text, true).ok());
-        let mut ids: SmallVec<[Id; SOME_IDS]> = login.collect();
+        let mut ids: Ids = login.collect();
         ids.iter().for_each(|&id| self.directory.login(id, me));
         // Names may stand in another order here.
         ids.sort_unstable();

@@ -14,7 +14,8 @@ use crate::sockets::Sockets;
 
 impl<S: Sockets> Shard<S> {
     /// Writes once to each connection that got mail, to a slice of them: first to those that got
-    /// small mail. `true` when some are left for the next turn.
+    /// small mail, then to others unless [these wait](Shard::let_fan_outs_wait). `true` when some
+    /// are left for the next turn.
     ///
     /// A slot in a queue may have been given away since; then there is nothing to write, or what
     /// there is may as well be written now.
@@ -29,6 +30,9 @@ impl<S: Sockets> Shard<S> {
             && let Some(slot) = self.core.express.pop_front()
         {
             self.serve(slot, write);
+        }
+        if self.fan_outs_wait {
+            return !self.core.express.is_empty();
         }
         let end = self.core.budget.spent().saturating_add(limits::BULK_WORK_PER_TURN);
         while self.core.budget.spent() < end

@@ -12,14 +12,14 @@ use crate::Outgoing;
 use crate::limits::{self, work};
 
 /// The numbers that stand in the data of what a client heard.
-fn heard(one: &mut One, client: Place) -> Vec<usize> {
+pub(super) fn heard(one: &mut One, client: Place) -> Vec<usize> {
     let text = one.reads(client);
     let numbers =
         text.lines().filter_map(|line| line.split("\"data\":\"").nth(1)?.split(' ').next());
     numbers.map(|number| number.parse().unwrap()).collect()
 }
 
-fn stream(ids: &str) -> String {
+pub(super) fn stream(ids: &str) -> String {
     format!("GET /stream/{ids} HTTP/1.0\r\n\r\n")
 }
 

@@ -136,6 +136,7 @@ impl Server {
                 slots_max: ConnRef::SLOTS_MAX,
                 started_ms: 0,
                 permits: None,
+                fan_outs: None,
             };
             let sockets = match secured {
                 Some((ends, seed)) => {

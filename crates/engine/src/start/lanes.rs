@@ -35,8 +35,8 @@ pub(super) fn count(workers: usize, cores: usize, descriptors: u64) -> usize {
     if are_many { cores.min(workers) } else { 0 }
 }
 
-/// Descriptors of a worker that are for lanes, with `mailboxes` in all: its own, if it `has_one`,
-/// has its connections, and what wakes all others.
-pub(super) fn reserved(lanes: usize, has_one: bool, mailboxes: usize, descriptors: u64) -> usize {
-    if has_one { places(descriptors) + mailboxes } else { lanes }
+/// Descriptors of a worker that are for lanes, and for what wakes the workers that it `rings`: its
+/// own lane, if it `has_one`, has its connections.
+pub(super) fn reserved(has_one: bool, rings: usize, descriptors: u64) -> usize {
+    rings + if has_one { places(descriptors) } else { 0 }
 }

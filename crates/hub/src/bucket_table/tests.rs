@@ -69,3 +69,41 @@ fn table_leaves_little_room_free_at_every_size_and_all_comes_back() {
     }
     assert_eq!((table.len(), bytes(&table)), (0, 0));
 }
+
+/// Between two slices as many entries come or go as change the number of buckets.
+#[test]
+fn walk_meets_each_entry_once_that_is_there_all_the_while() {
+    let mut random = fastrand::Rng::with_seed(testing::seed());
+    for _ in 0..200 {
+        let mut table = Table::default();
+        let mut there: Vec<u64> = (0..random.u64(..1_500)).collect();
+        there.iter().for_each(|&key| _ = table.insert((key, 0), hash_of));
+        let (mut stay, mut met) = (BTreeMap::from_iter(there.iter().map(|key| (*key, 0))), 0);
+        let (goes, most) = (random.usize(..10), random.usize(1..100));
+        let (mut next, mut new) = (Some(0), 10_000);
+        while let Some(from) = next {
+            let mut seen = 0;
+            next = table.walk(from, most, hash_of, |(key, _)| {
+                seen += 1;
+                met += 1;
+                if let Some(times) = stay.get_mut(key) {
+                    *times += 1;
+                }
+            });
+            assert!(seen <= most + 64, "a slice and a bucket: {seen}");
+            for _ in 0..random.usize(..most + 16) {
+                if random.usize(..10) < goes && !there.is_empty() {
+                    let key = there.swap_remove(random.usize(..there.len()));
+                    table.remove(hash(key), |entry| entry.0 == key).unwrap();
+                    stay.remove(&key);
+                } else {
+                    table.insert((new, 0), hash_of);
+                    there.push(new);
+                    new += 1;
+                }
+            }
+            assert!(met <= 10_000_000, "a walk ends");
+        }
+        assert!(stay.values().all(|times| *times == 1), "{goes} {most}");
+    }
+}

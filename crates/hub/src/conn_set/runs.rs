@@ -43,6 +43,11 @@ impl Runs {
         self.runs.range(first..).flat_map(|(_, run)| run.iter().copied())
     }
 
+    pub(super) fn contains(&self, conn: ConnRef) -> bool {
+        let run = self.runs.range(..=conn).next_back();
+        run.is_some_and(|(_, run)| run.binary_search(&conn).is_ok())
+    }
+
     /// Puts `conn` in; whether it is new.
     pub(super) fn insert(&mut self, conn: ConnRef) -> bool {
         let Some((_, run)) = self.runs.range_mut(..=conn).next_back() else { return false };

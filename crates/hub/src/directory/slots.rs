@@ -11,6 +11,7 @@ use hashbrown::HashTable;
 use super::Slot;
 use crate::bucket_table;
 use crate::id::Id;
+use crate::id_hash::IdHash;
 use crate::tables;
 
 /// As many as a table has in 16 buckets: with one more it takes 32.
@@ -34,38 +35,50 @@ impl Default for Slots {
 
 impl Slots {
     /// The slot of `id`, whose hash is `hash`.
-    pub(super) fn find(&self, hash: u64, id: Id) -> Option<&Slot> {
+    pub(super) fn find(&self, hash: IdHash, id: Id) -> Option<&Slot> {
         match self {
             Slots::Few(slots) => slots.iter().find(|slot| slot.id == id),
-            Slots::Many(slots) => slots.find(hash, |slot| slot.id == id),
+            Slots::Many(slots) => slots.find(hash.spread(), |slot| slot.id == id),
         }
     }
 
     /// Likewise, to be changed.
-    pub(super) fn find_mut(&mut self, hash: u64, id: Id) -> Option<&mut Slot> {
+    pub(super) fn find_mut(&mut self, hash: IdHash, id: Id) -> Option<&mut Slot> {
         match self {
             Slots::Few(slots) => slots.iter_mut().find(|slot| slot.id == id),
-            Slots::Many(slots) => slots.find_mut(hash, |slot| slot.id == id),
+            Slots::Many(slots) => slots.find_mut(hash.spread(), |slot| slot.id == id),
+        }
+    }
+
+    /// Shows `visit` all slots of this hash, and some of others.
+    pub(super) fn maybe(&self, hash: IdHash, visit: impl FnMut(&Slot)) {
+        match self {
+            Slots::Few(slots) => slots.iter().for_each(visit),
+            Slots::Many(slots) => slots.iter_hash(hash.spread()).for_each(visit),
         }
     }
 
     /// Puts in the slot of an id that has none; `hash_of` is the hash of any.
-    pub(super) fn insert(&mut self, slot: Slot, hash_of: impl Fn(&Slot) -> u64) {
+    pub(super) fn insert(&mut self, slot: Slot, hash_of: impl Fn(&Slot) -> IdHash) {
         match self {
             Slots::Few(slots) if slots.len() < FEW_MAX => bucket_table::push(slots, slot),
             Slots::Few(slots) => {
                 let mut many = HashTable::with_capacity(slots.len() + 1);
+                let spread = |slot: &Slot| hash_of(slot).spread();
                 for slot in slots.drain(..).chain([slot]) {
-                    many.insert_unique(hash_of(&slot), slot, &hash_of);
+                    many.insert_unique(spread(&slot), slot, spread);
                 }
                 *self = Slots::Many(many);
             }
-            Slots::Many(slots) => drop(slots.insert_unique(hash_of(&slot), slot, hash_of)),
+            Slots::Many(slots) => {
+                let spread = |slot: &Slot| hash_of(slot).spread();
+                slots.insert_unique(spread(&slot), slot, spread);
+            }
         }
     }
 
     /// Takes out the slot of `id`, whose hash is `hash`.
-    pub(super) fn remove(&mut self, hash: u64, id: Id, hash_of: impl Fn(&Slot) -> u64) {
+    pub(super) fn remove(&mut self, hash: IdHash, id: Id, hash_of: impl Fn(&Slot) -> IdHash) {
         match self {
             Slots::Few(slots) => {
                 if let Some(at) = slots.iter().position(|slot| slot.id == id) {
@@ -74,12 +87,12 @@ impl Slots {
                 }
             }
             Slots::Many(slots) => {
-                if let Ok(found) = slots.find_entry(hash, |slot| slot.id == id) {
+                if let Ok(found) = slots.find_entry(hash.spread(), |slot| slot.id == id) {
                     found.remove();
                 }
                 match slots.len() <= FEW_AGAIN {
                     true => *self = Slots::Few(slots.drain().collect()),
-                    false => tables::shrink(slots, hash_of),
+                    false => tables::shrink(slots, |slot| hash_of(slot).spread()),
                 }
             }
         }

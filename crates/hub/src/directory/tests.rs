@@ -185,3 +185,80 @@ fn keys_are_counted_apart_from_ids() {
     directory.logout(key, ConnRef::new(0, 2, 1));
     assert_eq!((directory.ids_online(), directory.keys_online()), (1, 0));
 }
+
+/// Some ids have one connection, some a few, some many; connections have up to all ids.
+#[test]
+fn ids_are_found_again_by_their_hash_and_the_connection() {
+    testing::seeded(10, |rng| {
+        let directory = Directory::with_stripes(1 + rng.usize(..3));
+        let mut online = std::collections::BTreeSet::new();
+        let ids = 1 + rng.u64(..400);
+        for step in 0..8_000_usize {
+            let (number, conn) = (rng.u64(..ids), ConnRef::new(0, rng.usize(..100), 1));
+            let pair = (conn, number);
+            assert_eq!(directory.has(id(number), conn), online.contains(&pair));
+            let hash = directory.hash(id(number));
+            let mut found = Vec::new();
+            directory.ids_of(conn, hash, |id| found.push(id));
+            let expected: Vec<Id> =
+                online.contains(&pair).then_some(id(number)).into_iter().collect();
+            assert_eq!(found, expected);
+            let is_gone = match step % 3 {
+                0 => directory.logout_of_hash(conn, hash).is_some_and(|gone| {
+                    assert_eq!(gone, id(number));
+                    true
+                }),
+                _ if online.insert(pair) => {
+                    directory.login(id(number), conn);
+                    continue;
+                }
+                _ => false,
+            };
+            assert_eq!(is_gone, step % 3 == 0 && online.remove(&pair));
+        }
+        for (conn, number) in online {
+            assert_eq!(
+                directory.logout_of_hash(conn, directory.hash(id(number))),
+                Some(id(number))
+            );
+        }
+        assert_eq!(directory.ids_online(), 0);
+    });
+}
+
+/// Keys under which all ids have one hash, which no client knows how to choose.
+#[test]
+fn ids_of_one_hash_are_told_apart_by_their_connections() {
+    let directory = Directory::of_one_hash();
+    let conn = |n: usize| ConnRef::new(0, n, 1);
+    let hash = directory.hash(id(0));
+    // More than a bucket has, and each third id has two connections.
+    for n in 0..40 {
+        assert_eq!(directory.hash(id(n)), hash);
+        directory.login(id(n), conn(n as usize / 4));
+        if n % 3 == 0 {
+            directory.login(id(n), conn(77));
+        }
+    }
+    let ids_of = |n: usize| {
+        let mut ids = Vec::new();
+        directory.ids_of(conn(n), hash, |id| ids.push(id));
+        ids.sort_unstable();
+        ids
+    };
+    for n in 0..10 {
+        assert_eq!(ids_of(n), (0..4).map(|of| id(n as u64 * 4 + of)).collect::<Vec<_>>());
+    }
+    assert_eq!(ids_of(77), (0..14).map(|n| id(n * 3)).collect::<Vec<_>>());
+    assert_eq!(ids_of(78), []);
+    for left in (0..4).rev() {
+        for n in 0..10 {
+            let gone = directory.logout_of_hash(conn(n), hash).unwrap();
+            assert!(!directory.has(gone, conn(n)));
+            assert_eq!(ids_of(n).len(), left);
+        }
+    }
+    assert_eq!((ids_of(77).len(), directory.ids_online()), (14, 14));
+    while directory.logout_of_hash(conn(77), hash).is_some() {}
+    assert_eq!(directory.ids_online(), 0);
+}

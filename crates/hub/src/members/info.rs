@@ -25,6 +25,11 @@ impl Info {
         }
     }
 
+    /// Of JSON that an info had: it is on one line.
+    pub(super) fn of_line(json: &str) -> Info {
+        Info(json.into())
+    }
+
     /// The JSON.
     pub fn json(&self) -> &str {
         &self.0
@@ -93,7 +98,7 @@ impl KeptInfo for TextPlace {
     }
 
     fn info(&self, texts: &Texts) -> Option<Info> {
-        self.json(texts).map(|json| Info(json.into()))
+        self.json(texts).map(Info::of_line)
     }
 
     fn cost(&self, json: &str) -> usize {

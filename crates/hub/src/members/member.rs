@@ -45,6 +45,16 @@ impl Marks {
     const RENEWED: u8 = 1;
     /// The last of its connections that has gone was a poll.
     const POLLS: u8 = 2;
+    /// Its room is too large to tell more than how many are there.
+    const COUNTED_ALONE: u8 = 4;
+
+    fn has(self, mark: u8) -> bool {
+        self.0 & mark != 0
+    }
+
+    fn set(&mut self, mark: u8, is_so: bool) {
+        self.0 = self.0 & !mark | if is_so { mark } else { 0 };
+    }
 }
 
 impl Member {
@@ -59,23 +69,33 @@ impl Member {
 
     /// Its info is another one than was told.
     pub(super) fn renew(&mut self) {
-        self.marks.0 |= Marks::RENEWED;
+        self.marks.set(Marks::RENEWED, true);
     }
 
     /// Whether its info was another one than was told. Now it is told.
     pub(super) fn take_renewed(&mut self) -> bool {
-        let is_renewed = self.marks.0 & Marks::RENEWED != 0;
-        self.marks.0 &= !Marks::RENEWED;
+        let is_renewed = self.marks.has(Marks::RENEWED);
+        self.marks.set(Marks::RENEWED, false);
         is_renewed
     }
 
     /// Whether the last of its connections that has gone was a poll.
     pub(super) fn polls(&self) -> bool {
-        self.marks.0 & Marks::POLLS != 0
+        self.marks.has(Marks::POLLS)
     }
 
     pub(super) fn set_polls(&mut self, polls: bool) {
-        self.marks.0 = self.marks.0 & !Marks::POLLS | if polls { Marks::POLLS } else { 0 };
+        self.marks.set(Marks::POLLS, polls);
+    }
+
+    /// Whether its room is too large to tell more than how many are there. All members of a room
+    /// say the same, unless they are many: then the room says it.
+    pub(super) fn is_counted_alone(&self) -> bool {
+        self.marks.has(Marks::COUNTED_ALONE)
+    }
+
+    pub(super) fn set_counted_alone(&mut self, is_so: bool) {
+        self.marks.set(Marks::COUNTED_ALONE, is_so);
     }
 
     /// Whether others were told that it is there.

@@ -15,17 +15,19 @@
 //! Who watches a room stands in a directory of its own, under the room's id. So nothing that looks
 //! for those who are logged in under an id can find one of them.
 //!
-//! Cost of a member: 46 bytes where it is the only one of an id, some 36 in a room of ten, 27 among
-//! many. In a channel it is 4 bytes less. Its name comes to that, where it is no number and not
-//! known anyway. What its token says of it is the token's, as long as the connection keeps that. In
-//! a channel nobody else keeps it, and it stands among the [texts](info) of its stripe. A log-in
-//! and a log-out cost a lock that is hardly ever taken and one or two look-ups.
+//! Cost of a member: 37 bytes in a [room](room) of up to four, 33 at most in a larger one, 27 among
+//! many. In a channel of more than three it is 4 bytes less. Its name comes to that, where it is no
+//! number and not known anyway. What its token says of it is the token's, as long as the connection
+//! keeps that. In a channel nobody else keeps it, and it stands among the [texts](info) of its
+//! stripe. A log-in and a log-out cost a lock that is hardly ever taken and one or two look-ups.
 
 mod info;
+mod lists;
 mod member;
 mod room;
 mod roster;
 mod stripe;
+mod table;
 #[cfg(test)]
 mod tests;
 mod told_rooms;
@@ -36,10 +38,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 pub use self::info::Info;
 use self::info::KeptInfo;
 use self::member::{Going, Member, Shown};
-use self::room::AnyRoom;
 pub use self::roster::{Manner, MemberChange, MemberUpdate, Roster, leave_out, listed_bytes};
 use self::stripe::RoomStripe;
 pub use self::told_rooms::{RoomPlace, ToldRooms, ToldSince};
+use crate::bucket_table;
 use crate::directory::Directory;
 use crate::id::Id;
 use crate::keys::Keys;
@@ -52,8 +54,8 @@ const STRIPES: usize = 256;
 /// What the infos of all members together may take up, in bytes.
 const INFO_BYTES_MAX: usize = 128 << 20;
 
-/// What a member is counted for with the ids of its connections: 40 bytes in a bucket that is half
-/// empty at its worst, or its part of a room of some.
+/// What a member is counted for with the ids of its connections: 32 bytes in a bucket that is half
+/// empty at its worst, and its part of that, or its part of a room of some.
 const MEMBER_BYTES: usize = 72;
 
 /// A user, and where it is one.
@@ -164,25 +166,26 @@ impl Members {
         let hash = self.keys.hash(room.to_bits());
         let mut stripe = self.stripe(hash);
         let RoomStripe { rooms, noted, .. } = &mut *stripe;
-        let make = || {
-            self.names.acquire_id(room);
-            self.begin_member(sub);
-            Member::new(sub)
+        let (is_known, len) = match rooms.find(hash, room) {
+            None => (false, 0),
+            Some((mut found, _)) => (found.member(sub, &self.keys).is_some(), found.len()),
         };
-        let (found, infos, is_first) = rooms.find_or_insert(hash, room, make, &self.keys);
-        let is_known = found.member(sub, &self.keys).is_some();
         if !is_known {
-            if most.is_some_and(|most| found.len() >= most) {
+            if most.is_some_and(|most| len >= most) {
                 return false;
             }
+            if len == 0 {
+                self.names.acquire_id(room);
+            }
             self.begin_member(sub);
-            found.insert(Member::new(sub), &self.keys);
+            rooms.insert(hash, room, Member::new(sub), &self.keys);
         }
+        let Some((mut found, infos)) = rooms.find(hash, room) else { return false };
         let Some((member, kept)) = found.find(sub, &self.keys) else { return false };
         let before = member.conns;
         change(member);
         let is_new = before == 0 && member.conns > 0;
-        let keeps_info = is_known && !is_first && (most.is_some() || by_poll && before > 0);
+        let keeps_info = is_known && (most.is_some() || by_poll && before > 0);
         let is_renewed = !keeps_info && self.put_info(kept, infos, info);
         if is_renewed {
             member.renew();
@@ -213,7 +216,8 @@ impl Members {
         let hash = self.keys.hash(room.to_bits());
         let mut stripe = self.stripe(hash);
         let RoomStripe { rooms, noted, at_once } = &mut *stripe;
-        let member = rooms.member(hash, Membership { room, sub }, &self.keys);
+        let mut found = rooms.find(hash, room);
+        let member = found.as_mut().and_then(|(found, _)| found.member(sub, &self.keys));
         debug_assert!(member.as_ref().is_some_and(|member| member.conns > 0), "it was there");
         let Some(member) = member else { return };
         member.conns = member.conns.saturating_sub(1);
@@ -230,66 +234,23 @@ impl Members {
     pub fn has(&self, room: Id, sub: Id) -> bool {
         let hash = self.keys.hash(room.to_bits());
         let mut stripe = self.stripe(hash);
-        let member = stripe.rooms.member(hash, Membership { room, sub }, &self.keys);
-        member.is_some_and(|member| member.conns > 0)
+        let pair = Membership { room, sub };
+        stripe.rooms.of_member(hash, pair, &self.keys, |member| member.conns > 0) == Some(true)
     }
 
     /// Whether `sub` is in `room`, or was until its grace ends.
     pub fn knows(&self, room: Id, sub: Id) -> bool {
         let hash = self.keys.hash(room.to_bits());
         let mut stripe = self.stripe(hash);
-        stripe.rooms.member(hash, Membership { room, sub }, &self.keys).is_some()
+        stripe.rooms.of_member(hash, Membership { room, sub }, &self.keys, |_| ()).is_some()
     }
 
     /// What is told of a member beside its id.
     pub fn info(&self, room: Id, sub: Id) -> Option<Info> {
         let hash = self.keys.hash(room.to_bits());
         let mut stripe = self.stripe(hash);
-        let (found, infos) = stripe.rooms.find_mut(hash, room)?;
+        let (mut found, infos) = stripe.rooms.find(hash, room)?;
         found.find(sub, &self.keys)?.1.info(infos)
-    }
-
-    /// Who is logged in under `room` now, or was until its grace ends.
-    pub fn list(&self, room: Id) -> MemberList {
-        // A crowd is not walked under the lock.
-        let is_crowd = |found: &dyn AnyRoom| {
-            found.counts_alone() || found.len() > self.limits.members && !room.is_key()
-        };
-        let count_of = |found: &dyn AnyRoom| is_crowd(found).then_some(found.len());
-        self.list_of(room, count_of, |member| member.conns > 0 || member.is_told())
-    }
-
-    /// Those who are there, or how many, where that is all that is told of the room.
-    fn list_of(
-        &self,
-        room: Id,
-        count_of: impl Fn(&dyn AnyRoom) -> Option<usize>,
-        is_there: impl Fn(&Member) -> bool,
-    ) -> MemberList {
-        let hash = self.keys.hash(room.to_bits());
-        let stripe = self.stripe(hash);
-        let Some((found, infos)) = stripe.rooms.find(hash, room) else {
-            return MemberList { count: 0, members: Some(Vec::new()) };
-        };
-        if let Some(count) = count_of(found) {
-            return MemberList { count, members: None };
-        }
-        let text = |(member, kept): (&Member, &dyn KeptInfo)| {
-            let text = self.names.text(member.sub())?;
-            Some((text.into(), kept.info(infos)))
-        };
-        let there = found.members().filter(|(member, _)| is_there(member));
-        let members: Vec<_> = there.filter_map(text).collect();
-        MemberList { count: members.len(), members: Some(members) }
-    }
-
-    /// The members that others were told of.
-    fn told_of(&self, room: Id) -> Vec<(Id, Option<Info>)> {
-        let hash = self.keys.hash(room.to_bits());
-        let stripe = self.stripe(hash);
-        let Some((found, infos)) = stripe.rooms.find(hash, room) else { return Vec::new() };
-        let told = found.members().filter(|(member, _)| member.is_told());
-        told.map(|(member, kept)| (member.sub(), kept.info(infos))).collect()
     }
 
     /// Up to where lists name their members.
@@ -339,7 +300,7 @@ impl Members {
 
     fn note(&self, noted: &mut Vec<Membership>, member: &mut Member, pair: Membership) {
         if !std::mem::replace(&mut member.is_noted, true) {
-            noted.push(pair);
+            bucket_table::push(noted, pair);
             self.is_noted.store(true, Ordering::Release);
         }
     }
@@ -353,17 +314,16 @@ impl Members {
 
     /// Takes a member out of whom nobody knows any more.
     fn remove(&self, stripe: &mut RoomStripe, hash: u64, Membership { room, sub }: Membership) {
-        let Some((found, infos)) = stripe.rooms.find_mut(hash, room) else { return };
+        let Some((mut found, infos)) = stripe.rooms.find(hash, room) else { return };
         if let Some((member, kept)) = found.find(sub, &self.keys) {
             debug_assert!(member.conns == 0 && !member.is_told() && !member.is_noted);
             self.put_info(kept, infos, None);
         }
-        let is_last = found.remove(sub, &self.keys);
+        let is_last = stripe.rooms.remove(hash, Membership { room, sub }, &self.keys);
         self.names.release(sub);
         self.names.discharge(MEMBER_BYTES);
         self.count.fetch_sub(1, Ordering::Relaxed);
         if is_last {
-            stripe.rooms.remove(hash, room);
             self.names.release(room);
         }
         stripe.rooms.close_gaps();

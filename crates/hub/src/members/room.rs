@@ -1,97 +1,230 @@
 //! One room: its members, each once, in as little memory as they can be.
 //!
-//! Nearly all ids have one member, the user whose id it is: it stands in the room itself. Up to 32
-//! more are in a vector, of which each look reads all (768 bytes). Past that there is a table.
+//! Nearly all ids have one member, the user whose id it is, and nearly all rooms beside have two.
+//! Up to four members of a room, three of a channel, are entries of the table itself, each with the
+//! room's id. With one more the room is one entry, and its members stand in an allocation of just
+//! their length. Up to 33 of them are looked through one by one (792 bytes). Past that there is a
+//! table of their own.
 //!
-//! Cost of a room: 40 bytes, and 48 more with a second member. With a third it has its vector, 24
-//! bytes for each but the first, and with many a table, 27 bytes for each. In a channel a member is
-//! 20 bytes, and has its [info](super::info) beside.
+//! Cost: 37 bytes for each of up to four members, with its part of a bucket. Past that as much for
+//! the room, and 24 for each member; in a table of many 27. In a channel a member is 20 bytes where
+//! it is no entry, and has its [info](super::info) beside.
 
 use super::info::{Info, KeptInfo, TextPlace};
 use super::member::Member;
-use crate::bucket_table::BucketTable;
+use crate::bucket_table::{BucketTable, walk_place};
 use crate::id::Id;
 use crate::keys::Keys;
 
-/// So many beside the first are looked through one by one.
-const FEW: usize = 32;
+/// So many members are looked through one by one.
+const FEW: usize = 33;
 
-/// A user in a room, with what is told of it.
-struct Informed<I> {
-    member: Member,
+/// So many are few again: half of that, so that nobody who comes and goes moves them each time.
+const FEW_AGAIN: usize = FEW / 2;
+
+/// A user in a room, with what is told of it. The member is last: what tells an [entry](Content) of
+/// one from a room is in its last bytes, and a room has the place before them.
+#[repr(C)]
+pub(super) struct Informed<I> {
     info: I,
+    member: Member,
 }
 
 impl<I: Default> Informed<I> {
-    fn new(member: Member) -> Informed<I> {
-        Informed { member, info: I::default() }
+    pub(super) fn new(member: Member) -> Informed<I> {
+        Informed { info: I::default(), member }
     }
 
     fn is(&self, sub: Id) -> bool {
         self.member.sub() == sub
     }
-
-    /// It is taken out, and leaves a mark that it was.
-    fn take(&mut self) -> Informed<I> {
-        std::mem::replace(self, Informed::new(Member::new(Id::NONE)))
-    }
 }
 
-/// The members of an id or of a channel, one at least, whose infos are kept by `I`.
-pub(super) struct Room<I> {
-    pub(super) id: Id,
-    first: Informed<I>,
-    more: Option<Box<More<I>>>,
+/// An entry of the table of rooms.
+pub(super) struct RoomEntry<I> {
+    pub(super) room: Id,
+    pub(super) content: Content<I>,
+}
+
+/// One of the few members of a room, or all members of one.
+pub(super) enum Content<I> {
+    Member(Informed<I>),
+    Room(Several<I>),
 }
 
 const _: () = assert!(size_of::<Informed<Option<Info>>>() == 24);
-const _: () = assert!(size_of::<Room<Option<Info>>>() == 40);
 const _: () = assert!(size_of::<Informed<TextPlace>>() == 20);
-const _: () = assert!(size_of::<Room<TextPlace>>() == 40);
+const _: () = assert!(size_of::<RoomEntry<Option<Info>>>() == 32);
+const _: () = assert!(size_of::<RoomEntry<TextPlace>>() == 32);
 
-/// What only a room of several has.
-struct More<I> {
-    counts_alone: bool,
-    others: Others<I>,
+impl<I: Default> RoomEntry<I> {
+    /// Whether it is this member, and no whole room.
+    pub(super) fn is_member(&self, sub: Id) -> bool {
+        matches!(&self.content, Content::Member(one) if one.is(sub))
+    }
+
+    /// The members that it has.
+    fn iter(&self) -> impl Iterator<Item = &Informed<I>> {
+        let (few, many) = match &self.content {
+            Content::Member(one) => (std::slice::from_ref(one), None),
+            Content::Room(Several::Few(few)) => (&few[..], None),
+            Content::Room(Several::Many(many)) => (&[][..], Some(many)),
+        };
+        few.iter().chain(many.into_iter().flat_map(|many| many.members.iter()))
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Informed<I>> {
+        let (few, many) = match &mut self.content {
+            Content::Member(one) => (std::slice::from_mut(one), None),
+            Content::Room(Several::Few(few)) => (&mut few[..], None),
+            Content::Room(Several::Many(many)) => (&mut [][..], Some(many)),
+        };
+        few.iter_mut().chain(many.into_iter().flat_map(|many| many.members.iter_mut()))
+    }
+
+    /// The infos of its members.
+    pub(super) fn infos_mut(&mut self) -> impl Iterator<Item = &mut I> {
+        self.iter_mut().map(|one| &mut one.info)
+    }
+
+    /// The bytes of its allocations.
+    #[cfg(test)]
+    pub(super) fn allocations(&self) -> Vec<usize> {
+        match &self.content {
+            Content::Member(_) => Vec::new(),
+            Content::Room(Several::Few(few)) => vec![size_of_val(&few[..])],
+            Content::Room(Several::Many(many)) => {
+                many.members.allocations().chain([size_of::<Many<I>>()]).collect()
+            }
+        }
+    }
 }
 
-/// All members but the first.
-enum Others<I> {
-    One(Informed<I>),
-    Few(Vec<Informed<I>>),
+/// All members of a room that is one entry.
+pub(super) enum Several<I> {
+    /// As many as there is room for.
+    Few(Box<[Informed<I>]>),
     Many(Box<Many<I>>),
 }
 
-// With what the allocator keeps of it, 48 bytes.
-const _: () = assert!(size_of::<More<Option<Info>>>() == 40 && size_of::<More<TextPlace>>() == 40);
-
-/// The members of a crowd, but the first, and what others were told of all.
-struct Many<I> {
+/// The members of a crowd, and what others were told of them.
+pub(super) struct Many<I> {
+    counts_alone: bool,
     told: usize,
     told_bytes: usize,
     members: BucketTable<Informed<I>, 16>,
 }
 
+impl<I: Default> Several<I> {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Several::Few(few) => few.len(),
+            Several::Many(many) => many.members.len(),
+        }
+    }
+
+    fn find(&mut self, sub: Id, keys: &Keys) -> Option<&mut Informed<I>> {
+        match self {
+            Several::Few(few) => few.iter_mut().find(|one| one.is(sub)),
+            Several::Many(many) => {
+                many.members.find_mut(keys.hash(sub.to_bits()), |one| one.is(sub))
+            }
+        }
+    }
+
+    fn counts_alone(&self) -> bool {
+        match self {
+            Several::Few(few) => few.first().is_some_and(|one| one.member.is_counted_alone()),
+            Several::Many(many) => many.counts_alone,
+        }
+    }
+
+    fn set_counts_alone(&mut self, is_so: bool) {
+        match self {
+            Several::Few(few) => {
+                few.iter_mut().for_each(|one| one.member.set_counted_alone(is_so));
+            }
+            Several::Many(many) => many.counts_alone = is_so,
+        }
+    }
+
+    /// Puts one in that is not there.
+    pub(super) fn insert(&mut self, mut one: Informed<I>, keys: &Keys) {
+        one.member.set_counted_alone(self.counts_alone());
+        match self {
+            Several::Few(few) => {
+                let mut members = std::mem::take(few).into_vec();
+                if members.len() < FEW {
+                    members.reserve_exact(1);
+                    members.push(one);
+                    *few = members.into_boxed_slice();
+                } else {
+                    members.push(one);
+                    *self = Several::Many(Box::new(Many::of(members, keys)));
+                }
+            }
+            Several::Many(many) => many.insert(one, keys),
+        }
+    }
+
+    /// Takes one out, of whom nobody was told or knows any more.
+    pub(super) fn remove(&mut self, sub: Id, keys: &Keys) {
+        match self {
+            Several::Few(few) => {
+                let mut members = std::mem::take(few).into_vec();
+                members.iter().position(|one| one.is(sub)).map(|at| members.swap_remove(at));
+                *few = members.into_boxed_slice();
+            }
+            Several::Many(many) => {
+                many.members.remove(keys.hash(sub.to_bits()), |one| one.is(sub));
+                if many.members.len() <= FEW_AGAIN {
+                    let counts_alone = many.counts_alone;
+                    let members = std::mem::take(&mut many.members);
+                    *self = Several::Few(members.into_entries().collect());
+                    self.set_counts_alone(counts_alone);
+                }
+            }
+        }
+    }
+}
+
+impl<I: Default> Many<I> {
+    fn of(members: Vec<Informed<I>>, keys: &Keys) -> Many<I> {
+        let (told, told_bytes) = told_of(members.iter());
+        let counts_alone = members.first().is_some_and(|one| one.member.is_counted_alone());
+        let mut many = Many { counts_alone, told, told_bytes, members: BucketTable::default() };
+        members.into_iter().for_each(|one| many.insert(one, keys));
+        many
+    }
+
+    fn insert(&mut self, one: Informed<I>, keys: &Keys) {
+        self.members.insert(one, |one| keys.hash(one.member.sub().to_bits()));
+    }
+}
+
+/// How many of these others were told of, and the bytes of a list of them.
+fn told_of<'i, I: 'i>(members: impl Iterator<Item = &'i Informed<I>>) -> (usize, usize) {
+    let told = members.map(|one| &one.member).filter(|member| member.is_told());
+    told.fold((0, 0), |(told, bytes), member| (told + 1, bytes + usize::from(member.told_bytes)))
+}
+
 /// A member, and what is told of it.
 pub(super) type FoundMember<'r> = (&'r mut Member, &'r mut dyn KeptInfo);
 
-/// A room, however it keeps infos.
+/// What is done with each member of a walk, and what is told of it.
+pub(super) type MemberVisit<'v> = &'v mut dyn FnMut(&Member, &dyn KeptInfo);
+
+/// A room that was found, however it keeps infos.
 pub(super) trait AnyRoom {
-    /// How many members there are.
+    /// How many members there are, one at least.
     fn len(&self) -> usize;
 
     /// One of them, with what is told of it.
     fn find(&mut self, sub: Id, keys: &Keys) -> Option<FoundMember<'_>>;
 
-    /// All of them.
-    fn members(&self) -> Box<dyn Iterator<Item = (&Member, &dyn KeptInfo)> + '_>;
-
-    /// Puts one in that is not there.
-    fn insert(&mut self, member: Member, keys: &Keys);
-
-    /// Takes one out, of whom nobody was told or knows any more. `true` where it was the last one,
-    /// and the room is to go.
-    fn remove(&mut self, sub: Id, keys: &Keys) -> bool;
+    /// Visits members from the place `from` on, [in the order of a walk](crate::bucket_table), some
+    /// `most` of them, and all where they are few. Where the walk goes on.
+    fn walk(&self, from: u64, most: usize, keys: &Keys, visit: MemberVisit<'_>) -> Option<u64>;
 
     /// How many others were told of, and the bytes of a list of them.
     fn told(&self) -> (usize, usize);
@@ -111,204 +244,102 @@ pub(super) trait AnyRoom {
     }
 }
 
-impl<I: KeptInfo + Default> AnyRoom for Room<I> {
+/// The room `id`, whose infos are kept by `I`. The first of the entries is the room, or one of its
+/// members; the others may be of other rooms.
+pub(super) struct Room<'t, I> {
+    pub(super) id: Id,
+    pub(super) entries: &'t mut [RoomEntry<I>],
+}
+
+impl<I: Default> Room<'_, I> {
+    /// Its members, where it is one entry.
+    pub(super) fn several(&mut self) -> Option<&mut Several<I>> {
+        match &mut self.entries.first_mut()?.content {
+            Content::Room(members) => Some(members),
+            Content::Member(_) => None,
+        }
+    }
+
+    fn own(&self) -> impl Iterator<Item = &RoomEntry<I>> {
+        self.entries.iter().filter(|entry| entry.room == self.id)
+    }
+
+    fn own_mut(&mut self) -> impl Iterator<Item = &mut RoomEntry<I>> {
+        self.entries.iter_mut().filter(|entry| entry.room == self.id)
+    }
+
+    fn many(&self) -> Option<&Many<I>> {
+        match &self.entries.first()?.content {
+            Content::Room(Several::Many(many)) => Some(many),
+            _ => None,
+        }
+    }
+}
+
+impl<I: KeptInfo + Default> AnyRoom for Room<'_, I> {
     fn len(&self) -> usize {
-        1 + self.more.as_ref().map_or(0, |more| more.others.len())
+        match self.entries.first().map(|entry| &entry.content) {
+            Some(Content::Room(members)) => members.len(),
+            _ => self.own().count(),
+        }
     }
 
     fn find(&mut self, sub: Id, keys: &Keys) -> Option<FoundMember<'_>> {
-        let found = self.informed(sub, keys)?;
+        let id = self.id;
+        let (first, rest) = self.entries.split_first_mut()?;
+        let found = match &mut first.content {
+            Content::Room(members) => members.find(sub, keys),
+            Content::Member(one) if one.is(sub) => Some(one),
+            Content::Member(_) => {
+                let entry = rest.iter_mut().find(|entry| entry.room == id && entry.is_member(sub));
+                entry.and_then(|entry| entry.iter_mut().next())
+            }
+        }?;
         Some((&mut found.member, &mut found.info))
     }
 
-    fn members(&self) -> Box<dyn Iterator<Item = (&Member, &dyn KeptInfo)> + '_> {
-        Box::new(self.iter().map(|one| (&one.member, &one.info as &dyn KeptInfo)))
-    }
-
-    fn insert(&mut self, member: Member, keys: &Keys) {
-        let member = Informed::new(member);
-        let (told, told_bytes) = self.told_of_few();
-        let Some(more) = &mut self.more else {
-            let more = More { counts_alone: false, others: Others::One(member) };
-            self.more = Some(Box::new(more));
-            return;
-        };
-        match &mut more.others {
-            Others::One(one) => {
-                more.others = Others::Few(vec![one.take(), member]);
-            }
-            Others::Few(few) if few.len() < FEW => {
-                if few.len() == few.capacity() {
-                    few.reserve_exact(1 + few.len() / 16);
-                }
-                few.push(member);
-            }
-            Others::Few(few) => {
-                let few = std::mem::take(few);
-                let mut many = Many { told, told_bytes, members: BucketTable::default() };
-                for member in few.into_iter().chain([member]) {
-                    many.insert(member, keys);
-                }
-                more.others = Others::Many(Box::new(many));
-            }
-            Others::Many(many) => many.insert(member, keys),
+    fn walk(&self, from: u64, most: usize, keys: &Keys, visit: MemberVisit<'_>) -> Option<u64> {
+        let hash_of = |one: &Informed<I>| keys.hash(one.member.sub().to_bits());
+        let visit = |one: &Informed<I>| visit(&one.member, &one.info);
+        if let Some(many) = self.many() {
+            return many.members.walk(from, most, hash_of, visit);
         }
-    }
-
-    fn remove(&mut self, sub: Id, keys: &Keys) -> bool {
-        let Some(more) = &mut self.more else { return self.first.is(sub) };
-        if self.first.is(sub) {
-            let next = more.others.any().and_then(|next| more.others.remove(next, keys));
-            let Some(next) = next else { return true };
-            self.first = next;
-        } else {
-            more.others.remove(sub, keys);
-        }
-        if more.others.len() == 0 {
-            self.more = None;
-        }
-        false
+        let few = self.own().flat_map(RoomEntry::iter);
+        few.filter(|one| walk_place(hash_of(one)) >= from).for_each(visit);
+        None
     }
 
     fn told(&self) -> (usize, usize) {
-        match self.more.as_ref().map(|more| &more.others) {
-            Some(Others::Many(many)) => (many.told, many.told_bytes),
-            _ => self.told_of_few(),
+        match self.many() {
+            Some(many) => (many.told, many.told_bytes),
+            None => told_of(self.own().flat_map(RoomEntry::iter)),
         }
     }
 
     fn set_told(&mut self, sub: Id, bytes: u16, keys: &Keys) {
         let Some(member) = self.member(sub, keys) else { return };
         let before = std::mem::replace(&mut member.told_bytes, bytes);
-        if let Some(More { others: Others::Many(many), .. }) = self.more.as_deref_mut() {
+        if let Some(Several::Many(many)) = self.several() {
             many.told = many.told + usize::from(bytes > 0) - usize::from(before > 0);
             many.told_bytes = many.told_bytes + usize::from(bytes) - usize::from(before);
-            debug_assert!(many.told <= 1 + many.members.len());
+            debug_assert!(many.told <= many.members.len());
         }
     }
 
     fn counts_alone(&self) -> bool {
-        self.more.as_ref().is_some_and(|more| more.counts_alone)
+        match self.entries.first().map(|entry| &entry.content) {
+            Some(Content::Room(members)) => members.counts_alone(),
+            Some(Content::Member(one)) => one.member.is_counted_alone(),
+            None => false,
+        }
     }
 
     fn set_counts_alone(&mut self, is_so: bool) {
-        if let Some(more) = &mut self.more {
-            more.counts_alone = is_so;
-        }
-    }
-}
-
-impl<I: Default> Room<I> {
-    pub(super) fn new(id: Id, first: Member) -> Room<I> {
-        Room { id, first: Informed::new(first), more: None }
-    }
-
-    fn informed(&mut self, sub: Id, keys: &Keys) -> Option<&mut Informed<I>> {
-        if self.first.is(sub) {
-            return Some(&mut self.first);
-        }
-        match &mut self.more.as_mut()?.others {
-            Others::One(one) => Some(one).filter(|one| one.is(sub)),
-            Others::Few(few) => few.iter_mut().find(|one| one.is(sub)),
-            Others::Many(many) => {
-                many.members.find_mut(keys.hash(sub.to_bits()), |one| one.is(sub))
+        for entry in self.own_mut() {
+            match &mut entry.content {
+                Content::Room(members) => members.set_counts_alone(is_so),
+                Content::Member(one) => one.member.set_counted_alone(is_so),
             }
         }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &Informed<I>> {
-        let (few, many) = match self.more.as_ref().map(|more| &more.others) {
-            None => (&[][..], None),
-            Some(Others::One(one)) => (std::slice::from_ref(one), None),
-            Some(Others::Few(few)) => (&few[..], None),
-            Some(Others::Many(many)) => (&[][..], Some(many)),
-        };
-        let many = many.into_iter().flat_map(|many| many.members.iter());
-        std::iter::once(&self.first).chain(few).chain(many)
-    }
-
-    /// The infos of all members.
-    pub(super) fn infos_mut(&mut self) -> impl Iterator<Item = &mut I> {
-        let (few, many) = match self.more.as_mut().map(|more| &mut more.others) {
-            None => (&mut [][..], None),
-            Some(Others::One(one)) => (std::slice::from_mut(one), None),
-            Some(Others::Few(few)) => (&mut few[..], None),
-            Some(Others::Many(many)) => (&mut [][..], Some(many)),
-        };
-        let many = many.into_iter().flat_map(|many| many.members.iter_mut());
-        let all = std::iter::once(&mut self.first).chain(few).chain(many);
-        all.map(|one| &mut one.info)
-    }
-
-    /// What others were told of a few; nothing of a crowd, which knows it.
-    fn told_of_few(&self) -> (usize, usize) {
-        if let Some(More { others: Others::Many(_), .. }) = self.more.as_deref() {
-            return (0, 0);
-        }
-        let told = self.iter().map(|one| &one.member).filter(|member| member.is_told());
-        told.fold((0, 0), |(told, bytes), member| {
-            (told + 1, bytes + usize::from(member.told_bytes))
-        })
-    }
-
-    /// The bytes of its allocations.
-    #[cfg(test)]
-    pub(super) fn allocations(&self) -> Vec<usize> {
-        let Some(more) = &self.more else { return Vec::new() };
-        let mut allocations = vec![size_of::<More<I>>()];
-        match &more.others {
-            Others::One(_) => {}
-            Others::Few(few) => allocations.push(few.capacity() * size_of::<Informed<I>>()),
-            Others::Many(many) => {
-                allocations.push(size_of::<Many<I>>());
-                allocations.extend(many.members.allocations());
-            }
-        }
-        allocations
-    }
-}
-
-impl<I: Default> Others<I> {
-    fn len(&self) -> usize {
-        match self {
-            // It was taken out, and the room has none but the first.
-            Others::One(one) => usize::from(!one.is(Id::NONE)),
-            Others::Few(few) => few.len(),
-            Others::Many(many) => many.members.len(),
-        }
-    }
-
-    /// Anyone.
-    fn any(&self) -> Option<Id> {
-        let member = match self {
-            Others::One(one) => Some(one),
-            Others::Few(few) => few.last(),
-            Others::Many(many) => many.members.iter().next(),
-        };
-        member.map(|one| one.member.sub())
-    }
-
-    fn remove(&mut self, sub: Id, keys: &Keys) -> Option<Informed<I>> {
-        match self {
-            Others::One(one) if one.is(sub) => Some(one.take()),
-            Others::One(_) => None,
-            Others::Few(few) => {
-                let place = few.iter().position(|one| one.is(sub))?;
-                let removed = few.swap_remove(place);
-                match few.len() {
-                    1 => *self = Others::One(few.pop()?),
-                    len if few.capacity() > 2 * len => few.shrink_to_fit(),
-                    _ => {}
-                }
-                Some(removed)
-            }
-            Others::Many(many) => many.members.remove(keys.hash(sub.to_bits()), |one| one.is(sub)),
-        }
-    }
-}
-
-impl<I: Default> Many<I> {
-    fn insert(&mut self, one: Informed<I>, keys: &Keys) {
-        self.members.insert(one, |one| keys.hash(one.member.sub().to_bits()));
     }
 }

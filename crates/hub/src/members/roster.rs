@@ -23,7 +23,9 @@ use std::sync::atomic::Ordering;
 
 use self::graces::Graces;
 use self::listeners::Listeners;
-use super::{AnyRoom, Info, ListLimits, Member, MemberList, Members, Membership, STRIPES, lock};
+use super::lists::Listing;
+use super::room::AnyRoom;
+use super::{Info, ListLimits, Member, MemberList, Members, Membership, STRIPES, lock};
 use crate::id::Id;
 
 /// The shortest grace of one who polls, in milliseconds: a slow network takes as long for an answer
@@ -182,7 +184,7 @@ impl Roster {
     /// it is the list that is there then.
     pub fn list(&self, room: Id) -> MemberList {
         let count_of = |room: &dyn AnyRoom| room.counts_alone().then_some(room.told().0);
-        self.members.list_of(room, count_of, Member::is_told)
+        self.members.list_of(room, Listing::Infos, count_of, Member::is_told)
     }
 
     /// How many wait for their grace.
@@ -238,7 +240,8 @@ impl Members {
     fn find(&self, pair: Membership) -> Standing {
         let hash = self.keys.hash(pair.room.to_bits());
         let mut stripe = self.stripe(hash);
-        let member = stripe.rooms.member(hash, pair, &self.keys);
+        let mut found = stripe.rooms.find(hash, pair.room);
+        let member = found.as_mut().and_then(|(found, _)| found.member(pair.sub, &self.keys));
         debug_assert!(member.is_some(), "nobody else takes it out");
         let Some(member) = member else { return Standing::There };
         member.is_noted = false;
@@ -263,11 +266,11 @@ impl Members {
     ) {
         let hash = self.keys.hash(pair.room.to_bits());
         let mut stripe = self.stripe(hash);
-        let Some((room, infos)) = stripe.rooms.find_mut(hash, pair.room) else { return };
+        let Some((mut room, infos)) = stripe.rooms.find(hash, pair.room) else { return };
         let Some((_, kept)) = room.find(pair.sub, &self.keys) else { return };
         let (info, text) = (kept.info(infos), self.text(pair.sub));
         let bytes = listed_bytes(&text, info.as_ref().map(Info::json));
-        let told = self.told(room, pair, u16::try_from(bytes).unwrap_or(u16::MAX));
+        let told = self.told(&mut *room, pair, u16::try_from(bytes).unwrap_or(u16::MAX));
         if listeners.has(self, pair.room) {
             updates.push(update_of(pair.room, text, MemberChange::Joined(info), told));
         }
@@ -277,13 +280,13 @@ impl Members {
     fn tell_left(&self, pair: Membership, listeners: &Listeners, updates: &mut Vec<MemberUpdate>) {
         let hash = self.keys.hash(pair.room.to_bits());
         let mut stripe = self.stripe(hash);
-        let Some((room, _)) = stripe.rooms.find_mut(hash, pair.room) else { return };
+        let Some((mut room, _)) = stripe.rooms.find(hash, pair.room) else { return };
         let Some(member) = room.member(pair.sub, &self.keys) else { return };
         if member.conns > 0 || !member.is_told() {
             return;
         }
         let (text, is_noted) = (self.text(pair.sub), member.is_noted);
-        let told = self.told(room, pair, 0);
+        let told = self.told(&mut *room, pair, 0);
         if !is_noted {
             self.remove(&mut stripe, hash, pair);
         }

@@ -1,12 +1,13 @@
 //! The rooms whose hashes share some bits, and what has changed in them.
 
 use std::collections::HashSet;
+use std::ops::{Deref, DerefMut};
 
 use super::Membership;
 use super::info::{Info, TextPlace};
 use super::member::Member;
 use super::room::{AnyRoom, Room};
-use crate::bucket_table::BucketTable;
+use super::table::RoomTable;
 use crate::id::Id;
 use crate::keys::Keys;
 use crate::texts::Texts;
@@ -23,95 +24,89 @@ pub(super) struct RoomStripe {
 /// Rooms of ids, and channels: those keep infos in another way.
 #[derive(Default)]
 pub(super) struct Rooms {
-    of_ids: BucketTable<Room<Option<Info>>, 8>,
-    channels: BucketTable<Room<TextPlace>, 8>,
+    of_ids: RoomTable<Option<Info>>,
+    channels: RoomTable<TextPlace>,
     /// The infos of channels.
     infos: Texts,
 }
 
+/// A room that was found.
+pub(super) enum FoundRoom<'t> {
+    OfId(Room<'t, Option<Info>>),
+    Channel(Room<'t, TextPlace>),
+}
+
+impl<'t> Deref for FoundRoom<'t> {
+    type Target = dyn AnyRoom + 't;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            FoundRoom::OfId(room) => room,
+            FoundRoom::Channel(room) => room,
+        }
+    }
+}
+
+impl DerefMut for FoundRoom<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            FoundRoom::OfId(room) => room,
+            FoundRoom::Channel(room) => room,
+        }
+    }
+}
+
 impl Rooms {
     /// The room `id`, whose hash is `hash`, and where infos may stand.
-    pub(super) fn find(&self, hash: u64, id: Id) -> Option<(&dyn AnyRoom, &Texts)> {
-        let room: &dyn AnyRoom = match id.is_key() {
-            true => self.channels.find(hash, |room| room.id == id)?,
-            false => self.of_ids.find(hash, |room| room.id == id)?,
-        };
-        Some((room, &self.infos))
-    }
-
-    /// Likewise, to be changed.
-    pub(super) fn find_mut(&mut self, hash: u64, id: Id) -> Option<(&mut dyn AnyRoom, &mut Texts)> {
-        let room: &mut dyn AnyRoom = match id.is_key() {
-            true => self.channels.find_mut(hash, |room| room.id == id)?,
-            false => self.of_ids.find_mut(hash, |room| room.id == id)?,
+    pub(super) fn find(&mut self, hash: u64, id: Id) -> Option<(FoundRoom<'_>, &mut Texts)> {
+        let room = match id.is_key() {
+            true => FoundRoom::Channel(self.channels.find(hash, id)?),
+            false => FoundRoom::OfId(self.of_ids.find(hash, id)?),
         };
         Some((room, &mut self.infos))
     }
 
-    /// The member `sub` of the room `id`.
-    pub(super) fn member(
+    /// What `change` says of the member `sub` of the room `id`, if it is there.
+    pub(super) fn of_member<T>(
         &mut self,
         hash: u64,
         Membership { room, sub }: Membership,
         keys: &Keys,
-    ) -> Option<&mut Member> {
-        let (room, _) = self.find_mut(hash, room)?;
-        room.member(sub, keys)
+        change: impl FnOnce(&mut Member) -> T,
+    ) -> Option<T> {
+        let (mut room, _) = self.find(hash, room)?;
+        room.member(sub, keys).map(change)
     }
 
-    /// The room `id`, or one with the member that `make` makes. Whether it is new.
-    pub(super) fn find_or_insert(
-        &mut self,
-        hash: u64,
-        id: Id,
-        make: impl FnOnce() -> Member,
-        keys: &Keys,
-    ) -> (&mut dyn AnyRoom, &mut Texts, bool) {
-        fn find<'r, I: Default>(
-            rooms: &'r mut BucketTable<Room<I>, 8>,
-            (hash, id): (u64, Id),
-            make: impl FnOnce() -> Member,
-            keys: &Keys,
-        ) -> (&'r mut Room<I>, bool) {
-            let make = || Room::new(id, make());
-            let hash_of = |room: &Room<I>| keys.hash(room.id.to_bits());
-            rooms.find_or_insert(hash, |room| room.id == id, make, hash_of)
-        }
-        let (room, is_new): (&mut dyn AnyRoom, bool) = match id.is_key() {
-            true => {
-                let (room, is_new) = find(&mut self.channels, (hash, id), make, keys);
-                (room, is_new)
-            }
-            false => {
-                let (room, is_new) = find(&mut self.of_ids, (hash, id), make, keys);
-                (room, is_new)
-            }
-        };
-        (room, &mut self.infos, is_new)
-    }
-
-    /// Takes the room `id` out, which has no info of a member any more.
-    pub(super) fn remove(&mut self, hash: u64, id: Id) {
+    /// Puts a member in that is not there, perhaps the first of the room `id`.
+    pub(super) fn insert(&mut self, hash: u64, id: Id, member: Member, keys: &Keys) {
         match id.is_key() {
-            true => drop(self.channels.remove(hash, |room| room.id == id)),
-            false => drop(self.of_ids.remove(hash, |room| room.id == id)),
+            true => self.channels.insert(hash, id, member, keys),
+            false => self.of_ids.insert(hash, id, member, keys),
+        }
+    }
+
+    /// Takes a member out, which has no info any more. Whether it was the last one of its room.
+    pub(super) fn remove(&mut self, hash: u64, pair: Membership, keys: &Keys) -> bool {
+        let Membership { room, sub } = pair;
+        match room.is_key() {
+            true => self.channels.remove(hash, room, sub, keys),
+            false => self.of_ids.remove(hash, room, sub, keys),
         }
     }
 
     /// Closes the gaps between infos, if they are many.
     pub(super) fn close_gaps(&mut self) {
         if self.infos.is_loose() {
-            let members = self.channels.iter_mut().flat_map(Room::infos_mut);
-            self.infos.close_gaps(members.filter_map(TextPlace::place_mut));
+            let infos = self.channels.infos_mut();
+            self.infos.close_gaps(infos.filter_map(TextPlace::place_mut));
         }
     }
 
     /// The bytes of its allocations.
     #[cfg(test)]
     pub(super) fn allocations(&self) -> impl Iterator<Item = usize> {
-        let of_ids = self.of_ids.iter().flat_map(Room::allocations);
-        let channels = self.channels.iter().flat_map(Room::allocations);
-        let rooms = of_ids.chain(channels).chain(self.of_ids.allocations());
-        rooms.chain(self.channels.allocations()).chain(self.infos.allocation())
+        let rooms = self.of_ids.allocations().chain(self.channels.allocations());
+        rooms.chain(self.infos.allocations())
     }
 }

@@ -2,6 +2,7 @@
 
 mod bytes;
 mod channels;
+mod lists;
 mod told;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -135,7 +135,7 @@ impl NamesStripe {
     /// The bytes of its allocations.
     #[cfg(test)]
     pub(crate) fn allocations(&self) -> impl Iterator<Item = usize> {
-        self.entries.allocations().chain(self.texts.allocation())
+        self.entries.allocations().chain(self.texts.allocations())
     }
 }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use postgres::{PostgresConfig, PostgresError, PostgresStore, SchemaFault};
 use testing::postgres::Postgres;
-use testing::wait_for;
+use testing::{DEADLINE, wait_for};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
 
 use crate::model::Replica;
 use crate::support::{TABLE, config, connect, follows, pairs, run, same, server, stored};
@@ -124,6 +126,32 @@ fn rows_that_a_deferred_trigger_writes_at_the_commit_are_in_the_graph() {
     });
 }
 
+/// A transaction of the application that has changed a row, and sleeps until it is woken.
+const UNDER_WAY: &str = "begin; insert into follows values (1, 2);
+    do $$ begin perform pg_sleep(3600);
+    exception when query_canceled then null; end $$;
+    insert into follows values (3, 4); commit";
+
+/// Which backend that is.
+const ASLEEP: &str = "from pg_stat_activity where wait_event = 'PgSleep'";
+
+/// Whether the application's tables are waited for by a migration.
+const MIGRATION_WAITS: &str = "select count(*) from pg_locks where not granted
+    and relation = 'encke.unsettled'::regclass and mode = 'AccessExclusiveLock'";
+
+/// Begins a transaction that stays under way until [`wake`].
+fn begin_to_sleep(server: &Arc<Postgres>) -> JoinHandle<Result<String, String>> {
+    let writer = Arc::clone(server);
+    let under_way = spawn_blocking(move || writer.sql(UNDER_WAY));
+    let count = format!("select count(*) {ASLEEP}");
+    wait_for("it has written a row", || server.sql(&count).unwrap() != "0");
+    under_way
+}
+
+fn wake(server: &Postgres) {
+    server.sql(&format!("select pg_cancel_backend(pid) {ASLEEP}")).unwrap();
+}
+
 #[test]
 fn transaction_that_a_migration_finds_under_way_is_in_the_graph() {
     let Some(server) = server() else { return };
@@ -135,18 +163,7 @@ fn transaction_that_a_migration_finds_under_way_is_in_the_graph() {
         assert_eq!(older, PostgresError::Schema(SchemaFault::Older { found: 3, known: 6 }));
 
         let server = Arc::new(server);
-        let (url, writer) = (server.url(), server.clone());
-        let under_way = tokio::task::spawn_blocking(move || {
-            writer.sql(
-                "begin; insert into follows values (1, 2);
-                 do $$ begin perform pg_sleep(3600);
-                 exception when query_canceled then null; end $$;
-                 insert into follows values (3, 4); commit",
-            )
-        });
-        let asleep = "from pg_stat_activity where wait_event = 'PgSleep'";
-        let count = format!("select count(*) {asleep}");
-        wait_for("it has written a row", || server.sql(&count).unwrap() != "0");
+        let (url, under_way) = (server.url(), begin_to_sleep(&server));
         // One that would not wait for long says for whom, and holds up nobody behind it.
         let mut impatient = config(&server);
         impatient.migration_wait = Duration::from_millis(50);
@@ -156,13 +173,11 @@ fn transaction_that_a_migration_finds_under_way_is_in_the_graph() {
         let migrating = tokio::spawn(async move {
             PostgresStore::connect(PostgresConfig::from_url(&url).unwrap()).await
         });
-        let waiting = "select count(*) from pg_locks where not granted
-            and relation = 'encke.unsettled'::regclass";
-        wait_for("the migration waits", || server.sql(waiting).unwrap() == "1");
+        wait_for("the migration waits", || server.sql(MIGRATION_WAITS).unwrap() == "1");
         // Nodes of before start meanwhile: what they read for that is not locked.
         let newest = "select max(abs(version)) from encke.migrations";
         let found = server.sql(&format!("set lock_timeout = '2s'; {newest}"));
-        server.sql(&format!("select pg_cancel_backend(pid) {asleep}")).unwrap();
+        wake(&server);
         under_way.await.unwrap().unwrap();
         assert_eq!(found.as_deref(), Ok("3"));
         let store = migrating.await.unwrap().unwrap();
@@ -184,5 +199,37 @@ fn transaction_that_a_migration_finds_under_way_is_in_the_graph() {
         // A program of schema 3 looks here, and finds what it knows.
         assert_eq!(server.sql(newest).unwrap(), "3");
         assert_eq!(store.status().await.unwrap().schema_version, 6);
+    });
+}
+
+/// It gives up its place in the queue for the table after a short time, and takes it again.
+#[test]
+fn transactions_behind_a_migration_that_waits_pass_before_it_has_its_lock() {
+    let Some(server) = server() else { return };
+    run(async {
+        install_before(&server);
+        let server = Arc::new(server);
+        let under_way = begin_to_sleep(&server);
+        let mut patient = config(&server);
+        (patient.table_wait, patient.migration_wait) = (Duration::from_millis(300), 2 * DEADLINE);
+        let migrating = tokio::spawn(PostgresStore::connect(patient));
+        for number in [5, 7] {
+            wait_for("the migration waits", || server.sql(MIGRATION_WAITS).unwrap() == "1");
+            let application = Arc::clone(&server);
+            let insert = format!("insert into follows values ({number}, 6)");
+            let passes = spawn_blocking(move || application.sql(&insert));
+            timeout(DEADLINE, passes).await.expect("it passes").unwrap().unwrap();
+        }
+        assert!(!migrating.is_finished(), "the first one has not ended");
+        // Whose turn it is stays the same, so that nobody else waits for the table in a pause.
+        let turn = "select count(*) from pg_locks where locktype = 'advisory' and granted";
+        assert_eq!(server.sql(turn).unwrap(), "1");
+        wake(&server);
+        under_way.await.unwrap().unwrap();
+        let store = migrating.await.unwrap().unwrap();
+        same(&store, "migrated").await;
+        let all = pairs(&[("1", "2"), ("3", "4"), ("5", "6"), ("7", "6")]);
+        assert_eq!(stored(&store).await.1, all);
+        assert_eq!(server.sql(turn).unwrap(), "0", "the turn has ended, and the session goes on");
     });
 }

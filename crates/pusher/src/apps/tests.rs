@@ -20,7 +20,7 @@ fn file_is_read_with_its_defaults_and_its_options() {
     let text = r#"[
         {"id":"1","key":"encke-app-key","secret":"encke-app-secret"},
         {"id":"2","key":"b","secret":"another-app-secret","client_events":true,"graph":true,
-         "graph_watchlist":true,
+         "graph_watchlist":true,"ids":"chat:",
          "webhooks":[{"url":"https://a.example/hook?x=1"}],"max_connections":7,"max_members":9,
          "enabled":false,"subscription_count":true,"max_event_bytes":99,
          "max_events_per_second":5}
@@ -35,6 +35,7 @@ fn file_is_read_with_its_defaults_and_its_options() {
     assert_eq!((one.connections_max, one.members_max, one.event_bytes_max), (None, 100, 10_240));
     assert!(!two.is_enabled && two.has_client_events);
     assert!(two.hears_graph && two.watches_graph);
+    assert_eq!((one.ids.as_deref(), two.ids.as_deref()), (None, Some("chat:")));
     assert!(two.tells_subscription_count && two.is_noted());
     assert_eq!((two.connections_max, two.members_max), (Some(7), 9));
     assert_eq!((one.events_per_second, two.events_per_second), (None, Some(5)));
@@ -58,6 +59,9 @@ fn fault_names_its_line_and_its_member() {
         (",\"max_events_per_second\":0", 3, "\"max_events_per_second\""),
         (",\"max_connections\":4294967296", 3, "\"max_connections\""),
         (",\"enabled\":1", 3, "\"enabled\""),
+        (",\n\"ids\":1", 4, "\"ids\" is not a text"),
+        (",\"ids\":\"a/\"", 3, "\"ids\" is not a text of at most 200 bytes"),
+        (",\"ids\":\"a b\"", 3, "without white space"),
         (",\"webhooks\":[{}]", 3, "\"url\" is missing"),
         (",\n\"webhooks\":[{\"url\":1}]", 4, "\"url\" is not a text"),
         (",\"webhooks\":[{\"url\":\"http://a\",\"secret\":1}]", 3, "unknown field `secret`"),
@@ -71,6 +75,44 @@ fn fault_names_its_line_and_its_member() {
         assert!(what.contains(named), "{members}: {what}");
         assert_eq!(found, line, "{members}: {what}");
     }
+}
+
+#[test]
+fn public_channels_are_shared_with_ids_and_signed_ones_only_where_that_is_allowed() {
+    let app = |members: &str| {
+        let apps = Apps::parse(format!("[{}]", with(members)).as_bytes(), false).unwrap();
+        Arc::clone(apps.by_id("1").unwrap())
+    };
+    let channel = |name| crate::channel::Channel::parse(name).unwrap();
+    let shared = app(",\"ids\":\"chat:\"");
+    for (name, is_signed, is_ever) in [
+        ("news", false, true),
+        ("7", false, true),
+        ("private-a", true, true),
+        ("presence-a", true, true),
+        ("cache-a", false, false),
+        ("private-cache-a", true, false),
+        ("presence-cache-a", true, false),
+        ("private-encrypted-a", true, false),
+        ("#server-to-user-a", true, false),
+    ] {
+        for with_signed in [false, true] {
+            let id = format!("chat:{name}");
+            let is_shared = is_ever && (with_signed || !is_signed);
+            let expected = is_shared.then(|| id.clone());
+            assert_eq!(shared.shared_id(channel(name), with_signed), expected, "{name}");
+            let found = shared.shared_channel(&id, with_signed);
+            assert_eq!(found, is_shared.then(|| channel(name)), "{name}");
+        }
+    }
+    for other in ["news", "chat:", "chat:a b", "chat:chat:a", "Chat:news"] {
+        assert_eq!(shared.shared_channel(other, true), None, "{other}");
+    }
+    let plain = app(",\"ids\":\"\"");
+    assert_eq!(plain.shared_id(channel("news"), false).as_deref(), Some("news"));
+    assert_eq!(plain.shared_channel("news", false), Some(channel("news")));
+    assert_eq!(app("").shared_id(channel("news"), true), None);
+    assert_eq!(app("").shared_channel("news", true), None);
 }
 
 #[test]

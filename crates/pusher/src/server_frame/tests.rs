@@ -102,6 +102,21 @@ fn event_is_its_pieces_around_the_channel() {
 }
 
 #[test]
+fn sender_about_an_id_cannot_speak_for_the_server() {
+    for (name, called) in [
+        (Some("typing"), "typing"),
+        (Some("client-typing"), "client-typing"),
+        (Some("pusher"), "pusher"),
+        (None, "message"),
+        (Some("pusher:error"), "message"),
+        (Some("pusher_internal:member_added"), "message"),
+        (Some("encke:gap"), "message"),
+    ] {
+        assert_eq!(name_of_sent(name), called);
+    }
+}
+
+#[test]
 fn whatever_an_event_says_is_read_again() {
     let mut random = fastrand::Rng::with_seed(testing::seed());
     for _ in 0..2_000 {

@@ -66,7 +66,7 @@ fn load_apps(config: &mut ServeConfig) -> Result<Option<Arc<AppsFile>>> {
     let Some(path) = config.pusher_apps.take() else { return Ok(None) };
     let ports = [config.engine.listen, config.tls_listen, config.api, config.tls_api];
     let is_loopback = ports.into_iter().flatten().all(auth::is_loopback);
-    let server = AppsServer { is_loopback };
+    let server = AppsServer { is_loopback, needs_tokens: config.engine.tokens.is_some() };
     let file = Arc::new(AppsFile::load(path, server)?);
     config.engine.pusher = Some(Arc::clone(file.live()));
     Ok(Some(file))

@@ -203,3 +203,37 @@ fn live_readers_have_the_last_append_without_the_disk() {
     append(&store, "a", b"anew", false);
     assert!(reader.newest_piece(fourth).is_none() && reader.newest_piece(first).is_some());
 }
+
+fn json(data: &[u8]) -> Append<'_> {
+    let content_type = Some("application/json");
+    Append { closes: false, producer: None, sequence: None, data, content_type }
+}
+
+#[test]
+fn live_reader_that_is_behind_has_what_was_appended_since_without_the_disk() {
+    let dir = TempDir::new().unwrap();
+    let store = open(dir.path());
+    let (content_type, lifetime) = ("application/json", Lifetime::Unbounded);
+    let create = Create { content_type, lifetime, closed: false, data: b"" };
+    let begin = store.create("j", &create, None).unwrap().head.next;
+    let reader = store.live("j");
+    let number = |number: usize| number.to_string();
+    let mut ends = vec![begin];
+    for nth in 0..40 {
+        ends.push(store.append("j", &json(number(nth).as_bytes()), None).unwrap().next);
+    }
+    let names = file::file_of(dir.path(), "j");
+    let away = names.with_extension("away");
+    fs::rename(&names, &away).unwrap();
+    for first in 0..40 {
+        let all: Vec<_> = (first..40).map(number).collect();
+        let piece = reader.newest_piece(ends[first]).map(|piece| (piece.data, piece.head.next));
+        let expected = (first >= 8).then(|| (all.join(",").into_bytes(), ends[40]));
+        assert_eq!(piece, expected, "from {first}");
+    }
+    fs::rename(&away, &names).unwrap();
+    // All together have a bound, too.
+    let long = format!("\"{}\"", "x".repeat(4_060));
+    store.append("j", &json(long.as_bytes()), None).unwrap();
+    assert!(reader.newest_piece(ends[20]).is_none() && reader.newest_piece(ends[39]).is_some());
+}

@@ -20,6 +20,8 @@ pub(super) struct NewApp {
     pub(super) key: String,
     pub(super) secret: String,
     pub(super) client_events: bool,
+    /// What ids begin with that are shared with its channels.
+    pub(super) ids: Option<String>,
 }
 
 /// The apps in the file. Short secrets are no reason to refuse it here: where they are good enough
@@ -54,6 +56,9 @@ pub(super) fn add(path: &Path, app: &NewApp) -> Result<String> {
     let mut new = json!({ "id": id, "key": app.key, "secret": app.secret });
     if app.client_events {
         new["client_events"] = true.into();
+    }
+    if let Some(ids) = &app.ids {
+        new["ids"] = ids.as_str().into();
     }
     let new = RawValue::from_string(new.to_string())?;
     written.push(&new);
@@ -96,7 +101,8 @@ mod tests {
 
     fn app(id: Option<&str>, key: &str) -> NewApp {
         let secret = format!("a-secret-of-some-length-{key}");
-        NewApp { id: id.map(str::to_owned), key: key.to_owned(), secret, client_events: true }
+        let (id, key, ids) = (id.map(str::to_owned), key.to_owned(), Some("chat:".to_owned()));
+        NewApp { id, key, secret, client_events: true, ids }
     }
 
     #[test]
@@ -113,6 +119,7 @@ mod tests {
         let apps = read(&path).unwrap();
         assert_eq!(apps.len(), 3);
         assert!(apps.by_key("c").is_some_and(|app| app.id == "42" && app.has_client_events));
+        assert_eq!(apps.by_key("c").and_then(|app| app.ids.as_deref()), Some("chat:"));
         let text = fs::read_to_string(&path).unwrap();
         assert!(
             text.contains("{\n\"key\":\"b\", \"id\":\"41\",\n \"secret\":\"short\"}"),

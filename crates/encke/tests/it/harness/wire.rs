@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Instant;
 
+use memchr::memmem;
 use socket2::SockRef;
 
 use super::DEADLINE;
@@ -116,7 +117,7 @@ impl Wire {
         let mut seen = 0;
         loop {
             let from = seen.min(self.buffer.len());
-            if let Some(at) = self.buffer[from..].windows(end.len()).position(|part| part == end) {
+            if let Some(at) = memmem::find(&self.buffer[from..], end) {
                 return self.take(from + at + end.len());
             }
             seen = self.buffer.len().saturating_sub(end.len() - 1);

@@ -92,6 +92,8 @@ pub(super) const LISTED: &[(&str, &[By])] = &[
             Shown,
             Like(PUSHER, "encke/pusher"),
             Like(PUSHER, "encke:gap"),
+            Shown,
+            Not("it takes an app with `ids`; `pusher/shared_ids.rs` does that"),
         ],
     ),
     (

@@ -14,6 +14,7 @@ mod node_bounds;
 mod node_hooks;
 mod nodes;
 mod secure;
+mod shared_ids;
 mod upgrade;
 
 use std::io::{Read, Write};

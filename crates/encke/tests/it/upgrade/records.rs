@@ -60,7 +60,7 @@ impl Records {
     /// The next one that is whole.
     pub(super) fn next(&mut self) -> Option<Record> {
         loop {
-            let end = self.bytes.iter().position(|&byte| byte == b'\n')? + 1;
+            let end = memchr::memchr(b'\n', &self.bytes)? + 1;
             let line: Vec<u8> = self.bytes.drain(..end).collect();
             let line = str::from_utf8(&line).unwrap().trim_end_matches('\n');
             let record = match self.form {

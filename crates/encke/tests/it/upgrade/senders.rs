@@ -149,7 +149,7 @@ impl Lines {
             self.has_head = true;
         }
         loop {
-            if let Some(end) = self.answers.iter().position(|&byte| byte == b'\n') {
+            if let Some(end) = memchr::memchr(b'\n', &self.answers) {
                 let line: Vec<u8> = self.answers.drain(..=end).collect();
                 return Ok(serde_json::from_slice(&line)?);
             }

@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use flate2::{Decompress, FlushDecompress};
+use memchr::memmem;
 use serde_json::{Value, json};
 
 pub(crate) use super::kind::{Kind, STREAMS};
@@ -139,7 +140,7 @@ impl<S: Read + Write> Subscriber<S> {
 
     /// A head that has come whole.
     fn head(&mut self) -> Option<Head> {
-        let end = self.input.windows(4).position(|part| part == b"\r\n\r\n")? + 4;
+        let end = memmem::find(&self.input, b"\r\n\r\n")? + 4;
         let text = String::from_utf8(self.input.drain(..end).collect()).unwrap();
         let status = text.strip_prefix("HTTP/1.1 ").unwrap()[..3].parse().unwrap();
         Some(Head { status, text })
@@ -226,7 +227,7 @@ impl<S: Read + Write> Subscriber<S> {
     }
 
     fn chunk(&mut self) -> bool {
-        let Some(end) = self.input.windows(2).position(|part| part == b"\r\n") else {
+        let Some(end) = memmem::find(&self.input, b"\r\n") else {
             return false;
         };
         let size = str::from_utf8(&self.input[..end]).unwrap();
@@ -242,7 +243,7 @@ impl<S: Read + Write> Subscriber<S> {
     }
 
     fn poll_answer(&mut self) -> bool {
-        let Some(end) = self.input.windows(4).position(|part| part == b"\r\n\r\n") else {
+        let Some(end) = memmem::find(&self.input, b"\r\n\r\n") else {
             return false;
         };
         let text = str::from_utf8(&self.input[..end]).unwrap().to_owned();

@@ -63,7 +63,7 @@ impl<S: Sockets> Core<S> {
         let Granted { channel, member } = asker.subscribe(wish)?;
         let key = channel_key(&app.id, channel);
         let key = IdText::of_key(&key).map_err(|_| SubscriptionRefusal::TooMany)?;
-        let start = self.start_of(&wish.after);
+        let start = self.start_of(&app, channel, &wish.after);
         if let Some(member) = member {
             self.take_seat(at, &app, key, &member)?;
             let is_in = self.names.lookup(key).is_some_and(|id| self.has_id(at, id));

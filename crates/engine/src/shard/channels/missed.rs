@@ -13,7 +13,7 @@
 use std::sync::{Arc, Weak};
 
 use hub::{Id, IdText, KEY_MARK, Place};
-use pusher::{Given, server_frame};
+use pusher::{App, Channel, Given, server_frame};
 use smallvec::SmallVec;
 
 use super::super::core::{At, Core, Lives};
@@ -24,6 +24,7 @@ use crate::channels::channel_name;
 use crate::limits;
 use crate::questions::Asker;
 use crate::resume::Resume;
+use crate::shared_ids;
 use crate::sockets::Sockets;
 
 /// What is to be asked for the channel with this key, and what keeps it asked.
@@ -35,7 +36,7 @@ struct MissedQuestion {
 
 impl<S: Sockets> Core<S> {
     /// Where a subscriber that has named the last event that it has heard goes on.
-    pub(super) fn start_of(&self, after: &Given) -> Option<Start> {
+    pub(super) fn start_of(&self, app: &App, channel: Channel<'_>, after: &Given) -> Option<Start> {
         let place = match after {
             Given::Absent => return None,
             Given::Text(place) if place.is_empty() => return Some(Start::Here),
@@ -43,6 +44,8 @@ impl<S: Sockets> Core<S> {
             Given::Other => Place::Unknown,
         };
         Some(match place {
+            // Before the file was changed its events were about something else.
+            Place::Known(number) if number < self.ids_changed(app, channel) => Start::Nowhere,
             Place::Known(number) if self.config.history.is_on() => Start::Behind(number),
             // Heard at another node of the cluster.
             Place::Future(number) if self.config.history.is_on() && self.event_ids.are_given() => {
@@ -52,15 +55,25 @@ impl<S: Sockets> Core<S> {
         })
     }
 
+    /// Up to which number events on the channel may have been shared with another id than now.
+    fn ids_changed(&self, app: &App, channel: Channel<'_>) -> u64 {
+        let apps = self.config.pusher.as_ref();
+        let apps = apps.filter(|_| channel.user().is_none() && !channel.is_cached());
+        apps.map_or(0, |apps| apps.ids_changed(&app.id))
+    }
+
     /// Notes that the connection wants to go on there as soon as it is logged in.
     pub(super) fn wish(&mut self, slot: u32, key: IdText<'_>, start: Start) {
         let key: Box<str> = key.to_string().into();
         self.channels.missed.forget(slot, &key);
+        let apps = self.config.pusher.as_ref();
+        let shared = apps.and_then(|apps| apps.kept_id(&self.names, &key));
         self.channels.missed.0.entry(slot).or_default().push(Wish {
             key,
             start,
             is_in: false,
             has_graph: false,
+            shared,
             asked: None,
             asked_over: 0,
             is_first: true,
@@ -143,7 +156,10 @@ impl<S: Sockets> Core<S> {
         let wish = wishes.iter().find(|wish| wish.is_in)?;
         let Start::Behind(after) = wish.start else { return None };
         let mut ids: SmallVec<[Id; 2]> = SmallVec::new();
-        ids.extend(IdText::of_key(&wish.key).ok().and_then(|key| self.names.lookup(key)));
+        if wish.shared.as_ref().is_none_or(|shared| !shared.is_all) {
+            ids.extend(IdText::of_key(&wish.key).ok().and_then(|key| self.names.lookup(key)));
+        }
+        ids.extend(wish.shared.as_ref().map(|shared| shared.id));
         if wish.has_graph {
             ids.extend(self.channels.graph.id(at.slot));
         }
@@ -151,6 +167,8 @@ impl<S: Sockets> Core<S> {
         let resume = Resume {
             asker: Asker { conn, client: Arc::downgrade(&client) },
             ids,
+            // Subscribers hear what is sent about the id, and not what that follows.
+            are_alone: wish.shared.is_some(),
             after,
             named: None,
             future_in: None,
@@ -200,7 +218,7 @@ impl<S: Sockets> Core<S> {
             self.say_frame(&server_frame::gap(&name, id.as_deref()));
             self.put_answer(at)?;
         }
-        self.put_missed(at, &events)?;
+        self.put_missed(at, &key, &events)?;
         if is_over {
             self.channels.missed.forget(at.slot, &key);
             // What was posted up to there is in it, and may be on its way as well.
@@ -210,12 +228,25 @@ impl<S: Sockets> Core<S> {
         self.put_answer(at)
     }
 
-    fn put_missed(&mut self, at: &mut At<'_, S::Socket>, events: &[Arc<Event>]) -> Lives {
+    /// Puts what was missed of the channel with this key onto the outbox.
+    fn put_missed(
+        &mut self,
+        at: &mut At<'_, S::Socket>,
+        key: &str,
+        events: &[Arc<Event>],
+    ) -> Lives {
         let own = self.connection_id(self.conn_ref(at));
+        let has_graph = self.channels.graph.is_of(at.slot, key);
         for event in events.iter().filter(|event| !event.except().has(own)) {
             if event.about().starts_with(KEY_MARK) {
                 at.conn.push_event(event);
-            } else if let Some(frame) = self.channels.graph.frame(at.slot, event) {
+            } else if !has_graph {
+                if let Some(event) = shared_ids::on_channel(event, key) {
+                    at.conn.push_event(&event);
+                }
+            } else if !self.is_heard_in_channel(at, event)
+                && let Some(frame) = self.channels.graph.frame(at.slot, event)
+            {
                 self.say_frame(&frame);
                 self.put_answer(at)?;
             }
@@ -224,6 +255,15 @@ impl<S: Sockets> Core<S> {
             self.queue(at, at.conn.backlog_bytes() > limits::EXPRESS_BYTES_MAX);
         }
         Ok(())
+    }
+
+    /// Whether the connection is in a channel that is shared with a subject of `event`.
+    fn is_heard_in_channel(&self, at: &At<'_, S::Socket>, event: &Event) -> bool {
+        let apps = self.config.pusher.as_ref();
+        apps.is_some_and(|apps| {
+            let shared = apps.shared_channels(&self.names, event);
+            shared.iter().any(|channel| self.has_id(at, channel.id))
+        })
     }
 
     /// The connection is told of a gap, and no answer comes: its channels go on behind that.

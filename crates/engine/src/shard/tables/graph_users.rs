@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use hub::{Id, KEY_MARK};
 use pusher::plain_text;
-use pusher::server_frame::{EventFrame, EventText, NAMELESS};
+use pusher::server_frame::{EventFrame, EventText, name_of_sent};
 
 use crate::Event;
 use crate::channels::channel_name;
@@ -43,8 +43,9 @@ impl GraphUsers {
     /// The frame with which the connection in `slot` is told an event that is about an id.
     pub(in crate::shard) fn frame(&self, slot: u32, event: &Event) -> Option<String> {
         let user = self.0.get(&slot).filter(|_| !event.about().starts_with(KEY_MARK))?;
+        let name = event.name_json().map(plain_text);
         let frame = EventFrame {
-            name: event.name_json().map_or(EventText::Text(NAMELESS), EventText::Json),
+            name: EventText::Text(name_of_sent(name.as_deref())),
             data: EventText::Text(&plain_text(event.data())),
             user_id: None,
             id: Some(event.id()),

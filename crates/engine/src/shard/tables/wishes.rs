@@ -8,6 +8,7 @@ use hub::KEY_MARK;
 use smallvec::SmallVec;
 
 use crate::Event;
+use crate::shared_ids::KeptId;
 
 /// Where a subscriber goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +29,8 @@ pub(in crate::shard) struct Wish {
     pub(in crate::shard) is_in: bool,
     /// The events of what a user follows are meant, too.
     pub(in crate::shard) has_graph: bool,
+    /// The id that is one audience with the channel, if there is one.
+    pub(in crate::shard) shared: Option<KeptId>,
     /// The question that was asked.
     pub(in crate::shard) asked: Option<Arc<()>>,
     /// What `passed_over` was then: what that asks for has all up to there, or nothing has.

@@ -1,4 +1,4 @@
-//! Crowds that begin handshakes and do not go on, beside clients that mean well, by seed.
+//! Clients that begin handshakes and do not go on, beside clients that mean well, by seed.
 //!
 //! There are never more within their handshake than may be. Nobody goes for another as long as
 //! there are not. Then it is always the one that has waited longest. So whoever answers before as

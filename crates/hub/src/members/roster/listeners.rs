@@ -5,6 +5,8 @@ use std::collections::HashSet;
 
 use super::Roster;
 use crate::id::{Id, IdText};
+use crate::members::lists::Listing;
+use crate::members::member::Member;
 use crate::members::{ListedMember, Members};
 
 /// Which rooms are listened to.
@@ -80,12 +82,8 @@ impl Roster {
     }
 
     /// All who are in a room, however many, as far as others were told.
-    ///
-    /// The room is locked while they are copied, some 10 ns for each, and not while their names are
-    /// looked up: those are kept until this roster takes them out.
     pub fn all(&self, room: Id) -> Vec<ListedMember> {
-        let found = self.members.told_of(room);
-        let text = |(sub, info)| Some((self.members.names.text(sub)?.into(), info));
-        found.into_iter().filter_map(text).collect()
+        let list = self.members.list_of(room, Listing::Infos, |_| None, Member::is_told);
+        list.members.unwrap_or_default()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn key(world: &World, text: &str) -> Id {
+pub(super) fn key(world: &World, text: &str) -> Id {
     world.names.acquire(IdText::of_key(text).unwrap())
 }
 

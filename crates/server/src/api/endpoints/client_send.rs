@@ -13,7 +13,7 @@ use dispatch::outcome::Delivered;
 use dispatch::traces::{Arrival, Marks, SendTrace};
 use engine::{ClientSend, Outgoing, SentBy, SentToChannel};
 use httpd::problem::ApiProblem;
-use hub::{Draft, EventParts, Grant, Payload};
+use hub::{Draft, EventParts, Grant, IdText, Payload};
 use proto::{Problem, ProblemKind};
 
 use super::client_event_body::ClientEventBody;
@@ -50,7 +50,7 @@ impl Api {
             return Err(Problem::sends_busy(UPGRADE_SECONDS).into());
         };
         if let SentBy::Channel(sent) = send.by() {
-            let (outgoing, data) = to_channel(send, sent)?;
+            let (outgoing, data) = self.to_channel(send, sent)?;
             let posted = self.post_plainly(&permit, outgoing, marks).await?;
             if let Some(hooks) = &self.pusher_hooks {
                 hooks.client_event(sent, data);
@@ -102,6 +102,36 @@ impl Api {
         self.traces.as_ref().and_then(|traces| traces.begin_of_client(arrival))
     }
 
+    /// An event of a client for the others of a channel, and its data: its worker has looked at all
+    /// of it.
+    fn to_channel<'s>(
+        &self,
+        send: &'s ClientSend,
+        sent: &SentToChannel,
+    ) -> Result<(Outgoing, &'s str), ApiProblem> {
+        let data = str::from_utf8(send.event());
+        let data = data.map_err(|_| ApiProblem::bad_request("The event is not UTF-8."))?;
+        let from = sent.from.as_deref();
+        // Of an event about an id its sender is an id, which not every user may be called.
+        let is_id = from.is_none_or(|from| IdText::parse(from).is_ok());
+        let apps = self.pusher.as_ref().filter(|_| is_id);
+        let shared = apps.and_then(|apps| apps.shared_id(&sent.key));
+        let draft = Draft::of_key(EventParts {
+            about: shared.as_deref().unwrap_or(&sent.key),
+            also: &[],
+            name: Some(&sent.name),
+            from,
+            payload: Payload::Json(data),
+        });
+        let draft = draft.map_err(|error| ApiProblem::bad_request(error.to_string()))?;
+        let outgoing = match shared {
+            Some(_) => Outgoing::from(draft),
+            // A channel caches what the app sends, and nothing of its clients.
+            None => Outgoing::on_channel(draft).for_subjects_alone(),
+        };
+        Ok((Outgoing { except: sent.own.into(), ..outgoing }, data))
+    }
+
     async fn post_plainly(
         &self,
         permit: &WritePermit<'_>,
@@ -125,27 +155,6 @@ impl Api {
             ClientPosted::Once(once) => once.answer().await,
         }
     }
-}
-
-/// An event of a client for the others of a channel, and its data: its worker has looked at all of
-/// it.
-fn to_channel<'s>(
-    send: &'s ClientSend,
-    sent: &SentToChannel,
-) -> Result<(Outgoing, &'s str), ApiProblem> {
-    let data = str::from_utf8(send.event());
-    let data = data.map_err(|_| ApiProblem::bad_request("The event is not UTF-8."))?;
-    let draft = Draft::of_key(EventParts {
-        about: &sent.key,
-        also: &[],
-        name: Some(&sent.name),
-        from: sent.from.as_deref(),
-        payload: Payload::Json(data),
-    });
-    let draft = draft.map_err(|error| ApiProblem::bad_request(error.to_string()))?;
-    // A channel caches what the app sends, and nothing of its clients.
-    let outgoing = Outgoing::on_channel(draft).for_subjects_alone();
-    Ok((Outgoing { except: sent.own.into(), ..outgoing }, data))
 }
 
 /// Who sends it, where a token says so.

@@ -5,7 +5,7 @@
 //! middle. It is answered 503, and what was posted before stays so, as in a stream of sends.
 
 use dispatch::barrier::WritePermit;
-use engine::{Outgoing, channel_key};
+use engine::{Outgoing, channel_key, shared_payload};
 use httpd::problem::ApiProblem;
 use hub::{ConnectionId, Draft, EventParts, Payload};
 use pusher::http::{Info, Trigger, batch, triggered};
@@ -26,13 +26,13 @@ pub(super) async fn post_all(
 ) -> Result<Looked<u64>, ApiProblem> {
     for trigger in triggers {
         for channel in &trigger.channels {
-            api.check_fits(&outgoing(app, trigger, channel)?.draft)?;
+            api.check_fits(&outgoing(api, app, trigger, channel)?.draft)?;
         }
     }
     let mut deliveries = Vec::new();
     for trigger in triggers {
         for channel in &trigger.channels {
-            let outgoing = outgoing(app, trigger, channel)?;
+            let outgoing = outgoing(api, app, trigger, channel)?;
             let Posted { delivery, .. } = api.post(&permit, outgoing, None, None).await?;
             deliveries.push(delivery);
         }
@@ -47,19 +47,32 @@ pub(super) async fn post_all(
     Ok((heard, at_least))
 }
 
-/// One event on one channel.
-fn outgoing(app: &App, trigger: &Trigger, channel: &str) -> Result<Outgoing, ApiProblem> {
+/// One event on one channel: about the id that is shared with it, if there is one.
+fn outgoing(
+    api: &Api,
+    app: &App,
+    trigger: &Trigger,
+    channel: &str,
+) -> Result<Outgoing, ApiProblem> {
     let key = channel_key(&app.id, well_formed(channel));
+    let shared = api.pusher.as_ref().and_then(|apps| apps.shared_id(&key));
     let draft = Draft::of_key(EventParts {
-        about: &key,
+        about: shared.as_deref().unwrap_or(&key),
         also: &[],
         name: Some(&trigger.name),
         from: None,
-        payload: Payload::Text(&trigger.data),
+        payload: match shared {
+            Some(_) => shared_payload(&trigger.data),
+            None => Payload::Text(&trigger.data),
+        },
     })?;
     // One that no connection of ours can have leaves out nobody.
     let except = trigger.except.and_then(SocketId::bits).and_then(ConnectionId::of_bits);
-    Ok(Outgoing { except: except.into(), ..Outgoing::on_channel(draft) })
+    let outgoing = match shared {
+        Some(_) => Outgoing::from(draft),
+        None => Outgoing::on_channel(draft),
+    };
+    Ok(Outgoing { except: except.into(), ..outgoing })
 }
 
 /// What is asked of the channels of an event.
