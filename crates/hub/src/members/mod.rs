@@ -15,7 +15,7 @@
 //! Who watches a room stands in a directory of its own, under the room's id. So nothing that looks
 //! for those who are logged in under an id can find one of them.
 //!
-//! Cost of a member: 37 bytes in a [room](room) of up to four, 33 at most in a larger one, 27 among
+//! Cost of a member: 37 bytes in a [room] of up to four, 33 at most in a larger one, 27 among
 //! many. In a channel of more than three it is 4 bytes less. Its name comes to that, where it is no
 //! number and not known anyway. What its token says of it is the token's, as long as the connection
 //! keeps that. In a channel nobody else keeps it, and it stands among the [texts](info) of its

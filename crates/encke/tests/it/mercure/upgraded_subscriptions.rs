@@ -61,7 +61,8 @@ fn list_is_what_it_was_and_listeners_hear_of_real_changes_alone() {
 #[test]
 fn changes_around_upgrades_give_the_list_by_seed() {
     let mut rng = fastrand::Rng::with_seed(testing::seed());
-    let hub = Hub::start_upgraded(&["--mercure-open", "--workers=2"]);
+    // The listener reads at the end: it has all of the changes, some 800 KB, waiting for it.
+    let hub = Hub::start_upgraded(&["--mercure-open", "--workers=2", "--max-backlog=4MiB"]);
     let mut listener = hub.listen(LISTEN, &[&reader()]);
     let mut known = ids(&hub.list(PATH));
     let mut streams: Vec<Stream> = Vec::new();
