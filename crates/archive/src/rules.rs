@@ -90,10 +90,11 @@ impl KeepRule {
         self.fits_all(literal) || pattern.trim_end_matches('*').starts_with(literal)
     }
 
-    /// What it leaves to the memory. Bytes are counted on disk alone.
+    /// What it leaves to the memory.
     pub(crate) fn bounds(&self) -> KeptBounds {
         let events_max = self.events_max.map_or(usize::MAX, |most| most as usize);
-        KeptBounds { pattern: self.pattern(), events_max, age_ms_max: self.age_ms_max }
+        let bytes_max = self.bytes_max.unwrap_or(u64::MAX);
+        KeptBounds { pattern: self.pattern(), events_max, bytes_max, age_ms_max: self.age_ms_max }
     }
 
     /// The pattern as it was given.

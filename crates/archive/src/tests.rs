@@ -105,17 +105,19 @@ fn event_is_read_as_it_was_written_after_a_restart() {
 }
 
 #[test]
-fn memory_is_left_the_age_and_the_count_of_the_rule_that_counts() {
+fn memory_is_left_the_bounds_of_the_rule_that_counts() {
     let dir = tempfile::tempdir().unwrap();
     let list = [("a1", 50, None, None), ("a*", DAY_MS, Some(5), Some(100))];
     let (archive, _) = open(dir.path(), rules(&list));
     let archive: &dyn Archive<()> = &archive;
-    let bounds = |pattern: &str, events_max, age_ms_max| KeptBounds {
+    let bounds = |pattern: &str, events_max, bytes_max, age_ms_max| KeptBounds {
         pattern: pattern.to_owned(),
         events_max,
+        bytes_max,
         age_ms_max,
     };
-    assert_eq!(archive.bounds(), [bounds("a1", usize::MAX, 50), bounds("a*", 5, DAY_MS)]);
+    let expected = [bounds("a1", usize::MAX, u64::MAX, 50), bounds("a*", 5, 100, DAY_MS)];
+    assert_eq!(archive.bounds(), expected);
     let places = ["a1", "a2", "b", "#t:a1"].map(|id| archive.rule_place(id));
     assert_eq!(places, [Some(0), Some(1), None, None]);
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use sync::fan_outs::FanOutPermits;
 
-use crate::limits::LANE_SHARE;
+use crate::limits::BELLS_SHARE;
 use crate::mailbox::Mailbox;
 
 /// How long a worker keeps its permit while others wait, in nanoseconds: some hundred writes to a
@@ -33,7 +33,7 @@ impl RungPermits {
         descriptors: u64,
         mailboxes: &Arc<[Arc<Mailbox>]>,
     ) -> Option<Arc<RungPermits>> {
-        let have_bells = mailboxes.len() as u64 <= descriptors / LANE_SHARE;
+        let have_bells = mailboxes.len() as u64 <= descriptors / BELLS_SHARE;
         let permits = FanOutPermits::new(workers, cores).filter(|_| have_bells)?;
         Some(Arc::new(RungPermits { permits, mailboxes: mailboxes.clone() }))
     }
@@ -80,8 +80,8 @@ mod tests {
     fn there_are_none_where_bells_take_too_many_descriptors() {
         let few = mailboxes(3);
         assert!(RungPermits::of(2, 2, 20_000, &few).is_none());
-        assert!(RungPermits::of(3, 2, 3 * LANE_SHARE, &few).is_some());
-        assert!(RungPermits::of(3, 2, 3 * LANE_SHARE - 1, &few).is_none());
+        assert!(RungPermits::of(3, 2, 3 * BELLS_SHARE, &few).is_some());
+        assert!(RungPermits::of(3, 2, 3 * BELLS_SHARE - 1, &few).is_none());
     }
 
     #[test]

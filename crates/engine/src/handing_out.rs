@@ -61,6 +61,11 @@ pub(crate) struct Message {
     /// By what its token is counted, if that is good for so many connections.
     #[n(11)]
     pub(crate) token_use: Option<u64>,
+    /// When the token ends, and when it was made.
+    #[n(12)]
+    expires: Option<u64>,
+    #[n(13)]
+    issued: Option<u64>,
 }
 
 impl Message {
@@ -72,6 +77,8 @@ impl Message {
             has_token: grant.is_some(),
             subject: grant.and_then(|grant| name(&grant.subject)),
             token: grant.and_then(|grant| name(&grant.token)),
+            expires: grant.and_then(|grant| grant.expires),
+            issued: grant.and_then(|grant| grant.issued),
             ..Message::default()
         }
     }
@@ -142,7 +149,7 @@ pub struct LetIn {
     pub path: String,
     /// The page of another origin that may read the answer, and whether with cookies.
     pub origin: Option<(String, bool)>,
-    /// Whose token it came with, if it came with one: its subject and its name alone.
+    /// Whose token it came with, if it came with one: its subject, its name and its times alone.
     pub holder: Option<Grant>,
     /// How often a client may send, and how much.
     pub limits: ClientSendLimits,
@@ -262,6 +269,8 @@ impl Message {
         let holder = has_token.then(|| Grant {
             subject: subject.map(Into::into),
             token: token.map(Into::into),
+            expires: self.expires,
+            issued: self.issued,
             ..Grant::default()
         });
         let limits = ClientSendLimits {

@@ -1,6 +1,13 @@
 //! Every bound of the data plane, with its arithmetic. Nothing here grows past one of them. Those
 //! of [room](sync::room) and [permits](sync::permits) stand there.
 
+mod beside;
+
+pub use self::beside::{
+    BELLS_SHARE, DESCRIPTORS_RESERVED, LANE_MESSAGE_BYTES, LANE_PLACES, LANE_PLACES_MIN,
+    LANE_PLACES_SHARE, UNPLACED_MAX, UNPLACED_MS, UNPLACED_MS_MIN, UNPLACED_SHARE,
+};
+
 /// Reports taken from one epoll wait. 12 bytes each, so 3 KiB a worker.
 pub const EVENTS_PER_WAIT: usize = 256;
 
@@ -363,21 +370,6 @@ pub const KERNEL_UNSENT_BYTES: u32 = 64 * 1024;
 /// Bytes that wait for a stream past which they are not gathered any more but written: what one
 /// write takes anyway.
 pub const GATHERED_BYTES_MAX: usize = 16 * 1024;
-
-/// Descriptors of a worker that are no connections: standard streams, epoll, waker, listener, the
-/// spare one, and room for whatever the process had open when the worker started.
-pub const DESCRIPTORS_RESERVED: u64 = 16;
-
-/// Senders' connections that a worker's lane has at a time, where descriptors are many; where they
-/// are few it has a part of them. Others are served by the control plane.
-pub const LANE_PLACES: u64 = 256;
-/// Which part of the descriptors a lane has where they are few: one in so many.
-pub const LANE_SHARE: u64 = 64;
-/// Below so many there are no lanes: clients need the places.
-pub const LANE_PLACES_MIN: u64 = 16;
-
-/// The longest message between a lane and the control plane.
-pub const LANE_MESSAGE_BYTES: usize = 64 * 1024;
 
 /// How often a worker that the kernel gave no descriptor looks whether there are some again, in
 /// milliseconds. A look tries at most twice [`sync::room::LITTLE_CAPACITY_MAX`] of them, some 0.1

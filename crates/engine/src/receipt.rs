@@ -110,6 +110,11 @@ impl LaneBell {
     pub fn ring(&self) {
         self.0.answer();
     }
+
+    /// Whether both wake one worker: it is enough to ring one of them.
+    pub fn is_same(&self, other: &LaneBell) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// What wakes a worker.

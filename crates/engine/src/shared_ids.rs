@@ -1,10 +1,10 @@
 //! Channels that are one audience with an id, where their app shares them ([`pusher::App::ids`]).
 //!
-//! An event on such a channel is an event *about the id*, so it is heard, kept
-//! and counted as any other. The subscribers of the channel stay logged in under its key. The
-//! router adds that key to the audience of the id, and the worker makes the channel's event for
-//! them of the one that is posted, once for each mail. Both have the same number, so a place in one
-//! is a place in the other.
+//! An event on such a channel is an event *about the id*, so it is heard, kept and counted as any
+//! other. The subscribers of the channel stay logged in under its key. The router adds that key to
+//! the audience of the id, and the worker makes the channel's event for them of the one that is
+//! posted, once for each mail. Both have the same number, so a place in one is a place in the
+//! other.
 //!
 //! Cost: a look at a flag for each send and each mail where apps are served. Once an app shares its
 //! channels, a look at that app for each subject, and for each mail with subscribers an event more.

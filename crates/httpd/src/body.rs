@@ -159,6 +159,11 @@ impl Pieces {
         piece
     }
 
+    /// What has not been read, for somebody else.
+    pub fn into_body(self) -> Body {
+        self.body
+    }
+
     /// The client is not waited for at present, so its silence does not count.
     pub fn pause(&mut self) {
         self.silent_since = None;
@@ -175,7 +180,8 @@ async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, ApiProblem> {
             }
             // What is no data is trailers, which mean nothing here.
             Some(Ok(frame)) => {
-                if let Ok(piece) = frame.into_data() {
+                // Nor is a piece of nothing a word of its client (HTTP/2 has such frames).
+                if let Some(piece) = frame.into_data().ok().filter(|piece| !piece.is_empty()) {
                     return Ok(Some(piece));
                 }
             }
@@ -185,6 +191,8 @@ async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, ApiProblem> {
 
 #[cfg(test)]
 mod tests {
+    use std::future;
+
     use axum::http::{HeaderValue, StatusCode};
     use futures_util::stream;
 
@@ -236,6 +244,14 @@ mod tests {
         let mut pieces = Pieces::of_stream(silent(), &idle_limit);
         // The time in which nobody asked is not the client's.
         tokio::time::advance(STREAM_TIMEOUT).await;
+        let start = Instant::now();
+        assert_eq!(pieces.next().await, Err(ApiProblem::body_timeout()));
+        assert_eq!(start.elapsed(), STREAM_TIMEOUT);
+        let empty = stream::unfold((), |()| async {
+            let _ = tokio::time::timeout(STREAM_TIMEOUT / 7, future::pending::<()>()).await;
+            Some((Ok::<_, axum::Error>(Bytes::new()), ()))
+        });
+        let mut pieces = Pieces::of_stream(Body::from_stream(empty), &idle_limit);
         let start = Instant::now();
         assert_eq!(pieces.next().await, Err(ApiProblem::body_timeout()));
         assert_eq!(start.elapsed(), STREAM_TIMEOUT);

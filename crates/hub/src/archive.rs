@@ -16,6 +16,8 @@ pub struct KeptBounds {
     pub pattern: String,
     /// Events of one subject; [`usize::MAX`] where they are not counted.
     pub events_max: usize,
+    /// Bytes of the lines of one subject; [`u64::MAX`] where they are not counted.
+    pub bytes_max: u64,
     /// Milliseconds after which an event is over.
     pub age_ms_max: u64,
 }

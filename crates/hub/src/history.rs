@@ -1,9 +1,9 @@
 //! The memory of what was sent: the last events of each subject, for those who come back.
 //!
-//! Bounded three ways, by events of a subject, by age and by bytes, and shared with the frames in
-//! flight: it holds pointers to the same events. Only senders and those who look up what a client
-//! has missed come here, on the control plane; no worker ever does. One lock, held for one event or
-//! for a slice of subjects.
+//! Bounded three ways, by events of a subject, by age and by bytes (of all, and of a subject where
+//! a rule for the disk counts them), and shared with the frames in flight: it holds pointers to the
+//! same events. Only senders and those who look up what a client has missed come here, on the
+//! control plane; no worker ever does. One lock, held for one event or for a slice of subjects.
 //!
 //! It never says that nothing was missed when something was. What is evicted leaves its number
 //! behind, with its subject's oldest event ([`Kept`]) or in a bounded list of the subjects that
@@ -275,6 +275,7 @@ impl<F> History<F> {
             if events > self.rules.events_max(rule) {
                 self.forget(&mut state, subject);
             }
+            self.bound_bytes(&mut state, subject, rule);
         }
         let is_full = state.kept.bytes() > self.bytes_max;
         cool(&mut state, now_ms, is_full, COOLED_PER_RECORD);

@@ -2,7 +2,8 @@
 //!
 //! The naive model is a map of all that was appended. The writer is a thread, so a seed fixes what
 //! the disk loses, but not which records are one group. One seed again:
-//! `JOURNAL_SEED=7 cargo test -p journal crash`.
+//! `ENCKE_SEED=7 cargo test -p journal crash`. A million logs, five of each seed:
+//! `ENCKE_SIM_RUNS=400 cargo test -p journal crash`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -99,16 +100,7 @@ fn lives(seed: u64) {
 
 #[test]
 fn crash_at_any_moment_keeps_what_was_told_durable() {
-    match std::env::var("JOURNAL_SEED") {
-        Ok(seed) => lives(seed.parse().expect("JOURNAL_SEED is a number")),
-        Err(_) => (0..SEEDS).for_each(lives),
-    }
-}
-
-#[test]
-#[ignore = "minutes: a million logs by seed"]
-fn crash_of_a_million_logs_keeps_what_was_told_durable() {
-    (0..200_000).for_each(lives);
+    testing::simulator_seeds(SEEDS).tried.for_each(lives);
 }
 
 /// Appends until a wait fails; what was appended, and the last number that was told durable.

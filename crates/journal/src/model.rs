@@ -1,5 +1,5 @@
 //! Random appends, reads, drops and restarts against a plain list. One seed again:
-//! `JOURNAL_SEED=7 cargo test -p journal model`.
+//! `ENCKE_SEED=7 cargo test -p journal model`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -149,8 +149,5 @@ fn life(seed: u64) {
 
 #[test]
 fn model_of_random_lives_is_what_is_read() {
-    match std::env::var("JOURNAL_SEED") {
-        Ok(seed) => life(seed.parse().expect("JOURNAL_SEED is a number")),
-        Err(_) => (0..SEEDS).for_each(life),
-    }
+    testing::simulator_seeds(SEEDS).tried.for_each(life);
 }

@@ -5,6 +5,9 @@
 //! behind the last mark of the segment that was written last is a torn tail, which ends there. An
 //! older segment was on disk as a whole before the next was begun, and has no torn tail.
 
+#[cfg(test)]
+mod cut;
+
 use crate::format::{HEADER, MARK, mark_at};
 use crate::record::{View, decode, length};
 

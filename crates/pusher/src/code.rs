@@ -15,7 +15,8 @@ pub enum Close {
     Protocol = 4007,
     /// The connection may not be here: its page is of another origin, or its user was ended.
     Unauthorized = 4009,
-    /// The server, or the app, has as many connections as it may.
+    /// The server, the app or the client's address has as many connections as it may, or the server
+    /// lets nobody in because it ends.
     OverCapacity = 4100,
     /// The server ends; another serves.
     Reconnect = 4200,
@@ -58,7 +59,7 @@ impl Close {
             Close::AppDisabled => "This app is disabled.",
             Close::Protocol => "This server speaks protocol 5 to 7 of Pusher Channels.",
             Close::Unauthorized => "This connection is not authorized.",
-            Close::OverCapacity => "The connection limit is reached. Retry after a second.",
+            Close::OverCapacity => "There is no place for this connection. Retry after a second.",
             Close::Reconnect => "The server is going away. Reconnect.",
             Close::Silent => "No ping and no pong came in time.",
         }

@@ -1,4 +1,4 @@
-//! Creating streams, appending to them, closing and deleting them.
+//! Creating streams, and deleting them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,8 +8,8 @@ use crate::lineage::Lineage;
 use crate::links;
 use crate::record::{DATA_BYTES_MAX, FIRST, Record};
 use crate::refusal::Refusal;
-use crate::request::{Append, Create};
-use crate::state::{Appended, Checked, State, same_type};
+use crate::request::Create;
+use crate::state::{State, same_type};
 use crate::store::{Created, Store, head};
 use crate::stream::{Stream, View};
 use crate::teller::Teller;
@@ -81,53 +81,6 @@ impl Store {
         Ok(Created { is_new: true, head: head(&view) })
     }
 
-    /// Appends to the stream at `path`, closes it, or both. It is on disk when this is done, and
-    /// `teller` was told it, or will be.
-    ///
-    /// # Errors
-    /// It is refused, or cannot be stored.
-    pub fn append(
-        &self,
-        path: &str,
-        append: &Append<'_>,
-        teller: Option<&dyn Teller>,
-    ) -> Result<Appended, Refusal> {
-        assert!(append.data.len() <= DATA_BYTES_MAX, "the body was bounded when it was read");
-        let stream = self.stream(path);
-        let mut writer = stream.writer.lock();
-        let found = self.settle_told(&stream, &mut writer, teller)?;
-        let view = found.ok_or(Refusal::Unknown)?;
-        let state = writer.as_mut().ok_or(Refusal::Unknown)?;
-        let checked = state.check(append, view.offset(view.tail))?;
-        let asked = append.producer.map(|producer| (producer.epoch, producer.sequence));
-        if let Checked::Repeat(producer) = checked {
-            self.touch(&stream, &view.meta);
-            let next = view.offset(view.tail);
-            return Ok(Appended { next, closed: view.closed, repeated: true, producer });
-        }
-        if !append.data.is_empty() {
-            self.has_room()?;
-        }
-        let (record, position) = (Record::Append(*append), view.tail);
-        self.note(path, (view.meta.id, position), teller)?;
-        let tail = match file::append(&self.file(&stream), position, &record, &self.doubt) {
-            Ok(tail) => tail,
-            Err(error) => {
-                self.put_off(path);
-                self.fail(&stream, &mut writer);
-                return Err(error);
-            }
-        };
-        state.apply(&record);
-        self.count_bytes(tail - position);
-        stream.keep_newest((view.offset(position), tail), append.data);
-        let view = View { tail, closed: state.is_closed(), ..view };
-        self.publish(&stream, Some(&view), state.bytes(), self.now_ms());
-        self.tell(&stream, &view, (position, &record), teller);
-        let next = view.offset(tail);
-        Ok(Appended { next, closed: view.closed, repeated: false, producer: asked })
-    }
-
     /// Deletes the stream at `path`.
     ///
     /// # Errors
@@ -161,6 +114,7 @@ impl Store {
             if file.exists() { Refusal::Disk(error) } else { Refusal::Unsure(error) }
         })?;
         *writer = None;
+        self.files.close((stream.name, view.meta.id));
         self.publish(stream, None, 0, 0);
         let synced = self.doubt.sync_directory_of(&file);
         if self.settle_remains(remains).is_err() || synced.is_err() {
@@ -170,7 +124,7 @@ impl Store {
         synced.map_err(Refusal::Unsure)
     }
 
-    fn count_bytes(&self, more: u64) {
+    pub(crate) fn count_bytes(&self, more: u64) {
         self.bytes.fetch_add(more, Ordering::Relaxed);
     }
 }

@@ -7,15 +7,13 @@
 //! The time of change of a file is the last use of its stream, for `Stream-TTL`. A live read dates
 //! it when it begins.
 
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use sha2::{Digest as _, Sha256};
 use sys::plain_file;
 
 use crate::disk::{self, Doubt};
@@ -23,12 +21,12 @@ use crate::lifetime::Lifetime;
 use crate::lineage::Lineage;
 use crate::links::NEW;
 use crate::long_reads::{LONG_BYTES, LongRead, LongReads};
+#[cfg(test)]
+pub(crate) use crate::names::file_of;
+pub(crate) use crate::names::{DIRECTORIES, FileName, directory, file_name, file_named, named};
 use crate::record::{self, BODY_BYTES_MAX, FIRST, Found, HEAD_BYTES, MAGIC, Record};
 use crate::refusal::Refusal;
 use crate::state::State;
-
-/// Directories over which files are spread.
-pub(crate) const DIRECTORIES: usize = 256;
 
 /// What a disk writes as a whole, or a multiple of it.
 const SECTOR_BYTES: u64 = 512;
@@ -58,22 +56,6 @@ pub(crate) struct Loaded {
     pub(crate) touched_ms: u64,
 }
 
-/// The directory of number `number` in `dir`.
-pub(crate) fn directory(dir: &Path, number: usize) -> PathBuf {
-    dir.join(format!("{number:02x}"))
-}
-
-/// The file of the stream at `path` in `dir`.
-pub(crate) fn file_of(dir: &Path, path: &str) -> PathBuf {
-    let hash = Sha256::digest(path.as_bytes());
-    let mut name = String::with_capacity(2 * hash[1..20].len());
-    for byte in &hash[1..20] {
-        // It never fails.
-        let _ = write!(name, "{byte:02x}");
-    }
-    directory(dir, hash[0].into()).join(name)
-}
-
 /// Makes `file` with its first record; where it ends.
 pub(crate) fn create(file: &Path, record: &Record<'_>, doubt: &Doubt) -> Result<u64, Refusal> {
     let mut bytes = MAGIC.to_vec();
@@ -82,7 +64,7 @@ pub(crate) fn create(file: &Path, record: &Record<'_>, doubt: &Doubt) -> Result<
     let named = (|| {
         let mut made = plain_file::create(&unfinished, 0o644)?;
         made.write_all(&bytes)?;
-        made.sync_all()?;
+        disk::sync_new(&made)?;
         fs::rename(&unfinished, file)
     })();
     if let Err(error) = named {
@@ -97,27 +79,29 @@ pub(crate) fn create(file: &Path, record: &Record<'_>, doubt: &Doubt) -> Result<
     Ok(bytes.len() as u64)
 }
 
-/// Appends a record to `file` at its `tail`, and syncs it; where it ends.
-pub(crate) fn append(
-    file: &Path,
-    tail: u64,
-    record: &Record<'_>,
-    doubt: &Doubt,
-) -> Result<u64, Refusal> {
-    let mut bytes = Vec::new();
-    record.write(&mut bytes);
-    let file = plain_file::open(file, File::options().write(true))?;
-    let written = disk::write_at(&file, &bytes, tail);
-    let is_whole = written.is_ok();
-    if let Err(error) = doubt.raise_by(written.and_then(|()| disk::sync(&file))) {
-        // What was not acknowledged is not to be there at the next start. A part of it never is.
-        // Of all of it nobody knows unless this is on disk: it is a repeat then for a producer that
-        // sends it again.
-        let cut = disk::cut(&file, tail);
-        let is_off = !is_whole || cut.and_then(|()| disk::sync(&file)).is_ok();
-        return Err(if is_off { error.into() } else { Refusal::Unsure(error) });
+/// Writes a record into `file` at its `tail`, and leaves it to others to have it on disk.
+pub(crate) fn write(file: &File, tail: u64, bytes: &[u8], doubt: &Doubt) -> Result<(), Refusal> {
+    if let Err(error) = disk::write_at(file, bytes, tail) {
+        doubt.raise();
+        // A part of it never is there at the next start.
+        let _ = disk::cut(file, tail);
+        return Err(error.into());
     }
-    Ok(tail + bytes.len() as u64)
+    Ok(())
+}
+
+/// Syncs a record that was written into `file` at its `tail`.
+pub(crate) fn sync(file: &File, tail: u64, doubt: &Doubt) -> Result<(), Refusal> {
+    doubt.raise_by(disk::sync(file)).map_err(|error| match cut_off(file, tail, doubt) {
+        Ok(()) => error.into(),
+        Err(_) => Refusal::Unsure(error),
+    })
+}
+
+/// Cuts off what was not acknowledged, and is not to be there at the next start. Of all of a record
+/// nobody knows unless this succeeds: it is a repeat then for a producer that sends it again.
+pub(crate) fn cut_off(file: &File, tail: u64, doubt: &Doubt) -> io::Result<()> {
+    doubt.raise_by(disk::cut(file, tail).and_then(|()| disk::sync(file)))
 }
 
 /// Opens `file` to be read.
@@ -214,6 +198,11 @@ fn store_again(file: &File, (last, tail): (u64, u64)) -> io::Result<()> {
         position += piece.len() as u64;
     }
     disk::sync(file)
+}
+
+/// The number of the stream in an open file.
+pub(crate) fn id(opened: &File, long_reads: &LongReads) -> Result<u64, Refusal> {
+    meta(opened, long_reads).map(|meta| meta.id)
 }
 
 /// The number and the path of the stream in `file`, by its first record alone.

@@ -4,8 +4,9 @@
 //! HTTP server and no async runtime. What takes a disk blocks, and is called from threads that may.
 //!
 //! Each stream is one file that only grows, under [`Store`]'s directory. A request that changes a
-//! stream is one record, written and synced before it is answered: data, the producer's sequence
-//! and the close are stored together or not at all. Readers see a record only after its sync.
+//! stream is one record, on disk before it is answered: data, the producer's sequence and the close
+//! are stored together or not at all. Readers see a record only then. Appends of all streams may
+//! share a log, and so its syncs, before their files are synced.
 //!
 //! What is appended can be [told](Teller) to others than the stream's readers, once and in order,
 //! also over the end of a process.
@@ -15,6 +16,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed test should panic"))]
 
+mod appending;
 mod cache;
 mod changing;
 mod content;
@@ -29,9 +31,12 @@ mod json;
 mod lifetime;
 mod lineage;
 mod links;
+mod log;
 mod long_reads;
+mod names;
 mod notes;
 mod offset;
+mod open_files;
 mod reading;
 mod record;
 mod refusal;

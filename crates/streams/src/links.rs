@@ -66,6 +66,11 @@ pub(crate) fn link_of(file: &Path, number: usize) -> PathBuf {
     file.with_extension(number.to_string())
 }
 
+/// The name of a file whose stream was deleted while forks needed it.
+pub(crate) fn gone(file: &Path) -> PathBuf {
+    file.with_extension(GONE)
+}
+
 /// The file of the fork whose link this is.
 pub(crate) fn fork_of(link: &Path) -> PathBuf {
     link.with_extension("")
@@ -99,7 +104,7 @@ pub(crate) fn remove(file: &Path, ancestors: usize) {
 /// be synced then.
 pub(crate) fn remove_stream(file: &Path, ancestors: usize, doubt: &Doubt) -> io::Result<Remains> {
     // By its new name nobody makes a further link to it.
-    fs::rename(file, file.with_extension(GONE))?;
+    fs::rename(file, gone(file))?;
     if ancestors > 0 {
         // A fork that comes back after a power loss has its ancestors.
         doubt.sync_directory_of(file)?;
@@ -110,7 +115,7 @@ pub(crate) fn remove_stream(file: &Path, ancestors: usize, doubt: &Doubt) -> io:
 
 /// What is left of a stream that was deleted and had this `file`.
 pub(crate) fn settle(file: &Path) -> io::Result<Remains> {
-    let gone = file.with_extension(GONE);
+    let gone = gone(file);
     let found = match fs::symlink_metadata(&gone) {
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Remains::None),

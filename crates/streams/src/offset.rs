@@ -34,6 +34,13 @@ pub struct OffsetFault;
 const ID_DIGITS: usize = 11;
 const DIGITS: usize = 24;
 
+impl Offset {
+    /// Whether both are places in one stream, and not in two that were at one path.
+    pub fn is_of_same_stream(self, other: Offset) -> bool {
+        self.id == other.id
+    }
+}
+
 impl fmt::Display for Offset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:011x}{:013x}", self.id, self.position)

@@ -41,6 +41,13 @@ const CLOSES: u8 = 1;
 const HAS_PRODUCER: u8 = 2;
 const HAS_SEQUENCE: u8 = 4;
 
+/// Bytes of the record of an append.
+pub(crate) fn append_bytes(append: &Append<'_>) -> usize {
+    let text = |text: &str| 2 + text.len();
+    let producer = append.producer.map_or(0, |producer| text(producer.id) + 2 * 8);
+    HEAD_BYTES + 2 + producer + append.sequence.map_or(0, text) + append.data.len()
+}
+
 /// What a record says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Record<'b> {

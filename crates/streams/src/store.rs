@@ -14,9 +14,11 @@ use crate::file::{self, Meta};
 use crate::lifetime::Lifetime;
 use crate::lineage::Lineage;
 use crate::links::{self, FileKind, Remains};
+use crate::log::{self, SharedLog};
 use crate::long_reads::LongReads;
 use crate::notes::{self, Notes};
 use crate::offset::Offset;
+use crate::open_files::OpenFiles;
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::stream::{Stream, View};
@@ -26,6 +28,9 @@ use crate::stream::{Stream, View};
 pub struct Limits {
     /// Bytes of all files.
     pub bytes_max: u64,
+    /// Bytes of each half of the log that all appends share; without any, each append has a sync of
+    /// its own.
+    pub log_bytes: u64,
 }
 
 /// All streams of a server. Its functions wait for a disk unless they say otherwise.
@@ -42,8 +47,12 @@ pub struct Store {
     /// The last number that a stream was given. Relaxed: only its own order counts.
     last_id: AtomicU64,
     /// What may not be on disk: a process before this one has left it, or the disk has failed.
-    pub(crate) doubt: Doubt,
-    cache: Cache,
+    pub(crate) doubt: Arc<Doubt>,
+    /// What appends share, if the disk had room for it.
+    pub(crate) log: Option<SharedLog>,
+    /// Of streams that are appended to.
+    pub(crate) files: OpenFiles,
+    pub(crate) cache: Cache,
     /// For who looks whether an offset is one of a stream's: one at a time.
     pub(crate) checking: Mutex<()>,
     /// For who reads a long record.
@@ -79,6 +88,8 @@ impl Store {
     /// # Errors
     /// The directory cannot be made, read or changed.
     pub fn open(dir: &Path, limits: Limits, clock: fn() -> u64) -> io::Result<Store> {
+        // First: it gives files what they have lost.
+        let generation = log::settle(dir)?;
         // The clock may have been set back since a file was changed.
         let (mut bytes, mut changed_ms) = (0, 0);
         for number in 0..file::DIRECTORIES {
@@ -89,6 +100,8 @@ impl Store {
             (bytes, changed_ms) = (bytes + more, changed_ms.max(changed));
         }
         fs::File::open(dir)?.sync_all()?;
+        let doubt = Arc::new(Doubt::until(changed_ms.max(sys::clock::unix_ms())));
+        let log = SharedLog::open_or_none(dir, &doubt, limits.log_bytes, generation);
         Ok(Store {
             dir: dir.into(),
             limits,
@@ -96,7 +109,9 @@ impl Store {
             bytes: AtomicU64::new(bytes),
             notes: None,
             last_id: AtomicU64::new(0),
-            doubt: Doubt::until(changed_ms.max(sys::clock::unix_ms())),
+            doubt,
+            log,
+            files: OpenFiles::new(),
             cache: Cache::new(),
             checking: Mutex::new(()),
             long_reads: LongReads::new(),
@@ -134,6 +149,18 @@ impl Store {
     /// nobody then, nor for a disk. It does not wait.
     pub fn is_known(&self, path: &str) -> bool {
         self.cache.find(path).is_some_and(|stream| self.seen(&stream).is_some())
+    }
+
+    /// What the stream at `path` is, if that is [known](Store::is_known). It does not wait.
+    pub fn known_head(&self, path: &str) -> Option<Result<Head, Refusal>> {
+        let stream = self.cache.find(path)?;
+        let seen = self.seen(&stream)?;
+        Some(seen.map(|view| head(&view)))
+    }
+
+    /// Whether a stream is as readers see it, so nobody waits for a disk to look at it.
+    pub(crate) fn is_at_hand(&self, stream: &Stream) -> bool {
+        self.seen(stream).is_some()
     }
 
     /// The path in use.
@@ -276,6 +303,9 @@ impl Store {
         {
             let mut public = stream.public.lock();
             public.counted = public.counted.or(Some(public.tail));
+            if let Some(meta) = &public.meta {
+                self.files.close((stream.name, meta.id));
+            }
         }
         self.forget(stream);
     }
@@ -309,7 +339,7 @@ impl Store {
     }
 
     pub(crate) fn file(&self, stream: &Stream) -> PathBuf {
-        file::file_of(&self.dir, &stream.path)
+        file::file_named(&self.dir, &stream.name)
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -352,9 +382,8 @@ fn open_directory(directory: &Path) -> io::Result<(u64, u64)> {
     Ok((bytes, changed_ms))
 }
 
-/// An error that says which file is meant: there may be many of them.
 fn named<T>(path: &Path, done: io::Result<T>) -> io::Result<T> {
-    done.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    done.map_err(|error| file::named(path, error))
 }
 
 pub(crate) fn head(view: &View) -> Head {

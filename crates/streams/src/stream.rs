@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 
 use parking_lot::Mutex;
 
-use crate::file::Meta;
+use crate::file::{FileName, Meta, file_name};
 use crate::lifetime::Lifetime;
 use crate::offset::Offset;
 use crate::state::State;
@@ -22,6 +22,8 @@ const NEWEST_MAX: usize = 32;
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) path: Box<str>,
+    /// Of its file.
+    pub(crate) name: FileName,
     /// Held while a disk is waited for: one writer at a time. Without a state there is no stream,
     /// or it is not known yet.
     pub(crate) writer: Mutex<Option<State>>,
@@ -98,7 +100,7 @@ impl Public {
 impl Stream {
     pub(crate) fn new(path: &str) -> Arc<Stream> {
         let (writer, public) = (Mutex::new(None), Mutex::default());
-        Arc::new(Stream { path: path.into(), writer, public })
+        Arc::new(Stream { path: path.into(), name: file_name(path), writer, public })
     }
 
     /// Keeps what is appended between two places, so that live readers need no disk for it, and

@@ -37,7 +37,7 @@ fn peak() -> usize {
 /// In the child: reads by all, and looks what that has taken.
 fn read_by_all() {
     let dir = tempfile::tempdir().unwrap();
-    let limits = Limits { bytes_max: 1 << 30 };
+    let limits = Limits { bytes_max: 1 << 30, log_bytes: 64 << 10 };
     let store = Store::open(dir.path(), limits, sys::clock::unix_ms).unwrap();
     let content_type = "text/plain";
     let create = Create { content_type, lifetime: Lifetime::Unbounded, closed: false, data: b"" };

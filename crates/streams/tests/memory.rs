@@ -18,7 +18,7 @@ fn peak() -> u64 {
 fn fork_within_an_append_of_many_messages_takes_some_times_its_bytes() {
     const MESSAGES: usize = 4 << 20;
     let dir = tempfile::tempdir().unwrap();
-    let limits = Limits { bytes_max: 1 << 30 };
+    let limits = Limits { bytes_max: 1 << 30, log_bytes: 64 << 10 };
     let store = Store::open(dir.path(), limits, sys::clock::unix_ms).unwrap();
     let content_type = "application/json";
     let create = Create { content_type, lifetime: Lifetime::Unbounded, closed: false, data: b"" };

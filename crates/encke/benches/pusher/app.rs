@@ -5,6 +5,7 @@ use pusher::{Secret, Signed, SocketId};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::Outcome;
 use crate::harness::{Answer, Api, Server, Socket};
 
 pub(crate) const KEY: &str = "app-1";
@@ -13,9 +14,13 @@ pub(crate) const SECRET: &str = "a-secret-of-some-length";
 /// Where clients of the app connect.
 pub(crate) const PATH: &str = "/app/app-1?protocol=7&client=js&version=8.6.0";
 
-/// The setting for so many clients: as many workers as that takes, each with a descriptor table.
-pub(crate) fn room_for(clients: usize) -> String {
-    format!("--max-connections={}", clients + 1_000)
+/// The settings for at most so many clients, of whom `there` keep a descriptor: as many workers as
+/// those take, each with a table of its own.
+pub(crate) fn room_for(most: usize, there: usize) -> Outcome<[String; 2]> {
+    let descriptors = sys::limits::descriptors()?.soft;
+    let cores = std::thread::available_parallelism()?.get();
+    let workers = engine::workers::workers_for(there as u64, descriptors, cores);
+    Ok([format!("--max-connections={}", most + 1_000), format!("--workers={workers}")])
 }
 
 /// A server, and the folder of its file of apps.

@@ -54,12 +54,13 @@ struct Rate {
 
 /// Whether the rate is not much less than that of Encke's own.
 pub(crate) fn run(plan: &Plan) -> Outcome<bool> {
-    let room = room_for(plan.clients);
-    let server = Server::start(&[&room]);
+    let room = room_for(plan.clients, plan.clients)?;
+    let room = room.each_ref().map(|option| &**option);
+    let server = Server::start(&room);
     let role = Role { target: "/stream/all".into(), says: None };
     let own = rate(plan, (&server, &role), &|data: &str| _ = server.api.send("all", data))?;
     drop(server);
-    let server = AppServer::start(&[&room]);
+    let server = AppServer::start(&room);
     let role = Role { target: PATH.into(), says: Some(|_, _| vec![hello("all")]) };
     let channel = rate(plan, (&server.0, &role), &|data: &str| server.trigger("all", data))?;
     for (what, rate) in [("Encke's own", &own), ("a channel", &channel)] {
@@ -105,7 +106,8 @@ pub(crate) fn peers(plan: &Plan) -> Outcome<bool> {
         println!("no other server is measured: name one with --soketi, --sockudo or --beside");
         return Ok(true);
     }
-    let server = AppServer::start(&[&room_for(plan.clients)]);
+    let room = room_for(plan.clients, plan.clients)?;
+    let server = AppServer::start(&room.each_ref().map(|option| &**option));
     let (listen, api, pid) = (server.0.listen(), server.0.api.address(), server.0.pid());
     let ours = figures("Encke", &Beside { listen, api, pid }, plan)?;
     drop(server);

@@ -86,7 +86,8 @@ fn bytes_each(plan: &Plan, says: Says) -> Outcome<f64> {
 pub(crate) fn storm(plan: &Plan) -> Outcome<bool> {
     let clients = plan.storm.next_multiple_of(ROOM);
     // A client that has gone has a place until the server knows it.
-    let server = AppServer::start(&[&room_for(2 * clients)]);
+    let room = room_for(2 * clients, clients)?;
+    let server = AppServer::start(&room.each_ref().map(|option| &**option));
     let role = Role { target: PATH.into(), says: Some(in_both) };
     let mut crowd = Crowd::new(server.0.listen(), &role, clients);
     crowd.open(clients, Duration::ZERO)?;

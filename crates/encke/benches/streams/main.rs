@@ -4,6 +4,8 @@
 //! The rows:
 //! - `bare`: the floor of the disk: a loop without a server writes the same tokens to as many files
 //!   and syncs each (`fdatasync`), on as many threads as the server has for the disk;
+//! - `relay`: the floor of the whole way, from a writer's socket to a reader's: a loop that is no
+//!   server takes the requests, syncs each group of them once, answers and sends on;
 //! - `tokens`: so many streams at once, of which each is appended 100 tokens a second by its writer
 //!   and read by one reader (`live=sse`), while the server is upgraded three times: from when a
 //!   token was due until it was read, and whether one is lost, doubled or out of order. A writer
@@ -30,6 +32,7 @@ mod bare;
 mod harness;
 mod idle;
 mod readers;
+mod relay;
 #[allow(dead_code, reason = "a part of what the tests stand on")]
 #[path = "../../tests/it/upgrade/served.rs"]
 mod served;
@@ -77,11 +80,13 @@ fn main() -> ExitCode {
     let cores = std::thread::available_parallelism().unwrap().get();
     println!("{cores} cores, streams in {}", plan.data.display());
     let mut table = Table::new();
+    let mut floor_ms = None;
     for name in plan.rows.split(',') {
         table.row(name);
         match name {
             "bare" => bare::run(&plan, &mut table),
-            "tokens" => tokens::run(&plan, &mut table),
+            "relay" => floor_ms = Some(relay::run(&plan, &mut table)),
+            "tokens" => tokens::run(&plan, &mut table, floor_ms),
             "idle" => idle::run(&plan, &mut table),
             _ => panic!("there is no row {name}"),
         }
@@ -97,7 +102,7 @@ fn plan() -> Plan {
         upgrades: 3,
         idle: 100_000,
         data: std::env::temp_dir(),
-        rows: "bare,tokens,idle".into(),
+        rows: "bare,relay,tokens,idle".into(),
     };
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     while let Some(option) = arguments.next() {

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use archive::Kept;
 use clap::{Args, Subcommand};
 use figures::numbers::grouped;
+use hub::{IdError, IdText};
 use serde_json::json;
 
 use crate::console::{OutputError, say};
@@ -63,8 +64,13 @@ struct LogExportArgs {
     #[arg(long, value_name = "DIR", default_value = "./encke-data")]
     data: PathBuf,
     /// Only events about this id.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = parse_about)]
     about: Option<String>,
+}
+
+/// An id, or the key of a topic as the log has it.
+fn parse_about(text: &str) -> Result<String, IdError> {
+    IdText::of_key(text).map(|_| text.to_owned())
 }
 
 pub(crate) fn run(args: LogArgs) -> Result<()> {
@@ -107,6 +113,7 @@ fn stats(args: &LookArgs) -> Result<()> {
             "segments": report.segments,
             "first": told(&first),
             "last": told(&last),
+            "damaged": !report.damaged.is_empty(),
             "in_use": report.in_use,
         });
         return Ok(say(line.to_string())?);
@@ -118,6 +125,9 @@ fn stats(args: &LookArgs) -> Result<()> {
         if let Some((id, _)) = told {
             say(format!("{name}     {id}"))?;
         }
+    }
+    if !report.damaged.is_empty() {
+        say("damaged   events are missing: `encke log check` tells where")?;
     }
     Ok(())
 }

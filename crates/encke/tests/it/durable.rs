@@ -318,7 +318,8 @@ fn stream_whose_life_is_over_is_gone_with_its_file() {
     // To ask what it is does not begin its life anew.
     let head = || server.api.request("HEAD", "/v1/stream/b", None, b"").unwrap().status();
     wait_for("its end", || head() == 404);
-    let folders = fs::read_dir(data.path().join("streams")).unwrap();
-    let files = folders.map(|folder| fs::read_dir(folder.unwrap().path()).unwrap().count());
+    let entries = fs::read_dir(data.path().join("streams")).unwrap();
+    let folders = entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+    let files = folders.map(|folder| fs::read_dir(folder).unwrap().count());
     assert_eq!(files.sum::<usize>(), 0);
 }

@@ -5,10 +5,13 @@ use std::process::Command;
 use std::time::Instant;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tungstenite::Message;
 
-use crate::harness::{Server, Socket, Stream, get, wait_for};
+use crate::harness::{Authority, Server, Socket, Stream, get, wait_for};
 use crate::refusals::refused;
+use crate::upgrade::Upgraded;
+use crate::upgrade::tls::{VERSIONS, client};
 
 /// Descriptors of a worker that are no places.
 const RESERVED: u32 = 16;
@@ -211,13 +214,8 @@ fn page_that_is_let_in_may_read_that_the_server_is_full_whatever_its_head() {
 /// Its library reads nothing else: of an answer by HTTP it learns that it has no connection alone.
 #[test]
 fn client_of_an_app_is_told_on_its_websocket_that_the_server_is_full() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("apps.json");
-    let apps = json!([{ "id": "1", "key": "app-1", "secret": "a-secret-of-some-length" }]);
-    std::fs::write(&file, apps.to_string()).unwrap();
-    let option = format!("--pusher-apps={}", file.display());
-    let server = Server::start(&["--workers=1", "--max-connections=1", &option]);
-    let _stream = server.listener("1");
+    let files = tempfile::tempdir().unwrap();
+    let (server, _stream) = full_with_apps(&files, &[]);
     let mut client = Socket::open(server.listen(), "/app/app-1?protocol=7");
     let error = client.json();
     assert_eq!(error["event"], "pusher:error", "{error}");
@@ -230,6 +228,106 @@ fn client_of_an_app_is_told_on_its_websocket_that_the_server_is_full() {
         refused(&server, get(path, fields), 503);
     }
     server.wait_closed("full", 3);
+}
+
+/// The option that names a file of one app.
+fn one_app(files: &TempDir) -> String {
+    let file = files.path().join("apps.json");
+    let apps = json!([{ "id": "1", "key": "app-1", "secret": "a-secret-of-some-length" }]);
+    std::fs::write(&file, apps.to_string()).unwrap();
+    format!("--pusher-apps={}", file.display())
+}
+
+/// With a place for one stream, which has it, and one app.
+fn full_with_apps(files: &TempDir, options: &[&str]) -> (Server, Stream) {
+    let option = one_app(files);
+    let own = ["--workers=1", "--max-connections=1", &option];
+    let server = Server::start(&[&own, options].concat());
+    let stream = server.listener("1");
+    (server, stream)
+}
+
+/// A client's request may be there when it is accepted, or come in pieces.
+#[test]
+fn full_server_waits_a_moment_for_the_request_of_a_client_of_an_app() {
+    /// Clients that it waits for.
+    const MOST: u64 = 64;
+    let files = tempfile::tempdir().unwrap();
+    let (server, mut stream) = full_with_apps(&files, &[]);
+    let request = get("/app/app-1?protocol=7", &Socket::FIELDS);
+    let mut wire = server.ask(&request[..20]);
+    server.wait_closed("full", 1);
+    wire.send(&request[20..]);
+    assert_eq!(wire.head().status, 101);
+    let frames = wire.rest();
+    // The last frame is the close.
+    let close = frames.windows(2).position(|two| two == 4100_u16.to_be_bytes());
+    assert!(close.is_some_and(|at| frames[at - 2] == 0x88), "{frames:?}");
+    drop(wire);
+    // Those who say nothing are answered, more than are waited for at one time.
+    let mut silent: Vec<_> = (0..2 * MOST).map(|_| server.ask("GET /app")).collect();
+    for wire in &mut silent {
+        assert_eq!(wire.head().status, 503);
+    }
+    server.wait_closed("full", 1 + 2 * MOST);
+    server.wait_open(1);
+    assert_eq!(server.api.send("1", "still here"), 1);
+    assert_eq!(stream.data(), "still here");
+}
+
+/// Those have no place in the one that takes over either.
+#[test]
+fn full_server_is_upgraded_while_it_waits_for_requests() {
+    let files = tempfile::tempdir().unwrap();
+    let options = ["--workers=1", "--max-connections=1", &one_app(&files)];
+    let server = Upgraded::serve(&options);
+    let mut stream = server.listener("1");
+    let silent: Vec<_> = (0..60).map(|_| server.ask("GET /app")).collect();
+    server.wait_closed("full", 60);
+    server.upgrade(&[]);
+    drop(silent);
+    assert_eq!(server.api.another().send("1", "still here"), 1);
+    assert_eq!(stream.data(), "still here");
+    // All places are as they were.
+    let mut client = Socket::open(server.listen(), "/app/app-1?protocol=7");
+    assert_eq!(client.json()["event"], "pusher:error");
+    assert_eq!(u16::from(client.end().0), 4100);
+    drop(stream);
+    server.wait_open(0);
+    server.listener("1");
+}
+
+#[test]
+fn client_of_an_app_is_told_over_tls_that_the_server_is_full() {
+    let (authority, files) = (Authority::new(), tempfile::tempdir().unwrap());
+    let [cert, key] = authority.issue("own", &["localhost"]).options();
+    let (server, _stream) = full_with_apps(&files, &["--tls-listen=127.0.0.1:0", &cert, &key]);
+    for version in VERSIONS {
+        let tls = client(&authority, server.tls_listen(), version);
+        let mut socket = Socket::on(tls, "/app/app-1?protocol=7");
+        assert_eq!(socket.json()["event"], "pusher:error");
+        assert_eq!(u16::from(socket.end().0), 4100);
+    }
+    server.wait_closed("full", 2);
+}
+
+#[test]
+fn worker_without_descriptors_for_more_tells_clients_of_apps_so() {
+    const DESCRIPTORS: u32 = 80;
+    /// An eighth of the others is for those who are told.
+    const PLACES: usize = (DESCRIPTORS - DESCRIPTORS / 8) as usize;
+    let files = tempfile::tempdir().unwrap();
+    let option = one_app(&files);
+    let server = Server::start_with_descriptors(DESCRIPTORS + RESERVED, &["--workers=1", &option]);
+    let _streams = opened(&server, PLACES);
+    expect_full(&server);
+    let request = get("/app/app-1?protocol=7", &Socket::FIELDS);
+    let mut wire = server.ask(&request[..20]);
+    server.wait_closed("full", 2);
+    wire.send(&request[20..]);
+    assert_eq!(wire.head().status, 101);
+    server.wait_open(PLACES as u64);
+    assert_eq!(server.api.stats()["shortages"], 0);
 }
 
 #[test]

@@ -295,9 +295,9 @@ fn sender_that_reads_no_answers_holds_up_nobody() {
     assert_eq!(status, 200);
 }
 
-/// A lane has 256 places; who finds none is served as all other requests are. Fewer have one where
-/// its worker had no turn, in whose queue some 200 wait, or waited for a disk: then it is tried
-/// again, and that is told.
+/// A lane has 256 places where a worker has 8,192 descriptors; who finds none is served as all
+/// other requests are. Fewer have one where its worker had no turn, in whose queue some 200 wait,
+/// or waited for a disk: then it is tried again, and that is told.
 #[test]
 fn senders_without_a_place_are_served_too() {
     sys::limits::raise_descriptors().unwrap();
@@ -306,7 +306,7 @@ fn senders_without_a_place_are_served_too() {
 
 /// Sends twice by 300 senders; returns how many of these sends were accepted in a worker's turn.
 fn send_by_more_than_have_places() -> u64 {
-    let server = Server::start(&["--workers=1"]);
+    let server = Server::start_with_descriptors(32 * 256, &["--workers=1"]);
     let mut subscriber = server.listener("rj");
     let mut wires: Vec<Wire> = (0..300).map(|_| Wire::connect(server.api.address())).collect();
     for round in 0..2 {

@@ -175,9 +175,11 @@ impl<S: Sockets> Core<S> {
     fn admit(&mut self, at: &mut At<'_, S::Socket>, request: &Request<'_>, read: &[u8]) -> Lives {
         let cors = self.cors(request.origin, request.host);
         let reply = Reply { head_only: request.method == Method::Head, cors };
+        if self.unplaced.has(at.slot) {
+            return self.refuse_unplaced(at, request, &reply);
+        }
         if let Err(bound) = self.count_request(at, request) {
-            let problem = self.addresses.problem(bound);
-            return self.refuse_for(at, &problem, &reply, DisconnectReason::AddressLimit);
+            return self.refuse_bound(at, request, bound, &reply);
         }
         // Only a browser can be led astray by a name, and what it may be led to is a page of ours
         // or what one asks for. Other clients, and proxies, call the server as they like.

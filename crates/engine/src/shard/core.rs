@@ -18,6 +18,7 @@ use super::tables::hub_marks::HubMarks;
 use super::tables::pending_gap::PendingGap;
 use super::tables::polled::Polled;
 use super::tables::trust::Trust;
+use super::tables::unplaced::Unplaced;
 use super::tables::wall::Wall;
 use super::tables::watching::{Subject, Watching};
 use crate::account::Account;
@@ -60,6 +61,8 @@ pub(super) struct Core<S> {
     pub(super) sources: Column<Option<AddressKey>>,
     /// What it is believed, where a trusted peer has it.
     pub(super) trusts: Column<Trust>,
+    /// For whom there is no place, and who are waited for all the same.
+    pub(super) unplaced: Unplaced,
     pub(super) connection_ids: ConnectionIds,
     /// What connections that came from another process are called, by slot.
     pub(super) kept_ids: Column<Option<ConnectionId>>,
@@ -184,6 +187,7 @@ impl<S: Sockets> Core<S> {
             addresses: shared.addresses,
             sources: Column::default(),
             trusts: Column::default(),
+            unplaced: Unplaced::default(),
             connection_ids: shared.connection_ids,
             kept_ids: Column::default(),
             more_ids: IdLists::default(),

@@ -18,8 +18,12 @@ use crate::timer::{TICK_MS, Tick};
 
 impl<S: Sockets> Shard<S> {
     /// The connection in `slot` as it stands; `None` where there is none, or one that cannot be
-    /// written down: rustls is in the midst of its handshake.
+    /// written down: rustls is in the midst of its handshake, or it has no place.
     pub(crate) fn write_down(&mut self, slot: u32) -> Option<ConnState> {
+        if self.core.unplaced.has(slot) {
+            // It has no place there either.
+            return None;
+        }
         let (place, conn) = self.conns.at(slot)?;
         self.core.write_down(&At { slot, place, conn })
     }

@@ -148,7 +148,8 @@ impl<S: Sockets> Core<S> {
         let is_trusted = client.is_some_and(|client| self.addresses.trusts(client));
         let trust = if is_trusted { Trust::Fields } else { Trust::Nothing };
         self.trusts.set(at.slot, trust);
-        self.count_for(at, client)
+        // Who has no place is counted at no address.
+        if self.unplaced.has(at.slot) { Ok(()) } else { self.count_for(at, client) }
     }
 
     /// Counts a request for whom it comes.

@@ -92,6 +92,8 @@ use crate::watch::Rooms;
 /// One worker's connections.
 pub(crate) struct Shard<S: Sockets> {
     conns: Slab<Conn<S::Socket>>,
+    /// Connections that it has places for. Beside them a few are told that there is none.
+    places: usize,
     core: Core<S>,
     started_ms: u64,
     /// Connections that are to be ended when there is time for it.
@@ -173,6 +175,7 @@ impl<S: Sockets> Shard<S> {
     pub(crate) fn new(worker: usize, io: S, config: EngineConfig, shared: Shared) -> Shard<S> {
         Shard {
             conns: Slab::new(shared.slots_max),
+            places: full::places(&config, shared.slots_max),
             started_ms: shared.started_ms,
             core: Core::new(worker, io, config, shared),
             leaving: VecDeque::new(),
@@ -198,9 +201,9 @@ impl<S: Sockets> Shard<S> {
         self.conns.len()
     }
 
-    /// The most connections that this shard can hold.
+    /// The most connections that this shard has places for.
     pub(crate) fn slots_max(&self) -> usize {
-        self.conns.max()
+        self.places.min(self.conns.max())
     }
 
     /// What it counts its time from, in monotonic milliseconds.
@@ -219,7 +222,8 @@ impl<S: Sockets> Shard<S> {
             Ok(peer) => peer,
             Err(bound) => return Err((socket, NoPlace::Bound(bound))),
         };
-        let inserted = match core.connection_limit.take() {
+        let has_place = self.conns.len() - core.unplaced.len() < self.places;
+        let inserted = match has_place && core.connection_limit.take() {
             false => Err(socket),
             true => self.conns.insert(Conn::new(socket, core.now)).map_err(|conn| {
                 core.connection_limit.give_back();
@@ -304,7 +308,8 @@ impl<S: Sockets> Shard<S> {
 
     /// When the shard next wants a tick, in milliseconds since the engine's start.
     pub(crate) fn next_tick_ms(&self) -> Option<u64> {
-        self.core.wheel.next().map(|tick| u64::from(tick) * TICK_MS)
+        let timers = [self.core.wheel.next(), self.core.unplaced.next()];
+        timers.into_iter().flatten().min().map(|tick| u64::from(tick) * TICK_MS)
     }
 
     /// Whether there is work left that waits for no report.
@@ -372,8 +377,10 @@ impl<S: Sockets> Shard<S> {
         self.core.count_no_more(slot);
         self.core.publishers.take(slot);
         self.core.kept_ids.take(slot);
-        self.core.connection_limit.give_back();
-        self.core.counters.closed[reason as usize].add(1);
+        if !self.core.unplaced.take(slot) {
+            self.core.connection_limit.give_back();
+            self.core.counters.closed[reason as usize].add(1);
+        }
         match std::mem::take(&mut self.core.is_handed_out) {
             true => self.core.io.let_go(conn.socket),
             false => self.core.io.close(conn.socket, abort),

@@ -40,7 +40,7 @@ impl<S: Sockets> Shard<S> {
     pub(crate) fn note_no_place(&self, socket: &S::Socket, why: NoPlace) {
         let core = &self.core;
         core.notices.refused(|| {
-            let Problem { status, detail, .. } = self.no_place_problem(why, 0);
+            let Problem { status, detail, .. } = core.no_place_problem(why, 0);
             Notice::Refused { peer: core.io.peer(socket), status, detail }
         });
     }

@@ -38,8 +38,9 @@ impl<S: Sockets> Shard<S> {
     pub(crate) fn do_due(&mut self) {
         self.begin_part(Part::Due);
         // A crowd of one kind is not to keep those of the others waiting.
-        let mut kinds: [fn(&mut Self); 7] = [
+        let mut kinds: [fn(&mut Self); 8] = [
             Self::fire_timers,
+            Self::turn_late_away,
             Self::go_on_taken_over,
             Self::end_some,
             Self::move_some,

@@ -31,7 +31,7 @@ pub(super) fn with_apps(config: EngineConfig) -> One {
     One::start(EngineConfig { pusher: Some(Arc::new(apps)), ..config })
 }
 
-fn upgrade_of(target: &str, lines: &str) -> String {
+pub(super) fn upgrade_of(target: &str, lines: &str) -> String {
     format!(
         "GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{lines}\r\n"
@@ -108,7 +108,7 @@ impl Page {
     }
 }
 
-fn split_head(read: &[u8]) -> (String, Vec<u8>) {
+pub(super) fn split_head(read: &[u8]) -> (String, Vec<u8>) {
     let end = read.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
     (String::from_utf8(read[..end].to_vec()).unwrap(), read[end..].to_vec())
 }

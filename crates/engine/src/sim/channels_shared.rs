@@ -1,10 +1,15 @@
 //! Clients of the Pusher protocol whose channels are one audience with ids: each event once, on
 //! each channel of its subjects, in order, also for those who come back and for users of the graph.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hub::{Draft, EventParts, Followers, FollowersError, Id, IdText, Nobody, Payload};
+use hub::{
+    Draft, EventId, EventParts, Followers, FollowersError, Id, IdText, Names, Nobody, Payload,
+    SUBJECTS_MAX,
+};
 use pusher::Apps;
+use pusher::limits::APPS_MAX;
 use serde_json::{Value, json};
 
 use super::channels::{Page, SECRET, SUCCEEDED, names_of};
@@ -115,6 +120,73 @@ fn event_about_several_ids_is_heard_once_in_each_of_their_channels() {
         while one.turn_after(1) {}
         assert_eq!(names_of(&page.hears(&mut one)), [SUCCEEDED, told]);
     }
+}
+
+/// As many subjects as an event may have, each with a channel of its own: one copy for each of
+/// them, who is in all has each, and nothing is kept. A connection that does not read counts, too.
+#[test]
+fn event_about_as_many_ids_as_may_be_is_heard_in_each_of_their_channels() {
+    let (mut one, _) = with_ids("");
+    let channels: Vec<String> = (0..SUBJECTS_MAX).map(|n| format!("n{n}")).collect();
+    let ids: Vec<String> = channels.iter().map(|channel| format!("chat:{channel}")).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let pages = [1 << 16, 1 << 20, 1 << 20].map(|room| Page::open_within(&mut one, room));
+    for page in &pages {
+        for channel in &channels {
+            page.send(&mut one, &page.wish(channel, ""));
+            // A turn has time for some of them.
+            while one.turn_after(1) {}
+        }
+        assert_eq!(names_of(&page.hears(&mut one)), [SUCCEEDED; SUBJECTS_MAX]);
+    }
+    assert_eq!(send(&mut one, about(&ids, "1")), 3, "each connection counts once");
+    let all: Vec<(&str, &str)> = channels.iter().map(|channel| (&**channel, "1")).collect();
+    for page in &pages {
+        assert_eq!(heard(page, &mut one), pairs(&all));
+    }
+    // The first does not read any more, and all copies are longer than its backlog.
+    let long = format!("\"{}\"", "x".repeat(2 * one.server.backlog_bytes_max / SUBJECTS_MAX));
+    for _ in 0..3 {
+        send(&mut one, about(&ids, &long));
+        for page in &pages[1..] {
+            assert_eq!(heard(page, &mut one).len(), SUBJECTS_MAX);
+        }
+    }
+    assert!(one.is_closed(pages[0].place), "it does not read");
+    while one.turn_after(1) {}
+    assert_eq!(one.server.account.bytes(), 0, "of nobody else anything waits");
+}
+
+/// As many apps as a file may have, and all of them share one id.
+#[test]
+fn event_about_an_id_of_as_many_apps_as_may_be_is_heard_once_by_each_subscriber() {
+    let app =
+        |n: usize| format!(r#"{{"id":"{n}","key":"k{n}","secret":"{SECRET}","ids":"chat:"}}"#);
+    let file: Vec<String> = (1..=APPS_MAX).map(app).collect();
+    let apps = Apps::parse(format!("[{}]", file.join(",")).as_bytes(), true).unwrap();
+    let names = Names::new([3; 16]);
+    let live = PusherApps::new(apps);
+    let log_in = |n| {
+        let key = format!("#c{n}:news");
+        (names.login(IdText::of_key(&key).unwrap(), true).unwrap(), key)
+    };
+    let keys: BTreeMap<Id, String> = (1..=APPS_MAX).map(log_in).collect();
+    let draft = |about| {
+        let payload = Payload::Json("1");
+        Draft::of(EventParts { about, also: &[], name: None, from: None, payload }).unwrap()
+    };
+    let found: BTreeSet<Id> = live.shared_keys(&names, &draft("chat:news")).into_iter().collect();
+    assert_eq!(found, keys.keys().copied().collect());
+    let event = draft("chat:news").numbered(EventId::parse(b"0000000000700000").unwrap());
+    let mut channels = live.shared_channels(&names, &event);
+    assert_eq!(channels.len(), APPS_MAX);
+    for channel in &mut channels {
+        let expected = &keys[&channel.id];
+        // It is made once, for all who ask.
+        let [first, again] = [(); 2].map(|()| channel.event(&event).unwrap().clone());
+        assert!(Arc::ptr_eq(&first, &again) && *first.about() == **expected);
+    }
+    assert!(live.shared_keys(&names, &draft("chat:nobody")).is_empty());
 }
 
 #[test]

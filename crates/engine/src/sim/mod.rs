@@ -56,6 +56,7 @@ mod subscribers_upgraded;
 mod talk;
 mod token_ends;
 mod tokens;
+mod unplaced;
 mod wall;
 mod well_known;
 mod wire;

@@ -49,11 +49,11 @@ impl Worker {
 
     fn admit(&mut self, socket: OwnedFd, address: IpAddr, is_tls: bool) {
         if let Some(why) = self.shard.lets_nobody_in() {
-            return self.refuse(&socket, why, is_tls);
+            return self.refuse(socket, address, why, is_tls);
         }
         let slot = match self.shard.accept(socket, address) {
             Ok(key) => key.slot,
-            Err((socket, why)) => return self.refuse(&socket, why, is_tls),
+            Err((socket, why)) => return self.refuse(socket, address, why, is_tls),
         };
         if is_tls {
             self.shard.secure(slot);
@@ -61,6 +61,11 @@ impl Worker {
         self.shortage.holds(self.shard.connections());
         // Before the answer goes out: who has the last place must not find others sent here.
         self.mind_capacity();
+        self.begin_reading(slot);
+    }
+
+    /// Looks at what a client has sent, and from then on at what is reported of it.
+    fn begin_reading(&mut self, slot: u32) {
         // Its request is here already, or it has let us wait for it too long.
         self.shard.readable(slot, false);
         let added =
@@ -81,7 +86,10 @@ impl Worker {
         let (accepted, is_tls) = (socket::accept(socket), *is_tls);
         let refused = accepted.is_ok();
         if let Ok(socket) = accepted {
-            self.refuse(&socket, NoPlace::Full, is_tls);
+            self.shard.note_no_place(&socket, NoPlace::Full);
+            // The spare one is not to be kept.
+            let head = (!is_tls).then(|| receive(&socket));
+            self.refuse_at_once(&socket, head.as_deref(), NoPlace::Full);
         }
         self.spare = File::open("/dev/null").ok();
         if !refused || self.spare.is_none() {
@@ -89,10 +97,26 @@ impl Worker {
         }
     }
 
-    /// Who speaks TLS could not read an answer, and is closed without one.
-    fn refuse(&mut self, socket: &OwnedFd, why: NoPlace, is_tls: bool) {
+    /// Answers a client for whom there is no place, or waits for its request first.
+    fn refuse(&mut self, socket: OwnedFd, address: IpAddr, why: NoPlace, is_tls: bool) {
         // Before it is answered: who reads that it was refused finds itself in the figures.
-        self.shard.note_no_place(socket, why);
+        self.shard.note_no_place(&socket, why);
+        // What begins with TLS is left for it to be read.
+        let head = (!is_tls).then(|| receive(&socket));
+        let is_all = head.as_ref().is_some_and(|head| !self.shard.awaits_rest(head));
+        if why != NoPlace::Full || is_all {
+            return self.refuse_at_once(&socket, head.as_deref(), why);
+        }
+        match self.shard.hold_unplaced(socket, address, head.as_deref()) {
+            Ok(key) => self.begin_reading(key.slot),
+            Err(socket) => self.refuse_at_once(&socket, head.as_deref(), why),
+        }
+    }
+
+    /// Answers by what has come. Who speaks TLS has no `head`: it could not read an answer, and is
+    /// closed without one. Best effort: a client that cannot even take the answer is closed all the
+    /// same.
+    fn refuse_at_once(&self, socket: &OwnedFd, head: Option<&[u8]>, why: NoPlace) {
         let reason = match why {
             NoPlace::Full => DisconnectReason::Full,
             NoPlace::Bound(_) => DisconnectReason::AddressLimit,
@@ -100,13 +124,11 @@ impl Worker {
         };
         self.counters.opened.add(1);
         self.counters.closed[reason as usize].add(1);
-        // All that it has sent is read, because closing over unread bytes would reset the answer
-        // away. Best effort: a client that cannot even take the answer is closed all the same.
-        let mut head = [0; HEAD_BYTES_MAX];
-        let len = socket::receive(socket, &mut head).unwrap_or(0);
-        if !is_tls {
-            let answer = self.shard.no_place_answer(&head[..len], why, self.clients_waiting());
+        if let Some(head) = head {
+            let answer = self.shard.no_place_answer(head, why, self.clients_waiting());
             let _ = socket::send(socket, &answer);
+        } else {
+            receive(socket);
         }
         let _ = socket::shutdown_write(socket);
     }
@@ -134,4 +156,13 @@ impl Worker {
             self.accept_again_ms = (!all).then(|| clock::monotonic_ms() + ACCEPT_PAUSE_MS);
         }
     }
+}
+
+/// What has come of a request: all of it, because closing over unread bytes would reset the answer
+/// away.
+fn receive(socket: &OwnedFd) -> Vec<u8> {
+    let mut head = vec![0; HEAD_BYTES_MAX];
+    let len = socket::receive(socket, &mut head).unwrap_or(0);
+    head.truncate(len);
+    head
 }

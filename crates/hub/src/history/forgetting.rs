@@ -14,6 +14,24 @@ impl<F> History<F> {
         while state.kept.bytes() > self.bytes_max && self.forget_oldest(state) > 0 {}
     }
 
+    /// Counts the newest event of all for `subject`, which has it, if its rule bounds the bytes of
+    /// its lines, and forgets its oldest that are over. One that is over by itself stays until the
+    /// next one comes or it is too old, so that last events are forgotten in their order. Nobody
+    /// reads it meanwhile.
+    pub(super) fn bound_bytes(&self, state: &mut State<F>, subject: Id, rule: u16) {
+        let bytes_max = self.rules.bytes_max(rule);
+        if bytes_max == u64::MAX {
+            return;
+        }
+        state.kept.count_newest(subject);
+        while state.kept.counted(subject) > bytes_max {
+            if state.kept.events_of(subject) == 1 {
+                return state.kept.lose_only(subject);
+            }
+            self.forget(state, subject);
+        }
+    }
+
     /// Forgets what is too old, at most so many events by each rule. `true` when there is more.
     pub(super) fn forget_aged(&self, state: &mut State<F>, now_ms: u64, most: usize) -> bool {
         let mut is_more = false;

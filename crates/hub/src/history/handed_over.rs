@@ -115,7 +115,8 @@ impl<F> History<F> {
                 form: listed.event.form(),
                 except: listed.event.except(),
                 age_ms: now_ms.saturating_sub(listed.at_ms),
-                lost: listed.lost,
+                // One that is over by itself is so there, too.
+                lost: listed.lost.min(number.saturating_sub(1)),
             });
             *dumped = slot;
         }
@@ -194,6 +195,7 @@ impl<F> History<F> {
         if state.kept.events_of(subject) > self.rules.events_max(rule) {
             self.forget(&mut state, subject);
         }
+        self.bound_bytes(&mut state, subject, rule);
         true
     }
 

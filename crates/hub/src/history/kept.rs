@@ -17,6 +17,7 @@ mod cost;
 mod of_subject;
 mod rings;
 mod several;
+mod tally;
 
 use std::iter;
 use std::sync::Arc;
@@ -47,7 +48,8 @@ struct KeptSlot<F> {
     number: u64,
     subject: Id,
     stamp: Stamp,
-    /// Of a subject's oldest event: the number of the last one that it has lost before.
+    /// Of a subject's oldest event: the number of the last one that it has lost before; its own if
+    /// it is the only one and nobody reads it.
     lost: u64,
     /// Neighbours in the list of all; of free slots, `newer` is the next free one.
     older: u32,
@@ -105,6 +107,7 @@ pub(super) struct Kept<F> {
     warm: u32,
     /// Of each rule a slot before which none is of it. None where there is one rule.
     aging: Box<[u32]>,
+    tally: HashTable<(Id, u64)>,
     len: usize,
     bytes: usize,
 }
@@ -122,6 +125,7 @@ impl<F> Kept<F> {
             newest: NONE,
             warm: NONE,
             aging: vec![NONE; if rules > 1 { rules } else { 0 }].into(),
+            tally: HashTable::new(),
             len: 0,
             bytes: 0,
         }
@@ -293,6 +297,7 @@ impl<F> Kept<F> {
             (last, events) = (newest, events & !HAS_RING);
         }
         let number = self.slots[slot as usize].number;
+        self.uncount(slot);
         self.hand_on(slot);
         self.bytes -= self.slots[slot as usize].cost as usize;
         self.give_slot_back(slot);

@@ -104,6 +104,8 @@ pub(super) type KeptRuleOf = Box<dyn Fn(&str) -> Option<usize> + Send + Sync>;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RuleBounds {
     pub(super) events_max: usize,
+    /// Of the lines of one subject's events; `u64::MAX` where they are not counted.
+    pub(super) bytes_max: u64,
     pub(super) age_ms_max: u64,
 }
 
@@ -122,10 +124,10 @@ impl RulePairs {
     /// Those where nothing is kept: `limits` are of subjects that no rule fits.
     pub(super) fn new(limits: HistoryLimits, own: HistoryRules) -> RulePairs {
         let HistoryLimits { events_max, age_ms_max, .. } = limits;
-        let others = RuleBounds { events_max, age_ms_max };
+        let others = RuleBounds { events_max, bytes_max: u64::MAX, age_ms_max };
         let bounds = own.iter().map(|rule| {
             let HistoryRule { events_max, age_ms_max, .. } = *rule;
-            RuleBounds { events_max, age_ms_max }
+            RuleBounds { events_max, bytes_max: u64::MAX, age_ms_max }
         });
         let bounds = iter::once(others).chain(bounds).collect();
         RulePairs { own, kept: Vec::new(), kept_rule_of: None, bounds }
@@ -137,7 +139,9 @@ impl RulePairs {
         let own = &self.bounds;
         let is_less = |kept: &KeptBounds| {
             let is_less = |own: &RuleBounds| {
-                kept.events_max < own.events_max || kept.age_ms_max < own.age_ms_max
+                kept.events_max < own.events_max
+                    || kept.bytes_max < own.bytes_max
+                    || kept.age_ms_max < own.age_ms_max
             };
             own.iter().any(is_less)
         };
@@ -157,6 +161,11 @@ impl RulePairs {
     /// How many events are remembered of a subject of `pair`.
     pub(super) fn events_max(&self, pair: u16) -> usize {
         self.bounds[usize::from(pair)].events_max
+    }
+
+    /// How many bytes of their lines; `u64::MAX` where they are not counted.
+    pub(super) fn bytes_max(&self, pair: u16) -> u64 {
+        self.bounds[usize::from(pair)].bytes_max
     }
 
     /// Whether all subjects are alike.
@@ -191,9 +200,13 @@ impl RulePairs {
         let patterns = self.own.iter().map(HistoryRule::pattern);
         let mut names: Vec<String> = iter::once(String::new()).chain(patterns).collect();
         let own = names.clone();
-        for KeptBounds { pattern, events_max, age_ms_max } in &self.kept {
+        for KeptBounds { pattern, events_max, bytes_max, age_ms_max } in &self.kept {
             // No pattern has a blank, so none is taken for a pair.
-            let kept = format!("{pattern} {age_ms_max} {events_max}");
+            let mut kept = format!("{pattern} {age_ms_max} {events_max}");
+            // Earlier versions count no bytes: their pairs are these where nobody does.
+            if *bytes_max != u64::MAX {
+                kept = format!("{kept} {bytes_max}");
+            }
             names.extend(own.iter().map(|own| format!("{own} {kept}")));
         }
         names
@@ -204,6 +217,7 @@ impl RuleBounds {
     fn lesser(self, kept: &KeptBounds) -> RuleBounds {
         RuleBounds {
             events_max: self.events_max.min(kept.events_max),
+            bytes_max: self.bytes_max.min(kept.bytes_max),
             age_ms_max: self.age_ms_max.min(kept.age_ms_max),
         }
     }

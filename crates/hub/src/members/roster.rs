@@ -37,7 +37,7 @@ const POLL_GRACE_MS: u64 = 2_000;
 const POLL_GRACES_PAST_MAX: usize = 1 << 14;
 
 /// So many places for notes a stripe keeps.
-const NOTED_KEPT: usize = 16;
+const NOTED_KEPT: usize = 2;
 
 /// What a member takes up in a list beside its id and its info: `{"id":"","info":},`.
 const LISTED_BYTES: usize = 18;

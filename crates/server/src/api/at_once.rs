@@ -10,6 +10,7 @@ use engine::{Event, Receipt};
 use hub::Draft;
 
 use super::state::Api;
+use super::streams::PostedAppend;
 
 /// What a lane has read of a request.
 pub(crate) struct RequestAtOnce<'r> {
@@ -26,6 +27,9 @@ pub(crate) struct RequestAtOnce<'r> {
 pub(crate) enum AtOnce {
     /// The workers have it.
     Posted { event: Arc<Event>, receipt: Receipt, answer: AnswerAtOnce },
+    /// The thread has it that appends to streams. Nothing further is to be asked of its client
+    /// before it is done: it may have to be done elsewhere.
+    Append(PostedAppend),
     /// There is no room in a mailbox, or another send is being posted. Nothing is done.
     Busy,
     /// It is not for a lane. Nothing is done.

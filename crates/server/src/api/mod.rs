@@ -9,6 +9,7 @@
 //! plane's threads, never on a worker's.
 
 mod access;
+mod append_at_once;
 mod at_once;
 mod dashboard;
 mod dashboards;
@@ -30,6 +31,7 @@ mod streams;
 mod upgraded;
 
 pub(crate) use self::mercure::KnownPublishers;
+pub(crate) use append_at_once::AppendHead;
 pub(crate) use at_once::{AnswerAtOnce, AtOnce, RequestAtOnce};
 pub(crate) use dashboard::live;
 pub(crate) use endpoints::event::push_answer;
@@ -40,8 +42,8 @@ pub(crate) use public::routes as public_routes;
 pub use public_url::PublicUrl;
 pub(crate) use router::routes;
 pub(crate) use state::{Api, ApiParts};
-pub(crate) use streams::Streams;
 pub use streams::StreamsConfig;
+pub(crate) use streams::{AppendTexts, PostedAppend, SHORT_BYTES_MAX, Streams};
 pub(crate) use upgraded::Figures;
 
 /// The API of `parts`. It refuses new work once their `stop` is cancelled.

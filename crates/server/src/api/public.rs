@@ -17,8 +17,10 @@ use engine::LetIn;
 use httpd::permits::IdleLimit;
 use httpd::problem::ApiProblem;
 use proto::Problem;
+use sys::clock;
 
 use super::state::Api;
+use super::streams::MayAppend;
 use super::{mercure, mercure_subscriptions, stream_requests};
 use crate::token_rates::TokenRates;
 
@@ -98,14 +100,18 @@ async fn serve(api: Arc<Api>, public: Arc<Public>, request: Request) -> Response
     response
 }
 
-async fn answer(api: Arc<Api>, public: &Public, request: Request) -> Result<Response, ApiProblem> {
+async fn answer(
+    api: Arc<Api>,
+    public: &Arc<Public>,
+    request: Request,
+) -> Result<Response, ApiProblem> {
     // Relaxed: a connection's requests come one after the other.
     let is_served = public.is_served.swap(true, Ordering::Relaxed);
     if is_served || request.uri().path() != public.let_in.path {
         let detail = "This connection is for one request. Send this one on another connection.";
         return Err(ApiProblem::bad_request(detail));
     }
-    let Public { let_in, idle_limit, .. } = public;
+    let Public { let_in, idle_limit, .. } = &**public;
     match public.target {
         PublicTarget::Subscriptions => {
             mercure_subscriptions::list_publicly(api, let_in, request).await
@@ -116,12 +122,34 @@ async fn answer(api: Arc<Api>, public: &Public, request: Request) -> Result<Resp
             if let Some(holder) = let_in.holder.as_ref().filter(|_| appends) {
                 public.rates.take(holder, &let_in.limits, Problem::sends_busy)?;
             }
-            stream_requests::serve_let_in(&api, let_in, idle_limit, request).await
+            let (of, by) = (Arc::clone(&api), Arc::clone(public));
+            let may_append = Arc::new(move |counts| by.may_append(&of, counts));
+            stream_requests::serve_let_in(&api, let_in, idle_limit, may_append, request).await
         }
     }
 }
 
 impl Public {
+    /// Whether a request that appends more than once may do it now: its token may have ended
+    /// meanwhile. Each append `counts` for its rate, but for the first one, which was counted.
+    fn may_append(&self, api: &Api, counts: bool) -> MayAppend {
+        let Some(holder) = &self.let_in.holder else { return MayAppend::Now };
+        let refused = |why| MayAppend::Never(Problem::token_refused(why).into());
+        if holder.expires.is_some_and(|end| clock::unix_ms() / 1000 >= end) {
+            return refused("it has expired");
+        }
+        if api.tokens().is_some_and(|tokens| tokens.revocations().covers(holder)) {
+            return refused("it was revoked");
+        }
+        if !counts {
+            return MayAppend::Now;
+        }
+        match self.rates.take(holder, &self.let_in.limits, Problem::sends_busy) {
+            Ok(()) => MayAppend::Now,
+            Err(problem) => MayAppend::Later(problem.into()),
+        }
+    }
+
     /// Lets the page read the answer that asked for it, where it may.
     fn push_cors(&self, fields: &mut HeaderMap) {
         let Some((origin, credentials)) = &self.let_in.origin else { return };

@@ -12,7 +12,7 @@ use httpd::problem::ApiProblem;
 
 use super::access::Permission;
 use super::state::Api;
-use super::streams::{BODY_BYTES_MAX, Call, Holder, path_of, source_of};
+use super::streams::{BODY_BYTES_MAX, Call, Holder, MayAppend, MayAppendCheck, path_of, source_of};
 
 /// Where streams are.
 pub(super) const PATH: &str = "/v1/stream/{*path}";
@@ -35,6 +35,7 @@ pub(super) async fn serve_let_in(
     api: &Api,
     let_in: &LetIn,
     idle_limit: &IdleLimit,
+    may_append: MayAppendCheck,
     request: Request,
 ) -> Result<Response, ApiProblem> {
     let Some(streams) = api.streams().cloned() else { return Err(ApiProblem::not_found()) };
@@ -44,6 +45,7 @@ pub(super) async fn serve_let_in(
         idle_limit: idle_limit.clone(),
         streams,
         holders: Holder::all_of(let_in),
+        may_append,
         is_private: let_in.holder.is_some(),
         is_public: true,
         body_bytes_max: let_in.limits.payload_bytes_max,
@@ -97,6 +99,11 @@ async fn answer(api: Arc<Api>, request: Request) -> Result<Response, ApiProblem>
         streams,
         // Whoever calls the API is trusted with its memory.
         holders: [].into(),
+        // A key may be revoked while its request goes on.
+        may_append: Arc::new(move |_| match api.access.check(&permission) {
+            Ok(()) => MayAppend::Now,
+            Err(problem) => MayAppend::Never(problem),
+        }),
         is_private,
         is_public: false,
         body_bytes_max: BODY_BYTES_MAX,

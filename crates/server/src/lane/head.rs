@@ -5,6 +5,8 @@ use std::ops::Range;
 use httpd::body::BodyKind;
 use proto::is_form;
 
+use crate::api::{AppendHead, AppendTexts, SHORT_BYTES_MAX};
+
 /// What the bytes of a connection begin with.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Look<'b> {
@@ -16,10 +18,10 @@ pub(super) enum Look<'b> {
     Other,
 }
 
-/// A request to send one event.
+/// A request to send one event, or to append to a stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct LaneAsk<'b> {
-    pub(super) kind: AskKind,
+    pub(super) kind: AskKind<'b>,
     /// What its client calls us.
     pub(super) host: &'b str,
     /// The `Authorization` field.
@@ -33,21 +35,36 @@ pub(super) struct LaneAsk<'b> {
 
 /// What it sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum AskKind {
+pub(super) enum AskKind<'b> {
     /// An event, as JSON.
     Send,
     /// An update of the Mercure protocol, as a form.
     Update,
+    /// Bytes for a durable stream.
+    Append(AppendHead<'b>),
+}
+
+/// What a request is for, by how it begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Begin {
+    Send,
+    Update,
+    Append,
 }
 
 /// How requests begin that a lane serves.
-const FIRST_LINES: [(&[u8], AskKind); 2] = [
-    (b"POST /send HTTP/1.1\r\n", AskKind::Send),
-    (b"POST /.well-known/mercure HTTP/1.1\r\n", AskKind::Update),
+const BEGINS: [(&[u8], Begin); 3] = [
+    (b"POST /send HTTP/1.1\r\n", Begin::Send),
+    (b"POST /.well-known/mercure HTTP/1.1\r\n", Begin::Update),
+    (b"POST /v1/stream/", Begin::Append),
 ];
 
 /// Bytes of the longest of them.
-pub(super) const FIRST_LINE_BYTES_MAX: usize = FIRST_LINES[1].0.len();
+pub(super) const FIRST_LINE_BYTES_MAX: usize = BEGINS[1].0.len();
+
+/// Characters of a URL's path, beside letters and digits (RFC 3986, section 3.3). Whatever else
+/// stands there is read elsewhere.
+const PATH_MARKS: &[u8] = b"/-._~%!$&'()*+,;=:@";
 
 /// Fields of a head. A client that sends more is served elsewhere.
 const FIELDS_MAX: usize = 32;
@@ -69,13 +86,13 @@ const OTHERS: [&str; 7] = [
 
 /// Whether `bytes` begin with one of them.
 pub(super) fn is_first(bytes: &[u8]) -> bool {
-    FIRST_LINES.iter().any(|(line, _)| bytes.starts_with(line))
+    BEGINS.iter().any(|(line, _)| bytes.starts_with(line))
 }
 
 /// Looks at `bytes`.
 pub(super) fn look(bytes: &[u8]) -> Look<'_> {
     let begins = |line: &[u8]| bytes.starts_with(line) || line.starts_with(bytes);
-    let Some(&(_, kind)) = FIRST_LINES.iter().find(|(line, _)| begins(line)) else {
+    let Some(&(_, begin)) = BEGINS.iter().find(|(line, _)| begins(line)) else {
         return Look::Other;
     };
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
@@ -85,12 +102,15 @@ pub(super) fn look(bytes: &[u8]) -> Look<'_> {
         Ok(httparse::Status::Partial) if bytes.len() <= HEAD_BYTES_MAX => return Look::Partial,
         _ => return Look::Other,
     };
-    let read = read(request.headers).filter(|read| kind.is_of(read.media_type));
-    let Some(Read { host: Some(host), length: Some(length), authorization, is_forwarded, .. }) =
-        read
-    else {
+    let (target, version) = (request.path.unwrap_or_default(), request.version);
+    let read = read(request.headers, begin).filter(|_| version == Some(1));
+    let Some(Read { host: Some(host), length: Some(length), texts, .. }) = read else {
         return Look::Other;
     };
+    let Some(kind) = begin.kind(target, texts).filter(|_| length <= begin.length_max()) else {
+        return Look::Other;
+    };
+    let Some(Read { authorization, is_forwarded, .. }) = read else { return Look::Other };
     let body: Range<usize> = head..head.saturating_add(length);
     let len = body.end;
     match bytes.get(body) {
@@ -99,30 +119,48 @@ pub(super) fn look(bytes: &[u8]) -> Look<'_> {
     }
 }
 
-impl AskKind {
-    /// Whether it may have a body of that `Content-Type`.
-    fn is_of(self, media_type: Option<&str>) -> bool {
+impl Begin {
+    /// What is asked for at `target` with these fields, if it may be.
+    fn kind<'b>(self, target: &'b str, texts: AppendTexts<'b>) -> Option<AskKind<'b>> {
+        let media_type = texts.content_type;
         match self {
-            AskKind::Send => {
-                media_type.is_none_or(|text| BodyKind::of_text(text) == Some(BodyKind::Json))
+            Begin::Send => media_type
+                .is_none_or(|text| BodyKind::of_text(text) == Some(BodyKind::Json))
+                .then_some(AskKind::Send),
+            Begin::Update => {
+                media_type.is_some_and(|text| is_form(text.as_bytes())).then_some(AskKind::Update)
             }
-            AskKind::Update => media_type.is_some_and(|text| is_form(text.as_bytes())),
+            Begin::Append => {
+                let is_plain =
+                    |byte: u8| byte.is_ascii_alphanumeric() || PATH_MARKS.contains(&byte);
+                let kind = || AskKind::Append(AppendHead { target, texts });
+                target.bytes().all(is_plain).then(kind)
+            }
+        }
+    }
+
+    /// Bytes of the longest body.
+    fn length_max(self) -> usize {
+        match self {
+            Begin::Send | Begin::Update => usize::MAX,
+            Begin::Append => SHORT_BYTES_MAX,
         }
     }
 }
 
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Read<'b> {
     host: Option<&'b str>,
     length: Option<usize>,
     authorization: Option<&'b str>,
-    media_type: Option<&'b str>,
+    /// Those of an append, of which others have the type of their body.
+    texts: AppendTexts<'b>,
     is_forwarded: bool,
 }
 
 /// What counts of the fields; `None` when one of them makes it another kind of request, or stands
 /// there twice.
-fn read<'b>(fields: &[httparse::Header<'b>]) -> Option<Read<'b>> {
+fn read<'b>(fields: &[httparse::Header<'b>], begin: Begin) -> Option<Read<'b>> {
     let mut read = Read::default();
     for field in fields {
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
@@ -136,7 +174,7 @@ fn read<'b>(fields: &[httparse::Header<'b>]) -> Option<Read<'b>> {
         } else if is("authorization") {
             set(&mut read.authorization, text()?)?;
         } else if is("content-type") {
-            set(&mut read.media_type, text()?)?;
+            set(&mut read.texts.content_type, text()?)?;
         } else if is("connection") {
             if !field.value.eq_ignore_ascii_case(b"keep-alive") {
                 return None;
@@ -145,9 +183,34 @@ fn read<'b>(fields: &[httparse::Header<'b>]) -> Option<Read<'b>> {
             read.is_forwarded = true;
         } else if OTHERS.into_iter().any(is) {
             return None;
+        } else if begin == Begin::Append && is_of_streams(field.name) {
+            set(of_append(&mut read.texts, field.name)?, text()?)?;
         }
     }
     Some(read)
+}
+
+/// Whether a field says something of durable streams.
+fn is_of_streams(name: &str) -> bool {
+    let begins =
+        |word: &str| name.get(..word.len()).is_some_and(|of| of.eq_ignore_ascii_case(word));
+    ["stream-", "producer-", "encke-"].into_iter().any(begins)
+}
+
+/// The place of such a field, if a lane reads it.
+fn of_append<'t, 'b>(
+    texts: &'t mut AppendTexts<'b>,
+    name: &str,
+) -> Option<&'t mut Option<&'b str>> {
+    let is = |other: &str| name.eq_ignore_ascii_case(other);
+    match () {
+        () if is("stream-closed") => Some(&mut texts.closed),
+        () if is("stream-seq") => Some(&mut texts.sequence),
+        () if is("producer-id") => Some(&mut texts.producer_id),
+        () if is("producer-epoch") => Some(&mut texts.producer_epoch),
+        () if is("producer-seq") => Some(&mut texts.producer_seq),
+        () => None,
+    }
 }
 
 /// Sets what may be set once.
@@ -213,6 +276,46 @@ mod tests {
         }
         let query = whole.replace("mercure", "mercure?authorization=x");
         assert_eq!(look(query.as_bytes()), Look::Other);
+    }
+
+    #[test]
+    fn append_is_read_with_its_fields_and_others_of_its_kind_are_for_others() {
+        let head = |target: &str, fields: &str| {
+            let first = format!("POST {target} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n");
+            format!("{first}{fields}\r\nhi")
+        };
+        let fields = "Content-Type: text/plain\r\nPRODUCER-ID: p\r\nProducer-Epoch: 1\r\n\
+                      Producer-Seq: 2\r\nStream-Seq: x\r\nStream-Closed: true\r\n";
+        let text = head("/v1/stream/run/%C3%BC", fields);
+        for cut in 0..text.len() {
+            assert_eq!(look(&text.as_bytes()[..cut]), Look::Partial, "{cut}");
+        }
+        let texts = AppendTexts {
+            content_type: Some("text/plain"),
+            closed: Some("true"),
+            producer_id: Some("p"),
+            producer_epoch: Some("1"),
+            producer_seq: Some("2"),
+            sequence: Some("x"),
+        };
+        let Look::Whole(ask) = look(text.as_bytes()) else { panic!("it is whole") };
+        let append = AppendHead { target: "/v1/stream/run/%C3%BC", texts };
+        assert_eq!((ask.kind, ask.body), (AskKind::Append(append), &b"hi"[..]));
+        assert!(is_first(text.as_bytes()));
+        for other in [
+            head("/v1/stream/run?x=1", ""),
+            head("/v1/stream/run#x", ""),
+            head("/v1/stream/a\"b", ""),
+            head("/v1/stream/run", "Stream-Forked-From: /v1/stream/x\r\n"),
+            head("/v1/stream/run", "Stream-TTL: 3\r\n"),
+            head("/v1/stream/run", "Producer-Id: p\r\nProducer-Id: q\r\n"),
+            head("/v1/stream/run", "Encke-Any: x\r\n"),
+            head("/v1/stream/run", "").replace("HTTP/1.1", "HTTP/1.0"),
+            head("/v1/stream/run", "").replace("Length: 2", "Length: 32769"),
+            head("/v1/streams/run", ""),
+        ] {
+            assert_eq!(look(other.as_bytes()), Look::Other, "{other}");
+        }
     }
 
     #[test]

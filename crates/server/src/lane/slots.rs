@@ -8,7 +8,7 @@ use std::time::Instant;
 use engine::{Event, Receipt};
 use smallvec::SmallVec;
 
-use crate::api::AnswerAtOnce;
+use crate::api::{AnswerAtOnce, PostedAppend};
 
 /// A connection of a sender.
 #[derive(Debug)]
@@ -17,11 +17,11 @@ pub(super) struct Conn {
     pub(super) id: u64,
     pub(super) peer: IpAddr,
     pub(super) socket: OwnedFd,
-    /// The begin of a request.
+    /// The begin of a request, or that of the append that is under way and what is behind it.
     pub(super) input: Vec<u8>,
-    /// Sends that are posted and not answered, in the order of their requests.
+    /// What is not answered, in the order of the requests.
     pub(super) asked: SmallVec<[Asked; 1]>,
-    /// A send of it was answered here.
+    /// A request of it was answered here.
     pub(super) has_served: bool,
     /// When it was leased, or answered last.
     pub(super) since_ms: u64,
@@ -57,13 +57,30 @@ impl Conn {
     }
 }
 
-/// A send that is posted.
+/// A request that is not answered.
 #[derive(Debug)]
 pub(super) struct Asked {
-    pub(super) event: Arc<Event>,
-    pub(super) receipt: Receipt,
-    pub(super) answer: AnswerAtOnce,
+    pub(super) awaited: Awaited,
     pub(super) accepted: Instant,
+}
+
+/// What it waits for.
+#[derive(Debug)]
+pub(super) enum Awaited {
+    /// A send that is posted.
+    Event { event: Arc<Event>, receipt: Receipt, answer: AnswerAtOnce },
+    /// An append that is under way, the last one that is asked for: its request, of so many bytes,
+    /// is the first one that is unread. It is done elsewhere where it could not be done.
+    Append { append: PostedAppend, bytes: usize },
+}
+
+impl Asked {
+    pub(super) fn is_ready(&self) -> bool {
+        match &self.awaited {
+            Awaited::Event { receipt, .. } => receipt.ready().is_some(),
+            Awaited::Append { append, .. } => append.is_done(),
+        }
+    }
 }
 
 /// Connections by index.

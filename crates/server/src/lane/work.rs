@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use engine::{LANE_SOCKET, Lane, LaneSocket, LaneTurn};
+use engine::{LANE_SOCKET, Lane, LaneBell, LaneSocket, LaneTurn};
 use httpd::host::{ApiHosts, is_ours};
 use sys::{clock, process, socket};
 
+use super::answers::Output;
 use super::date::Date;
 use super::head::{AskKind, LaneAsk, Look, look};
 use super::message::{GivenBack, Lease, REST_BYTES_MAX, Return};
 use super::rest::LaneRest;
-use super::slots::{Asked, Conn, Slots};
+use super::slots::{Asked, Awaited, Conn, Slots};
 use crate::api::{Api, AtOnce, KnownPublishers, RequestAtOnce};
 
 /// After how long a silence a connection goes back. A request that is not all here by then, too.
@@ -62,9 +63,7 @@ pub(super) struct SendLane {
     returns: Vec<Return>,
     /// The one buffer that is read into, and the one that is written from.
     input: Box<[u8]>,
-    output: Vec<u8>,
-    /// The body of the answer that is being written.
-    body: Vec<u8>,
+    output: Output,
     date: Date,
     publishers: KnownPublishers,
     sweep_ms: u64,
@@ -86,8 +85,7 @@ impl SendLane {
             waiting: Vec::new(),
             returns: Vec::new(),
             input: vec![0; INPUT_BYTES].into(),
-            output: Vec::new(),
-            body: Vec::new(),
+            output: Output::default(),
             date: Date::default(),
             publishers: KnownPublishers::default(),
             sweep_ms: 0,
@@ -178,22 +176,24 @@ impl SendLane {
             }
             let peer = conn.peer;
             let request = RequestAtOnce { host, authorization, is_forwarded, peer, body };
-            let posted = match kind {
-                AskKind::Send => self.shared.api.send_at_once(&request, turn.bell()),
-                AskKind::Update => {
-                    let known = &mut self.publishers;
-                    self.shared.api.publish_at_once(&request, known, turn.bell())
-                }
-            };
+            let (api, known) = (&self.shared.api, &mut self.publishers);
+            let posted = post(api, known, (kind, &request), turn.bell());
             match posted {
                 AtOnce::Posted { event, receipt, answer } => {
                     conn.since_ms = turn.now_ms;
                     if accepted.elapsed() > SLOW && waited_for_disk(&mut self.faults) {
                         self.rest.begin(turn.now_ms);
                     }
-                    conn.asked.push(Asked { event, receipt, answer, accepted });
+                    let awaited = Awaited::Event { event, receipt, answer };
+                    conn.asked.push(Asked { awaited, accepted });
                     conn.held_since_ms = None;
                     at += len;
+                }
+                AtOnce::Append(append) => {
+                    conn.since_ms = turn.now_ms;
+                    let awaited = Awaited::Append { append, bytes: len };
+                    conn.asked.push(Asked { awaited, accepted });
+                    break;
                 }
                 AtOnce::Busy => {
                     let since_ms = *conn.held_since_ms.get_or_insert(turn.now_ms);
@@ -239,7 +239,7 @@ impl SendLane {
     /// Whether a connection has no answer to come, after it was given those that are complete.
     fn is_answered(&mut self, turn: &LaneTurn<'_>, index: u32) -> bool {
         let Some(conn) = self.conns.get(index) else { return true };
-        let is_ready = conn.asked.iter().all(|asked| asked.receipt.ready().is_some());
+        let is_ready = conn.asked.iter().all(Asked::is_ready);
         if is_ready && !conn.asked.is_empty() {
             self.write(turn, index);
         }
@@ -249,21 +249,15 @@ impl SendLane {
     /// Writes the answers of a connection, in the order of its requests.
     fn write(&mut self, turn: &LaneTurn<'_>, index: u32) {
         let Some(conn) = self.conns.get(index) else { return };
-        let (now, date) = (Instant::now(), self.date.now());
-        self.output.clear();
-        for Asked { event, receipt, answer, accepted } in conn.asked.drain(..) {
-            let count = receipt.ready().unwrap_or_default();
-            let (out, body) = (&mut self.output, &mut self.body);
-            self.shared.api.push_http_answer(out, body, (answer, &event, count), date);
-            self.shared.api.note_duration(accepted, now);
-        }
+        self.output.write(&self.shared.api, conn, self.date.now());
         conn.since_ms = turn.now_ms;
-        conn.has_served = true;
-        match socket::send(&conn.socket, &self.output) {
-            Ok(sent) if sent == self.output.len() => {}
+        let answers = &self.output.answers;
+        let sent = if answers.is_empty() { Ok(0) } else { socket::send(&conn.socket, answers) };
+        match sent {
+            Ok(sent) if sent == answers.len() => {}
             Err(error) if error.kind() != ErrorKind::WouldBlock => return self.close(index),
             // It does not read what it is answered: somebody else waits for that.
-            sent => return self.give_back(turn, index, self.output[sent.unwrap_or(0)..].to_vec()),
+            sent => return self.give_back(turn, index, answers[sent.unwrap_or(0)..].to_vec()),
         }
         self.go_on(turn, index);
     }
@@ -318,6 +312,20 @@ impl SendLane {
             self.leave(turn, index);
         }
         self.sweep_ms = turn.now_ms + SWEEP_MS;
+    }
+}
+
+/// Posts what a request asks for, or hands it on. Publishers of updates are `known`.
+fn post(
+    api: &Api,
+    known: &mut KnownPublishers,
+    (kind, request): (AskKind<'_>, &RequestAtOnce<'_>),
+    bell: LaneBell,
+) -> AtOnce {
+    match kind {
+        AskKind::Send => api.send_at_once(request, bell),
+        AskKind::Update => api.publish_at_once(request, known, bell),
+        AskKind::Append(head) => api.append_at_once(request, &head, bell),
     }
 }
 

@@ -233,6 +233,7 @@ impl HandoverRun<'_> {
     /// All from when clients begin to wait.
     async fn pause(&mut self, handover: &Handover) -> Result<u64, String> {
         let serving = self.serving;
+        serving.settle_streams(REQUESTS_MAX).await;
         let paused_ms = clock::monotonic_ms();
         serving.hold_still(REQUESTS_MAX).await?;
         serving.pass_listeners(&mut self.successor).await.map_err(failed(SUCCESSOR))?;

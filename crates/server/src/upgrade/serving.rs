@@ -129,6 +129,15 @@ impl Serving {
         }
     }
 
+    /// Has what durable streams have in their log in their files, at most for so long, while all
+    /// goes on.
+    pub(super) async fn settle_streams(&self, most: Duration) {
+        if let Some(streams) = self.state.streams() {
+            // Otherwise the successor does it.
+            let _ = timeout(most, streams.empty_log()).await;
+        }
+    }
+
     /// Has everybody wait who would change something, and waits until those
     /// are done who were at it.
     pub(super) async fn hold_still(&self, most: Duration) -> Result<(), String> {

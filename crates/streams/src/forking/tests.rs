@@ -22,7 +22,7 @@ fn now() -> u64 {
 }
 
 fn open(dir: &Path) -> Store {
-    Store::open(dir, Limits { bytes_max: 1 << 20 }, now).unwrap()
+    Store::open(dir, Limits { bytes_max: 1 << 20, log_bytes: 64 << 10 }, now).unwrap()
 }
 
 fn create(store: &Store, path: &str, data: &[u8]) -> Start {

@@ -11,7 +11,8 @@ use crate::record::Record;
 use crate::{Append, Create, Fork, Lifetime, Limits, file};
 
 fn open(dir: &Path) -> Store {
-    Store::open(dir, Limits { bytes_max: 1 << 30 }, sys::clock::unix_ms).unwrap()
+    Store::open(dir, Limits { bytes_max: 1 << 30, log_bytes: 64 << 10 }, sys::clock::unix_ms)
+        .unwrap()
 }
 
 fn create(store: &Store, path: &str, data: &[u8]) -> Offset {

@@ -21,7 +21,7 @@ fn now() -> u64 {
     NOW_MS.get()
 }
 
-const LIMITS: Limits = Limits { bytes_max: 1 << 20 };
+const LIMITS: Limits = Limits { bytes_max: 1 << 20, log_bytes: 0 };
 
 fn open(dir: &TempDir) -> Store {
     if now() == 0 {
@@ -274,7 +274,7 @@ fn offset_of_a_stream_that_was_deleted_is_known_as_one() {
 #[test]
 fn states_that_nobody_uses_are_dropped_past_their_bound_and_known_again() {
     let dir = TempDir::new().unwrap();
-    let store = Store::open(dir.path(), Limits { bytes_max: u64::MAX }, now).unwrap();
+    let store = Store::open(dir.path(), Limits { bytes_max: u64::MAX, log_bytes: 0 }, now).unwrap();
     let append = |path: &str, name: &str, sequence| {
         let producer = Some(Producer { id: name, epoch: 0, sequence });
         store
@@ -388,5 +388,6 @@ fn reader_beside_a_delete_is_told_that_there_is_no_stream() {
     });
 }
 
+mod cut;
 mod failing;
 mod torn;

@@ -81,7 +81,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 fn open(dir: &Path) -> Store {
-    let limits = Limits { bytes_max: 1 << 20 };
+    let limits = Limits { bytes_max: 1 << 20, log_bytes: 64 << 10 };
     Store::open(dir, limits, sys::clock::unix_ms).unwrap().telling(true).unwrap()
 }
 
@@ -92,7 +92,10 @@ thread_local! {
 
 fn open_later(dir: &Path) -> Store {
     let clock = || sys::clock::unix_ms() + LATER_MS.get();
-    Store::open(dir, Limits { bytes_max: 1 << 20 }, clock).unwrap().telling(true).unwrap()
+    Store::open(dir, Limits { bytes_max: 1 << 20, log_bytes: 64 << 10 }, clock)
+        .unwrap()
+        .telling(true)
+        .unwrap()
 }
 
 fn bytes(data: &[u8]) -> Append<'_> {
@@ -333,7 +336,7 @@ fn note_of_an_append_behind_which_there_is_another_tells_nothing() {
 #[test]
 fn note_of_a_stream_that_is_gone_or_is_not_to_be_told_any_more_tells_nothing() {
     let (dir, teller) = (TempDir::new().unwrap(), Recorder::default());
-    let limits = Limits { bytes_max: 1 << 20 };
+    let limits = Limits { bytes_max: 1 << 20, log_bytes: 64 << 10 };
     for is_created_anew in [false, true] {
         let store = open(dir.path());
         store.create("a", &CREATE, Some(&teller)).unwrap();

@@ -7,6 +7,7 @@ mod kills;
 mod refused;
 mod restarts;
 mod resume;
+mod slow;
 mod upgrades;
 
 use serde_json::{Value, json};

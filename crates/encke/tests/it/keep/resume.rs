@@ -208,6 +208,38 @@ fn memory_answers_no_more_of_what_is_kept_than_the_count_of_its_rule() {
     assert_eq!(page(&server, "other", "").0, Vec::from_iter(0..12));
 }
 
+/// The memory has room for all of them. A server that is started again reads them from the log.
+#[test]
+fn bytes_of_a_rule_bound_what_is_answered_from_memory_and_from_the_log_alike() {
+    let data = tempfile::tempdir().unwrap();
+    let line = json!({ "id": "2F7fMc3OFfcybth4", "about": "big:1", "data": 10 }).to_string().len();
+    let rule = format!("--keep=big:*=1h,1000,{}", 5 * line + line / 2);
+    let options = [rule.as_str()];
+    let server = start(data.path(), &options);
+    let place = send_all(&server, &["big:first"], 0..1).remove(0);
+    let ids = send_all(&server, &["big:1"], 10..22);
+    let check = |server: &Server| {
+        let all = |query: &str| page(server, "big:1", query);
+        assert_eq!(all(""), (Vec::from_iter(17..22), false, Value::Null));
+        assert_eq!(all("order=desc").0, Vec::from_iter((17..22).rev()));
+        assert_eq!(all(&format!("after={}", ids[5])), (Vec::from_iter(17..22), true, Value::Null));
+        assert_eq!(all(&format!("after={}", ids[6])), (Vec::from_iter(17..22), false, Value::Null));
+        for query in ["last=100", "after=earliest"] {
+            let stream = format!("/stream/big:1?{query}");
+            let mut stream = server.stream(&stream, "application/x-ndjson");
+            let heard = Vec::from_iter((17..22).map(|_| stream.data()));
+            assert_eq!(heard, Vec::from_iter(17..22), "{query}");
+        }
+        let mut resumed = server.listener(&format!("big:1?last_event_id={}", ids[6]));
+        assert_eq!(resumed.data(), 17, "the five that are kept are all since then");
+        let stream = format!("/stream/big:1?last_event_id={place}");
+        let mut resumed = server.stream(&stream, "application/x-ndjson");
+        assert_eq!(resumed.event(), json!({ "gap": true }));
+    };
+    check(&server);
+    check(&restart(server, data.path(), &options));
+}
+
 #[test]
 fn memory_answers_no_event_that_is_older_than_its_rule_keeps_it() {
     let data = tempfile::tempdir().unwrap();

@@ -130,15 +130,19 @@ fn page_on_durable_streams_writes_one_reads_it_and_repeats() {
     session.instead("OFFSET", offset.trim());
     session.follow(&blocks[2]);
     session.hears("curl -N", "world");
-    session.follow(&blocks[7]);
+    session.follow(&blocks[8]);
     session.hears("curl -N \"127.0.0.1:8000", "world");
     session.run("url=127.0.0.1:8001/v1/stream/run/8");
     session.run("curl -f -X PUT -H 'Content-Type: text/plain' $url");
-    session.follow(&blocks[3]);
-    session.follow(&blocks[3]);
+    session.follow(&blocks[4]);
+    session.follow(&blocks[4]);
     assert_eq!(session.run("curl -s $url"), "once");
+    session.run("url=127.0.0.1:8001/v1/stream/run/9");
+    session.run("curl -f -X PUT -H 'Content-Type: text/plain' $url");
+    session.follow(&blocks[3]);
+    assert_eq!(session.run("curl -s $url"), "1\n2\n3\n");
     session.run("openssl rand -base64 48 > secret.txt && chmod 600 secret.txt");
-    session.follow(&blocks[8]);
+    session.follow(&blocks[9]);
 }
 
 #[test]

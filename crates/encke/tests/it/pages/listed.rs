@@ -135,6 +135,7 @@ pub(super) const LISTED: &[(&str, &[By])] = &[
             Followed,
             Followed,
             Followed,
+            Followed,
             Like("crates/encke/tests/it/durable_events.rs", "--streams-events"),
             Shown,
             Like("crates/encke/tests/it/durable.rs", "Stream-Forked-From"),

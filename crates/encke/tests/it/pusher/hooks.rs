@@ -12,6 +12,8 @@ use crate::presence::receiver::{Mood, Receiver, field};
 /// As Pusher's libraries do it.
 fn check(head: &str, body: &[u8]) {
     assert_eq!(field(head, "x-pusher-key"), Some("app-1"), "{head}");
+    // Node's library takes no other, and nothing behind it.
+    assert_eq!(field(head, "content-type"), Some("application/json"), "{head}");
     let signature = Secret::new(SECRET.as_bytes()).sign(&[body]);
     assert_eq!(field(head, "x-pusher-signature"), Some(&*signature), "{head}");
     let body: Value = serde_json::from_slice(body).unwrap();

@@ -156,3 +156,19 @@ fn server_without_apps_has_no_such_paths() {
     server.api.get("/apps/1/channels").problem(404);
     server.api.post("/users/bob/terminate_connections", &json!({})).problem(404);
 }
+
+/// Laravel triggers on so many at a time, and says `null` where there is no socket.
+#[test]
+fn event_reaches_a_hundred_channels() {
+    let apps = AppServer::start(&[]);
+    let (api, mut client) = (&apps.server.api, apps.client("1"));
+    let channels: Vec<String> = (0..100).map(|n| format!("private-{n}")).collect();
+    channels.iter().for_each(|channel| client.subscribe(channel));
+    let body = json!({ "name": "n", "channels": channels, "data": "{}", "socket_id": null });
+    let answer = post(api, "1", "/events", &body);
+    assert_eq!(answer.head.field("encke-delivered"), Some("100"), "{answer:?}");
+    for channel in &channels {
+        assert_eq!(client.hear()["channel"], **channel);
+    }
+    client.hear_nothing();
+}

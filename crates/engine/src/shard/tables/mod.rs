@@ -13,6 +13,7 @@ pub(super) mod seats;
 pub(super) mod signed_in;
 mod slot_marks;
 pub(super) mod trust;
+pub(super) mod unplaced;
 pub(super) mod wall;
 pub(super) mod watching;
 pub(super) mod wishes;

@@ -106,6 +106,8 @@ impl<F> Kept<F> {
         let number = |slot: u32| self.slots[slot as usize].number;
         let first_slot = self.first_slot(subject);
         let head = first_slot.map(|slot| &self.slots[slot as usize]);
+        // Its only one may count as lost.
+        let after = head.map_or(after, |head| after.max(head.lost));
         if let Some(head) = head.filter(|head| head.events & HAS_RING != 0) {
             let ring = self.rings.get(head.last);
             let start = ring.partition_point(|&slot| number(slot) <= after);

@@ -1,6 +1,7 @@
 //! Subjects of which more or less is remembered than of others.
 
 use super::*;
+use crate::page::PageOf;
 
 fn with_rules(limits: HistoryLimits, rules: &[(&str, usize, u64)]) -> History<()> {
     let rule = |&(pattern, events_max, age_ms_max): &(&str, usize, u64)| {
@@ -12,10 +13,19 @@ fn with_rules(limits: HistoryLimits, rules: &[(&str, usize, u64)]) -> History<()
 
 /// This memory where what begins as one of these does is kept on disk, so much of it.
 fn with_kept(history: History<()>, kept: &[(&'static str, usize, u64)]) -> History<()> {
-    let bounds = kept.iter().map(|&(begins, events_max, age_ms_max)| KeptBounds {
-        pattern: format!("{begins}*"),
-        events_max,
-        age_ms_max,
+    with_kept_bytes(history, kept, u64::MAX)
+}
+
+/// As [`with_kept`], and of each subject of the first rule so many bytes.
+fn with_kept_bytes(
+    history: History<()>,
+    kept: &[(&'static str, usize, u64)],
+    bytes_max: u64,
+) -> History<()> {
+    let bytes_max = |place: usize| if place == 0 { bytes_max } else { u64::MAX };
+    let bounds = kept.iter().enumerate().map(|(place, &(begins, events_max, age_ms_max))| {
+        let (pattern, bytes_max) = (format!("{begins}*"), bytes_max(place));
+        KeptBounds { pattern, events_max, bytes_max, age_ms_max }
     });
     let begins: Vec<&'static str> = kept.iter().map(|&(begins, ..)| begins).collect();
     let rule_of = move |id: &str| begins.iter().position(|&begins| id.starts_with(begins));
@@ -159,6 +169,103 @@ fn answers_under_rules_are_exact_or_say_that_they_are_not() {
         (0..1_000).for_each(|_| run.step(&history));
         while history.expire(u64::MAX >> 8) {}
         assert!(history.names.is_empty() && history.stats() == HistoryStats::default());
+    });
+}
+
+/// An event whose line has so many bytes.
+fn event_of_bytes(subjects: &[&str], number: u64, bytes: usize) -> Arc<Event<()>> {
+    let empty = event(subjects, number).json().len() + 1;
+    let data = format!("\"{}\"", "x".repeat(bytes - empty));
+    let (about, also, payload) = (subjects[0], &subjects[1..], Payload::Json(&data));
+    let parts = EventParts { about, also, name: None, from: None, payload };
+    let event = Draft::of(parts).unwrap().numbered(EventId::new(number, Tag::of(0)));
+    assert_eq!(event.json().len(), bytes);
+    Arc::new(event)
+}
+
+fn record_bytes(history: &History<()>, subjects: &[&str], number: u64, bytes: usize) {
+    let ids: Vec<IdText<'_>> = subjects.iter().map(|subject| about(subject)).collect();
+    history.record(history.begin(&ids), event_of_bytes(subjects, number, bytes), 0);
+}
+
+#[test]
+fn bytes_of_a_rule_that_keeps_bound_what_is_remembered_of_each_of_its_subjects() {
+    let history = history(limits(9, 1_000, usize::MAX));
+    let history = with_kept_bytes(history, &[("a", usize::MAX, 1_000_000)], 300);
+    for number in 1..=4 {
+        record_bytes(&history, &["a1", "b"], number, 100);
+        record_bytes(&history, &["a2"], 10 * number, 101);
+    }
+    assert_eq!(since(&history, &["a1"], 1), (vec![2, 3, 4], true));
+    assert_eq!(since(&history, &["a1"], 0), (vec![2, 3, 4], false));
+    assert_eq!(since(&history, &["b"], 0), (vec![1, 2, 3, 4], true), "no rule keeps it");
+    assert_eq!(since(&history, &["a2"], 20), (vec![30, 40], true));
+    assert_eq!(since(&history, &["a2"], 19), (vec![30, 40], false));
+    record_bytes(&history, &["a1"], 50, 250);
+    assert_eq!(since(&history, &["a1"], 4), (vec![50], true));
+    record_bytes(&history, &["a1"], 51, 301);
+    assert_eq!(since(&history, &["a1"], 0), (vec![], false), "one that is over by itself");
+    assert_eq!(since(&history, &["a1"], 51), (vec![], true));
+    let of = PageOf { after: 0, before: 99, newest_first: true, events_max: 9, bytes_max: 999 };
+    let a1 = history.names.lookup(about("a1")).unwrap();
+    let page = history.page(a1, of);
+    assert!(page.events.is_empty() && !page.covered && !page.has_more);
+    assert_eq!(history.before_last(a1, 0, 99), None);
+    assert_eq!(since(&history, &["a2"], 19), (vec![30, 40], false), "others go on");
+    record_bytes(&history, &["a1"], 52, 300);
+    assert_eq!(since(&history, &["a1"], 51), (vec![52], true));
+    while history.expire(10_000) {}
+    assert_eq!(history.stats(), HistoryStats::default());
+    assert!(history.names.is_empty());
+}
+
+/// Of each subject the last events are remembered that its rule's bytes have room for, whatever
+/// else bounds them, and so it is by a successor.
+#[test]
+fn bytes_of_a_subject_are_those_of_its_events_whatever_comes_and_goes() {
+    by_seed("bytes_of_a_subject", |seed| {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (events_max, bytes_max) = (random.usize(1..12), random.u64(100..1_500));
+        let kept = [("s", random.usize(1..12), 1_000), ("t", 3, 1_000)];
+        let made =
+            || with_kept_bytes(history(limits(events_max, 1_000, 1 << 20)), &kept, bytes_max);
+        let (one, successor) = (made(), made());
+        let subjects = ["s1", "s2", "s3", "t1", "9"];
+        let mut sent: Vec<(Vec<&str>, u64, usize)> = Vec::new();
+        for number in 1..=random.u64(1..300) {
+            let mut about = subjects.to_vec();
+            about.retain(|_| random.u8(..3) == 0);
+            if about.is_empty() {
+                about.push("s1");
+            }
+            let bytes = random.usize(90..400);
+            record_bytes(&one, &about, number, bytes);
+            sent.push((about, number, bytes));
+        }
+        hand_on(&one, &successor, 0);
+        for subject in subjects {
+            let of = sent.iter().rev().filter(|(about, ..)| about.contains(&subject));
+            let (events_max, bytes_max) = match &subject[..1] {
+                "s" => (events_max.min(kept[0].1), bytes_max as usize),
+                "t" => (events_max.min(3), usize::MAX),
+                _ => (events_max, usize::MAX),
+            };
+            let mut left = bytes_max;
+            let fits = of.take(events_max).take_while(|(.., bytes)| {
+                let fits = *bytes <= left;
+                left = left.saturating_sub(*bytes);
+                fits
+            });
+            let mut last: Vec<u64> = fits.map(|(_, number, _)| *number).collect();
+            last.reverse();
+            assert_eq!(since(&one, &[subject], 0).0, last, "{subject}");
+            assert_eq!(since(&successor, &[subject], 0).0, last, "{subject} of the successor");
+        }
+        for history in [&one, &successor] {
+            while history.expire(u64::MAX >> 8) {}
+            assert!(history.names.is_empty() && history.stats() == HistoryStats::default());
+            assert_eq!(history.lock().kept.subjects_counted(), 0);
+        }
     });
 }
 

@@ -34,7 +34,7 @@ fn heap_bytes(world: &World) -> usize {
 fn fixed_world() -> World {
     let names = Arc::new(Names::new([7; 16]));
     let members = Members { keys: Keys::fixed(), ..Members::new(Arc::clone(&names), LIMITS) };
-    assert!(members.watchers.set(Directory::with_fixed_keys(STRIPES)).is_ok());
+    assert!(members.watchers.set(Directory::packed_with_fixed_keys(WATCHER_STRIPES)).is_ok());
     let members = Arc::new(members);
     let roster = Roster::new(Arc::clone(&members), GRACE_MS);
     World { names, members, roster, now_ms: 1_000 }
@@ -136,13 +136,11 @@ fn bytes_each_in_channel(size: usize, count: usize) -> (f64, usize) {
     worst
 }
 
-/// In a channel of few its part of the table of who watches is large, and that table doubles.
 #[test]
 fn member_of_a_channel_takes_120_bytes_at_most_beside_what_is_said_of_it() {
     for size in (1..=12).chain([20, 34, 60]) {
-        let most = if size > 5 { 120.0 } else { 140.0 };
         let (each, members) = bytes_each_in_channel(size, 64_000);
-        assert!(each <= most, "{each} bytes for each of {members} in channels of {size}");
+        assert!(each <= 120.0, "{each} bytes for each of {members} in channels of {size}");
     }
 }
 

@@ -151,6 +151,11 @@ fn control(api: &Api, sockets: SocketBytes) -> Vec<MetricFamily> {
             "Events accepted in the turn of a worker, which are counted in the total too.",
             api.events_at_once.load(Ordering::Relaxed) as f64,
         ),
+        counter(
+            "encke_appends_at_once_total",
+            "Appends to durable streams that the turn of a worker handed on.",
+            api.streams().map_or(0, |streams| streams.appends_at_once()) as f64,
+        ),
         send_durations(api),
         refusals(api),
         gauge("encke_history_events", "Events remembered.", history.events as f64),

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use figures::run::utc;
 use httpd::problem::{ApiProblem, sentence};
 use proto::ProblemKind;
-use streams::{Head, Lifetime, Offset, Refusal};
+use streams::{Appended, Head, Lifetime, Offset, Refusal};
 
 pub(super) const ID: HeaderName = HeaderName::from_static("encke-id");
 pub(super) const NEXT_OFFSET: HeaderName = HeaderName::from_static("stream-next-offset");
@@ -50,6 +50,12 @@ pub(super) fn push_head(fields: &mut HeaderMap, head: &Head) {
         Lifetime::Ttl(seconds) => drop(fields.insert(TTL, value(seconds))),
         Lifetime::ExpiresAt(ms) => drop(fields.insert(EXPIRES_AT, value(utc::format_ms(ms)))),
     }
+}
+
+/// 400: the body is empty, and closes nothing.
+pub(super) fn nothing_to_append() -> ApiProblem {
+    let detail = "There is nothing to append. Send a body, or Stream-Closed: true to close.";
+    ApiProblem::bad_request(detail)
 }
 
 /// The answer to who is refused, of the stream `path`.
@@ -103,5 +109,22 @@ pub(super) fn refused(refusal: &Refusal, path: &str) -> Response {
     }
     // What is refused now need not be the next time.
     fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The answer to what was taken; who appends as a producer is told whether it was by this request.
+pub(super) fn appended_answer(appended: &Appended, tells: bool) -> Response {
+    let is_new = tells && !appended.repeated;
+    let status = if is_new { StatusCode::OK } else { StatusCode::NO_CONTENT };
+    let mut response = status.into_response();
+    let answer = response.headers_mut();
+    push_tail(answer, appended.next, false);
+    if appended.closed {
+        answer.insert(CLOSED, TRUE);
+    }
+    if let Some((epoch, sequence)) = appended.producer {
+        answer.insert(PRODUCER_EPOCH, value(epoch));
+        answer.insert(PRODUCER_SEQ, value(sequence));
+    }
     response
 }

@@ -10,7 +10,7 @@ use proto::request::durable_path;
 use streams::{Lifetime, Producer, Start, parse_date};
 
 /// The longest value of a field, which is stored with what it is about.
-const FIELD_BYTES_MAX: usize = 1_024;
+pub(super) const FIELD_BYTES_MAX: usize = 1_024;
 
 /// The greatest number that JavaScript has exactly.
 const NUMBER_MAX: u64 = (1 << 53) - 1;
@@ -60,7 +60,12 @@ pub(super) fn text<'h>(
 /// Whether the stream is to be closed.
 pub(super) fn closes(headers: &HeaderMap) -> bool {
     let field = headers.get("stream-closed").and_then(|field| field.to_str().ok());
-    field.is_some_and(|field| field.trim().eq_ignore_ascii_case("true"))
+    field.is_some_and(says_yes)
+}
+
+/// Whether the value of a field says yes.
+pub(super) fn says_yes(text: &str) -> bool {
+    text.trim().eq_ignore_ascii_case("true")
 }
 
 /// The life that a stream is created with.
@@ -87,6 +92,15 @@ pub(super) fn lifetime(headers: &HeaderMap) -> Result<Lifetime, ApiProblem> {
 pub(super) fn producer(headers: &HeaderMap) -> Result<Option<Producer<'_>>, ApiProblem> {
     let id = text(headers, "producer-id")?;
     let (epoch, sequence) = (text(headers, "producer-epoch")?, text(headers, "producer-seq")?);
+    producer_of(id, epoch, sequence)
+}
+
+/// The writer that these fields name.
+pub(super) fn producer_of<'h>(
+    id: Option<&'h str>,
+    epoch: Option<&str>,
+    sequence: Option<&str>,
+) -> Result<Option<Producer<'h>>, ApiProblem> {
     let wrong = || {
         let detail = "Producer-Id, Producer-Epoch and Producer-Seq come together: a name, and two \
                       numbers from 0 to 9007199254740991.";

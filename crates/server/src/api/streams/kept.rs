@@ -4,7 +4,7 @@ mod changing;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::http::HeaderValue;
@@ -14,11 +14,13 @@ use dispatch::posting::Sender;
 use hub::IdPatterns;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use streams::{LONG_READS_MAX, Limits, Piece, Refusal, Start, Store, Teller};
+use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::appends::Appender;
 use super::due::send_each;
 use super::events::StreamEvents;
 use super::memory::StreamsMemory;
@@ -28,6 +30,10 @@ use super::row::{ChangeRow, DISK_THREADS_MAX};
 /// Of those that change none, how many may be at streams that are not in memory yet, whose whole
 /// files they read. They leave the others to streams that are.
 const LOADS_MAX: usize = DISK_THREADS_MAX / 2;
+
+/// Of each half of the log that all appends share: more than a second of what disks of 17 MB/s
+/// take (docs/decisions/0065-appends-share-a-log-before-their-files.md).
+const LOG_BYTES: u64 = 32 << 20;
 
 /// Time between two looks for streams whose lifetime is over, each into one of 256 directories.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -54,12 +60,16 @@ pub(crate) struct Streams {
     store: OnceCell<Arc<Store>>,
     /// For who changes a stream, which takes a sync of the disk, and tells nobody.
     row: Arc<ChangeRow>,
+    /// For short appends to streams in memory, which tell nobody.
+    pub(super) appender: Arc<Appender>,
+    /// Appends that a worker's lane has handed on. Relaxed: it is only reported.
+    pub(super) appends_at_once: AtomicU64,
     /// For who changes none, and does not wait behind appends.
     reads: Arc<Semaphore>,
     /// For those of them who read a long append: whoever waits for others who do has no thread.
     long_reads: Arc<Semaphore>,
     /// Who changes which stream.
-    turns: Arc<PathTurns>,
+    pub(super) turns: Arc<PathTurns>,
     /// Who reads which stream that is not in memory yet.
     loads: Arc<PathTurns>,
     /// For the first one at each of those.
@@ -99,6 +109,8 @@ impl Streams {
             events: config.events.map(events),
             store: OnceCell::new(),
             row: Arc::default(),
+            appender: Arc::default(),
+            appends_at_once: AtomicU64::new(0),
             reads: Arc::new(Semaphore::new(DISK_THREADS_MAX)),
             long_reads: Arc::new(Semaphore::new(LONG_READS_MAX)),
             turns: Arc::default(),
@@ -127,16 +139,40 @@ impl Streams {
 
     async fn store(&self) -> Result<Arc<Store>, String> {
         let open = async || {
-            let (dir, limits) = (self.dir.clone(), Limits { bytes_max: self.bytes_max });
+            let limits = Limits { bytes_max: self.bytes_max, log_bytes: LOG_BYTES };
+            let dir = self.dir.clone();
             let tells = self.events.is_some();
-            let open = move || Store::open(&dir, limits, sys::clock::unix_ms)?.telling(tells);
+            let (appender, barrier) = (Arc::clone(&self.appender), Arc::clone(&self.barrier));
+            let (row, runtime) = (Arc::clone(&self.row), Handle::current());
+            let settle = move |store: &Arc<Store>| {
+                let (store, _entered) = (Arc::clone(store), runtime.enter());
+                row.push(move || store.settle_log());
+            };
+            let open = move || {
+                let store = Store::open(&dir, limits, sys::clock::unix_ms)?.telling(tells)?;
+                let store = Arc::new(store);
+                appender.open(&store, &barrier, settle).map(|()| store)
+            };
             match spawn_blocking(open).await {
-                Ok(Ok(store)) => Ok(Arc::new(store)),
+                Ok(Ok(store)) => Ok(store),
                 Ok(Err(error)) => Err(error.to_string()),
                 Err(error) => Err(error.to_string()),
             }
         };
         self.store.get_or_try_init(open).await.map(Arc::clone)
+    }
+
+    /// Has the log of the streams empty, while they are appended to: a successor has nothing to
+    /// look for in it then.
+    pub(crate) async fn empty_log(self: &Arc<Streams>) {
+        if self.store.get().is_some() {
+            let empty = |store: &Store| {
+                store.empty_log();
+                Ok(())
+            };
+            // Otherwise that has to look.
+            let _ = self.work(empty).await;
+        }
     }
 
     /// Does `work`, which waits for a disk and changes no stream.
@@ -222,6 +258,21 @@ impl Streams {
         self.events.as_ref().filter(|events| events.tells(path))
     }
 
+    /// Whether appends to the stream at `path` are events.
+    pub(super) fn has_events(&self, path: &str) -> bool {
+        self.events_of(path).is_some()
+    }
+
+    /// The store, if it is open.
+    pub(super) fn open_store(&self) -> Option<&Arc<Store>> {
+        self.store.get()
+    }
+
+    /// How many appends a worker's lane has handed on.
+    pub(in crate::api) fn appends_at_once(&self) -> u64 {
+        self.appends_at_once.load(Ordering::Relaxed)
+    }
+
     /// How many appends were events.
     pub(in crate::api) fn events_sent(&self) -> u64 {
         self.events.as_ref().map_or(0, |events| events.sent())
@@ -290,11 +341,21 @@ impl Streams {
             if timeout(SWEEP_EVERY, ended).await.is_ok() {
                 return;
             }
-            let swept = self.work(move |store| Ok(store.sweep(number)?)).await;
+            let sweep = move |store: &Store| {
+                store.rest();
+                Ok(store.sweep(number)?)
+            };
+            let swept = self.work(sweep).await;
             if let Err(Undone::Refused(error)) = swept {
                 tracing::warn!("streams whose lifetime is over cannot be looked for: {error}");
             }
         }
+    }
+}
+
+impl Drop for Streams {
+    fn drop(&mut self) {
+        self.appender.close();
     }
 }
 

@@ -151,11 +151,13 @@ impl Reading {
             if self.alarm.deadline() > due || self.alarm.is_elapsed() {
                 self.alarm.as_mut().reset(due);
             }
+            let goes_on = self.sent < self.end && !self.call.streams.stop.is_cancelled();
             tokio::select! {
                 biased;
+                // First: where there is something to read, nobody else is asked.
+                () = self.reader.changed(self.next), if goes_on => break,
                 () = self.left.as_mut() => return Waited::End,
                 () = self.alarm.as_mut() => {}
-                () = self.reader.changed(self.next) => break,
             }
             let now = Instant::now();
             if now >= self.end {

@@ -7,12 +7,16 @@
 //! can be heard as [`events`], too.
 
 mod answers;
+mod appends;
+mod asked;
+mod at_once;
 mod due;
 mod events;
 mod fields;
 mod fork;
 mod kept;
 mod live;
+mod long;
 mod memory;
 mod places;
 mod read;
@@ -30,6 +34,8 @@ use httpd::permits::IdleLimit;
 use httpd::problem::ApiProblem;
 
 use self::answers::{ID, refused};
+pub(crate) use self::asked::{AppendTexts, SHORT_BYTES_MAX};
+pub(crate) use self::at_once::PostedAppend;
 pub(super) use self::fields::path as path_of;
 use self::fields::{LiveMode, ReadQuery};
 pub(super) use self::fork::source_of;
@@ -39,6 +45,20 @@ use self::kept::Undone;
 use self::memory::StreamsMemory;
 pub(super) use self::memory::{Holder, Holders};
 pub(super) use self::write::BODY_BYTES_MAX;
+
+/// Whether a request that appends more than once may do it again.
+#[derive(Debug)]
+pub(super) enum MayAppend {
+    Now,
+    /// It appends too often.
+    Later(ApiProblem),
+    /// What it was let in by is good no more.
+    Never(ApiProblem),
+}
+
+/// What is asked before each append of such a request, and before it closes its stream. It is told
+/// whether that counts for a rate. What does not is never to be done later.
+pub(super) type MayAppendCheck = Arc<dyn Fn(bool) -> MayAppend + Send + Sync>;
 
 /// A request about a stream.
 pub(super) struct Call {
@@ -52,6 +72,7 @@ pub(super) struct Call {
     pub(super) idle_limit: IdleLimit,
     /// Whose share of the memory it takes.
     pub(super) holders: Holders,
+    pub(super) may_append: MayAppendCheck,
     pub(super) path: Arc<str>,
     pub(super) head: Parts,
 }

@@ -33,13 +33,20 @@ struct PathRequests {
 /// A turn that has come.
 pub(super) struct PathTurn {
     _turn: OwnedSemaphorePermit,
-    _counted: Counted,
+    counted: Counted,
 }
 
 /// A request that is counted at its path.
 struct Counted {
     turns: Arc<PathTurns>,
     path: Box<str>,
+}
+
+impl PathTurn {
+    /// The path of the stream.
+    pub(super) fn path(&self) -> &str {
+        &self.counted.path
+    }
 }
 
 impl PathTurns {
@@ -51,14 +58,14 @@ impl PathTurns {
     ) -> Option<PathTurn> {
         let (counted, turn) = self.count(path, requests_max)?;
         let turn = turn.acquire_owned().await.expect("it is never closed");
-        Some(PathTurn { _turn: turn, _counted: counted })
+        Some(PathTurn { _turn: turn, counted })
     }
 
     /// A turn, if nobody works on the stream at `path` or waits to.
     pub(super) fn take_if_free(self: &Arc<PathTurns>, path: &str) -> Option<PathTurn> {
         let (counted, turn) = self.count(path, 1)?;
         let turn = turn.try_acquire_owned().ok()?;
-        Some(PathTurn { _turn: turn, _counted: counted })
+        Some(PathTurn { _turn: turn, counted })
     }
 
     /// How many requests are at the stream at `path`, or wait.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::*;
 use crate::Start;
 
-/// Some seconds on a disk; `ENCKE_SIM_RUNS` multiplies it, so `cargo xtask ci` takes half of them.
+/// Some seconds on a disk; `cargo xtask ci` takes half of them.
 const SEEDS: u64 = 8;
 
 /// Processes of one seed, one after the other.
@@ -119,9 +119,8 @@ fn live(machine: &Machine<'_>, number: &mut u64) {
 
 #[test]
 fn each_append_is_told_once_and_in_order_whenever_the_power_is_lost() {
-    let runs = std::env::var("ENCKE_SIM_RUNS").map_or(1.0, |text| text.parse().unwrap());
-    for seed in 1..=(SEEDS as f64 * runs).ceil() as u64 {
-        println!("seed {seed}");
+    for seed in testing::simulator_seeds(SEEDS).tried {
+        println!("run it again with ENCKE_SEED={seed}");
         let dir = TempDir::new().unwrap();
         let (mut at, mut random) = (dir.path().join("0"), Random(seed));
         fs::create_dir(&at).unwrap();

@@ -68,7 +68,8 @@ fn event_of_an_append_is_known_and_what_others_send_with_its_offsets_is_none() {
 #[test]
 fn data_is_what_readers_of_events_are_told_and_has_a_bound() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), Limits { bytes_max: 1 << 20 }, sys::clock::unix_ms);
+    let limits = Limits { bytes_max: 1 << 20, log_bytes: 64 << 10 };
+    let store = Store::open(dir.path(), limits, sys::clock::unix_ms);
     let (store, kept) = (store.unwrap().telling(true).unwrap(), Kept::default());
     let long = "x".repeat(200);
     for (path, content_type, body, expected) in [

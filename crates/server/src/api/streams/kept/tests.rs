@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::api::streams::fields::ReadQuery;
 use crate::api::streams::memory::{Holder, Holders};
-use crate::api::streams::{Call, live};
+use crate::api::streams::{Call, MayAppend, live};
 
 fn streams(data: &Path) -> Arc<Streams> {
     Arc::new(Streams {
@@ -28,6 +28,8 @@ fn streams(data: &Path) -> Arc<Streams> {
         events: None,
         store: OnceCell::new(),
         row: Arc::default(),
+        appender: Arc::default(),
+        appends_at_once: AtomicU64::new(0),
         reads: Arc::new(Semaphore::new(DISK_THREADS_MAX)),
         long_reads: Arc::new(Semaphore::new(LONG_READS_MAX)),
         turns: Arc::default(),
@@ -122,6 +124,7 @@ async fn events(streams: &Arc<Streams>, path: &str, holders: &Holders) -> Respon
         body_bytes_max: 0,
         idle_limit: ConnectionPermits::new().idle_limit(),
         holders: Arc::clone(holders),
+        may_append: Arc::new(|_| MayAppend::Now),
         path: path.into(),
         head,
     };
