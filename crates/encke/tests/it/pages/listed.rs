@@ -157,7 +157,11 @@ pub(super) const LISTED: &[(&str, &[By])] = &[
     ("examples/assistant/README.md", &[Example("clients/js/e2e/assistant.test.ts")]),
     (
         "examples/job/README.md",
-        &[Example("clients/js/e2e/job.test.ts"), Example("clients/js/e2e/job.test.ts")],
+        &[
+            Example("clients/js/e2e/job.test.ts"),
+            Example("clients/js/e2e/job.test.ts"),
+            Example("clients/js/e2e/job.test.ts"),
+        ],
     ),
     (
         "examples/echo/README.md",

@@ -25,7 +25,8 @@ use super::answers::{appended_answer, refused};
 use super::asked::AskedAppend;
 use super::places::PathTurn;
 
-/// Appends that wait, and bytes of what they hold. Past it others take the row.
+/// Appends that wait, and bytes of what they hold. Past it others take the row. As much may be in
+/// the group that is under way.
 const WAITING_MAX: usize = 8 << 10;
 const WAITING_BYTES_MAX: usize = 16 << 20;
 
